@@ -1,0 +1,194 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Kysely, sql, type Transaction } from 'kysely'
+import type { Engine, Log } from './engine.ts'
+import { isRepeatable, OpenTransactionError } from './failures.ts'
+import { assertOutsideTransaction, Gate, guarded, insideTransaction } from './flow-guard.ts'
+import { postgresEngine } from './postgres-engine.ts'
+import type { Tables } from './tables.ts'
+
+export type Db = Kysely<Tables>
+export type Trx = Transaction<Tables>
+
+export type Database = {
+  engine: 'pglite' | 'postgres'
+  /** Rejects with OpenTransactionError when a query is run while a transaction of the same flow is open. */
+  db: Db
+  /**
+   * Commits what `work` did, or nothing of it. On a serialization failure or a deadlock `work` runs again, up to five
+   * times in all, so it must touch nothing but the database. Rejects with OpenTransactionError inside another one. When
+   * it rejects with DatabaseUnavailableError the commit may have happened: read again before saying anything.
+   */
+  transaction<T>(work: (trx: Trx) => Promise<T>): Promise<T>
+  /**
+   * Hears what other processes and this one `notify`; resolves with the function that ends it. A hint only: what is sent
+   * while the connection is down is lost. Payloads arrive after the commit. `onPayload` may not fail.
+   */
+  listen(channel: string, onPayload: (payload: string) => void): Promise<() => Promise<void>>
+  /** Connections without time limits, for migrations; the limits of `db` would cut a long one. */
+  maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
+  /** Whether a query is answered within 2 s. */
+  ping(): Promise<boolean>
+  /** One sentence per server setting under which acknowledged data may be lost in a power cut. */
+  durabilityWarnings(): Promise<string[]>
+  /** Lets running queries and transactions end (5 s at most), refuses new ones. A second call changes nothing. */
+  close(): Promise<void>
+}
+
+export type OpenOptions = {
+  /** PostgreSQL; without it the embedded database. */
+  databaseUrl?: string
+  /** The embedded database in `${dataDir}/pglite`. */
+  dataDir?: string
+  /** The embedded database without a folder. */
+  inMemory?: boolean
+  /** A dumped embedded database to start from. */
+  loadDataDir?: Blob | File
+  /** PostgreSQL only; 10 when absent, and one more that listens. */
+  maxConnections?: number
+  log?: Log
+}
+
+const TRANSACTION_ATTEMPTS = 5
+const FIRST_RETRY_MS = 10
+const PING_TIMEOUT_MS = 2_000
+const CLOSE_TIMEOUT_MS = 5_000
+
+/**
+ * Opens and asks the database once. Throws DatabaseLockedError when another process has the folder, and
+ * DatabaseUnavailableError when PostgreSQL does not answer.
+ */
+export async function openDatabase(options: OpenOptions): Promise<Database> {
+  const log = options.log ?? (() => {})
+  const database = build(await openEngine(options, log), log)
+  try {
+    await sql`select 1`.execute(database.db)
+    return database
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+/** Tells the listeners of `channel`, when and if the transaction commits. Payload: less than 8,000 bytes. */
+export async function notify(trx: Trx, channel: string, payload: string): Promise<void> {
+  await sql`select pg_notify(${channel}, ${payload})`.execute(trx)
+}
+
+/** The parameter for a jsonb column: pg would take a JavaScript array for a PostgreSQL array. */
+export function json(value: unknown): string {
+  return JSON.stringify(value)
+}
+
+async function openEngine(options: OpenOptions, log: Log): Promise<Engine> {
+  const { databaseUrl, maxConnections, dataDir, loadDataDir } = options
+  if (databaseUrl !== undefined) {
+    return postgresEngine({ databaseUrl, log, ...(maxConnections && { maxConnections }) })
+  }
+  if ((dataDir === undefined) !== (options.inMemory === true)) {
+    throw new Error('Name one of databaseUrl, dataDir and inMemory')
+  }
+  const load = loadDataDir && { loadDataDir }
+  // On demand: with PostgreSQL the embedded one is never loaded.
+  const { openPglite } = await import('./pglite-engine.ts')
+  return await openPglite({ log, ...(dataDir !== undefined && { dataDir }), ...load })
+}
+
+/** The database on an engine; `openDatabase` is the way to get one, except for who needs the engine too. */
+export function build(engine: Engine, log: Log = () => {}): Database {
+  const gate = new Gate()
+  const db: Db = new Kysely<Tables>({ dialect: guarded(engine.dialect, gate) })
+  let pinging: Promise<boolean> | undefined
+  let closing: Promise<void> | undefined
+
+  const close = async () => {
+    const drained = gate.close(CLOSE_TIMEOUT_MS)
+    await atMost(engine.stop(), CLOSE_TIMEOUT_MS)
+    await drained
+    // Not `db.destroy()`: Kysely would answer latecomers with an error of its own, that has no class or code. And not
+    // for longer: a server that vanished keeps its connections closing for minutes.
+    await atMost(engine.disconnect(), CLOSE_TIMEOUT_MS)
+  }
+
+  return {
+    engine: engine.name,
+    db,
+    transaction: (work) => runTransaction(db, work),
+    listen: async (channel, onPayload) => {
+      assertOutsideTransaction()
+      return await engine.listen(channel, (payload) => {
+        try {
+          onPayload(payload)
+        } catch (error) {
+          // It was called by a socket or a microtask, where nobody would catch it before the process ends.
+          log('error', { err: error, channel }, 'a listener of the database failed')
+        }
+      })
+    },
+    maintenance: async (work) => {
+      if (!engine.maintenanceDialect) return await work(db)
+      const dialect = guarded(engine.maintenanceDialect(), new Gate())
+      const unlimited: Db = new Kysely<Tables>({ dialect })
+      try {
+        return await work(unlimited)
+      } finally {
+        await unlimited.destroy()
+      }
+    },
+    ping: async () => {
+      assertOutsideTransaction()
+      // One question at a time: a database that hangs must not collect them.
+      pinging ??= answers(db).finally(() => {
+        pinging = undefined
+      })
+      return await Promise.race([pinging, sleep(PING_TIMEOUT_MS, false, { ref: false })])
+    },
+    durabilityWarnings: () => durabilityWarnings(db),
+    close: async () => {
+      closing ??= close()
+      await closing
+    },
+  }
+}
+
+async function runTransaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await db.transaction().execute((trx) => insideTransaction(() => work(trx)))
+    } catch (error) {
+      if (!isRepeatable(error) || attempt === TRANSACTION_ATTEMPTS) throw error
+      await sleep(FIRST_RETRY_MS * 2 ** attempt * Math.random())
+    }
+  }
+}
+
+async function answers(db: Db): Promise<boolean> {
+  try {
+    await sql`select 1`.execute(db)
+    return true
+  } catch (error) {
+    if (error instanceof OpenTransactionError) throw error
+    return false
+  }
+}
+
+async function durabilityWarnings(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ name: string; setting: string }>`
+    select name, setting from pg_settings
+    where name in ('fsync', 'synchronous_commit', 'full_page_writes')
+      -- remote_apply waits for more than 'on' does.
+      and setting not in ('on', 'remote_apply')
+    order by name`.execute(db)
+  return rows.map(
+    ({ name, setting }) => `${name} is ${setting}: data may be lost when the power fails`,
+  )
+}
+
+async function atMost(work: Promise<void>, timeoutMs: number): Promise<void> {
+  const timer = Promise.withResolvers<void>()
+  const timeout = setTimeout(timer.resolve, timeoutMs)
+  try {
+    await Promise.race([work, timer.promise])
+  } finally {
+    clearTimeout(timeout)
+  }
+}

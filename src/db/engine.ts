@@ -1,0 +1,21 @@
+import type { Dialect } from 'kysely'
+
+export type Log = (
+  level: 'info' | 'warn' | 'error',
+  fields: Record<string, unknown>,
+  message: string,
+) => void
+
+/** What the two databases do differently; everything else is shared. */
+export type Engine = {
+  name: 'pglite' | 'postgres'
+  dialect: Dialect
+  /** Connections without time limits, for migrations; absent where there are no limits to lift. */
+  maintenanceDialect?: () => Dialect
+  /** Starts to listen on a channel; resolves with the function that ends it. */
+  listen(channel: string, onPayload: (payload: string) => void): Promise<() => Promise<void>>
+  /** Ends what runs beside the queries (listener, vacuum). Called once, before `disconnect`. */
+  stop(): Promise<void>
+  /** Closes the connections and gives back the folder. Called once, when nobody queries any more. */
+  disconnect(): Promise<void>
+}

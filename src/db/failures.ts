@@ -1,0 +1,105 @@
+/** The database could not be asked, or went away while it was asked: whether a running COMMIT took effect is unknown. */
+export class DatabaseUnavailableError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'DatabaseUnavailableError'
+  }
+}
+
+/** Another process works on the folder; two at once would lose data silently. */
+export class DatabaseLockedError extends Error {
+  readonly folder: string
+
+  constructor(folder: string, options?: { cause?: unknown }) {
+    super(`The data folder ${folder} is in use by another process`, options)
+    this.name = 'DatabaseLockedError'
+    this.folder = folder
+  }
+}
+
+/** A mistake in the program: on the embedded database this query would wait for its own transaction for ever. */
+export class OpenTransactionError extends Error {
+  constructor() {
+    super('A transaction is open in this flow: use its handle instead of the database')
+    this.name = 'OpenTransactionError'
+  }
+}
+
+// SQLSTATE, appendix A of the PostgreSQL manual. 53 includes a full disk and too many connections, 58 failed disk access.
+const unavailableClasses = new Set(['08', '53', '58'])
+const unavailableStates = new Set([
+  '25006', // read-only transaction: after a failover this server is a standby
+  '40001', // serialization failure and
+  '40P01', // deadlock: nothing was written, and the retries of `transaction` are spent
+  '55P03', // lock_timeout
+  '57014', // statement_timeout
+  '57P01', // admin_shutdown
+  '57P02', // crash_shutdown
+  '57P03', // cannot_connect_now: starting up or shutting down
+  '57P05', // idle_session_timeout
+])
+const socketCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+])
+
+/**
+ * Whether asking again later may help: 503 for the caller, and no statement about what was stored. Looks through the
+ * `cause` chain. Decides by class and code only: where pg gives nothing but text (a connection that ended, the time-out
+ * of its pool), the pool of this folder has already turned that into DatabaseUnavailableError by what happened to the
+ * connection.
+ */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  let current = error
+  // A chain made by hand could be circular; nothing real is this deep.
+  for (let depth = 0; depth < 10 && current instanceof Error; depth++) {
+    if (current instanceof DatabaseUnavailableError) return true
+    const code = codeOf(current)
+    if (code !== undefined && (isUnavailableState(code) || socketCodes.has(code))) return true
+    current = current.cause
+  }
+  return false
+}
+
+/** The name of the violated constraint for a unique (23505), check (23514) or foreign key (23503) violation. */
+export function constraintOf(error: unknown): string | undefined {
+  const code = codeOf(error)
+  if (code !== '23505' && code !== '23514' && code !== '23503') return undefined
+  const { constraint } = error as { constraint?: unknown }
+  return typeof constraint === 'string' ? constraint : undefined
+}
+
+/** Whether the whole transaction may be run again: a serialization failure or a deadlock. */
+export function isRepeatable(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === '40001' || code === '40P01'
+}
+
+/** The SQLSTATE of an error of the database, or the code of a system error; both databases use the same property. */
+export function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  return typeof error.code === 'string' ? error.code : undefined
+}
+
+/**
+ * Keeps the values of a failed query out of the log: both databases put whole rows into `detail` and parameters into
+ * `where`, PGlite also into `params`. They stay readable by name, but whoever lists the properties does not see them.
+ */
+export function hideValues(error: unknown): void {
+  if (!(error instanceof Error)) return
+  for (const name of ['detail', 'where', 'internalQuery', 'params', 'queryOptions']) {
+    if (Object.hasOwn(error, name)) Object.defineProperty(error, name, { enumerable: false })
+  }
+}
+
+function isUnavailableState(code: string): boolean {
+  return (
+    unavailableStates.has(code) || (code.length === 5 && unavailableClasses.has(code.slice(0, 2)))
+  )
+}

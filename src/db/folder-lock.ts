@@ -1,0 +1,31 @@
+import { chmodSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { DatabaseLockedError } from './failures.ts'
+
+const SQLITE_BUSY = 5
+
+/**
+ * Makes the folder (mode 0700) if it is missing and takes it for this process; returns the function that gives it back.
+ * Throws DatabaseLockedError when another open database has it. The operating system frees the lock when the process
+ * dies, however it dies, so unlike a file with a process number it can never be stale.
+ */
+export function lockFolder(folder: string): () => void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const file = join(folder, 'lock.sqlite')
+  const lock = new DatabaseSync(file, { timeout: 0 })
+  try {
+    // The journal in memory: nothing is ever written, so no file beside the lock can be left behind.
+    lock.exec('PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
+    chmodSync(file, 0o600)
+  } catch (error) {
+    lock.close()
+    if (isBusy(error)) throw new DatabaseLockedError(folder, { cause: error })
+    throw error
+  }
+  return () => lock.close()
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+}

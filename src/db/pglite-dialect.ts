@@ -1,0 +1,169 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { PGlite, Results, Transaction } from '@electric-sql/pglite'
+import {
+  AbortedTransactionError,
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  PGliteAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryResult,
+  type TransactionSettings,
+} from 'kysely'
+import { codeOf, hideValues } from './failures.ts'
+
+/** PGlite answers in microtasks, so a loop of awaited queries would let no timer and no socket run. */
+const LONGEST_TURN_MS = 8
+/** The commands for which pg reports affected rows. */
+const writes = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
+const IN_FAILED_TRANSACTION = '25P02'
+
+/**
+ * Kysely's own PGlite dialect, with three differences: queries yield to the event loop, isolation levels are obeyed, and
+ * a BEGIN that fails rejects (there it is an unhandled rejection that ends the process). Every user of the database gets
+ * a connection object of his own; PGlite puts their queries and transactions in line.
+ */
+export function pgliteDialect(pglite: PGlite): Dialect {
+  const turn = createTurn()
+  return {
+    createAdapter: () => new QueueingAdapter(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+    createDriver: () => pgliteDriver(pglite, turn),
+  }
+}
+
+class QueueingAdapter extends PGliteAdapter {
+  // With `false` Kysely would queue before it asks the driver, and the guard in front of the driver would never be asked.
+  override get supportsMultipleConnections(): boolean {
+    return true
+  }
+}
+
+function pgliteDriver(pglite: PGlite, turn: () => Promise<void>): Driver {
+  // Kysely hands back exactly the objects that acquireConnection gave it.
+  const own = (connection: DatabaseConnection) => connection as PgliteConnection
+  const run = async (connection: DatabaseConnection, command: string) => {
+    await own(connection).exec(command)
+  }
+  return {
+    init: async () => await pglite.waitReady,
+    acquireConnection: async () => new PgliteConnection(pglite, turn),
+    releaseConnection: async () => {},
+    beginTransaction: (connection, settings) => own(connection).begin(settings),
+    commitTransaction: (connection) => own(connection).commit(),
+    rollbackTransaction: (connection) => own(connection).rollback(),
+    savepoint: (connection, name) => run(connection, `savepoint "${name}"`),
+    rollbackToSavepoint: (connection, name) => run(connection, `rollback to "${name}"`),
+    releaseSavepoint: (connection, name) => run(connection, `release "${name}"`),
+    // Whoever opened PGlite closes it.
+    destroy: async () => {},
+  }
+}
+
+type OpenTransaction = { handle: Transaction; end: () => void; ended: Promise<void> }
+
+class PgliteConnection implements DatabaseConnection {
+  readonly #pglite: PGlite
+  readonly #turn: () => Promise<void>
+  #open: OpenTransaction | undefined
+
+  constructor(pglite: PGlite, turn: () => Promise<void>) {
+    this.#pglite = pglite
+    this.#turn = turn
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    await this.#turn()
+    // As in pg, text without parameters may hold several statements (migrations); it then has no rows.
+    if (query.parameters.length === 0) {
+      const results = await this.exec(query.sql)
+      return results.length === 1 && results[0] ? toResult<R>(results[0]) : { rows: [] }
+    }
+    try {
+      return toResult(await this.#target.query<R>(query.sql, [...query.parameters]))
+    } catch (error) {
+      hideValues(error)
+      throw error
+    }
+  }
+
+  async exec(text: string): Promise<Results[]> {
+    try {
+      return await this.#target.exec(text)
+    } catch (error) {
+      hideValues(error)
+      throw error
+    }
+  }
+
+  get #target(): PGlite | Transaction {
+    return this.#open?.handle ?? this.#pglite
+  }
+
+  // biome-ignore lint/correctness/useYield: the interface asks for a generator, PGlite cannot stream
+  async *streamQuery(): AsyncIterableIterator<never> {
+    throw new Error('PGlite cannot stream')
+  }
+
+  async begin(settings: TransactionSettings): Promise<void> {
+    await this.#turn()
+    const begun = Promise.withResolvers<Transaction>()
+    const end = Promise.withResolvers<void>()
+    const ended = this.#pglite.transaction(async (handle) => {
+      begun.resolve(handle)
+      await end.promise
+    })
+    ended.catch(begun.reject)
+    this.#open = { handle: await begun.promise, end: end.resolve, ended }
+    const modes = [
+      settings.isolationLevel && `isolation level ${settings.isolationLevel}`,
+      settings.accessMode,
+    ].filter((mode) => mode !== undefined)
+    if (modes.length > 0) await this.exec(`set transaction ${modes.join(' ')}`)
+  }
+
+  async commit(): Promise<void> {
+    const open = this.#open
+    this.#open = undefined
+    open?.end()
+    try {
+      await open?.ended
+    } catch (error) {
+      if (codeOf(error) === IN_FAILED_TRANSACTION) {
+        throw new AbortedTransactionError({ cause: error })
+      }
+      throw error
+    }
+  }
+
+  /** Nothing to do after a commit that failed: it has rolled back. */
+  async rollback(): Promise<void> {
+    const open = this.#open
+    this.#open = undefined
+    if (!open) return
+    try {
+      if (!open.handle.closed) await open.handle.rollback()
+    } finally {
+      open.end()
+      await open.ended.catch(() => {})
+    }
+  }
+}
+
+function toResult<R>(results: Results<unknown>): QueryResult<R> {
+  const rows = results.rows as R[]
+  if (!writes.has(results.command ?? '')) return { rows }
+  return { rows, numAffectedRows: BigInt(results.affectedRows ?? 0) }
+}
+
+function createTurn(): () => Promise<void> {
+  let last = performance.now()
+  return async () => {
+    if (performance.now() - last <= LONGEST_TURN_MS) return
+    await nextTurn()
+    last = performance.now()
+  }
+}

@@ -1,0 +1,153 @@
+import { Client, type ClientConfig, escapeIdentifier } from 'pg'
+import type { Log } from './engine.ts'
+
+const FIRST_RETRY_MS = 100
+const LONGEST_RETRY_MS = 5_000
+/** A server that vanished without a word is noticed by a question that gets no answer. */
+const PROBE_INTERVAL_MS = 30_000
+const PROBE_TIMEOUT_MS = 5_000
+
+type OnPayload = (payload: string) => void
+
+/**
+ * LISTEN for all channels on one connection of its own, opened with the first channel. It comes back by itself after the
+ * server went away; what was notified in between is lost, so a notification may only shorten a wait, never replace a
+ * look at the tables.
+ */
+export class PostgresListener {
+  readonly #config: ClientConfig
+  readonly #log: Log
+  readonly #channels = new Map<string, Set<OnPayload>>()
+  #client: Client | undefined
+  #connecting: Promise<void> | undefined
+  #retry: NodeJS.Timeout | undefined
+  #probe: NodeJS.Timeout | undefined
+  #commands: Promise<void> = Promise.resolve()
+  #failures = 0
+  #stopped = false
+
+  constructor(config: ClientConfig, log: Log) {
+    this.#config = config
+    this.#log = log
+  }
+
+  /**
+   * Resolves when the channel is heard, or when the first attempt to hear it failed: then it goes on trying by itself.
+   * The returned function ends it.
+   */
+  async listen(channel: string, onPayload: OnPayload): Promise<() => Promise<void>> {
+    // An object of its own per call: the same function may listen twice and end once.
+    const own: OnPayload = (payload) => onPayload(payload)
+    const others = this.#channels.get(channel) ?? new Set()
+    this.#channels.set(channel, others.add(own))
+    if (this.#client) {
+      await this.#tell(this.#client, `listen ${escapeIdentifier(channel)}`)
+    } else {
+      await this.#connect()
+    }
+    return async () => await this.#unlisten(channel, own)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#retry)
+    await this.#connecting
+    clearInterval(this.#probe)
+    const client = this.#client
+    this.#client = undefined
+    await client?.end()
+  }
+
+  async #unlisten(channel: string, own: OnPayload): Promise<void> {
+    const rest = this.#channels.get(channel)
+    rest?.delete(own)
+    if (!rest || rest.size > 0) return
+    this.#channels.delete(channel)
+    if (this.#client) await this.#tell(this.#client, `unlisten ${escapeIdentifier(channel)}`)
+  }
+
+  /**
+   * One command after the other, as pg wants it. A failure needs no handling by the caller: it ends the connection, and
+   * the next one listens to what is wanted then.
+   */
+  async #tell(client: Client, command: string): Promise<void> {
+    this.#commands = this.#commands.then(async () => {
+      if (this.#client !== client) return
+      await client.query(command).catch((error: unknown) => this.#lost(client, error))
+    })
+    await this.#commands
+  }
+
+  async #connect(): Promise<void> {
+    if (this.#client || this.#stopped || this.#retry) return
+    this.#connecting ??= this.#open().finally(() => {
+      this.#connecting = undefined
+    })
+    await this.#connecting
+  }
+
+  async #open(): Promise<void> {
+    const client = new Client(this.#config)
+    client.on('error', (error) => this.#lost(client, error))
+    client.on('end', () => this.#lost(client, undefined))
+    client.on('notification', ({ channel, payload }) => {
+      for (const onPayload of this.#channels.get(channel) ?? []) onPayload(payload ?? '')
+    })
+    try {
+      await client.connect()
+      // A channel that is added while this runs finds no client yet, so go round until all are told.
+      const told = new Set<string>()
+      for (let rest = this.#missing(told); rest.length > 0; rest = this.#missing(told)) {
+        await client.query(rest.map((channel) => `listen ${escapeIdentifier(channel)}`).join(';'))
+        for (const channel of rest) told.add(channel)
+      }
+    } catch (error) {
+      destroy(client)
+      this.#tryAgain(error)
+      return
+    }
+    this.#client = client
+    this.#failures = 0
+    this.#probe = setInterval(() => void this.#ask(client), PROBE_INTERVAL_MS).unref()
+  }
+
+  #missing(told: Set<string>): string[] {
+    return [...this.#channels.keys()].filter((channel) => !told.has(channel))
+  }
+
+  #lost(client: Client, error: unknown): void {
+    if (this.#client !== client) return
+    this.#client = undefined
+    clearInterval(this.#probe)
+    destroy(client)
+    this.#tryAgain(error)
+  }
+
+  #tryAgain(error: unknown): void {
+    if (this.#stopped) return
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS)
+    this.#failures += 1
+    this.#log('warn', { err: error, delayMs }, 'the listening database connection was lost')
+    this.#retry = setTimeout(
+      () => {
+        this.#retry = undefined
+        void this.#connect()
+      },
+      delayMs * (0.5 + Math.random() / 2),
+    )
+  }
+
+  async #ask(client: Client): Promise<void> {
+    const deadline = setTimeout(
+      () => this.#lost(client, new Error(`no answer within ${PROBE_TIMEOUT_MS} ms`)),
+      PROBE_TIMEOUT_MS,
+    )
+    await this.#tell(client, 'select 1')
+    clearTimeout(deadline)
+  }
+}
+
+/** Gives the socket back at once: `end` alone would wait for an answer that may never come. */
+function destroy(client: Client): void {
+  client.end().catch(() => {})
+}

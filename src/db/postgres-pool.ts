@@ -1,0 +1,150 @@
+import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
+import { Pool, type PoolClient, type PoolConfig } from 'pg'
+import type { Log } from './engine.ts'
+import { codeOf, DatabaseUnavailableError, hideValues } from './failures.ts'
+
+const READ_ONLY = '25006'
+/** A connection that idled longer is asked before it is used, as HikariCP does. */
+const VERIFY_AFTER_IDLE_MS = 500
+const VERIFY_TIMEOUT_MS = 2_000
+
+export type PoolLimits = {
+  /** How long a query may stay without an answer; 0 means for ever. */
+  queryTimeoutMs: number
+  verifyAfterIdleMs?: number
+  verifyTimeoutMs?: number
+}
+
+/**
+ * A pg Pool as Kysely wants it, made to survive a server that goes away. A connection that was lost, or that did not
+ * answer within `queryTimeoutMs` (a server that vanished without a word), is never used again; whoever used it gets
+ * DatabaseUnavailableError, also for the ROLLBACK that Kysely then tries. One that has idled, or has not been used since
+ * another was lost, proves itself first: so a restart of the server costs at most the queries that were under way.
+ */
+export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log): PostgresPool {
+  const pool = new Pool(config)
+  const clients = new WeakMap<PoolClient, WatchedClient>()
+  const verifyAfterIdleMs = limits.verifyAfterIdleMs ?? VERIFY_AFTER_IDLE_MS
+  const verifyTimeoutMs = limits.verifyTimeoutMs ?? VERIFY_TIMEOUT_MS
+  let lastLossAt = Number.NEGATIVE_INFINITY
+  const onLost = () => {
+    lastLossAt = performance.now()
+  }
+  pool.on('connect', (client) => {
+    clients.set(client, new WatchedClient(client, limits.queryTimeoutMs, onLost))
+  })
+  // Without a listener, an idle connection that the server ends would end the process.
+  pool.on('error', (error) => log('warn', { err: error }, 'an idle database connection was lost'))
+  return {
+    options: pool.options,
+    connect: async () => {
+      // After one that failed, the other idle ones are thrown away unasked: with a silent server each would take its time.
+      let asking = true
+      for (;;) {
+        // Set by the 'connect' event, which comes before the first checkout.
+        const client = clients.get(await connect(pool)) as WatchedClient
+        const mustProve = Math.max(lastLossAt, performance.now() - verifyAfterIdleMs)
+        if (client.answeredAt > mustProve) return client
+        if (asking && (await client.proves(verifyTimeoutMs))) return client
+        asking = false
+        // Removed from the pool, so the loop ends with a new connection at the latest.
+        client.release(true)
+      }
+    },
+    end: () => pool.end(),
+  }
+}
+
+/** Any failure here, be it a refused socket, a full pool or a login that no longer works, means: no database. */
+async function connect(pool: Pool): Promise<PoolClient> {
+  try {
+    return await pool.connect()
+  } catch (error) {
+    throw new DatabaseUnavailableError('No connection to the database', { cause: error })
+  }
+}
+
+class WatchedClient implements PostgresPoolClient {
+  /** Of performance.now(): when the server was last heard of. */
+  answeredAt = performance.now()
+  readonly #client: PoolClient
+  readonly #queryTimeoutMs: number
+  readonly #onLost: () => void
+  #lost: DatabaseUnavailableError | undefined
+
+  constructor(client: PoolClient, queryTimeoutMs: number, onLost: () => void) {
+    this.#client = client
+    this.#queryTimeoutMs = queryTimeoutMs
+    this.#onLost = onLost
+    // The pool listens to idle clients only: between two statements of a transaction this would end the process.
+    client.on('error', (error) => this.#lose(error))
+  }
+
+  get processID(): number {
+    // Absent from the published types; Kysely reads it to cancel a query.
+    return (this.#client as unknown as { processID: number }).processID
+  }
+
+  /** Kysely's interface has a second form, for cursors; without a cursor library in its settings it is never used. */
+  query<R>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>
+  query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>
+  query<R>(
+    text: string | PostgresCursor<R>,
+    parameters: readonly unknown[] = [],
+  ): Promise<PostgresQueryResult<R>> & PostgresCursor<R> {
+    return this.#ask(text as string, parameters, this.#queryTimeoutMs) as Promise<
+      PostgresQueryResult<R>
+    > &
+      PostgresCursor<R>
+  }
+
+  /** Whether the server still answers on this connection. */
+  async proves(timeoutMs: number): Promise<boolean> {
+    try {
+      await this.#ask('select 1', [], timeoutMs)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  release(destroy?: boolean): void {
+    this.#client.release(destroy === true || this.#lost !== undefined)
+  }
+
+  async #ask(text: string, parameters: readonly unknown[], timeoutMs: number): Promise<unknown> {
+    if (this.#lost) throw this.#lost
+    try {
+      const answer = await this.#answer(text, parameters, timeoutMs)
+      this.answeredAt = performance.now()
+      return answer
+    } catch (error) {
+      if (this.#lost) throw this.#lost
+      // Every later write would fail too: after a failover this server is a standby.
+      if (codeOf(error) === READ_ONLY) this.#lose(error)
+      hideValues(error)
+      throw error
+    }
+  }
+
+  async #answer(text: string, parameters: readonly unknown[], timeoutMs: number): Promise<unknown> {
+    const answer = this.#client.query(text, [...parameters])
+    if (timeoutMs === 0) return await answer
+    const timeout = Promise.withResolvers<never>()
+    const timer = setTimeout(() => {
+      this.#lose(new Error(`no answer within ${timeoutMs} ms`))
+      timeout.reject(this.#lost)
+    }, timeoutMs)
+    try {
+      return await Promise.race([answer, timeout.promise])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #lose(cause: unknown): void {
+    if (this.#lost) return
+    this.#lost = new DatabaseUnavailableError('The connection to the database was lost', { cause })
+    this.#onLost()
+  }
+}

@@ -1,0 +1,68 @@
+import { types } from 'pg'
+
+type Parse = (text: string) => unknown
+
+const BYTEA = 17
+const INT8 = 20
+const TEXT_ARRAY: number = 1009
+const DATE = 1082
+const TIMESTAMP = 1114
+const TIMESTAMPTZ = 1184
+const INTERVAL = 1186
+
+/**
+ * How values come out of either database, by type oid (pg_type.h); what is not named here is alike by default. Without
+ * it pg gives counts as text and `date` as local midnight, PGlite gives bytea as Uint8Array. `numeric` stays text on
+ * both, so a sum of bigint needs a cast to bigint in SQL.
+ */
+export const typeParsers: Record<number, Parse> = {
+  [BYTEA]: (text) => Buffer.from(text.slice(2), 'hex'),
+  [INT8]: parseInt8,
+  // A day or an hour without a zone is no instant: as written.
+  [DATE]: asText,
+  [TIMESTAMP]: asText,
+  [TIMESTAMPTZ]: types.getTypeParser(TIMESTAMPTZ),
+  [INTERVAL]: asText,
+}
+
+/** PGlite derives the parsers of arrays from those of their elements; pg has to be told. */
+const arrayElements: Record<number, number> = {
+  1001: BYTEA,
+  1016: INT8,
+  1115: TIMESTAMP,
+  1182: DATE,
+  1185: TIMESTAMPTZ,
+  1187: INTERVAL,
+}
+
+/** The `types` option of pg's Pool and Client. */
+export const pgTypes: { getTypeParser: typeof types.getTypeParser } = {
+  getTypeParser: ((oid: number, format: 'text' | 'binary' = 'text') => {
+    if (format === 'text') {
+      const parser = typeParsers[oid] ?? arrayParser(oid)
+      if (parser) return parser
+    }
+    return types.getTypeParser(oid, format as 'text')
+  }) as typeof types.getTypeParser,
+}
+
+function asText(text: string): string {
+  return text
+}
+
+/** A number where that is exact; a bigint beyond, which arithmetic with numbers refuses instead of rounding. */
+function parseInt8(text: string): number | bigint {
+  const value = Number(text)
+  return Number.isSafeInteger(value) ? value : BigInt(text)
+}
+
+function arrayParser(oid: number): Parse | undefined {
+  const parse = typeParsers[arrayElements[oid] ?? -1]
+  if (!parse) return undefined
+  const split: Parse = types.getTypeParser(TEXT_ARRAY)
+  const deep = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(deep)
+    return typeof value === 'string' ? parse(value) : value
+  }
+  return (text) => deep(split(text))
+}

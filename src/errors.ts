@@ -1,0 +1,146 @@
+/**
+ * The one catalogue of error codes. `text` is the default sentence for people outside; what an operator needs to know
+ * travels as `cause` into the log and never into an answer.
+ */
+export const errorCatalogue = {
+  VALIDATION_ERROR: { status: 422, text: 'The request has values that are not allowed' },
+  BAD_REQUEST: { status: 400, text: 'The request could not be read' },
+  UNAUTHORIZED: { status: 401, text: 'A valid x-api-token header is required' },
+  FORBIDDEN: { status: 403, text: 'This token may not do that' },
+  NOT_FOUND: { status: 404, text: 'Not found' },
+  CONFLICT: { status: 409, text: 'It exists already' },
+  IDEMPOTENCY_CONFLICT: {
+    status: 409,
+    text: 'This Idempotency-Key was used before with other content',
+  },
+  ORDER_ALREADY_PAID: { status: 409, text: 'An equal order is paid already; do not charge again' },
+  PAYLOAD_TOO_LARGE: { status: 413, text: 'The body is larger than 256 KiB' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, text: 'Send the body as application/json' },
+  REQUEST_TIMEOUT: { status: 408, text: 'The request did not arrive in time' },
+  OAUTH_DENIED: { status: 400, text: 'The connection was refused at the provider' },
+  INVITATION_INVALID: { status: 409, text: 'The invitation is used, expired or not valid' },
+  OAUTH_ALREADY_CONNECTED: { status: 409, text: 'The client is connected already' },
+  OAUTH_NOT_CONNECTED: { status: 409, text: 'The client has no connected provider account' },
+  CONNECTION_LOST: {
+    status: 409,
+    text: 'The provider no longer accepts the connection of this client; connect it again',
+  },
+  ACCOUNT_MISMATCH: {
+    status: 409,
+    text: 'The client belongs to another provider account; an administrator can release it',
+  },
+  OAUTH_STATE_INVALID: { status: 400, text: 'The state is unknown, used or expired; start again' },
+  API_KEY_REQUIRED: { status: 403, text: 'The client has no active API key' },
+  ORDER_AT_TERMINAL: {
+    status: 409,
+    text: 'The order is on the terminal: it must be canceled from the terminal',
+  },
+  ORDER_NOT_CANCELABLE: { status: 409, text: 'The order can no longer be canceled' },
+  ORDER_NOT_REFUNDABLE: { status: 409, text: 'The order cannot be refunded in its state' },
+  ORDER_ALREADY_REFUNDED: { status: 409, text: 'The order is refunded in full already' },
+  REFUND_IN_PROGRESS: { status: 409, text: 'A refund of this order is still in progress' },
+  PARTIAL_REFUND_NOT_SUPPORTED: {
+    status: 422,
+    text: 'This payment method takes no partial refund; refund the whole order',
+  },
+  REFUND_AMOUNT_EXCEEDS: { status: 422, text: 'The amount is more than what is left to refund' },
+  TERMINAL_NOT_FOUND: { status: 404, text: 'No terminal is paired with this box' },
+  TERMINAL_BUSY: { status: 409, text: 'The terminal holds another order' },
+  TERMINAL_NOT_PDV: {
+    status: 409,
+    text: 'The terminal of this box is not in PDV mode; switch its operating mode first',
+  },
+  ONE_PDV_PER_BOX: { status: 409, text: 'A box can hold only one terminal in PDV mode' },
+  NOT_SANDBOX: { status: 409, text: 'Only orders of test credentials can be simulated' },
+  RATE_LIMITED: { status: 429, text: 'Too many requests; wait as Retry-After says' },
+  PROVIDER_REJECTED: { status: 502, text: 'The provider refused the request' },
+  PROVIDER_ERROR: { status: 502, text: 'The provider answered with an error' },
+  PROVIDER_TIMEOUT: { status: 504, text: 'The provider did not answer in time' },
+  SERVICE_UNAVAILABLE: { status: 503, text: 'The service cannot work at the moment; try again' },
+  INTERNAL_ERROR: { status: 500, text: 'Something failed on our side' },
+} as const satisfies Record<string, { status: number; text: string }>
+
+export type ErrorCode = keyof typeof errorCatalogue
+
+/** Whether money moved, as far as is known: only `unknown` may be either. */
+export type Outcome = 'charged' | 'not_charged' | 'unknown'
+
+/** Fields of an error answer beyond `error`, `code` and `details`; they are published in the OpenAPI description. */
+export type ErrorExtra = {
+  outcome?: Outcome
+  retrySafe?: boolean
+  /** The request's own order, never somebody else's. */
+  orderId?: string
+  status?: string
+  /** The order that holds the terminal, for TERMINAL_BUSY. */
+  openOrder?: { orderId: string; externalReference: string; ageSeconds: number }
+  retryAfterSeconds?: number
+}
+
+export type ErrorDetail = { path: string; message: string }
+
+/**
+ * A failure that the caller is told about. Services throw it by code; the error handler of the listener writes the body.
+ */
+export class AppError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly details: readonly ErrorDetail[] | undefined
+  readonly extra: ErrorExtra
+
+  constructor(
+    code: ErrorCode,
+    options: {
+      message?: string | undefined
+      details?: readonly ErrorDetail[]
+      extra?: ErrorExtra
+      cause?: unknown
+    } = {},
+  ) {
+    super(options.message ?? errorCatalogue[code].text, { cause: options.cause })
+    this.name = 'AppError'
+    this.code = code
+    this.status = errorCatalogue[code].status
+    this.details = options.details
+    this.extra = options.extra ?? {}
+  }
+}
+
+/** A 422 that points at one field. */
+export function invalid(path: string, message: string): AppError {
+  return new AppError('VALIDATION_ERROR', { details: [{ path, message }] })
+}
+
+/**
+ * An unexpected failure, with what is known about the money. It is answered as its `cause` would be (500 or 503), plus
+ * `extra`.
+ */
+export class OutcomeError extends Error {
+  readonly extra: ErrorExtra
+
+  constructor(cause: unknown, extra: ErrorExtra) {
+    super('unexpected failure', { cause })
+    this.name = 'OutcomeError'
+    this.extra = extra
+  }
+}
+
+/** Adds what is known about the money to every failure of `work` that does not say it itself. */
+export async function withMoneyOutcome<T>(extra: ErrorExtra, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof OutcomeError) throw error
+    throw error instanceof AppError ? withExtra(error, extra) : new OutcomeError(error, extra)
+  }
+}
+
+/** The same error with fields of `extra` that it lacks. */
+export function withExtra(error: AppError, extra: ErrorExtra): AppError {
+  return new AppError(error.code, {
+    message: error.message,
+    ...(error.details && { details: error.details }),
+    cause: error.cause,
+    extra: { ...extra, ...error.extra },
+  })
+}

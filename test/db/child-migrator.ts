@@ -1,0 +1,8 @@
+// Run by db-migrate.test.ts as a process of its own: migrates the database it is given and tells what it applied.
+import { openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+
+const database = await openDatabase({ databaseUrl: process.argv[2] ?? '' })
+process.send?.({ applied: await migrate(database) })
+await database.close()
+process.disconnect?.()

@@ -1,0 +1,19 @@
+// Run by db-folder.test.ts as a process of its own: opens the folder, then writes rows for ever and tells each commit.
+import { sql } from 'kysely'
+import { openDatabase } from '../../src/db/database.ts'
+
+const dataDir = process.argv[2] ?? ''
+const database = await openDatabase({ dataDir }).catch((error: Error) => {
+  process.send?.({ failed: error.name, message: error.message })
+  process.exit(3)
+})
+await sql`create table if not exists written (n int primary key)`.execute(database.db)
+await sql`create table if not exists twin (n int primary key)`.execute(database.db)
+process.send?.({ opened: true })
+for (let n = 1; ; n++) {
+  await database.transaction(async (trx) => {
+    await sql`insert into written values (${n})`.execute(trx)
+    await sql`insert into twin values (${n})`.execute(trx)
+  })
+  process.send?.({ committed: n })
+}

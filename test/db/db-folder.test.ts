@@ -1,0 +1,100 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { sql } from 'kysely'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { openDatabase } from '../../src/db/database.ts'
+import { DatabaseLockedError } from '../../src/db/failures.ts'
+import { pgliteTemplate } from '../support/pglite-template.ts'
+
+type Message = { opened?: true; committed?: number; failed?: string; message?: string }
+
+/** Whole processes are started here, which a busy machine makes slow. */
+const SLOW = { timeout: 60_000 }
+
+let parent: string
+let prepared: string
+let dataDir: string
+const children: ChildProcess[] = []
+
+beforeAll(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'tillbridge-'))
+  prepared = join(parent, 'prepared')
+  // Loading a dump saves the 2 s that a new database takes.
+  const database = await openDatabase({
+    dataDir: prepared,
+    loadDataDir: await pgliteTemplate(),
+  })
+  await database.close()
+})
+afterAll(() => rm(parent, { recursive: true, force: true }))
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(parent, 'data-'))
+  await cp(prepared, dataDir, { recursive: true })
+})
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+
+function forkWriter(): ChildProcess {
+  const child = fork(fileURLToPath(new URL('child-writer.ts', import.meta.url)), [dataDir])
+  children.push(child)
+  return child
+}
+
+async function nextMessage(child: ChildProcess): Promise<Message> {
+  const [message] = await once(child, 'message')
+  return message as Message
+}
+
+test(
+  'a folder in use is refused to a second process and to this one, and free again after a clean close',
+  SLOW,
+  async () => {
+    const database = await openDatabase({ dataDir })
+    const second = forkWriter()
+    expect(await nextMessage(second)).toEqual({
+      failed: 'DatabaseLockedError',
+      message: expect.stringContaining(dataDir),
+    })
+    await expect(openDatabase({ dataDir })).rejects.toBeInstanceOf(DatabaseLockedError)
+    await sql`create table untouched (n int)`.execute(database.db)
+    await database.close()
+    const again = await openDatabase({ dataDir })
+    expect((await sql`select * from untouched`.execute(again.db)).rows).toEqual([])
+    await again.close()
+  },
+)
+
+test('nobody but the owner may look into the folder', SLOW, async () => {
+  for (const path of [prepared, join(prepared, 'pglite')]) {
+    expect((await stat(path)).mode & 0o777).toBe(0o700)
+  }
+  expect((await stat(join(prepared, 'lock.sqlite'))).mode & 0o777).toBe(0o600)
+})
+
+test(
+  'after kill -9 the folder opens at once, with every acknowledged commit and no half of a transaction',
+  SLOW,
+  async () => {
+    const writer = forkWriter()
+    expect(await nextMessage(writer)).toEqual({ opened: true })
+    let acknowledged = 0
+    writer.on('message', (message: Message) => {
+      acknowledged = message.committed ?? acknowledged
+      if (acknowledged >= 50) writer.kill('SIGKILL')
+    })
+    await once(writer, 'exit')
+    const database = await openDatabase({ dataDir })
+    const { rows } = await sql<{ written: number; twin: number }>`
+    select (select max(n) from written) as written, (select max(n) from twin) as twin`.execute(
+      database.db,
+    )
+    await database.close()
+    expect(rows[0]?.written).toBeGreaterThanOrEqual(acknowledged)
+    expect(rows[0]?.twin).toBe(rows[0]?.written)
+  },
+)

@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Database, notify } from '../../src/db/database.ts'
+import { engines } from './engines.ts'
+
+describe.each(engines)('on $title', ({ skip, open }) => {
+  let database: Database
+  beforeAll(async () => {
+    if (!skip) database = await open()
+  })
+  afterAll(() => database?.close())
+
+  const send = (channel: string, payload: string) =>
+    database.transaction((trx) => notify(trx, channel, payload))
+
+  test.skipIf(skip)(
+    'payloads arrive in order at every listener of their channel, capitals kept',
+    async () => {
+      const heard: string[] = []
+      const ends = await Promise.all([
+        database.listen('Orders', (payload) => heard.push(`a${payload}`)),
+        database.listen('Orders', (payload) => heard.push(`b${payload}`)),
+        database.listen('orders', (payload) => heard.push(`wrong${payload}`)),
+      ])
+      await send('Orders', '1')
+      await send('Orders', '2')
+      await vi.waitFor(() => expect(heard).toEqual(['a1', 'b1', 'a2', 'b2']))
+      for (const end of ends) await end()
+    },
+  )
+
+  test.skipIf(skip)('nothing is heard before the commit, nor after a rollback', async () => {
+    const heard: string[] = []
+    const end = await database.listen('quiet', (payload) => heard.push(payload))
+    const failed = database.transaction(async (trx) => {
+      await notify(trx, 'quiet', 'rolled back')
+      throw new Error('on purpose')
+    })
+    await expect(failed).rejects.toThrow('on purpose')
+    await database.transaction(async (trx) => {
+      await notify(trx, 'quiet', 'committed')
+      await sleep(20)
+      expect(heard).toEqual([])
+    })
+    await vi.waitFor(() => expect(heard).toEqual(['committed']))
+    await end()
+  })
+
+  test.skipIf(skip)('a listener that has ended hears nothing, its neighbour goes on', async () => {
+    const heard: string[] = []
+    const end = await database.listen('Shared', () => heard.push('ended'))
+    const endOther = await database.listen('Shared', () => heard.push('other'))
+    await end()
+    await send('Shared', '')
+    await vi.waitFor(() => expect(heard).toEqual(['other']))
+    await endOther()
+    await send('Shared', '')
+    await sleep(50)
+    expect(heard).toEqual(['other'])
+  })
+
+  test.skipIf(skip)(
+    'a listener that fails harms neither its neighbour nor the process',
+    async () => {
+      const heard: string[] = []
+      const ends = [
+        await database.listen('fragile', () => {
+          throw new Error('on purpose')
+        }),
+        await database.listen('fragile', (payload) => heard.push(payload)),
+      ]
+      await send('fragile', 'x')
+      await vi.waitFor(() => expect(heard).toEqual(['x']))
+      for (const end of ends) await end()
+    },
+  )
+
+  test.skipIf(skip)('a listener may use the database, whoever woke it', async () => {
+    const rows = Promise.withResolvers<unknown>()
+    const end = await database.listen('use', () => {
+      database
+        .transaction((trx) => trx.selectFrom('leases').selectAll().execute())
+        .then(rows.resolve, rows.reject)
+    })
+    await send('use', '')
+    expect(await rows.promise).toEqual([])
+    await end()
+  })
+})

@@ -1,0 +1,227 @@
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Kysely, PostgresDialect, sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Database, notify, openDatabase } from '../../src/db/database.ts'
+import { DatabaseUnavailableError, isDatabaseUnavailable } from '../../src/db/failures.ts'
+import { resilientPool } from '../../src/db/postgres-pool.ts'
+import {
+  needsPostgres,
+  openPostgresClone,
+  type PostgresClone,
+  postgresUrl,
+} from '../support/database.ts'
+import { onServer } from '../support/postgres-template.ts'
+
+test('a server that is not there is a DatabaseUnavailableError', async () => {
+  const databaseUrl = 'postgres://nobody@127.0.0.1:1/none'
+  await expect(openDatabase({ databaseUrl })).rejects.toBeInstanceOf(DatabaseUnavailableError)
+})
+
+describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, () => {
+  let clone: PostgresClone
+  let database: Database
+  beforeAll(async () => {
+    clone = await openPostgresClone(postgresUrl ?? '')
+    database = clone.database
+  })
+  afterAll(() => database?.close())
+
+  /** Ends every session of the database under test; returns how many. */
+  const terminateAll = () =>
+    onServer(postgresUrl ?? '', async (client) => {
+      const name = new URL(clone.url).pathname.slice(1)
+      const { rowCount } = await client.query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1',
+        [name],
+      )
+      return rowCount ?? 0
+    })
+
+  const five = () =>
+    Promise.all(Array.from({ length: 5 }, () => sql`select pg_sleep(0.02)`.execute(database.db)))
+
+  test('of many idle connections that were ended at most one query notices', async () => {
+    await five()
+    expect(await terminateAll()).toBeGreaterThanOrEqual(5)
+    const first = await database.ping()
+    expect(first || (await database.ping())).toBe(true)
+    await five()
+  })
+
+  test('a connection that idled is not trusted: the query after a restart works at once', async () => {
+    const pool = resilientPool(
+      { connectionString: clone.url, max: 5 },
+      { queryTimeoutMs: 1_000, verifyAfterIdleMs: 0 },
+      () => {},
+    )
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    await Promise.all([sql`select pg_sleep(0.02)`.execute(db), sql`select 1`.execute(db)])
+    await terminateAll()
+    await sql`select 1`.execute(db)
+    await db.destroy()
+  })
+
+  test('a running query fails as unavailable, the next one works', async () => {
+    const running = expect(sql`select pg_sleep(10)`.execute(database.db)).rejects.toSatisfy(
+      isDatabaseUnavailable,
+    )
+    await sleep(50)
+    await terminateAll()
+    await running
+    await sql`select 1`.execute(database.db)
+  })
+
+  test('a transaction that loses its connection between two statements fails as unavailable', async () => {
+    const work = database.transaction(async (trx) => {
+      await sql`select 1`.execute(trx)
+      await terminateAll()
+      await sleep(50)
+      await sql`select 1`.execute(trx)
+    })
+    await expect(work).rejects.toBeInstanceOf(DatabaseUnavailableError)
+    await sql`select 1`.execute(database.db)
+  })
+
+  test('a transaction that loses its connection before the commit is not reported as committed', async () => {
+    const work = database.transaction(async (trx) => {
+      await trx
+        .insertInto('settings')
+        .values({ name: 'lost', value: '', updated_at: new Date() })
+        .execute()
+      await terminateAll()
+      await sleep(50)
+    })
+    await expect(work).rejects.toBeInstanceOf(DatabaseUnavailableError)
+    expect(await database.db.selectFrom('settings').selectAll().execute()).toEqual([])
+  })
+
+  test('the listener comes back by itself, without anybody asking for a channel', async () => {
+    const heard: string[] = []
+    const end = await database.listen('alone', (payload) => heard.push(payload))
+    await terminateAll()
+    await vi.waitFor(
+      async () => {
+        await database.transaction((trx) => notify(trx, 'alone', 'again'))
+        await sleep(20)
+        expect(heard).toContain('again')
+      },
+      { timeout: 3_000, interval: 50 },
+    )
+    await end()
+  })
+
+  test('channels asked for while it is away are heard too, beside the old ones', async () => {
+    const heard: string[] = []
+    const ends = [await database.listen('old', (payload) => heard.push(payload))]
+    for (let round = 0; round < 3; round++) {
+      await terminateAll()
+      await sleep(20)
+      ends.push(await database.listen(`new${round}`, (payload) => heard.push(payload)))
+      heard.length = 0
+      await vi.waitFor(
+        async () => {
+          await database.transaction(async (trx) => {
+            await notify(trx, 'old', 'old')
+            await notify(trx, `new${round}`, 'new')
+          })
+          await sleep(20)
+          expect(new Set(heard)).toEqual(new Set(['old', 'new']))
+        },
+        { timeout: 3_000, interval: 50 },
+      )
+    }
+    for (const end of ends) await end()
+  })
+
+  test('with every connection in use the wait for one ends as unavailable', async () => {
+    const pool = resilientPool(
+      { connectionString: clone.url, max: 1, connectionTimeoutMillis: 50 },
+      { queryTimeoutMs: 0 },
+      () => {},
+    )
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    const busy = sql`select pg_sleep(0.3)`.execute(db)
+    await expect(sql`select 1`.execute(db)).rejects.toBeInstanceOf(DatabaseUnavailableError)
+    await busy
+    await sql`select 1`.execute(db)
+    await db.destroy()
+  })
+
+  test('close lets those finish who wait for a connection', async () => {
+    const own = await openDatabase({ databaseUrl: clone.url, maxConnections: 1 })
+    const busy = sql`select pg_sleep(0.05)`.execute(own.db)
+    const waiting = sql`select 1`.execute(own.db)
+    await sleep(10)
+    await own.close()
+    await Promise.all([busy, waiting])
+  })
+
+  test('a server that falls silent is given up, and the connection with it', async () => {
+    const proxy = await silentProxy(clone.url)
+    const pool = resilientPool(
+      { connectionString: proxy.url, max: 1 },
+      { queryTimeoutMs: 100 },
+      () => {},
+    )
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    await sql`select 1`.execute(db)
+    proxy.silent = true
+    const work = db.transaction().execute(async (trx) => {
+      await sql`select 1`.execute(trx)
+    })
+    await expect(work).rejects.toBeInstanceOf(DatabaseUnavailableError)
+    proxy.silent = false
+    await sql`select 1`.execute(db)
+    await db.destroy()
+    proxy.server.close()
+  })
+
+  test('of many idle connections to a server that fell silent only one is waited for', async () => {
+    const proxy = await silentProxy(clone.url)
+    const pool = resilientPool(
+      { connectionString: proxy.url, max: 4, connectionTimeoutMillis: 50 },
+      { queryTimeoutMs: 1_000, verifyAfterIdleMs: 0, verifyTimeoutMs: 50 },
+      () => {},
+    )
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    await Promise.all(Array.from({ length: 4 }, () => sql`select pg_sleep(0.05)`.execute(db)))
+    proxy.silent = true
+    await expect(sql`select 2`.execute(db)).rejects.toBeInstanceOf(DatabaseUnavailableError)
+    expect(proxy.swallowed.filter((text) => text.includes('select 1'))).toHaveLength(1)
+    await db.destroy()
+    proxy.server.close()
+  })
+})
+
+type Proxy = { url: string; silent: boolean; swallowed: string[]; server: Server }
+
+/** Passes bytes on to the server of `url`; while `silent` it swallows them, as a network that has lost the way does. */
+async function silentProxy(url: string): Promise<Proxy> {
+  const target = new URL(url)
+  const upstreamPort = Number(target.port || 5432)
+  const upstreamHost = target.hostname
+  const pass = (from: Socket, to: Socket) => {
+    from.on('data', (bytes) => {
+      if (proxy.silent) {
+        proxy.swallowed.push(bytes.toString('latin1'))
+      } else {
+        to.write(bytes)
+      }
+    })
+    from.on('close', () => to.destroy())
+    from.on('error', () => to.destroy())
+  }
+  const server = createServer((client) => {
+    const upstream = connect(upstreamPort, upstreamHost)
+    pass(client, upstream)
+    pass(upstream, client)
+  })
+  const proxy: Proxy = { url: '', silent: false, swallowed: [], server }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  target.hostname = '127.0.0.1'
+  target.port = String(port)
+  proxy.url = target.href
+  return proxy
+}

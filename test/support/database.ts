@@ -1,0 +1,87 @@
+import { sql } from 'kysely'
+import { inject } from 'vitest'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { pgliteTemplate } from './pglite-template.ts'
+import { cloneTemplate, dropDatabase, urlOf } from './postgres-template.ts'
+
+/** The server for the tests that need PostgreSQL; without it they are skipped. */
+export const postgresUrl: string | undefined = process.env.TEST_DATABASE_URL || undefined
+
+/** What `test.skipIf` tests of PostgreSQL carry in their name. */
+export const needsPostgres = 'needs TEST_DATABASE_URL'
+
+/**
+ * A migrated database of its own for a test file: PostgreSQL when TEST_DATABASE_URL is set, else embedded (0.4 s, about
+ * 225 MB until closed). Close it in `afterAll`; that also drops it.
+ */
+export async function openTestDatabase(): Promise<Database> {
+  return postgresUrl ? (await openPostgresClone(postgresUrl)).database : await openPgliteClone()
+}
+
+export async function openPgliteClone(): Promise<Database> {
+  return await rememberSeeds(
+    await openDatabase({ inMemory: true, loadDataDir: await pgliteTemplate() }),
+  )
+}
+
+export type PostgresClone = { database: Database; url: string }
+
+/** As openTestDatabase on the given server, with the address, for tests that want a second connection. */
+export async function openPostgresClone(serverUrl: string): Promise<PostgresClone> {
+  const template = inject('postgresTemplate')
+  if (!template) throw new Error('Run vitest with --config test/vitest.config.ts')
+  const name = await cloneTemplate(serverUrl, template)
+  const url = urlOf(serverUrl, name)
+  const database = await openDatabase({ databaseUrl: url })
+  const close = async () => {
+    await database.close()
+    await dropDatabase(serverUrl, name)
+  }
+  return { url, database: await rememberSeeds({ ...database, close }) }
+}
+
+/** What the migrations themselves insert, by table. */
+type Seeds = { table: string; rows: string | null }[]
+const seedsOf = new WeakMap<Database, Seeds>()
+
+/**
+ * Empties every table and puts back the rows that the migrations themselves insert, as after openTestDatabase. The
+ * triggers that forbid TRUNCATE are off meanwhile, inside the transaction that does it.
+ */
+export async function truncateAll(database: Database): Promise<void> {
+  const seeds = seedsOf.get(database)
+  if (!seeds) throw new Error('truncateAll is for databases of openTestDatabase')
+  await database.transaction(async (trx) => {
+    const triggers = await sql<{ table: string; trigger: string }>`
+      select tgrelid::regclass::text as table, quote_ident(tgname) as trigger from pg_trigger
+      where not tgisinternal and tgenabled = 'O' and tgtype & 32 = 32`.execute(trx)
+    const switchTriggers = async (action: 'disable' | 'enable') => {
+      for (const { table, trigger } of triggers.rows) {
+        await sql.raw(`alter table ${table} ${action} trigger ${trigger}`).execute(trx)
+      }
+    }
+    await switchTriggers('disable')
+    const names = seeds.map(({ table }) => table)
+    await sql.raw(`truncate ${names.join(', ')} restart identity cascade`).execute(trx)
+    for (const { table, rows } of seeds) {
+      if (rows === null) continue
+      const target = sql.raw(table)
+      await sql`insert into ${target} overriding system value
+        select * from jsonb_populate_recordset(null::${target}, ${rows}::jsonb)`.execute(trx)
+    }
+    await switchTriggers('enable')
+  })
+}
+
+async function rememberSeeds(database: Database): Promise<Database> {
+  const tables = await sql<{ name: string }>`
+    select format('%I.%I', schemaname, tablename) as name from pg_tables
+    where schemaname = 'public' and not starts_with(tablename, 'kysely_')`.execute(database.db)
+  const parts = tables.rows.map(
+    ({ name }) =>
+      sql`select ${name} as table, (select jsonb_agg(to_jsonb(t)) from ${sql.raw(name)} t)::text as rows`,
+  )
+  const seeds = await sql<Seeds[number]>`${sql.join(parts, sql` union all `)}`.execute(database.db)
+  seedsOf.set(database, seeds.rows)
+  return database
+}
