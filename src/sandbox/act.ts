@@ -1,0 +1,97 @@
+import { parseAmount } from './amounts.ts'
+import { failureDetails, paymentMethod, paymentTypes } from './buyer.ts'
+import type { Context } from './context.ts'
+import { badCall, ControlError } from './control-error.ts'
+import { wishOf } from './events.ts'
+import { canMove, type Move, moveOrder } from './order-moves.ts'
+import { type Fields, isRecord } from './problems.ts'
+import type { Order } from './rows.ts'
+
+const deeds = ['fetch', 'pay', 'decline', 'cancel', 'hold', 'expire'] as const
+type Deed = (typeof deeds)[number]
+
+const keys = 'do payment_method_type payment_method_id installments status_detail tip_amount force'
+/** `force` makes the provider do what its own table forbids: an expired order that was paid after all. */
+const forcible: Deed[] = ['pay', 'decline', 'cancel', 'expire']
+
+/**
+ * The buyer, or the clerk at the device, does something. On a `created` order the terminal first fetches it. Throws a
+ * control error: 400 for a bad body, 404 for an unknown order, 409 when the order or the terminal does not allow it.
+ */
+export function act(ctx: Context, orderId: string, body: unknown): Order {
+  const fields = readAct(body)
+  const deed = fields.do
+  let order = ctx.world.tables.orders.get(orderId)
+  if (order === undefined) throw new ControlError(404, `there is no order ${orderId}`)
+  if (fields.force && forcible.includes(deed))
+    return moveOrder(ctx, order, moveOf(order, deed, fields.body))
+  if (order.status === 'created' && deed !== 'expire') {
+    const terminal = ctx.world.tables.terminals.get(order.terminalId)
+    if (terminal?.operatingMode !== 'PDV') {
+      throw new ControlError(
+        409,
+        `terminal ${order.terminalId} is not in PDV: it fetches no orders`,
+      )
+    }
+    order = moveOrder(ctx, order, { to: 'at_terminal' })
+    if (deed === 'fetch') return order
+  }
+  const move = moveOf(order, deed, fields.body)
+  if (!canMove(order, move.to)) {
+    throw new ControlError(409, `an order in ${order.status} does not take ${deed}`)
+  }
+  return moveOrder(ctx, order, move)
+}
+
+function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
+  if (!isRecord(body)) throw badCall('send a JSON object with "do"')
+  const extra = Object.keys(body).find((key) => !keys.split(' ').includes(key))
+  if (extra !== undefined) throw badCall(`${extra} is not known`)
+  const deed = deeds.find((known) => known === body.do)
+  if (deed === undefined) throw badCall(`do must be one of ${deeds.join(', ')}`)
+  const { payment_method_type: type, installments, status_detail: detail, tip_amount: tip } = body
+  if (type !== undefined && !paymentTypes.includes(String(type))) {
+    throw badCall(`payment_method_type must be one of ${paymentTypes.join(', ')}`)
+  }
+  const id = body.payment_method_id
+  if (id !== undefined && (typeof id !== 'string' || !/^[a-z_]{1,40}$/.test(id))) {
+    throw badCall('payment_method_id must be a word such as visa')
+  }
+  if (installments !== undefined && !(Number.isInteger(installments) && Number(installments) > 0)) {
+    throw badCall('installments must be a whole number from 1')
+  }
+  if (detail !== undefined && deed === 'decline' && !failureDetails.includes(String(detail))) {
+    throw badCall(`status_detail must be one of ${failureDetails.join(', ')}`)
+  }
+  if (tip !== undefined && (typeof tip !== 'string' || parseAmount(tip) === undefined)) {
+    throw badCall('tip_amount must be an amount such as "10.00"')
+  }
+  if (body.force !== undefined && typeof body.force !== 'boolean') {
+    throw badCall('force must be true or false')
+  }
+  return { do: deed, force: body.force === true, body }
+}
+
+function moveOf(order: Order, deed: Deed, body: Fields): Move {
+  const method = paymentMethod(wishOf(order, body))
+  switch (deed) {
+    case 'fetch':
+      return { to: 'at_terminal' }
+    case 'pay': {
+      const tip = body.tip_amount
+      return { to: 'processed', method, tipCents: parseAmount(String(tip ?? '')) ?? 0 }
+    }
+    case 'decline':
+      return { to: 'failed', method, detail: String(body.status_detail ?? 'rejected_by_issuer') }
+    case 'cancel': {
+      const asked = order.payment.statusDetail === 'cancellation_requested'
+      return { to: 'canceled', detail: asked ? 'canceled_by_api' : 'canceled_on_terminal' }
+    }
+    case 'hold':
+      return { to: 'action_required' }
+    case 'expire':
+      return { to: 'expired' }
+    default:
+      return deed satisfies never
+  }
+}

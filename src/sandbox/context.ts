@@ -1,0 +1,47 @@
+import type { FaultBox } from './faults.ts'
+import type { RequestLog } from './request-log.ts'
+import type { Application } from './rows.ts'
+import type { World } from './state.ts'
+
+export type WebhookSettings = {
+  url: string | null
+  /** How `data.id` enters the signature: real order deliveries matched lower case only (provider facts 6.4). */
+  case: 'lower' | 'as_received'
+  /** `auto`: milliseconds for orders, seconds for other topics, as in the provider's samples. */
+  tsUnit: 'auto' | 'ms' | 's'
+  secret: 'right' | 'wrong'
+}
+
+export type Delivery = {
+  at: string
+  id: string
+  action: string
+  data_id: string
+  request_id: string
+  attempt: number
+  status: number | null
+  error: string | null
+}
+
+/** What every room of the sandbox works on. */
+export type Context = {
+  world: World
+  nowMs: () => number
+  pace: { fetchMs: number; eventMs: number }
+  redirectUris: string[]
+  webhooks: WebhookSettings
+  webhookRetryMs: number[]
+  faults: FaultBox
+  requests: RequestLog
+  deliveries: Delivery[]
+  /** Webhooks held back until a later one went out; `after` names it once it exists. */
+  held: Map<string, { after: string | null }>
+  /** Says that something became due: orders move and webhooks leave on the next turn. */
+  wake: () => void
+}
+
+export function applicationOf(ctx: Context): Application {
+  const application = ctx.world.tables.application.get('app')
+  if (application === undefined) throw new Error('the sandbox has no application')
+  return application
+}

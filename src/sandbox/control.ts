@@ -1,0 +1,114 @@
+import type { FastifyInstance } from 'fastify'
+import { act } from './act.ts'
+import { applicationOf, type Context } from './context.ts'
+import { badCall, ControlError } from './control-error.ts'
+import { readFaultRules } from './faults.ts'
+import { oneText } from './form.ts'
+import { notCrossSite } from './guard.ts'
+import { readLedger } from './ledger.ts'
+import { showOrder } from './order-view.ts'
+import { pairTerminal } from './pairing.ts'
+import { isRecord } from './problems.ts'
+import { createSeller, revokeSeller } from './sellers.ts'
+import { showState } from './state-view.ts'
+import { showTerminal } from './terminals.ts'
+import { webhookControl } from './webhook-control.ts'
+
+/** The control surface under /_sandbox: a contract for the demo, the tests and the page (loopback, same site only). */
+export function controlRoutes(app: FastifyInstance, ctx: Context): void {
+  app.addHook('onRequest', async (request, reply) => {
+    if (!notCrossSite(request)) {
+      return reply.code(403).send({ error: 'sent by another site', code: 'FORBIDDEN' })
+    }
+  })
+
+  app.get('/_sandbox/info', () => {
+    const { clientId, clientSecret, webhookSecrets } = applicationOf(ctx)
+    return { client_id: clientId, client_secret: clientSecret, webhook_secrets: webhookSecrets }
+  })
+  // `?effects=0` leaves the long list of effects out.
+  app.get('/_sandbox/ledger', (request) => {
+    const { effects, ...books } = readLedger(ctx)
+    return oneText(request.query, 'effects') === '0' ? books : { ...books, effects }
+  })
+  app.get('/_sandbox/state', () => showState(ctx))
+
+  app.post('/_sandbox/terminals', (request, reply) => {
+    return reply.code(201).send(showTerminal(ctx, pairTerminal(ctx, request.body)))
+  })
+  app.post<{ Params: { id: string } }>('/_sandbox/orders/:id/act', (request) => {
+    return showOrder(ctx, act(ctx, request.params.id, request.body))
+  })
+
+  app.get('/_sandbox/faults', () => ({ rules: ctx.faults.list() }))
+  app.put('/_sandbox/faults', (request) => {
+    try {
+      ctx.faults.replace(readFaultRules(request.body))
+    } catch (error) {
+      throw badCall(error instanceof Error ? error.message : 'bad rules')
+    }
+    return { rules: ctx.faults.list() }
+  })
+  app.delete('/_sandbox/faults', () => {
+    ctx.faults.replace([])
+    return { rules: [] }
+  })
+
+  app.get('/_sandbox/pace', () => showPace(ctx))
+  app.put('/_sandbox/pace', (request) => {
+    const fetchMs = readMs(request.body, 'fetch_ms') ?? ctx.pace.fetchMs
+    const eventMs = readMs(request.body, 'event_ms') ?? ctx.pace.eventMs
+    Object.assign(ctx.pace, { fetchMs, eventMs })
+    ctx.wake()
+    return showPace(ctx)
+  })
+
+  app.get('/_sandbox/requests', () => ({ requests: ctx.requests.list() }))
+  app.delete('/_sandbox/requests', () => {
+    ctx.requests.clear()
+    return { requests: [] }
+  })
+
+  app.post('/_sandbox/users', (request, reply) => {
+    const { id, nickname, live_mode: live } = isRecord(request.body) ? request.body : {}
+    if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) > 0)) {
+      throw badCall('id must be a positive whole number')
+    }
+    if (nickname !== undefined && typeof nickname !== 'string') {
+      throw badCall('nickname must be a string')
+    }
+    if (live !== undefined && typeof live !== 'boolean') throw badCall('live_mode must be boolean')
+    if (ctx.world.tables.sellers.has(String(id))) {
+      throw new ControlError(409, `user ${id} exists`)
+    }
+    const seller = createSeller(ctx, {
+      ...(id !== undefined && { id: Number(id) }),
+      ...(nickname !== undefined && { nickname }),
+      ...(live !== undefined && { liveMode: live }),
+    })
+    const { id: made, nickname: name, liveMode } = seller
+    return reply.code(201).send({ id: made, nickname: name, live_mode: liveMode })
+  })
+  app.post<{ Params: { id: string } }>('/_sandbox/users/:id/revoke', (request) => {
+    const seller = ctx.world.tables.sellers.get(request.params.id)
+    if (seller === undefined) throw new ControlError(404, `there is no user ${request.params.id}`)
+    revokeSeller(ctx, seller)
+    return { id: seller.id, revoked: true }
+  })
+
+  webhookControl(app, ctx)
+}
+
+function showPace(ctx: Context): object {
+  return { fetch_ms: ctx.pace.fetchMs, event_ms: ctx.pace.eventMs }
+}
+
+function readMs(body: unknown, key: string): number | undefined {
+  if (!isRecord(body)) throw badCall('send a JSON object with fetch_ms and event_ms')
+  const value = body[key]
+  if (value === undefined) return undefined
+  if (typeof value !== 'number' || !(value >= 0 && value <= 3_600_000)) {
+    throw badCall(`${key} must be a number of milliseconds from 0 to 3600000`)
+  }
+  return value
+}

@@ -1,0 +1,44 @@
+import type { Context } from './context.ts'
+import { applyEvent } from './events.ts'
+import { moveOrder } from './order-moves.ts'
+
+/** Lets everything happen whose time has come: simulated events, terminals fetching orders, expiry. */
+export function runDue(ctx: Context): void {
+  const now = ctx.nowMs()
+  const { tables, openOrders } = ctx.world
+  for (const pending of [...tables.events.values()]) {
+    const order = tables.orders.get(pending.orderId)
+    const shown = pending.event.status !== 'refunded' && order?.status === 'created'
+    if (pending.applyAt <= now) applyEvent(ctx, pending)
+    else if (shown && pending.fetchAt <= now) moveOrder(ctx, order, { to: 'at_terminal' })
+  }
+  for (const id of [...openOrders]) {
+    const order = tables.orders.get(id)
+    if (order === undefined) continue
+    const fetched = fetchesAt(ctx, id)
+    if (order.expiresAt <= now) moveOrder(ctx, order, { to: 'expired' })
+    else if (fetched !== undefined && fetched <= now) moveOrder(ctx, order, { to: 'at_terminal' })
+  }
+}
+
+/** When the next of these is due, in milliseconds of the sandbox's clock. */
+export function nextDue(ctx: Context): number | undefined {
+  const times: number[] = []
+  for (const pending of ctx.world.tables.events.values()) {
+    const fetched = ctx.world.tables.orders.get(pending.orderId)?.status !== 'created'
+    times.push(fetched ? pending.applyAt : Math.min(pending.fetchAt, pending.applyAt))
+  }
+  for (const id of ctx.world.openOrders) {
+    const order = ctx.world.tables.orders.get(id)
+    if (order !== undefined) times.push(Math.min(order.expiresAt, fetchesAt(ctx, id) ?? Infinity))
+  }
+  return times.length === 0 ? undefined : Math.min(...times)
+}
+
+/** When the terminal takes the order by itself: only in PDV, and only while the pace is not 0. */
+function fetchesAt(ctx: Context, orderId: string): number | undefined {
+  const order = ctx.world.tables.orders.get(orderId)
+  if (order === undefined || order.status !== 'created' || ctx.pace.fetchMs === 0) return undefined
+  const terminal = ctx.world.tables.terminals.get(order.terminalId)
+  return terminal?.operatingMode === 'PDV' ? order.createdAt + ctx.pace.fetchMs : undefined
+}

@@ -1,0 +1,48 @@
+/** Which of the provider's three error bodies an answer takes (provider facts 0.5). */
+export type Envelope = 'orders' | 'auth' | 'legacy'
+
+export type ErrorItem = { code: string; message: string; details?: string[] }
+
+/** An error the provider would answer. Without `envelope` the path decides which body it gets. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly items: ErrorItem[]
+  readonly envelope: Envelope | undefined
+  readonly headers: Record<string, string>
+
+  constructor(
+    status: number,
+    items: ErrorItem | ErrorItem[],
+    options: { envelope?: Envelope; headers?: Record<string, string> } = {},
+  ) {
+    const list = Array.isArray(items) ? items : [items]
+    super(list[0]?.message ?? 'error')
+    this.name = 'ApiError'
+    this.status = status
+    this.items = list
+    this.envelope = options.envelope
+    this.headers = options.headers ?? {}
+  }
+}
+
+export function apiError(status: number, code: string, message: string): ApiError {
+  return new ApiError(status, { code, message })
+}
+
+/** Orders and terminals answer an array; v2 POS, of the same generation, is assumed to do so too. */
+export function envelopeOf(path: string): Envelope {
+  return /^\/(v1\/orders|terminals|v2\/pos)(\/|$)/.test(path) ? 'orders' : 'legacy'
+}
+
+/** The body of an error answer. The status is repeated in the legacy body only. */
+export function errorBody(status: number, items: ErrorItem[], envelope: Envelope): object {
+  const first = items[0] ?? { code: 'error', message: 'error' }
+  if (envelope === 'orders') return { errors: items }
+  if (envelope === 'auth') return { code: first.code, message: first.message }
+  const cause = (first.details ?? []).map((description) => ({
+    code: first.code,
+    description,
+    data: null,
+  }))
+  return { message: first.message, error: first.code, status, cause }
+}

@@ -1,0 +1,183 @@
+import { isRecord } from './problems.ts'
+
+/** What a rule does to a call. `*_before`: the effect does not happen; `*_after`: it does, the answer is lost. */
+export const callFaults = [
+  'latency',
+  'latency_after',
+  'status',
+  'drop_before',
+  'drop_after',
+  'reset',
+  'torn_body',
+  'hang_before',
+  'hang_after',
+] as const
+export const webhookFaults = ['duplicate', 'late', 'reorder', 'missing', 'bad_signature'] as const
+
+export type CallFault = (typeof callFaults)[number]
+export type WebhookFault = (typeof webhookFaults)[number]
+
+export type FaultRule = {
+  path: string
+  method: string | null
+  kind: CallFault | WebhookFault
+  chance: number
+  count: number | null
+  seed: number
+  delayMs: number | null
+  status: number
+  retryAfter: number | null
+  code: string | null
+}
+
+export type Fault = Omit<FaultRule, 'kind'>
+export type FaultBox = {
+  replace: (rules: FaultRule[]) => void
+  /** The rules as they stand, with how often each was met and fired. */
+  list: () => object[]
+  /** The faults of this call, in the order of the rules. Draws one number per rule that matches. */
+  onCall: (method: string, path: string) => { kind: CallFault; rule: Fault }[]
+  onWebhook: (action: string) => { kind: WebhookFault; rule: Fault }[]
+}
+
+type Armed = {
+  rule: FaultRule
+  matches: (path: string) => boolean
+  draw: () => number
+  met: number
+  fired: number
+}
+
+/** Holds the fault rules. The same rules and the same calls in the same order give the same faults. */
+export function createFaultBox(): FaultBox {
+  let armed: Armed[] = []
+
+  function pick<K extends string>(kinds: readonly K[], method: string | null, path: string) {
+    const hits: { kind: K; rule: Fault }[] = []
+    for (const entry of armed) {
+      const { rule } = entry
+      const kind = kinds.find((known) => known === rule.kind)
+      if (kind === undefined || !entry.matches(path)) continue
+      if (rule.method !== null && method !== null && rule.method !== method) continue
+      entry.met += 1
+      if (entry.draw() >= rule.chance) continue
+      if (rule.count !== null && entry.fired >= rule.count) continue
+      entry.fired += 1
+      hits.push({ kind, rule })
+    }
+    return hits
+  }
+
+  return {
+    replace: (rules) => {
+      armed = rules.map((rule) => ({
+        rule,
+        matches: pathMatcher(rule.path),
+        draw: seededRandom(rule.seed),
+        met: 0,
+        fired: 0,
+      }))
+    },
+    list: () => armed.map(({ rule, met, fired }) => ({ ...showRule(rule), met, fired })),
+    onCall: (method, path) => pick(callFaults, method, path),
+    onWebhook: (action) => pick(webhookFaults, null, action),
+  }
+}
+
+/** A path with characters of a pattern is a regular expression, any other a prefix. */
+function pathMatcher(path: string): (candidate: string) => boolean {
+  if (!/[\^$*+?()[\]{}|\\]/.test(path)) return (candidate) => candidate.startsWith(path)
+  const pattern = new RegExp(path)
+  return (candidate) => pattern.test(candidate)
+}
+
+/** mulberry32: small, and equal on every machine. */
+function seededRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+function showRule(rule: FaultRule): object {
+  const { delayMs, retryAfter, ...rest } = rule
+  return { ...rest, delay_ms: delayMs, retry_after: retryAfter }
+}
+
+const statusKinds = new Map([
+  ['429', 429],
+  ['500', 500],
+  ['502', 502],
+  ['503', 503],
+  ['5xx', 500],
+  ['status', 500],
+])
+const aliases = new Map<string, CallFault>([
+  ['hang', 'hang_before'],
+  ['timeout', 'hang_before'],
+])
+
+/**
+ * Reads the body of PUT /_sandbox/faults: a list of rules, or `{rules: […]}`.
+ * Throws a plain Error with a sentence for the caller when a rule is wrong.
+ */
+export function readFaultRules(body: unknown): FaultRule[] {
+  const list = isRecord(body) && 'rules' in body ? body.rules : body
+  if (!Array.isArray(list)) throw new Error('send a list of rules, or {"rules": […]}')
+  return list.map((item, index) => readRule(item, `rules[${index}]`))
+}
+
+const ruleKeys = 'path method kind chance count seed delay_ms status retry_after code'.split(' ')
+
+function readRule(item: unknown, where: string): FaultRule {
+  if (!isRecord(item)) throw new Error(`${where} must be an object`)
+  const unknown = Object.keys(item).find((key) => !ruleKeys.includes(key))
+  if (unknown !== undefined) throw new Error(`${where}.${unknown} is not known`)
+  const named = String(item.kind)
+  const byStatus = statusKinds.get(named)
+  const alias = aliases.get(named) ?? named
+  const kind =
+    byStatus !== undefined
+      ? 'status'
+      : [...callFaults, ...webhookFaults].find((known) => known === alias)
+  if (kind === undefined) {
+    const known = [...callFaults, ...webhookFaults, ...statusKinds.keys(), ...aliases.keys()]
+    throw new Error(`${where}.kind must be one of ${[...new Set(known)].join(', ')}`)
+  }
+  const number = (key: string, fallback: number | null, low: number, high: number) => {
+    const value = item[key] ?? fallback
+    if (value === null) return null
+    if (typeof value !== 'number' || !(value >= low && value <= high)) {
+      throw new Error(`${where}.${key} must be a number from ${low} to ${high}`)
+    }
+    return value
+  }
+  const text = (key: string) => {
+    const value = item[key] ?? null
+    if (value !== null && typeof value !== 'string') {
+      throw new Error(`${where}.${key} must be a string`)
+    }
+    return value
+  }
+  const path = text('path') ?? ''
+  try {
+    pathMatcher(path)
+  } catch {
+    throw new Error(`${where}.path is not a valid regular expression`)
+  }
+  return {
+    path,
+    method: text('method')?.toUpperCase() ?? null,
+    kind,
+    chance: number('chance', 1, 0, 1) ?? 1,
+    count: number('count', null, 0, 1e9),
+    seed: number('seed', 1, 0, 2 ** 32) ?? 1,
+    delayMs: number('delay_ms', null, 0, 600_000),
+    status: number('status', byStatus ?? 500, 400, 599) ?? 500,
+    retryAfter: number('retry_after', null, 0, 86_400),
+    code: text('code'),
+  }
+}

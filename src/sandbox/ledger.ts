@@ -1,0 +1,78 @@
+import { formatCents } from './amounts.ts'
+import type { Context } from './context.ts'
+import { showPayment, showRefund } from './order-view.ts'
+import type { Effect, Order, OrderStatus } from './rows.ts'
+
+export type LedgerOrder = {
+  id: string
+  external_reference: string
+  user_id: number
+  terminal_id: string
+  amount: string
+  status: OrderStatus
+  status_detail: string
+  paid_amount: string | null
+  refunded_amount: string
+  payments: Record<string, unknown>[]
+  refunds: Record<string, unknown>[]
+  idempotency_key: string
+  version: number
+  created_date: string
+  last_updated_date: string
+}
+
+/** The provider's books: the only truth about money. Amounts are decimal text with two places. */
+export type SandboxLedger = {
+  orders: LedgerOrder[]
+  /** Orders a buyer ever paid, whatever was given back later. */
+  charges: number
+  charged_total: string
+  refunds: number
+  refunded_total: string
+  webhooks_pending: number
+  /** Number of the last effect. */
+  seq: number
+  effects: Effect[]
+}
+
+/** Every order as the provider knows it, oldest first, and the sequence of effects. */
+export function readLedger(ctx: Context): SandboxLedger {
+  const orders = [...ctx.world.tables.orders.values()]
+  const sum = (cents: (order: Order) => number) => {
+    return formatCents(orders.reduce((total, order) => total + cents(order), 0))
+  }
+  return {
+    orders: orders.map(showLedgerOrder),
+    charges: orders.filter(({ payment }) => payment.paidCents !== null).length,
+    charged_total: sum(({ payment }) => payment.paidCents ?? 0),
+    refunds: orders.reduce((total, { refunds }) => total + refunds.length, 0),
+    refunded_total: sum(({ payment }) => payment.refundedCents),
+    webhooks_pending: ctx.world.tables.webhooks.size,
+    seq: ctx.world.effects.at(-1)?.seq ?? 0,
+    effects: [...ctx.world.effects],
+  }
+}
+
+function showLedgerOrder(order: Order): LedgerOrder {
+  const { payment } = order
+  return {
+    id: order.id,
+    external_reference: order.externalReference,
+    user_id: order.userId,
+    terminal_id: order.terminalId,
+    amount: formatCents(payment.amountCents),
+    status: order.status,
+    status_detail: order.statusDetail,
+    paid_amount: payment.paidCents === null ? null : formatCents(payment.paidCents),
+    refunded_amount: formatCents(payment.refundedCents),
+    payments: [showPayment(payment)],
+    refunds: order.refunds.map((refund) => ({
+      ...showRefund(refund),
+      created_date: refund.createdDate,
+    })),
+    idempotency_key: order.idempotencyKey,
+    version: order.version,
+    created_date: order.createdDate,
+    last_updated_date: order.lastUpdatedDate,
+  }
+}

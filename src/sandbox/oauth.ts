@@ -1,0 +1,205 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { applicationOf, type Context } from './context.ts'
+import { type ApiError, apiError } from './errors.ts'
+import { parseForm } from './form.ts'
+import { newAccessToken, newGrant } from './ids.ts'
+import { isRecord } from './problems.ts'
+import type { Change, Seller } from './rows.ts'
+
+const accessSeconds = 180 * 86_400
+const clientCredentialsSeconds = 6 * 3600
+const refreshMs = 183 * 86_400_000
+const allScopes = ['offline_access', 'read', 'write']
+const known = new Set(
+  'client_id client_secret grant_type code redirect_uri code_verifier refresh_token test_token scope'.split(
+    ' ',
+  ),
+)
+
+const usedGrant =
+  'Error validating grant. Your authorization code or refresh token may be expired or it was already used.'
+
+type TokenFields = Map<string, string>
+
+/** POST /oauth/token (provider facts 1.2): JSON or form, every field in the body, unknown ones refused. */
+export function tokenRoute(app: FastifyInstance, ctx: Context): void {
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string' },
+    (_request, body, done) => done(null, parseForm(String(body))),
+  )
+  app.post('/oauth/token', (request) => {
+    const fields = readFields(request)
+    const grantType = required(fields, 'grant_type')
+    checkClient(ctx, fields)
+    const scope = readScope(fields)
+    switch (grantType) {
+      case 'authorization_code':
+        return exchangeCode(ctx, fields, scope)
+      case 'refresh_token':
+        return refresh(ctx, fields)
+      case 'client_credentials':
+        return ownToken(ctx, scope)
+      default:
+        throw apiError(400, 'unsupported_grant_type', 'grant_type is not supported')
+    }
+  })
+}
+
+function invalidRequest(message: string): ApiError {
+  return apiError(400, 'invalid_request', message)
+}
+
+function invalidGrant(message = usedGrant): ApiError {
+  return apiError(400, 'invalid_grant', message)
+}
+
+function readFields(request: FastifyRequest): TokenFields {
+  if (request.url.includes('?')) throw invalidRequest('parameters belong into the body')
+  const { body } = request
+  if (!isRecord(body)) throw invalidRequest('the body is required')
+  const fields: TokenFields = new Map()
+  for (const [key, value] of Object.entries(body)) {
+    if (!known.has(key)) throw invalidRequest(`${key} is not a supported parameter`)
+    const text = key === 'test_token' && typeof value === 'boolean' ? String(value) : value
+    if (Array.isArray(text)) throw invalidRequest(`${key} is duplicated`)
+    if (typeof text !== 'string') throw invalidRequest(`${key} must be a string`)
+    fields.set(key, text)
+  }
+  const test = fields.get('test_token')
+  if (test !== undefined && test !== 'true' && test !== 'false') {
+    throw invalidRequest('test_token must be true or false')
+  }
+  return fields
+}
+
+function required(fields: TokenFields, name: string): string {
+  const value = fields.get(name)
+  if (value === undefined || value === '') throw invalidRequest(`${name} is a required parameter`)
+  return value
+}
+
+function checkClient(ctx: Context, fields: TokenFields): void {
+  const id = required(fields, 'client_id')
+  const secret = required(fields, 'client_secret')
+  const { clientId, clientSecret } = applicationOf(ctx)
+  if (!same(id, clientId) || !same(secret, clientSecret)) {
+    throw apiError(400, 'invalid_client', 'invalid client_id or client_secret')
+  }
+}
+
+function readScope(fields: TokenFields): string {
+  const scope = fields.get('scope') ?? allScopes.join(' ')
+  if (!scope.split(' ').every((part) => allScopes.includes(part))) {
+    throw apiError(400, 'invalid_scope', 'the scope must be of offline_access, read, write')
+  }
+  return scope
+}
+
+/** Ten minutes, once, for this client, this redirect_uri and the holder of the verifier. */
+function exchangeCode(ctx: Context, fields: TokenFields, scope: string): object {
+  const text = required(fields, 'code')
+  const redirectUri = required(fields, 'redirect_uri')
+  const verifier = required(fields, 'code_verifier')
+  if (!/^[A-Za-z0-9._~-]{43,128}$/.test(verifier)) {
+    throw invalidRequest('code_verifier must have from 43 to 128 unreserved characters')
+  }
+  const code = ctx.world.tables.codes.get(text)
+  if (
+    code === undefined ||
+    code.used ||
+    code.expiresAt <= ctx.nowMs() ||
+    code.clientId !== fields.get('client_id')
+  ) {
+    throw invalidGrant()
+  }
+  if (code.redirectUri !== redirectUri) throw invalidGrant('redirect_uri does not match')
+  const challenge =
+    code.method === 'plain' ? verifier : createHash('sha256').update(verifier).digest('base64url')
+  if (!same(challenge, code.challenge)) throw invalidGrant('code_verifier does not match')
+  const seller = ctx.world.tables.sellers.get(String(code.userId))
+  if (seller === undefined) throw invalidGrant()
+  const { body, change } = issue(ctx, seller, scope)
+  ctx.world.commit('token.issued', String(seller.id), {
+    ...change,
+    codes: { [text]: { ...code, used: true } },
+    sellers: { [seller.id]: { ...seller, revoked: false } },
+  })
+  return body
+}
+
+/** The old refresh token works once: its end and the new pair are one effect. */
+function refresh(ctx: Context, fields: TokenFields): object {
+  const text = required(fields, 'refresh_token')
+  const token = ctx.world.tables.refreshTokens.get(text)
+  if (token === undefined || token.clientId !== fields.get('client_id')) throw invalidGrant()
+  const seller = ctx.world.tables.sellers.get(String(token.userId))
+  if (seller === undefined) throw invalidGrant()
+  if (seller.revoked) {
+    throw apiError(400, 'unauthorized_client', 'there is no grant between application and user')
+  }
+  if (token.used || token.expiresAt <= ctx.nowMs()) throw invalidGrant()
+  const { body, change } = issue(ctx, seller, token.scope)
+  ctx.world.commit('token.refreshed', String(seller.id), {
+    ...change,
+    refreshTokens: { ...change.refreshTokens, [text]: { ...token, used: true } },
+  })
+  return body
+}
+
+/** `client_credentials`: six hours, the application's own account, nothing to refresh. */
+function ownToken(ctx: Context, scope: string): object {
+  const owner = ctx.world.tables.sellers.get(String(applicationOf(ctx).ownerId))
+  if (owner === undefined) throw invalidGrant()
+  const { body, change } = issue(ctx, owner, scope, clientCredentialsSeconds)
+  ctx.world.commit('token.issued', String(owner.id), { accessTokens: change.accessTokens ?? {} })
+  const { refresh_token: _none, ...rest } = body
+  return rest
+}
+
+function issue(ctx: Context, seller: Seller, scope: string, seconds = accessSeconds) {
+  const now = ctx.nowMs()
+  const { clientId } = applicationOf(ctx)
+  const access = newAccessToken(clientId, seller.id, now)
+  const renewal = newGrant(seller.id)
+  const withRefresh = scope.split(' ').includes('offline_access')
+  const change: Change = {
+    accessTokens: {
+      [access]: {
+        token: access,
+        userId: seller.id,
+        expiresAt: now + seconds * 1000,
+        revoked: false,
+      },
+    },
+    ...(withRefresh && {
+      refreshTokens: {
+        [renewal]: {
+          token: renewal,
+          userId: seller.id,
+          clientId,
+          expiresAt: now + refreshMs,
+          used: false,
+          scope,
+        },
+      },
+    }),
+  }
+  const body = {
+    access_token: access,
+    token_type: 'Bearer',
+    expires_in: seconds,
+    scope,
+    user_id: seller.id,
+    ...(withRefresh && { refresh_token: renewal }),
+    public_key: seller.publicKey,
+    live_mode: seller.liveMode,
+  }
+  return { body: body as typeof body & { refresh_token?: string }, change }
+}
+
+function same(a: string, b: string): boolean {
+  const [left, right] = [a, b].map((text) => createHash('sha256').update(text).digest())
+  return left !== undefined && right !== undefined && timingSafeEqual(left, right)
+}

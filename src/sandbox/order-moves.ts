@@ -1,0 +1,140 @@
+import type { Context } from './context.ts'
+import { nanoStamp, newNumber, ulid } from './ids.ts'
+import type { Change, Order, Payment, PaymentMethod, Refund } from './rows.ts'
+import { mergeChanges } from './state.ts'
+import { type OrderAction, orderWebhooks } from './webhooks.ts'
+
+/** Something that happens to an order, at the terminal or at the provider. */
+export type Move =
+  | { to: 'at_terminal' }
+  | { to: 'processed'; method: PaymentMethod; tipCents: number }
+  | { to: 'failed'; method: PaymentMethod; detail: string }
+  | { to: 'canceled'; detail: 'canceled_on_terminal' | 'canceled_by_api' }
+  | { to: 'expired' }
+  | { to: 'action_required' }
+
+const legal: Record<Move['to'], Order['status'][]> = {
+  at_terminal: ['created'],
+  processed: ['at_terminal'],
+  failed: ['at_terminal'],
+  canceled: ['created', 'at_terminal'],
+  expired: ['created', 'at_terminal'],
+  action_required: ['at_terminal'],
+}
+
+/** The provider's table of legal moves (provider facts 2.6). */
+export function canMove(order: Order, to: Move['to']): boolean {
+  return legal[to].includes(order.status)
+}
+
+/**
+ * Moves an order, writes it with its webhook (none for at_terminal) and `extra` as one effect, and returns the new order.
+ * The caller has checked that the move is allowed.
+ */
+export function moveOrder(ctx: Context, order: Order, move: Move, extra: Change = {}): Order {
+  const now = ctx.nowMs()
+  const moved: Order = {
+    ...order,
+    status: move.to,
+    statusDetail: move.to === 'processed' ? 'accredited' : move.to,
+    lastUpdatedDate: nanoStamp(now),
+    payment: movePayment(order.payment, move, now),
+    version: order.version + 1,
+  }
+  return commitOrder(
+    ctx,
+    moved,
+    move.to === 'at_terminal' ? null : move.to,
+    `order.${move.to}`,
+    extra,
+  )
+}
+
+function movePayment(payment: Payment, move: Move, now: number): Payment {
+  switch (move.to) {
+    case 'processed':
+      return {
+        ...payment,
+        status: 'processed',
+        statusDetail: 'accredited',
+        paidCents: payment.amountCents + move.tipCents,
+        tipCents: move.tipCents,
+        referenceId: String(newNumber(12)),
+        method: move.method,
+        paidAt: now,
+      }
+    case 'failed':
+      return {
+        ...payment,
+        status: 'failed',
+        statusDetail: move.detail,
+        referenceId: String(newNumber(12)),
+        method: move.method,
+      }
+    case 'canceled':
+      return { ...payment, status: 'canceled', statusDetail: move.detail }
+    case 'action_required':
+      return { ...payment, status: 'action_required', statusDetail: 'check_on_terminal' }
+    case 'at_terminal':
+    case 'expired':
+      return { ...payment, status: move.to, statusDetail: move.to }
+    default:
+      return move satisfies never
+  }
+}
+
+/** What is left to give back, in cents. A tip belongs to it. */
+export function refundableCents(order: Order): number {
+  return (order.payment.paidCents ?? 0) - order.payment.refundedCents
+}
+
+/**
+ * Gives back `amountCents` of a paid order. Reaching the paid amount makes it `refunded`; less leaves it `processed` with
+ * the detail `partially_refunded` (provider facts 0.2). The caller has checked state and amount.
+ */
+export function refundOrder(
+  ctx: Context,
+  order: Order,
+  amountCents: number,
+  extra: (refund: Refund) => Change = () => ({}),
+): Order {
+  const now = ctx.nowMs()
+  const whole = amountCents === refundableCents(order)
+  const refund: Refund = {
+    id: `REF${ulid(now)}`,
+    transactionId: order.payment.id,
+    referenceId: String(newNumber(10)),
+    amountCents,
+    status: 'processed',
+    createdDate: nanoStamp(now),
+  }
+  const refunded: Order = {
+    ...order,
+    status: whole ? 'refunded' : 'processed',
+    statusDetail: whole ? 'refunded' : 'partially_refunded',
+    lastUpdatedDate: refund.createdDate,
+    payment: {
+      ...order.payment,
+      ...(whole && { status: 'refunded', statusDetail: 'refunded' }),
+      refundedCents: order.payment.refundedCents + amountCents,
+    },
+    refunds: [...order.refunds, refund],
+    version: order.version + 1,
+  }
+  const kind = whole ? 'order.refunded' : 'order.partially_refunded'
+  return commitOrder(ctx, refunded, 'refunded', kind, extra(refund))
+}
+
+/** Writes an order with what its change owes the service. */
+export function commitOrder(
+  ctx: Context,
+  order: Order,
+  action: OrderAction | null,
+  kind: string,
+  extra: Change = {},
+): Order {
+  const webhooks = action === null ? {} : orderWebhooks(ctx, order, action)
+  ctx.world.commit(kind, order.id, mergeChanges({ orders: { [order.id]: order }, webhooks }, extra))
+  ctx.wake()
+  return order
+}

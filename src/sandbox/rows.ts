@@ -1,0 +1,203 @@
+/** The application the service owns at the provider. `ownerId` is the account behind client_credentials tokens. */
+export type Application = {
+  clientId: string
+  clientSecret: string
+  webhookSecrets: string[]
+  ownerId: number
+}
+
+export type Seller = {
+  id: number
+  nickname: string
+  liveMode: boolean
+  /** No grant between application and seller: set by a revocation, cleared by the next authorization. */
+  revoked: boolean
+  publicKey: string
+  createdAt: string
+  /** The account header-approved authorizations use when they name none. */
+  isDefault: boolean
+}
+
+export type AuthorizationCode = {
+  code: string
+  userId: number
+  clientId: string
+  redirectUri: string
+  challenge: string
+  method: 'S256' | 'plain'
+  expiresAt: number
+  used: boolean
+}
+
+export type AccessToken = { token: string; userId: number; expiresAt: number; revoked: boolean }
+
+export type RefreshToken = {
+  token: string
+  userId: number
+  clientId: string
+  expiresAt: number
+  used: boolean
+  scope: string
+}
+
+export type Location = {
+  streetNumber: string
+  streetName: string
+  cityName: string
+  stateName: string
+  latitude: number
+  longitude: number
+  reference: string | null
+}
+
+export type Store = {
+  id: number
+  userId: number
+  name: string
+  externalId: string | null
+  businessHours: Record<string, { open: string; close: string }[]>
+  location: Location
+  dateCreated: string
+}
+
+export type Pos = {
+  id: number
+  userId: number
+  name: string
+  storeId: number
+  externalStoreId: string | null
+  externalId: string | null
+  category: number | null
+  fixedAmount: boolean
+  uuid: string
+  dateCreated: string
+  dateLastUpdated: string
+}
+
+export type OperatingMode = 'PDV' | 'STANDALONE' | 'UNDEFINED'
+
+export type Terminal = {
+  id: string
+  userId: number
+  posId: number | null
+  operatingMode: OperatingMode
+  /** Current software: an API cancel at the terminal works (provider facts 2.3). */
+  cancelByApi: boolean
+}
+
+export type OrderStatus =
+  | 'created'
+  | 'at_terminal'
+  | 'processed'
+  | 'refunded'
+  | 'canceled'
+  | 'failed'
+  | 'expired'
+  | 'action_required'
+
+export type PaymentMethod = { type: string; id: string; installments: number }
+
+export type Payment = {
+  id: string
+  amountCents: number
+  status: OrderStatus
+  statusDetail: string | null
+  paidCents: number | null
+  tipCents: number
+  refundedCents: number
+  referenceId: string | null
+  method: PaymentMethod | null
+  paidAt: number | null
+}
+
+export type Refund = {
+  id: string
+  transactionId: string
+  referenceId: string
+  amountCents: number
+  status: 'processed'
+  createdDate: string
+}
+
+export type Order = {
+  id: string
+  userId: number
+  externalReference: string
+  description: string | null
+  expirationTime: string | null
+  expiresAt: number
+  terminalId: string
+  printOnTerminal: string
+  ticketNumber: string | null
+  paymentMethodConfig: {
+    defaultType: string | null
+    defaultInstallments: number | null
+    installmentsCost: string | null
+  } | null
+  integrationData: {
+    platformId: string | null
+    integratorId: string | null
+    sponsorId: string | null
+  }
+  taxes: { payerCondition: string }[]
+  status: OrderStatus
+  statusDetail: string
+  createdAt: number
+  createdDate: string
+  lastUpdatedDate: string
+  payment: Payment
+  refunds: Refund[]
+  version: number
+  idempotencyKey: string
+}
+
+/** One remembered idempotency key: the first answer's status and what it was about. */
+export type Remembered = {
+  fingerprint: string
+  at: number
+  status: number
+  resourceId: string
+  /** The answer itself where the resource may be gone by then (POS). */
+  body: unknown
+}
+
+export type Webhook = {
+  id: string
+  type: string
+  action: string
+  dataId: string
+  body: Record<string, unknown>
+  requestId: string
+  attempts: number
+  nextAt: number
+  badSignature: boolean
+}
+
+/** A simulated event, or the terminal's answer to a cancel request, that has not happened yet. */
+export type PendingEvent = {
+  id: string
+  orderId: string
+  fetchAt: number
+  applyAt: number
+  event: Record<string, unknown>
+}
+
+export type Tables = {
+  application: Application
+  sellers: Seller
+  codes: AuthorizationCode
+  accessTokens: AccessToken
+  refreshTokens: RefreshToken
+  stores: Store
+  pos: Pos
+  terminals: Terminal
+  orders: Order
+  memory: Remembered
+  webhooks: Webhook
+  events: PendingEvent
+}
+
+export type TableName = keyof Tables
+/** New values by id; null removes. One change is one line of the ledger file, so it happens whole or not at all. */
+export type Change = { [K in TableName]?: Record<string, Tables[K] | null> }
+export type Effect = { seq: number; at: string; kind: string; ref: string }

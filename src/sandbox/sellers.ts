@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto'
+import type { Context } from './context.ts'
+import { newFreeNumber } from './ids.ts'
+import type { AccessToken, RefreshToken, Seller } from './rows.ts'
+import { connectWebhooks } from './webhooks.ts'
+
+/** Creates a seller account; without an id a free one is made up. */
+export function createSeller(
+  ctx: Context,
+  options: { id?: number; nickname?: string; liveMode?: boolean; isDefault?: boolean } = {},
+): Seller {
+  const { sellers } = ctx.world.tables
+  const id = options.id ?? newFreeNumber(10, (candidate) => sellers.has(String(candidate)))
+  const seller: Seller = {
+    id,
+    nickname: options.nickname ?? `TESTUSER${id}`,
+    liveMode: options.liveMode ?? false,
+    revoked: false,
+    publicKey: `APP_USR-${randomUUID()}`,
+    createdAt: new Date(ctx.nowMs()).toISOString(),
+    isDefault: options.isDefault ?? false,
+  }
+  ctx.world.commit('seller.created', String(id), { sellers: { [id]: seller } })
+  return seller
+}
+
+/** The account an authorization gets when it names none: made at first use, the same ever after. */
+export function defaultSeller(ctx: Context): Seller {
+  for (const seller of ctx.world.tables.sellers.values()) if (seller.isDefault) return seller
+  return createSeller(ctx, { isDefault: true })
+}
+
+/** The seller with this id, made on the spot when nobody has it yet. Undefined for text that is no account number. */
+export function sellerByText(ctx: Context, text: string): Seller | undefined {
+  if (!/^[1-9]\d{0,14}$/.test(text)) return undefined
+  return ctx.world.tables.sellers.get(text) ?? createSeller(ctx, { id: Number(text) })
+}
+
+/** The seller takes the permission back: every token dies, and `application.deauthorized` is sent (provider facts 6.3). */
+export function revokeSeller(ctx: Context, seller: Seller): void {
+  const { tables } = ctx.world
+  const accessTokens: Record<string, AccessToken> = {}
+  const refreshTokens: Record<string, RefreshToken> = {}
+  for (const [id, token] of tables.accessTokens) {
+    if (token.userId === seller.id) accessTokens[id] = { ...token, revoked: true }
+  }
+  for (const [id, token] of tables.refreshTokens) {
+    if (token.userId === seller.id) refreshTokens[id] = { ...token, used: true }
+  }
+  ctx.world.commit('seller.revoked', String(seller.id), {
+    sellers: { [seller.id]: { ...seller, revoked: true } },
+    accessTokens,
+    refreshTokens,
+    webhooks: connectWebhooks(ctx, seller, 'deauthorized'),
+  })
+  ctx.wake()
+}

@@ -1,0 +1,79 @@
+import type { Journal } from './journal.ts'
+import type { Change, Effect, Order, TableName, Tables } from './rows.ts'
+
+export type World = {
+  tables: { [K in TableName]: Map<string, Tables[K]> }
+  /** Ids of orders that hold a terminal: the only ones with a clock running. */
+  openOrders: Set<string>
+  effects: Effect[]
+  /** Writes one effect to the ledger, then applies it. What it returned from, a kill -9 cannot undo. */
+  commit: (kind: string, ref: string, change: Change) => void
+}
+
+/** An unfinished order keeps its terminal (provider facts 2.1, `already_queued_order_on_terminal`). */
+export function isOpen(order: Order): boolean {
+  return order.status === 'created' || order.status === 'at_terminal'
+}
+
+/** The provider's whole state, rebuilt from the journal's lines. Values are replaced, never changed in place. */
+export function createWorld(journal: Journal, nowMs: () => number): World {
+  const tables: World['tables'] = {
+    application: new Map(),
+    sellers: new Map(),
+    codes: new Map(),
+    accessTokens: new Map(),
+    refreshTokens: new Map(),
+    stores: new Map(),
+    pos: new Map(),
+    terminals: new Map(),
+    orders: new Map(),
+    memory: new Map(),
+    webhooks: new Map(),
+    events: new Map(),
+  }
+  const openOrders = new Set<string>()
+  const effects: Effect[] = []
+
+  function apply(change: Change): void {
+    for (const [name, values] of Object.entries(change)) {
+      const table = tables[name as TableName] as Map<string, unknown> | undefined
+      if (table === undefined) continue
+      for (const [id, value] of Object.entries(values)) {
+        if (value === null) table.delete(id)
+        else table.set(id, value)
+      }
+    }
+    for (const [id, order] of Object.entries(change.orders ?? {})) {
+      if (order !== null && isOpen(order)) openOrders.add(id)
+      else openOrders.delete(id)
+    }
+  }
+
+  for (const line of journal.lines()) {
+    const { change, ...effect } = line as Effect & { change: Change }
+    apply(change)
+    effects.push(effect)
+  }
+
+  return {
+    tables,
+    openOrders,
+    effects,
+    commit(kind, ref, change) {
+      const seq = (effects.at(-1)?.seq ?? 0) + 1
+      const effect = { seq, at: new Date(nowMs()).toISOString(), kind, ref }
+      journal.append(JSON.stringify({ ...effect, change }))
+      apply(change)
+      effects.push(effect)
+    },
+  }
+}
+
+/** Joins two changes into one, so that both reach the ledger in the same line. */
+export function mergeChanges(first: Change, second: Change): Change {
+  const merged: Record<string, unknown> = { ...first }
+  for (const [name, values] of Object.entries(second)) {
+    merged[name] = { ...(first[name as TableName] ?? {}), ...values }
+  }
+  return merged as Change
+}

@@ -1,0 +1,100 @@
+import type { FastifyInstance } from 'fastify'
+import { authenticate } from './auth.ts'
+import type { Context } from './context.ts'
+import { apiError } from './errors.ts'
+import { oneText } from './form.ts'
+import { Problems } from './problems.ts'
+import type { OperatingMode, Seller, Terminal } from './rows.ts'
+
+/** Terminals of a seller: list and operating mode (provider facts 5). Pairing is done on the device, here by /_sandbox. */
+export function terminalRoutes(app: FastifyInstance, ctx: Context): void {
+  app.get('/terminals/v1/list', (request) => {
+    const seller = authenticate(ctx, request)
+    const problems = new Problems()
+    const query = { ...Object(request.query) }
+    const whole = (name: string, fallback: number, low: number) => {
+      const text = problems.text(query, name, name, (value) => {
+        return /^\d{1,9}$/.test(value) && Number(value) >= low
+      })
+      return text === undefined ? fallback : Number(text)
+    }
+    // A larger limit is lowered without a word.
+    const limit = Math.min(50, whole('limit', 50, 1))
+    const offset = whole('offset', 0, 0)
+    problems.throwIfAny()
+    const posId = oneText(query, 'pos_id')
+    const storeId = oneText(query, 'store_id')
+    const found = [...ctx.world.tables.terminals.values()]
+      .filter((terminal) => terminal.userId === seller.id)
+      .map((terminal) => showTerminal(ctx, terminal))
+      .filter((shown) => posId === undefined || String(shown.pos_id) === posId)
+      .filter((shown) => storeId === undefined || shown.store_id === storeId)
+    return {
+      data: { terminals: found.slice(offset, offset + limit) },
+      paging: { total: found.length, offset, limit },
+    }
+  })
+
+  app.patch('/terminals/v1/setup', (request) => {
+    const seller = authenticate(ctx, request)
+    const { id, mode } = readSetup(request.body)
+    const terminal = setMode(ctx, seller, id, mode)
+    return { terminals: [{ id: terminal.id, operating_mode: terminal.operatingMode }] }
+  })
+}
+
+function readSetup(body: unknown): { id: string; mode: OperatingMode } {
+  const problems = new Problems()
+  const root = problems.record(body, 'body', ['terminals'], [])
+  const listed = root === undefined ? undefined : root.terminals
+  if (Array.isArray(listed) && listed.length !== 1) {
+    throw apiError(400, 'invalid_payload', 'Exactly one terminal per request is supported.')
+  }
+  const item = listed === undefined ? undefined : problems.single(listed, 'terminals')
+  const fields =
+    item === undefined
+      ? undefined
+      : problems.record(item, 'terminals[0]', ['id', 'operating_mode'], [])
+  const id = problems.text(fields, 'id', 'terminals[0].id')
+  const mode = problems.text(fields, 'operating_mode', 'terminals[0].operating_mode', (text) =>
+    ['PDV', 'STANDALONE'].includes(text),
+  )
+  problems.throwIfAny()
+  return { id: id ?? '', mode: mode === 'PDV' ? 'PDV' : 'STANDALONE' }
+}
+
+function setMode(ctx: Context, seller: Seller, id: string, mode: OperatingMode): Terminal {
+  const terminal = ctx.world.tables.terminals.get(id)
+  if (terminal === undefined || terminal.userId !== seller.id) {
+    throw apiError(404, 'not_found', 'Terminal not found.')
+  }
+  if (terminal.posId === null) {
+    throw apiError(403, 'store_pos_not_found', 'The terminal has no store and point of sale.')
+  }
+  if (mode === 'PDV' && pdvOn(ctx, terminal.posId, id) !== undefined) {
+    // The body of this answer is on no page; its status and this sentence are (provider facts 5.2).
+    throw apiError(412, '412', 'Only one pos-store with PDV mode ON or SUSPENDED is allowed')
+  }
+  const changed: Terminal = { ...terminal, operatingMode: mode }
+  ctx.world.commit('terminal.mode_changed', id, { terminals: { [id]: changed } })
+  ctx.wake()
+  return changed
+}
+
+/** The terminal in PDV on a POS, other than `except`: there is one at most. */
+export function pdvOn(ctx: Context, posId: number, except?: string): Terminal | undefined {
+  return [...ctx.world.tables.terminals.values()].find(
+    (other) => other.posId === posId && other.id !== except && other.operatingMode === 'PDV',
+  )
+}
+
+/** A terminal as the list shows it. Without a POS it has neither box nor store. */
+export function showTerminal(ctx: Context, terminal: Terminal) {
+  const pos = terminal.posId === null ? undefined : ctx.world.tables.pos.get(String(terminal.posId))
+  return {
+    id: terminal.id,
+    ...(pos !== undefined && { pos_id: pos.id, store_id: String(pos.storeId) }),
+    ...(pos !== undefined && pos.externalId !== null && { external_pos_id: pos.externalId }),
+    operating_mode: terminal.operatingMode,
+  }
+}

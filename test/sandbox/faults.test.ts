@@ -1,0 +1,210 @@
+import { request as rawRequest } from 'node:http'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Sandbox } from '../../src/sandbox/server.ts'
+import {
+  call,
+  createOrder,
+  newKey,
+  openShop,
+  orderBody,
+  type Shop,
+  startTestSandbox,
+} from './support.ts'
+
+let sandbox: Sandbox
+let shop: Shop
+
+beforeEach(async () => {
+  sandbox = await startTestSandbox()
+  shop = await openShop(sandbox)
+})
+afterEach(() => sandbox.close())
+
+function arm(...rules: object[]) {
+  return call(sandbox, 'PUT', '/_sandbox/faults', { body: rules })
+}
+
+const orders = { path: '/v1/orders', method: 'POST', count: 1 }
+
+describe('calls', () => {
+  it.each(['drop_before', 'reset'])('%s cuts the connection and nothing happened', async (kind) => {
+    await arm({ ...orders, kind })
+    await expect(createOrder(sandbox, shop)).rejects.toThrow()
+    expect(sandbox.ledger().orders).toEqual([])
+    expect((await createOrder(sandbox, shop)).status).toBe(201)
+  })
+
+  it('drop_after cuts the connection although it happened; the same key finds it', async () => {
+    await arm({ ...orders, kind: 'drop_after' })
+    const again = { token: shop.token, key: newKey(), body: orderBody(shop) }
+    await expect(call(sandbox, 'POST', '/v1/orders', again)).rejects.toThrow()
+    const [made] = sandbox.ledger().orders
+    expect(made?.idempotency_key).toBe(again.key)
+    const answer = await call(sandbox, 'POST', '/v1/orders', again)
+    expect(answer).toMatchObject({ status: 201, body: { id: made?.id } })
+    expect(sandbox.ledger().orders).toHaveLength(1)
+  })
+
+  it('torn_body sends half of an answer whose effect happened', async () => {
+    await arm({ ...orders, kind: 'torn_body' })
+    const torn = await new Promise<{ status: number; text: string; aborted: boolean }>(
+      (resolve, reject) => {
+        const sent = rawRequest(
+          `${sandbox.url}/v1/orders`,
+          {
+            method: 'POST',
+            headers: {
+              'content-type': 'application/json',
+              authorization: `Bearer ${shop.token}`,
+              'x-idempotency-key': newKey(),
+            },
+          },
+          (response) => {
+            let text = ''
+            const done = (aborted: boolean) =>
+              resolve({ status: response.statusCode ?? 0, text, aborted })
+            response.on('data', (chunk) => {
+              text += chunk
+            })
+            response.on('end', () => done(false))
+            response.on('error', () => done(true))
+          },
+        )
+        sent.on('error', reject)
+        sent.end(JSON.stringify(orderBody(shop)))
+      },
+    )
+    expect(torn).toMatchObject({ status: 201, aborted: true })
+    expect(torn.text).toMatch(/^\{"id":"ORDTST/)
+    expect(() => JSON.parse(torn.text)).toThrow()
+    expect(sandbox.ledger().orders).toHaveLength(1)
+  })
+
+  it.each([
+    ['hang_before', 0],
+    ['hang', 0],
+    ['hang_after', 1],
+  ])('%s never answers and leaves %i orders', async (kind, count) => {
+    await arm({ ...orders, kind })
+    const options = {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${shop.token}`,
+        'x-idempotency-key': newKey(),
+      },
+      body: JSON.stringify(orderBody(shop)),
+      signal: AbortSignal.timeout(50),
+    }
+    await expect(fetch(`${sandbox.url}/v1/orders`, options)).rejects.toThrow('timeout')
+    expect(sandbox.ledger().orders).toHaveLength(count)
+  })
+
+  it('latency delays and the call succeeds', async () => {
+    await arm({ ...orders, kind: 'latency', delay_ms: 40 })
+    const started = performance.now()
+    expect((await createOrder(sandbox, shop)).status).toBe(201)
+    expect(performance.now() - started).toBeGreaterThanOrEqual(39)
+  })
+
+  it('answers statuses in the envelope of the path, with Retry-After', async () => {
+    await arm(
+      { ...orders, kind: '429', retry_after: 7 },
+      { path: '/oauth/token', kind: '429' },
+      { path: '/users/me', kind: '5xx', status: 502 },
+      { path: '/terminals', kind: '503' },
+    )
+    const limited = await createOrder(sandbox, shop)
+    expect(limited.status).toBe(429)
+    expect(limited.headers.get('retry-after')).toBe('7')
+    expect(limited.body.errors[0].code).toBe('too_many_requests')
+    const { token } = shop
+    const oauth = await call(sandbox, 'POST', '/oauth/token', { body: {} })
+    expect(oauth).toMatchObject({ status: 429, body: { error: 'local_rate_limited', status: 429 } })
+    const me = await call(sandbox, 'GET', '/users/me', { token })
+    expect(me).toMatchObject({ status: 502, body: { status: 502 } })
+    const list = await call(sandbox, 'GET', '/terminals/v1/list', { token })
+    expect(list).toMatchObject({ status: 503, body: { errors: [{ code: '503' }] } })
+    expect(sandbox.ledger().orders).toEqual([])
+  })
+
+  it('answers a named code, so that every documented refusal can be rehearsed', async () => {
+    const path = '^/v1/orders/[^/]+/refund$'
+    await arm({
+      path,
+      kind: 'status',
+      status: 425,
+      code: 'order_payment_not_yet_enabled_for_refund',
+    })
+    const { body } = await createOrder(sandbox, shop)
+    const answer = await call(sandbox, 'POST', `/v1/orders/${body.id}/refund`, {
+      token: shop.token,
+    })
+    expect(answer.status).toBe(425)
+    expect(answer.body.errors[0].code).toBe('order_payment_not_yet_enabled_for_refund')
+  })
+})
+
+describe('rules', () => {
+  it('fire by chance in the same places for the same seed', async () => {
+    const pattern = async (seed: number) => {
+      await arm({ path: '/users/me', kind: '500', chance: 0.4, seed })
+      const seen: number[] = []
+      for (let i = 0; i < 24; i += 1) {
+        seen.push((await call(sandbox, 'GET', '/users/me', { token: shop.token })).status)
+      }
+      return seen.join()
+    }
+    const first = await pattern(7)
+    expect(first).toContain('200')
+    expect(first).toContain('500')
+    expect(await pattern(7)).toBe(first)
+    expect(await pattern(8)).not.toBe(first)
+  })
+
+  it('stop after their count, spare other methods and the control surface, and can be cleared', async () => {
+    await arm({ path: '/', kind: '500', count: 2, method: 'get' })
+    const me = async () => (await call(sandbox, 'GET', '/users/me', { token: shop.token })).status
+    expect((await createOrder(sandbox, shop)).status).toBe(201)
+    expect([await me(), await me(), await me()]).toEqual([500, 500, 200])
+    const listed = await call(sandbox, 'GET', '/_sandbox/faults')
+    expect(listed.body.rules[0]).toMatchObject({ fired: 2, met: 3, kind: 'status', status: 500 })
+    await arm({ path: '/', kind: '500' })
+    await call(sandbox, 'DELETE', '/_sandbox/faults')
+    expect(await me()).toBe(200)
+  })
+
+  it.each([
+    [{ kind: 'nonsense' }, 'kind'],
+    [{ kind: '500', chance: 2 }, 'chance'],
+    [{ kind: '500', path: '(' }, 'path'],
+    [{ kind: '500', typo: 1 }, 'typo'],
+    [{ kind: 'status', status: 200 }, 'status'],
+  ])('refuses %o and keeps the old ones', async (rule, word) => {
+    await arm({ path: '/', kind: '429' })
+    const answer = await arm(rule)
+    expect(answer.status).toBe(400)
+    expect(answer.body).toMatchObject({ code: 'BAD_REQUEST', error: expect.stringContaining(word) })
+    expect((await call(sandbox, 'GET', '/_sandbox/faults')).body.rules).toHaveLength(1)
+  })
+})
+
+it('keeps a log of what callers sent, without their secrets', async () => {
+  await arm({ ...orders, kind: 'drop_before' })
+  await expect(createOrder(sandbox, shop)).rejects.toThrow()
+  const { requests } = (await call(sandbox, 'GET', '/_sandbox/requests')).body
+  const last = requests.at(-1)
+  expect(last).toMatchObject({
+    method: 'POST',
+    path: '/v1/orders',
+    user_id: shop.userId,
+    fault: 'drop_before',
+    status: null,
+    body: orderBody(shop),
+    headers: { authorization: '***', 'x-idempotency-key': expect.any(String) },
+  })
+  const text = JSON.stringify(requests)
+  expect(text).not.toContain(shop.token)
+  expect(text).not.toContain(shop.refreshToken)
+  expect(text).not.toContain(sandbox.info.client_secret)
+})

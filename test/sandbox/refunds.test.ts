@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Sandbox } from '../../src/sandbox/server.ts'
+import {
+  createClock,
+  createOrder,
+  getOrder,
+  openShop,
+  paidOrder,
+  refund,
+  type Shop,
+  startTestSandbox,
+} from './support.ts'
+
+let clock: ReturnType<typeof createClock>
+let sandbox: Sandbox
+let shop: Shop
+
+beforeEach(async () => {
+  clock = createClock()
+  sandbox = await startTestSandbox({ now: clock.now })
+  shop = await openShop(sandbox)
+})
+afterEach(() => sandbox.close())
+
+const part = (id: string, amount: string) => ({ transactions: [{ id, amount }] })
+
+it('gives everything back without a body', async () => {
+  const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
+  const answer = await refund(sandbox, shop, id)
+  expect(answer.status).toBe(201)
+  expect(answer.body).toMatchObject({ id, status: 'refunded', status_detail: 'refunded' })
+  expect(answer.body.transactions.refunds).toEqual([
+    {
+      id: expect.stringMatching(/^REF.{26}$/),
+      transaction_id: paymentId,
+      reference_id: expect.any(String),
+      amount: '100.00',
+      status: 'processed',
+    },
+  ])
+  const read = await getOrder(sandbox, shop, id)
+  expect(read.body.transactions.payments[0]).toMatchObject({
+    status: 'refunded',
+    status_detail: 'refunded',
+    refunded_amount: '100.00',
+  })
+  expect((await refund(sandbox, shop, id)).body.errors[0].code).toBe('order_already_refunded')
+})
+
+it('refunds in parts up to the paid amount; reaching it ends in refunded', async () => {
+  const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
+  const first = await refund(sandbox, shop, id, { body: part(paymentId, '33.34') })
+  expect(first.body).toMatchObject({ status: 'processed', status_detail: 'partially_refunded' })
+  const exceeding = await refund(sandbox, shop, id, { body: part(paymentId, '66.67') })
+  expect(exceeding).toMatchObject({
+    status: 400,
+    body: { errors: [{ code: 'refund_amount_exceeds' }] },
+  })
+  const second = await refund(sandbox, shop, id, { body: part(paymentId, '66.66') })
+  expect(second.body).toMatchObject({ status: 'refunded', status_detail: 'refunded' })
+  const read = await getOrder(sandbox, shop, id)
+  expect(read.body.transactions.refunds.map((each: { amount: string }) => each.amount)).toEqual([
+    '33.34',
+    '66.66',
+  ])
+})
+
+it('refunds the rest when a total refund follows parts', async () => {
+  const { id, paymentId } = await paidOrder(sandbox, shop, '10.00')
+  await refund(sandbox, shop, id, { body: part(paymentId, '0.01') })
+  const rest = await refund(sandbox, shop, id, { body: {} })
+  expect(rest.body.transactions.refunds.map((each: { amount: string }) => each.amount)).toEqual([
+    '9.99',
+  ])
+  expect(sandbox.ledger()).toMatchObject({ refunds: 2, refunded_total: '10.00' })
+})
+
+it('never gives back more than was paid, however many race', async () => {
+  const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
+  const answers = await Promise.all([
+    ...Array.from({ length: 5 }, () =>
+      refund(sandbox, shop, id, { body: part(paymentId, '30.00') }),
+    ),
+    refund(sandbox, shop, id),
+    refund(sandbox, shop, id),
+  ])
+  expect(answers.filter(({ status }) => status === 201).length).toBeGreaterThan(0)
+  const [order] = sandbox.ledger().orders
+  expect(order).toMatchObject({ status: 'refunded', refunded_amount: '100.00' })
+  const given = order?.refunds.reduce((sum, each) => sum + Number(each.amount), 0)
+  expect(given).toBe(100)
+})
+
+it('gives back once for one key, and refuses another body under it', async () => {
+  const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
+  const body = part(paymentId, '10.00')
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => refund(sandbox, shop, id, { body, key: 'same' })),
+  )
+  const ids = answers.map((answer) => answer.body.transactions.refunds[0].id)
+  expect(new Set(ids).size).toBe(1)
+  const other = await refund(sandbox, shop, id, { body: part(paymentId, '20.00'), key: 'same' })
+  expect(other.body.errors[0].code).toBe('idempotency_key_already_used')
+  expect(sandbox.ledger().refunded_total).toBe('10.00')
+})
+
+it.each([
+  ['credit_card', 201],
+  ['debit_card', 201],
+  ['qr', 201],
+  ['digital_wallet', 201],
+  ['voucher_card', 400],
+  ['bank_transfer', 400],
+])('answers a partial refund of %s with %i', async (payment_method_type, status) => {
+  const { id, paymentId } = await paidOrder(sandbox, shop, '10.00', { payment_method_type })
+  const answer = await refund(sandbox, shop, id, { body: part(paymentId, '4.00') })
+  expect(answer.status).toBe(status)
+  if (status === 400) {
+    expect(answer.body.errors[0].code).toBe('unsupported_partially_refunds')
+    expect(sandbox.ledger().refunds).toBe(0)
+  }
+  expect((await refund(sandbox, shop, id)).status).toBe(201)
+})
+
+it('takes no partial refund of an order with a tip, but a total one', async () => {
+  const { id, paymentId } = await paidOrder(sandbox, shop, '10.00', { tip_amount: '1.00' })
+  const answer = await refund(sandbox, shop, id, { body: part(paymentId, '4.00') })
+  expect(answer).toMatchObject({
+    status: 403,
+    body: { errors: [{ code: 'partial_refund_forbidden_with_tips' }] },
+  })
+  const total = await refund(sandbox, shop, id)
+  expect(total.body.transactions.refunds[0].amount).toBe('11.00')
+})
+
+it('refunds 90 days long', async () => {
+  const { id, paymentId } = await paidOrder(sandbox, shop)
+  clock.advance(90 * 86_400_000)
+  expect((await refund(sandbox, shop, id, { body: part(paymentId, '1.00') })).status).toBe(201)
+  clock.advance(1)
+  const late = await refund(sandbox, shop, id)
+  expect(late).toMatchObject({
+    status: 409,
+    body: { errors: [{ code: 'refund_period_exceeded' }] },
+  })
+})
+
+it('refuses orders that are not paid, unknown payments, other sellers and odd bodies', async () => {
+  const open = await createOrder(sandbox, shop)
+  const code = async (id: string, body?: unknown) => {
+    return (await refund(sandbox, shop, id, { body })).body.errors[0].code
+  }
+  expect(await code(open.body.id)).toBe('cannot_refund_order')
+  const other = await openShop(sandbox, 5001)
+  const { id, paymentId } = await paidOrder(sandbox, other)
+  expect((await refund(sandbox, shop, id)).status).toBe(404)
+  const mine = { ...shop, token: other.token }
+  const asOwner = async (body: unknown) =>
+    (await refund(sandbox, mine, id, { body })).body.errors[0].code
+  expect(await asOwner(part(paymentId.replace(/.$/, '!'), '1.00'))).toBe('transaction_not_found')
+  expect(await asOwner({ amount: '1.00' })).toBe('unsupported_properties')
+  expect(await asOwner({ transactions: [] })).toBe('minimum_items')
+  expect(await asOwner({ transactions: [{ id: paymentId }] })).toBe('required_properties')
+  expect(await asOwner({ transactions: [{ id: paymentId, amount: '-1' }] })).toBe('property_value')
+  expect(sandbox.ledger().refunds).toBe(0)
+})
