@@ -1,0 +1,207 @@
+import { setTimeout as sleepFor } from 'node:timers/promises'
+import { Agent } from 'undici'
+import { type AttemptResult, attemptOnce } from './outbound/attempt.ts'
+import { type Effect, OutboundError } from './outbound/outbound-error.ts'
+import {
+  type AttemptFailure,
+  decideRetry,
+  defaultRetryPolicy,
+  type HttpMethod,
+  isWrite,
+  parseRetryAfter,
+  type RetryPolicy,
+} from './outbound/retry-decision.ts'
+import { type Judgement, judge, kindOf, readResult } from './outbound/verdict.ts'
+
+export { type Effect, type FailureKind, OutboundError } from './outbound/outbound-error.ts'
+export type { AttemptFailure, HttpMethod, RetryPolicy } from './outbound/retry-decision.ts'
+export type { Judgement } from './outbound/verdict.ts'
+
+export type OutboundSettings = {
+  /** Longest time of one attempt. */
+  timeoutMs: number
+  /** Largest answer that is read; 1 MiB when absent. */
+  maxResponseBytes?: number
+  policy?: RetryPolicy
+  /** Milliseconds of the clock. */
+  now?: () => number
+  sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
+  random?: () => number
+}
+
+export type AnswerHeaders = Record<string, string | string[] | undefined>
+
+export type AttemptReport = {
+  attempt: number
+  status: number | null
+  failure: AttemptFailure | null
+  durationMs: number
+  headers: AnswerHeaders
+  /** Parsed JSON of an answer that was not 2xx, else null. */
+  refusal: unknown
+}
+
+export type OutboundRequest = {
+  method: HttpMethod
+  url: string
+  headers?: Record<string, string>
+  /** Sent as JSON; absent means no body at all. */
+  body?: unknown
+  /** The headers hold a key under which the other side answers a repeated write with the first result. */
+  hasIdempotencyKey?: boolean
+  signal?: AbortSignal | undefined
+  /** Budget over all attempts and waits, from now. */
+  deadlineMs?: number | undefined
+  /** 3 when absent. */
+  maxAttempts?: number | undefined
+  /** Judges a 4xx answer to a write by the other side's own codes; without it the status decides. */
+  judge?: (status: number, body: unknown) => Judgement
+  onAttempt?: (report: AttemptReport) => void
+}
+
+export type OutboundAnswer = {
+  status: number
+  headers: AnswerHeaders
+  /** Parsed JSON; null for an empty body. */
+  body: unknown
+  attempts: number
+}
+
+export type Outbound = {
+  send(request: OutboundRequest): Promise<OutboundAnswer>
+  /** Ends the connections after the running requests. */
+  close(): Promise<void>
+}
+
+const longestConnectMs = 5_000
+const shortestAttemptMs = 1_000
+
+/**
+ * An HTTP client for JSON with its own connections; redirects are not followed. `send` resolves with a 2xx whose body is
+ * JSON or empty and throws OutboundError for all else.
+ */
+export function createOutbound(settings: OutboundSettings): Outbound {
+  const agent = new Agent({
+    connect: { timeout: Math.min(settings.timeoutMs, longestConnectMs) },
+    headersTimeout: settings.timeoutMs,
+    bodyTimeout: settings.timeoutMs,
+    maxResponseSize: settings.maxResponseBytes ?? 1_048_576,
+    allowH2: false,
+  })
+  return {
+    send: (request) => send(agent, settings, request),
+    close: () => agent.close(),
+  }
+}
+
+async function send(
+  agent: Agent,
+  settings: OutboundSettings,
+  request: OutboundRequest,
+): Promise<OutboundAnswer> {
+  const now = settings.now ?? Date.now
+  const sleep = settings.sleep ?? defaultSleep
+  const deadline = now() + (request.deadlineMs ?? Number.POSITIVE_INFINITY)
+  const minAttemptMs = Math.min(settings.timeoutMs, shortestAttemptMs)
+  let unknownEffect = false
+
+  for (let attempt = 1; ; attempt += 1) {
+    const startedAt = now()
+    const roomMs = deadline - startedAt
+    const timeoutMs = Math.ceil(Math.min(settings.timeoutMs, roomMs))
+    const result =
+      roomMs < minAttemptMs ? noRoom : await attemptOnce(agent, attemptInput(request, timeoutMs))
+    const read = readResult(result)
+    const endedAt = now()
+    request.onAttempt?.({
+      attempt,
+      status: read.status,
+      failure: read.failure,
+      durationMs: endedAt - startedAt,
+      headers: result.headers,
+      refusal: read.success ? null : read.body,
+    })
+    if (read.success) {
+      return { status: read.status, headers: result.headers, body: read.body, attempts: attempt }
+    }
+
+    const judgement = judge(read, result.ok || result.sent, request.judge)
+    if (judgement !== 'silent') unknownEffect = judgement === 'ambiguous'
+    const effect: Effect = isWrite(request.method) && unknownEffect ? 'unknown' : 'none'
+    const retryAfterSeconds = parseRetryAfter(result.headers['retry-after'], endedAt)
+    const decision = decideRetry({
+      method: request.method,
+      hasIdempotencyKey: request.hasIdempotencyKey ?? false,
+      status: read.status,
+      failure: read.failure,
+      attempt,
+      maxAttempts: request.maxAttempts ?? 3,
+      retryAfterSeconds,
+      remainingMs: deadline - endedAt,
+      minAttemptMs,
+      jitter: (settings.random ?? Math.random)(),
+      policy: settings.policy ?? defaultRetryPolicy,
+    })
+    const waited = decision.retry && (await waitUnlessAborted(sleep, decision.waitMs, request))
+    if (waited) continue
+    throw new OutboundError(
+      {
+        kind: kindOf(read, effect),
+        effect,
+        provesAbsence: judgement === 'proof' && (request.hasIdempotencyKey ?? false),
+        status: read.status,
+        failure: read.failure,
+        body: read.body,
+        headers: result.headers,
+        retryAfterSeconds,
+        attempts: attempt,
+      },
+      result.ok ? undefined : result.cause,
+    )
+  }
+}
+
+const noRoom: AttemptResult = {
+  ok: false,
+  failure: 'deadline',
+  sent: false,
+  status: null,
+  headers: {},
+  cause: undefined,
+}
+
+function attemptInput(request: OutboundRequest, timeoutMs: number) {
+  const withBody = request.body !== undefined
+  return {
+    method: request.method,
+    url: request.url,
+    headers: {
+      accept: 'application/json',
+      ...(withBody && { 'content-type': 'application/json' }),
+      ...request.headers,
+    },
+    body: withBody ? JSON.stringify(request.body) : null,
+    timeoutMs,
+    signal: request.signal,
+  }
+}
+
+/** False when the caller gave up before or during the wait. */
+async function waitUnlessAborted(
+  sleep: (ms: number, signal?: AbortSignal) => Promise<void>,
+  waitMs: number,
+  request: OutboundRequest,
+): Promise<boolean> {
+  if (request.signal?.aborted) return false
+  try {
+    await sleep(waitMs, request.signal)
+  } catch (error) {
+    if (request.signal?.aborted) return false
+    throw error
+  }
+  return !request.signal?.aborted
+}
+
+async function defaultSleep(ms: number, signal?: AbortSignal): Promise<void> {
+  await sleepFor(ms, undefined, signal ? { signal } : {})
+}

@@ -1,0 +1,115 @@
+import { type Dispatcher, request } from 'undici'
+import type { AttemptFailure, HttpMethod } from './retry-decision.ts'
+
+export type AttemptInput = {
+  method: HttpMethod
+  url: string
+  headers: Record<string, string>
+  /** JSON text; null sends no body. */
+  body: string | null
+  timeoutMs: number
+  signal: AbortSignal | undefined
+}
+
+type Headers = Record<string, string | string[] | undefined>
+
+/** `sent` is false only when not one byte of the request was written. */
+export type AttemptResult =
+  | { ok: true; status: number; headers: Headers; text: string }
+  | {
+      ok: false
+      failure: AttemptFailure
+      sent: boolean
+      status: number | null
+      headers: Headers
+      cause: unknown
+    }
+
+/** One request, one answer, never a throw. Redirects are not followed; the whole attempt ends at `timeoutMs`. */
+export async function attemptOnce(
+  dispatcher: Dispatcher,
+  input: AttemptInput,
+): Promise<AttemptResult> {
+  const clock = AbortSignal.timeout(input.timeoutMs)
+  const signal = input.signal ? AbortSignal.any([clock, input.signal]) : clock
+  const progress = { sent: false, status: null as number | null, headers: {} as Headers }
+  try {
+    const text = await orAborted(
+      signal,
+      exchange(watched(dispatcher, progress), input, signal, progress),
+    )
+    // A status is always known once the text is there.
+    return { ok: true, status: progress.status as number, headers: progress.headers, text }
+  } catch (cause) {
+    const failure = nameFailure(cause, progress, clock, input.signal)
+    return { ok: false, failure, ...progress, cause }
+  }
+}
+
+async function exchange(
+  dispatcher: Dispatcher,
+  input: AttemptInput,
+  signal: AbortSignal,
+  progress: { status: number | null; headers: Headers },
+): Promise<string> {
+  const answer = await request(input.url, {
+    dispatcher,
+    method: input.method,
+    headers: input.headers,
+    body: input.body,
+    signal,
+  })
+  progress.status = answer.statusCode
+  progress.headers = answer.headers
+  return answer.body.text()
+}
+
+/**
+ * undici tells a handler that its request starts after the connection stands and before the first byte is written. Seeing
+ * that moment is the only exact way to know that nothing can have arrived; error codes alone cannot tell.
+ */
+function watched(dispatcher: Dispatcher, progress: { sent: boolean }): Dispatcher {
+  return dispatcher.compose((dispatch) => (options, handler) => {
+    const seen: Dispatcher.DispatchHandler = {
+      onRequestStart(controller, context) {
+        progress.sent = true
+        handler.onRequestStart?.(controller, context)
+      },
+      onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
+      onResponseStart: (...args) => handler.onResponseStart?.(...args),
+      onResponseData: (...args) => handler.onResponseData?.(...args),
+      onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+      onResponseError: (...args) => handler.onResponseError?.(...args),
+    }
+    return dispatch(options, seen)
+  })
+}
+
+/** undici reports an abort only once the connection stands, so a hanging connect is cut here. */
+function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const abort = (): void => reject(signal.reason)
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  work.catch(() => undefined)
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
+}
+
+const timeoutCodes: ReadonlySet<unknown> = new Set([
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+])
+
+function nameFailure(
+  cause: unknown,
+  progress: { sent: boolean; status: number | null },
+  clock: AbortSignal,
+  caller: AbortSignal | undefined,
+): AttemptFailure {
+  if (caller?.aborted) return 'aborted'
+  if (!progress.sent) return 'connect'
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  if (clock.aborted || timeoutCodes.has(code)) return 'timeout'
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return 'oversize'
+  return progress.status === null ? 'reset' : 'torn'
+}

@@ -1,0 +1,58 @@
+import type { AttemptFailure } from './retry-decision.ts'
+
+/**
+ * Named by what the caller does next. `refused`: correct the request. `unauthorized`: renew the credential.
+ * `rate_limited`: wait. `unreachable`: nothing happened, try later. `ambiguous`: a write that may have worked, find out.
+ * `invalid_answer`: the other side broke its contract.
+ */
+export type FailureKind =
+  | 'refused'
+  | 'unauthorized'
+  | 'rate_limited'
+  | 'unreachable'
+  | 'ambiguous'
+  | 'invalid_answer'
+
+/** Whether the request, over all its attempts, can have changed anything on the other side. */
+export type Effect = 'none' | 'unknown'
+
+export type OutboundFailure = {
+  kind: FailureKind
+  effect: Effect
+  /** A definite refusal under the idempotency key: no call before with this key had an effect either. */
+  provesAbsence: boolean
+  status: number | null
+  failure: AttemptFailure | null
+  /** The parsed JSON of a refusal; null when there was none. */
+  body: unknown
+  headers: Record<string, string | string[] | undefined>
+  retryAfterSeconds: number | null
+  attempts: number
+}
+
+/** Any end of an outgoing call but a usable 2xx. Carries no header and no body of the request. */
+export class OutboundError extends Error implements OutboundFailure {
+  readonly kind: FailureKind
+  readonly effect: Effect
+  readonly provesAbsence: boolean
+  readonly status: number | null
+  readonly failure: AttemptFailure | null
+  readonly body: unknown
+  readonly headers: Record<string, string | string[] | undefined>
+  readonly retryAfterSeconds: number | null
+  readonly attempts: number
+
+  constructor(fields: OutboundFailure, cause?: unknown) {
+    super(`outgoing call failed: ${fields.kind}`, { cause })
+    this.name = 'OutboundError'
+    this.kind = fields.kind
+    this.effect = fields.effect
+    this.provesAbsence = fields.provesAbsence
+    this.status = fields.status
+    this.failure = fields.failure
+    this.body = fields.body
+    this.headers = fields.headers
+    this.retryAfterSeconds = fields.retryAfterSeconds
+    this.attempts = fields.attempts
+  }
+}

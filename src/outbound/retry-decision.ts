@@ -1,0 +1,94 @@
+export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/**
+ * Why an attempt brought no usable answer. `connect` means that not one byte of the request left the house (DNS, refused,
+ * TLS, connect timeout); `deadline` that the call's budget was too small to begin.
+ */
+export type AttemptFailure =
+  | 'connect'
+  | 'timeout'
+  | 'reset'
+  | 'torn'
+  | 'oversize'
+  | 'not_json'
+  | 'aborted'
+  | 'deadline'
+
+/** Waiting between attempts, in milliseconds. A `Retry-After` above the ceiling ends the call instead of being cut short. */
+export type RetryPolicy = { baseMs: number; floorMs: number; ceilingMs: number }
+
+export const defaultRetryPolicy: RetryPolicy = { baseMs: 250, floorMs: 100, ceilingMs: 10_000 }
+
+export type RetryQuestion = {
+  method: HttpMethod
+  hasIdempotencyKey: boolean
+  /** Status of a complete answer, else null. */
+  status: number | null
+  /** Failure of an attempt without a usable answer, else null. */
+  failure: AttemptFailure | null
+  /** Number of the attempt that just ended, from 1. */
+  attempt: number
+  maxAttempts: number
+  retryAfterSeconds: number | null
+  /** What is left of the call's budget; Infinity without one. */
+  remainingMs: number
+  /** The shortest attempt worth starting. */
+  minAttemptMs: number
+  /** 0 to 1, drawn by the caller so that this function stays pure. */
+  jitter: number
+  policy: RetryPolicy
+}
+
+export type RetryDecision = { retry: true; waitMs: number } | { retry: false }
+
+const passingStatuses: ReadonlySet<number> = new Set([408, 423, 429])
+const passingFailures: ReadonlySet<AttemptFailure> = new Set([
+  'connect',
+  'timeout',
+  'reset',
+  'torn',
+])
+
+/** Whether a method asks the other side to change something. */
+export function isWrite(method: HttpMethod): boolean {
+  return method !== 'GET'
+}
+
+/**
+ * Wait or stop, from facts alone. Reads repeat; a write repeats only under its idempotency key. A wait never starts when
+ * the budget has no room for it and for a sensible attempt after it.
+ */
+export function decideRetry(question: RetryQuestion): RetryDecision {
+  if (question.attempt >= question.maxAttempts) return { retry: false }
+  if (isWrite(question.method) && !question.hasIdempotencyKey) return { retry: false }
+  if (!mayPass(question.status, question.failure)) return { retry: false }
+  const { baseMs, floorMs, ceilingMs } = question.policy
+  const askedMs = (question.retryAfterSeconds ?? 0) * 1000
+  if (askedMs > ceilingMs) return { retry: false }
+  const exponentialMs = baseMs * 2 ** (question.attempt - 1)
+  const backoffMs = Math.round(exponentialMs * (0.5 + question.jitter / 2))
+  const waitMs = Math.min(ceilingMs, Math.max(floorMs, backoffMs, askedMs))
+  if (waitMs + question.minAttemptMs > question.remainingMs) return { retry: false }
+  return { retry: true, waitMs }
+}
+
+function mayPass(status: number | null, failure: AttemptFailure | null): boolean {
+  if (failure !== null) return passingFailures.has(failure)
+  return status !== null && (passingStatuses.has(status) || status >= 500)
+}
+
+/**
+ * Seconds of a `Retry-After` header: a number of seconds or an HTTP date (RFC 9110, 10.2.3); null when absent or unreadable.
+ * A date in the past is 0.
+ */
+export function parseRetryAfter(
+  header: string | string[] | undefined,
+  nowMs: number,
+): number | null {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim()
+  if (!text) return null
+  if (/^[0-9]{1,9}$/.test(text)) return Number(text)
+  if (!/^[A-Za-z]{3,9},? /.test(text)) return null
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - nowMs) / 1000))
+}

@@ -1,0 +1,125 @@
+import type { z } from 'zod'
+import { createOutbound, type HttpMethod, type Outbound, OutboundError } from '../outbound.ts'
+import { parseErrorBody } from './error-body.ts'
+import { judgeRefusal } from './judge-refusal.ts'
+import { fromOutbound, ProviderError, requestIdOf } from './provider-error.ts'
+import type { CallOptions, ProviderSettings } from './types.ts'
+
+export type ProviderCall<T> = {
+  /** Name of the call in the log. */
+  operation: string
+  method: HttpMethod
+  /** Ids in it come through `segment`. */
+  path: string
+  query?: Record<string, string | number | undefined>
+  token?: string
+  /** Sent as X-Idempotency-Key. */
+  key?: string
+  /** Absent: no body at all. */
+  body?: unknown
+  schema: z.ZodType<T>
+  /** A further condition on the answer; an answer that fails it is invalid. */
+  accept?: (answer: T) => boolean
+  options?: CallOptions | undefined
+}
+
+export type ProviderClient = {
+  call<T>(call: ProviderCall<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/** One call to the provider: base address, credential, idempotency key, log and the shape of the answer. */
+export function createClient(settings: ProviderSettings): ProviderClient {
+  const clock = settings.now
+  const outbound = createOutbound({
+    timeoutMs: settings.timeoutMs,
+    ...(clock && { now: () => clock().getTime() }),
+    ...(settings.sleep && { sleep: settings.sleep }),
+    ...(settings.random && { random: settings.random }),
+  })
+  return {
+    call: (call) => perform(outbound, settings, call),
+    close: () => outbound.close(),
+  }
+}
+
+/** An id as one part of a path. A dot segment would be resolved away by the URL, so it is no id. */
+export function segment(id: string | number): string {
+  if (/^\.{0,2}$/.test(String(id))) throw new RangeError('not an id')
+  return encodeURIComponent(id)
+}
+
+async function perform<T>(
+  outbound: Outbound,
+  settings: ProviderSettings,
+  call: ProviderCall<T>,
+): Promise<T> {
+  const answer = await outbound
+    .send({
+      method: call.method,
+      url: address(settings.apiUrl, call.path, call.query ?? {}),
+      headers: headersOf(call),
+      ...(call.body !== undefined && { body: call.body }),
+      hasIdempotencyKey: call.key !== undefined,
+      signal: call.options?.signal,
+      deadlineMs: call.options?.deadlineMs,
+      maxAttempts: call.options?.maxAttempts,
+      judge: judgeRefusal,
+      onAttempt: (report) =>
+        settings.log?.({
+          operation: call.operation,
+          method: call.method,
+          path: call.path,
+          status: report.status,
+          attempt: report.attempt,
+          durationMs: report.durationMs,
+          requestId: requestIdOf(report.headers),
+          code: parseErrorBody(report.refusal).code,
+          failure: report.failure,
+        }),
+    })
+    .catch((error: unknown) => {
+      throw error instanceof OutboundError ? fromOutbound(error) : error
+    })
+  const parsed = call.schema.safeParse(answer.body)
+  if (parsed.success && (call.accept?.(parsed.data) ?? true)) return parsed.data
+  throw new ProviderError(
+    {
+      kind: 'invalid_answer',
+      effect: call.method === 'GET' ? 'none' : 'unknown',
+      status: answer.status,
+      failure: null,
+      providerCode: null,
+      codes: [],
+      providerMessage: null,
+      retryAfterSeconds: null,
+      requestId: requestIdOf(answer.headers),
+      attempts: answer.attempts,
+    },
+    parsed.error,
+  )
+}
+
+function address(
+  base: string,
+  path: string,
+  query: Record<string, string | number | undefined>,
+): string {
+  const url = new URL(base.replace(/\/+$/, '') + path)
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) url.searchParams.set(name, String(value))
+  }
+  return url.href
+}
+
+/** Cancel and total refund declare JSON without a body, as the official SDK does (provider file 10.1). */
+function headersOf(
+  call: Pick<ProviderCall<unknown>, 'method' | 'token' | 'key'>,
+): Record<string, string> {
+  return {
+    'user-agent': 'tillbridge',
+    ...(call.method === 'POST' && { 'content-type': 'application/json' }),
+    ...(call.token !== undefined && { authorization: `Bearer ${call.token}` }),
+    ...(call.key !== undefined && { 'x-idempotency-key': call.key }),
+  }
+}

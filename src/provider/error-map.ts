@@ -1,0 +1,115 @@
+import { AppError, type ErrorCode, type ErrorExtra, errorCatalogue } from '../errors.ts'
+import { commonRows, type ErrorRow, errorRows, type ProviderOperation } from './error-rows.ts'
+import type { ProviderError } from './provider-error.ts'
+
+export type { ProviderOperation } from './error-rows.ts'
+
+const moneyOperations: ReadonlySet<ProviderOperation> = new Set([
+  'order.create',
+  'order.cancel',
+  'order.refund',
+])
+
+/**
+ * What a till is told when a provider call fails. The provider's code is named in our own sentence; its text never leaves.
+ *
+ * Money operations carry `outcome` and `retrySafe`. An effect that is not excluded is PROVIDER_TIMEOUT with
+ * `outcome: 'unknown'`, whatever the last answer was. Without an effect `retrySafe` is true, and a creation says
+ * `not_charged`; a cancel or refund that did nothing leaves open here whether the order was paid: the caller knows.
+ */
+export function toAppError(error: ProviderError, operation: ProviderOperation): AppError {
+  if (moneyOperations.has(operation)) {
+    if (error.effect === 'unknown') {
+      return build(error, operation, { on: '', code: 'PROVIDER_TIMEOUT' }, unknownOutcome)
+    }
+    const outcome = operation === 'order.create' ? 'not_charged' : outcomeOfRefusal(error)
+    return build(error, operation, rowFor(error, operation), { outcome, retrySafe: true })
+  }
+  return build(error, operation, rowFor(error, operation), {})
+}
+
+const unknownOutcome: ErrorExtra = { outcome: 'unknown', retrySafe: false }
+
+/** The two refusals of a cancel or refund that name the order's end; the others do not say whether it was paid. */
+function outcomeOfRefusal(error: ProviderError): NonNullable<ErrorExtra['outcome']> {
+  if (error.providerCode === 'order_already_canceled') return 'not_charged'
+  return 'unknown'
+}
+
+function rowFor(error: ProviderError, operation: ProviderOperation): ErrorRow {
+  switch (error.kind) {
+    case 'refused':
+    case 'unauthorized':
+    case 'rate_limited':
+      return documentedRow(error, operation) ?? { on: '', code: 'PROVIDER_REJECTED' }
+    case 'unreachable':
+    case 'ambiguous':
+      return { on: '', code: timedOut(error) ? 'PROVIDER_TIMEOUT' : 'PROVIDER_ERROR' }
+    case 'invalid_answer':
+      return { on: '', code: 'PROVIDER_ERROR' }
+    default:
+      throw new Error(`unknown kind of failure: ${error.kind satisfies never}`)
+  }
+}
+
+function timedOut(error: ProviderError): boolean {
+  return error.failure === 'timeout' || (error.kind === 'ambiguous' && error.status === null)
+}
+
+/** A cause that names a field is the most exact, then the main code, then the status. */
+function documentedRow(error: ProviderError, operation: ProviderOperation): ErrorRow | undefined {
+  const known = [...errorRows[operation], ...commonRows]
+  const causes = error.codes.slice(1)
+  return (
+    known.find((row) => row.field && causes.includes(String(row.on))) ??
+    known.find((row) => row.on === error.providerCode) ??
+    known.find((row) => row.on === error.status)
+  )
+}
+
+function build(
+  error: ProviderError,
+  operation: ProviderOperation,
+  row: ErrorRow,
+  extra: ErrorExtra,
+): AppError {
+  const limited = row.code === 'RATE_LIMITED'
+  return new AppError(row.code, {
+    message: sentence(error, operation, row),
+    ...(row.field !== undefined && {
+      details: [{ path: row.field, message: row.hint ?? `the provider refused it (${row.on})` }],
+    }),
+    extra: {
+      ...extra,
+      ...(limited && { retryAfterSeconds: Math.max(1, error.retryAfterSeconds ?? 1) }),
+    },
+    cause: error,
+  })
+}
+
+function sentence(error: ProviderError, operation: ProviderOperation, row: ErrorRow): string {
+  const text = errorCatalogue[row.code].text
+  if (row.code === 'PROVIDER_REJECTED') {
+    return `${text} (${nameOf(error)})${row.hint ? `: ${row.hint}` : ''}`
+  }
+  if (row.code === 'PROVIDER_TIMEOUT' && moneyOperations.has(operation)) {
+    return 'It is not known whether the provider did it; the service keeps finding out. Do not charge again'
+  }
+  if (named.has(row.code) && error.providerCode !== null) {
+    return `${text} (${error.providerCode})`
+  }
+  return text
+}
+
+/** Codes behind which several refusals of the provider stand. */
+const named: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'ORDER_NOT_REFUNDABLE',
+  'PARTIAL_REFUND_NOT_SUPPORTED',
+  'REFUND_IN_PROGRESS',
+  'OAUTH_DENIED',
+  'PROVIDER_ERROR',
+])
+
+function nameOf(error: ProviderError): string {
+  return error.providerCode ?? (error.status === null ? 'no code' : `status ${error.status}`)
+}

@@ -1,0 +1,34 @@
+import type { Judgement } from '../outbound.ts'
+import { parseErrorBody } from './error-body.ts'
+
+/** The key is in use or was used: a resource may exist under it, perhaps made by an earlier call of ours. */
+const keyIsKnown: ReadonlySet<string> = new Set([
+  'idempotency_key_already_used',
+  'idempotency_validation_failed',
+  'resource_locked',
+  'conflict',
+])
+
+/**
+ * Refusals that our own earlier attempt can have caused, and the one that is decided before the key is looked at: they
+ * have no effect themselves and prove nothing about earlier attempts.
+ */
+const saysNothing: ReadonlySet<string> = new Set([
+  'PA_UNAUTHORIZED_RESULT_FROM_POLICIES',
+  'order_already_canceled',
+  'order_already_refunded',
+  'refund_in_progress',
+  'movement_operations_pending',
+])
+
+/**
+ * What a 4xx answer to a write under an idempotency key proves. The provider answers a repeated key with the first
+ * resource (provider file 2.1 and 7), so a definite refusal under it means that nothing was made before either.
+ */
+export function judgeRefusal(status: number, body: unknown): Judgement {
+  const { code } = parseErrorBody(body)
+  if (status === 423 || (code !== null && keyIsKnown.has(code))) return 'ambiguous'
+  if (status === 401 || status === 429) return 'silent'
+  if (code === null) return status === 409 ? 'ambiguous' : 'silent'
+  return saysNothing.has(code) ? 'silent' : 'proof'
+}

@@ -1,0 +1,111 @@
+import { type ProviderClient, segment } from './client.ts'
+import { eventBody, newOrderBody, partialRefundBody } from './request-bodies.ts'
+import { evidenceFrom, refundAnswerFrom } from './translate.ts'
+import type { Provider } from './types.ts'
+import { MpAnything, MpOrder, MpOrderSearch } from './wire.ts'
+
+const hourMs = 3_600_000
+
+/** Orders of type point (provider file 2). `now` only bounds a search without dates: orders are kept three months. */
+export function createOrders(client: ProviderClient, now: () => Date): Provider['orders'] {
+  return {
+    async create(token, key, order, options) {
+      return evidenceFrom(
+        await client.call({
+          operation: 'order.create',
+          method: 'POST',
+          path: '/v1/orders',
+          token,
+          key,
+          body: newOrderBody(order),
+          schema: MpOrder,
+          options,
+        }),
+      )
+    },
+    async get(token, mpOrderId, options) {
+      return evidenceFrom(
+        await client.call({
+          operation: 'order.read',
+          method: 'GET',
+          path: orderPath(mpOrderId),
+          token,
+          schema: MpOrder,
+          accept: (order) => sameId(order, mpOrderId),
+          options,
+        }),
+      )
+    },
+    // Without the header x-allow-cancelable-status: an order on the terminal must be canceled there.
+    async cancel(token, mpOrderId, key, options) {
+      return evidenceFrom(
+        await client.call({
+          operation: 'order.cancel',
+          method: 'POST',
+          path: `${orderPath(mpOrderId)}/cancel`,
+          token,
+          key,
+          schema: MpOrder,
+          accept: (order) => sameId(order, mpOrderId),
+          options,
+        }),
+      )
+    },
+    async refund(token, mpOrderId, key, partial, options) {
+      return refundAnswerFrom(
+        await client.call({
+          operation: 'order.refund',
+          method: 'POST',
+          path: `${orderPath(mpOrderId)}/refund`,
+          token,
+          key,
+          ...(partial !== null && { body: partialRefundBody(partial) }),
+          schema: MpOrder,
+          accept: (order) => sameId(order, mpOrderId),
+          options,
+        }),
+      )
+    },
+    async simulate(token, mpOrderId, event, options) {
+      await client.call({
+        operation: 'order.simulate',
+        method: 'POST',
+        path: `${orderPath(mpOrderId)}/events`,
+        token,
+        body: eventBody(event),
+        schema: MpAnything,
+        options,
+      })
+    },
+    // Names are those of the official SDK (`clients/order/search`), where both dates are required.
+    async search(token, { externalReference, from, to }, options) {
+      const end = to ?? new Date(now().getTime() + hourMs)
+      const begin = from ?? new Date(end.getTime() - 90 * 24 * hourMs)
+      const page = await client.call({
+        operation: 'order.search',
+        method: 'GET',
+        path: '/v1/orders',
+        query: {
+          begin_date: begin.toISOString(),
+          end_date: end.toISOString(),
+          external_reference: externalReference,
+          type: 'point',
+          page_size: 100,
+        },
+        token,
+        schema: MpOrderSearch,
+        options,
+      })
+      return page.data.map(evidenceFrom)
+    },
+  }
+}
+
+function orderPath(mpOrderId: string): string {
+  return `/v1/orders/${segment(mpOrderId)}`
+}
+
+/** Ids are upper case, yet webhooks sign them in lower case. */
+function sameId(order: MpOrder, mpOrderId: string): boolean {
+  return order.id.toUpperCase() === mpOrderId.toUpperCase()
+}

@@ -1,0 +1,92 @@
+import type { AttemptFailure, Effect, FailureKind, OutboundError } from '../outbound.ts'
+import { parseErrorBody } from './error-body.ts'
+
+const texts: Record<FailureKind, string> = {
+  refused: 'the provider refused the request',
+  unauthorized: 'the provider does not accept the credential',
+  rate_limited: 'the provider asks to wait',
+  unreachable: 'the provider could not be reached',
+  ambiguous: 'it is not known whether the provider did what was asked',
+  invalid_answer: 'the provider gave an answer that cannot be read',
+}
+
+export type ProviderErrorFields = {
+  kind: FailureKind
+  effect: Effect
+  provesAbsence?: boolean
+  status: number | null
+  failure: AttemptFailure | null
+  providerCode: string | null
+  codes: readonly string[]
+  providerMessage: string | null
+  retryAfterSeconds: number | null
+  requestId: string | null
+  attempts: number
+}
+
+/**
+ * Any end of a provider call but a usable answer. Decide by `kind`, `effect` and `providerCode`. `effect` covers all
+ * attempts of the call. `providerMessage` is the provider's own text: for the log only.
+ */
+export class ProviderError extends Error {
+  readonly kind: FailureKind
+  readonly effect: Effect
+  /**
+   * A definite refusal under the idempotency key. `effect: 'none'` covers this call alone; this one says that no earlier
+   * call under the same key had an effect either (the provider would have answered with the first resource).
+   */
+  readonly provesAbsence: boolean
+  readonly status: number | null
+  /** Why the last attempt brought no answer; null when it brought one. */
+  readonly failure: AttemptFailure | null
+  readonly providerCode: string | null
+  /** The main code first, then the codes of its causes. */
+  readonly codes: readonly string[]
+  readonly providerMessage: string | null
+  readonly retryAfterSeconds: number | null
+  readonly requestId: string | null
+  readonly attempts: number
+
+  constructor(fields: ProviderErrorFields, cause?: unknown) {
+    super(texts[fields.kind], { cause })
+    this.name = 'ProviderError'
+    this.kind = fields.kind
+    this.effect = fields.effect
+    this.provesAbsence = fields.provesAbsence ?? false
+    this.status = fields.status
+    this.failure = fields.failure
+    this.providerCode = fields.providerCode
+    this.codes = fields.codes
+    this.providerMessage = fields.providerMessage
+    this.retryAfterSeconds = fields.retryAfterSeconds
+    this.requestId = fields.requestId
+    this.attempts = fields.attempts
+  }
+}
+
+/** An outgoing failure in the provider's terms. */
+export function fromOutbound(error: OutboundError): ProviderError {
+  const { code, codes, message } = parseErrorBody(error.body)
+  return new ProviderError(
+    {
+      kind: error.kind,
+      effect: error.effect,
+      provesAbsence: error.provesAbsence,
+      status: error.status,
+      failure: error.failure,
+      providerCode: code,
+      codes,
+      providerMessage: message,
+      retryAfterSeconds: error.retryAfterSeconds,
+      requestId: requestIdOf(error.headers),
+      attempts: error.attempts,
+    },
+    error.cause,
+  )
+}
+
+/** The provider's own number of an exchange, for its support. */
+export function requestIdOf(headers: Record<string, string | string[] | undefined>): string | null {
+  const header = headers['x-request-id']
+  return (Array.isArray(header) ? header[0] : header) ?? null
+}

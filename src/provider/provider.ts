@@ -1,0 +1,48 @@
+import { createClient, type ProviderClient } from './client.ts'
+import { createOauth } from './oauth.ts'
+import { createOrders } from './orders.ts'
+import { createPos, createStores } from './stores.ts'
+import { createTerminals } from './terminals.ts'
+import type { Provider, ProviderSettings } from './types.ts'
+import { MpUser } from './wire.ts'
+
+export { type ProviderOperation, toAppError } from './error-map.ts'
+export { ProviderError } from './provider-error.ts'
+export { encodeExternalId, encodeReference } from './reference.ts'
+export { reducePosName } from './request-bodies.ts'
+export type * from './types.ts'
+
+/** The provider client: no database, no token lookup, no rule of ours. */
+export function createProvider(settings: ProviderSettings): Provider {
+  const client = createClient(settings)
+  return {
+    oauth: createOauth(client, settings),
+    users: createUsers(client),
+    orders: createOrders(client, settings.now ?? (() => new Date())),
+    stores: createStores(client),
+    pos: createPos(client, settings.posApi),
+    terminals: createTerminals(client),
+    close: () => client.close(),
+  }
+}
+
+function createUsers(client: ProviderClient): Provider['users'] {
+  return {
+    async me(token, options) {
+      const user = await client.call({
+        operation: 'user.read',
+        method: 'GET',
+        path: '/users/me',
+        token,
+        schema: MpUser,
+        options,
+      })
+      return {
+        id: user.id,
+        nickname: user.nickname ?? null,
+        siteId: user.site_id ?? null,
+        isTestUser: user.tags?.includes('test_user') ?? false,
+      }
+    },
+  }
+}

@@ -1,0 +1,128 @@
+import { type ProviderClient, segment } from './client.ts'
+import { ProviderError } from './provider-error.ts'
+import { newPosBody, newStoreBody, reducePosName } from './request-bodies.ts'
+import type { Provider, ProviderSettings } from './types.ts'
+import { MpAnything, MpPos, MpPosSearch, MpStore, MpStoreSearch } from './wire.ts'
+
+/** Stores (provider file 3). */
+export function createStores(client: ProviderClient): Provider['stores'] {
+  return {
+    async create(token, userId, store, options) {
+      const made = await client.call({
+        operation: 'store.create',
+        method: 'POST',
+        path: `${userPath(userId)}/stores`,
+        token,
+        body: newStoreBody(store),
+        schema: MpStore,
+        options,
+      })
+      return { mpStoreId: made.id }
+    },
+    async findByExternalId(token, userId, externalId, options) {
+      const found = await client.call({
+        operation: 'store.find',
+        method: 'GET',
+        path: `${userPath(userId)}/stores/search`,
+        query: { external_id: externalId },
+        token,
+        schema: MpStoreSearch,
+        options,
+      })
+      const store = found.find((entry) => entry.external_id === externalId)
+      return store && { mpStoreId: store.id, name: store.name ?? null }
+    },
+    async update(token, userId, mpStoreId, store, options) {
+      // Its own external_id would be refused as a duplicate of itself (provider file 3.4).
+      const { external_id: _, ...body } = newStoreBody({ ...store, externalId: '' })
+      await client.call({
+        operation: 'store.update',
+        method: 'PUT',
+        path: `${userPath(userId)}/stores/${segment(mpStoreId)}`,
+        token,
+        body,
+        schema: MpAnything,
+        options,
+      })
+    },
+    async delete(token, userId, mpStoreId, options) {
+      const gone = client.call({
+        operation: 'store.delete',
+        method: 'DELETE',
+        path: `${userPath(userId)}/stores/${segment(mpStoreId)}`,
+        token,
+        schema: MpAnything,
+        options,
+      })
+      await gone.catch(unlessGone)
+    },
+  }
+}
+
+/** Boxes (provider file 4), in the generation that the settings name. */
+export function createPos(
+  client: ProviderClient,
+  posApi: ProviderSettings['posApi'],
+): Provider['pos'] {
+  const base = posApi === 'v2' ? '/v2/pos' : '/pos'
+  return {
+    async create(token, key, pos, options) {
+      const made = await client.call({
+        operation: 'pos.create',
+        method: 'POST',
+        path: base,
+        token,
+        ...(posApi === 'v2' && { key }),
+        body: newPosBody(pos, posApi),
+        schema: MpPos,
+        options,
+      })
+      return { mpPosId: made.id }
+    },
+    async findByExternalId(token, externalId, options) {
+      const found = await client.call({
+        operation: 'pos.find',
+        method: 'GET',
+        path: base,
+        query: { external_id: externalId },
+        token,
+        schema: MpPosSearch,
+        options,
+      })
+      const pos = found.find((entry) => entry.external_id === externalId)
+      return pos && { mpPosId: pos.id, mpStoreId: pos.store_id ?? null }
+    },
+    async rename(token, mpPosId, name, options) {
+      const reduced = reducePosName(name, posApi)
+      if (reduced === undefined) return
+      await client.call({
+        operation: 'pos.update',
+        method: posApi === 'v2' ? 'PATCH' : 'PUT',
+        path: `${base}/${segment(mpPosId)}`,
+        token,
+        body: { name: reduced },
+        schema: MpAnything,
+        options,
+      })
+    },
+    async delete(token, mpPosId, options) {
+      const gone = client.call({
+        operation: 'pos.delete',
+        method: 'DELETE',
+        path: `${base}/${segment(mpPosId)}`,
+        token,
+        schema: MpAnything,
+        options,
+      })
+      await gone.catch(unlessGone)
+    },
+  }
+}
+
+function userPath(userId: number | string): string {
+  return `/users/${segment(userId)}`
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof ProviderError) || error.status !== 404) throw error
+}

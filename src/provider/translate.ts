@@ -1,0 +1,163 @@
+import type { OrderEvidence, OrderStatus, Payment, ProviderRefund } from '../domain/order.ts'
+import type { ProviderTerminal, RefundAnswer, TokenGrant } from './types.ts'
+import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
+
+/** The provider's order statuses (file 2.6). `partially_refunded` is none of them: it is derived. */
+const statusOf: ReadonlyMap<string, OrderStatus> = new Map([
+  ['created', 'created'],
+  ['at_terminal', 'at_terminal'],
+  ['processed', 'processed'],
+  ['canceled', 'canceled'],
+  ['failed', 'failed'],
+  ['expired', 'expired'],
+  ['action_required', 'action_required'],
+  ['refunded', 'refunded'],
+])
+
+const paymentStatusOf: ReadonlyMap<string, string> = new Map([
+  ['processed', 'approved'],
+  ['failed', 'rejected'],
+])
+
+/** Payment statuses whose money went to the shop, even if it came back later. */
+const wentThrough: ReadonlySet<string> = new Set(['processed', 'refunded'])
+
+/** Refund statuses whose money did not and will not move. */
+const refundFailed: ReadonlySet<string> = new Set([
+  'failed',
+  'rejected',
+  'canceled',
+  'cancelled',
+  'expired',
+])
+
+/** What an order body says, whichever call it answers. */
+export function evidenceFrom(order: MpOrder): OrderEvidence {
+  const mpRefunds = order.transactions?.refunds ?? []
+  const payments = (order.transactions?.payments ?? []).flatMap((payment, _, all) =>
+    paymentFrom(payment, refundsOf(payment, mpRefunds, all.length)),
+  )
+  const paidCents =
+    payments.length > 0 ? sum(payments, paidThrough) : (order.total_paid_amount ?? 0)
+  const returnedCents =
+    payments.length > 0 ? sum(payments, (payment) => payment.refundedCents) : refundedSum(mpRefunds)
+  // A full refund without amounts in the answer still says how much came back.
+  const refundedCents =
+    order.status === 'refunded' && returnedCents === 0 ? paidCents : returnedCents
+  return {
+    mpOrderId: order.id,
+    mpUserId: order.user_id ?? null,
+    externalReference: order.external_reference ?? null,
+    terminalId: order.config?.point?.terminal_id ?? null,
+    status: deriveStatus(order, paidCents, refundedCents),
+    providerStatus: order.status,
+    statusDetail: order.status_detail ?? null,
+    amountCents: order.total_amount ?? amountOf(payments),
+    paidCents,
+    refundedCents,
+    payments,
+    refunds: mpRefunds.map(refundFrom),
+    updatedAt: order.last_updated_date ?? null,
+  }
+}
+
+/** What the short body of a refund says. */
+export function refundAnswerFrom(order: MpOrder): RefundAnswer {
+  return {
+    mpOrderId: order.id,
+    status: deriveStatus(order, 0, 0),
+    providerStatus: order.status,
+    statusDetail: order.status_detail ?? null,
+    refunds: (order.transactions?.refunds ?? []).map(refundFrom),
+  }
+}
+
+/** Absent members stay null: a refresh leaves some out and the stored values go on (file 1.2). */
+export function grantFrom(token: MpToken): TokenGrant {
+  return {
+    accessToken: token.access_token,
+    refreshToken: token.refresh_token ?? null,
+    expiresInSeconds: token.expires_in,
+    mpUserId: token.user_id ?? null,
+    publicKey: token.public_key ?? null,
+    liveMode: token.live_mode ?? null,
+    scope: token.scope ?? null,
+  }
+}
+
+export function terminalFrom(terminal: MpTerminal): ProviderTerminal {
+  return {
+    id: terminal.id,
+    mpPosId: terminal.pos_id ?? null,
+    mpStoreId: terminal.store_id ?? null,
+    externalPosId: terminal.external_pos_id ?? null,
+    operatingMode: terminal.operating_mode === 'PDV' ? 'PDV' : 'STANDALONE',
+    providerMode: terminal.operating_mode ?? 'UNDEFINED',
+  }
+}
+
+function deriveStatus(
+  order: { status: string; status_detail?: string | null | undefined },
+  paidCents: number,
+  refundedCents: number,
+): OrderStatus | null {
+  const status = statusOf.get(order.status) ?? null
+  if (status !== 'processed') return status
+  const partly = refundedCents > 0 && refundedCents < paidCents
+  return partly || order.status_detail === 'partially_refunded' ? 'partially_refunded' : status
+}
+
+/** A payment of which not even the amount is told (short form of a cancel) says nothing and is left out. */
+function paymentFrom(payment: MpPayment, refunds: MpRefund[]): Payment[] {
+  const amountCents = payment.amount ?? payment.paid_amount
+  if (amountCents == null) return []
+  return [
+    {
+      id: payment.id,
+      amountCents,
+      paidCents: payment.paid_amount ?? null,
+      refundedCents: payment.refunded_amount ?? refundedSum(refunds),
+      status: paymentStatusOf.get(payment.status) ?? payment.status,
+      statusDetail: payment.status_detail ?? null,
+      methodType: payment.payment_method?.type ?? null,
+      methodId: payment.payment_method?.id ?? null,
+      installments: payment.payment_method?.installments ?? null,
+      referenceId: payment.reference_id ?? payment.reference?.id ?? null,
+    },
+  ]
+}
+
+function refundsOf(payment: MpPayment, refunds: MpRefund[], paymentCount: number): MpRefund[] {
+  return refunds.filter((refund) =>
+    refund.transaction_id == null ? paymentCount === 1 : refund.transaction_id === payment.id,
+  )
+}
+
+function refundFrom(refund: MpRefund): ProviderRefund {
+  return {
+    id: refund.id,
+    transactionId: refund.transaction_id ?? null,
+    referenceId: refund.reference_id ?? null,
+    amountCents: refund.amount ?? null,
+    status: refund.status ?? 'unknown',
+  }
+}
+
+function refundedSum(refunds: MpRefund[]): number {
+  return sum(refunds, (refund) =>
+    refundFailed.has(refund.status ?? '') ? 0 : (refund.amount ?? 0),
+  )
+}
+
+function paidThrough(payment: Payment): number {
+  const through = payment.status === 'approved' || wentThrough.has(payment.status)
+  return through ? (payment.paidCents ?? payment.amountCents) : 0
+}
+
+function amountOf(payments: Payment[]): number | null {
+  return payments.length === 0 ? null : sum(payments, (payment) => payment.amountCents)
+}
+
+function sum<Item>(items: readonly Item[], cents: (item: Item) => number): number {
+  return items.reduce((total, item) => total + cents(item), 0)
+}

@@ -1,0 +1,223 @@
+import type {
+  OperatingMode,
+  OrderEvidence,
+  OrderStatus,
+  PaymentMethod,
+  ProviderRefund,
+} from '../domain/order.ts'
+
+export type ProviderSettings = {
+  /** Base address without a final slash, for example `https://api.mercadopago.com`. */
+  apiUrl: string
+  authUrl: string
+  clientId: string
+  clientSecret: string
+  /** Longest time of one attempt. */
+  timeoutMs: number
+  posApi: 'v1' | 'v2'
+  now?: () => Date
+  sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
+  random?: () => number
+  log?: (entry: ProviderCallLog) => void
+}
+
+/** One attempt of one call. Holds no body, token or key. */
+export type ProviderCallLog = {
+  operation: string
+  method: string
+  /** Without the query. */
+  path: string
+  status: number | null
+  attempt: number
+  durationMs: number
+  requestId: string | null
+  code: string | null
+  failure: string | null
+}
+
+export type CallOptions = {
+  signal?: AbortSignal
+  /** Budget over all attempts and waits, from now. */
+  deadlineMs?: number
+  maxAttempts?: number
+}
+
+export type TokenGrant = {
+  accessToken: string
+  refreshToken: string | null
+  expiresInSeconds: number
+  mpUserId: number | null
+  publicKey: string | null
+  liveMode: boolean | null
+  scope: string | null
+}
+
+export type NewProviderOrder = {
+  /** Already encoded: `[A-Za-z0-9_-]{1,64}`. */
+  externalReference: string
+  amountCents: number
+  terminalId: string
+  description: string | null
+  /** null leaves the field out; some countries refuse it. */
+  ticketNumber: string | null
+  printTicket: boolean
+  paymentMethod: PaymentMethod
+  /** 1 to 180. */
+  expirationMinutes: number
+}
+
+/** A refund answers with a short body, not with the whole order. */
+export type RefundAnswer = {
+  mpOrderId: string
+  status: OrderStatus | null
+  providerStatus: string
+  statusDetail: string | null
+  refunds: ProviderRefund[]
+}
+
+export type SimulatedEvent = {
+  status: 'processed' | 'canceled' | 'expired' | 'failed' | 'refunded' | 'action_required'
+  paymentMethodType?: 'debit_card' | 'credit_card' | 'qr' | null
+  installments?: number | null
+  paymentMethodId?: string | null
+  statusDetail?: string | null
+}
+
+export type NewProviderStore = {
+  name: string
+  /** Already encoded: letters and digits, up to 60. */
+  externalId: string
+  location: {
+    streetName: string
+    streetNumber: string
+    cityName: string
+    stateName: string
+    latitude: number
+    longitude: number
+    reference: string | null
+  }
+}
+
+export type NewProviderPos = {
+  name: string
+  /** Already encoded: letters and digits, up to 39. */
+  externalId: string
+  mpStoreId: string
+  mpExternalStoreId: string | null
+}
+
+export type ProviderTerminal = {
+  id: string
+  mpPosId: string | null
+  mpStoreId: string | null
+  externalPosId: string | null
+  /** Every mode that is not PDV works on its own and counts as STANDALONE. */
+  operatingMode: OperatingMode
+  providerMode: string
+}
+
+export type ProviderUser = {
+  id: number
+  nickname: string | null
+  siteId: string | null
+  isTestUser: boolean
+}
+
+/** The payment provider. Every call throws ProviderError for anything but a usable answer. */
+export type Provider = {
+  oauth: {
+    authorizationUrl(p: { state: string; codeChallenge: string; redirectUri: string }): string
+    exchangeCode(
+      p: { code: string; codeVerifier: string; redirectUri: string },
+      o?: CallOptions,
+    ): Promise<TokenGrant>
+    refresh(refreshToken: string, o?: CallOptions): Promise<TokenGrant>
+  }
+  users: { me(token: string, o?: CallOptions): Promise<ProviderUser> }
+  orders: {
+    create(
+      token: string,
+      key: string,
+      order: NewProviderOrder,
+      o?: CallOptions,
+    ): Promise<OrderEvidence>
+    get(token: string, mpOrderId: string, o?: CallOptions): Promise<OrderEvidence>
+    cancel(token: string, mpOrderId: string, key: string, o?: CallOptions): Promise<OrderEvidence>
+    /** Without `partial` the refund is total. */
+    refund(
+      token: string,
+      mpOrderId: string,
+      key: string,
+      partial: { paymentId: string; amountCents: number } | null,
+      o?: CallOptions,
+    ): Promise<RefundAnswer>
+    simulate(
+      token: string,
+      mpOrderId: string,
+      event: SimulatedEvent,
+      o?: CallOptions,
+    ): Promise<void>
+    /** Unconfirmed for Point orders: nothing found proves nothing. */
+    search(
+      token: string,
+      q: { externalReference?: string; from?: Date; to?: Date },
+      o?: CallOptions,
+    ): Promise<OrderEvidence[]>
+  }
+  stores: {
+    create(
+      token: string,
+      userId: number | string,
+      store: NewProviderStore,
+      o?: CallOptions,
+    ): Promise<{ mpStoreId: string }>
+    findByExternalId(
+      token: string,
+      userId: number | string,
+      externalId: string,
+      o?: CallOptions,
+    ): Promise<{ mpStoreId: string; name: string | null } | undefined>
+    /** Changes name and location; the external id stays. */
+    update(
+      token: string,
+      userId: number | string,
+      mpStoreId: string,
+      store: Omit<NewProviderStore, 'externalId'>,
+      o?: CallOptions,
+    ): Promise<void>
+    /** A store that is gone already counts as deleted. */
+    delete(
+      token: string,
+      userId: number | string,
+      mpStoreId: string,
+      o?: CallOptions,
+    ): Promise<void>
+  }
+  pos: {
+    /** `key` is sent to API v2 only: v1 knows none. */
+    create(
+      token: string,
+      key: string,
+      pos: NewProviderPos,
+      o?: CallOptions,
+    ): Promise<{ mpPosId: string }>
+    findByExternalId(
+      token: string,
+      externalId: string,
+      o?: CallOptions,
+    ): Promise<{ mpPosId: string; mpStoreId: string | null } | undefined>
+    /** A name of which nothing is left for the provider changes nothing. */
+    rename(token: string, mpPosId: string, name: string, o?: CallOptions): Promise<void>
+    /** A POS that is gone already counts as deleted. */
+    delete(token: string, mpPosId: string, o?: CallOptions): Promise<void>
+  }
+  terminals: {
+    list(
+      token: string,
+      q: { mpPosId?: string; mpStoreId?: string; limit?: number; offset?: number },
+      o?: CallOptions,
+    ): Promise<{ terminals: ProviderTerminal[]; total: number }>
+    setMode(token: string, terminalId: string, mode: OperatingMode, o?: CallOptions): Promise<void>
+  }
+  close(): Promise<void>
+}

@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import { centsFromPoint } from '../domain/money.ts'
+
+/**
+ * The provider's payloads, as far as we use them. Ids come as numbers and as strings, members are missing in short forms,
+ * unknown members are dropped (card digits among them). What decides about money is strict: an amount that cannot be read
+ * makes the whole answer invalid. What only describes a payment becomes null instead.
+ */
+const MpId = z.union([z.string().min(1), z.number().int()]).transform(String)
+
+/** An amount of money as integer cents. */
+const MpAmount = z.union([z.string(), z.number()]).transform((amount, context) => {
+  const cents = centsFromPoint(String(amount))
+  if (cents !== undefined) return cents
+  context.addIssue({ code: 'custom', message: 'not an amount' })
+  return z.NEVER
+})
+
+const MpNote = z.union([z.string(), z.number()]).transform(String).nullish().catch(null)
+
+const MpNumber = z
+  .union([z.number(), z.string().regex(/^[0-9]{1,15}$/)])
+  .transform(Number)
+  .pipe(z.number().int().nonnegative())
+
+const MpReference = z.union([z.string(), z.number()]).transform(String).nullish()
+
+const MpInstallments = z
+  .union([z.number(), z.string().regex(/^[0-9]{1,3}$/)])
+  .transform(Number)
+  .nullish()
+  .catch(null)
+
+const MpPayment = z.object({
+  id: MpId,
+  amount: MpAmount.nullish(),
+  paid_amount: MpAmount.nullish(),
+  refunded_amount: MpAmount.nullish(),
+  status: z.string(),
+  status_detail: MpNote,
+  reference_id: MpNote,
+  reference: z.object({ id: MpNote }).nullish().catch(null),
+  payment_method: z
+    .object({ type: MpNote, id: MpNote, installments: MpInstallments })
+    .nullish()
+    .catch(null),
+})
+
+const MpRefund = z.object({
+  id: MpId,
+  transaction_id: MpNote,
+  reference_id: MpNote,
+  amount: MpAmount.nullish(),
+  status: z.string().nullish(),
+})
+
+export const MpOrder = z.object({
+  id: z.string().min(1),
+  user_id: MpId.nullish(),
+  external_reference: MpReference,
+  status: z.string(),
+  status_detail: MpNote,
+  total_amount: MpAmount.nullish(),
+  total_paid_amount: MpAmount.nullish(),
+  last_updated_date: MpNote,
+  config: z.object({ point: z.object({ terminal_id: z.string().nullish() }).nullish() }).nullish(),
+  transactions: z
+    .object({ payments: z.array(MpPayment).nullish(), refunds: z.array(MpRefund).nullish() })
+    .nullish(),
+})
+
+/** `data` is the official SDK's name; nothing is confirmed for Point. */
+export const MpOrderSearch = z.object({ data: z.array(MpOrder) })
+
+/** The shortest life the provider documents for a token: taken when it does not say. */
+const shortestTokenSeconds = 21_600
+
+/**
+ * Only the two tokens are strict: the refresh token that was spent for them cannot be used again, so an oddity beside them
+ * must not lose them.
+ */
+export const MpToken = z.object({
+  access_token: z.string().min(1),
+  refresh_token: z.string().min(1).nullish(),
+  expires_in: MpNumber.pipe(z.number().positive()).catch(shortestTokenSeconds),
+  user_id: MpNumber.nullish().catch(null),
+  public_key: z.string().nullish().catch(null),
+  live_mode: z.boolean().nullish().catch(null),
+  scope: z.string().nullish().catch(null),
+})
+
+export const MpUser = z.object({
+  id: MpNumber,
+  nickname: MpNote,
+  site_id: MpNote,
+  tags: z.array(z.string()).nullish().catch(null),
+})
+
+export const MpStore = z.object({ id: MpId, name: MpNote, external_id: MpNote })
+
+export const MpPos = z.object({ id: MpId, store_id: MpNote, external_id: MpNote })
+
+/** `results` in the documented searches; `data` is tolerated because the list of POS v2 is not documented. */
+const searchOf = <Item extends z.ZodType>(item: Item) =>
+  z.union([
+    z.object({ results: z.array(item) }).transform((page) => page.results),
+    z.object({ data: z.array(item) }).transform((page) => page.data),
+  ])
+
+export const MpStoreSearch = searchOf(MpStore)
+export const MpPosSearch = searchOf(MpPos)
+
+const MpTerminal = z.object({
+  id: z.string().min(1),
+  pos_id: MpNote,
+  store_id: MpNote,
+  external_pos_id: MpNote,
+  operating_mode: z.string().nullish(),
+})
+
+export const MpTerminalList = z.object({
+  data: z.object({ terminals: z.array(MpTerminal) }),
+  paging: z.object({ total: MpNumber.nullish() }).nullish(),
+})
+
+/** For answers whose body says nothing we use. */
+export const MpAnything = z.unknown()
+
+export type MpOrder = z.infer<typeof MpOrder>
+export type MpPayment = z.infer<typeof MpPayment>
+export type MpRefund = z.infer<typeof MpRefund>
+export type MpToken = z.infer<typeof MpToken>
+export type MpTerminal = z.infer<typeof MpTerminal>

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+import { parseErrorBody } from '../../src/provider/error-body.ts'
+import { judgeRefusal } from '../../src/provider/judge-refusal.ts'
+
+test.each([
+  [
+    'envelope A',
+    { errors: [{ code: 'order_not_found', message: 'Order not found.', details: ['x'] }] },
+    { code: 'order_not_found', codes: ['order_not_found'], message: 'Order not found.' },
+  ],
+  [
+    'envelope B',
+    { code: 'unauthorized', message: 'user not found' },
+    { code: 'unauthorized', codes: ['unauthorized'], message: 'user not found' },
+  ],
+  [
+    'envelope C',
+    { message: 'expired', error: 'invalid_grant', status: 400, cause: [] },
+    { code: 'invalid_grant', codes: ['invalid_grant'], message: 'expired' },
+  ],
+  [
+    'causes under either name, with codes of either type',
+    { error: 'bad_request', cause: [{ code: 5 }], causes: [{ code: 'INVALID_CITY_NAME' }] },
+    { code: 'bad_request', codes: ['bad_request', '5', 'INVALID_CITY_NAME'], message: null },
+  ],
+  [
+    'only causes',
+    { cause: [{ code: 'INVALID_NAME', description: 'd' }] },
+    { code: 'INVALID_NAME', codes: ['INVALID_NAME'], message: null },
+  ],
+  [
+    'error_description',
+    { error: 'invalid_client', error_description: 'wrong' },
+    { code: 'invalid_client', codes: ['invalid_client'], message: 'wrong' },
+  ],
+  [
+    'a policy block',
+    { code: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES', blocked_by: 'PolicyAgent', message: 'm' },
+    {
+      code: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES',
+      codes: ['PA_UNAUTHORIZED_RESULT_FROM_POLICIES'],
+      message: 'm',
+    },
+  ],
+  ['a number as code', { errors: [{ code: 412 }] }, { code: '412', codes: ['412'], message: null }],
+])('%s is read', (_name, body, read) => {
+  expect(parseErrorBody(body)).toEqual(read)
+})
+
+test.each([
+  [null],
+  [undefined],
+  ['<html>'],
+  [7],
+  [[]],
+  [{}],
+  [{ errors: 'no' }],
+  [{ errors: [] }],
+  [{ errors: ['text'] }],
+  [{ code: { a: 1 } }],
+  [{ cause: 'x', causes: {} }],
+  [{ error: 'two words' }],
+  [{ error: '<script>' }],
+  [{ error: 'x'.repeat(65) }],
+  [{ error: 'line\nbreak' }],
+])('%j has no code and throws nothing', (body) => {
+  expect(parseErrorBody(body)).toMatchObject({ code: null, codes: [] })
+})
+
+const coded = (code: string) => ({ errors: [{ code }] })
+
+test.each([
+  [409, coded('already_queued_order_on_terminal'), 'proof'],
+  [409, coded('already_queued_order_for_terminal'), 'proof'],
+  [400, coded('property_value'), 'proof'],
+  [403, coded('forbidden_checking_terminal_owner'), 'proof'],
+  [404, coded('order_not_found'), 'proof'],
+  [425, coded('order_payment_not_yet_enabled_for_refund'), 'proof'],
+  [409, coded('idempotency_key_already_used'), 'ambiguous'],
+  [400, coded('idempotency_key_already_used'), 'ambiguous'],
+  [409, coded('conflict'), 'ambiguous'],
+  [423, coded('resource_locked'), 'ambiguous'],
+  [423, null, 'ambiguous'],
+  [409, null, 'ambiguous'],
+  [401, { code: 'unauthorized' }, 'silent'],
+  [429, { error: 'too_many_requests' }, 'silent'],
+  [403, { code: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES' }, 'silent'],
+  [409, coded('refund_in_progress'), 'silent'],
+  [409, coded('movement_operations_pending'), 'silent'],
+  [409, coded('order_already_refunded'), 'silent'],
+  [409, coded('order_already_canceled'), 'silent'],
+  [404, null, 'silent'],
+])('a %i with %j is judged %s', (status, body, judgement) => {
+  expect(judgeRefusal(status, body)).toBe(judgement)
+})
