@@ -1,0 +1,60 @@
+import { request } from './http.ts'
+import { type ServiceProcess, startService } from './service-process.ts'
+import { createSteps, StepError } from './steps.ts'
+import { playTillDay } from './till-day.ts'
+
+const once = process.argv.includes('--once')
+const steps = createSteps((text) => void process.stdout.write(text))
+let service: ServiceProcess | undefined
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void end(0))
+}
+
+try {
+  steps.line('tillbridge demo: a till’s day against the built-in sandbox provider')
+  steps.line()
+  const running = await steps.step('Start the service and its database', async () => {
+    service = await startService()
+    return { shown: `payment API on ${service.url}`, value: service }
+  })
+  const { key } = await playTillDay(running, steps)
+  steps.line()
+  if (once) {
+    await end(0)
+  } else {
+    // From now on people are the buyers: terminals fetch orders like real ones.
+    await request('PUT', `${running.sandboxUrl}/_sandbox/pace`, {
+      body: { fetch_ms: 1500, event_ms: 2500 },
+    })
+    steps.line(`The service stays up. Stop it with Ctrl+C.
+
+  Dashboard           ${running.url}/dashboard
+    admin token       ${running.adminToken}
+    key of the client ${key}
+  API documentation   ${running.url}/docs
+  Virtual terminals   ${running.sandboxUrl}/
+  Log                 ${running.logFile}
+
+Charge from another window, then pay on the virtual terminals:
+
+  curl -s ${running.url}/orders -H 'x-api-token: ${key}' \\
+    -H 'content-type: application/json' \\
+    -d '{"caja_id":"CAJA-1","external_reference":"T-1","amount":"100,00"}'
+`)
+    const code = await running.ended
+    process.exitCode = code ?? 1
+  }
+} catch (error) {
+  const reasons: string[] = []
+  for (let at: unknown = error; at instanceof Error; at = at.cause) reasons.push(at.message)
+  process.stderr.write(`\n${reasons.join('\n  because: ')}\n`)
+  if (!(error instanceof StepError)) process.stderr.write(`${(error as Error).stack}\n`)
+  if (service) process.stderr.write(`The log of the service: ${service.logFile}\n`)
+  await end(1)
+}
+
+async function end(code: number): Promise<void> {
+  await service?.stop()
+  process.exit(code)
+}

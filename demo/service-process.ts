@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createWriteStream } from 'node:fs'
+import { mkdir, readFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { parseEnv } from 'node:util'
+
+export type ServiceProcess = {
+  url: string
+  sandboxUrl: string
+  adminToken: string
+  logFile: string
+  /** Resolves when the process has ended. */
+  ended: Promise<number | null>
+  stop(): Promise<void>
+}
+
+const readyWithinMs = 60_000
+
+/**
+ * Starts the real service as a process of its own, always on the embedded database and the built-in sandbox: whatever
+ * the environment says, a demo must never charge a real card.
+ */
+export async function startService(): Promise<ServiceProcess> {
+  // A folder of its own, so that the shop's later database is not taken for a sandbox's.
+  const dataDir = process.env.DATA_DIR || join('data', 'demo')
+  const port = await choosePort(Number(process.env.PORT || 3000))
+  const sandboxPort = await choosePort(Number(process.env.SANDBOX_PORT || 3001))
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const logFile = join(dataDir, 'demo.log')
+  const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 })
+  const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+  const child = spawn(process.execPath, [main], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...withoutSettings(process.env),
+      PROVIDER: 'sandbox',
+      DATA_DIR: dataDir,
+      PORT: String(port),
+      SANDBOX_PORT: String(sandboxPort),
+    },
+  })
+  child.stdout.pipe(log)
+  let complaint = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    complaint += chunk.toString()
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const url = `http://127.0.0.1:${port}`
+  await untilReady(url, child, () => complaint, logFile)
+  return {
+    url,
+    sandboxUrl: `http://127.0.0.1:${sandboxPort}`,
+    adminToken: await readAdminToken(dataDir),
+    logFile,
+    ended,
+    async stop() {
+      if (child.exitCode === null) child.kill('SIGTERM')
+      await ended
+    },
+  }
+}
+
+/** Without what would lead elsewhere: another database, the real provider, or a token we do not know. */
+function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const own =
+    /^(MP_|DATABASE_URL|ADMIN_TOKEN|ENCRYPTION_KEYS|PUBLIC_URL|HOST|SYNC_|OAUTH_|TRUST_PROXY)/
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !own.test(name)))
+}
+
+/** The wanted port, or any free one when somebody has it. */
+async function choosePort(wanted: number): Promise<number> {
+  for (const port of [wanted, 0]) {
+    const server = createServer()
+    const bound = await new Promise<number | undefined>((resolve) => {
+      server.once('error', () => resolve(undefined))
+      server.listen(port, '127.0.0.1', () => {
+        const address = server.address()
+        resolve(typeof address === 'object' && address !== null ? address.port : undefined)
+      })
+    })
+    await new Promise((resolve) => server.close(resolve))
+    if (bound !== undefined) return bound
+  }
+  throw new Error('no free port')
+}
+
+async function untilReady(
+  url: string,
+  child: ChildProcess,
+  complaint: () => string,
+  logFile: string,
+): Promise<void> {
+  const until = performance.now() + readyWithinMs
+  while (performance.now() < until) {
+    if (child.exitCode !== null || child.signalCode !== null) {
+      throw new Error(`The service ended at its start: ${complaint().trim() || `see ${logFile}`}`)
+    }
+    const answer = await fetch(`${url}/health`).catch(() => undefined)
+    if (answer?.ok) return
+    await wait(50)
+  }
+  child.kill('SIGKILL')
+  throw new Error(`The service was not ready within ${readyWithinMs / 1000} s; see ${logFile}`)
+}
+
+async function readAdminToken(dataDir: string): Promise<string> {
+  const file = join(dataDir, 'secrets', 'secrets.env')
+  const token = parseEnv(await readFile(file, 'utf8')).ADMIN_TOKEN
+  if (!token) throw new Error(`${pathToFileURL(file).href} holds no ADMIN_TOKEN`)
+  return token
+}

@@ -1,0 +1,98 @@
+import { language } from './i18n.js'
+
+/** An answer of the service that is not a success. `code` is from its closed catalogue; decide by it, never by text. */
+export class ApiError extends Error {
+  constructor(status, body) {
+    super(typeof body?.error === 'string' ? body.error : `HTTP ${status}`)
+    this.name = 'ApiError'
+    this.status = status
+    this.code = typeof body?.code === 'string' ? body.code : `HTTP_${status}`
+    this.details = Array.isArray(body?.details) ? body.details : []
+    this.outcome = body?.outcome
+    this.requestId = body?.request_id
+  }
+}
+
+/** No answer: the service cannot be reached, or it took too long. What a write did is then unknown. */
+export class ConnectionError extends Error {
+  constructor(cause) {
+    super('no answer', { cause })
+    this.name = 'ConnectionError'
+    this.code = 'CONNECTION'
+    this.details = []
+  }
+}
+
+const readTimeoutMs = 20_000
+/** A write may take the service up to 25 s and more when the provider is slow. */
+const writeTimeoutMs = 60_000
+
+/** Calls of one token against this page's own listener. `onUnauthorized` hears of a token that is no longer valid. */
+export function createApi(token, onUnauthorized) {
+  const call = async (method, path, options = {}) => {
+    try {
+      return await request(method, path, { ...options, token })
+    } catch (error) {
+      if (error.status === 401) onUnauthorized()
+      throw error
+    }
+  }
+  return {
+    get: (path, query, signal) => call('GET', path, { query, signal }),
+    post: (path, options) => call('POST', path, options),
+    patch: (path, options) => call('PATCH', path, options),
+  }
+}
+
+/** Whose token it is: `{valid, type, client}`. */
+export function validateToken(token) {
+  return request('GET', '/oauth/validate', { token })
+}
+
+async function request(method, path, { token, query, body, headers, signal }) {
+  const url = new URL(path, location.origin)
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined && value !== null && value !== '') url.searchParams.set(name, value)
+  }
+  const timeout = AbortSignal.timeout(method === 'GET' ? readTimeoutMs : writeTimeoutMs)
+  let response
+  let text
+  try {
+    response = await fetch(url, {
+      method,
+      headers: {
+        'x-api-token': token,
+        'accept-language': language(),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      credentials: 'same-origin',
+      redirect: 'error',
+      cache: 'no-store',
+    })
+    text = await response.text()
+  } catch (cause) {
+    if (signal?.aborted) throw cause
+    throw new ConnectionError(cause)
+  }
+  const answer = parse(text)
+  if (!response.ok) throw new ApiError(response.status, answer)
+  if (answer === undefined) throw new ConnectionError(new Error('the answer is not JSON'))
+  return answer
+}
+
+function parse(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** A random key for one attempt to move money. Works on plain http too, where crypto.randomUUID does not exist. */
+export function newIdempotencyKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return `dashboard-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
+}

@@ -1,0 +1,58 @@
+/**
+ * Money is whole cents, like in the service. Amounts are read and written digit by digit, so no rounding of binary
+ * fractions can touch them.
+ */
+
+const pointShape = /^([0-9]{1,12})\.([0-9]{2})$/
+const typedShape = /^([0-9]{1,12})(?:,([0-9]{1,2}))?$/
+
+/** Cents of an amount of the API such as `1234.50`; 0 for null and for any other shape. */
+export function centsOfPoint(text) {
+  const match = pointShape.exec(text ?? '')
+  return match ? Number(match[1] + match[2]) : 0
+}
+
+/** `123450` becomes `1234.50`. */
+export function pointOfCents(cents) {
+  const digits = String(cents).padStart(3, '0')
+  return `${digits.slice(0, -2)}.${digits.slice(-2)}`
+}
+
+/**
+ * Cents of what a person typed: digits, and a comma before one or two decimals. A point is refused instead of guessed,
+ * because it separates thousands for some people and decimals for others. undefined for that and for zero.
+ */
+export function centsOfTyped(text) {
+  const match = typedShape.exec(text.trim())
+  if (!match) return undefined
+  const cents = Number(match[1]) * 100 + Number((match[2] ?? '').padEnd(2, '0'))
+  return cents > 0 ? cents : undefined
+}
+
+/** The form in which the API takes amounts: `123450` becomes `1234,50`. */
+export function commaOfCents(cents) {
+  return pointOfCents(cents).replace('.', ',')
+}
+
+const failedRefunds = new Set(['failed', 'rejected', 'canceled', 'cancelled', 'expired'])
+const paidStatuses = new Set(['processed', 'partially_refunded', 'refunded'])
+
+/** Whether the customer's money came in for this order, be it given back later or not. */
+export function wasPaid(order) {
+  return paidStatuses.has(order.status) || order.paid_after_close
+}
+
+/** Cents that came in and cents that went back for one order. */
+export function sumsOf(order) {
+  if (!wasPaid(order)) return { paid: 0, refunded: 0 }
+  const approved = order.payments.filter(({ status }) => status === 'approved')
+  const paid = approved.reduce(
+    (sum, payment) => sum + centsOfPoint(payment.paid_amount ?? payment.amount),
+    0,
+  )
+  const refunded = order.refunds
+    .filter(({ status }) => !failedRefunds.has(status))
+    .reduce((sum, refund) => sum + centsOfPoint(refund.amount), 0)
+  const total = paid || centsOfPoint(order.amount)
+  return { paid: total, refunded: order.status === 'refunded' ? total : refunded }
+}

@@ -1,0 +1,165 @@
+import { ConnectionError, newIdempotencyKey } from './api.js'
+import { ask } from './dialog.js'
+import { h } from './dom.js'
+import { money, moneyOfCents, name } from './format.js'
+import { t } from './i18n.js'
+import { centsOfTyped, commaOfCents, sumsOf } from './money.js'
+import { toast } from './notices.js'
+import { facts, field } from './parts.js'
+
+/**
+ * Keys of refunds whose outcome is not known yet, by order and amount: trying again, even from a new window, must ask
+ * for the same refund and never for a second one. A known outcome ends the key.
+ */
+const openKeys = new Map()
+/** Refusals (4xx) that do not tell what became of an earlier try. */
+const undecided = new Set(['REFUND_IN_PROGRESS', 'REQUEST_TIMEOUT', 'RATE_LIMITED'])
+
+/** Whether this page offers to cancel the order. On the terminal only the terminal cancels. */
+export function canCancel(order) {
+  return order.status === 'created'
+}
+
+/** Whether there may be money to give back. */
+export function canRefund(order) {
+  return order.status === 'processed' || order.status === 'partially_refunded'
+}
+
+export function askCancel(app, order) {
+  ask({
+    title: t('cancel.title'),
+    content: () => [h('p', null, t('cancel.text')), about(order)],
+    confirm: t('cancel.confirm'),
+    danger: true,
+    async run() {
+      await cancel(app, order)
+      toast(t('cancel.done', { reference: order.external_reference }))
+      app.reload()
+    },
+  })
+}
+
+export function askRefund(app, order) {
+  const { paid, refunded } = sumsOf(order)
+  const left = Math.max(0, paid - refunded)
+  ask({
+    title: t('refund.title'),
+    content: (form, dialog) => {
+      form.kind ??= 'total'
+      const choose = (kind) => () => {
+        form.kind = kind
+        dialog.redraw()
+      }
+      return [
+        about(order),
+        facts([
+          [t('refund.paid'), moneyOfCents(paid)],
+          [t('refund.refunded'), refunded > 0 ? moneyOfCents(refunded) : null],
+          [t('refund.left'), moneyOfCents(left)],
+        ]),
+        h(
+          'fieldset',
+          { disabled: dialog.busy },
+          h('legend', null, t('refund.howMuch')),
+          radio('total', t('refund.total', { amount: moneyOfCents(left) }), form, choose),
+          radio('partial', t('refund.partial'), form, choose),
+        ),
+        form.kind === 'partial' &&
+          field(
+            t('refund.amount'),
+            h('input', {
+              key: 'amount',
+              name: 'amount',
+              inputmode: 'decimal',
+              autocomplete: 'off',
+              placeholder: '1234,50',
+              disabled: dialog.busy,
+              oninput: (event) => {
+                form.typed = event.target.value
+                dialog.redraw()
+              },
+            }),
+            t('refund.amountHint'),
+          ),
+      ]
+    },
+    confirm: (form) => {
+      const cents = form.kind === 'partial' ? centsOfTyped(form.typed ?? '') : left
+      return cents === undefined
+        ? t('refund.confirm')
+        : t('refund.confirmAmount', { amount: moneyOfCents(cents) })
+    },
+    danger: true,
+    check: (form) => {
+      if (form.kind !== 'partial') return undefined
+      const cents = centsOfTyped(form.typed ?? '')
+      if (cents === undefined) return t('refund.badAmount')
+      return cents > left ? t('refund.tooMuch', { amount: moneyOfCents(left) }) : undefined
+    },
+    async run(form) {
+      const amount = form.kind === 'partial' ? commaOfCents(centsOfTyped(form.typed)) : undefined
+      const answer = await refund(app, order, amount)
+      toast(t('refund.done', { amount: money(answer.amount) }))
+      app.reload()
+    },
+  })
+}
+
+async function cancel(app, order) {
+  try {
+    await app.api.post('/orders/cancel', {
+      query: app.clientQuery(order.client),
+      body: { order_id: order.order_id },
+    })
+  } catch (error) {
+    throw inDoubt(error)
+  }
+}
+
+/** Without an answer it is unknown whether money moved, and the reader must be told. */
+function inDoubt(error) {
+  if (error instanceof ConnectionError) error.outcome = 'unknown'
+  return error
+}
+
+async function refund(app, order, amount) {
+  const attempt = `${order.order_id} ${amount ?? 'total'}`
+  const key = openKeys.get(attempt) ?? newIdempotencyKey()
+  openKeys.set(attempt, key)
+  try {
+    const answer = await app.api.post('/orders/refund', {
+      query: app.clientQuery(order.client),
+      headers: { 'idempotency-key': key },
+      body: { order_id: order.order_id, ...(amount !== undefined && { amount }) },
+    })
+    openKeys.delete(attempt)
+    return answer
+  } catch (error) {
+    // A refusal moved nothing; without an answer, or after a failure of the service, nobody knows.
+    if (error.status < 500 && !undecided.has(error.code)) openKeys.delete(attempt)
+    throw inDoubt(error)
+  }
+}
+
+function radio(kind, label, form, choose) {
+  return h(
+    'label',
+    { class: 'choice' },
+    h('input', {
+      type: 'radio',
+      name: 'kind',
+      checked: form.kind === kind,
+      onchange: choose(kind),
+    }),
+    h('span', null, label),
+  )
+}
+
+function about(order) {
+  return facts([
+    [t('order.reference'), name(order.external_reference)],
+    [t('order.amount'), money(order.amount)],
+    [t('order.box'), name(order.caja_id)],
+    [t('order.client'), name(order.client)],
+  ])
+}

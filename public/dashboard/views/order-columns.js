@@ -1,0 +1,47 @@
+import { h } from '../dom.js'
+import { money, name, time } from '../format.js'
+import { t, word } from '../i18n.js'
+import { orderBadges } from '../parts.js'
+
+/** Columns of a list of orders; the client only where several are shown. */
+export function orderColumns(app) {
+  const columns = [
+    {
+      id: 'reference',
+      title: t('order.reference'),
+      cell: (order) =>
+        h(
+          'a',
+          { class: 'row-link', href: app.orderLink(order) },
+          name(order.external_reference, { class: 'clip' }),
+        ),
+    },
+    { id: 'amount', title: t('order.amount'), numeric: true, cell: (order) => money(order.amount) },
+    { id: 'status', title: t('order.status'), cell: orderBadges },
+    { id: 'how', title: t('order.method'), cell: (order) => methodOf(order) },
+    { id: 'box', title: t('order.box'), cell: (order) => name(order.caja_id, { class: 'clip' }) },
+    {
+      id: 'client',
+      title: t('order.client'),
+      cell: (order) => name(order.client, { class: 'clip' }),
+    },
+    { id: 'time', title: t('order.created'), cell: (order) => time(order.created_at) },
+  ]
+  const showsClient = app.isAdmin && app.client === undefined
+  return columns.filter(({ id }) => id !== 'client' || showsClient)
+}
+
+/** How it was paid, or was to be. */
+export function methodOf(order) {
+  const method = order.payments.at(-1)?.payment_method
+  if (!method?.type) {
+    return h(
+      'span',
+      { class: 'soft' },
+      order.payment_method === 'all' ? '—' : word('method', order.payment_method),
+    )
+  }
+  const parts = [word('method', method.type), method.id && word('brand', method.id)]
+  if (method.installments > 1) parts.push(t('order.installments', { count: method.installments }))
+  return parts.filter(Boolean).join(' · ')
+}

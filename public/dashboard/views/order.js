@@ -1,0 +1,205 @@
+import { copyButton } from '../copy.js'
+import { h } from '../dom.js'
+import { code, fullTime, money, moneyOfCents, name, relative, time } from '../format.js'
+import { t, word } from '../i18n.js'
+import { sumsOf } from '../money.js'
+import { askCancel, askRefund, canCancel, canRefund } from '../order-actions.js'
+import { badge, facts, note, orderBadges, table } from '../parts.js'
+import { methodOf } from './order-columns.js'
+
+/** States that nothing changes any more, so looking rarely is enough. */
+const final = new Set(['canceled', 'failed', 'expired', 'refunded'])
+const paidEveryMs = 15_000
+
+/** One order with everything about it, and what can be done to it. */
+export function createOrder(app) {
+  let order
+  let readAt = 0
+
+  return {
+    title: () => (order ? `${t('order.one')} ${order.external_reference}` : t('order.one')),
+    heading: () => order && [t('order.one'), ' ', name(order.external_reference)],
+    async load(signal) {
+      // Reading a paid order asks the provider each time.
+      const isQuiet = order && (final.has(order.status) || canRefund(order))
+      if (isQuiet && Date.now() - readAt < paidEveryMs && !app.isForced) return
+      order = await app.api.get(
+        `/orders/${encodeURIComponent(app.id)}`,
+        app.clientQuery(app.query.of),
+        signal,
+      )
+      readAt = Date.now()
+    },
+    head: () =>
+      h(
+        'a',
+        { class: 'back', href: app.link('orders', undefined, app.ordersQuery) },
+        '← ',
+        t('order.back'),
+      ),
+    body() {
+      if (!order) return app.placeholder()
+      return [summary(app, order), payments(order), refunds(order), details(order)]
+    },
+  }
+}
+
+function summary(app, order) {
+  const tone = { charged: 'good', not_charged: 'quiet', unknown: 'warn' }[order.outcome]
+  return h(
+    'section',
+    { key: 'summary', class: 'panel summary' },
+    h(
+      'div',
+      { class: 'summary-top' },
+      h('p', { class: 'value' }, money(order.amount)),
+      h('p', null, orderBadges(order), ' ', badge(tone, word('outcome', order.outcome))),
+    ),
+    order.stale && note('warn', h('p', null, t('order.stale'))),
+    note(
+      order.paid_after_close ? 'bad' : 'plain',
+      h('p', { class: 'soft small' }, t('order.advice')),
+      h('p', { class: 'strong' }, order.cashier.message),
+      h('p', { class: 'small' }, order.retry_safe ? t('order.retrySafe') : t('order.retryUnsafe')),
+    ),
+    h(
+      'div',
+      { class: 'buttons' },
+      canRefund(order) &&
+        h(
+          'button',
+          {
+            key: 'refund',
+            type: 'button',
+            class: 'button main',
+            onclick: () => askRefund(app, order),
+          },
+          t('refund.button'),
+        ),
+      canCancel(order) &&
+        h(
+          'button',
+          {
+            key: 'cancel',
+            type: 'button',
+            class: 'button danger',
+            onclick: () => askCancel(app, order),
+          },
+          t('cancel.button'),
+        ),
+      order.status === 'at_terminal' &&
+        h('p', { key: 'terminal', class: 'soft' }, t('cancel.atTerminal')),
+    ),
+  )
+}
+
+function payments({ payments }) {
+  if (payments.length === 0) return null
+  const tone = { approved: 'good', rejected: 'bad' }
+  return h(
+    'section',
+    { key: 'payments', class: 'panel' },
+    h('h2', null, t('payments.title')),
+    table({
+      label: t('payments.title'),
+      columns: [
+        {
+          id: 'status',
+          title: t('order.status'),
+          cell: ({ status }) => badge(tone[status] ?? 'info', word('payment', status)),
+        },
+        {
+          id: 'detail',
+          title: t('payments.detail'),
+          cell: ({ status_detail: detail }) => (detail ? word('detail', detail) : '—'),
+        },
+        {
+          id: 'amount',
+          title: t('order.amount'),
+          numeric: true,
+          cell: ({ amount }) => money(amount),
+        },
+        {
+          id: 'paid',
+          title: t('payments.paid'),
+          numeric: true,
+          cell: ({ paid_amount: paid }) => (paid === null ? '—' : money(paid)),
+        },
+        {
+          id: 'how',
+          title: t('order.method'),
+          cell: (payment) => methodOf({ payments: [payment] }),
+        },
+        { id: 'id', title: 'ID', cell: ({ id }) => code(id) },
+      ],
+      rows: payments,
+      keyOf: ({ id }) => id,
+    }),
+  )
+}
+
+function refunds(order) {
+  if (order.refunds.length === 0) return null
+  const { refunded } = sumsOf(order)
+  return h(
+    'section',
+    { key: 'refunds', class: 'panel' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', null, t('refunds.title')),
+      h('p', null, t('refunds.sum', { amount: moneyOfCents(refunded) })),
+    ),
+    table({
+      label: t('refunds.title'),
+      columns: [
+        {
+          id: 'status',
+          title: t('order.status'),
+          cell: ({ status }) =>
+            badge(status === 'processed' ? 'moved' : 'info', word('refundStatus', status)),
+        },
+        { id: 'type', title: t('refunds.type'), cell: ({ type }) => word('refundType', type) },
+        {
+          id: 'amount',
+          title: t('order.amount'),
+          numeric: true,
+          cell: ({ amount }) => money(amount),
+        },
+        { id: 'time', title: t('refunds.made'), cell: ({ created_at: at }) => time(at) },
+        { id: 'id', title: 'ID', cell: ({ id }) => code(id) },
+      ],
+      rows: order.refunds,
+      keyOf: ({ id }) => id,
+    }),
+  )
+}
+
+function details(order) {
+  const id = (text) =>
+    text ? h('span', { class: 'id' }, code(text), ' ', copyButton(text)) : code(null)
+  return h(
+    'section',
+    { key: 'details', class: 'panel' },
+    h('h2', null, t('order.details')),
+    facts([
+      [t('order.reference'), name(order.external_reference)],
+      [t('order.ticket'), order.ticket_number && name(order.ticket_number)],
+      [t('order.description'), order.description && name(order.description)],
+      [t('order.client'), name(order.client)],
+      [t('order.store'), name(order.sucursal_id)],
+      [t('order.box'), name(order.caja_id)],
+      [t('order.terminal'), code(order.terminal_id)],
+      [t('order.asked'), word('method', order.payment_method)],
+      [t('order.statusDetail'), order.status_detail && word('detail', order.status_detail)],
+      [t('order.created'), fullTime(order.created_at)],
+      [
+        t('order.updated'),
+        [time(order.last_updated_at), ' (', relative(order.last_updated_at), ')'],
+      ],
+      [t('order.expires'), time(order.expires_at)],
+      [t('order.id'), id(order.order_id)],
+      [t('order.providerId'), id(order.mp_order_id)],
+    ]),
+  )
+}

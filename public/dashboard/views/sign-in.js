@@ -1,0 +1,84 @@
+import { validateToken } from '../api.js'
+import { h } from '../dom.js'
+import { errorBox } from '../errors.js'
+import { t } from '../i18n.js'
+import { icon } from '../icons.js'
+import { note } from '../parts.js'
+
+/** Asks for a token until one is valid, and hands `{token, type, client}` to `onSession`. */
+export function createSignIn({ redraw, onSession, languageButton, reason }) {
+  let token = ''
+  let busy = false
+  let failure
+  let isWrong = false
+
+  const submit = async (event) => {
+    event.preventDefault()
+    if (busy || token.trim() === '') return
+    busy = true
+    isWrong = false
+    failure = undefined
+    redraw()
+    try {
+      const { valid, type, client } = await validateToken(token.trim())
+      if (valid) return onSession({ token: token.trim(), type, client })
+      isWrong = true
+    } catch (error) {
+      failure = error
+    } finally {
+      busy = false
+    }
+    redraw()
+    document.getElementById('token')?.select()
+  }
+
+  return () =>
+    h(
+      'main',
+      { key: 'sign-in', class: 'sign-in' },
+      h(
+        'form',
+        { class: 'panel', onsubmit: (event) => void submit(event) },
+        h(
+          'p',
+          { class: 'brand' },
+          h('img', { src: '/dashboard/icon.svg', alt: '', width: 32, height: 32 }),
+          'tillbridge',
+        ),
+        h('h1', null, t('signIn.title')),
+        reason && note('warn', h('p', null, reason)),
+        h(
+          'label',
+          { class: 'field' },
+          h('span', { class: 'label' }, t('signIn.token')),
+          h('input', {
+            id: 'token',
+            type: 'password',
+            name: 'token',
+            required: true,
+            autocomplete: 'current-password',
+            spellcheck: 'false',
+            autocapitalize: 'off',
+            'aria-describedby': 'token-hint',
+            'aria-invalid': isWrong ? 'true' : null,
+            oninput: (event) => {
+              token = event.target.value
+            },
+          }),
+          h('span', { id: 'token-hint', class: 'soft small' }, t('signIn.hint')),
+        ),
+        h(
+          'div',
+          { key: 'failure', role: 'alert' },
+          isWrong && h('div', { class: 'note bad' }, t('signIn.wrong')),
+          failure && errorBox(failure),
+        ),
+        h(
+          'button',
+          { type: 'submit', class: 'button main wide', disabled: busy },
+          busy ? t('signIn.busy') : [icon('check'), t('signIn.submit')],
+        ),
+        languageButton(),
+      ),
+    )
+}

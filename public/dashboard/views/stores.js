@@ -1,0 +1,203 @@
+import { ask } from '../dialog.js'
+import { h } from '../dom.js'
+import { errorSentence } from '../errors.js'
+import { code, name } from '../format.js'
+import { count, t, word } from '../i18n.js'
+import { toast } from '../notices.js'
+import { badge, empty, facts, howMany, note } from '../parts.js'
+
+/** Listing terminals asks the provider, so it happens less often than the rest. */
+const terminalsEveryMs = 15_000
+const terminalsPerPage = 50
+const pagesAtMost = 20
+
+/** Stores of one client with their boxes, the terminals of each box, and the mode those work in. */
+export function createStores(app) {
+  let shown
+  let terminals = { of: undefined, list: [], failure: undefined, readAt: 0 }
+
+  return {
+    title: () => t('nav.stores'),
+    async load(signal) {
+      const { client } = app
+      if (client === undefined) {
+        shown = undefined
+        return
+      }
+      const { stores, total } = await app.api.get('/stores', app.clientQuery(), signal)
+      const isDue = terminals.of !== client || Date.now() - terminals.readAt > terminalsEveryMs
+      if (isDue || app.isForced) terminals = await readTerminals(app, client, signal)
+      shown = { client, stores, total }
+    },
+    body() {
+      if (app.client === undefined) return chooseClient(app)
+      if (!shown || shown.client !== app.client) return app.placeholder()
+      const others = terminals.list.filter(({ caja_id: box }) => box === null)
+      return [
+        howMany('stores.count', shown.total),
+        terminals.failure &&
+          note(
+            'warn',
+            h('p', null, t('stores.terminalsFailed')),
+            h('p', null, errorSentence(terminals.failure)),
+          ),
+        shown.stores.length === 0 && empty(t('stores.none'), t('stores.noneHint')),
+        shown.stores.map((store) => storePanel(app, store, terminals)),
+        others.length > 0 &&
+          h(
+            'section',
+            { key: 'others', class: 'panel' },
+            h('h2', null, t('stores.others')),
+            h('p', { class: 'soft small' }, t('stores.othersHint')),
+            h(
+              'ul',
+              { class: 'plain-list' },
+              others.map((terminal) => h('li', { key: terminal.id }, terminalLine(terminal))),
+            ),
+          ),
+      ]
+    },
+  }
+}
+
+async function readTerminals(app, client, signal) {
+  const list = []
+  try {
+    for (let page = 0; page < pagesAtMost; page += 1) {
+      const answer = await app.api.get(
+        '/terminals',
+        { ...app.clientQuery(), limit: terminalsPerPage, offset: page * terminalsPerPage },
+        signal,
+      )
+      list.push(...answer.terminals)
+      if (answer.terminals.length < terminalsPerPage) break
+    }
+    return { of: client, list, failure: undefined, readAt: Date.now() }
+  } catch (failure) {
+    // Stores are known here even when the provider is not to be reached; a lost session or service is another matter.
+    if (failure.status === undefined || failure.status === 401) throw failure
+    return { of: client, list: [], failure, readAt: Date.now() }
+  }
+}
+
+function chooseClient(app) {
+  return h(
+    'div',
+    { key: 'choose', class: 'empty' },
+    h('p', { class: 'strong' }, t('stores.choose')),
+    app.clients?.length === 0
+      ? h('p', { class: 'soft' }, t('clients.none'))
+      : h(
+          'p',
+          { class: 'buttons center' },
+          app.clients?.map(({ client }) =>
+            h(
+              'a',
+              { key: client, class: 'button', href: app.link('stores', undefined, { client }) },
+              name(client, { class: 'clip' }),
+            ),
+          ),
+        ),
+  )
+}
+
+function storePanel(app, store, terminals) {
+  const {
+    street_name: street,
+    street_number: house,
+    city_name: city,
+    state_name: state,
+  } = store.location
+  return h(
+    'section',
+    { key: store.id, class: 'panel' },
+    h(
+      'div',
+      { class: 'panel-head' },
+      h('h2', null, name(store.name)),
+      h('p', null, code(store.external_id), unfinished(store)),
+    ),
+    h('p', { class: 'soft' }, name(`${street} ${house}, ${city}, ${state}`)),
+    store.pos.length === 0
+      ? h('p', { class: 'soft' }, t('stores.noBoxes'))
+      : h(
+          'ul',
+          { class: 'boxes' },
+          store.pos.map((box) => boxCard(app, store, box, terminals)),
+        ),
+  )
+}
+
+function unfinished({ state }) {
+  return state === 'active' ? null : [' ', badge('warn', word('creation', state))]
+}
+
+function boxCard(app, store, box, { list, failure }) {
+  const own = list.filter(
+    (terminal) =>
+      terminal.caja_id === box.external_id && terminal.sucursal_id === store.external_id,
+  )
+  const modes = ['PDV', 'STANDALONE']
+  const toOffer = modes.filter((mode) => own.some((terminal) => terminal.operating_mode !== mode))
+  return h(
+    'li',
+    { key: box.id, class: 'box' },
+    h('h3', null, name(box.name)),
+    h('p', null, code(box.external_id), unfinished(box)),
+    own.length > 0
+      ? h(
+          'ul',
+          { class: 'plain-list' },
+          own.map((terminal) => h('li', { key: terminal.id }, terminalLine(terminal))),
+        )
+      : h(
+          'p',
+          { class: 'soft small' },
+          failure ? t('stores.terminalsUnknown') : t('stores.noTerminal'),
+        ),
+    h(
+      'p',
+      { class: 'buttons' },
+      toOffer.map((mode) =>
+        h(
+          'button',
+          {
+            key: mode,
+            type: 'button',
+            class: 'button small',
+            onclick: () => askMode(app, box, own, mode),
+          },
+          t(`mode.to.${mode}`),
+          h('span', { class: 'visually-hidden' }, ` (${box.name})`),
+        ),
+      ),
+    ),
+  )
+}
+
+function terminalLine({ id, operating_mode: mode }) {
+  return [code(id), ' ', badge(mode === 'PDV' ? 'good' : 'quiet', word('operating', mode))]
+}
+
+function askMode(app, box, terminals, mode) {
+  ask({
+    title: t(`mode.to.${mode}`),
+    content: () => [
+      h('p', null, t(`mode.means.${mode}`)),
+      facts([
+        [t('order.box'), [name(box.name), ' ', code(box.external_id)]],
+        [t('mode.terminals'), terminals.map(({ id }) => h('p', { key: id }, code(id)))],
+      ]),
+      h('p', null, t('mode.restart')),
+    ],
+    confirm: t('mode.confirm'),
+    async run() {
+      const { terminals_updated: updated } = await app.api.patch('/terminals/operating-mode', {
+        query: app.clientQuery(),
+        body: { caja_id: box.external_id, operating_mode: mode },
+      })
+      toast(count('mode.done', updated))
+      app.reload()
+    },
+  })
+}

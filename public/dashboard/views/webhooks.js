@@ -1,0 +1,187 @@
+import { h } from '../dom.js'
+import { errorSentence } from '../errors.js'
+import { code, name, number, time } from '../format.js'
+import { t, word } from '../i18n.js'
+import { toast } from '../notices.js'
+import { badge, createFreshness, empty, facts, howMany, table } from '../parts.js'
+
+const steps = [50, 100, 200]
+const tones = {
+  received: 'info',
+  processed: 'good',
+  duplicate: 'quiet',
+  ignored: 'quiet',
+  failed: 'bad',
+  rejected: 'warn',
+}
+
+/** For the administrator: what the provider sent, whether it was really he, and what came of it. */
+export function createWebhooks(app) {
+  const fresh = createFreshness()
+  const opened = new Set()
+  let shown
+
+  return {
+    title: () => t('nav.webhooks'),
+    async load(signal) {
+      const limit = limitOf(app.query)
+      const answer = await app.api.get(
+        '/admin/webhooks/logs',
+        { limit, client: app.client },
+        signal,
+      )
+      shown = { question: `${app.client} ${limit}`, limit, ...answer }
+    },
+    body() {
+      if (!shown) return app.placeholder()
+      const { logs, total, limit, question } = shown
+      if (logs.length === 0) return empty(t('webhooks.none'), t('webhooks.noneHint'))
+      const more = steps.find((step) => step > limit)
+      return [
+        howMany('webhooks.count', total),
+        table({
+          label: t('nav.webhooks'),
+          columns: columns(app, opened),
+          rows: logs,
+          keyOf: ({ id }) => id,
+          freshKeys: fresh(
+            question,
+            logs.map(({ id }) => id),
+          ),
+          extra: (log) => opened.has(log.id) && expanded(log),
+        }),
+        h(
+          'p',
+          { key: 'more', class: 'center' },
+          total > logs.length && more
+            ? h(
+                'a',
+                {
+                  class: 'button',
+                  href: app.link('webhooks', undefined, { ...app.query, limit: more }),
+                },
+                t('webhooks.more', { count: more }),
+              )
+            : total > logs.length &&
+                h('span', { class: 'soft' }, t('webhooks.limit', { count: logs.length })),
+        ),
+      ]
+    },
+  }
+}
+
+function limitOf(query) {
+  return steps.find((step) => String(step) === query.limit) ?? steps[0]
+}
+
+function columns(app, opened) {
+  return [
+    { id: 'time', title: t('webhooks.received'), cell: ({ received_at: at }) => time(at) },
+    {
+      id: 'status',
+      title: t('order.status'),
+      cell: ({ status }) => badge(tones[status], word('webhook', status)),
+    },
+    {
+      id: 'signature',
+      title: t('webhooks.signature'),
+      cell: ({ signature_valid: valid }) =>
+        badge(valid ? 'good' : 'bad', t(valid ? 'webhooks.valid' : 'webhooks.invalid')),
+    },
+    {
+      id: 'event',
+      title: t('webhooks.event'),
+      cell: ({ action, topic }) => name(action ?? topic ?? '—', { class: 'clip' }),
+    },
+    {
+      id: 'client',
+      title: t('order.client'),
+      cell: ({ client }) => (client ? name(client, { class: 'clip' }) : '—'),
+    },
+    { id: 'order', title: t('webhooks.order'), cell: (log) => orderOf(app, log) },
+    {
+      id: 'deliveries',
+      title: t('webhooks.deliveries'),
+      numeric: true,
+      cell: ({ deliveries }) => number(deliveries),
+    },
+    { id: 'actions', title: t('actions'), cell: (log) => rowActions(app, log, opened) },
+  ]
+}
+
+function orderOf(app, { order_id: id, client, resource_id: resource }) {
+  if (!id || !client) return h('span', { class: 'clip' }, code(resource))
+  return h(
+    'a',
+    { href: app.orderLink({ order_id: id, client }) },
+    h('span', { class: 'clip' }, code(resource ?? id)),
+  )
+}
+
+function rowActions(app, log, opened) {
+  const isOpen = opened.has(log.id)
+  const toggle = () => {
+    if (!opened.delete(log.id)) opened.add(log.id)
+    app.redraw()
+  }
+  return h(
+    'div',
+    { class: 'buttons' },
+    h(
+      'button',
+      {
+        key: 'open',
+        type: 'button',
+        class: 'button small',
+        'aria-expanded': isOpen ? 'true' : 'false',
+        onclick: toggle,
+      },
+      t(isOpen ? 'webhooks.less' : 'webhooks.details'),
+    ),
+    log.signature_valid &&
+      h(
+        'button',
+        {
+          key: 'replay',
+          type: 'button',
+          class: 'button small',
+          onclick: (event) => void replay(app, log, event.currentTarget),
+        },
+        t('webhooks.replay'),
+      ),
+  )
+}
+
+async function replay(app, log, button) {
+  button.disabled = true
+  try {
+    const { webhook } = await app.api.post(`/admin/webhooks/${log.id}/replay`)
+    toast(t('webhooks.replayed', { status: word('webhook', webhook.status) }))
+    app.reload()
+  } catch (error) {
+    toast(errorSentence(error))
+  }
+  button.disabled = false
+}
+
+function expanded(log) {
+  return [
+    facts([
+      [t('webhooks.problem'), log.error_message && name(log.error_message)],
+      [t('webhooks.resource'), code(log.resource_id)],
+      [t('webhooks.account'), log.mp_user_id === null ? null : code(String(log.mp_user_id))],
+      [t('webhooks.request'), code(log.request_id)],
+      [t('webhooks.form'), log.signature_form && code(log.signature_form)],
+      [t('webhooks.processed'), log.processed_at && time(log.processed_at)],
+      [t('webhooks.duration'), log.duration_ms === null ? null : `${number(log.duration_ms)} ms`],
+    ]),
+    h('h3', null, t('webhooks.payload')),
+    log.payload === null
+      ? h('p', { class: 'soft' }, t('webhooks.noPayload'))
+      : h(
+          'pre',
+          { tabindex: '0', 'aria-label': t('webhooks.payload') },
+          JSON.stringify(log.payload, null, 2),
+        ),
+  ]
+}

@@ -1,0 +1,180 @@
+import { ConnectionError, createApi } from './api.js'
+import { frame } from './frame.js'
+import { t } from './i18n.js'
+import { createLive } from './live.js'
+import { announce } from './notices.js'
+import { loading } from './parts.js'
+import { currentRoute, href } from './router.js'
+import { createActivity } from './views/activity.js'
+import { createClients } from './views/clients.js'
+import { createOrder } from './views/order.js'
+import { createOrders } from './views/orders.js'
+import { createOverview } from './views/overview.js'
+import { createStores } from './views/stores.js'
+import { createWebhooks } from './views/webhooks.js'
+
+const clientViews = { overview: createOverview, orders: createOrders, stores: createStores }
+const adminViews = {
+  ...clientViews,
+  clients: createClients,
+  webhooks: createWebhooks,
+  activity: createActivity,
+}
+const refreshMs = 5000
+/** State of the service and names of the clients change seldom. */
+const surroundingsMs = 15_000
+
+/**
+ * The dashboard of one signed-in token: it follows the address, keeps the visible view fresh and hands every view what
+ * it needs. `onEnd(reason)` is called when the session is over.
+ */
+export function startWorkspace({ session, redraw, onLanguage, onEnd }) {
+  const isAdmin = session.type === 'admin'
+  const views = isAdmin ? adminViews : clientViews
+  const state = { view: undefined, place: undefined, problem: undefined, surroundingsAt: 0 }
+  let isOver = false
+
+  /** What views see. */
+  const app = {
+    api: createApi(session.token, () => end(t('signIn.ended'))),
+    isAdmin,
+    redraw: () => {
+      if (!isOver) redraw()
+    },
+    name: 'overview',
+    id: undefined,
+    query: {},
+    /** The client that the administrator chose in the head; undefined for all. */
+    scope: undefined,
+    /** The one client whose data is shown; undefined when several are. */
+    client: undefined,
+    clients: undefined,
+    health: undefined,
+    isLost: false,
+    /** The address asks for something else than what is shown. */
+    isWaiting: false,
+    /** Somebody did something, so nothing may be spared. */
+    isForced: false,
+    /** Filters of the list of orders that one came from. */
+    ordersQuery: {},
+    /** What a view shows that has no data yet. */
+    placeholder: () => (state.problem ? null : loading()),
+    reload() {
+      app.isForced = true
+      live.now()
+    },
+    signOut: () => end(),
+    link: (name, id, query) => href(name, id, { client: app.scope, ...query }),
+    orderLink: (order) =>
+      app.link('orders', order.order_id, { of: isAdmin ? order.client : undefined }),
+    setQuery(changes) {
+      location.hash = app.link(app.name, app.id, { ...app.query, ...changes })
+    },
+    setScope(client) {
+      location.hash = href(app.name === 'order' ? 'orders' : app.name, undefined, { client })
+    },
+    /** The query that names a client for client routes; a client key needs none. */
+    clientQuery: (client = app.client) => (isAdmin ? { client } : {}),
+    /** A page of orders: of one client, or for the administrator of all. */
+    getOrders: (query, signal) =>
+      isAdmin
+        ? app.api.get('/admin/orders', { ...query, client: app.client }, signal)
+        : app.api.get('/orders', query, signal),
+  }
+
+  const live = createLive({ job: load, onFailure: fail, intervalMs: refreshMs })
+  addEventListener('hashchange', onAddress)
+  follow()
+  live.now()
+
+  return {
+    view: () => frame(app, { views: Object.keys(views), ...state, onLanguage }),
+    reload: app.reload,
+    stop() {
+      isOver = true
+      live.stop()
+      removeEventListener('hashchange', onAddress)
+    },
+  }
+
+  function end(reason) {
+    if (!isOver) onEnd(reason)
+  }
+
+  /** Takes the view and its questions from the address. Answers whether it is another view than before. */
+  function follow() {
+    const { name, id, query } = currentRoute()
+    const isOrder = name === 'orders' && id !== undefined
+    app.name = isOrder ? 'order' : Object.hasOwn(views, name) ? name : 'overview'
+    app.id = isOrder ? id : undefined
+    app.query = query
+    app.scope = isAdmin && query.client ? query.client : undefined
+    app.client = clientOfAddress()
+    app.isWaiting = true
+    if (app.name === 'orders') app.ordersQuery = query
+    state.problem = undefined
+    const place = `${app.name} ${app.id ?? ''}`
+    if (state.place === place) return false
+    state.place = place
+    state.view = isOrder ? createOrder(app) : views[app.name](app)
+    return true
+  }
+
+  function onAddress() {
+    const isMove = follow()
+    live.now()
+    redraw()
+    nameTab()
+    if (!isMove) return
+    scrollTo(0, 0)
+    document.getElementById('title')?.focus({ preventScroll: true })
+  }
+
+  /** With one client only there is nothing to choose. */
+  function clientOfAddress() {
+    if (!isAdmin) return session.client
+    return app.scope ?? (app.clients?.length === 1 ? app.clients[0].client : undefined)
+  }
+
+  async function load(signal) {
+    if (app.isForced || Date.now() - state.surroundingsAt > surroundingsMs) {
+      await readSurroundings(signal)
+    }
+    await state.view.load(signal)
+    if (app.isLost) announce(t('lost.over'))
+    Object.assign(app, { isLost: false, isWaiting: false, isForced: false })
+    state.problem = undefined
+    redraw()
+    nameTab()
+  }
+
+  async function readSurroundings(signal) {
+    const [health, clients] = await Promise.all([
+      app.api.get('/health', {}, signal),
+      isAdmin ? app.api.get('/admin/clients', {}, signal) : undefined,
+    ])
+    app.health = health
+    app.clients = clients?.clients
+    app.client = clientOfAddress()
+    state.surroundingsAt = Date.now()
+  }
+
+  /** What is shown stays; above it is told that it may be old. The next try comes by itself. */
+  function fail(error) {
+    if (isOver) return
+    if (error instanceof ConnectionError) {
+      if (!app.isLost) announce(t('lost'))
+      app.isLost = true
+      state.surroundingsAt = 0
+    } else {
+      app.isLost = false
+      state.problem = error
+      if (error.code === undefined) reportError(error)
+    }
+    redraw()
+  }
+
+  function nameTab() {
+    document.title = `${state.view.title()} · tillbridge`
+  }
+}

@@ -1,0 +1,254 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import type { EncryptionKey } from './domain/sealed.ts'
+
+const fits = (test: (text: string) => boolean, allowed: string) => z.string().refine(test, allowed)
+
+const whole = (min: number, max: number) => {
+  const allowed = `must be a whole number from ${min} to ${max}`
+  return z
+    .string()
+    .regex(/^[0-9]{1,9}$/, allowed)
+    .transform(Number)
+    .pipe(z.number().min(min, allowed).max(max, allowed))
+}
+
+const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true')
+
+const oneOf = <const T extends readonly [string, ...string[]]>(names: T) =>
+  z.enum(names, `must be one of ${names.join(', ')}`)
+
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== ''),
+)
+
+const hostname =
+  /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$/
+const host = fits(
+  (text) => isIP(text) !== 0 || hostname.test(text),
+  'must be an IP address (without brackets or port) or a host name',
+)
+
+// A header value with a space or a control character could never be sent equal by a client.
+const headerToken = /^[\x21-\x7e]+$/
+const tokenText = 'must hold visible ASCII characters without spaces'
+
+const baseUrl = fits((text) => {
+  const url = toUrl(text)
+  if (!url || !['http:', 'https:'].includes(url.protocol)) return false
+  return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+}, 'must be an http or https address without credentials, query or fragment').transform((text) =>
+  text.replace(/\/+$/, ''),
+)
+
+// Access tokens travel to these addresses, so plain http is allowed on this machine only.
+const providerUrl = baseUrl.refine(
+  (text) => text.startsWith('https://') || isLoopback(new URL(text).hostname),
+  'must be https (http only on loopback)',
+)
+
+const scheme = (schemes: readonly string[]) =>
+  fits(
+    (text) => {
+      const url = toUrl(text)
+      return url !== undefined && schemes.includes(url.protocol.slice(0, -1))
+    },
+    `must be an address that starts with ${schemes.map((name) => `${name}://`).join(' or ')}`,
+  )
+
+const origins = list.pipe(
+  z.array(
+    z.string().refine((text) => {
+      const url = toUrl(text)
+      if (!url || url.origin === 'null' || url.href !== `${url.origin}/`) return false
+      return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
+    }, 'must be a comma list of https origins such as https://erp.example (http only on loopback)'),
+  ),
+)
+
+const proxies = list.pipe(
+  z.array(
+    z
+      .string()
+      .refine(
+        isProxyEntry,
+        'must be a comma list of IP addresses, CIDR ranges or the word loopback',
+      ),
+  ),
+)
+
+const keys = list.transform((entries, context): EncryptionKey[] => {
+  const found = new Map<string, EncryptionKey>()
+  for (const entry of entries) {
+    const [, id, text] = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(entry) ?? []
+    if (id === undefined || text === undefined || found.has(id)) {
+      context.addIssue({
+        code: 'custom',
+        message:
+          'must be a comma list of id:base64, each id 1 to 32 of A-Z a-z 0-9 _ - and used once, each key 32 bytes',
+      })
+      return z.NEVER
+    }
+    found.set(id, { id, key: Buffer.from(text, 'base64') })
+  }
+  if (found.size === 0) context.addIssue({ code: 'custom', message: 'must hold at least one key' })
+  return [...found.values()]
+})
+
+/**
+ * Every setting, as text from the environment. `prefault` is the default in the words of `.env.example`; a setting
+ * without one is optional and its description says what then holds.
+ */
+export const settingsSchema = z.object({
+  HOST: host.prefault('127.0.0.1').describe('address on which the payment API listens'),
+  PORT: whole(0, 65535).prefault('3000').describe('port of the payment API; 0 takes any free one'),
+  SYNC_HOST: host.prefault('127.0.0.1').describe('address on which the flow control API listens'),
+  SYNC_PORT: whole(0, 65535)
+    .prefault('8080')
+    .describe('port of the flow control API; 0 takes any free one'),
+  PUBLIC_URL: baseUrl
+    .optional()
+    .describe('base of the OAuth redirect (/oauth/callback); default http://HOST:PORT'),
+  ADMIN_TOKEN: fits((text) => headerToken.test(text), tokenText)
+    .refine((text) => text.length >= 32, 'must have at least 32 characters')
+    .optional()
+    .describe(
+      'administrator token, at least 32 characters; required with DATABASE_URL, else made once and kept in DATA_DIR',
+    ),
+  SYNC_TOKEN: fits((text) => headerToken.test(text), tokenText)
+    .optional()
+    .describe('token of the flow control API; required when SYNC_HOST is not loopback'),
+  SYNC_AUTH: oneOf(['auto', 'none'])
+    .prefault('auto')
+    .describe('auto: SYNC_TOKEN is asked for when it is set; none: never asked for'),
+  DATABASE_URL: scheme(['postgres', 'postgresql'])
+    .optional()
+    .describe('PostgreSQL; unset uses the embedded database in DATA_DIR'),
+  DATA_DIR: z.string().prefault('./data').describe('embedded database and generated secrets'),
+  ENCRYPTION_KEYS: keys
+    .optional()
+    .describe(
+      'comma list id:base64 of 32-byte keys, the first encrypts; required with DATABASE_URL, else made once and kept in DATA_DIR',
+    ),
+  PROVIDER: oneOf(['mercadopago', 'sandbox'])
+    .optional()
+    .describe(
+      'mercadopago or sandbox; default mercadopago when MP_CLIENT_ID is set, else sandbox; must be named when PUBLIC_URL is not loopback',
+    ),
+  OAUTH_ENROLMENT: oneOf(['open', 'invite'])
+    .optional()
+    .describe(
+      'who may connect a new client: open (anybody) or invite (administrator); default open when PUBLIC_URL is loopback, else invite',
+    ),
+  OAUTH_TARGET_ORIGINS: origins
+    .optional()
+    .describe('comma list of origins to which target_url may lead besides our own and loopback'),
+  MP_CLIENT_ID: z.string().optional().describe('application id at Mercado Pago'),
+  MP_CLIENT_SECRET: z.string().optional().describe('application secret at Mercado Pago'),
+  MP_WEBHOOK_SECRETS: list
+    .optional()
+    .describe('comma list of webhook secrets, so that one can be replaced without a gap'),
+  MP_API_URL: providerUrl
+    .optional()
+    .describe(
+      'API of the provider; default https://api.mercadopago.com, under PROVIDER=sandbox the built-in provider',
+    ),
+  MP_AUTH_URL: providerUrl
+    .optional()
+    .describe(
+      'consent page of the provider; default https://auth.mercadopago.com, under PROVIDER=sandbox the built-in provider',
+    ),
+  MP_POS_API: oneOf(['v2', 'v1'])
+    .prefault('v2')
+    .describe('how boxes are created at the provider: v2 (idempotent) or v1'),
+  MP_SEND_TICKET_NUMBER: flag
+    .prefault('true')
+    .describe('send ticket_number to the provider; some countries refuse the field'),
+  PROVIDER_TIMEOUT_MS: whole(100, 60_000)
+    .prefault('10000')
+    .describe('longest wait for the provider per attempt, 100 to 60000'),
+  SANDBOX_PORT: whole(0, 65535)
+    .prefault('3001')
+    .describe('port of the built-in provider, which listens on loopback only'),
+  POS_CREATE_DELAY_MS: whole(0, 60_000)
+    .prefault('2000')
+    .describe('pause between the boxes created by one request, 0 to 60000'),
+  SWEEP_INTERVAL_MS: whole(100, 3_600_000)
+    .prefault('2000')
+    .describe('how often open orders are looked at, 100 to 3600000'),
+  DUPLICATE_ORDER_GUARD: oneOf(['on', 'off'])
+    .prefault('on')
+    .describe('on: an equal order that is open is returned and a paid one refused; off: never'),
+  ADMIN_MASK_TOKENS: flag
+    .prefault('false')
+    .describe('mask the OAuth tokens in the administrator view of a client'),
+  RATE_LIMIT_PER_SECOND: whole(1, 1_000_000)
+    .prefault('200')
+    .describe('requests per second and API key'),
+  AUTH_FAILURES_PER_MINUTE: whole(1, 1_000_000)
+    .prefault('60')
+    .describe('failed authentications per minute and address'),
+  FLOWS_DIR: z
+    .string()
+    .prefault('./flows')
+    .describe('folder of the *.flow.yaml files; a missing folder counts as empty'),
+  FLOWS_START_PAUSED: flag.prefault('false').describe('pause every flow at start'),
+  SMTP_URL: scheme(['smtp', 'smtps']).optional().describe('mail server for alert mail'),
+  MAIL_FROM: fits((text) => /^[^\p{Cc}]*@[^\p{Cc}]*$/u.test(text), 'must be a mail address')
+    .optional()
+    .describe('sender of alert mail'),
+  TRUST_PROXY: proxies
+    .optional()
+    .describe(
+      'comma list of proxies whose X-Forwarded-For is believed: addresses, CIDR ranges, loopback',
+    ),
+  LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .prefault('info')
+    .describe('least severity that is logged'),
+})
+
+export type Settings = z.output<typeof settingsSchema>
+
+/** Whose values, or parts of them, are secret: they are never repeated in a message. */
+export const secretVariables: ReadonlySet<string> = new Set([
+  'ADMIN_TOKEN',
+  'SYNC_TOKEN',
+  'DATABASE_URL',
+  'ENCRYPTION_KEYS',
+  'MP_CLIENT_SECRET',
+  'MP_WEBHOOK_SECRETS',
+  'SMTP_URL',
+])
+
+/** Name, default (empty when there is none) and meaning of every setting; `.env.example` must agree. */
+export const settings: readonly { name: string; default: string; meaning: string }[] =
+  Object.entries(settingsSchema.shape).map(([name, field]) => ({
+    name,
+    default: field instanceof z.ZodPrefault ? String(field.def.defaultValue) : '',
+    meaning: field.description ?? '',
+  }))
+
+/** Whether only this machine can reach the name: 127.0.0.0/8, ::1 or localhost. Brackets of a URL are allowed. */
+export function isLoopback(name: string): boolean {
+  const bare = name.replace(/^\[(.*)\]$/, '$1').toLowerCase()
+  return bare === 'localhost' || bare === '::1' || (isIP(bare) === 4 && bare.startsWith('127.'))
+}
+
+function toUrl(text: string): URL | undefined {
+  return URL.parse(text) ?? undefined
+}
+
+function isProxyEntry(text: string): boolean {
+  if (text === 'loopback') return true
+  const [address = '', bits, ...more] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || more.length > 0) return false
+  // A range of all addresses would let anybody choose the address that the audit log shows.
+  return (
+    bits === undefined ||
+    (/^[1-9][0-9]{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+  )
+}

@@ -1,0 +1,160 @@
+import { isIP } from 'node:net'
+import { isLoopback, type Settings, secretVariables, settingsSchema } from './config-schema.ts'
+
+/** The settings are not usable. `message` names every bad variable; it never holds the value of a secret. */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[]
+
+  constructor(problems: readonly ConfigProblem[]) {
+    const lines = problems.map(({ variable, message }) => `  ${variable}: ${message}`)
+    super(`The settings are not usable:\n${lines.join('\n')}`)
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+export type ConfigProblem = { variable: string; message: string }
+
+/** Times are milliseconds, ports 0 to 65535 where 0 is any free one. */
+export type Config = ReturnType<typeof toConfig>
+
+/**
+ * The settings of the process, frozen. An empty or blank variable counts as unset.
+ * @throws ConfigError naming every variable that is missing or wrong, and what is allowed.
+ */
+export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const given: Record<string, string> = {}
+  for (const name of Object.keys(settingsSchema.shape)) {
+    const text = env[name]?.trim()
+    if (text) given[name] = text
+  }
+  const problems: ConfigProblem[] = []
+  for (const issue of settingsSchema.safeParse(given).error?.issues ?? []) {
+    const variable = String(issue.path[0])
+    if (problems.some((problem) => problem.variable === variable)) continue
+    const value = secretVariables.has(variable) ? '' : `, not ${JSON.stringify(given[variable])}`
+    problems.push({ variable, message: `${issue.message}${value}` })
+  }
+  // What is wrong alone is left out, so that the rules across variables still report the rest in the same go.
+  for (const { variable } of problems) delete given[variable]
+  const config = toConfig(settingsSchema.parse(given))
+  for (const problem of crossProblems(config)) {
+    if (!problems.some(({ variable }) => variable === problem.variable)) problems.push(problem)
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config
+}
+
+function toConfig(given: Settings) {
+  const publicUrl = given.PUBLIC_URL ?? `http://${urlHost(given.HOST)}:${given.PORT}`
+  const publicIsLoopback = isLoopback(new URL(publicUrl).hostname)
+  const provider = given.PROVIDER ?? (given.MP_CLIENT_ID ? 'mercadopago' : 'sandbox')
+  const live = provider === 'mercadopago'
+  return Object.freeze({
+    host: given.HOST,
+    port: given.PORT,
+    /** Without a slash at its end. Ends in `:0` when it was not given and PORT is 0: use the bound port then. */
+    publicUrl,
+    publicUrlGiven: given.PUBLIC_URL !== undefined,
+    publicIsLoopback,
+    /** undefined only with the embedded database: see secrets-file.ts. */
+    adminToken: given.ADMIN_TOKEN,
+    syncHost: given.SYNC_HOST,
+    syncPort: given.SYNC_PORT,
+    syncToken: given.SYNC_TOKEN,
+    syncAuth: given.SYNC_AUTH,
+    /** undefined: the embedded database in dataDir. */
+    databaseUrl: given.DATABASE_URL,
+    dataDir: given.DATA_DIR,
+    /** The first encrypts. undefined only with the embedded database: see secrets-file.ts. */
+    encryptionKeys: given.ENCRYPTION_KEYS,
+    provider,
+    providerNamed: given.PROVIDER !== undefined,
+    oauthEnrolment: given.OAUTH_ENROLMENT ?? (publicIsLoopback ? 'open' : 'invite'),
+    oauthTargetOrigins: Object.freeze(
+      (given.OAUTH_TARGET_ORIGINS ?? []).map((text) => new URL(text).origin),
+    ),
+    mpClientId: given.MP_CLIENT_ID,
+    mpClientSecret: given.MP_CLIENT_SECRET,
+    mpWebhookSecrets: Object.freeze(given.MP_WEBHOOK_SECRETS ?? []),
+    /** undefined under `sandbox` when not given: the built-in provider is to be started on sandboxPort. */
+    mpApiUrl: given.MP_API_URL ?? (live ? 'https://api.mercadopago.com' : undefined),
+    mpAuthUrl: given.MP_AUTH_URL ?? (live ? 'https://auth.mercadopago.com' : undefined),
+    mpPosApi: given.MP_POS_API,
+    mpSendTicketNumber: given.MP_SEND_TICKET_NUMBER,
+    providerTimeoutMs: given.PROVIDER_TIMEOUT_MS,
+    sandboxPort: given.SANDBOX_PORT,
+    posCreateDelayMs: given.POS_CREATE_DELAY_MS,
+    sweepIntervalMs: given.SWEEP_INTERVAL_MS,
+    duplicateOrderGuard: given.DUPLICATE_ORDER_GUARD === 'on',
+    adminMaskTokens: given.ADMIN_MASK_TOKENS,
+    rateLimitPerSecond: given.RATE_LIMIT_PER_SECOND,
+    authFailuresPerMinute: given.AUTH_FAILURES_PER_MINUTE,
+    flowsDir: given.FLOWS_DIR,
+    flowsStartPaused: given.FLOWS_START_PAUSED,
+    smtpUrl: given.SMTP_URL,
+    mailFrom: given.MAIL_FROM,
+    trustProxy: Object.freeze(given.TRUST_PROXY ?? []),
+    logLevel: given.LOG_LEVEL,
+  })
+}
+
+/** What single values cannot show: settings that need, or exclude, each other. */
+function crossProblems(config: Config): ConfigProblem[] {
+  const problems: ConfigProblem[] = []
+  const refuse = (variable: string, message: string) => problems.push({ variable, message })
+
+  if (config.databaseUrl !== undefined) {
+    if (config.adminToken === undefined) {
+      refuse('ADMIN_TOKEN', 'is required with DATABASE_URL: at least 32 characters')
+    }
+    if (config.encryptionKeys === undefined) {
+      refuse(
+        'ENCRYPTION_KEYS',
+        'is required with DATABASE_URL: id:base64 of 32 random bytes, for example k1:$(openssl rand -base64 32)',
+      )
+    }
+  }
+  if (!config.publicIsLoopback && !config.providerNamed) {
+    refuse(
+      'PROVIDER',
+      'must be named (mercadopago or sandbox) because PUBLIC_URL, or HOST when it is unset, is not loopback',
+    )
+  }
+  if (config.provider === 'mercadopago') {
+    const needed = 'is required with PROVIDER=mercadopago'
+    if (config.mpClientId === undefined) refuse('MP_CLIENT_ID', needed)
+    if (config.mpClientSecret === undefined) refuse('MP_CLIENT_SECRET', needed)
+  } else {
+    const bothOrNone =
+      'MP_API_URL and MP_AUTH_URL are set together or not at all with PROVIDER=sandbox'
+    for (const [variable, url, other] of [
+      ['MP_API_URL', config.mpApiUrl, config.mpAuthUrl],
+      ['MP_AUTH_URL', config.mpAuthUrl, config.mpApiUrl],
+    ] as const) {
+      if (url !== undefined && !isLoopback(new URL(url).hostname)) {
+        refuse(
+          variable,
+          'must be a loopback address with PROVIDER=sandbox: the sandbox listens on loopback only',
+        )
+      } else if (url === undefined && other !== undefined) {
+        refuse(variable, `is missing: ${bothOrNone}`)
+      }
+    }
+  }
+  if (
+    config.syncAuth === 'auto' &&
+    !isLoopback(config.syncHost) &&
+    config.syncToken === undefined
+  ) {
+    refuse(
+      'SYNC_TOKEN',
+      'is required because SYNC_HOST is not loopback; set it, or SYNC_AUTH=none to leave the control API open',
+    )
+  }
+  return problems
+}
+
+function urlHost(host: string): string {
+  return isIP(host) === 6 ? `[${host}]` : host
+}

@@ -1,0 +1,49 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { LoggerOptions } from 'pino'
+import { isDatabaseUnavailable } from './db/failures.ts'
+import { createServer, type HttpServer } from './http/create-server.ts'
+import { registerOpenApi } from './http/openapi.ts'
+import { servePages } from './http/pages.ts'
+import { type ControlAccess, installControlAccess } from './sync/control-access.ts'
+import { addControlRoutes, type ControlDeps } from './sync/routes.ts'
+
+export type ControlApiOptions = ControlDeps & {
+  access: ControlAccess
+  /** Address under which operators reach this listener. */
+  publicUrl: string
+  trustProxy: readonly string[]
+  logger: FastifyBaseLogger | LoggerOptions | false
+  /** Folder of the operator's page. */
+  adminRoot: string
+}
+
+const description = `Steers and watches the flows that keep ERP data in step with other systems.
+
+A flow polls its source at an interval, compares each item with a stored hash, and queues deliveries to its destinations.
+Pauses survive a restart, run limits do not. Errors have one field, \`error\`. Durations are milliseconds.`
+
+/** Listener 2: the control API of the flow side. It is not listening yet. */
+export async function buildControlApi(options: ControlApiOptions): Promise<HttpServer> {
+  const app = createServer({
+    logger: options.logger,
+    trustProxy: options.trustProxy,
+    errorStyle: 'plain',
+    isUnavailable: isDatabaseUnavailable,
+  })
+  await registerOpenApi(app, {
+    title: 'tillbridge flow control API',
+    description,
+    publicUrl: options.publicUrl,
+    tags: [
+      { name: 'Flows', description: 'State of flows: pause, resume, limit, reload' },
+      { name: 'Sync', description: 'Polls, resets and retries' },
+      { name: 'Monitoring', description: 'Counts, figures, failures, alerts' },
+      { name: 'Service', description: 'State of the service' },
+    ],
+    tokens: { admin: 'The SYNC_TOKEN (or the ADMIN_TOKEN); needed when SYNC_TOKEN is set' },
+  })
+  installControlAccess(app, options.access)
+  addControlRoutes(app, options)
+  servePages(app, { root: options.adminRoot, prefix: '/admin' })
+  return app
+}

@@ -1,0 +1,65 @@
+import { asClientName } from './domain/client-name.ts'
+import { AppError } from './errors.ts'
+import { type Actor, type PaymentDeps, serviceActor } from './payments/deps.ts'
+import { removePos, removeStore } from './payments/stores.ts'
+import { upsertPos, upsertStore } from './payments/upsert-store.ts'
+import { findClient } from './repositories/clients.ts'
+import type { PaymentsOutcome, PaymentsPort } from './sync/destinations/payments-port.ts'
+
+/** What flows may do on the payment side, with the payment side's own rules and its audit log. */
+export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
+  const attempt = async (
+    client: string,
+    work: (client: ReturnType<typeof asClientName>, actor: Actor) => Promise<unknown>,
+  ): Promise<PaymentsOutcome> => {
+    try {
+      if (!(await findClient(deps.database.db, client))) {
+        throw new AppError('NOT_FOUND', { message: `There is no client ${client}` })
+      }
+      await work(asClientName(client), serviceActor(deps.now()))
+      return { ok: true }
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      return outcomeOf(error)
+    }
+  }
+  /** What is not there any more is deleted. */
+  const unlessGone = (error: unknown) => {
+    if (!(error instanceof AppError) || error.code !== 'NOT_FOUND') throw error
+  }
+  return {
+    upsertStore: (client, { pos, ...store }) =>
+      attempt(client, (name, actor) => upsertStore(deps, name, { store, pos }, actor)),
+    addPos: (client, storeExternalId, pos) =>
+      attempt(client, (name, actor) => upsertPos(deps, name, storeExternalId, pos, actor)),
+    deletePos: (client, storeExternalId, posExternalId) =>
+      attempt(client, (name, actor) =>
+        removePos(deps, name, storeExternalId, posExternalId, actor).catch(unlessGone),
+      ),
+    deleteStore: (client, externalId) =>
+      attempt(client, (name, actor) =>
+        removeStore(deps, name, externalId, actor).catch(unlessGone),
+      ),
+  }
+}
+
+/**
+ * A connection that is missing is mended by people soon enough, and a store that another request is working on is free
+ * in a moment: both are worth another attempt. What the content is to blame for is not.
+ */
+function outcomeOf(error: AppError): PaymentsOutcome {
+  const details = error.details?.map(({ path, message }) => `${path}: ${message}`).join('; ')
+  const isConnection = error.code === 'OAUTH_NOT_CONNECTED' || error.code === 'CONNECTION_LOST'
+  const isTrouble = error.status >= 500 || error.code === 'RATE_LIMITED'
+  const { retryAfterSeconds } = error.extra
+  return {
+    ok: false,
+    retryable:
+      isConnection ||
+      (isTrouble && error.code !== 'PROVIDER_REJECTED') ||
+      error.code === 'CONFLICT',
+    reason: details ? `${error.message}: ${details}` : error.message,
+    outage: isConnection || isTrouble,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  }
+}

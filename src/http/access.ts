@@ -1,0 +1,46 @@
+import type { FastifyInstance, RouteOptions } from 'fastify'
+import type { ErrorCode } from '../errors.ts'
+
+/** Who may call a route: anybody, a client key (or the administrator for a client), the administrator alone. */
+export type AccessClass = 'public' | 'client' | 'admin'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: AccessClass
+    /**
+     * Set on routes that move money: their error answers always carry `outcome` and `retry_safe`.
+     * `retrySafeWhenUnknown`: whether repeating the same request after an unknown outcome can never charge or refund
+     * twice.
+     */
+    money?: MoneyRoute
+    /** Codes of the catalogue that this route may answer beyond those of its access class; for the API description. */
+    errors?: readonly ErrorCode[]
+  }
+}
+
+export type MoneyRoute = { retrySafeWhenUnknown: boolean }
+
+/**
+ * Deny by default: an app with a route that does not declare `config.access` does not become ready. The check comes
+ * last because plugins complete the routes of their own scope after the hooks of the root.
+ */
+export function requireAccessClass(app: FastifyInstance): void {
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', (route) => {
+    routes.push(route)
+  })
+  app.addHook('onReady', async () => {
+    const open = routes.filter((route) => route.config?.access === undefined)
+    if (open.length > 0) {
+      const names = open.map((route) => `${route.method} ${route.url}`)
+      throw new Error(`Routes without config.access: ${names.join(', ')}`)
+    }
+  })
+}
+
+/** Makes every route that is later added to this scope public; for pages whose routes a plugin registers. */
+export function makePublic(scope: FastifyInstance): void {
+  scope.addHook('onRoute', (route) => {
+    route.config = { ...route.config, access: 'public' }
+  })
+}

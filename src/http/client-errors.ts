@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyBaseLogger } from 'fastify'
+import { AppError } from '../errors.ts'
+import type { Connections } from './connections.ts'
+import { answerFor, type ErrorStyle } from './error-body.ts'
+import { apiVersion } from './headers.ts'
+
+/**
+ * Answers what Node could not read as a request: 408 for one that did not arrive in time, 400 for broken HTTP, in the
+ * documented shape; then the socket is closed.
+ */
+export function answerClientError(
+  error: Error & { code?: string },
+  socket: Socket,
+  {
+    connections,
+    log,
+    style,
+  }: { connections: Connections; log: FastifyBaseLogger; style: ErrorStyle },
+): void {
+  const requests = [...connections.requestsOn(socket)]
+  // An earlier request on this socket still waits for its answer. A text written now would be taken for that answer,
+  // and a till would believe that its charge was refused.
+  const answering = requests.some((request) => request.raw.complete)
+  if (error.code === 'ECONNRESET' || !socket.writable || answering) {
+    socket.destroy()
+    return
+  }
+  const slow = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const [current] = requests
+  const requestId = current?.id ?? randomUUID()
+  const failure = new AppError(slow ? 'REQUEST_TIMEOUT' : 'BAD_REQUEST')
+  log.info(
+    { code: failure.code, requestId, remoteAddress: socket.remoteAddress, err: error },
+    'request not readable',
+  )
+  const { status, body } = answerFor(failure, {
+    style,
+    requestId,
+    money: current?.routeOptions.config.money,
+  })
+  const text = JSON.stringify(body)
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${Buffer.byteLength(text)}`,
+      'cache-control: no-store',
+      `x-api-version: ${apiVersion}`,
+      `x-request-id: ${requestId}`,
+      'connection: close',
+      '',
+      text,
+    ].join('\r\n'),
+    // A client that keeps sending would otherwise hold its side open.
+    () => socket.destroy(),
+  )
+}

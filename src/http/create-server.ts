@@ -1,0 +1,120 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  fastify,
+  type RawServerDefault,
+} from 'fastify'
+import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { LoggerOptions } from 'pino'
+import { AppError } from '../errors.ts'
+import { requireAccessClass } from './access.ts'
+import { answerClientError } from './client-errors.ts'
+import { type Connections, trackConnections } from './connections.ts'
+import type { ErrorStyle } from './error-body.ts'
+import { installErrorHandler, sendFailure } from './error-handler.ts'
+import { identify, installHeaders, requestIdOf } from './headers.ts'
+import { installJsonBody } from './json-body.ts'
+import { RequestLog } from './logging.ts'
+import { installShutdown } from './shutdown.ts'
+import { validatorCompiler } from './validation.ts'
+
+/** A listener whose routes are typed by their Zod schemas. */
+export type HttpServer = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>
+
+export type ServerOptions = {
+  /** The process's logger, options for an own one (see logging.ts), or none. */
+  logger: FastifyBaseLogger | LoggerOptions | false
+  /** Addresses, CIDR ranges or `loopback` whose X-Forwarded-For is believed; empty believes nobody. */
+  trustProxy?: readonly string[]
+  /** Shape of error answers; `coded` unless said. */
+  errorStyle?: ErrorStyle
+  /** Whether an error means that the database cannot be reached: 503 instead of 500. */
+  isUnavailable?: (error: unknown) => boolean
+  /** How long a request may take to arrive; for tests. */
+  slowClient?: { requestMs: number; headersMs: number; checkMs: number }
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    errorStyle: ErrorStyle
+  }
+}
+
+const bodyLimitBytes = 256 * 1024
+const maxParamLength = 1024
+/** More open connections than any shop has tills; the next one is dropped instead of exhausting memory. */
+const maxConnections = 10_000
+
+/**
+ * The larger of the first two counts for a body, and the check runs only so often: a client that drips its request is
+ * cut after 3 to 4 s (measured). Setting the request time alone leaves it to the 60 s default of the headers.
+ */
+const slowClientDefaults = { requestMs: 3000, headersMs: 2000, checkMs: 1000 }
+
+/**
+ * What both listeners share: limits against slow, huge and malformed requests, Zod validation, error answers in the
+ * documented shape, security headers, request ids, and a stop that ends. Every route declares `config.access`, or the
+ * app does not become ready.
+ */
+export function createServer({
+  logger,
+  trustProxy = [],
+  errorStyle = 'coded',
+  isUnavailable = () => false,
+  slowClient = slowClientDefaults,
+}: ServerOptions): HttpServer {
+  const errors = { style: errorStyle, isUnavailable }
+  let connections: Connections
+
+  const app = fastify({
+    ...loggerOption(logger),
+    logController: new RequestLog(),
+    genReqId: requestIdOf,
+    bodyLimit: bodyLimitBytes,
+    requestTimeout: slowClient.requestMs,
+    http: {
+      headersTimeout: slowClient.headersMs,
+      connectionsCheckingInterval: slowClient.checkMs,
+    },
+    routerOptions: { maxParamLength, ignoreTrailingSlash: false },
+    trustProxy: trustProxy.length > 0 ? [...trustProxy] : false,
+    // A HEAD on a route that does something on GET, such as the OAuth callback, would do it unseen.
+    exposeHeadRoutes: false,
+    // Fastify's own 503 has another shape; shutdown.ts refuses instead.
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) =>
+      answerClientError(error, socket, { connections, log: app.log, style: errorStyle }),
+    frameworkErrors: (error, request, reply) => {
+      identify(reply, request.id)
+      sendFailure(error, request, reply, errors)
+    },
+  })
+
+  app.server.maxConnections = maxConnections
+  connections = trackConnections(app)
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(serializerCompiler)
+  app.decorate('errorStyle', errorStyle)
+  installErrorHandler(app, errors)
+  installHeaders(app)
+  installShutdown(app, connections)
+  installJsonBody(app)
+  requireAccessClass(app)
+  // Before the body is read: what is sent to a path that does not exist is not worth parsing.
+  app.addHook('preParsing', async (request) => {
+    if (request.is404) throw new AppError('NOT_FOUND')
+  })
+  return app.withTypeProvider<ZodTypeProvider>()
+}
+
+function loggerOption(logger: ServerOptions['logger']) {
+  if (logger === false) return { logger: false as const }
+  return 'child' in logger ? { loggerInstance: logger } : { logger }
+}

@@ -1,0 +1,97 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { AppError, type ErrorCode, OutcomeError, withExtra } from '../errors.ts'
+import { answerFor, type ErrorStyle } from './error-body.ts'
+
+export type ErrorHandlerOptions = {
+  style: ErrorStyle
+  /** Whether the error means that the database cannot be reached, which is worth trying again. */
+  isUnavailable: (error: unknown) => boolean
+}
+
+/** Fastify's own refusals. Any other `statusCode` on an error is somebody else's, such as the provider's, and means nothing. */
+const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
+  FST_ERR_BAD_URL: 'BAD_REQUEST',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'PAYLOAD_TOO_LARGE',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'BAD_REQUEST',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'BAD_REQUEST',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'UNSUPPORTED_MEDIA_TYPE',
+  FST_ERR_MAX_PARAM_LENGTH: 'NOT_FOUND',
+  FST_STATIC_FORBIDDEN_PATH: 'NOT_FOUND',
+}
+
+/** How long a client should wait before it tries a service again whose database is away. */
+const unavailableRetrySeconds = 5
+
+/**
+ * Every error of the app in the one documented shape. What is not an AppError becomes a constant 500: its text is for
+ * the log only.
+ */
+export function installErrorHandler(app: FastifyInstance, options: ErrorHandlerOptions): void {
+  app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, options))
+  app.setNotFoundHandler((request, reply) =>
+    sendFailure(new AppError('NOT_FOUND'), request, reply, options),
+  )
+}
+
+/** Logs the error and answers it; the body is text, so no response schema can turn it into another error. */
+export function sendFailure(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: ErrorHandlerOptions,
+): FastifyReply {
+  const failure = toFailure(error, request, options.isUnavailable)
+  logFailure(failure, request)
+  const { status, body } = answerFor(failure, {
+    style: options.style,
+    requestId: request.id,
+    money: request.routeOptions.config.money,
+  })
+  const { retryAfterSeconds } = failure.extra
+  if (retryAfterSeconds !== undefined) {
+    reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
+  }
+  return reply
+    .code(status)
+    .header('cache-control', 'no-store')
+    .removeHeader('etag')
+    .removeHeader('last-modified')
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(body))
+}
+
+function toFailure(
+  error: unknown,
+  request: FastifyRequest,
+  isUnavailable: (error: unknown) => boolean,
+): AppError {
+  if (error instanceof AppError) return error
+  if (error instanceof OutcomeError) {
+    return withExtra(toFailure(error.cause, request, isUnavailable), error.extra)
+  }
+  const known = error instanceof Error && 'code' in error && frameworkCodes[String(error.code)]
+  if (known) return new AppError(known, { cause: error })
+  // The client went away, or was cut, in the middle of its body.
+  if (request.raw.errored && error === request.raw.errored) {
+    return new AppError('BAD_REQUEST', { cause: error })
+  }
+  if (isUnavailable(error)) {
+    return new AppError('SERVICE_UNAVAILABLE', {
+      cause: error,
+      extra: { retryAfterSeconds: unavailableRetrySeconds },
+    })
+  }
+  return new AppError('INTERNAL_ERROR', { cause: error })
+}
+
+function logFailure(failure: AppError, request: FastifyRequest): void {
+  const { code, cause } = failure
+  if (failure.status >= 500) {
+    request.log.error({ code, err: failure }, 'request failed')
+  } else {
+    request.log.info(
+      { code, details: failure.details, ...(cause ? { err: cause } : {}) },
+      'request refused',
+    )
+  }
+}

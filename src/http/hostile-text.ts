@@ -1,0 +1,54 @@
+import { AppError } from '../errors.ts'
+
+/** Deeper JSON than any of our bodies; JSON.stringify of what was stored would overflow at some 100,000. */
+const maxDepth = 32
+
+type Container = { value: Readonly<Record<string, unknown>>; path: string; depth: number }
+
+/**
+ * Refuses what the database cannot keep as it is: NUL (PostgreSQL refuses it) and lone surrogates (they would all
+ * become the same character, so two different names would become one). Looks at every string and key, without
+ * recursion, so that depth cannot exhaust the stack.
+ * @throws AppError 400 when the value nests deeper than 32, 422 with the path of the first bad string.
+ */
+export function refuseHostileText(root: unknown, part: string): void {
+  if (isHostile(root)) throw invalidText(part)
+  const open: Container[] = []
+  if (isContainer(root)) open.push({ value: root, path: '', depth: 1 })
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { value, path, depth } = next
+    if (depth > maxDepth) {
+      throw new AppError('BAD_REQUEST', { message: `The JSON nests deeper than ${maxDepth}` })
+    }
+    // Not Object.entries: a pair for each of 100,000 numbers in a list takes long enough to delay others.
+    for (const key in value) {
+      const child = value[key]
+      if (isHostile(key)) throw invalidText(path || part)
+      if (isHostile(child)) throw invalidText(below(path, key))
+      if (isContainer(child)) open.push({ value: child, path: below(path, key), depth: depth + 1 })
+    }
+  }
+}
+
+function isContainer(value: unknown): value is Container['value'] {
+  return typeof value === 'object' && value !== null
+}
+
+function isHostile(value: unknown): boolean {
+  return typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())
+}
+
+function below(path: string, key: string): string {
+  return path ? `${path}.${key}` : key
+}
+
+function invalidText(path: string): AppError {
+  return new AppError('VALIDATION_ERROR', {
+    details: [
+      {
+        path: path.slice(0, 200),
+        message: 'must not contain NUL characters or broken Unicode',
+      },
+    ],
+  })
+}

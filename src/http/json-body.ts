@@ -1,0 +1,38 @@
+import type { FastifyInstance } from 'fastify'
+import { AppError } from '../errors.ts'
+import { refuseHostileText } from './hostile-text.ts'
+
+/**
+ * JSON is the only body that is read. An empty one counts as none, since many clients send the content type always;
+ * `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text are refused.
+ */
+export function installJsonBody(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  const parse = app.getDefaultJsonParser('error', 'error')
+  const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, bytes, done) => {
+    if (bytes.length === 0) return done(null, undefined)
+    let text: string
+    try {
+      text = utf8.decode(bytes as Buffer)
+    } catch (cause) {
+      return done(new AppError('BAD_REQUEST', { message: 'The body is not valid UTF-8', cause }))
+    }
+    // It answers through the callback; the promise in its type is for other parsers.
+    void parse(request, text, (error, value) => {
+      if (error) return done(error, undefined)
+      try {
+        refuseHostileText(value, 'body')
+      } catch (refusal) {
+        return done(refusal as Error, undefined)
+      }
+      done(null, value)
+    })
+  })
+
+  app.addHook('preValidation', async (request) => {
+    refuseHostileText(request.params, 'params')
+    refuseHostileText(request.query, 'query')
+  })
+}

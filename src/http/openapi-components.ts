@@ -1,0 +1,86 @@
+/** A JSON value; OpenAPI documents are walked as such. */
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+export type JsonObject = { [key: string]: Json }
+
+const prefix = '#/components/schemas/'
+
+/**
+ * Tidies the schemas that the type provider lists. It lists every named schema of the process twice, as `X` for answers
+ * and `XInput` for requests, also those of the other listener: this drops what no path refers to, and calls an input
+ * `X` when no answer uses that name or when both say the same.
+ */
+export function tidyComponents({ paths = {}, components = {}, ...rest }: JsonObject): JsonObject {
+  const { schemas: listed, ...others } = components as JsonObject
+  const schemas = (listed ?? {}) as JsonObject
+
+  const used = namesUsed(paths, schemas)
+  const renamed = namesToMerge(used, schemas)
+  const kept: JsonObject = {}
+  for (const name of [...used].sort()) {
+    kept[renamed.get(name) ?? name] = rename(schemas[name] ?? null, renamed)
+  }
+  return { ...rest, components: { ...others, schemas: kept }, paths: rename(paths, renamed) }
+}
+
+/** Names that the value refers to, and what those refer to in turn. */
+function namesUsed(value: Json, schemas: JsonObject): Set<string> {
+  const used = new Set<string>()
+  const open: Json[] = [value]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    for (const name of refsIn(next)) {
+      if (used.has(name) || !(name in schemas)) continue
+      used.add(name)
+      open.push(schemas[name] ?? null)
+    }
+  }
+  return used
+}
+
+function refsIn(value: Json): string[] {
+  return [...JSON.stringify(value).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(
+    (match) => match[1] ?? '',
+  )
+}
+
+/**
+ * Inputs that can take the plain name. Equal text is not enough when what both refer to differs between input and
+ * output, so those are taken out again until nothing changes.
+ */
+function namesToMerge(used: ReadonlySet<string>, schemas: JsonObject): Map<string, string> {
+  const merged = new Map<string, string>()
+  for (const name of used) {
+    const plain = name.replace(/Input$/, '')
+    if (plain === name || !(plain in schemas)) continue
+    if (!used.has(plain) || neutral(schemas[name]) === neutral(schemas[plain])) {
+      merged.set(name, plain)
+    }
+  }
+  for (let changed = true; changed; ) {
+    changed = false
+    for (const [name, plain] of merged) {
+      if (!used.has(plain)) continue
+      const parts = refsIn(schemas[name] ?? null)
+      if (parts.every((part) => part === name || merged.has(part) || !part.endsWith('Input')))
+        continue
+      merged.delete(name)
+      changed = true
+    }
+  }
+  return merged
+}
+
+/** The text of a schema, with the same name for what it refers to whether it is input or output. */
+function neutral(schema: Json | undefined): string {
+  return JSON.stringify(schema).replace(
+    /("\$ref":"#\/components\/schemas\/[^"]+?)(Input)?"/g,
+    '$1"',
+  )
+}
+
+function rename(value: Json, names: ReadonlyMap<string, string>): Json {
+  return JSON.parse(JSON.stringify(value), (key, part: Json) => {
+    if (key !== '$ref' || typeof part !== 'string' || !part.startsWith(prefix)) return part
+    const name = part.slice(prefix.length)
+    return prefix + (names.get(name) ?? name)
+  })
+}

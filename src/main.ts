@@ -1,0 +1,192 @@
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import closeWithGrace from 'close-with-grace'
+import { type Config, ConfigError, loadConfig } from './config.ts'
+import { type Database, openDatabase } from './db/database.ts'
+import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
+import { migrate } from './db/migrate.ts'
+import { createLogger } from './http/logging.ts'
+import { closeServer } from './http/shutdown.ts'
+import { rememberSetting } from './repositories/settings.ts'
+import { ensureSecrets } from './secrets-file.ts'
+import { createService, type ProviderAccess } from './service.ts'
+
+/** All of a stop happens within this time, or the process ends with status 1. */
+const stopWithinMs = 20_000
+/** Of it, what running requests get. */
+const requestsWithinMs = 10_000
+
+/** A start that cannot work; its message tells the operator what to do. */
+class StartError extends Error {}
+
+type Closer = { name: string; close(): Promise<unknown> }
+
+async function start(): Promise<void> {
+  const config = loadConfig(process.env)
+  const logger = createLogger(config.logLevel)
+  // Closed in the opposite order of their making.
+  const closers: Closer[] = []
+  const stop = async () => {
+    for (const { name, close } of closers.splice(0).reverse()) {
+      await close().catch((error: unknown) =>
+        logger.error({ err: error, part: name }, 'stop failed'),
+      )
+    }
+  }
+  try {
+    const secrets =
+      config.databaseUrl === undefined ? await ensureSecrets(config.dataDir) : undefined
+    const adminToken = config.adminToken ?? secrets?.adminToken
+    const encryptionKeys = config.encryptionKeys ?? secrets?.encryptionKeys
+    if (adminToken === undefined || encryptionKeys === undefined) {
+      throw new StartError('ADMIN_TOKEN and ENCRYPTION_KEYS are required')
+    }
+    const port = config.port === 0 ? await freePort(config.host) : config.port
+    const publicUrl = config.publicUrlGiven
+      ? config.publicUrl
+      : config.publicUrl.replace(/:0$/, `:${port}`)
+
+    const database = await openDatabase({
+      ...(config.databaseUrl === undefined
+        ? { dataDir: config.dataDir }
+        : { databaseUrl: config.databaseUrl }),
+      log: (level, fields, message) => logger[level](fields, message),
+    })
+    closers.push({ name: 'database', close: () => database.close() })
+    await migrate(database)
+    await rememberMode(database, config)
+
+    const { access, sandbox } = await findProvider(config, `http://127.0.0.1:${port}`, publicUrl)
+    if (sandbox) closers.push({ name: 'sandbox', close: sandbox.close })
+    const service = await createService({
+      config,
+      publicUrl,
+      adminToken,
+      encryptionKeys,
+      providerAccess: access,
+      database,
+      logger,
+    })
+    closers.push({ name: 'service', close: service.close })
+    closers.push({
+      name: 'payment API',
+      close: () => closeServer(service.app, { deadlineMs: requestsWithinMs }),
+    })
+    await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
+      throw new StartError(`The payment API cannot listen on ${config.host}:${port}`, { cause })
+    })
+    service.sweeper.start()
+    logger.info(
+      {
+        url: `http://${config.host}:${port}`,
+        publicUrl,
+        mode: config.provider,
+        database: database.engine,
+        ...(sandbox && { sandbox: sandbox.url }),
+        ...(secrets && config.adminToken === undefined && { secrets: secrets.path }),
+      },
+      'tillbridge is ready',
+    )
+    for (const warning of await database.durabilityWarnings()) logger.warn({}, warning)
+    if (config.provider === 'mercadopago' && access.webhookSecrets.length === 0) {
+      logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
+    }
+    closeWithGrace({ delay: stopWithinMs, logger: false }, async ({ err, signal }) => {
+      if (err) logger.fatal({ err }, 'the process cannot go on')
+      else logger.info({ signal }, 'stopping')
+      await stop()
+      logger.info({}, 'stopped')
+    })
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** Refuses a database that has served the other provider: a shop must never charge into a sandbox, or the reverse. */
+async function rememberMode(database: Database, config: Config): Promise<void> {
+  const remembered = await database.transaction((trx) =>
+    rememberSetting(trx, 'provider_mode', config.provider, new Date()),
+  )
+  if (remembered !== config.provider) {
+    throw new StartError(
+      `This database belongs to PROVIDER=${remembered}, and the settings say ${config.provider}. ` +
+        'Set PROVIDER and the MP_ variables as before, or use another database',
+    )
+  }
+}
+
+type Found = { access: ProviderAccess; sandbox?: { url: string; close(): Promise<void> } }
+
+/** The real provider, a sandbox that runs elsewhere, or the built-in one, which is loaded only then. */
+async function findProvider(config: Config, localUrl: string, publicUrl: string): Promise<Found> {
+  if (config.provider === 'mercadopago') {
+    return {
+      access: {
+        apiUrl: config.mpApiUrl as string,
+        authUrl: config.mpAuthUrl as string,
+        clientId: config.mpClientId as string,
+        clientSecret: config.mpClientSecret as string,
+        webhookSecrets: config.mpWebhookSecrets,
+      },
+    }
+  }
+  if (config.mpApiUrl !== undefined && config.mpAuthUrl !== undefined) {
+    const response = await fetch(`${config.mpApiUrl}/_sandbox/info`).catch((cause: unknown) => {
+      throw new StartError(`No sandbox answers at MP_API_URL ${config.mpApiUrl}`, { cause })
+    })
+    return { access: accessOf(config.mpApiUrl, config.mpAuthUrl, await response.json()) }
+  }
+  const { startSandbox } = await import('./sandbox/server.ts')
+  const sandbox = await startSandbox({
+    port: config.sandboxPort,
+    dataDir: join(config.dataDir, 'sandbox'),
+    webhookUrl: `${localUrl}/webhooks`,
+    redirectUris: [`${publicUrl}/oauth/callback`],
+  }).catch((cause: unknown) => {
+    throw new StartError(`The sandbox cannot start on port ${config.sandboxPort}`, { cause })
+  })
+  return { access: accessOf(sandbox.url, sandbox.url, sandbox.info), sandbox }
+}
+
+function accessOf(apiUrl: string, authUrl: string, info: unknown): ProviderAccess {
+  const given = info as {
+    client_id: string
+    client_secret: string
+    webhook_secrets: string[]
+  }
+  return {
+    apiUrl,
+    authUrl,
+    clientId: given.client_id,
+    clientSecret: given.client_secret,
+    webhookSecrets: given.webhook_secrets,
+  }
+}
+
+/** The sandbox must know our address before we listen, so an open port is chosen first. */
+async function freePort(host: string): Promise<number> {
+  const probe = createServer()
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', reject)
+    probe.listen(0, host, resolve)
+  })
+  const address = probe.address()
+  await new Promise((resolve) => probe.close(resolve))
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+start().catch((error: unknown) => {
+  const isExpected =
+    error instanceof ConfigError ||
+    error instanceof StartError ||
+    error instanceof DatabaseLockedError ||
+    error instanceof DatabaseUnavailableError
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : ''
+  process.stderr.write(
+    isExpected
+      ? `${error.message}${cause && ` (${cause})`}\n`
+      : `${String((error as Error).stack)}\n`,
+  )
+  process.exitCode = 1
+})

@@ -1,0 +1,76 @@
+import type { FastifyBaseLogger } from 'fastify'
+import type { LoggerOptions } from 'pino'
+import { isDatabaseUnavailable } from './db/failures.ts'
+import { createServer, type HttpServer } from './http/create-server.ts'
+import { registerOpenApi } from './http/openapi.ts'
+import { servePages } from './http/pages.ts'
+import type { PaymentDeps } from './payments/deps.ts'
+import type { WebhookInbox } from './payments/webhook-inbox.ts'
+import { addAdminRoutes } from './routes/admin/routes.ts'
+import { addApiKeyRoutes } from './routes/api-keys/routes.ts'
+import { installGuards } from './routes/guards.ts'
+import { addHealthRoute, type HealthSource } from './routes/health.ts'
+import { addOauthRoutes } from './routes/oauth/routes.ts'
+import { addOrderRoutes } from './routes/orders/routes.ts'
+import { addStoreRoutes } from './routes/stores/routes.ts'
+import { addTerminalRoutes } from './routes/terminals/routes.ts'
+import { addWebhookRoutes } from './routes/webhooks/routes.ts'
+
+export type PaymentApiOptions = {
+  deps: PaymentDeps
+  inbox: WebhookInbox
+  health: HealthSource
+  adminToken: string
+  rateLimitPerSecond: number
+  authFailuresPerMinute: number
+  trustProxy: readonly string[]
+  logger: FastifyBaseLogger | LoggerOptions | false
+  /** Folder of the dashboard's files. */
+  dashboardRoot: string
+}
+
+const description = `Joins the tills of an ERP to the card terminals of a payment provider.
+
+Amounts come in with a decimal comma and go out with a decimal point. Ids of stores and boxes are the ERP's own. Every
+route but the public ones needs the header \`x-api-token\`: a client key, or the admin token together with the query
+\`client\` on client routes.
+
+Answers and errors of routes that move money carry \`outcome\` (\`charged\`, \`not_charged\`, \`unknown\`) and
+\`retry_safe\`. Changes to this interface only add: new fields and new routes, never a new meaning.`
+
+/** Listener 1: everything tills, ERP and administrator talk to. It is not listening yet. */
+export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpServer> {
+  const { deps, inbox } = options
+  const app = createServer({
+    logger: options.logger,
+    trustProxy: options.trustProxy,
+    isUnavailable: isDatabaseUnavailable,
+  })
+  await registerOpenApi(app, {
+    title: 'tillbridge payment API',
+    description,
+    publicUrl: deps.settings.publicUrl,
+    tags: [
+      { name: 'Orders', description: 'Charges on the terminal of a box' },
+      { name: 'Stores', description: 'Stores and their boxes' },
+      { name: 'Terminals', description: 'Card terminals paired with boxes' },
+      { name: 'OAuth', description: 'Connection of a client to its provider account' },
+      { name: 'API keys', description: 'Keys of clients, for the administrator' },
+      { name: 'Administration', description: 'Clients, webhooks, audit log, simulation' },
+      { name: 'Webhooks', description: 'Messages from the provider' },
+      { name: 'Service', description: 'State of the service' },
+    ],
+    tokens: { client: 'A client key: mk_ and 64 hexadecimal characters', admin: 'The ADMIN_TOKEN' },
+  })
+  const guards = await installGuards(app, deps, options)
+  addHealthRoute(app, deps, guards, options.health)
+  addOauthRoutes(app, deps, guards)
+  addApiKeyRoutes(app, deps)
+  addOrderRoutes(app, deps, guards)
+  addStoreRoutes(app, deps)
+  addTerminalRoutes(app, deps)
+  addAdminRoutes(app, deps, inbox)
+  addWebhookRoutes(app, inbox)
+  servePages(app, { root: options.dashboardRoot, prefix: '/dashboard' })
+  return app
+}

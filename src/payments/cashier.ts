@@ -1,0 +1,183 @@
+import { isUntouchable } from '../domain/order-state.ts'
+import type { OrderRow } from '../repositories/orders.ts'
+import { outcomeOf } from './outcome.ts'
+
+export const cashierLanguages = ['es', 'en', 'pt'] as const
+export type CashierLanguage = (typeof cashierLanguages)[number]
+
+/** What a cashier is to do next; a till may show its own text for each. */
+export type CashierAction =
+  | 'wait'
+  | 'ask_customer_to_pay'
+  | 'look_at_terminal'
+  | 'give_receipt'
+  | 'charge_again'
+  | 'other_payment_method'
+  | 'call_supervisor'
+  | 'none'
+
+export type CashierAdvice = { message: string; action: CashierAction; retrySafe: boolean }
+
+type Situation =
+  | 'unknown'
+  | 'created'
+  | 'at_terminal'
+  | 'action_required'
+  | 'processed'
+  | 'partially_refunded'
+  | 'refunded'
+  | 'canceled'
+  | 'expired'
+  | 'not_created'
+  | 'paid_after_close'
+  | 'declined'
+  | 'declined_funds'
+  | 'declined_card'
+  | 'declined_call_issuer'
+  | 'declined_attempts'
+
+const texts: Record<Situation, { action: CashierAction } & Record<CashierLanguage, string>> = {
+  unknown: {
+    action: 'wait',
+    es: 'El cobro se está verificando. No vuelva a cobrar: espere o repita la misma operación.',
+    en: 'The charge is being checked. Do not charge again: wait or repeat the same request.',
+    pt: 'A cobrança está sendo verificada. Não cobre de novo: espere ou repita a mesma operação.',
+  },
+  created: {
+    action: 'ask_customer_to_pay',
+    es: 'El cobro espera en la terminal. Si no aparece, presione el botón de actualizar en ella.',
+    en: 'The charge is waiting for the terminal. If it does not show up, press refresh on it.',
+    pt: 'A cobrança espera na maquininha. Se não aparecer, atualize a tela dela.',
+  },
+  at_terminal: {
+    action: 'ask_customer_to_pay',
+    es: 'El cobro está en la terminal. Pida al cliente que pague; para anular, use la terminal.',
+    en: 'The charge is on the terminal. Ask the customer to pay; to cancel, use the terminal.',
+    pt: 'A cobrança está na maquininha. Peça ao cliente que pague; para cancelar, use a maquininha.',
+  },
+  action_required: {
+    action: 'look_at_terminal',
+    es: 'La terminal no confirmó el resultado. Mire su pantalla antes de volver a cobrar.',
+    en: 'The terminal did not confirm the result. Look at its screen before you charge again.',
+    pt: 'A maquininha não confirmou o resultado. Olhe a tela antes de cobrar de novo.',
+  },
+  processed: {
+    action: 'give_receipt',
+    es: 'Cobro aprobado.',
+    en: 'Charge approved.',
+    pt: 'Cobrança aprovada.',
+  },
+  partially_refunded: {
+    action: 'none',
+    es: 'Cobro aprobado, con una devolución parcial.',
+    en: 'Charge approved, with a partial refund.',
+    pt: 'Cobrança aprovada, com devolução parcial.',
+  },
+  refunded: {
+    action: 'none',
+    es: 'El cobro fue devuelto por completo.',
+    en: 'The charge was refunded in full.',
+    pt: 'A cobrança foi devolvida por completo.',
+  },
+  canceled: {
+    action: 'charge_again',
+    es: 'El cobro fue anulado. No se cobró nada.',
+    en: 'The charge was canceled. Nothing was charged.',
+    pt: 'A cobrança foi cancelada. Nada foi cobrado.',
+  },
+  expired: {
+    action: 'charge_again',
+    es: 'El cobro venció sin pago. No se cobró nada.',
+    en: 'The charge expired unpaid. Nothing was charged.',
+    pt: 'A cobrança venceu sem pagamento. Nada foi cobrado.',
+  },
+  not_created: {
+    action: 'charge_again',
+    es: 'El cobro no llegó a crearse. No se cobró nada; puede cobrar de nuevo.',
+    en: 'The charge was never created. Nothing was charged; you may charge again.',
+    pt: 'A cobrança não chegou a ser criada. Nada foi cobrado; pode cobrar de novo.',
+  },
+  paid_after_close: {
+    action: 'call_supervisor',
+    es: 'Este cobro se cerró, pero después llegó el pago. No vuelva a cobrar; avise al supervisor.',
+    en: 'This charge was closed, but was paid afterwards. Do not charge again; tell the supervisor.',
+    pt: 'Esta cobrança foi encerrada, mas o pagamento chegou depois. Não cobre de novo; avise o supervisor.',
+  },
+  declined: {
+    action: 'other_payment_method',
+    es: 'Pago rechazado. Pida otro medio de pago.',
+    en: 'Payment declined. Ask for another means of payment.',
+    pt: 'Pagamento recusado. Peça outro meio de pagamento.',
+  },
+  declined_funds: {
+    action: 'other_payment_method',
+    es: 'Pago rechazado: fondos o límite insuficientes. Pida otro medio de pago.',
+    en: 'Payment declined: not enough funds or limit. Ask for another means of payment.',
+    pt: 'Pagamento recusado: saldo ou limite insuficiente. Peça outro meio de pagamento.',
+  },
+  declined_card: {
+    action: 'other_payment_method',
+    es: 'Pago rechazado: la tarjeta no se puede usar o sus datos no coinciden. Pida otra tarjeta.',
+    en: 'Payment declined: the card cannot be used or its data do not match. Ask for another card.',
+    pt: 'Pagamento recusado: o cartão não pode ser usado ou os dados não conferem. Peça outro cartão.',
+  },
+  declined_call_issuer: {
+    action: 'other_payment_method',
+    es: 'Pago rechazado: el cliente debe autorizarlo con su banco. Luego puede cobrar de nuevo.',
+    en: 'Payment declined: the customer must authorise it with the bank. Then you may charge again.',
+    pt: 'Pagamento recusado: o cliente deve autorizar com o banco. Depois pode cobrar de novo.',
+  },
+  declined_attempts: {
+    action: 'other_payment_method',
+    es: 'Pago rechazado: demasiados intentos. Pida otra tarjeta.',
+    en: 'Payment declined: too many attempts. Ask for another card.',
+    pt: 'Pagamento recusado: tentativas demais. Peça outro cartão.',
+  },
+}
+
+/** Reasons of a failed payment (provider file 2.6), by what a cashier can do about them. */
+const reasons: Record<string, Situation> = {
+  insufficient_amount: 'declined_funds',
+  amount_limit_exceeded: 'declined_funds',
+  bad_filled_card_data: 'declined_card',
+  card_disabled: 'declined_card',
+  required_call_for_authorize: 'declined_call_issuer',
+  max_attempts_exceeded: 'declined_attempts',
+}
+
+/** What the cashier is told about an order, and whether charging again is safe. */
+export function adviseCashier(order: OrderRow, language: CashierLanguage): CashierAdvice {
+  const text = texts[situationOf(order)]
+  return {
+    message: text[language],
+    action: text.action,
+    retrySafe: isUntouchable(order.status) && outcomeOf(order) === 'not_charged',
+  }
+}
+
+function situationOf(order: OrderRow): Situation {
+  if (order.paid_after_close) return 'paid_after_close'
+  if (order.creation === 'intent' || order.creation === 'unknown') return 'unknown'
+  if (order.status !== 'failed') return order.status
+  if (order.creation === 'refused') return 'not_created'
+  const detail = order.payments.at(-1)?.statusDetail ?? order.status_detail ?? ''
+  return reasons[detail] ?? 'declined'
+}
+
+/** The first language of `Accept-Language` that there are texts for; Spanish when there is none. */
+export function cashierLanguage(acceptLanguage: string | undefined): CashierLanguage {
+  const wanted = (acceptLanguage ?? '')
+    .split(',')
+    .map((part) => {
+      const [tag = '', ...options] = part.trim().toLowerCase().split(';')
+      const weight = options.find((option) => option.trim().startsWith('q='))
+      return { language: tag.split('-')[0], quality: weight ? Number(weight.trim().slice(2)) : 1 }
+    })
+    .filter(({ quality }) => quality > 0)
+    .sort((left, right) => right.quality - left.quality)
+  for (const { language } of wanted) {
+    const known = cashierLanguages.find((candidate) => candidate === language)
+    if (known) return known
+  }
+  return 'es'
+}

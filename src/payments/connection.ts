@@ -1,0 +1,381 @@
+import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import { hashSecret } from '../domain/api-key.ts'
+import { asClientName, type ClientName } from '../domain/client-name.ts'
+import { codeChallenge, randomToken } from '../domain/pkce.ts'
+import { AppError, invalid } from '../errors.ts'
+import { ProviderError, toAppError } from '../provider/provider.ts'
+import { countApiKeys } from '../repositories/api-keys.ts'
+import {
+  insertClientIfAbsent,
+  lockClient,
+  setNickname,
+  setPinnedAccount,
+} from '../repositories/clients.ts'
+import { insertInvitation, useInvitation } from '../repositories/invitations.ts'
+import {
+  consumeState,
+  deleteConnection,
+  deleteExpiredStates,
+  findConnection,
+  findState,
+  insertState,
+  upsertConnection,
+} from '../repositories/oauth.ts'
+import { type ActivityEntry, auditFailure, recordSuccess } from './activity.ts'
+import type { Actor, PaymentDeps } from './deps.ts'
+import { renewConnection, sealContext, sealGrant } from './token-keeper.ts'
+
+const stateLifeMs = 10 * 60_000
+const invitationLifeMs = 24 * 3600_000
+
+export type LoginRequest = {
+  client: string
+  targetUrl?: string | undefined
+  invitation?: string | undefined
+  isAdmin: boolean
+}
+
+/**
+ * Starts a connection: stores state and PKCE verifier, answers where the browser goes, and the value that binds the
+ * state to this browser.
+ *
+ * Throws OAUTH_ALREADY_CONNECTED, API_KEY_REQUIRED, FORBIDDEN, INVITATION_INVALID, VALIDATION_ERROR.
+ */
+export async function startLogin(
+  deps: PaymentDeps,
+  request: LoginRequest,
+): Promise<{ redirectTo: string; browserToken: string }> {
+  const { db } = deps.database
+  const targetUrl = request.targetUrl === undefined ? null : allowedTarget(deps, request.targetUrl)
+  const client = asClientName(request.client)
+  const now = deps.now()
+
+  const connection = await findConnection(db, client)
+  if (connection?.status === 'connected' && connection.expires_at > now) {
+    throw new AppError('OAUTH_ALREADY_CONNECTED')
+  }
+  const keys = await countApiKeys(db, client)
+  if (keys.total > 0 && keys.active === 0) throw new AppError('API_KEY_REQUIRED')
+  if (keys.total === 0) await checkEnrolment(deps, request, now)
+
+  const state = randomToken()
+  const verifier = randomToken()
+  const browserToken = randomToken()
+  await deleteExpiredStates(db, now)
+  await insertState(db, {
+    state_hash: hashSecret(state),
+    client,
+    code_verifier: deps.sealer.seal(verifier, sealContext(client, 'code_verifier')),
+    target_url: targetUrl,
+    browser_hash: hashSecret(browserToken),
+    created_at: now,
+    expires_at: new Date(now.getTime() + stateLifeMs),
+  })
+  const redirectTo = deps.provider.oauth.authorizationUrl({
+    state,
+    codeChallenge: codeChallenge(verifier),
+    redirectUri: redirectUri(deps),
+  })
+  return { redirectTo, browserToken }
+}
+
+/** A first connection: without an invitation, only where enrolment is open or the administrator asks. */
+async function checkEnrolment(deps: PaymentDeps, request: LoginRequest, now: Date): Promise<void> {
+  if (request.invitation !== undefined) {
+    const id = readInvitation(deps, request.invitation, request.client)
+    const used =
+      id !== undefined && (await useInvitation(deps.database.db, id, request.client, now))
+    if (!used) throw new AppError('INVITATION_INVALID')
+    return
+  }
+  if (deps.settings.enrolment === 'invite' && !request.isAdmin) {
+    throw new AppError('FORBIDDEN', {
+      message: 'A first connection needs an invitation link from the administrator',
+    })
+  }
+}
+
+/** The registered redirect address: always from PUBLIC_URL, never from the request's Host. */
+export function redirectUri(deps: PaymentDeps): string {
+  return `${deps.settings.publicUrl}/oauth/callback`
+}
+
+/**
+ * Refuses addresses that would make this service a springboard: only our own origin, loopback, and the listed origins,
+ * compared as parsed origins and never as text.
+ */
+function allowedTarget(deps: PaymentDeps, text: string): string {
+  const refused = () =>
+    invalid(
+      'target_url',
+      'Must be an absolute http(s) URL of this service, of loopback, or of an origin in OAUTH_TARGET_ORIGINS',
+    )
+  // The URL parser drops tabs and line breaks and reads a backslash as a slash: such texts are never honest addresses.
+  if (/[\s\\]/.test(text) || !URL.canParse(text)) throw refused()
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') throw refused()
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refused()
+  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname)
+  const isOurs = url.origin === new URL(deps.settings.publicUrl).origin
+  if (!isLoopback && !isOurs && !deps.settings.oauthTargetOrigins.includes(url.origin)) {
+    throw refused()
+  }
+  return url.href
+}
+
+export type CallbackRequest = {
+  code: string | undefined
+  state: string | undefined
+  denied: boolean
+  /** The browser's copy of the binding value, when it sent one. */
+  browserToken: string | undefined
+}
+
+/**
+ * Ends a connection: exchanges the code, checks the account against the pinned one, stores the tokens sealed.
+ *
+ * Throws OAUTH_STATE_INVALID, OAUTH_DENIED, ACCOUNT_MISMATCH, or the provider's failure.
+ */
+export async function finishLogin(
+  deps: PaymentDeps,
+  request: CallbackRequest,
+  actor: Actor,
+): Promise<{ client: ClientName; targetUrl: string | null }> {
+  const { database } = deps
+  const stateHash = request.state === undefined ? undefined : hashSecret(request.state)
+  const waiting = stateHash === undefined ? undefined : await findState(database.db, stateHash)
+  if (stateHash === undefined || !waiting || waiting.expires_at <= deps.now()) {
+    throw new AppError('OAUTH_STATE_INVALID')
+  }
+  if (
+    request.browserToken !== undefined &&
+    hashSecret(request.browserToken) !== waiting.browser_hash
+  ) {
+    throw new AppError('OAUTH_STATE_INVALID')
+  }
+  if (!request.denied && request.code === undefined) throw invalid('code', 'Required')
+  const state = await consumeState(database.db, stateHash)
+  if (!state) throw new AppError('OAUTH_STATE_INVALID')
+  if (request.denied || request.code === undefined) throw new AppError('OAUTH_DENIED')
+
+  const client = asClientName(state.client)
+  const codeVerifier = deps.sealer.open(
+    state.code_verifier,
+    sealContext(state.client, 'code_verifier'),
+  )
+  const entry = {
+    client: state.client,
+    actor,
+    action: 'oauth.connected',
+    resourceType: 'oauth',
+    resourceId: state.client,
+  }
+  const code = request.code
+  return auditFailure(deps, entry, () => connect(deps, client, { code, codeVerifier }, entry)).then(
+    () => ({ client, targetUrl: state.target_url }),
+  )
+}
+
+async function connect(
+  deps: PaymentDeps,
+  client: ClientName,
+  proof: { code: string; codeVerifier: string },
+  entry: ActivityEntry,
+): Promise<void> {
+  try {
+    const grant = await deps.provider.oauth.exchangeCode({
+      ...proof,
+      redirectUri: redirectUri(deps),
+    })
+    const mpUserId = grant.mpUserId ?? (await deps.provider.users.me(grant.accessToken)).id
+    await deps.database.transaction(async (trx) => {
+      const now = deps.now()
+      await insertClientIfAbsent(trx, client, now)
+      const row = await lockClient(trx, client)
+      if (row?.mp_user_id !== null && row?.mp_user_id !== mpUserId) {
+        throw new AppError('ACCOUNT_MISMATCH')
+      }
+      await setPinnedAccount(trx, client, { mpUserId, nickname: row?.mp_nickname ?? null })
+      await upsertConnection(trx, {
+        client,
+        mp_user_id: mpUserId,
+        ...sealGrant(deps, client, grant),
+        scope: grant.scope,
+        connected_at: now,
+        refresh_started_at: null,
+        status: 'connected',
+        lost_reason: null,
+      })
+      await recordSuccess(deps, trx, { ...entry, metadata: { mp_user_id: mpUserId } })
+    })
+    await nameAccount(deps, client, grant.accessToken)
+  } catch (error) {
+    throw error instanceof ProviderError ? toAppError(error, 'oauth.exchange') : error
+  }
+}
+
+/** Fetches the account's nickname, which only helps people to recognise it: a failure is no failure of the login. */
+async function nameAccount(deps: PaymentDeps, client: ClientName, token: string): Promise<void> {
+  try {
+    const { nickname } = await deps.provider.users.me(token)
+    if (nickname !== null) await setNickname(deps.database.db, client, nickname)
+  } catch (error) {
+    deps.log.warn({ client, err: error }, 'the name of the connected account is not known')
+  }
+}
+
+export type ConnectionStatus = {
+  authenticated: boolean
+  client: ClientName
+  mpUserId: number | null
+  liveMode: boolean | null
+  expiresAt: Date | null
+  expiresInHours: number | null
+  expired: boolean
+}
+
+export async function connectionStatus(
+  deps: PaymentDeps,
+  client: ClientName,
+): Promise<ConnectionStatus> {
+  const connection = await findConnection(deps.database.db, client)
+  if (!connection) {
+    return {
+      authenticated: false,
+      client,
+      mpUserId: null,
+      liveMode: null,
+      expiresAt: null,
+      expiresInHours: null,
+      expired: false,
+    }
+  }
+  const leftMs = connection.expires_at.getTime() - deps.now().getTime()
+  return {
+    authenticated: connection.status === 'connected' && leftMs > 0,
+    client,
+    mpUserId: connection.mp_user_id,
+    liveMode: connection.live_mode,
+    expiresAt: connection.expires_at,
+    expiresInHours: Math.max(0, Math.round(leftMs / 36_000) / 100),
+    expired: leftMs <= 0,
+  }
+}
+
+/** Renews the tokens now, whatever their age. */
+export async function refreshConnection(
+  deps: PaymentDeps,
+  client: ClientName,
+  actor: Actor,
+): Promise<{ expiresAt: Date }> {
+  const entry = {
+    client,
+    actor,
+    action: 'oauth.refreshed',
+    resourceType: 'oauth',
+    resourceId: client,
+  }
+  return auditFailure(deps, entry, async () => {
+    const connection = await findConnection(deps.database.db, client)
+    if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
+    const renewed = await renewConnection(deps, client, connection.version, actor)
+    return { expiresAt: renewed.expires_at }
+  })
+}
+
+/** Forgets the tokens. Keys and the pinned account stay. */
+export async function logout(deps: PaymentDeps, client: ClientName, actor: Actor): Promise<void> {
+  const entry = {
+    client,
+    actor,
+    action: 'oauth.logout',
+    resourceType: 'oauth',
+    resourceId: client,
+  }
+  await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      if (!(await deleteConnection(trx, client))) throw new AppError('OAUTH_NOT_CONNECTED')
+      await recordSuccess(deps, trx, entry)
+    }),
+  )
+}
+
+/** Lets the next connection of this client choose its account. Throws NOT_FOUND. */
+export async function unpinAccount(
+  deps: PaymentDeps,
+  name: string,
+  actor: Actor,
+): Promise<{ mpUserId: number | null }> {
+  const client = asClientName(name)
+  const entry = {
+    client,
+    actor,
+    action: 'client.unpinned',
+    resourceType: 'client',
+    resourceId: client,
+  }
+  return auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      const row = await lockClient(trx, client)
+      if (!row) throw new AppError('NOT_FOUND', { message: 'There is no such client' })
+      await setPinnedAccount(trx, client, null)
+      await recordSuccess(deps, trx, { ...entry, metadata: { mp_user_id: row.mp_user_id } })
+      return { mpUserId: row.mp_user_id }
+    }),
+  )
+}
+
+/** Makes a signed link that lets one client name connect for the first time, once, within a day. */
+export async function createInvitation(
+  deps: PaymentDeps,
+  client: string,
+  actor: Actor,
+): Promise<{ url: string; expiresAt: Date }> {
+  const entry = {
+    client,
+    actor,
+    action: 'invitation.created',
+    resourceType: 'client',
+    resourceId: client,
+  }
+  const now = deps.now()
+  const invitation = {
+    id: randomUUID(),
+    client,
+    created_at: now,
+    expires_at: new Date(now.getTime() + invitationLifeMs),
+  }
+  await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      const keys = await countApiKeys(trx, client)
+      if (keys.total > 0) {
+        throw new AppError('CONFLICT', {
+          message: 'The client has keys already and needs no invitation',
+        })
+      }
+      await insertInvitation(trx, invitation)
+      await recordSuccess(deps, trx, entry)
+    }),
+  )
+  const url = new URL(`${deps.settings.publicUrl}/oauth/login`)
+  url.searchParams.set('client', client)
+  url.searchParams.set(
+    'invitation',
+    `${invitation.id}.${signInvitation(deps, invitation.id, client)}`,
+  )
+  return { url: url.href, expiresAt: invitation.expires_at }
+}
+
+function signInvitation(deps: PaymentDeps, id: string, client: string): string {
+  const { key } = deps.sealer.signingKey()
+  return createHmac('sha256', key).update(`invitation\n${id}\n${client}`).digest('base64url')
+}
+
+/** The id inside a link's token when its signature fits; undefined otherwise. */
+function readInvitation(deps: PaymentDeps, token: string, client: string): string | undefined {
+  const [id, signature] = token.split('.')
+  if (id === undefined || signature === undefined || !/^[0-9a-f-]{36}$/.test(id)) return undefined
+  const expected = Buffer.from(signInvitation(deps, id, client))
+  const given = Buffer.from(signature)
+  return expected.length === given.length && timingSafeEqual(expected, given) ? id : undefined
+}

@@ -1,0 +1,385 @@
+import { randomUUID } from 'node:crypto'
+import type { Db, Trx } from '../db/database.ts'
+import { constraintOf } from '../db/failures.ts'
+import { hashSecret } from '../domain/api-key.ts'
+import { canonicalJson } from '../domain/canonical-json.ts'
+import type { ClientName } from '../domain/client-name.ts'
+import { pointFromCents } from '../domain/money.ts'
+import type { PaymentMethod } from '../domain/order.ts'
+import { isOpen, isPaid } from '../domain/order-state.ts'
+import { AppError, type ErrorExtra, withMoneyOutcome } from '../errors.ts'
+import { encodeReference, ProviderError, toAppError } from '../provider/provider.ts'
+import { findIdempotencyKey, tieIdempotencyKey } from '../repositories/idempotency-keys.ts'
+import {
+  findEqualOrders,
+  findOrder,
+  highestReferenceAttempt,
+  insertOrder,
+  isReferenceTaken,
+  type OrderRow,
+} from '../repositories/orders.ts'
+import { findPos, lockPos, type PosWithStore } from '../repositories/stores.ts'
+import { auditFailure } from './activity.ts'
+import type { Actor, PaymentDeps } from './deps.ts'
+import { refreshOrder } from './read-order.ts'
+import { type CreationOutcome, resolveCreation } from './resolve-creation.ts'
+import {
+  cancelForgottenOrders,
+  chooseTerminal,
+  freeTerminal,
+  terminalBusy,
+} from './terminal-slot.ts'
+import { withAccess } from './token-keeper.ts'
+import { unknownCreation } from './unknown-creation.ts'
+
+export type OrderRequest = {
+  cajaId: string
+  externalReference: string
+  amountCents: number
+  description: string | null
+  ticketNumber: string | null
+  printTicket: boolean
+  paymentMethod: PaymentMethod
+  expirationMinutes: number
+}
+
+/** A till gets its answer within this time whatever the provider does. */
+const answerWithinMs = 24_000
+const shortestCallMs = 1_000
+const route = 'POST /orders'
+
+/**
+ * Puts a charge on the terminal of a box, at most once. The intent is committed before the provider is called, under
+ * one key for ever; equal requests (by Idempotency-Key, or by content) get the first order instead of a second charge.
+ *
+ * Throws NOT_FOUND (box), OAUTH_NOT_CONNECTED, CONNECTION_LOST, TERMINAL_NOT_FOUND, TERMINAL_NOT_PDV, TERMINAL_BUSY,
+ * IDEMPOTENCY_CONFLICT, ORDER_ALREADY_PAID, PROVIDER_TIMEOUT (outcome unknown, with the order's id), PROVIDER_REJECTED,
+ * PROVIDER_ERROR, RATE_LIMITED. Each says whether money moved.
+ */
+export async function createOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: OrderRequest,
+  idempotencyKey: string | undefined,
+  actor: Actor,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const metadata = { amount: pointFromCents(request.amountCents), caja_id: request.cajaId }
+  const entry = {
+    client,
+    actor,
+    action: 'order.created',
+    resourceType: 'order',
+    resourceId: null,
+    metadata,
+  }
+  return auditFailure(deps, entry, () =>
+    withMoneyOutcome({ outcome: 'not_charged', retrySafe: true }, () =>
+      charge(deps, client, request, idempotencyKey, actor),
+    ),
+  )
+}
+
+async function charge(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: OrderRequest,
+  idempotencyKey: string | undefined,
+  actor: Actor,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const { db } = deps.database
+  const identity = identify(deps, client, request, idempotencyKey)
+  const earlier = await findEarlierNow(deps, identity, request)
+  if (earlier) return replay(deps, identity, earlier, actor)
+
+  const pos = await findPos(db, client, request.cajaId)
+  if (pos?.state !== 'active' || pos.mp_pos_id === null) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
+  }
+  const mpPosId = pos.mp_pos_id
+  const { terminalId, mpUserId } = await withAccess(deps, client, async (access) => ({
+    terminalId: await chooseTerminal(deps, access.token, mpPosId),
+    mpUserId: access.mpUserId,
+  })).catch((error) => {
+    throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
+  })
+  try {
+    await freeTerminal(deps, client, terminalId)
+  } catch (error) {
+    // The terminal may hold the order of an equal request that was quicker than this one.
+    const twin = isBusy(error) ? await findEarlier(db, identity, request) : undefined
+    if (twin) return replay(deps, identity, twin, actor)
+    throw error
+  }
+
+  const place = { pos, terminalId, mpUserId }
+  const attempt = () => attemptCharge(deps, identity, request, place, actor)
+  return attempt().catch(async (error) => {
+    // The slot may be held by an order of ours that nobody wants any more, known only now: one more attempt then.
+    if (isBusy(error) && (await cancelForgottenOrders(deps, terminalId))) return attempt()
+    throw error
+  })
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'TERMINAL_BUSY'
+}
+
+async function attemptCharge(
+  deps: PaymentDeps,
+  identity: Identity,
+  request: OrderRequest,
+  place: Place,
+  actor: Actor,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  if (timeLeftMs(deps, actor) < shortestCallMs) {
+    throw new AppError('PROVIDER_TIMEOUT', {
+      message: 'The provider was too slow for the charge to begin; nothing was charged',
+    })
+  }
+  // A commit whose answer got lost may have happened: then the intent is there and will be carried out.
+  const intent = await withMoneyOutcome(
+    { outcome: 'unknown', retrySafe: identity.repeatable },
+    () => writeIntent(deps, identity, request, place),
+  )
+  if (intent.replayed) return replay(deps, identity, intent.order, actor)
+  return callProvider(deps, identity, intent.order, actor, true)
+}
+
+function timeLeftMs(deps: PaymentDeps, actor: Actor): number {
+  return answerWithinMs - (deps.now().getTime() - actor.startedAt.getTime())
+}
+
+type Identity = {
+  client: ClientName
+  key: string | undefined
+  fingerprint: string
+  /** Equal content counts as the same charge. */
+  guard: boolean
+  /** The same request again is the same charge, by its key or by its content. */
+  repeatable: boolean
+}
+
+function identify(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: OrderRequest,
+  key: string | undefined,
+): Identity {
+  const guard = key === undefined && deps.settings.duplicateOrderGuard
+  return {
+    client,
+    key,
+    fingerprint: hashSecret(canonicalJson(request)),
+    guard,
+    repeatable: guard || key !== undefined,
+  }
+}
+
+/** A till that asks again must not wait long for what it can also read. */
+const replayReadMs = 5_000
+
+/**
+ * The same, after an open order was read at the provider: it may have been paid, or have ended on the terminal, since
+ * anybody looked. When the provider is silent the local state decides.
+ */
+async function findEarlierNow(
+  deps: PaymentDeps,
+  identity: Identity,
+  request: OrderRequest,
+): Promise<OrderRow | undefined> {
+  const { db } = deps.database
+  const earlier = await findEarlier(db, identity, request)
+  if (earlier?.creation !== 'confirmed' || !isOpen(earlier.status)) return earlier
+  await refreshOrder(deps, earlier, 'api', replayReadMs)
+  return findEarlier(db, identity, request)
+}
+
+/** The order that this request has made before; undefined when it is a new charge. */
+async function findEarlier(
+  db: Db | Trx,
+  identity: Identity,
+  request: OrderRequest,
+): Promise<OrderRow | undefined> {
+  const { client, key } = identity
+  if (key !== undefined) {
+    const tie = await findIdempotencyKey(db, { client, route, key })
+    if (!tie) return undefined
+    const order = await findOrder(db, client, tie.order_id)
+    // A creation that the provider refused has no answer to repeat: the key is free for the next attempt.
+    if (!order || order.creation === 'refused') return undefined
+    if (tie.fingerprint !== identity.fingerprint) {
+      throw new AppError('IDEMPOTENCY_CONFLICT', {
+        extra: { outcome: 'not_charged', retrySafe: false },
+      })
+    }
+    return order
+  }
+  if (!identity.guard) return undefined
+  const equal = await findEqualOrders(db, client, request)
+  const paid = equal.find((order) => isPaid(order.status) || hasLatePayment(order))
+  if (paid) {
+    throw new AppError('ORDER_ALREADY_PAID', {
+      extra: { outcome: 'charged', retrySafe: false, orderId: paid.id, status: paid.status },
+    })
+  }
+  return equal.find((order) => isOpen(order.status))
+}
+
+/** Paid after it was closed, and not given back since. */
+function hasLatePayment(order: OrderRow): boolean {
+  return order.paid_after_close && order.refunded_cents < order.paid_cents
+}
+
+/** The first answer again, with the order's state of now. An order still being made is waited for. */
+async function replay(
+  deps: PaymentDeps,
+  identity: Identity,
+  order: OrderRow,
+  actor: Actor,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  if (order.creation === 'confirmed') return { order, replayed: true }
+  return { ...(await callProvider(deps, identity, order, actor, false)), replayed: true }
+}
+
+type Place = { pos: PosWithStore; terminalId: string; mpUserId: number }
+
+/** Commits the intent. The box's row lock puts equal requests in line, so that only one of them becomes an order. */
+async function writeIntent(
+  deps: PaymentDeps,
+  identity: Identity,
+  request: OrderRequest,
+  place: Place,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const { client } = identity
+  try {
+    return await deps.database.transaction(async (trx) => {
+      if (!(await lockPos(trx, client, place.pos.id))) {
+        throw new AppError('NOT_FOUND', {
+          message: 'The box was removed meanwhile',
+          extra: { outcome: 'not_charged', retrySafe: false },
+        })
+      }
+      const earlier = await findEarlier(trx, identity, request)
+      if (earlier) return { order: earlier, replayed: true }
+      const now = deps.now()
+      const reference = await freeReference(trx, client, place.mpUserId, request.externalReference)
+      const order = await insertOrder(trx, {
+        id: randomUUID(),
+        client,
+        caja_id: place.pos.external_id,
+        sucursal_id: place.pos.store_external_id,
+        terminal_id: place.terminalId,
+        mp_user_id: place.mpUserId,
+        external_reference: request.externalReference,
+        mp_external_reference: reference.text,
+        reference_attempt: reference.attempt,
+        amount_cents: request.amountCents,
+        description: request.description,
+        ticket_number: request.ticketNumber,
+        send_ticket_number: deps.settings.sendTicketNumber,
+        print_ticket: request.printTicket,
+        payment_method: request.paymentMethod,
+        expiration_minutes: request.expirationMinutes,
+        creation: 'intent',
+        mp_order_id: null,
+        status: 'created',
+        status_detail: null,
+        conflict: null,
+        cancel_requested_at: null,
+        sent_at: now,
+        created_at: now,
+        last_updated_at: now,
+        expires_at: new Date(now.getTime() + request.expirationMinutes * 60_000),
+        checked_at: null,
+        // Later than the longest answer takes, so that the sweeper does not work beside the request.
+        next_check_at: new Date(now.getTime() + answerWithinMs + 2_000),
+      })
+      if (identity.key !== undefined) {
+        const tied = await tieIdempotencyKey(
+          trx,
+          { client, route, key: identity.key },
+          {
+            fingerprint: identity.fingerprint,
+            orderId: order.id,
+            operationId: null,
+            createdAt: now,
+          },
+        )
+        if (!tied) throw new KeyTaken()
+      }
+      return { order, replayed: false }
+    })
+  } catch (error) {
+    // Two boxes took the same free reference or key at once: the next try finds what the other one has written.
+    if (error instanceof KeyTaken || constraintOf(error)?.includes('mp_external_reference')) {
+      return writeIntent(deps, identity, request, place)
+    }
+    throw error
+  }
+}
+
+/** A request for another box took the Idempotency-Key between our look and our intent. */
+class KeyTaken extends Error {}
+
+/** The provider wants each reference once per account, so later orders with the same text get a suffix. */
+async function freeReference(
+  trx: Trx,
+  client: ClientName,
+  mpUserId: number,
+  externalReference: string,
+): Promise<{ text: string; attempt: number }> {
+  let attempt = (await highestReferenceAttempt(trx, client, externalReference)) + 1
+  let text = encodeReference(externalReference, attempt)
+  while (await isReferenceTaken(trx, mpUserId, text)) {
+    attempt += 1
+    text = encodeReference(externalReference, attempt)
+  }
+  return { text, attempt }
+}
+
+async function callProvider(
+  deps: PaymentDeps,
+  identity: Identity,
+  order: OrderRow,
+  actor: Actor,
+  isFirst: boolean,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const known: ErrorExtra = {
+    outcome: 'unknown',
+    retrySafe: identity.repeatable,
+    orderId: order.id,
+  }
+  return withMoneyOutcome(known, async () => {
+    const deadlineMs = Math.max(shortestCallMs, timeLeftMs(deps, actor))
+    const outcome = await resolveCreation(deps, order, 'api', actor, deadlineMs, isFirst)
+    return { order: await orderOf(deps, identity, outcome), replayed: false }
+  })
+}
+
+async function orderOf(
+  deps: PaymentDeps,
+  identity: Identity,
+  outcome: CreationOutcome,
+): Promise<OrderRow> {
+  switch (outcome.kind) {
+    case 'confirmed':
+      return outcome.order
+    case 'refused': {
+      const { order, error } = outcome
+      const refusal = error instanceof ProviderError ? toAppError(error, 'order.create') : error
+      if (refusal.code === 'TERMINAL_BUSY') {
+        throw await terminalBusy(deps, order.client, order.terminal_id, error)
+      }
+      throw new AppError(refusal.code, {
+        message: refusal.message,
+        ...(refusal.details && { details: refusal.details }),
+        cause: error,
+        extra: { ...refusal.extra, outcome: 'not_charged', retrySafe: true },
+      })
+    }
+    case 'unknown':
+      throw unknownCreation(outcome.order, outcome.error, identity.repeatable)
+    default:
+      return outcome satisfies never
+  }
+}

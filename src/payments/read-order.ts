@@ -1,0 +1,132 @@
+import type { ClientName } from '../domain/client-name.ts'
+import { isUntouchable } from '../domain/order-state.ts'
+import { AppError } from '../errors.ts'
+import { ProviderError } from '../provider/provider.ts'
+import {
+  findOrder,
+  findOrderOfAnyClient,
+  lockOrder,
+  type OrderRow,
+  planCheck,
+} from '../repositories/orders.ts'
+import { applyEvidence, type EvidenceSource, nextCheck } from './apply-evidence.ts'
+import { type PaymentDeps, serviceActor } from './deps.ts'
+import { withOrderAccess } from './order-access.ts'
+import { resolveCreation } from './resolve-creation.ts'
+
+export type ReadOrder = {
+  order: OrderRow
+  /** The provider could not be asked: this is what we knew before. */
+  stale: boolean
+}
+
+/** An order of this client by our id or the provider's. Throws NOT_FOUND, for another client's order too. */
+export async function requireOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<OrderRow> {
+  const order = await findOrder(deps.database.db, client, id)
+  if (!order) throw new AppError('NOT_FOUND', { message: 'There is no such order' })
+  return order
+}
+
+const readDeadlineMs = 15_000
+
+/**
+ * The order as the provider sees it now. Equal reads share one call. Without an answer from the provider the local row
+ * comes back as stale; an order the provider no longer keeps (three months) is the local row, not stale.
+ *
+ * A webhook's read is its own: one that was under way before the webhook came may have missed what it tells.
+ */
+export async function refreshOrder(
+  deps: PaymentDeps,
+  order: OrderRow,
+  source: EvidenceSource,
+  deadlineMs = readDeadlineMs,
+): Promise<ReadOrder> {
+  if (isAtRest(order, source)) return { order, stale: false }
+  const read = async () => {
+    if (order.creation !== 'confirmed' || order.mp_order_id === null) {
+      const actor = serviceActor(deps.now())
+      const outcome = await resolveCreation(deps, order, source, actor, deadlineMs)
+      return { order: outcome.order, stale: outcome.kind === 'unknown' }
+    }
+    const mpOrderId = order.mp_order_id
+    try {
+      const evidence = await withOrderAccess(deps, order, (access) =>
+        deps.provider.orders.get(access.token, mpOrderId, { deadlineMs }),
+      )
+      const applied = await deps.database.transaction(async (trx) =>
+        applyEvidence(trx, await lockOrder(trx, order.id), evidence, source, deps.now()),
+      )
+      if (evidence.status === null) {
+        const { providerStatus } = evidence
+        deps.log.warn({ orderId: order.id, providerStatus }, 'the provider uses an unknown status')
+      }
+      if (!applied.changed) await planNext(deps, applied.order, deps.now())
+      return { order: applied.order, stale: false }
+    } catch (error) {
+      if (!(error instanceof ProviderError) && !(error instanceof AppError)) throw error
+      await planNext(deps, order, null)
+      const gone = error instanceof ProviderError && error.status === 404
+      if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
+      const local = (await findOrderOfAnyClient(deps.database.db, order.id)) ?? order
+      return { order: local, stale: !gone }
+    }
+  }
+  return source === 'webhook' ? read() : deps.once(`read:${order.id}`, read)
+}
+
+/** Nothing to learn from the provider: it never had the order, or the order has ended for good. */
+function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
+  if (order.creation === 'refused') return true
+  if (!isUntouchable(order.status)) return false
+  // A webhook about an ended order may tell of money, and late money may still be given back.
+  const hasLateMoney = order.paid_after_close && order.refunded_cents < order.paid_cents
+  return source !== 'webhook' && !hasLateMoney
+}
+
+/** `checkedAt` is null when the provider did not answer: what we know is then no fresher than before. */
+async function planNext(deps: PaymentDeps, order: OrderRow, checkedAt: Date | null): Promise<void> {
+  const nextCheckAt = nextCheck(order, deps.now())
+  await planCheck(deps.database.db, order.id, { checkedAt, nextCheckAt })
+}
+
+export type WaitOptions = {
+  /** Longest wait in seconds, 1 to 30. */
+  waitSeconds: number
+  /** Answer at once when the order is past this version; default: the version before the provider was read. */
+  knownVersion?: number | undefined
+  signal: AbortSignal
+  /** Asked before every look: throws when the caller may no longer see the order. */
+  checkAccess: () => Promise<void>
+}
+
+/** The row is looked at this often even when no notification comes. */
+const lookAgainMs = 1_000
+
+/**
+ * Reads an order, and with `wait` holds the answer until its version changes, the time is up, or the caller goes. While
+ * somebody waits, the sweeper reads the provider for him.
+ */
+export async function readOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  wait?: WaitOptions,
+): Promise<ReadOrder> {
+  const before = await requireOrder(deps, client, id)
+  let read = await refreshOrder(deps, before, 'api')
+  if (!wait) return read
+  const knownVersion = wait.knownVersion ?? before.version
+  const until = performance.now() + wait.waitSeconds * 1000
+  while (!isUntouchable(read.order.status) && read.order.version === knownVersion) {
+    const leftMs = until - performance.now()
+    if (leftMs <= 0 || wait.signal.aborted) break
+    await deps.changes.wait(before.id, Math.min(leftMs, lookAgainMs), wait.signal)
+    await wait.checkAccess()
+    read = { ...read, order: await requireOrder(deps, client, before.id) }
+  }
+  return read
+}

@@ -1,0 +1,70 @@
+import type { OrderStatus } from '../domain/order.ts'
+import { isUntouchable } from '../domain/order-state.ts'
+import { AppError } from '../errors.ts'
+import { ProviderError, type SimulatedEvent, toAppError } from '../provider/provider.ts'
+import { findConnection } from '../repositories/oauth.ts'
+import { findOrderOfAnyClient, type OrderRow, planCheck } from '../repositories/orders.ts'
+import { auditFailure, recordSuccess } from './activity.ts'
+import type { Actor, PaymentDeps } from './deps.ts'
+import { withAccess } from './token-keeper.ts'
+
+/**
+ * Asks the provider to play an event on an order of test credentials. The change comes later, by webhook or read.
+ *
+ * Throws NOT_FOUND, NOT_SANDBOX, CONFLICT (an ended order), ORDER_NOT_REFUNDABLE, or the provider's failure.
+ */
+export async function simulateOrder(
+  deps: PaymentDeps,
+  request: { id: string; client: string | undefined; event: SimulatedEvent },
+  actor: Actor,
+): Promise<{ order: OrderRow; expectedWithinSeconds: number }> {
+  const { db } = deps.database
+  const order = await findOrderOfAnyClient(db, request.id)
+  if (!order || (request.client !== undefined && order.client !== request.client)) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such order' })
+  }
+  const entry = {
+    client: order.client,
+    actor,
+    action: 'order.simulated',
+    resourceType: 'order',
+    resourceId: order.id,
+    metadata: { status: request.event.status, mp_order_id: order.mp_order_id },
+  }
+  return auditFailure(deps, entry, async () => {
+    const connection = await findConnection(db, order.client)
+    if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
+    if (connection.live_mode) throw new AppError('NOT_SANDBOX')
+    checkMove(order, request.event.status)
+    const mpOrderId = order.mp_order_id
+    if (mpOrderId === null) {
+      throw new AppError('CONFLICT', { message: 'The provider has not confirmed this order yet' })
+    }
+    await withAccess(deps, order.client, (access) =>
+      deps.provider.orders.simulate(access.token, mpOrderId, request.event),
+    ).catch((error) => {
+      throw error instanceof ProviderError ? toAppError(error, 'order.simulate') : error
+    })
+    await deps.database.transaction((trx) => recordSuccess(deps, trx, entry))
+    // A refund moves an order that nobody watches any more: look once it should have happened.
+    await planCheck(db, order.id, {
+      checkedAt: null,
+      nextCheckAt: new Date(deps.now().getTime() + 1_000),
+    })
+    return { order, expectedWithinSeconds: request.event.status === 'action_required' ? 40 : 10 }
+  })
+}
+
+function checkMove(order: OrderRow, wanted: OrderStatus): void {
+  if (wanted === 'refunded') {
+    if (order.status !== 'processed') {
+      throw new AppError('ORDER_NOT_REFUNDABLE', {
+        message: 'Only a processed order can be refunded',
+      })
+    }
+    return
+  }
+  if (isUntouchable(order.status) || order.status === 'partially_refunded') {
+    throw new AppError('CONFLICT', { message: `The order has ended already: ${order.status}` })
+  }
+}

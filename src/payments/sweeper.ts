@@ -1,0 +1,167 @@
+import type { ClientName } from '../domain/client-name.ts'
+import { AppError } from '../errors.ts'
+import { readActivityHead } from '../repositories/activity.ts'
+import { deleteIdempotencyKeysBefore } from '../repositories/idempotency-keys.ts'
+import { deleteExpiredStates } from '../repositories/oauth.ts'
+import {
+  claimDueOperations,
+  type OrderOperationRow,
+  settleOperation,
+} from '../repositories/order-operations.ts'
+import { claimDueOrders, findOrderOfAnyClient, type OrderRow } from '../repositories/orders.ts'
+import { withLease } from '../repositories/with-lease.ts'
+import { cancelAtProvider, settleCancel } from './cancel-order.ts'
+import { type PaymentDeps, serviceActor } from './deps.ts'
+import { nextOperationAttempt } from './operation-ladder.ts'
+import { refreshOrder } from './read-order.ts'
+import { refundAtProvider, settleRefundByReading } from './refund-order.ts'
+import { renewDueConnections } from './token-keeper.ts'
+import type { WebhookInbox } from './webhook-inbox.ts'
+
+export type Sweeper = {
+  start(): void
+  /** Ends after the round in progress. */
+  stop(): Promise<void>
+  /** One round, for tests and for whoever cannot wait. Answers how many orders were looked at. */
+  sweepOnce(): Promise<number>
+}
+
+const ordersAtOnce = 20
+const callsAtOnce = 4
+/** A process that dies with claimed rows gives them back after this time. */
+const claimMs = 30_000
+const housekeepingMs = 3600_000
+const keepKeysMs = 30 * 24 * 3600_000
+/** As in resolve-creation: past it the provider may take a repeated key for a new one. */
+const keyMemoryMs = 23 * 3600_000
+/** The provider ends an order by itself; only one that it left open long past its time is canceled. */
+const expiryGraceMs = 60_000
+
+/** Finishes what requests left open, in every process; claimed rows keep two processes off the same work. */
+export function createSweeper(
+  deps: PaymentDeps,
+  inbox: WebhookInbox,
+  options: { intervalMs: number },
+): Sweeper {
+  const stopped = new AbortController()
+  let loop: Promise<void> | undefined
+  let lastHousekeeping = 0
+
+  const sweepOnce = async () => {
+    await inbox.workDue()
+    const now = deps.now()
+    const claimUntil = new Date(now.getTime() + claimMs)
+    const orders = await deps.database.transaction((trx) =>
+      claimDueOrders(trx, now, claimUntil, ordersAtOnce),
+    )
+    await inParallel(orders, (order) => checkOrder(deps, order))
+    const operations = await deps.database.transaction((trx) =>
+      claimDueOperations(trx, now, claimUntil, ordersAtOnce),
+    )
+    await inParallel(operations, (operation) => finishOperation(deps, operation))
+    if (now.getTime() - lastHousekeeping >= housekeepingMs) {
+      lastHousekeeping = now.getTime()
+      await withLease(deps, 'housekeeping', () => keepHouse(deps))
+    }
+    return orders.length
+  }
+
+  return {
+    sweepOnce,
+    start() {
+      loop ??= (async () => {
+        while (!stopped.signal.aborted) {
+          await sweepOnce().catch((error) =>
+            deps.log.error({ err: error }, 'a round of the sweeper failed'),
+          )
+          await deps.sleep(options.intervalMs, stopped.signal).catch(() => undefined)
+        }
+      })()
+    },
+    async stop() {
+      stopped.abort()
+      await loop
+    },
+  }
+}
+
+async function inParallel<T>(items: T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = [...items]
+  const worker = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item)
+  }
+  await Promise.all(Array.from({ length: Math.min(callsAtOnce, items.length) }, worker))
+}
+
+async function checkOrder(deps: PaymentDeps, order: OrderRow): Promise<void> {
+  try {
+    const { order: current, stale } = await refreshOrder(deps, order, 'sweeper')
+    const isForgotten =
+      current.cancel_requested_at !== null ||
+      current.expires_at.getTime() + expiryGraceMs < deps.now().getTime()
+    if (!stale && isForgotten && current.status === 'created' && current.mp_order_id !== null) {
+      await cancelAtProvider(deps, current, 'sweeper', serviceActor(deps.now()))
+    }
+  } catch (error) {
+    logFailure(deps, { orderId: order.id, client: order.client }, error)
+  }
+}
+
+/** Takes up a cancel or refund whose outcome got lost, under its own key. */
+async function finishOperation(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
+  try {
+    const found = await findOrderOfAnyClient(deps.database.db, operation.order_id)
+    if (!found) return
+    const { order, stale } = await refreshOrder(deps, found, 'sweeper')
+    const actor = serviceActor(deps.now())
+    const ageMs = deps.now().getTime() - operation.created_at.getTime()
+    if (operation.kind === 'refund' && ageMs < keyMemoryMs) {
+      await refundAtProvider(deps, order, operation, 'sweeper', actor)
+      return
+    }
+    if (stale) {
+      await tryLater(deps, operation)
+    } else if (operation.kind === 'refund') {
+      await settleRefundByReading(deps, order, operation, actor)
+    } else if (order.status === 'created') {
+      await cancelAtProvider(deps, order, 'sweeper', actor)
+    } else {
+      await deps.database.transaction((trx) => settleCancel(deps, trx, order, operation, actor))
+    }
+  } catch (error) {
+    logFailure(deps, { orderId: operation.order_id, client: operation.client }, error)
+  }
+}
+
+/** The provider cannot be read: the next try comes ever later. */
+async function tryLater(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
+  await deps.database.transaction((trx) =>
+    settleOperation(trx, operation.id, {
+      state: 'unknown',
+      finishedAt: null,
+      nextAttemptAt: nextOperationAttempt(deps.now(), operation.attempts),
+    }),
+  )
+}
+
+function logFailure(
+  deps: PaymentDeps,
+  context: { orderId: string; client: ClientName },
+  error: unknown,
+): void {
+  if (error instanceof AppError) {
+    deps.log.info({ ...context, code: error.code }, 'an order stays open for the next round')
+  } else {
+    deps.log.error({ ...context, err: error }, 'an order could not be looked at')
+  }
+}
+
+async function keepHouse(deps: PaymentDeps): Promise<void> {
+  const now = deps.now()
+  await renewDueConnections(deps)
+  await deleteExpiredStates(deps.database.db, now)
+  await deleteIdempotencyKeysBefore(deps.database.db, new Date(now.getTime() - keepKeysMs))
+  // A checkpoint outside the database: with it a cut end of the audit log is noticed.
+  const head = await readActivityHead(deps.database.db)
+  deps.log.info({ seq: head.seq, hash: head.hash }, 'activity log checkpoint')
+}

@@ -1,0 +1,77 @@
+import type { Insertable, Selectable } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { ApiKeysTable } from '../db/tables.ts'
+import type { ClientName } from '../domain/client-name.ts'
+
+export type ApiKeyRow = Selectable<ApiKeysTable>
+
+export async function insertApiKey(trx: Trx, key: Insertable<ApiKeysTable>): Promise<void> {
+  await trx.insertInto('api_keys').values(key).execute()
+}
+
+/** The active key with this hash. Read on every request, never cached: a revocation counts at once. */
+export async function findActiveKeyByHash(db: Db, keyHash: string): Promise<ApiKeyRow | undefined> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('key_hash', '=', keyHash)
+    .where('active', '=', true)
+    .executeTakeFirst()
+}
+
+/** Notes a use; at most once a minute for each key, so that reads do not turn into writes. */
+export async function touchApiKey(db: Db, id: string, now: Date): Promise<void> {
+  const minuteAgo = new Date(now.getTime() - 60_000)
+  await db
+    .updateTable('api_keys')
+    .set({ last_used_at: now })
+    .where('id', '=', id)
+    .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', minuteAgo)]))
+    .execute()
+}
+
+export async function listApiKeys(db: Db): Promise<ApiKeyRow[]> {
+  return db.selectFrom('api_keys').selectAll().orderBy('created_at', 'desc').orderBy('id').execute()
+}
+
+/** Active keys and all keys of a client; an unknown client has none. */
+export async function countApiKeys(
+  db: Db | Trx,
+  client: string,
+): Promise<{ active: number; total: number }> {
+  const row = await db
+    .selectFrom('api_keys')
+    .select((eb) => [
+      eb.fn.countAll<number>().as('total'),
+      eb.fn.countAll<number>().filterWhere('active', '=', true).as('active'),
+    ])
+    .where('client', '=', client as ClientName)
+    .executeTakeFirstOrThrow()
+  return row
+}
+
+export async function findNewestActiveKey(
+  db: Db,
+  client: ClientName,
+): Promise<ApiKeyRow | undefined> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('client', '=', client)
+    .where('active', '=', true)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Revokes every active key of the client. Returns how many there were. */
+export async function revokeApiKeys(trx: Trx, client: string, now: Date): Promise<number> {
+  const result = await trx
+    .updateTable('api_keys')
+    .set({ active: false, revoked_at: now })
+    .where('client', '=', client as ClientName)
+    .where('active', '=', true)
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
+}

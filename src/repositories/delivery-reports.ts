@@ -1,0 +1,146 @@
+import { sql } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { DeliveryRow, DeliveryTarget } from './deliveries.ts'
+
+export type TargetCounts = DeliveryTarget & {
+  /** Due now; those that a worker has in hand are among them. */
+  waiting: number
+  /** Waiting for their time: between two attempts, or since the receiver asked for it. */
+  delayed: number
+  failed: number
+  /** When the oldest row that still waits, delayed or not, became owed. */
+  oldestWaitingAt: Date | null
+}
+
+/** Reads only what is not done, however many items there are. A target that owes nothing is left out. */
+export async function countOpenDeliveries(db: Db, now: Date): Promise<TargetCounts[]> {
+  const { rows } = await sql<TargetCounts>`
+    select flow, destination,
+      count(*) filter (where state = 'waiting' and (not_before is null or not_before <= ${now}))
+        as waiting,
+      count(*) filter (where state = 'waiting' and not_before > ${now}) as delayed,
+      count(*) filter (where state = 'failed') as failed,
+      min(queued_at) filter (where state = 'waiting') as "oldestWaitingAt"
+    from deliveries where state <> 'done'
+    group by flow, destination
+    order by flow, destination`.execute(db)
+  return rows
+}
+
+export type OpenDelivery = Pick<
+  DeliveryRow,
+  | 'pk'
+  | 'kind'
+  | 'state'
+  | 'attempts'
+  | 'last_error'
+  | 'last_status'
+  | 'queued_at'
+  | 'not_before'
+  | 'finished_at'
+>
+
+/** What waits (oldest first) or failed (newest first). */
+export async function listOpenDeliveries(
+  db: Db,
+  { flow, destination }: DeliveryTarget,
+  page: { state: 'waiting' | 'failed'; limit: number },
+): Promise<OpenDelivery[]> {
+  const query = db
+    .selectFrom('deliveries')
+    .select([
+      'pk',
+      'kind',
+      'state',
+      'attempts',
+      'last_error',
+      'last_status',
+      'queued_at',
+      'not_before',
+      'finished_at',
+    ])
+    .where('flow', '=', flow)
+    .where('destination', '=', destination)
+    .where('state', '=', page.state)
+    .limit(page.limit)
+  return page.state === 'waiting'
+    ? query.orderBy('queued_at').orderBy('pk').execute()
+    : query.orderBy('finished_at', 'desc').orderBy('pk').execute()
+}
+
+export type FailureGroup = {
+  destination: string
+  error: string
+  status: number | null
+  items: number
+  lastAt: Date
+}
+
+/** The failed deliveries of a flow by what went wrong, most items first. */
+export async function groupFailures(db: Db, flow: string, limit: number): Promise<FailureGroup[]> {
+  const { rows } = await sql<FailureGroup>`
+    select destination, coalesce(last_error, '') as error, last_status as status,
+      count(*) as items, max(finished_at) as "lastAt"
+    from deliveries where flow = ${flow} and state = 'failed'
+    group by 1, 2, 3
+    order by items desc, "lastAt" desc
+    limit ${limit}`.execute(db)
+  return rows
+}
+
+export type FailedFilter = {
+  flow: string
+  destination?: string | undefined
+  pk?: string | undefined
+  /** The words of one group of failures, exactly. */
+  error?: string | undefined
+}
+
+/**
+ * Makes failed deliveries owed again, with all their attempts. Answers whom to wake; fewer than
+ * `limit` means that none is left.
+ */
+export async function reviveFailed(
+  trx: Trx,
+  filter: FailedFilter,
+  options: { at: Date; limit: number },
+): Promise<{ destination: string; pk: string }[]> {
+  const { destination, pk, error } = filter
+  const { rows } = await sql<{ destination: string; pk: string }>`
+    with chosen as (
+      select destination, pk from deliveries
+      where flow = ${filter.flow} and state = 'failed'
+        ${destination === undefined ? sql`` : sql`and destination = ${destination}`}
+        ${pk === undefined ? sql`` : sql`and pk = ${pk}`}
+        ${error === undefined ? sql`` : sql`and last_error = ${error}`}
+      order by destination, pk
+      limit ${options.limit}
+      for update
+    )
+    update deliveries set
+      state = 'waiting', version = version + 1, attempts = 0, queued_at = ${options.at},
+      last_error = null, last_status = null, not_before = null, finished_at = null
+    from chosen
+    where deliveries.flow = ${filter.flow}
+      and deliveries.destination = chosen.destination and deliveries.pk = chosen.pk
+    returning deliveries.destination, deliveries.pk`.execute(trx)
+  return rows
+}
+
+/** Forgets rows that were finished before the given times. Answers how many; call again while it is `limit`. */
+export async function deleteFinished(
+  db: Db,
+  flow: string,
+  options: { doneBefore: Date; failedBefore: Date; limit: number },
+): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from deliveries where (flow, destination, pk) in (
+      select flow, destination, pk from deliveries
+      where flow = ${flow} and (
+        (state = 'done' and finished_at < ${options.doneBefore})
+        or (state = 'failed' and finished_at < ${options.failedBefore}))
+      limit ${options.limit}
+      for update skip locked
+    )`.execute(db)
+  return Number(numAffectedRows ?? 0)
+}

@@ -1,0 +1,150 @@
+import { sql } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+
+export type Pause = { flow: string; pausedAt: Date; pausedBy: string; reason: string | null }
+
+export async function listPauses(db: Db): Promise<Pause[]> {
+  const rows = await db.selectFrom('flow_pause').selectAll().orderBy('flow').execute()
+  return rows.map((row) => ({
+    flow: row.flow,
+    pausedAt: row.paused_at,
+    pausedBy: row.paused_by,
+    reason: row.reason,
+  }))
+}
+
+export async function isPaused(db: Db | Trx, flow: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('flow_pause')
+    .select('flow')
+    .where('flow', '=', flow)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Pauses the flows; one that is paused keeps who paused it first, and why. */
+export async function insertPauses(
+  trx: Trx,
+  flows: readonly string[],
+  pause: { at: Date; by: string; reason: string | null },
+): Promise<void> {
+  if (flows.length === 0) return
+  await trx
+    .insertInto('flow_pause')
+    .values(
+      flows.map((flow) => ({
+        flow,
+        paused_at: pause.at,
+        paused_by: pause.by,
+        reason: pause.reason,
+      })),
+    )
+    .onConflict((conflict) => conflict.column('flow').doNothing())
+    .execute()
+}
+
+export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<void> {
+  if (flows.length === 0) return
+  await trx
+    .deleteFrom('flow_pause')
+    .where('flow', 'in', [...flows])
+    .execute()
+}
+
+export type RunLimit = { flow: string; runLimit: number; runCount: number }
+
+export async function listLimits(db: Db | Trx): Promise<RunLimit[]> {
+  const rows = await db.selectFrom('flow_limits').selectAll().execute()
+  return rows.map((row) => ({
+    flow: row.flow,
+    runLimit: row.run_limit,
+    runCount: row.run_count,
+  }))
+}
+
+export async function findLimit(db: Db | Trx, flow: string): Promise<RunLimit | undefined> {
+  const row = await db
+    .selectFrom('flow_limits')
+    .selectAll()
+    .where('flow', '=', flow)
+    .executeTakeFirst()
+  return row && { flow: row.flow, runLimit: row.run_limit, runCount: row.run_count }
+}
+
+/** Sets the limit and starts counting at zero. */
+export async function upsertLimit(trx: Trx, flow: string, limit: number, now: Date): Promise<void> {
+  const fields = { run_limit: limit, run_count: 0, set_at: now }
+  await trx
+    .insertInto('flow_limits')
+    .values({ flow, ...fields })
+    .onConflict((conflict) => conflict.column('flow').doUpdateSet(fields))
+    .execute()
+}
+
+export async function deleteLimits(trx: Trx, flows: readonly string[]): Promise<void> {
+  if (flows.length === 0) return
+  await trx
+    .deleteFrom('flow_limits')
+    .where('flow', 'in', [...flows])
+    .execute()
+}
+
+/** Limits that are used up: a resume takes them away. */
+export async function deleteSpentLimits(trx: Trx, flows: readonly string[]): Promise<void> {
+  if (flows.length === 0) return
+  await trx
+    .deleteFrom('flow_limits')
+    .where('flow', 'in', [...flows])
+    .where((eb) => eb('run_count', '>=', eb.ref('run_limit')))
+    .execute()
+}
+
+export async function deleteAllLimits(trx: Trx): Promise<void> {
+  await trx.deleteFrom('flow_limits').execute()
+}
+
+/** Counts a completed poll against the limit. Answers whether the limit is reached now. */
+export async function countRun(trx: Trx, flow: string): Promise<boolean> {
+  const row = await trx
+    .updateTable('flow_limits')
+    .set((eb) => ({ run_count: eb('run_count', '+', 1) }))
+    .where('flow', '=', flow)
+    .returning(['run_count', 'run_limit'])
+    .executeTakeFirst()
+  return row !== undefined && row.run_count >= row.run_limit
+}
+
+export type FlowActivity = {
+  id: number
+  at: Date
+  flow: string | null
+  action: string
+  actor: string
+  detail: string | null
+}
+
+export async function insertFlowActivity(trx: Trx, entry: Omit<FlowActivity, 'id'>): Promise<void> {
+  await trx.insertInto('flow_activity').values(entry).execute()
+}
+
+export async function listFlowActivity(
+  db: Db,
+  filter: { flow?: string | undefined },
+  limit: number,
+): Promise<FlowActivity[]> {
+  let query = db.selectFrom('flow_activity').selectAll()
+  if (filter.flow !== undefined) query = query.where('flow', '=', filter.flow)
+  return query.orderBy('id', 'desc').limit(limit).execute()
+}
+
+/** Keeps the newest `keep` entries. */
+export async function trimFlowActivity(db: Db, keep: number): Promise<void> {
+  await db
+    .deleteFrom('flow_activity')
+    .where('id', '<=', (eb) =>
+      eb
+        .selectFrom('flow_activity')
+        .select((inner) => sql<number>`${inner.fn.max('id')} - ${keep}`.as('oldest')),
+    )
+    .execute()
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto'
+import type { Selectable } from 'kysely'
+import type { Db } from '../db/database.ts'
+import type { FlowErrorsTable } from '../db/tables.ts'
+
+export type FlowErrorRow = Selectable<FlowErrorsTable>
+
+export type NewFlowError = {
+  flow: string
+  /** The destination's name, or `source`. */
+  adapter: string
+  pk: string
+  /** For people; no secrets. */
+  error: string
+  at: Date
+  status?: number | null
+  attempts?: number
+}
+
+/** At most 1,000 rows. */
+export async function insertFlowErrors(db: Db, errors: readonly NewFlowError[]): Promise<void> {
+  if (errors.length === 0) return
+  await db.insertInto('flow_errors').values(errors.map(toRow)).execute()
+}
+
+/**
+ * As insertFlowErrors, unless the newest entry of this flow, adapter and item says the same: what fails again at each
+ * poll stands there once.
+ */
+export async function insertFlowErrorOnce(db: Db, error: NewFlowError): Promise<void> {
+  const newest = await db
+    .selectFrom('flow_errors')
+    .select('error')
+    .where('flow', '=', error.flow)
+    .where('adapter', '=', error.adapter)
+    .where('pk', '=', error.pk)
+    .orderBy('at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  if (newest?.error !== error.error) await insertFlowErrors(db, [error])
+}
+
+export type FlowErrorFilter = {
+  flow?: string | undefined
+  adapter?: string | undefined
+  pk?: string | undefined
+  limit: number
+}
+
+/** Newest first. */
+export async function listFlowErrors(db: Db, filter: FlowErrorFilter): Promise<FlowErrorRow[]> {
+  let query = db.selectFrom('flow_errors').selectAll()
+  if (filter.flow !== undefined) query = query.where('flow', '=', filter.flow)
+  if (filter.adapter !== undefined) query = query.where('adapter', '=', filter.adapter)
+  if (filter.pk !== undefined) query = query.where('pk', '=', filter.pk)
+  return query.orderBy('at', 'desc').orderBy('id').limit(filter.limit).execute()
+}
+
+/** Answers how many there were. */
+export async function deleteFlowErrorsBefore(db: Db, flow: string, before: Date): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('flow_errors')
+    .where('flow', '=', flow)
+    .where('at', '<', before)
+    .executeTakeFirst()
+  return Number(numDeletedRows)
+}
+
+function toRow(error: NewFlowError): FlowErrorRow {
+  return {
+    id: randomUUID(),
+    flow: error.flow,
+    adapter: error.adapter,
+    pk: error.pk,
+    error: error.error,
+    status: error.status ?? null,
+    attempts: error.attempts ?? 1,
+    at: error.at,
+  }
+}

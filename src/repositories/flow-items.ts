@@ -1,0 +1,106 @@
+import type { Db, Trx } from '../db/database.ts'
+
+/** The stored hashes of these items; an item that was never seen is absent. */
+export async function findHashes(
+  db: Db | Trx,
+  flow: string,
+  pks: readonly string[],
+): Promise<Map<string, string>> {
+  if (pks.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('flow_items')
+    .select(['pk', 'hash'])
+    .where('flow', '=', flow)
+    .where('pk', 'in', [...pks])
+    .execute()
+  return new Map(rows.map((row) => [row.pk, row.hash]))
+}
+
+/**
+ * Of these items, the keys that somebody else has written since `since`, locked until the transaction ends: what we read
+ * before that may be older than what he stored.
+ */
+export async function lockItemsChangedSince(
+  trx: Trx,
+  flow: string,
+  pks: readonly string[],
+  since: Date,
+): Promise<Set<string>> {
+  if (pks.length === 0) return new Set()
+  const rows = await trx
+    .selectFrom('flow_items')
+    .select(['pk', 'changed_at'])
+    .where('flow', '=', flow)
+    .where('pk', 'in', [...pks])
+    .orderBy('pk')
+    .forUpdate()
+    .execute()
+  return new Set(rows.filter((row) => row.changed_at > since).map((row) => row.pk))
+}
+
+/** Stores the hashes, in the order of their keys so that two writers never wait for each other crosswise. */
+export async function upsertHashes(
+  trx: Trx,
+  flow: string,
+  items: readonly { pk: string; hash: string }[],
+  now: Date,
+): Promise<void> {
+  if (items.length === 0) return
+  const rows = items
+    .map(({ pk, hash }) => ({ flow, pk, hash, changed_at: now }))
+    .sort((a, b) => (a.pk < b.pk ? -1 : 1))
+  await trx
+    .insertInto('flow_items')
+    .values(rows)
+    .onConflict((conflict) =>
+      conflict.columns(['flow', 'pk']).doUpdateSet((eb) => ({
+        hash: eb.ref('excluded.hash'),
+        changed_at: eb.ref('excluded.changed_at'),
+      })),
+    )
+    .execute()
+}
+
+export async function deleteHash(trx: Trx, flow: string, pk: string): Promise<boolean> {
+  const result = await trx
+    .deleteFrom('flow_items')
+    .where('flow', '=', flow)
+    .where('pk', '=', pk)
+    .executeTakeFirst()
+  return result.numDeletedRows === 1n
+}
+
+export async function deleteHashes(trx: Trx, flow: string, pks: readonly string[]): Promise<void> {
+  if (pks.length === 0) return
+  await trx
+    .deleteFrom('flow_items')
+    .where('flow', '=', flow)
+    .where('pk', 'in', [...pks])
+    .execute()
+}
+
+export async function deleteAllHashes(trx: Trx, flow: string): Promise<void> {
+  await trx.deleteFrom('flow_items').where('flow', '=', flow).execute()
+}
+
+export async function countItems(db: Db | Trx, flow: string): Promise<number> {
+  const row = await db
+    .selectFrom('flow_items')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('flow', '=', flow)
+    .executeTakeFirstOrThrow()
+  return row.count
+}
+
+/** Keys after `afterPk` in the database's order: the pages of a walk over all items. */
+export async function listPksAfter(
+  db: Db,
+  flow: string,
+  afterPk: string | undefined,
+  limit: number,
+): Promise<string[]> {
+  let query = db.selectFrom('flow_items').select('pk').where('flow', '=', flow)
+  if (afterPk !== undefined) query = query.where('pk', '>', afterPk)
+  const rows = await query.orderBy('pk').limit(limit).execute()
+  return rows.map((row) => row.pk)
+}

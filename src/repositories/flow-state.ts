@@ -1,0 +1,78 @@
+import type { Selectable } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { FlowProgressTable, FlowStateTable } from '../db/tables.ts'
+
+export type FlowStateRow = Selectable<FlowStateTable>
+
+export async function findFlowState(db: Db | Trx, flow: string): Promise<FlowStateRow | undefined> {
+  return db.selectFrom('flow_state').selectAll().where('flow', '=', flow).executeTakeFirst()
+}
+
+export async function listFlowStates(db: Db): Promise<FlowStateRow[]> {
+  return db.selectFrom('flow_state').selectAll().execute()
+}
+
+/** Writes the first row of a flow. Answers whether the flow was new. */
+export async function insertFlowState(
+  trx: Trx,
+  flow: string,
+  definitionHash: string,
+  now: Date,
+): Promise<boolean> {
+  const result = await trx
+    .insertInto('flow_state')
+    .values({
+      flow,
+      definition_hash: definitionHash,
+      pending_definition_hash: null,
+      cursor: null,
+      last_full_scan_at: null,
+      first_seen_at: now,
+      last_poll_at: null,
+      last_success_at: null,
+    })
+    .onConflict((conflict) => conflict.column('flow').doNothing())
+    .executeTakeFirst()
+  return result.numInsertedOrUpdatedRows === 1n
+}
+
+export async function updateFlowState(
+  db: Db | Trx,
+  flow: string,
+  fields: Partial<Omit<FlowStateRow, 'flow' | 'first_seen_at'>>,
+): Promise<void> {
+  await db.updateTable('flow_state').set(fields).where('flow', '=', flow).execute()
+}
+
+/** Whether the lease is held under this token at this moment; keeps it from being taken until the transaction ends. */
+export async function holdsLease(
+  trx: Trx,
+  lease: { name: string; token: number; now: Date },
+): Promise<boolean> {
+  const row = await trx
+    .selectFrom('leases')
+    .select('token')
+    .where('name', '=', lease.name)
+    .where('token', '=', lease.token)
+    .where('deadline', '>', lease.now)
+    .forUpdate()
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export async function saveProgress(db: Db, progress: Selectable<FlowProgressTable>): Promise<void> {
+  const { flow, ...fields } = progress
+  await db
+    .insertInto('flow_progress')
+    .values(progress)
+    .onConflict((conflict) => conflict.column('flow').doUpdateSet(fields))
+    .execute()
+}
+
+export async function clearProgress(db: Db | Trx, flow: string): Promise<void> {
+  await db.deleteFrom('flow_progress').where('flow', '=', flow).execute()
+}
+
+export async function listProgress(db: Db) {
+  return db.selectFrom('flow_progress').selectAll().execute()
+}

@@ -1,0 +1,28 @@
+import type { Selectable } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { FlowTotalsTable } from '../db/tables.ts'
+
+export type FlowTotals = Selectable<FlowTotalsTable>
+
+/** Adds to the lifetime counts. The row stays locked until the transaction ends: last thing to do in it. */
+export async function addJobTotals(
+  trx: Trx,
+  flow: string,
+  jobs: { completed: number; failed: number },
+): Promise<void> {
+  await trx
+    .insertInto('flow_totals')
+    .values({ flow, jobs_completed: jobs.completed, jobs_failed: jobs.failed })
+    .onConflict((conflict) =>
+      conflict.column('flow').doUpdateSet((eb) => ({
+        jobs_completed: eb('flow_totals.jobs_completed', '+', jobs.completed),
+        jobs_failed: eb('flow_totals.jobs_failed', '+', jobs.failed),
+      })),
+    )
+    .execute()
+}
+
+/** Flows that never ran have no row. */
+export async function listTotals(db: Db): Promise<FlowTotals[]> {
+  return db.selectFrom('flow_totals').selectAll().orderBy('flow').execute()
+}

@@ -1,0 +1,29 @@
+import type { Db, Trx } from '../db/database.ts'
+
+export async function insertInvitation(
+  trx: Trx,
+  invitation: { id: string; client: string; created_at: Date; expires_at: Date },
+): Promise<void> {
+  await trx
+    .insertInto('invitations')
+    .values({ ...invitation, used_at: null })
+    .execute()
+}
+
+/** Uses the invitation up. Returns whether it was there, unused and in time. */
+export async function useInvitation(
+  db: Db | Trx,
+  id: string,
+  client: string,
+  now: Date,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('invitations')
+    .set({ used_at: now })
+    .where('id', '=', id)
+    .where('client', '=', client)
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}

@@ -1,0 +1,174 @@
+import type { Insertable, Selectable } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { OauthConnectionsTable, OauthStatesTable } from '../db/tables.ts'
+import type { ClientName } from '../domain/client-name.ts'
+
+export type ConnectionRow = Selectable<OauthConnectionsTable>
+
+export async function insertState(
+  db: Db | Trx,
+  state: Insertable<OauthStatesTable>,
+): Promise<void> {
+  await db.insertInto('oauth_states').values(state).execute()
+}
+
+/** Takes the state out of the table in one statement, so that of two callbacks only one gets it. */
+export async function consumeState(db: Db | Trx, stateHash: string) {
+  return db
+    .deleteFrom('oauth_states')
+    .where('state_hash', '=', stateHash)
+    .returningAll()
+    .executeTakeFirst()
+}
+
+export async function findState(db: Db | Trx, stateHash: string) {
+  return db
+    .selectFrom('oauth_states')
+    .selectAll()
+    .where('state_hash', '=', stateHash)
+    .executeTakeFirst()
+}
+
+export async function deleteExpiredStates(db: Db | Trx, now: Date): Promise<void> {
+  await db.deleteFrom('oauth_states').where('expires_at', '<=', now).execute()
+}
+
+export async function findConnection(
+  db: Db | Trx,
+  client: ClientName,
+): Promise<ConnectionRow | undefined> {
+  return db
+    .selectFrom('oauth_connections')
+    .selectAll()
+    .where('client', '=', client)
+    .executeTakeFirst()
+}
+
+export async function lockConnection(
+  trx: Trx,
+  client: ClientName,
+): Promise<ConnectionRow | undefined> {
+  return trx
+    .selectFrom('oauth_connections')
+    .selectAll()
+    .where('client', '=', client)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+export async function upsertConnection(
+  trx: Trx,
+  connection: Omit<Insertable<OauthConnectionsTable>, 'version'>,
+): Promise<void> {
+  const { client, ...fields } = connection
+  await trx
+    .insertInto('oauth_connections')
+    .values({ ...fields, client })
+    .onConflict((conflict) =>
+      conflict.column('client').doUpdateSet((eb) => ({
+        ...fields,
+        version: eb('oauth_connections.version', '+', 1),
+      })),
+    )
+    .execute()
+}
+
+/**
+ * A renewal under way. The version alone does not name the pair: a connection that was removed and made anew, perhaps of
+ * another account, counts from 1 again.
+ */
+export type Renewal = { fromVersion: number; startedAt: Date }
+
+/** Stores a renewed pair only over the pair it was made from. Returns whether it did. */
+export async function replaceTokens(
+  trx: Trx,
+  client: ClientName,
+  renewal: Renewal,
+  tokens: Pick<
+    ConnectionRow,
+    'access_token' | 'refresh_token' | 'public_key' | 'live_mode' | 'expires_at' | 'refreshed_at'
+  >,
+): Promise<boolean> {
+  const result = await trx
+    .updateTable('oauth_connections')
+    .set({
+      ...tokens,
+      version: renewal.fromVersion + 1,
+      refresh_started_at: null,
+      status: 'connected',
+      lost_reason: null,
+    })
+    .where('client', '=', client)
+    .where('version', '=', renewal.fromVersion)
+    .where('refresh_started_at', '=', renewal.startedAt)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+export async function markRefreshStarted(
+  db: Db | Trx,
+  client: ClientName,
+  { fromVersion, startedAt }: Renewal,
+): Promise<void> {
+  await db
+    .updateTable('oauth_connections')
+    .set({ refresh_started_at: startedAt })
+    .where('client', '=', client)
+    .where('version', '=', fromVersion)
+    .execute()
+}
+
+/** Marks the connection as lost, unless its tokens are no longer those of the renewal. */
+export async function markLost(
+  db: Db | Trx,
+  client: ClientName,
+  { fromVersion, startedAt }: Renewal,
+  reason: string,
+): Promise<void> {
+  await db
+    .updateTable('oauth_connections')
+    .set({ status: 'lost', lost_reason: reason, refresh_started_at: null })
+    .where('client', '=', client)
+    .where('version', '=', fromVersion)
+    .where('refresh_started_at', '=', startedAt)
+    .execute()
+}
+
+export async function deleteConnection(trx: Trx, client: ClientName): Promise<boolean> {
+  const result = await trx
+    .deleteFrom('oauth_connections')
+    .where('client', '=', client)
+    .executeTakeFirst()
+  return result.numDeletedRows === 1n
+}
+
+/** Clients whose tokens were last renewed before `refreshedBefore` or end before `expiresBefore`. */
+export async function findConnectionsToRenew(
+  db: Db,
+  limits: { refreshedBefore: Date; expiresBefore: Date },
+): Promise<ClientName[]> {
+  const rows = await db
+    .selectFrom('oauth_connections')
+    .select('client')
+    .where('status', '=', 'connected')
+    .where((eb) =>
+      eb.or([
+        eb('refreshed_at', '<=', limits.refreshedBefore),
+        eb('expires_at', '<=', limits.expiresBefore),
+      ]),
+    )
+    .orderBy('expires_at')
+    .limit(100)
+    .execute()
+  return rows.map((row) => row.client)
+}
+
+export async function findClientsOfAccount(db: Db, mpUserId: number): Promise<ClientName[]> {
+  const rows = await db
+    .selectFrom('oauth_connections')
+    .select('client')
+    .where('mp_user_id', '=', mpUserId)
+    .where('status', '=', 'connected')
+    .execute()
+  return rows.map((row) => row.client)
+}

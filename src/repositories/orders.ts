@@ -1,0 +1,246 @@
+import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { OrdersTable } from '../db/tables.ts'
+import type { ClientName } from '../domain/client-name.ts'
+import type { OrderStatus } from '../domain/order.ts'
+
+export type OrderRow = Selectable<OrdersTable>
+
+const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** An order by our id or the provider's, among the orders of one client. */
+export async function findOrder(
+  db: Db | Trx,
+  client: ClientName,
+  id: string,
+): Promise<OrderRow | undefined> {
+  const query = db.selectFrom('orders').selectAll().where('client', '=', client)
+  return (
+    uuidShape.test(id)
+      ? query.where('id', '=', id.toLowerCase())
+      : query.where('mp_order_id', '=', id)
+  ).executeTakeFirst()
+}
+
+/** The same for whoever may see every client: the administrator, the sweeper, the webhook inbox. */
+export async function findOrderOfAnyClient(
+  db: Db | Trx,
+  id: string,
+): Promise<OrderRow | undefined> {
+  const query = db.selectFrom('orders').selectAll()
+  return (
+    uuidShape.test(id)
+      ? query.where('id', '=', id.toLowerCase())
+      : query.where('mp_order_id', '=', id)
+  ).executeTakeFirst()
+}
+
+export async function lockOrder(trx: Trx, id: string): Promise<OrderRow> {
+  return trx
+    .selectFrom('orders')
+    .selectAll()
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirstOrThrow()
+}
+
+export async function insertOrder(trx: Trx, order: Insertable<OrdersTable>): Promise<OrderRow> {
+  return trx.insertInto('orders').values(order).returningAll().executeTakeFirstOrThrow()
+}
+
+export async function updateOrder(
+  trx: Trx,
+  id: string,
+  fields: Updateable<OrdersTable>,
+): Promise<OrderRow> {
+  return trx
+    .updateTable('orders')
+    .set(fields)
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** Orders equal in client, box, reference and amount, newest first. */
+export async function findEqualOrders(
+  db: Db | Trx,
+  client: ClientName,
+  equal: { cajaId: string; externalReference: string; amountCents: number },
+): Promise<OrderRow[]> {
+  return db
+    .selectFrom('orders')
+    .selectAll()
+    .where('client', '=', client)
+    .where('caja_id', '=', equal.cajaId)
+    .where('external_reference', '=', equal.externalReference)
+    .where('amount_cents', '=', equal.amountCents)
+    .orderBy('created_at', 'desc')
+    .limit(50)
+    .execute()
+}
+
+/** How many references derived from this text one client has used; 0 when none. */
+export async function highestReferenceAttempt(
+  trx: Trx,
+  client: ClientName,
+  externalReference: string,
+): Promise<number> {
+  const row = await trx
+    .selectFrom('orders')
+    .select((eb) => eb.fn.max('reference_attempt').as('highest'))
+    .where('client', '=', client)
+    .where('external_reference', '=', externalReference)
+    .executeTakeFirst()
+  return row?.highest ?? 0
+}
+
+export async function isReferenceTaken(
+  trx: Trx,
+  mpUserId: number,
+  mpExternalReference: string,
+): Promise<boolean> {
+  const row = await trx
+    .selectFrom('orders')
+    .select('id')
+    .where('mp_user_id', '=', mpUserId)
+    .where('mp_external_reference', '=', mpExternalReference)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Orders that may still hold this terminal, whichever client made them. Oldest first. */
+export async function findOpenOrdersOnTerminal(db: Db, terminalId: string): Promise<OrderRow[]> {
+  return db
+    .selectFrom('orders')
+    .selectAll()
+    .where('terminal_id', '=', terminalId)
+    .where('status', 'in', ['created', 'at_terminal', 'action_required'])
+    .orderBy('created_at')
+    .limit(10)
+    .execute()
+}
+
+/** Orders of an account whose creation is not confirmed: candidates for a webhook about an id we do not know. */
+export async function findUnconfirmedOrders(db: Db, client: ClientName): Promise<OrderRow[]> {
+  return db
+    .selectFrom('orders')
+    .selectAll()
+    .where('client', '=', client)
+    .where('creation', 'in', ['intent', 'unknown'])
+    .orderBy('created_at')
+    .limit(50)
+    .execute()
+}
+
+/** Clients with an order whose creation is not confirmed. */
+export async function findClientsWithUnconfirmedOrders(db: Db): Promise<ClientName[]> {
+  const rows = await db
+    .selectFrom('orders')
+    .select('client')
+    .distinct()
+    .where('creation', 'in', ['intent', 'unknown'])
+    .limit(50)
+    .execute()
+  return rows.map((row) => row.client)
+}
+
+/**
+ * Takes due orders for this process by moving their next look into the future; when the process dies they fall due
+ * again by themselves.
+ */
+export async function claimDueOrders(
+  trx: Trx,
+  now: Date,
+  claimUntil: Date,
+  limit: number,
+): Promise<OrderRow[]> {
+  return trx
+    .updateTable('orders')
+    .set({ next_check_at: claimUntil })
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('orders')
+        .select('id')
+        .where('next_check_at', '<=', now)
+        .orderBy('next_check_at')
+        .limit(limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .where('next_check_at', '<=', now)
+    .returningAll()
+    .execute()
+}
+
+/** Plans the next look without touching the version: nothing about the order has changed. */
+export async function planCheck(
+  db: Db | Trx,
+  id: string,
+  plan: { checkedAt: Date | null; nextCheckAt: Date | null },
+): Promise<void> {
+  await db
+    .updateTable('orders')
+    .set((eb) => ({
+      next_check_at: plan.nextCheckAt,
+      ...(plan.checkedAt ? { checked_at: plan.checkedAt, checks: eb('checks', '+', 1) } : {}),
+    }))
+    .where('id', '=', id)
+    .execute()
+}
+
+export type OrderFilter = {
+  client?: ClientName | undefined
+  status?: OrderStatus | undefined
+  cajaId?: string | undefined
+  externalReference?: string | undefined
+  from?: Date | undefined
+  to?: Date | undefined
+}
+
+/** A page of orders, newest first, with the number of all that fit the filter. */
+export async function listOrders(
+  db: Db,
+  filter: OrderFilter,
+  page: { limit: number; offset: number },
+): Promise<{ orders: OrderRow[]; total: number }> {
+  let query = db.selectFrom('orders')
+  if (filter.client !== undefined) query = query.where('client', '=', filter.client)
+  if (filter.status !== undefined) query = query.where('status', '=', filter.status)
+  if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
+  if (filter.externalReference !== undefined) {
+    query = query.where('external_reference', '=', filter.externalReference)
+  }
+  if (filter.from !== undefined) query = query.where('created_at', '>=', filter.from)
+  if (filter.to !== undefined) query = query.where('created_at', '<', filter.to)
+  const orders = await query
+    .selectAll()
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute()
+  const { total } = await query
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  return { orders, total }
+}
+
+/** Orders changed after this position, in the sequence of their changes. */
+export async function listChangedOrders(
+  db: Db,
+  query: {
+    client?: ClientName | undefined
+    after: { at: Date; id: string } | null
+    limit: number
+  },
+): Promise<OrderRow[]> {
+  const { client, after } = query
+  let orders = db.selectFrom('orders').selectAll()
+  if (client !== undefined) orders = orders.where('client', '=', client)
+  if (after) {
+    orders = orders.where((eb) =>
+      eb(eb.refTuple('last_updated_at', 'id'), '>', eb.tuple(after.at, after.id)),
+    )
+  }
+  return orders.orderBy('last_updated_at').orderBy('id').limit(query.limit).execute()
+}

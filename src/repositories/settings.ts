@@ -1,0 +1,25 @@
+import type { Db, Trx } from '../db/database.ts'
+
+export async function findSetting(db: Db | Trx, name: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('settings')
+    .select('value')
+    .where('name', '=', name)
+    .executeTakeFirst()
+  return row?.value
+}
+
+/** Writes the setting unless it has a value, and returns the value that stands afterwards. */
+export async function rememberSetting(
+  trx: Trx,
+  name: string,
+  value: string,
+  now: Date,
+): Promise<string> {
+  await trx
+    .insertInto('settings')
+    .values({ name, value, updated_at: now })
+    .onConflict((conflict) => conflict.column('name').doNothing())
+    .execute()
+  return (await findSetting(trx, name)) ?? value
+}

@@ -1,0 +1,115 @@
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { WebhookLogTable } from '../db/tables.ts'
+import type { ClientName } from '../domain/client-name.ts'
+
+export type WebhookRow = Selectable<WebhookLogTable>
+
+/**
+ * Stores a delivery. One that was stored before (same signed parts) only counts up: `fresh` is false then.
+ */
+export async function storeDelivery(
+  trx: Trx,
+  delivery: Insertable<WebhookLogTable>,
+): Promise<{ row: WebhookRow; fresh: boolean }> {
+  const row = await trx
+    .insertInto('webhook_log')
+    .values(delivery)
+    .onConflict((conflict) =>
+      conflict
+        .column('delivery_key')
+        .doUpdateSet({ deliveries: sql<number>`webhook_log.deliveries + 1` }),
+    )
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  return { row, fresh: row.id === delivery.id }
+}
+
+export async function findDelivery(db: Db | Trx, id: string): Promise<WebhookRow | undefined> {
+  return db.selectFrom('webhook_log').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+export async function updateDelivery(
+  db: Db | Trx,
+  id: string,
+  fields: Updateable<WebhookLogTable>,
+): Promise<void> {
+  await db.updateTable('webhook_log').set(fields).where('id', '=', id).execute()
+}
+
+/** Takes deliveries that are still to be worked, by moving their next attempt into the future. */
+export async function claimDueDeliveries(
+  trx: Trx,
+  now: Date,
+  claimUntil: Date,
+  limit: number,
+): Promise<WebhookRow[]> {
+  return trx
+    .updateTable('webhook_log')
+    .set({ next_attempt_at: claimUntil })
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('webhook_log')
+        .select('id')
+        .where('next_attempt_at', '<=', now)
+        .orderBy('next_attempt_at')
+        .limit(limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .where('next_attempt_at', '<=', now)
+    .returningAll()
+    .execute()
+}
+
+export async function listDeliveries(
+  db: Db,
+  filter: { client?: string | undefined },
+  limit: number,
+): Promise<{ rows: WebhookRow[]; total: number }> {
+  let query = db.selectFrom('webhook_log')
+  if (filter.client !== undefined) query = query.where('client', '=', filter.client as ClientName)
+  const rows = await query
+    .selectAll()
+    .orderBy('received_at', 'desc')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  const { total } = await query
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  return { rows, total }
+}
+
+/** Keeps the newest `keep` rejected deliveries: forged ones must not fill the disk. */
+export async function trimRejected(db: Db, keep: number): Promise<void> {
+  await db
+    .deleteFrom('webhook_log')
+    .where('status', '=', 'rejected')
+    .where('id', 'not in', (eb) =>
+      eb
+        .selectFrom('webhook_log')
+        .select('id')
+        .where('status', '=', 'rejected')
+        .orderBy('received_at', 'desc')
+        .limit(keep),
+    )
+    .execute()
+}
+
+/** Whether another delivery about this resource was worked before. */
+export async function findProcessedDelivery(
+  db: Db,
+  resourceId: string,
+  exceptId: string,
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('webhook_log')
+    .select('id')
+    .where((eb) => eb(eb.fn<string>('upper', ['resource_id']), '=', resourceId))
+    .where('status', '=', 'processed')
+    .where('id', '<>', exceptId)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}

@@ -1,0 +1,49 @@
+import type { Database } from '../db/database.ts'
+import { acquireLease, releaseLease } from './leases.ts'
+
+export type LeaseDeps = {
+  database: Database
+  now: () => Date
+  /** Names this process as the owner. */
+  processId: string
+  log: { warn(fields: object, message: string): void }
+}
+
+/** Longest time a dead process can hold up the others. */
+const leaseMs = 10_000
+
+/**
+ * Does `work` while no other process does work of the same name. Answers `undefined` at once when somebody else is at
+ * it. The lease is renewed every third of its life; `signal` aborts when a renewal failed, since from then on another
+ * process may start.
+ */
+export async function withLease<T>(
+  deps: LeaseDeps,
+  name: string,
+  work: (lease: { token: number; signal: AbortSignal }) => Promise<T>,
+): Promise<{ result: T } | undefined> {
+  const { db } = deps.database
+  const lease = () => {
+    const now = deps.now()
+    return { name, owner: deps.processId, now, deadline: new Date(now.getTime() + leaseMs) }
+  }
+  const token = await acquireLease(db, lease())
+  if (token === undefined) return undefined
+  const lost = new AbortController()
+  const renewal = setInterval(() => {
+    acquireLease(db, lease()).then(
+      (renewed) => {
+        if (renewed !== token) lost.abort()
+      },
+      () => lost.abort(),
+    )
+  }, leaseMs / 3)
+  try {
+    return { result: await work({ token, signal: lost.signal }) }
+  } finally {
+    clearInterval(renewal)
+    await releaseLease(db, { name, owner: deps.processId, now: deps.now() }).catch((error) =>
+      deps.log.warn({ err: error, lease: name }, 'a lease was not given back; it will expire'),
+    )
+  }
+}

@@ -1,0 +1,262 @@
+import { asClientName } from '../../domain/client-name.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { verifyActivityChain } from '../../payments/activity.ts'
+import { readClientInformation, readClientSummaries } from '../../payments/client-information.ts'
+import { createInvitation, unpinAccount } from '../../payments/connection.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import type { WebhookInbox } from '../../payments/webhook-inbox.ts'
+import { listActivity } from '../../repositories/activity.ts'
+import { listDeliveries } from '../../repositories/webhook-log.ts'
+import { iso, isoOrNull } from '../fields.ts'
+import { findOrderPage } from '../orders/order-page.ts'
+import { OrdersResponse } from '../orders/schemas.ts'
+import { actorOf } from '../room.ts'
+import {
+  ActivityQuery,
+  ActivityResponse,
+  AdminOrdersQuery,
+  ClientParams,
+  ClientResponse,
+  ClientsResponse,
+  InvitationBody,
+  InvitationResponse,
+  ReplayResponse,
+  UnpinResponse,
+  VerifyResponse,
+  WebhookLogsQuery,
+  WebhookLogsResponse,
+  WebhookParams,
+} from './schemas.ts'
+import { addSimulateRoutes } from './simulate-routes.ts'
+import { viewActivity, viewWebhook } from './views.ts'
+
+const tags = ['Administration']
+
+export function addAdminRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookInbox): void {
+  addClientRoutes(app, deps)
+  addWebhookLogRoutes(app, deps, inbox)
+  addActivityRoutes(app, deps)
+  addSimulateRoutes(app, deps)
+
+  app.get(
+    '/admin/orders',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'listAllOrders',
+        summary: 'Orders of all clients, newest first',
+        tags,
+        querystring: AdminOrdersQuery,
+        response: { 200: OrdersResponse },
+      },
+    },
+    async (request) => {
+      const { client } = request.query
+      return findOrderPage(
+        deps,
+        client === undefined ? undefined : asClientName(client),
+        request.query,
+        request.headers,
+      )
+    },
+  )
+}
+
+function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/admin/clients',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'listClients',
+        summary: 'All clients, without their tokens',
+        tags,
+        response: { 200: ClientsResponse },
+      },
+    },
+    async () => {
+      const clients = await readClientSummaries(deps)
+      return {
+        clients: clients.map((client) => ({
+          client: client.client,
+          nickname: client.nickname,
+          connection: client.connection,
+          live_mode: client.liveMode,
+          expires_at: isoOrNull(client.expiresAt),
+          active_keys: client.activeKeys,
+          created_at: iso(client.createdAt),
+        })),
+        total: clients.length,
+      }
+    },
+  )
+
+  app.get(
+    '/admin/clients/:clientName',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'readClient',
+        summary: 'Connection, tokens and key of a client; every look is audited',
+        tags,
+        params: ClientParams,
+        response: { 200: ClientResponse },
+      },
+    },
+    async (request) => {
+      const found = await readClientInformation(
+        deps,
+        request.params.clientName,
+        actorOf(deps, request),
+      )
+      const { connection, key } = found
+      return {
+        client: found.client,
+        nickname: found.nickname,
+        pinned_mp_user_id: found.pinnedMpUserId,
+        created_at: iso(found.createdAt),
+        oauth: {
+          authenticated: connection?.authenticated ?? false,
+          mp_user_id: connection?.mpUserId ?? null,
+          live_mode: connection?.liveMode ?? null,
+          expires_at: isoOrNull(connection?.expiresAt ?? null),
+          access_token: connection?.accessToken ?? null,
+          refresh_token: connection?.refreshToken ?? null,
+          public_key: connection?.publicKey ?? null,
+        },
+        api_key: {
+          active: key !== undefined,
+          key: key?.mask ?? null,
+          last_used_at: isoOrNull(key?.lastUsedAt ?? null),
+        },
+      }
+    },
+  )
+
+  app.post(
+    '/admin/clients/:clientName/unpin',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'unpinAccount',
+        summary: 'Let the next connection of a client choose its account',
+        tags,
+        params: ClientParams,
+        response: { 200: UnpinResponse },
+      },
+    },
+    async (request) => {
+      const { clientName } = request.params
+      const { mpUserId } = await unpinAccount(deps, clientName, actorOf(deps, request))
+      return { message: 'The account is released', client: clientName, mp_user_id: mpUserId }
+    },
+  )
+
+  app.post(
+    '/admin/invitations',
+    {
+      config: { access: 'admin', errors: ['CONFLICT'] },
+      schema: {
+        operationId: 'createInvitation',
+        summary: 'Make a single-use link for the first connection of a client',
+        tags,
+        body: InvitationBody,
+        response: { 201: InvitationResponse },
+      },
+    },
+    async (request, reply) => {
+      const { client } = request.body
+      const { url, expiresAt } = await createInvitation(deps, client, actorOf(deps, request))
+      return reply
+        .code(201)
+        .send({ message: 'The link works once', client, url, expires_at: iso(expiresAt) })
+    },
+  )
+}
+
+function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookInbox): void {
+  app.get(
+    '/admin/webhooks/logs',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'listWebhooks',
+        summary: 'Latest webhooks, newest first',
+        tags,
+        querystring: WebhookLogsQuery,
+        response: { 200: WebhookLogsResponse },
+      },
+    },
+    async (request) => {
+      const { limit, client } = request.query
+      const { rows, total } = await listDeliveries(deps.database.db, { client }, limit)
+      return { logs: rows.map(viewWebhook), total }
+    },
+  )
+
+  app.post(
+    '/admin/webhooks/:id/replay',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'replayWebhook',
+        summary: 'Work a stored webhook again; the provider is read, so it is harmless',
+        tags,
+        params: WebhookParams,
+        response: { 200: ReplayResponse },
+      },
+    },
+    async (request) => {
+      const row = await inbox.replay(request.params.id, actorOf(deps, request))
+      return { message: 'The webhook was worked again', webhook: viewWebhook(row) }
+    },
+  )
+}
+
+function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/admin/activity',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'listActivity',
+        summary: 'The audit log, newest first',
+        tags,
+        querystring: ActivityQuery,
+        response: { 200: ActivityResponse },
+      },
+    },
+    async (request) => {
+      const { limit, offset, action, resource_type, status, client } = request.query
+      const { rows, total } = await listActivity(
+        deps.database.db,
+        { action, resourceType: resource_type, status, client },
+        { limit, offset },
+      )
+      return { logs: rows.map(viewActivity), total }
+    },
+  )
+
+  app.get(
+    '/admin/activity/verify',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'verifyActivity',
+        summary: 'Check that no entry of the audit log was changed, removed or added',
+        tags,
+        response: { 200: VerifyResponse },
+      },
+    },
+    async () => {
+      const check = await verifyActivityChain({ sealer: deps.sealer, db: deps.database.db })
+      return {
+        valid: check.valid,
+        entries: check.entries,
+        broken_at: check.brokenAt,
+        reason: check.reason,
+        head: check.head,
+      }
+    },
+  )
+}

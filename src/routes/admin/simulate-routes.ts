@@ -1,0 +1,60 @@
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { simulateOrder } from '../../payments/simulate-order.ts'
+import { actorOf, providerErrors } from '../room.ts'
+import { SimulateBody, SimulateParams, SimulateQuery, SimulateResponse } from './schemas.ts'
+
+/** The specification gives the path in two forms; both are served. */
+const paths = [
+  { path: '/admin/orders/:idempotencyKey/simulate', operationId: 'simulateOrder' },
+  { path: '/admin/orders/simulate/:idempotencyKey', operationId: 'simulateOrderByOtherPath' },
+] as const
+
+export function addSimulateRoutes(app: HttpServer, deps: PaymentDeps): void {
+  for (const { path, operationId } of paths) {
+    app.post(
+      path,
+      {
+        config: {
+          access: 'admin',
+          errors: [...providerErrors, 'NOT_SANDBOX', 'CONFLICT', 'ORDER_NOT_REFUNDABLE'],
+        },
+        schema: {
+          operationId,
+          summary: 'Play a provider event on an order of test credentials',
+          description:
+            'The order passes through at_terminal. The change takes up to 10 seconds, up to 40 for action_required.',
+          tags: ['Administration'],
+          params: SimulateParams,
+          querystring: SimulateQuery,
+          body: SimulateBody,
+          response: { 200: SimulateResponse },
+        },
+      },
+      async (request) => {
+        const { body } = request
+        const { order, expectedWithinSeconds } = await simulateOrder(
+          deps,
+          {
+            id: request.params.idempotencyKey,
+            client: request.query.client,
+            event: {
+              status: body.status,
+              paymentMethodType: body.payment_method_type ?? null,
+              installments: body.installments ?? null,
+              paymentMethodId: body.payment_method_id ?? null,
+              statusDetail: body.status_detail ?? null,
+            },
+          },
+          actorOf(deps, request),
+        )
+        return {
+          message: 'The provider plays the event',
+          order_id: order.id,
+          status: order.status,
+          expected_within_seconds: expectedWithinSeconds,
+        }
+      },
+    )
+  }
+}

@@ -1,0 +1,88 @@
+import type { HttpServer } from '../../http/create-server.ts'
+import { createApiKey, revokeClientKeys } from '../../payments/api-keys.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { listApiKeys } from '../../repositories/api-keys.ts'
+import { iso, isoOrNull } from '../fields.ts'
+import { MessageResponse } from '../oauth/schemas.ts'
+import { actorOf } from '../room.ts'
+import { ApiKeysResponse, CreateApiKeyBody, CreateApiKeyResponse, RevokeBody } from './schemas.ts'
+
+const tags = ['API keys']
+
+export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/api-keys',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'listApiKeys',
+        summary: 'All keys of all clients, newest first',
+        tags,
+        response: { 200: ApiKeysResponse },
+      },
+    },
+    async () => {
+      const keys = await listApiKeys(deps.database.db)
+      return {
+        keys: keys.map((key) => ({
+          client: key.client,
+          description: key.description,
+          active: key.active,
+          created_at: iso(key.created_at),
+          last_used_at: isoOrNull(key.last_used_at),
+          key: key.key_mask,
+        })),
+      }
+    },
+  )
+
+  app.post(
+    '/api-keys',
+    {
+      config: { access: 'admin', errors: ['OAUTH_NOT_CONNECTED'] },
+      schema: {
+        operationId: 'createApiKey',
+        summary: 'Make a key for a connected client',
+        description:
+          'The value is shown in this answer only. Earlier keys stay valid until they are revoked, so keys can be changed without a gap.',
+        tags,
+        body: CreateApiKeyBody,
+        response: { 201: CreateApiKeyResponse },
+      },
+    },
+    async (request, reply) => {
+      const { client, description } = request.body
+      const created = await createApiKey(
+        deps,
+        { client, description: description ?? null },
+        actorOf(deps, request),
+      )
+      return reply.code(201).send({
+        message: 'The key is shown only now: store it',
+        client,
+        key: created.key,
+        mp_user_id: created.mpUserId,
+        nickname: created.nickname,
+      })
+    },
+  )
+
+  app.post(
+    '/api-keys/revoke',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      schema: {
+        operationId: 'revokeApiKeys',
+        summary: 'End all keys of a client at once',
+        tags,
+        body: RevokeBody,
+        response: { 200: MessageResponse },
+      },
+    },
+    async (request) => {
+      const { client } = request.body
+      const count = await revokeClientKeys(deps, client, actorOf(deps, request))
+      return { message: count === 1 ? 'The key was revoked' : `${count} keys were revoked` }
+    },
+  )
+}

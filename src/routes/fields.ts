@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { centsFromErp } from '../domain/money.ts'
+
+/** Text without control characters: it ends up in logs, on paper and on terminals. */
+export function text(min: number, max: number) {
+  return z
+    .string()
+    .min(min)
+    .max(max)
+    .regex(/^\P{Cc}*$/u, 'must not contain control characters')
+}
+
+export const ClientName = text(1, 100)
+  .refine((name) => name.trim() === name, 'must not begin or end with a space')
+  .describe('Name of the client (tenant)')
+  .meta({ example: 'acme' })
+
+/** An ERP's id of a store or box, as the ERP writes it. */
+export const ErpId = text(1, 64).describe('Id in the ERP').meta({ example: 'SUC-001' })
+
+/** Our order id (UUID) or the provider's (`ORD…`). */
+export const OrderId = text(1, 100)
+  .describe('Order id of this service, or of the provider')
+  .meta({ example: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7' })
+
+export const ErpAmount = z
+  .string()
+  .regex(
+    /^[0-9]{1,12},[0-9]{1,2}$/,
+    'must be digits, a decimal comma and one or two decimals, for example 1234,50',
+  )
+  .refine(
+    // Zero in the right shape; another shape is told by the pattern already.
+    (amount) => !/^[0-9]{1,12},[0-9]{1,2}$/.test(amount) || centsFromErp(amount) !== undefined,
+    'must be more than zero',
+  )
+  .describe('Decimal comma, more than zero')
+  .meta({ example: '1234,50' })
+
+export const PointAmount = z
+  .string()
+  .regex(/^[0-9]+\.[0-9]{2}$/)
+  .describe('Decimal point, two decimals')
+  .meta({ example: '1234.50' })
+
+export const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
+
+/** A whole number in a query string. Coercion is right here and nowhere else: a query holds only text. */
+export function queryInteger(min: number, max: number) {
+  return z.coerce.number().int().min(min).max(max)
+}
+
+/** How many entries of a list are wanted. */
+export function queryLimit(max: number, standard: number) {
+  return queryInteger(1, max).default(standard).describe('How many entries at most')
+}
+
+/** How many entries of a list are left out before the first one wanted. */
+export function queryOffset(max: number) {
+  return queryInteger(0, max).default(0).describe('How many entries to leave out first')
+}
+
+/** The query of every client route: the administrator names the client whose data he means. */
+export const ClientQuery = {
+  client: ClientName.optional().describe(
+    'With the admin token: the client to act for. With a client key it may only name its own client',
+  ),
+}
+
+export const ClientOnlyQuery = z.object(ClientQuery)
+
+export function iso(date: Date): string {
+  return date.toISOString()
+}
+
+export function isoOrNull(date: Date | null): string | null {
+  return date === null ? null : date.toISOString()
+}

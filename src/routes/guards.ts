@@ -1,0 +1,134 @@
+import rateLimit from '@fastify/rate-limit'
+import type { FastifyRequest } from 'fastify'
+import { hashSecret } from '../domain/api-key.ts'
+import { asClientName, type ClientName } from '../domain/client-name.ts'
+import { AppError, invalid } from '../errors.ts'
+import { sameSecret } from '../http/constant-time.ts'
+import type { HttpServer } from '../http/create-server.ts'
+import type { PaymentDeps } from '../payments/deps.ts'
+import { findActiveKeyByHash, touchApiKey } from '../repositories/api-keys.ts'
+import { findClient } from '../repositories/clients.ts'
+
+/** Whom a token speaks for. */
+export type Principal = { type: 'admin' } | { type: 'client'; client: ClientName; keyId: string }
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the guard of client and admin routes. */
+    principal: Principal | null
+    /** The client that this request may act for; set on client routes. */
+    tenant: ClientName | null
+    /** Monotonic time of arrival in milliseconds. */
+    arrivedAt: number
+  }
+}
+
+export type Guards = {
+  /** Whom the token of the request speaks for; undefined when it is missing, unknown or revoked. */
+  identify(request: FastifyRequest): Promise<Principal | undefined>
+  /** That the token of a request already let in still speaks for the same. Throws UNAUTHORIZED. */
+  check(request: FastifyRequest): Promise<void>
+  /** Counts a failed or anonymous try of this address. Throws RATE_LIMITED. */
+  countTry(request: FastifyRequest): Promise<void>
+}
+
+const keyShape = /^mk_[0-9a-f]{64}$/
+
+/**
+ * Checks every request before its body is read, by the access class that its route declares: public routes pass, client
+ * routes need a key or the administrator naming a client, admin routes the admin token.
+ */
+export async function installGuards(
+  app: HttpServer,
+  deps: PaymentDeps,
+  options: { adminToken: string; rateLimitPerSecond: number; authFailuresPerMinute: number },
+): Promise<Guards> {
+  await app.register(rateLimit, { global: false })
+  const perKey = app.createRateLimit({
+    max: options.rateLimitPerSecond,
+    timeWindow: 1000,
+    keyGenerator: ({ principal }) => (principal?.type === 'client' ? principal.keyId : 'admin'),
+  })
+  const perAddress = app.createRateLimit({
+    max: options.authFailuresPerMinute,
+    timeWindow: 60_000,
+    keyGenerator: (request) => request.ip,
+  })
+  app.decorateRequest('principal', null)
+  app.decorateRequest('tenant', null)
+  app.decorateRequest('arrivedAt', 0)
+
+  const identify = async (request: FastifyRequest): Promise<Principal | undefined> => {
+    const token = request.headers['x-api-token']
+    if (typeof token !== 'string' || token === '') return undefined
+    if (sameSecret(token, options.adminToken)) return { type: 'admin' }
+    if (!keyShape.test(token)) return undefined
+    const hash = hashSecret(token)
+    const key = await findActiveKeyByHash(deps.database.db, hash)
+    if (!key || !sameSecret(key.key_hash, hash)) return undefined
+    await touchApiKey(deps.database.db, key.id, deps.now()).catch((error) =>
+      request.log.warn({ err: error }, 'the use of a key could not be noted'),
+    )
+    return { type: 'client', client: key.client, keyId: key.id }
+  }
+
+  const count = async (limit: typeof perKey, request: FastifyRequest) => {
+    const state = await limit(request)
+    if (!state.isAllowed && state.isExceeded) {
+      throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: state.ttlInSeconds } })
+    }
+  }
+  const countTry = (request: FastifyRequest) => count(perAddress, request)
+
+  app.addHook('onRequest', async (request) => {
+    request.arrivedAt = performance.now()
+    const access = request.routeOptions.config.access
+    if (access !== 'client' && access !== 'admin') return
+    const principal = await identify(request)
+    if (!principal) {
+      await countTry(request)
+      throw new AppError('UNAUTHORIZED')
+    }
+    request.principal = principal
+    await count(perKey, request)
+    if (access === 'client') request.tenant = await tenantOf(deps, principal, request)
+    else if (principal.type !== 'admin') throw new AppError('FORBIDDEN')
+  })
+
+  return {
+    identify,
+    async check(request) {
+      const principal = await identify(request)
+      if (principal?.type !== request.principal?.type) throw new AppError('UNAUTHORIZED')
+    },
+    countTry,
+  }
+}
+
+async function tenantOf(
+  deps: PaymentDeps,
+  principal: Principal,
+  request: FastifyRequest,
+): Promise<ClientName> {
+  const named = (request.query as Record<string, unknown>).client
+  if (named !== undefined && (typeof named !== 'string' || /\p{Cc}/u.test(named))) {
+    throw invalid('client', 'must be the name of one client')
+  }
+  if (principal.type === 'client') {
+    if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
+    return principal.client
+  }
+  if (named === undefined || named === '') {
+    throw invalid('client', 'is required with the admin token: the client to act for')
+  }
+  if (!(await findClient(deps.database.db, named))) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such client' })
+  }
+  return asClientName(named)
+}
+
+/** The client of a client route. */
+export function tenantOfRequest(request: FastifyRequest): ClientName {
+  if (request.tenant === null) throw new Error('the route does not declare access: client')
+  return request.tenant
+}

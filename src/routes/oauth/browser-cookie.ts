@@ -1,0 +1,18 @@
+/**
+ * Binds a login to the browser that began it. The `__Host-` prefix needs https, so over plain http (loopback) there is
+ * no cookie and only the state protects.
+ */
+const name = '__Host-tillbridge-login'
+
+export function browserTokenCookie(token: string): string {
+  return `${name}=${token}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=600`
+}
+
+/** The value that this browser got; undefined when it sends none. */
+export function browserTokenOf(cookieHeader: string | undefined): string | undefined {
+  for (const part of (cookieHeader ?? '').split(';')) {
+    const [key, value] = part.trim().split('=', 2)
+    if (key === name && value !== undefined) return value
+  }
+  return undefined
+}

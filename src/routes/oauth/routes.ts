@@ -1,0 +1,231 @@
+import { z } from 'zod'
+import { AppError } from '../../errors.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import {
+  connectionStatus,
+  finishLogin,
+  logout,
+  refreshConnection,
+  startLogin,
+} from '../../payments/connection.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { ClientOnlyQuery, iso, isoOrNull } from '../fields.ts'
+import { type Guards, tenantOfRequest } from '../guards.ts'
+import { actorOf } from '../room.ts'
+import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
+import { sendPage, wantsHtml } from './pages.ts'
+import {
+  CallbackQuery,
+  CallbackResponse,
+  LoginQuery,
+  MessageResponse,
+  RefreshResponse,
+  StatusResponse,
+  ValidateResponse,
+} from './schemas.ts'
+
+const tags = ['OAuth']
+
+/** An answer without a body. An empty `content` instead would break the description of the whole API. */
+function redirectTo(place: string) {
+  return z.null().describe(`Redirect to ${place}`)
+}
+
+export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
+  const isSecure = deps.settings.publicUrl.startsWith('https:')
+
+  app.get(
+    '/oauth/login',
+    {
+      config: {
+        access: 'public',
+        errors: [
+          'OAUTH_ALREADY_CONNECTED',
+          'API_KEY_REQUIRED',
+          'FORBIDDEN',
+          'INVITATION_INVALID',
+          'RATE_LIMITED',
+        ],
+      },
+      schema: {
+        operationId: 'startLogin',
+        summary: 'Connect the provider account of a client',
+        description:
+          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token).',
+        tags,
+        querystring: LoginQuery,
+        response: { 302: redirectTo('the provider') },
+      },
+    },
+    async (request, reply) => {
+      const principal = await guards.identify(request)
+      if (principal?.type !== 'admin') await guards.countTry(request)
+      const { client, target_url, invitation } = request.query
+      const login = await startLogin(deps, {
+        client,
+        targetUrl: target_url,
+        invitation,
+        isAdmin: principal?.type === 'admin',
+      })
+      if (isSecure) reply.header('set-cookie', browserTokenCookie(login.browserToken))
+      return reply.redirect(login.redirectTo, 302)
+    },
+  )
+
+  app.get(
+    '/oauth/callback',
+    {
+      config: {
+        access: 'public',
+        errors: [
+          'OAUTH_STATE_INVALID',
+          'OAUTH_DENIED',
+          'ACCOUNT_MISMATCH',
+          'PROVIDER_REJECTED',
+          'PROVIDER_ERROR',
+          'PROVIDER_TIMEOUT',
+        ],
+      },
+      schema: {
+        operationId: 'finishLogin',
+        summary: 'Return address for the provider; not for manual calls',
+        tags,
+        querystring: CallbackQuery,
+        response: {
+          200: {
+            description: 'Connected; a page for browsers, JSON otherwise',
+            content: { 'application/json': { schema: CallbackResponse } },
+          },
+          302: redirectTo('target_url, once connected'),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { code, state, error } = request.query
+      const finished = await finishLogin(
+        deps,
+        {
+          code,
+          state,
+          denied: error !== undefined,
+          browserToken: isSecure ? browserTokenOf(request.headers.cookie) : undefined,
+        },
+        actorOf(deps, request),
+      ).catch((failure: unknown) => {
+        if (!(failure instanceof AppError) || !wantsHtml(request)) throw failure
+        request.log.info({ code: failure.code }, 'a connection was not made')
+        sendPage(reply, failure.status, {
+          es: 'La cuenta no quedó conectada. Vuelva a empezar desde el enlace de conexión.',
+          en: `The account is not connected: ${failure.message}`,
+        })
+        return undefined
+      })
+      if (finished === undefined) return reply
+      if (finished.targetUrl !== null) return reply.redirect(finished.targetUrl, 302)
+      if (wantsHtml(request)) {
+        return sendPage(reply, 200, {
+          es: 'La cuenta quedó conectada. Ya puede cerrar esta ventana.',
+          en: 'The account is connected. You may close this window.',
+        })
+      }
+      return { message: 'The account is connected', client: finished.client }
+    },
+  )
+
+  app.get(
+    '/oauth/validate',
+    {
+      config: { access: 'public', errors: ['RATE_LIMITED'] },
+      schema: {
+        operationId: 'validateToken',
+        summary: 'Say whether the x-api-token is valid and whose it is',
+        tags,
+        response: { 200: ValidateResponse },
+      },
+    },
+    async (request) => {
+      const principal = await guards.identify(request)
+      if (!principal) {
+        await guards.countTry(request)
+        return { valid: false, type: null, client: null }
+      }
+      return {
+        valid: true,
+        type: principal.type,
+        client: principal.type === 'client' ? principal.client : null,
+      }
+    },
+  )
+
+  app.get(
+    '/oauth/status',
+    {
+      config: { access: 'client' },
+      schema: {
+        operationId: 'readConnection',
+        summary: 'State of the client’s connection',
+        tags,
+        querystring: ClientOnlyQuery,
+        response: { 200: StatusResponse },
+      },
+    },
+    async (request) => {
+      const status = await connectionStatus(deps, tenantOfRequest(request))
+      return {
+        authenticated: status.authenticated,
+        client: status.client,
+        mp_user_id: status.mpUserId,
+        live_mode: status.liveMode,
+        expires_at: isoOrNull(status.expiresAt),
+        expires_in_hours: status.expiresInHours,
+        expired: status.expired,
+      }
+    },
+  )
+
+  app.post(
+    '/oauth/refresh',
+    {
+      config: {
+        access: 'client',
+        errors: [
+          'OAUTH_NOT_CONNECTED',
+          'CONNECTION_LOST',
+          'PROVIDER_REJECTED',
+          'PROVIDER_ERROR',
+          'PROVIDER_TIMEOUT',
+        ],
+      },
+      schema: {
+        operationId: 'refreshConnection',
+        summary: 'Renew the tokens now',
+        tags,
+        querystring: ClientOnlyQuery,
+        response: { 200: RefreshResponse },
+      },
+    },
+    async (request) => {
+      const client = tenantOfRequest(request)
+      const { expiresAt } = await refreshConnection(deps, client, actorOf(deps, request))
+      return { message: 'The tokens were renewed', clientName: client, expiresAt: iso(expiresAt) }
+    },
+  )
+
+  app.post(
+    '/oauth/logout',
+    {
+      config: { access: 'client', errors: ['OAUTH_NOT_CONNECTED'] },
+      schema: {
+        operationId: 'logout',
+        summary: 'Forget the client’s tokens',
+        tags,
+        querystring: ClientOnlyQuery,
+        response: { 200: MessageResponse },
+      },
+    },
+    async (request) => {
+      await logout(deps, tenantOfRequest(request), actorOf(deps, request))
+      return { message: 'The connection was removed' }
+    },
+  )
+}

@@ -1,0 +1,264 @@
+import { centsFromErp, pointFromCents } from '../../domain/money.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { cancelOrder } from '../../payments/cancel-order.ts'
+import { cashierLanguage } from '../../payments/cashier.ts'
+import { createOrder } from '../../payments/create-order.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { readOrder } from '../../payments/read-order.ts'
+import { refundOrder } from '../../payments/refund-order.ts'
+import { listOperations } from '../../repositories/order-operations.ts'
+import { ClientOnlyQuery, iso } from '../fields.ts'
+import { type Guards, tenantOfRequest } from '../guards.ts'
+import { actorOf, providerErrors } from '../room.ts'
+import { findOrderPage } from './order-page.ts'
+import {
+  CancelOrderBody,
+  CancelOrderResponse,
+  CreateOrderBody,
+  CreateOrderResponse,
+  IdempotencyHeaders,
+  ListOrdersQuery,
+  OrderParams,
+  OrderResponse,
+  OrdersResponse,
+  ReadOrderQuery,
+  RefundOrderBody,
+  RefundOrderResponse,
+} from './schemas.ts'
+import { viewAdvice, viewOrder, viewOutcome } from './view.ts'
+
+const tags = ['Orders']
+
+export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
+  app.post(
+    '/orders',
+    {
+      config: {
+        access: 'client',
+        money: { retrySafeWhenUnknown: deps.settings.duplicateOrderGuard },
+        errors: [
+          ...providerErrors,
+          'NOT_FOUND',
+          'TERMINAL_NOT_FOUND',
+          'TERMINAL_NOT_PDV',
+          'TERMINAL_BUSY',
+          'IDEMPOTENCY_CONFLICT',
+          'ORDER_ALREADY_PAID',
+        ],
+      },
+      schema: {
+        operationId: 'createOrder',
+        summary: 'Charge on the terminal of a box',
+        description:
+          'Repeating a request is safe: the same Idempotency-Key, or without one the same box, reference and amount, gives the first order (200) while it is open, and ORDER_ALREADY_PAID once it is paid.',
+        tags,
+        querystring: ClientOnlyQuery,
+        headers: IdempotencyHeaders,
+        body: CreateOrderBody,
+        response: {
+          200: {
+            description: 'The order that an equal request made before',
+            headers: {
+              'idempotent-replayed': { schema: { type: 'string' }, description: '`true`' },
+            },
+            content: { 'application/json': { schema: CreateOrderResponse } },
+          },
+          201: {
+            description: 'The order waits for the terminal',
+            content: { 'application/json': { schema: CreateOrderResponse } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request
+      const { order, replayed } = await createOrder(
+        deps,
+        tenantOfRequest(request),
+        {
+          cajaId: body.caja_id,
+          externalReference: body.external_reference,
+          // The schema has let through only amounts that convert.
+          amountCents: centsFromErp(body.amount) as number,
+          description: body.description || null,
+          ticketNumber: body.ticket_number || null,
+          printTicket: body.print_ticket,
+          paymentMethod: body.payment_method,
+          expirationMinutes: body.expiration_minutes,
+        },
+        request.headers['idempotency-key'],
+        actorOf(deps, request),
+      )
+      if (replayed) reply.header('idempotent-replayed', 'true')
+      return reply.code(replayed ? 200 : 201).send({
+        message: replayed
+          ? 'This request made an order before; this is its state now'
+          : 'The order is on its way to the terminal',
+        order_id: order.id,
+        external_reference: order.external_reference,
+        status: order.status,
+        ...viewOutcome(order),
+        version: order.version,
+        expires_at: iso(order.expires_at),
+        cashier: viewAdvice(order, cashierLanguage(request.headers['accept-language'])),
+      })
+    },
+  )
+
+  app.get(
+    '/orders',
+    {
+      config: { access: 'client' },
+      schema: {
+        operationId: 'listOrders',
+        summary: 'Orders of the client, newest first',
+        description: 'The local records; reading one order asks the provider too.',
+        tags,
+        querystring: ListOrdersQuery,
+        response: { 200: OrdersResponse },
+      },
+    },
+    async (request) =>
+      findOrderPage(deps, tenantOfRequest(request), request.query, request.headers),
+  )
+
+  app.get(
+    '/orders/:orderId',
+    {
+      config: { access: 'client' },
+      schema: {
+        operationId: 'readOrder',
+        summary: 'The order as the provider sees it now',
+        tags,
+        params: OrderParams,
+        querystring: ReadOrderQuery,
+        response: { 200: OrderResponse },
+      },
+    },
+    async (request, reply) => {
+      const { wait, version } = request.query
+      const aborted = new AbortController()
+      const abort = () => aborted.abort()
+      const forget = app.shutdown.onClosing(abort)
+      request.raw.once('close', abort)
+      try {
+        const { order, stale } = await readOrder(
+          deps,
+          tenantOfRequest(request),
+          request.params.orderId,
+          wait === undefined
+            ? undefined
+            : {
+                waitSeconds: wait,
+                knownVersion: version,
+                signal: aborted.signal,
+                checkAccess: () => guards.check(request),
+              },
+        )
+        if (stale) reply.header('x-order-stale', 'true')
+        const operations = await listOperations(deps.database.db, [order.id])
+        const language = cashierLanguage(request.headers['accept-language'])
+        return viewOrder(order, operations, language, stale)
+      } finally {
+        forget()
+      }
+    },
+  )
+
+  app.post(
+    '/orders/cancel',
+    {
+      config: {
+        access: 'client',
+        money: { retrySafeWhenUnknown: true },
+        errors: [
+          ...providerErrors,
+          'NOT_FOUND',
+          'ORDER_AT_TERMINAL',
+          'ORDER_NOT_CANCELABLE',
+          'ACCOUNT_MISMATCH',
+        ],
+      },
+      schema: {
+        operationId: 'cancelOrder',
+        summary: 'Cancel an order that no terminal shows yet',
+        description:
+          'An order on the terminal is canceled there. Canceling a canceled order answers like the first time.',
+        tags,
+        querystring: ClientOnlyQuery,
+        body: CancelOrderBody,
+        response: { 200: CancelOrderResponse },
+      },
+    },
+    async (request) => {
+      const order = await cancelOrder(
+        deps,
+        tenantOfRequest(request),
+        request.body.order_id,
+        actorOf(deps, request),
+      )
+      return {
+        message: 'The order is canceled',
+        order_id: order.id,
+        status: order.status,
+        status_detail: order.status_detail,
+        ...viewOutcome(order),
+      }
+    },
+  )
+
+  app.post(
+    '/orders/refund',
+    {
+      config: {
+        access: 'client',
+        money: { retrySafeWhenUnknown: true },
+        errors: [
+          ...providerErrors,
+          'NOT_FOUND',
+          'ORDER_NOT_REFUNDABLE',
+          'ORDER_ALREADY_REFUNDED',
+          'REFUND_IN_PROGRESS',
+          'PARTIAL_REFUND_NOT_SUPPORTED',
+          'REFUND_AMOUNT_EXCEEDS',
+          'IDEMPOTENCY_CONFLICT',
+          'ACCOUNT_MISMATCH',
+        ],
+      },
+      schema: {
+        operationId: 'refundOrder',
+        summary: 'Give money back, all of it or a part',
+        description:
+          'Send an Idempotency-Key to repeat a refund safely. Without one, a refund whose outcome got lost is taken up again by an equal request.',
+        tags,
+        querystring: ClientOnlyQuery,
+        headers: IdempotencyHeaders,
+        body: RefundOrderBody,
+        response: { 200: RefundOrderResponse },
+      },
+    },
+    async (request, reply) => {
+      const { order_id, amount } = request.body
+      const refunded = await refundOrder(
+        deps,
+        tenantOfRequest(request),
+        {
+          orderId: order_id,
+          amountCents: amount === undefined ? undefined : centsFromErp(amount),
+        },
+        request.headers['idempotency-key'],
+        actorOf(deps, request),
+      )
+      if (refunded.replayed) reply.header('idempotent-replayed', 'true')
+      return {
+        message: refunded.type === 'total' ? 'The order is refunded' : 'The amount is refunded',
+        order_id: refunded.order.id,
+        type: refunded.type,
+        amount: pointFromCents(refunded.amountCents),
+        status: refunded.order.status,
+        status_detail: refunded.order.status_detail,
+        ...viewOutcome(refunded.order),
+      }
+    },
+  )
+}

@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto'
+import { chmod, link, mkdir, open, readFile, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { ConfigError, loadConfig } from './config.ts'
+import type { EncryptionKey } from './domain/sealed.ts'
+
+/** `path` is for a message to the operator; the values are for nobody's log. */
+export type Secrets = {
+  adminToken: string
+  encryptionKeys: readonly EncryptionKey[]
+  path: string
+  /** True for the one process that made the file. */
+  created: boolean
+}
+
+/**
+ * The administrator token and the encryption key of an embedded database, made at the first start and read again at
+ * each later one. They stand as `NAME=value` lines in `<dataDir>/secrets/secrets.env` (file 0600, folder 0700), a
+ * folder of its own so that a backup of the data can leave it out.
+ * @throws ConfigError when the file is there but not usable: a new key would make the stored tokens unreadable.
+ */
+export async function ensureSecrets(dataDir: string): Promise<Secrets> {
+  const folder = join(dataDir, 'secrets')
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await chmod(folder, 0o700)
+  const path = join(folder, 'secrets.env')
+  const existing = await readIfThere(path)
+  if (existing !== undefined) return { ...parse(existing, path), path, created: false }
+
+  const created = await createOnce(folder, path)
+  return { ...parse(await readFile(path, 'utf8'), path), path, created }
+}
+
+/** False when another process was faster: then its file stands. */
+async function createOnce(folder: string, path: string): Promise<boolean> {
+  const temporary = join(folder, `.secrets-${randomBytes(8).toString('hex')}`)
+  const file = await open(temporary, 'wx', 0o600)
+  try {
+    await file.writeFile(
+      [
+        '# Made by tillbridge for the embedded database. Losing it makes the stored provider tokens unreadable.',
+        `ADMIN_TOKEN=${randomBytes(32).toString('hex')}`,
+        `ENCRYPTION_KEYS=k1:${randomBytes(32).toString('base64')}`,
+        '',
+      ].join('\n'),
+    )
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  try {
+    // A rename would replace the secrets of a process that started at the same moment; a link refuses.
+    await link(temporary, path)
+    await syncFolder(folder)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false
+    throw error
+  } finally {
+    await unlink(temporary)
+  }
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    const text = await readFile(path, 'utf8')
+    await chmod(path, 0o600)
+    return text
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function parse(text: string, path: string): Pick<Secrets, 'adminToken' | 'encryptionKeys'> {
+  const { ADMIN_TOKEN, ENCRYPTION_KEYS } = parseEnv(text)
+  const { adminToken, encryptionKeys } = loadConfig({ ADMIN_TOKEN, ENCRYPTION_KEYS })
+  if (adminToken === undefined || encryptionKeys === undefined) {
+    throw new ConfigError([
+      {
+        variable: path,
+        message:
+          'must hold ADMIN_TOKEN and ENCRYPTION_KEYS; restore it from a backup, or set both in the environment',
+      },
+    ])
+  }
+  return { adminToken, encryptionKeys }
+}
+
+/** Without it a power cut may forget the name although the content is safe. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}

@@ -1,0 +1,305 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { routesOf } from '../support/routes.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, type Call, call, enrol } from '../support/till.ts'
+
+/**
+ * Who may call what, as data: a route that is missing here fails the test, and so does one that is no more.
+ * `request` is what is sent, `lets` the status of somebody who is let in: it shows that the guard stepped aside and
+ * changes nothing, since the clients of this file have keys but no connection.
+ */
+type Row = {
+  access: 'public' | 'signed' | 'client' | 'admin'
+  lets: number
+  url?: string
+  body?: object
+  /** The query `client` of this public or admin route is a parameter of its own: it takes one name. */
+  takesClient?: true
+}
+const missingOrder = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
+const table: Record<string, Row> = {
+  'GET /health': { access: 'public', lets: 200 },
+  'GET /openapi.json': { access: 'public', lets: 200 },
+  'GET /docs': { access: 'public', lets: 200 },
+  'GET /docs/': { access: 'public', lets: 200 },
+  'GET /docs/json': { access: 'public', lets: 200 },
+  'GET /docs/yaml': { access: 'public', lets: 200 },
+  'GET /docs/static/index.html': { access: 'public', lets: 302 },
+  'GET /docs/static/swagger-initializer.js': { access: 'public', lets: 200 },
+  'GET /docs/*': { access: 'public', lets: 404, url: '/docs/no-such-file' },
+  'HEAD /docs/*': { access: 'public', lets: 404, url: '/docs/no-such-file' },
+  'GET /dashboard*': { access: 'public', lets: 404, url: '/dashboard/no-such-file' },
+  'HEAD /dashboard*': { access: 'public', lets: 404, url: '/dashboard/no-such-file' },
+  'GET /oauth/login': {
+    access: 'public',
+    lets: 403,
+    takesClient: true,
+    url: '/oauth/login?client=retired',
+  },
+  'GET /oauth/callback': { access: 'public', lets: 400, url: '/oauth/callback?code=a&state=b' },
+  'GET /oauth/validate': { access: 'public', lets: 200 },
+  'POST /webhooks': { access: 'signed', lets: 401, body: {} },
+
+  'GET /oauth/status': { access: 'client', lets: 200 },
+  'POST /oauth/refresh': { access: 'client', lets: 409 },
+  'POST /oauth/logout': { access: 'client', lets: 409 },
+  'GET /orders': { access: 'client', lets: 200 },
+  'POST /orders': {
+    access: 'client',
+    lets: 404,
+    body: { caja_id: 'NO-BOX', external_reference: 'T-1', amount: '1,00' },
+  },
+  'GET /orders/:orderId': { access: 'client', lets: 404, url: `/orders/${missingOrder}` },
+  'POST /orders/cancel': { access: 'client', lets: 404, body: { order_id: missingOrder } },
+  'POST /orders/refund': { access: 'client', lets: 404, body: { order_id: missingOrder } },
+  'GET /stores': { access: 'client', lets: 200 },
+  'POST /stores': { access: 'client', lets: 422, body: { name: 'incomplete' } },
+  'GET /stores/:storeExternalId': { access: 'client', lets: 404, url: '/stores/NONE' },
+  'DELETE /stores/:storeExternalId': { access: 'client', lets: 404, url: '/stores/NONE' },
+  'POST /stores/:storeExternalId/pos': {
+    access: 'client',
+    lets: 404,
+    url: '/stores/NONE/pos',
+    body: { pos: [{ name: 'Caja', external_id: 'C' }] },
+  },
+  'DELETE /stores/:storeExternalId/pos/:posExternalId': {
+    access: 'client',
+    lets: 404,
+    url: '/stores/NONE/pos/NONE',
+  },
+  'GET /terminals': { access: 'client', lets: 409 },
+  'PATCH /terminals/operating-mode': {
+    access: 'client',
+    lets: 404,
+    body: { caja_id: 'NO-BOX', operating_mode: 'PDV' },
+  },
+
+  'GET /api-keys': { access: 'admin', lets: 200 },
+  'POST /api-keys': { access: 'admin', lets: 409, body: { client: 'nobody' } },
+  'POST /api-keys/revoke': { access: 'admin', lets: 404, body: { client: 'nobody' } },
+  'GET /admin/clients': { access: 'admin', lets: 200 },
+  'GET /admin/clients/:clientName': { access: 'admin', lets: 404, url: '/admin/clients/nobody' },
+  'POST /admin/clients/:clientName/unpin': {
+    access: 'admin',
+    lets: 404,
+    url: '/admin/clients/nobody/unpin',
+  },
+  'POST /admin/invitations': { access: 'admin', lets: 409, body: { client: 'acme' } },
+  'GET /admin/webhooks/logs': { access: 'admin', lets: 200, takesClient: true },
+  'POST /admin/webhooks/:id/replay': {
+    access: 'admin',
+    lets: 404,
+    url: `/admin/webhooks/${missingOrder}/replay`,
+  },
+  'GET /admin/activity': { access: 'admin', lets: 200, takesClient: true },
+  'GET /admin/activity/verify': { access: 'admin', lets: 200 },
+  'GET /admin/orders': { access: 'admin', lets: 200, takesClient: true },
+  'POST /admin/orders/:idempotencyKey/simulate': {
+    access: 'admin',
+    lets: 404,
+    takesClient: true,
+    url: `/admin/orders/${missingOrder}/simulate`,
+    body: { status: 'processed' },
+  },
+  'POST /admin/orders/simulate/:idempotencyKey': {
+    access: 'admin',
+    lets: 404,
+    takesClient: true,
+    url: `/admin/orders/simulate/${missingOrder}`,
+    body: { status: 'processed' },
+  },
+}
+
+/** Who asks: the token, and the `client` query where one is sent. */
+const askers = {
+  nobody: { token: undefined, query: '' },
+  'an unknown key': { token: `mk_${'0'.repeat(64)}`, query: '' },
+  'an unknown token': { token: 'not-a-token', query: '' },
+  'a revoked key': { token: 'revoked', query: '' },
+  'a masked key': { token: 'masked', query: '' },
+  'a key': { token: 'acme', query: '' },
+  'a key naming its own client': { token: 'acme', query: 'client=acme' },
+  'the key of another client': { token: 'other', query: '' },
+  'a key naming another client': { token: 'acme', query: 'client=other' },
+  'a key naming two clients': { token: 'acme', query: 'client=acme&client=other' },
+  'the administrator': { token: 'admin', query: '' },
+  'the administrator for a client': { token: 'admin', query: 'client=acme' },
+  'the administrator for an unknown client': { token: 'admin', query: 'client=nobody' },
+  'the administrator for two clients': { token: 'admin', query: 'client=acme&client=other' },
+} as const
+type Asker = keyof typeof askers
+
+/** The answer of the guard by access class; `lets` where it steps aside. */
+const refused: Record<'client' | 'admin', Record<Asker, 'lets' | string>> = {
+  client: {
+    nobody: '401 UNAUTHORIZED',
+    'an unknown key': '401 UNAUTHORIZED',
+    'an unknown token': '401 UNAUTHORIZED',
+    'a revoked key': '401 UNAUTHORIZED',
+    'a masked key': '401 UNAUTHORIZED',
+    'a key': 'lets',
+    'a key naming its own client': 'lets',
+    'the key of another client': 'lets',
+    'a key naming another client': '403 FORBIDDEN',
+    'a key naming two clients': '422 VALIDATION_ERROR',
+    'the administrator': '422 VALIDATION_ERROR',
+    'the administrator for a client': 'lets',
+    'the administrator for an unknown client': '404 NOT_FOUND',
+    'the administrator for two clients': '422 VALIDATION_ERROR',
+  },
+  admin: {
+    nobody: '401 UNAUTHORIZED',
+    'an unknown key': '401 UNAUTHORIZED',
+    'an unknown token': '401 UNAUTHORIZED',
+    'a revoked key': '401 UNAUTHORIZED',
+    'a masked key': '401 UNAUTHORIZED',
+    'a key': '403 FORBIDDEN',
+    'a key naming its own client': '403 FORBIDDEN',
+    'the key of another client': '403 FORBIDDEN',
+    'a key naming another client': '403 FORBIDDEN',
+    'a key naming two clients': '403 FORBIDDEN',
+    'the administrator': 'lets',
+    'the administrator for a client': 'lets',
+    'the administrator for an unknown client': 'lets',
+    'the administrator for two clients': 'lets',
+  },
+}
+
+let service: TestService
+const tokens: Record<string, string> = { admin: adminToken }
+beforeAll(async () => {
+  // More requests and refusals come from one address here than the limits allow.
+  service = await startTestService({
+    env: { AUTH_FAILURES_PER_MINUTE: '100000', RATE_LIMIT_PER_SECOND: '100000' },
+  })
+  const [acme, other, retired] = [
+    await enrol(service, 'acme', '101'),
+    await enrol(service, 'other', '102'),
+    await enrol(service, 'retired', '103'),
+  ]
+  for (const till of [acme, other, retired]) {
+    await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
+  }
+  await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'retired' } })
+  Object.assign(tokens, { acme: acme.key, other: other.key, revoked: retired.key })
+  tokens.masked = (await asAdmin(service, { url: '/admin/clients/acme' })).json().api_key.key
+})
+afterAll(() => service.stop())
+
+function requestOf(route: string, row: Row, asker: Asker): Call & { method: never } {
+  const { token, query } = askers[asker]
+  const [method = '', pattern = ''] = route.split(' ')
+  const url = row.url ?? pattern
+  const value = token === undefined ? undefined : (tokens[token] ?? token)
+  return {
+    method: method as never,
+    url: query === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${query}`,
+    ...(row.body && { body: row.body }),
+    // A header holds Latin-1 only; the ellipsis of a masked key goes as its UTF-8 bytes.
+    ...(value !== undefined && { token: Buffer.from(value).toString('latin1') }),
+  }
+}
+
+test('every route of the service stands in the table, and nothing else does', () => {
+  const served = routesOf(service).filter((route) => route !== 'GET /dashboard')
+  expect(served).toEqual(Object.keys(table).sort())
+})
+
+/** What the table and the class of the route make of one asker. */
+function expectedOf(row: Row, asker: Asker): string {
+  const { query } = askers[asker]
+  const isOneName = query === '' || query.split('&').length === 1
+  if (row.access === 'signed') return '401'
+  if (row.access === 'public') {
+    // The path of the login names a client already.
+    return row.takesClient && query !== '' ? '422' : `${row.lets}`
+  }
+  const expected = refused[row.access][asker]
+  if (expected !== 'lets') return expected
+  return row.access === 'admin' && row.takesClient && !isOneName ? '422' : `${row.lets}`
+}
+
+test.each(Object.entries(table))('%s lets in whom it should', async (route, row) => {
+  for (const asker of Object.keys(askers) as Asker[]) {
+    const answer = await call(service, requestOf(route, row, asker))
+    const [status, code] = expectedOf(row, asker).split(' ')
+    expect(answer.statusCode, asker).toBe(Number(status))
+    if (code !== undefined) {
+      expect(answer.json().code, asker).toBe(code)
+      if (code === 'VALIDATION_ERROR') {
+        expect(answer.json().details, asker).toMatchObject([{ path: 'client' }])
+      }
+    } else if (row.access === 'client') {
+      // A 422 of the body, not of `client`; a 404 of the thing, not of the client.
+      expect(answer.body, asker).not.toContain('"path":"client"')
+      expect(answer.body, asker).not.toContain('There is no such client"')
+    }
+  }
+})
+
+test('the dashboard asks for no token', async () => {
+  const { statusCode } = await call(service, { url: '/dashboard', token: 'not-a-token' })
+  expect([200, 404]).toContain(statusCode)
+})
+
+test('on client routes the administrator names one client, in words that can be a name', async () => {
+  for (const [route, row] of Object.entries(table)) {
+    if (row.access !== 'client') continue
+    for (const [name, status] of [
+      ['', 422],
+      ['acme%00', 422],
+      ['acme%0A', 422],
+      ['%20acme', 404],
+      ['ACME', 404],
+      ['__proto__', 404],
+      [`${'x'.repeat(101)}`, 404],
+      ['acme', row.lets],
+    ] as const) {
+      const request = requestOf(route, row, 'the administrator')
+      const answer = await call(service, { ...request, url: `${request.url}?client=${name}` })
+      expect(answer.statusCode, `${route} ${name}`).toBe(status)
+    }
+  }
+})
+
+test('missing, unknown, masked and revoked tokens get one and the same answer', async () => {
+  const bodies = new Set<string>()
+  const strangers: Asker[] = [
+    'nobody',
+    'an unknown key',
+    'an unknown token',
+    'a revoked key',
+    'a masked key',
+  ]
+  for (const asker of strangers) {
+    for (const route of ['GET /stores', 'GET /api-keys']) {
+      const row = table[route]
+      if (!row) throw new Error(`${route} is not in the table`)
+      const answer = await call(service, requestOf(route, row, asker))
+      const { request_id, ...body } = answer.json()
+      expect(request_id).toEqual(expect.any(String))
+      bodies.add(JSON.stringify([body, answer.headers['www-authenticate'] ?? null]))
+    }
+  }
+  expect(bodies.size).toBe(1)
+})
+
+test('a token is itself only: part of it, more of it, other letters or two of them are unknown', async () => {
+  const key = tokens.acme ?? ''
+  const wrong = [
+    key.slice(0, -1),
+    `${key}0`,
+    key.toUpperCase(),
+    `${key}, ${key}`,
+    `${adminToken}, ${adminToken}`,
+    adminToken.slice(0, -1),
+    `${adminToken}x`,
+    `Bearer ${key}`,
+    '__proto__',
+  ]
+  for (const token of wrong) {
+    const answer = await call(service, { url: '/stores?client=acme', token })
+    expect(answer.statusCode, token.length.toString()).toBe(401)
+  }
+  expect((await call(service, { url: '/stores', token: key })).statusCode).toBe(200)
+})

@@ -1,0 +1,236 @@
+import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, call, connect, enrol, type Till } from '../support/till.ts'
+
+let service: TestService
+let till: Till
+beforeAll(async () => {
+  service = await startTestService({ env: { AUTH_FAILURES_PER_MINUTE: '100000' } })
+  till = await enrol(service, 'acme', '901')
+})
+afterAll(() => service.stop())
+
+async function works(key: string): Promise<boolean> {
+  return (await call(service, { url: '/oauth/validate', token: key })).json().valid
+}
+
+async function listed(client: string) {
+  const { keys } = (await asAdmin(service, { url: '/api-keys' })).json()
+  return (keys as { client: string }[]).filter((key) => key.client === client)
+}
+
+const make = (body: object) => asAdmin(service, { url: '/api-keys', body })
+const revoke = (client: string) => asAdmin(service, { url: '/api-keys/revoke', body: { client } })
+
+test('a key is mk_ and 64 hexadecimal characters, comes once, and names the account it charges for', async () => {
+  const answer = await make({ client: 'acme', description: 'Caja central' })
+  expect(answer.statusCode).toBe(201)
+  expect(answer.headers['cache-control']).toBe('no-store')
+  expect(answer.json()).toEqual({
+    message: expect.any(String),
+    client: 'acme',
+    key: expect.stringMatching(/^mk_[0-9a-f]{64}$/),
+    mp_user_id: 901,
+    nickname: 'TESTUSER901',
+  })
+})
+
+test('the list has every field of the record, newest first, and never a value', async () => {
+  const { key } = (await make({ client: 'acme', description: 'Kiosco «Ñ»' })).json()
+  const answer = await asAdmin(service, { url: '/api-keys' })
+  expect(answer.headers['cache-control']).toBe('no-store')
+  const [newest] = await listed('acme')
+  expect(newest).toEqual({
+    client: 'acme',
+    description: 'Kiosco «Ñ»',
+    active: true,
+    created_at: expect.stringMatching(/Z$/),
+    last_used_at: null,
+    key: `${key.slice(0, 7)}…${key.slice(-4)}`,
+  })
+  expect(answer.body).not.toMatch(/mk_[0-9a-f]{64}/)
+  expect(answer.body).not.toContain(hashOf(key))
+})
+
+function hashOf(key: string): string {
+  return createHash('sha256').update(key).digest('hex')
+}
+
+test('only the hash is kept: no table and no log line holds a key', async () => {
+  const { db } = service.database
+  const row = await db
+    .selectFrom('api_keys')
+    .select('key_hash')
+    .where('key_hash', '=', hashOf(till.key))
+    .executeTakeFirst()
+  expect(row).toBeDefined()
+  const tables = await sql<{ name: string }>`
+    select tablename as name from pg_tables where schemaname = 'public'`.execute(db)
+  for (const { name } of tables.rows) {
+    const dump = await sql`select to_jsonb(t) as row from ${sql.table(name)} t`.execute(db)
+    expect(JSON.stringify(dump.rows).includes(till.key), name).toBe(false)
+  }
+  expect(service.logLines.join('').includes(till.key)).toBe(false)
+})
+
+test('no two keys are equal', async () => {
+  const keys = new Set<string>()
+  for (let count = 0; count < 50; count++) keys.add((await make({ client: 'acme' })).json().key)
+  expect(keys.size).toBe(50)
+})
+
+test('several keys work at once, and one revocation ends them all, at once', async () => {
+  const first = await enrol(service, 'rotating', '902')
+  const second = (await make({ client: 'rotating' })).json().key
+  expect([await works(first.key), await works(second)]).toEqual([true, true])
+  const answer = await revoke('rotating')
+  expect(answer.statusCode).toBe(200)
+  expect(answer.json()).toEqual({ message: expect.stringContaining('2') })
+  expect([await works(first.key), await works(second)]).toEqual([false, false])
+  for (const key of [first.key, second]) {
+    expect((await call(service, { url: '/stores', token: key })).statusCode).toBe(401)
+  }
+  expect(await listed('rotating')).toMatchObject([{ active: false }, { active: false }])
+  expect(await works(till.key)).toBe(true)
+})
+
+test('a request that starts after the revocation was answered is refused, in every round', async () => {
+  await connect(service, 'flapping', '903')
+  for (let round = 0; round < 10; round++) {
+    const { key } = (await make({ client: 'flapping' })).json()
+    const early = Array.from({ length: 5 }, () => call(service, { url: '/stores', token: key }))
+    await revoke('flapping')
+    const late = Array.from({ length: 5 }, () => call(service, { url: '/stores', token: key }))
+    expect((await Promise.all(late)).map(({ statusCode }) => statusCode)).toEqual(
+      Array(5).fill(401),
+    )
+    for (const { statusCode } of await Promise.all(early)) expect([200, 401]).toContain(statusCode)
+  }
+})
+
+test('a new key after a revocation works, the old ones stay dead', async () => {
+  const { key } = await enrol(service, 'again', '904')
+  await revoke('again')
+  const fresh = (await make({ client: 'again' })).json().key
+  expect([await works(key), await works(fresh)]).toEqual([false, true])
+})
+
+test('revoking where there is nothing to revoke is 404', async () => {
+  await enrol(service, 'once', '905')
+  expect((await revoke('once')).statusCode).toBe(200)
+  for (const client of ['once', 'unheard-of']) {
+    const answer = await revoke(client)
+    expect([answer.statusCode, answer.json().code]).toEqual([404, 'NOT_FOUND'])
+  }
+})
+
+test.each([
+  ['nobody has heard of', async () => {}],
+  [
+    'that has logged out',
+    async (client: string) => {
+      const { key } = await enrol(service, client, '906')
+      await call(service, { method: 'POST', url: '/oauth/logout', token: key })
+    },
+  ],
+  [
+    'whose tokens are expired',
+    async (client: string) => {
+      await connect(service, client, '907')
+      await service.database.db
+        .updateTable('oauth_connections')
+        .set({ expires_at: service.clock.now() })
+        .where('client', '=', client as never)
+        .execute()
+    },
+  ],
+  [
+    'whose connection is lost',
+    async (client: string) => {
+      await connect(service, client, '908')
+      await service.database.db
+        .updateTable('oauth_connections')
+        .set({ status: 'lost' })
+        .where('client', '=', client as never)
+        .execute()
+    },
+  ],
+])('no key for a client %s: 409, and no row', async (name, prepare) => {
+  const client = `client ${name}`
+  await prepare(client)
+  const before = (await listed(client)).length
+  const answer = await make({ client })
+  expect([answer.statusCode, answer.json().code]).toEqual([409, 'OAUTH_NOT_CONNECTED'])
+  expect(await listed(client)).toHaveLength(before)
+})
+
+test('last_used_at moves with use, at most once a minute', async () => {
+  const used = await enrol(service, 'busy', '909')
+  const lastUse = async () => (await listed('busy'))[0] as { last_used_at?: string | null }
+  const use = () => call(service, { url: '/stores', token: used.key })
+  expect((await lastUse()).last_used_at).toBeNull()
+  await use()
+  const first = (await lastUse()).last_used_at ?? ''
+  expect(Date.parse(first)).toBeGreaterThan(service.clock.now().getTime() - 5000)
+  await use()
+  expect((await lastUse()).last_used_at).toBe(first)
+  service.clock.advance(61_000)
+  await use()
+  const second = Date.parse((await lastUse()).last_used_at ?? '')
+  expect(second - Date.parse(first)).toBeGreaterThanOrEqual(60_000)
+  const info = await asAdmin(service, { url: '/admin/clients/busy' })
+  expect(Date.parse(info.json().api_key.last_used_at)).toBe(second)
+})
+
+test('making and revoking are audited without the key', async () => {
+  const { key } = await enrol(service, 'audited', '910')
+  await revoke('audited')
+  await revoke('audited')
+  await make({ client: 'audited, but unknown' })
+  const answer = await asAdmin(service, { url: '/admin/activity?resource_type=api_key' })
+  const told = answer
+    .json()
+    .logs.filter((entry: { client_name: string }) => entry.client_name.startsWith('audited'))
+    .map((entry: { action: string; status: string }) => `${entry.action} ${entry.status}`)
+  expect(told).toEqual([
+    'api_key.created failed',
+    'api_key.revoked failed',
+    'api_key.revoked success',
+    'api_key.created success',
+  ])
+  expect(answer.body).not.toContain(key)
+})
+
+test.each([
+  ['no client', {}, 'client'],
+  ['an empty client', { client: '' }, 'client'],
+  ['a client that is no text', { client: 7 }, 'client'],
+  ['a client of 101 characters', { client: 'x'.repeat(101) }, 'client'],
+  ['a client with a line break', { client: 'a\nb' }, 'client'],
+  [
+    'a description of 201 characters',
+    { client: 'acme', description: 'x'.repeat(201) },
+    'description',
+  ],
+  ['a description that is null', { client: 'acme', description: null }, 'description'],
+  [
+    'a description with an escape sequence',
+    { client: 'acme', description: '\u001b[31m' },
+    'description',
+  ],
+  ['a key of its own choice', { client: 'acme', key: `mk_${'a'.repeat(64)}` }, 'key'],
+  ['a state of its own choice', { client: 'acme', active: false }, 'active'],
+  ['a hash', { client: 'acme', key_hash: 'x' }, 'key_hash'],
+])('%s is 422 on that field', async (_name, body, path) => {
+  const answer = await make(body)
+  expect(answer.statusCode).toBe(422)
+  expect(answer.json().details).toMatchObject([{ path }])
+})
+
+test('takes a description of 200 characters', async () => {
+  const description = 'ñ'.repeat(200)
+  expect((await make({ client: 'acme', description })).statusCode).toBe(201)
+  expect((await listed('acme'))[0]).toMatchObject({ description })
+})

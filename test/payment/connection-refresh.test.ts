@@ -1,0 +1,325 @@
+import { sql } from 'kysely'
+import nock from 'nock'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { renewConnection, renewDueConnections } from '../../src/payments/token-keeper.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, call, connect, enrol, openShop, sandboxCall, type Till } from '../support/till.ts'
+
+const dayMs = 24 * 3600_000
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterEach(async () => {
+  nock.cleanAll()
+  await sandboxCall(service, 'DELETE', '/_sandbox/faults')
+})
+afterAll(() => service.stop())
+
+function refresh({ key }: Till) {
+  return call(service, { method: 'POST', url: '/oauth/refresh', token: key })
+}
+
+async function tokensOf(client: string): Promise<{ access_token: string; refresh_token: string }> {
+  return (await asAdmin(service, { url: `/admin/clients/${client}` })).json().oauth
+}
+
+async function rowOf(client: string) {
+  return service.database.db
+    .selectFrom('oauth_connections')
+    .selectAll()
+    .where('client', '=', client as never)
+    .executeTakeFirstOrThrow()
+}
+
+async function refreshCalls(): Promise<number> {
+  const { requests } = (await sandboxCall(service, 'GET', '/_sandbox/requests')) as {
+    requests: { path: string; body: { grant_type?: string } }[]
+  }
+  return requests.filter(
+    ({ path, body }) => path === '/oauth/token' && body.grant_type === 'refresh_token',
+  ).length
+}
+
+const forgetCalls = () => sandboxCall(service, 'DELETE', '/_sandbox/requests')
+const fault = (rule: object) => sandboxCall(service, 'PUT', '/_sandbox/faults', [rule])
+
+test('a refresh brings a new pair, a later end, and is audited', async () => {
+  const till = await enrol(service, 'acme', '801')
+  const before = await tokensOf('acme')
+  service.clock.advance(dayMs)
+  const answer = await refresh(till)
+  expect(answer.statusCode).toBe(200)
+  expect(answer.json()).toEqual({
+    message: expect.any(String),
+    clientName: 'acme',
+    expiresAt: expect.stringMatching(/Z$/),
+  })
+  const after = await tokensOf('acme')
+  expect(after.access_token).not.toBe(before.access_token)
+  expect(after.refresh_token).not.toBe(before.refresh_token)
+  const row = await rowOf('acme')
+  expect(row.expires_at.toISOString()).toBe(answer.json().expiresAt)
+  expect(row.refresh_started_at).toBeNull()
+  expect(row.version).toBe(2)
+  const log = (await asAdmin(service, { url: '/admin/activity?client=acme' })).json().logs
+  expect(log).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ action: 'oauth.refreshed', status: 'success' }),
+    ]),
+  )
+  // The new pair works, and so does the next refresh made from it.
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
+  expect((await refresh(till)).statusCode).toBe(200)
+})
+
+test('no table holds a token in clear', async () => {
+  await enrol(service, 'sealed', '802')
+  const { access_token, refresh_token } = await tokensOf('sealed')
+  expect(access_token).toMatch(/^APP_USR-/)
+  expect(refresh_token).toMatch(/^TG-/)
+  const tables = await sql<{ name: string }>`
+    select tablename as name from pg_tables where schemaname = 'public'`.execute(
+    service.database.db,
+  )
+  for (const { name } of tables.rows) {
+    const dump = await sql`select to_jsonb(t) as row from ${sql.table(name)} t`.execute(
+      service.database.db,
+    )
+    const text = JSON.stringify(dump.rows)
+    expect(text.includes(access_token), name).toBe(false)
+    expect(text.includes(refresh_token), name).toBe(false)
+  }
+  const log = service.logLines.join('')
+  expect(log.includes(access_token) || log.includes(refresh_token)).toBe(false)
+})
+
+test('a token that was moved to another client does not open', async () => {
+  const till = await enrol(service, 'swap-1', '803')
+  await enrol(service, 'swap-2', '804')
+  await service.database.db
+    .updateTable('oauth_connections')
+    .set({ access_token: (await rowOf('swap-2')).access_token })
+    .where('client', '=', 'swap-1' as never)
+    .execute()
+  await forgetCalls()
+  const answer = await call(service, { url: '/terminals', token: till.key })
+  expect([answer.statusCode, answer.json().code]).toEqual([500, 'INTERNAL_ERROR'])
+  const { requests } = (await sandboxCall(service, 'GET', '/_sandbox/requests')) as {
+    requests: unknown[]
+  }
+  expect(requests).toEqual([])
+})
+
+test('refreshes at the same time make one provider call and give all the same end', async () => {
+  const till = await enrol(service, 'crowd', '805')
+  for (let round = 0; round < 5; round++) {
+    await forgetCalls()
+    const answers = await Promise.all(Array.from({ length: 6 }, () => refresh(till)))
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200, 200, 200])
+    expect(new Set(answers.map((answer) => answer.json().expiresAt)).size).toBe(1)
+    expect(await refreshCalls()).toBe(1)
+  }
+})
+
+test('two processes that refresh at the same time make one provider call', async () => {
+  const till = await enrol(service, 'twins', '806')
+  // The same database, keys and provider under another process id and without shared memory.
+  const other = {
+    ...service.deps,
+    processId: 'another-process',
+    once: <T>(_key: string, work: () => Promise<T>) => work(),
+  }
+  const { version } = await rowOf('twins')
+  await fault({ path: '/oauth/token', kind: 'latency', delay_ms: 30 })
+  await forgetCalls()
+  const actor = { ipAddress: null, startedAt: service.clock.now() }
+  const [answer, row] = await Promise.all([
+    refresh(till),
+    renewConnection(other, 'twins' as never, version, actor),
+  ])
+  expect(answer.statusCode).toBe(200)
+  expect(row.expires_at.toISOString()).toBe(answer.json().expiresAt)
+  expect(row.version).toBe(version + 1)
+  expect(await refreshCalls()).toBe(1)
+})
+
+test('a refused refresh loses the connection: later routes say so, the local record still answers', async () => {
+  const till = await openShop(service, 'refused', '807')
+  await sandboxCall(service, 'POST', '/_sandbox/users/807/revoke')
+  const answer = await refresh(till)
+  expect([answer.statusCode, answer.json().code]).toEqual([409, 'CONNECTION_LOST'])
+  await forgetCalls()
+  const ask = async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, body?: object) => {
+    const response = await call(service, { method, url, token: till.key, ...(body && { body }) })
+    return `${response.statusCode} ${response.json().code ?? ''}`.trim()
+  }
+  const lost = '409 CONNECTION_LOST'
+  expect(await ask('POST', '/oauth/refresh')).toBe(lost)
+  expect(await ask('GET', '/terminals')).toBe(lost)
+  expect(
+    await ask('PATCH', '/terminals/operating-mode', {
+      caja_id: 'CAJA-1',
+      operating_mode: 'STANDALONE',
+    }),
+  ).toBe(lost)
+  expect(await ask('DELETE', '/stores/SUC-1/pos/CAJA-1')).toBe(lost)
+  expect(
+    await ask('POST', '/stores/SUC-1/pos', { pos: [{ name: 'Caja 2', external_id: 'C2' }] }),
+  ).toBe(lost)
+  expect(
+    await ask('POST', '/orders', {
+      caja_id: 'CAJA-1',
+      external_reference: 'T-1',
+      amount: '1,00',
+    }),
+  ).toBe(lost)
+  expect(await ask('GET', '/stores')).toBe('200')
+  expect(await ask('GET', '/oauth/status')).toBe('200')
+  expect(await refreshCalls()).toBe(0)
+  expect((await asAdmin(service, { url: '/admin/clients' })).json().clients).toEqual(
+    expect.arrayContaining([expect.objectContaining({ client: 'refused', connection: 'lost' })]),
+  )
+  const log = (await asAdmin(service, { url: '/admin/activity?client=refused' })).json().logs
+  expect(log).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({
+        action: 'oauth.refreshed',
+        status: 'failed',
+        error_message: expect.stringMatching(/^CONNECTION_LOST/),
+      }),
+    ]),
+  )
+})
+
+test('wrong credentials of ours do not disconnect a client', async () => {
+  const till = await enrol(service, 'innocent', '808')
+  await fault({ path: '/oauth/token', kind: 'status', status: 400, code: 'invalid_client' })
+  const answer = await refresh(till)
+  expect([answer.statusCode, answer.json().code]).toEqual([502, 'PROVIDER_REJECTED'])
+  expect((await rowOf('innocent')).status).toBe('connected')
+  await sandboxCall(service, 'DELETE', '/_sandbox/faults')
+  expect((await refresh(till)).statusCode).toBe(200)
+})
+
+test('a refresh that never reached the provider can be repeated', async () => {
+  const till = await enrol(service, 'patient', '809')
+  for (const kind of ['drop_before', '500', '429']) {
+    await fault({ path: '/oauth/token', kind, count: 1 })
+    const answer = await refresh(till)
+    expect(answer.statusCode, kind).toBe({ drop_before: 504, '500': 502, '429': 429 }[kind])
+    expect((await refresh(till)).statusCode, kind).toBe(200)
+  }
+})
+
+test('after a renewal whose answer got lost the old token is tried once more, then the connection is lost', async () => {
+  const till = await enrol(service, 'unlucky', '810')
+  await fault({ path: '/oauth/token', kind: 'drop_after', count: 1 })
+  const answer = await refresh(till)
+  expect([answer.statusCode, answer.json().code]).toEqual([504, 'PROVIDER_TIMEOUT'])
+  expect((await rowOf('unlucky')).refresh_started_at).not.toBeNull()
+  // Not lost yet: the access token of before still works.
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
+  const again = await refresh(till)
+  expect([again.statusCode, again.json().code]).toEqual([409, 'CONNECTION_LOST'])
+  expect(service.logLines.join('\n')).toContain('the client must connect again')
+})
+
+/** Renews while the answer of the provider is held back until `meanwhile` is done. */
+async function renewDuring(client: string, meanwhile: () => Promise<unknown>): Promise<unknown> {
+  const { provider } = service.deps
+  const asked = Promise.withResolvers<void>()
+  const release = Promise.withResolvers<void>()
+  const held = async (token: string) => {
+    const outcome = await Promise.allSettled([provider.oauth.refresh(token)])
+    asked.resolve()
+    await release.promise
+    if (outcome[0].status === 'rejected') throw outcome[0].reason
+    return outcome[0].value
+  }
+  const deps = {
+    ...service.deps,
+    provider: { ...provider, oauth: { ...provider.oauth, refresh: held } },
+  }
+  const actor = { ipAddress: null, startedAt: service.clock.now() }
+  const { version } = await rowOf(client)
+  const renewal = renewConnection(deps, client as never, version, actor).catch(String)
+  await asked.promise
+  await meanwhile()
+  release.resolve()
+  return renewal
+}
+
+/** Another account takes the place of the connection. */
+async function reconnect(till: Till, account: string): Promise<void> {
+  const { client } = till
+  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
+  await asAdmin(service, { method: 'POST', url: `/admin/clients/${client}/unpin` })
+  expect((await connect(service, client, account)).statusCode).toBe(200)
+}
+
+test('a renewal under way does not touch a connection that was made anew meanwhile', async () => {
+  const till = await enrol(service, 'restless', '830')
+  let made: unknown
+  await renewDuring('restless', async () => {
+    await reconnect(till, '831')
+    made = await tokensOf('restless')
+  })
+  expect(made).toMatchObject({ access_token: expect.stringMatching(/-831$/) })
+  expect(await tokensOf('restless')).toEqual(made)
+})
+
+test('a renewal that is refused does not lose a connection that was made anew meanwhile', async () => {
+  const till = await enrol(service, 'phoenix', '832')
+  await sandboxCall(service, 'POST', '/_sandbox/users/832/revoke')
+  await renewDuring('phoenix', () => reconnect(till, '833'))
+  expect(await rowOf('phoenix')).toMatchObject({ status: 'connected', mp_user_id: 833 })
+})
+
+test('fields that the provider leaves out of a renewal keep their values', async () => {
+  const till = await enrol(service, 'sparse', '811')
+  const before = await rowOf('sparse')
+  nock(service.sandbox.url)
+    .post('/oauth/token')
+    .reply(200, { access_token: 'APP_USR-new-token', token_type: 'bearer', expires_in: 3600 })
+  expect((await refresh(till)).statusCode).toBe(200)
+  const after = await rowOf('sparse')
+  expect((await tokensOf('sparse')).access_token).toBe('APP_USR-new-token')
+  expect(after.refresh_token).toBe(before.refresh_token)
+  expect(after).toMatchObject({
+    public_key: before.public_key,
+    live_mode: before.live_mode,
+    mp_user_id: 811,
+  })
+})
+
+test('a token that the provider no longer takes is renewed once and the call repeated', async () => {
+  const till = await enrol(service, 'stale', '812')
+  await forgetCalls()
+  await fault({ path: '/terminals/v1/list', kind: 'status', status: 401, count: 1 })
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
+  expect(await refreshCalls()).toBe(1)
+})
+
+test('a token close to its end is renewed before it is used', async () => {
+  const till = await enrol(service, 'aged', '813')
+  const { expires_at } = await rowOf('aged')
+  service.clock.advance(expires_at.getTime() - service.clock.now().getTime() - 30_000)
+  await forgetCalls()
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
+  expect(await refreshCalls()).toBe(1)
+})
+
+test('tokens past half of their life are renewed without being asked for', async () => {
+  await enrol(service, 'young', '814')
+  service.clock.advance(89 * dayMs)
+  await enrol(service, 'younger', '815')
+  const youngBefore = await rowOf('young')
+  await renewDueConnections(service.deps)
+  expect((await rowOf('young')).version).toBe(youngBefore.version)
+  service.clock.advance(2 * dayMs)
+  await renewDueConnections(service.deps)
+  expect((await rowOf('young')).version).toBe(youngBefore.version + 1)
+  expect((await rowOf('younger')).version).toBe(1)
+})

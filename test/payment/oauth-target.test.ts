@@ -1,0 +1,144 @@
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { login, returnOf } from '../support/oauth.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { call } from '../support/till.ts'
+
+const listed = ['https://erp.example', 'https://panel.example:8443', 'http://localhost:9000']
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    publicUrl: 'https://pay.example',
+    env: {
+      AUTH_FAILURES_PER_MINUTE: '100000',
+      OAUTH_TARGET_ORIGINS: 'https://erp.example, https://panel.example:8443',
+    },
+  })
+})
+afterAll(() => service.stop())
+
+const allowed = [
+  'https://pay.example/',
+  'https://pay.example/done?x=1#y',
+  'https://PAY.example/done',
+  'https://pay.example:443/done',
+  'https://erp.example',
+  'https://erp.example/a/b?c=d',
+  'https://panel.example:8443/',
+  'http://localhost/',
+  'http://localhost:5173/connected',
+  'https://localhost:5173/connected',
+  'http://127.0.0.1:3000/',
+  'http://127.9.9.9/',
+  'http://[::1]:8080/x',
+  'http://2130706433/',
+]
+
+const refusedTargets = [
+  '//evil.example',
+  '///evil.example',
+  '/\\evil.example',
+  '\\\\evil.example',
+  '/relative',
+  'relative',
+  '?query',
+  '#fragment',
+  'https://ok@evil.example',
+  'https://pay.example@evil.example/',
+  'https://user@pay.example/',
+  'https://user:secret@erp.example/',
+  'https://pay.example.evil.example/',
+  'https://evilpay.example/',
+  'https://pay.example:444/',
+  'http://pay.example/',
+  'http://erp.example/',
+  'https://erp.example:8443/',
+  'https://panel.example/',
+  'https://sub.erp.example/',
+  'https://erp.example./',
+  'https://erp.example\\@evil.example/',
+  'https://erp.example\\.evil.example/',
+  'https:\\\\erp.example/',
+  '\thttps://evil.example',
+  ' https://erp.example/',
+  'https://erp.example/ ',
+  'https://erp.ex\tample/',
+  'https://erp.ex\nample/',
+  'https://evil.example/https://erp.example',
+  'https://evil.example?https://erp.example',
+  'https:evil.example',
+  'https:///evil.example',
+  'https://ёrp.example/',
+  'https://ｅvil.example/',
+  'https://localhost.evil.example/',
+  'http://localhost.:80/',
+  'http://127.0.0.1.evil.example/',
+  'http://[::ffff:127.0.0.1]/',
+  'http://0.0.0.0/',
+  'http://10.0.0.1/',
+  'javascript:alert(1)',
+  'JAVASCRIPT:alert(1)//https://erp.example',
+  'data:text/html,<script>1</script>',
+  'file:///etc/passwd',
+  'ftp://localhost/',
+  'blob:https://erp.example/1',
+  'about:blank',
+  'https://',
+  '',
+  `https://erp.example/${'x'.repeat(2000)}`,
+]
+
+test.each(allowed)('leads to %s at the end', async (target) => {
+  const client = `to ${target}`.slice(0, 90)
+  const back = await returnOf(service, client, String(5000 + allowed.indexOf(target)), {
+    target_url: target,
+  })
+  const answer = await call(service, { url: back, headers: { accept: 'text/html' } })
+  expect(answer.statusCode).toBe(302)
+  expect(answer.headers.location).toBe(new URL(target).href)
+})
+
+test.each(refusedTargets)('refuses %j before anything is stored', async (target) => {
+  const answer = await login(service, 'springboard', { target_url: target })
+  expect(answer.statusCode).toBe(422)
+  expect(answer.json().details).toMatchObject([{ path: 'target_url' }])
+  expect(answer.headers.location).toBeUndefined()
+  expect(answer.body).not.toContain('evil')
+})
+
+test('two targets in one request are refused', async () => {
+  const answer = await call(service, {
+    url: '/oauth/login?client=a&target_url=https://erp.example&target_url=https://evil.example',
+  })
+  expect(answer.statusCode).toBe(422)
+})
+
+test('without a target the browser stays here', async () => {
+  const answer = await call(service, { url: await returnOf(service, 'home', '5999') })
+  expect(answer.statusCode).toBe(200)
+  expect(answer.headers.location).toBeUndefined()
+})
+
+test('whatever is asked for, a login that is let through stored an origin of the list', async () => {
+  const pieces = fc.constantFrom(
+    ...['https:', 'http:', '//', '/', '\\', '@', '.', ':', '443', '\t', '%2f', '#', '?', '[::1]'],
+    ...['pay.example', 'erp.example', 'evil.example', 'localhost', '127.0.0.1', 'panel.example'],
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(pieces, { minLength: 1, maxLength: 8 }), async (parts) => {
+      const answer = await login(service, 'property', { target_url: parts.join('') })
+      expect([302, 422]).toContain(answer.statusCode)
+    }),
+    { numRuns: 300 },
+  )
+  const rows = await service.database.db.selectFrom('oauth_states').select('target_url').execute()
+  const origins = rows.flatMap(({ target_url }) => target_url ?? []).map((text) => new URL(text))
+  expect(origins.length).toBeGreaterThan(0)
+  for (const url of origins) {
+    const isLoopback = /^(localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname)
+    expect(isLoopback || ['https://pay.example', ...listed].includes(url.origin), url.href).toBe(
+      true,
+    )
+  }
+})

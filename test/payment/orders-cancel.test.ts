@@ -1,0 +1,215 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  auditOf,
+  breakProvider,
+  cancel,
+  canceling,
+  type FaultRule,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  operationsOf,
+  ordersAtProvider,
+  providerRequests,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, call, charge, connect, payByCard, readOrder } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '150' } })
+})
+afterAll(() => service.stop())
+afterEach(() => healProvider(service))
+
+async function openOrder(client: string) {
+  const till = await openOwnShop(service, client)
+  const { order_id } = (await charge(service, till, { reference: 'C-1' })).json()
+  return { till, orderId: order_id as string }
+}
+
+const audited = async (client: string) =>
+  (await auditOf(service, client, 'order.canceled')).map((entry) => entry.status)
+
+test('a waiting order is canceled, and canceling it again answers the same', async () => {
+  const { till, orderId } = await openOrder('plain')
+  const first = await cancel(service, till, orderId)
+  expect(first.statusCode).toBe(200)
+  expect(first.json()).toEqual({
+    message: expect.any(String),
+    order_id: orderId,
+    status: 'canceled',
+    status_detail: 'canceled',
+    outcome: 'not_charged',
+    retry_safe: true,
+  })
+  await forgetRequests(service)
+  const again = await cancel(service, till, orderId)
+  expect([again.statusCode, again.json()]).toEqual([200, first.json()])
+  expect(await providerRequests(service)).toEqual([])
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+  expect(await audited('plain')).toEqual(['success'])
+})
+
+test('the provider’s own number of the order cancels it too, and the answer names ours', async () => {
+  const { till, orderId } = await openOrder('by number')
+  const response = await cancel(service, till, ordersAtProvider(service, till)[0]?.id ?? '')
+  expect([response.statusCode, response.json().order_id]).toEqual([200, orderId])
+})
+
+test.each([
+  ['at_terminal', { do: 'fetch' }],
+  ['action_required', { do: 'hold' }],
+])('an order in %s must be canceled from the terminal', async (status, action) => {
+  const { till, orderId } = await openOrder(`shown ${status}`)
+  await act(service, orderId, action)
+  const response = await cancel(service, till, orderId)
+  expect(response.statusCode).toBe(409)
+  expect(response.json()).toMatchObject({
+    code: 'ORDER_AT_TERMINAL',
+    error: expect.stringContaining('canceled from the terminal'),
+    outcome: 'unknown',
+    retry_safe: false,
+    order_id: orderId,
+    status,
+  })
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status }])
+})
+
+test.each([
+  ['processed', payByCard, 'charged'],
+  ['failed', { do: 'decline' }, 'not_charged'],
+  ['expired', { do: 'expire' }, 'not_charged'],
+])('an order that is %s is not cancelable', async (status, action, outcome) => {
+  const { till, orderId } = await openOrder(`ended ${status}`)
+  await act(service, orderId, action)
+  const response = await cancel(service, till, orderId)
+  expect(response.statusCode).toBe(409)
+  expect(response.json()).toMatchObject({
+    code: 'ORDER_NOT_CANCELABLE',
+    outcome,
+    retry_safe: false,
+    order_id: orderId,
+    status,
+  })
+  expect(await audited(till.client)).toEqual(['failed'])
+})
+
+test('an order that was canceled at the terminal counts as canceled', async () => {
+  const { till, orderId } = await openOrder('at the device')
+  await act(service, orderId, { do: 'cancel' })
+  const response = await cancel(service, till, orderId)
+  expect([response.statusCode, response.json().status]).toEqual([200, 'canceled'])
+})
+
+test('cancels at once are one call to the provider and one entry in the log', async () => {
+  const till = await openOwnShop(service, 'racing')
+  for (let round = 0; round < 25; round += 1) {
+    const { order_id } = (await charge(service, till, { reference: `C-${round}` })).json()
+    await forgetRequests(service)
+    const answers = await Promise.all([1, 2, 3].map(() => cancel(service, till, order_id)))
+    expect(answers.map((answer) => answer.statusCode)).toEqual([200, 200, 200])
+    expect(await providerRequests(service, canceling)).toHaveLength(1)
+  }
+  expect(await audited('racing')).toEqual(Array(25).fill('success'))
+})
+
+const lost: [string, Omit<FaultRule, 'path'>][] = [
+  ['drop_before', { kind: 'drop_before' }],
+  ['drop_after', { kind: 'drop_after' }],
+  ['torn_body', { kind: 'torn_body' }],
+  ['500', { kind: '500' }],
+]
+
+test.each(lost)('a cancel hit once by %s is repeated under the same key', async (_name, fault) => {
+  const { till, orderId } = await openOrder(`once ${fault.kind}`)
+  await breakProvider(service, { ...canceling, ...fault, count: 1 })
+  await forgetRequests(service)
+  expect((await cancel(service, till, orderId)).statusCode).toBe(200)
+  const keys = (await providerRequests(service, canceling)).map(
+    (request) => request.headers['x-idempotency-key'],
+  )
+  expect(keys).toHaveLength(2)
+  expect(new Set(keys).size).toBe(1)
+})
+
+test.each(lost)(
+  'a cancel hit for good by %s is found done, or kept and finished by the sweeper',
+  async (_name, fault) => {
+    const { till, orderId } = await openOrder(`lost ${fault.kind}`)
+    await breakProvider(service, { ...canceling, ...fault })
+    const response = await cancel(service, till, orderId)
+    const isDone = ordersAtProvider(service, till)[0]?.status === 'canceled'
+    // A read shows that it worked, though its own answer never came.
+    expect(response.statusCode).toBe(isDone ? 200 : 504)
+    if (!isDone) {
+      expect(response.json()).toMatchObject({
+        code: 'PROVIDER_TIMEOUT',
+        outcome: 'unknown',
+        retry_safe: true,
+        order_id: orderId,
+        status: 'created',
+      })
+      await healProvider(service)
+      await sweepAfter(service, 60_000)
+    }
+    expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+    expect((await readOrder(service, till, orderId)).json().status).toBe('canceled')
+    expect((await operationsOf(service, orderId)).at(-1)?.state).toBe('done')
+    expect((await audited(till.client)).filter((status) => status === 'success')).toHaveLength(1)
+  },
+)
+
+test('a lost cancel that comes too late leaves the payment as it is', async () => {
+  const { till, orderId } = await openOrder('too late')
+  await breakProvider(service, { ...canceling, kind: 'drop_before' })
+  expect((await cancel(service, till, orderId)).statusCode).toBe(504)
+  await act(service, orderId, payByCard)
+  await healProvider(service)
+  await sweepAfter(service, 60_000)
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+  })
+  expect((await operationsOf(service, orderId)).map((row) => row.state)).toEqual(['refused'])
+  expect(await audited('too late')).toEqual(['failed'])
+})
+
+test.each([
+  ['429', { kind: '429' }, 429, 'RATE_LIMITED'],
+  [
+    'a code nobody knows',
+    { kind: 'status', status: 400, code: 'whatever' },
+    502,
+    'PROVIDER_REJECTED',
+  ],
+] as const)(
+  'a cancel refused with %s never calls an order uncharged that may still be paid',
+  async (name, fault, status, code) => {
+    const { till, orderId } = await openOrder(`refused ${name}`)
+    await breakProvider(service, { ...canceling, ...fault })
+    const response = await cancel(service, till, orderId)
+    expect(response.statusCode).toBe(status)
+    expect(response.json()).toMatchObject({
+      code,
+      outcome: 'unknown',
+      retry_safe: true,
+      order_id: orderId,
+      status: 'created',
+    })
+    await healProvider(service)
+    expect((await cancel(service, till, orderId)).statusCode).toBe(200)
+  },
+)
+
+test('without a connection nothing is canceled, then or later', async () => {
+  const { till, orderId } = await openOrder('unplugged')
+  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
+  const response = await cancel(service, till, orderId)
+  expect([response.statusCode, response.json().code]).toEqual([409, 'OAUTH_NOT_CONNECTED'])
+  expect(response.json()).toMatchObject({ outcome: 'unknown', order_id: orderId })
+  await connect(service, 'unplugged', String(till.mpUserId))
+  await sweepAfter(service, 60_000)
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
+})

@@ -1,0 +1,291 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import {
+  breakProvider,
+  cancel,
+  creation,
+  forgetRequests,
+  healProvider,
+  newAccount,
+  openOwnShop,
+  orderRow,
+  ordersAtProvider,
+  providerRequests,
+  reading,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  call,
+  charge,
+  createStore,
+  enrol,
+  openShop,
+  pairTerminal,
+  payByCard,
+  readOrder,
+} from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    env: { PROVIDER_TIMEOUT_MS: '150', RATE_LIMIT_PER_SECOND: '100000' },
+  })
+})
+afterAll(() => service.stop())
+afterEach(() => healProvider(service))
+
+/** A client whose box has these terminals, in this order. */
+async function shopWith(client: string, modes: ('PDV' | 'STANDALONE')[]) {
+  const till = await enrol(service, client, newAccount())
+  await createStore(service, till, { id: 'SUC-1', boxes: ['CAJA-1'] })
+  const terminals: string[] = []
+  for (const mode of modes) terminals.push(await pairTerminal(service, till, 'CAJA-1', mode))
+  return { till, terminals }
+}
+
+test('a box without a terminal is 404, and one whose terminals work on their own 409, at once', async () => {
+  for (const [modes, status, code] of [
+    [[], 404, 'TERMINAL_NOT_FOUND'],
+    [['STANDALONE', 'STANDALONE'], 409, 'TERMINAL_NOT_PDV'],
+  ] as const) {
+    const { till } = await shopWith(`no terminal ${status}`, [...modes])
+    await forgetRequests(service)
+    const response = await charge(service, till, { reference: 'T-1' })
+    expect(response.statusCode).toBe(status)
+    expect(response.json()).toMatchObject({ code, outcome: 'not_charged', retry_safe: true })
+    expect(await providerRequests(service, creation)).toEqual([])
+    expect((await call(service, { url: '/orders', token: till.key })).json().total).toBe(0)
+  }
+})
+
+test('the terminal in PDV takes the charge, whatever stands beside it', async () => {
+  const { till, terminals } = await shopWith('mixed', ['STANDALONE', 'PDV'])
+  const { order_id } = (await charge(service, till, { reference: 'T-2' })).json()
+  expect((await readOrder(service, till, order_id)).json().terminal_id).toBe(terminals[1])
+})
+
+test('a terminal that holds an order is busy, and says which', async () => {
+  const till = await openOwnShop(service, 'busy')
+  const { order_id } = (await charge(service, till, { reference: 'ÑANDÚ 1' })).json()
+  for (const action of [undefined, { do: 'fetch' }]) {
+    if (action) await act(service, order_id, action)
+    service.clock.advance(60_000)
+    const response = await charge(service, till, { reference: 'T-3' })
+    expect(response.statusCode).toBe(409)
+    expect(response.json()).toMatchObject({
+      code: 'TERMINAL_BUSY',
+      error: expect.stringContaining('finish or cancel it'),
+      outcome: 'not_charged',
+      retry_safe: true,
+      open_order: { order_id, external_reference: 'ÑANDÚ 1', age_seconds: expect.any(Number) },
+    })
+    expect(response.json().open_order.age_seconds).toBeGreaterThanOrEqual(60)
+    expect(response.json()).not.toHaveProperty('order_id')
+  }
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('an order that ended unseen frees its terminal', async () => {
+  const till = await openOwnShop(service, 'unseen')
+  for (const action of [payByCard, { do: 'cancel' }, { do: 'decline' }, { do: 'hold' }]) {
+    const created = await charge(service, till, { reference: `T-${action.do}` })
+    expect(created.statusCode, `after ${action.do}`).toBe(201)
+    await act(service, created.json().order_id, action)
+    service.clock.advance(5_000)
+  }
+})
+
+test('a read in the last seconds is not repeated; an older one is', async () => {
+  const till = await openOwnShop(service, 'fresh')
+  const { order_id } = (await charge(service, till, { reference: 'T-4' })).json()
+  await readOrder(service, till, order_id)
+  await forgetRequests(service)
+  await charge(service, till, { reference: 'T-5' })
+  expect(await providerRequests(service, reading)).toHaveLength(0)
+  service.clock.advance(5_000)
+  await charge(service, till, { reference: 'T-5' })
+  expect(await providerRequests(service, reading)).toHaveLength(1)
+})
+
+test('an order that the provider does not confirm blocks nobody', async () => {
+  const till = await openOwnShop(service, 'unconfirmed')
+  const { order_id } = (await charge(service, till, { reference: 'T-6' })).json()
+  await act(service, order_id, payByCard)
+  service.clock.advance(5_000)
+  await breakProvider(service, { ...reading, kind: '500' })
+  // The failed look is no look: neither at once nor in the seconds after it the old state counts.
+  await readOrder(service, till, order_id)
+  expect((await charge(service, till, { reference: 'T-7' })).statusCode).toBe(201)
+})
+
+test('a dead order of ours is canceled first; one that merely waits is not', async () => {
+  const till = await openOwnShop(service, 'dead')
+  const { order_id } = (await charge(service, till, { reference: 'T-8' })).json()
+  service.clock.advance(15 * 60_000)
+  expect((await charge(service, till, { reference: 'T-9' })).json().code).toBe('TERMINAL_BUSY')
+  // The provider leaves it open past its time.
+  await service.database.db
+    .updateTable('orders')
+    .set({ expires_at: service.clock.now() })
+    .where('id', '=', order_id)
+    .execute()
+  service.clock.advance(5_000)
+  expect((await charge(service, till, { reference: 'T-9' })).statusCode).toBe(201)
+  expect(ordersAtProvider(service, till)[0]?.status).toBe('canceled')
+  expect((await orderRow(service, order_id)).status).toBe('canceled')
+})
+
+test('an order given up while unknown makes way for the next charge', async () => {
+  const till = await openOwnShop(service, 'given up')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'T-10' })).json()
+  expect((await cancel(service, till, order_id)).statusCode).toBe(504)
+  await healProvider(service)
+  const next = await charge(service, till, { reference: 'T-11' })
+  expect(next.statusCode, next.body).toBe(201)
+  expect(ordersAtProvider(service, till).map((order) => order.status)).toEqual([
+    'canceled',
+    'created',
+  ])
+  // The charge that was refused on the way is closed too.
+  const { orders } = (await call(service, { url: '/orders', token: till.key })).json()
+  expect(orders.map((order: { status: string }) => order.status).sort()).toEqual([
+    'canceled',
+    'created',
+    'failed',
+  ])
+})
+
+test('an unknown order that nobody gave up keeps its terminal', async () => {
+  const till = await openOwnShop(service, 'still wanted')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  await charge(service, till, { reference: 'T-12' })
+  await healProvider(service)
+  const response = await charge(service, till, { reference: 'T-13' })
+  expect([response.statusCode, response.json().code]).toEqual([409, 'TERMINAL_BUSY'])
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
+})
+
+test('another client’s order on a shared terminal is busy without a name', async () => {
+  const account = newAccount()
+  const owner = await openShop(service, 'shared owner', account)
+  const guest = await enrol(service, 'shared guest', account)
+  await shareBox('shared owner', 'shared guest')
+  const { order_id } = (await charge(service, owner, { reference: 'SECRET-4711' })).json()
+  for (const waitMs of [0, 10_000]) {
+    service.clock.advance(waitMs)
+    const response = await charge(service, guest, { reference: 'T-14' })
+    expect([response.statusCode, response.json().code]).toEqual([409, 'TERMINAL_BUSY'])
+    expect(response.json()).not.toHaveProperty('open_order')
+    expect(response.body).not.toContain('SECRET-4711')
+    expect(response.body).not.toContain(order_id)
+    expect(response.body).not.toContain('shared owner')
+  }
+  expect(ordersAtProvider(service, owner)).toMatchObject([{ status: 'created' }])
+})
+
+test('a charge that did not come from here makes the terminal busy without a name', async () => {
+  const till = await openOwnShop(service, 'foreign')
+  const own = (await charge(service, till, { reference: 'T-15' })).json()
+  await service.database.db
+    .updateTable('orders')
+    .set({ status: 'expired', next_check_at: null })
+    .where('id', '=', own.order_id)
+    .execute()
+  const response = await charge(service, till, { reference: 'T-16' })
+  expect([response.statusCode, response.json().code]).toEqual([409, 'TERMINAL_BUSY'])
+  expect(response.json().error).toContain('did not come from here')
+  expect(response.json()).not.toHaveProperty('open_order')
+})
+
+test.each(['already_queued_order_on_terminal', 'already_queued_order_for_terminal'])(
+  'the provider’s own %s is TERMINAL_BUSY',
+  async (code) => {
+    const till = await openOwnShop(service, code)
+    await breakProvider(service, { ...creation, kind: 'status', status: 409, code })
+    const response = await charge(service, till, { reference: 'T-17' })
+    expect(response.json()).toMatchObject({
+      code: 'TERMINAL_BUSY',
+      outcome: 'not_charged',
+      retry_safe: true,
+    })
+  },
+)
+
+test('two tickets at once on one terminal: one is charged, the other told which one is', async () => {
+  const till = await openOwnShop(service, 'two tickets')
+  for (let round = 0; round < 25; round += 1) {
+    const answers = await Promise.all(
+      ['A', 'B'].map((name) => charge(service, till, { reference: `${name}-${round}` })),
+    )
+    const [won, busy] = answers.toSorted((a, b) => a.statusCode - b.statusCode)
+    expect([won?.statusCode, busy?.statusCode]).toEqual([201, 409])
+    expect(busy?.json()).toMatchObject({
+      code: 'TERMINAL_BUSY',
+      outcome: 'not_charged',
+      open_order: { order_id: won?.json().order_id },
+    })
+    await cancel(service, till, won?.json().order_id)
+  }
+  expect(ordersAtProvider(service, till)).toHaveLength(25)
+})
+
+test('the sweeper cancels what the provider left open long past its time', async () => {
+  const till = await openOwnShop(service, 'left open')
+  const { order_id } = (await charge(service, till, { reference: 'T-18' })).json()
+  await service.database.db
+    .updateTable('orders')
+    .set({ expires_at: service.clock.now() })
+    .where('id', '=', order_id)
+    .execute()
+  await sweepAfter(service, 30_000)
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
+  await sweepAfter(service, 120_000)
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+})
+
+test('a provider that cannot list terminals is no charge', async () => {
+  const till = await openOwnShop(service, 'no list')
+  const listing = { path: '^/terminals', method: 'GET' }
+  for (const [fault, status] of [
+    [{ kind: '500' }, 502],
+    [{ kind: '429' }, 429],
+    [{ kind: 'hang_before' }, 504],
+    [{ kind: 'drop_before' }, 502],
+  ] as const) {
+    await breakProvider(service, { ...listing, ...fault })
+    const response = await charge(service, till, { reference: 'T-19' })
+    expect(response.statusCode, fault.kind).toBe(status)
+    expect(response.json()).toMatchObject({ outcome: 'not_charged', retry_safe: true })
+  }
+  expect(ordersAtProvider(service, till)).toEqual([])
+})
+
+/** Makes the same store and box at the provider known to another client of its account. */
+async function shareBox(owner: string, guest: string): Promise<void> {
+  const { db } = service.database
+  const [storeId, posId] = [randomUUID(), randomUUID()]
+  const store = await db
+    .selectFrom('stores')
+    .selectAll()
+    .where('client', '=', asClientName(owner))
+    .executeTakeFirstOrThrow()
+  const pos = await db
+    .selectFrom('pos')
+    .selectAll()
+    .where('client', '=', asClientName(owner))
+    .executeTakeFirstOrThrow()
+  const client = asClientName(guest)
+  const location = JSON.stringify(store.location)
+  await db
+    .insertInto('stores')
+    .values({ ...store, id: storeId, client, location })
+    .execute()
+  await db
+    .insertInto('pos')
+    .values({ ...pos, id: posId, client, store_id: storeId })
+    .execute()
+}

@@ -1,0 +1,330 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  cancel,
+  creation,
+  forgetRequests,
+  openOwnShop,
+  orderRow,
+  ordersAtProvider,
+  providerRequests,
+  refund,
+  simulate,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  asAdmin,
+  call,
+  charge,
+  createStore,
+  enrol,
+  openShop,
+  pairTerminal,
+  payByCard,
+  readOrder,
+} from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ env: { RATE_LIMIT_PER_SECOND: '100000' } })
+})
+afterAll(() => service.stop())
+
+const keyed = (key: string) => ({ 'idempotency-key': key })
+
+test('the same Idempotency-Key and content give the first order again, in its state of now', async () => {
+  const till = await openOwnShop(service, 'key-replay')
+  const send = () => charge(service, till, { reference: 'K-1', headers: keyed('k1') })
+  const first = await send()
+  expect(first.statusCode).toBe(201)
+  const again = await send()
+  expect([again.statusCode, again.headers['idempotent-replayed']]).toEqual([200, 'true'])
+  expect(again.json()).toMatchObject({ order_id: first.json().order_id, status: 'created' })
+
+  await act(service, first.json().order_id, payByCard)
+  const paid = await send()
+  expect([paid.statusCode, paid.json().status, paid.json().outcome]).toEqual([
+    200,
+    'processed',
+    'charged',
+  ])
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('the same Idempotency-Key with other content is a conflict and makes no order', async () => {
+  const till = await openOwnShop(service, 'key-conflict')
+  const body = { caja_id: 'CAJA-1', external_reference: 'K-2', amount: '5,00' }
+  const send = (fields: object) =>
+    call(service, {
+      url: '/orders',
+      token: till.key,
+      headers: keyed('k2'),
+      body: { ...body, ...fields },
+    })
+  expect((await send({})).statusCode).toBe(201)
+  for (const fields of [
+    { amount: '5,01' },
+    { external_reference: 'K-3' },
+    { description: 'x' },
+    { ticket_number: '1' },
+    { print_ticket: true },
+    { payment_method: 'qr' },
+    { expiration_minutes: 17 },
+  ]) {
+    const response = await send(fields)
+    expect(response.statusCode).toBe(409)
+    expect(response.json()).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT', retry_safe: false })
+  }
+  // The same content in another form is the same content.
+  expect((await send({ amount: '5,0', expiration_minutes: 16, description: '' })).statusCode).toBe(
+    200,
+  )
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('two clients may use the same Idempotency-Key', async () => {
+  const one = await openOwnShop(service, 'key-one')
+  const two = await openOwnShop(service, 'key-two')
+  const answers = [
+    await charge(service, one, { reference: 'K-4', headers: keyed('shared') }),
+    await charge(service, two, { reference: 'K-4', headers: keyed('shared') }),
+  ]
+  expect(answers.map((answer) => answer.statusCode)).toEqual([201, 201])
+  expect(new Set(answers.map((answer) => answer.json().order_id)).size).toBe(2)
+})
+
+test('a key whose charge the provider refused is free again, for other content too', async () => {
+  const till = await openOwnShop(service, 'key-free')
+  const blocker = (await charge(service, till, { reference: 'K-5' })).json()
+  const refused = await charge(service, till, { reference: 'K-6', headers: keyed('k6') })
+  expect(refused.json().code).toBe('TERMINAL_BUSY')
+  await cancel(service, till, blocker.order_id)
+  const free = await charge(service, till, { reference: 'K-7', headers: keyed('k6') })
+  expect(free.statusCode).toBe(201)
+})
+
+test('a key is kept for 30 days', async () => {
+  const till = await openOwnShop(service, 'key-days')
+  const send = () => charge(service, till, { reference: 'K-8', headers: keyed('k8') })
+  const { order_id } = (await send()).json()
+  await cancel(service, till, order_id)
+  service.clock.advance(29 * 24 * 3600_000)
+  await service.sweeper.sweepOnce()
+  expect((await send()).json()).toMatchObject({ order_id, status: 'canceled' })
+  service.clock.advance(2 * 24 * 3600_000)
+  await service.sweeper.sweepOnce()
+  const fresh = await send()
+  expect(fresh.statusCode).toBe(201)
+  expect(fresh.json().order_id).not.toBe(order_id)
+})
+
+test('one key sent for two boxes at once makes one order', async () => {
+  const till = await openOwnShop(service, 'key-boxes')
+  await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
+  await pairTerminal(service, till, 'CAJA-2')
+  for (let round = 0; round < 10; round += 1) {
+    const headers = keyed(`race-${round}`)
+    const before = ordersAtProvider(service, till).length
+    const answers = await Promise.all(
+      ['CAJA-1', 'CAJA-2'].map((box) =>
+        charge(service, till, { reference: `KB-${round}`, box, headers }),
+      ),
+    )
+    expect(answers.map((answer) => answer.statusCode).sort()).toEqual([201, 409])
+    expect(answers.map((answer) => answer.json().code)).toContain('IDEMPOTENCY_CONFLICT')
+    expect(ordersAtProvider(service, till)).toHaveLength(before + 1)
+    for (const answer of answers) {
+      if (answer.statusCode === 201) await cancel(service, till, answer.json().order_id)
+    }
+  }
+})
+
+test('an equal request without a key gives the open order again', async () => {
+  const till = await openOwnShop(service, 'guard-open')
+  const first = await charge(service, till, { reference: 'G-1', amount: '10,00' })
+  const again = await charge(service, till, { reference: 'G-1', amount: '10,0' })
+  expect([again.statusCode, again.headers['idempotent-replayed']]).toEqual([200, 'true'])
+  expect(again.json().order_id).toBe(first.json().order_id)
+
+  await act(service, first.json().order_id, { do: 'fetch' })
+  const shown = await charge(service, till, { reference: 'G-1', amount: '10,00' })
+  expect(shown.json()).toMatchObject({ order_id: first.json().order_id, status: 'at_terminal' })
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('an equal request for a paid order is refused as charged, even before anybody read the payment', async () => {
+  const till = await openOwnShop(service, 'guard-paid')
+  const { order_id } = (await charge(service, till, { reference: 'G-2' })).json()
+  await act(service, order_id, payByCard)
+  for (let asked = 0; asked < 2; asked += 1) {
+    const response = await charge(service, till, { reference: 'G-2' })
+    expect(response.statusCode).toBe(409)
+    expect(response.json()).toMatchObject({
+      code: 'ORDER_ALREADY_PAID',
+      outcome: 'charged',
+      retry_safe: false,
+      order_id,
+      status: 'processed',
+    })
+  }
+  await refund(service, till, order_id, '1,00')
+  const partly = await charge(service, till, { reference: 'G-2' })
+  expect(partly.json()).toMatchObject({ code: 'ORDER_ALREADY_PAID', status: 'partially_refunded' })
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test.each([
+  [
+    'canceled here',
+    async (id: string, till: { key: string }) => void (await cancel(service, till, id)),
+  ],
+  ['canceled at the terminal', (id: string) => act(service, id, { do: 'cancel' })],
+  ['declined', (id: string) => act(service, id, { do: 'decline' })],
+  ['expired', (id: string) => act(service, id, { do: 'expire' })],
+  [
+    'paid and refunded',
+    async (id: string, till: { key: string }) => {
+      await act(service, id, payByCard)
+      await refund(service, till, id)
+    },
+  ],
+])('after an order was %s the same request is a new order', async (name, end) => {
+  const till = await openOwnShop(service, `guard ${name}`)
+  const { order_id } = (await charge(service, till, { reference: 'G-3' })).json()
+  await end(order_id, till)
+  const response = await charge(service, till, { reference: 'G-3' })
+  expect(response.statusCode, response.body).toBe(201)
+  expect(response.json().order_id).not.toBe(order_id)
+  expect(ordersAtProvider(service, till).map((order) => order.external_reference)).toEqual([
+    'G-3',
+    'G-3-2',
+  ])
+})
+
+test('another amount or another box of the same ticket is a split payment, a new order', async () => {
+  const till = await openOwnShop(service, 'guard-split')
+  await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
+  await pairTerminal(service, till, 'CAJA-2')
+  const half = (await charge(service, till, { reference: 'G-4', amount: '5,00' })).json()
+  await act(service, half.order_id, payByCard)
+  await readOrder(service, till, half.order_id)
+  const rest = await charge(service, till, { reference: 'G-4', amount: '6,00' })
+  const elsewhere = await charge(service, till, { reference: 'G-4', amount: '5,00', box: 'CAJA-2' })
+  expect([rest.statusCode, elsewhere.statusCode]).toEqual([201, 201])
+})
+
+test('20 equal requests at once make one order at the provider', async () => {
+  const till = await openOwnShop(service, 'guard-race')
+  for (let round = 0; round < 5; round += 1) {
+    await forgetRequests(service)
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => charge(service, till, { reference: `G-R${round}` })),
+    )
+    const statuses = answers.map((answer) => answer.statusCode).sort()
+    expect(statuses).toEqual([...Array(19).fill(200), 201])
+    expect(new Set(answers.map((answer) => answer.json().order_id)).size).toBe(1)
+    expect(await providerRequests(service, creation)).toHaveLength(1)
+    await cancel(service, till, answers[0]?.json().order_id)
+  }
+  expect(ordersAtProvider(service, till)).toHaveLength(5)
+})
+
+test('20 requests of one key at once make one order at the provider', async () => {
+  const till = await openOwnShop(service, 'key-race')
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      charge(service, till, { reference: 'K-R', headers: keyed('race') }),
+    ),
+  )
+  expect(answers.map((answer) => answer.statusCode).sort()).toEqual([...Array(19).fill(200), 201])
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('equal requests that straggle in while the first is being made all get its order', async () => {
+  const till = await openOwnShop(service, 'guard-straggle')
+  for (let round = 0; round < 5; round += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, async (_, index) => {
+        await new Promise((resolve) => setTimeout(resolve, index * 3))
+        return charge(service, till, { reference: `G-S${round}` })
+      }),
+    )
+    expect(answers.filter((answer) => answer.statusCode === 201)).toHaveLength(1)
+    for (const answer of answers) expect(answer.statusCode, answer.body).toBeLessThan(300)
+    await cancel(service, till, answers[0]?.json().order_id)
+  }
+})
+
+test('two clients on one account use one reference at once, and each gets its order', async () => {
+  const account = String(8_800_001)
+  const one = await openShop(service, 'twin-one', account)
+  // The same store and box ids would meet at the provider.
+  const two = await openTwin('twin-two', account)
+  const answers = await Promise.all([
+    charge(service, one, { reference: 'TWIN' }),
+    charge(service, two, { reference: 'TWIN', box: 'CAJA-B' }),
+  ])
+  expect(answers.map((answer) => answer.statusCode)).toEqual([201, 201])
+  const made = ordersAtProvider(service, one).map((order) => order.external_reference)
+  expect(made.sort()).toEqual(['TWIN', 'TWIN-2'])
+})
+
+async function openTwin(client: string, account: string) {
+  const till = await enrol(service, client, account)
+  await createStore(service, till, { id: 'SUC-B', boxes: ['CAJA-B'] })
+  return { ...till, terminalId: await pairTerminal(service, till, 'CAJA-B') }
+}
+
+test('a late payment keeps an equal request refused until it is given back', async () => {
+  const till = await openOwnShop(service, 'guard-late')
+  const { order_id } = (await charge(service, till, { reference: 'G-5' })).json()
+  await cancel(service, till, order_id)
+  await service.database.db
+    .updateTable('orders')
+    .set({ paid_after_close: true, paid_cents: 123_450 })
+    .where('id', '=', order_id)
+    .execute()
+  const response = await charge(service, till, { reference: 'G-5' })
+  expect(response.json()).toMatchObject({
+    code: 'ORDER_ALREADY_PAID',
+    outcome: 'charged',
+    order_id,
+  })
+  await service.database.db
+    .updateTable('orders')
+    .set({ refunded_cents: 123_450 })
+    .where('id', '=', order_id)
+    .execute()
+  expect((await charge(service, till, { reference: 'G-5' })).statusCode).toBe(201)
+})
+
+test('with DUPLICATE_ORDER_GUARD=off only a key makes requests equal', async () => {
+  const open = await startTestService({ env: { DUPLICATE_ORDER_GUARD: 'off' } })
+  try {
+    const till = await openShop(open, 'unguarded')
+    const first = await charge(open, till, { reference: 'U-1', headers: keyed('u1') })
+    await act(open, first.json().order_id, payByCard)
+    const replay = await charge(open, till, { reference: 'U-1', headers: keyed('u1') })
+    expect([replay.statusCode, replay.json().order_id]).toEqual([200, first.json().order_id])
+    await readOrder(open, till, first.json().order_id)
+    const second = await charge(open, till, { reference: 'U-1' })
+    expect(second.statusCode).toBe(201)
+    const busy = await charge(open, till, { reference: 'U-1' })
+    expect(busy.json().code).toBe('TERMINAL_BUSY')
+  } finally {
+    await open.stop()
+  }
+})
+
+test('an open order is the same order for its administrator', async () => {
+  const till = await openOwnShop(service, 'guard-admin')
+  const { order_id } = (await charge(service, till, { reference: 'G-6' })).json()
+  const again = await asAdmin(service, {
+    url: '/orders?client=guard-admin',
+    body: { caja_id: 'CAJA-1', external_reference: 'G-6', amount: '1234,50' },
+  })
+  expect([again.statusCode, again.json().order_id]).toEqual([200, order_id])
+  await simulate(service, order_id, { status: 'processed' })
+  await readOrder(service, till, order_id)
+  expect((await orderRow(service, order_id)).status).toBe('processed')
+})

@@ -1,0 +1,450 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { encodeReference } from '../../src/provider/reference.ts'
+import {
+  auditOf,
+  breakProvider,
+  cancel,
+  creation,
+  type FaultRule,
+  forgetRequests,
+  healProvider,
+  newAccount,
+  openOwnShop,
+  orderRow,
+  ordersAtProvider,
+  providerRequests,
+  reading,
+  refund,
+  simulate,
+  sweepAfter,
+} from '../support/money.ts'
+import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, asAdmin, call, charge, connect, payByCard, readOrder } from '../support/till.ts'
+
+let service: TestService
+let proxy: ProviderProxy
+beforeAll(async () => {
+  proxy = await startProviderProxy()
+  service = await startTestService({
+    env: { PROVIDER_TIMEOUT_MS: '150', RATE_LIMIT_PER_SECOND: '100000' },
+    provider: { apiUrl: proxy.url },
+  })
+  proxy.target = service.sandbox.url
+})
+afterAll(async () => {
+  await service.stop()
+  await proxy.close()
+})
+afterEach(async () => {
+  proxy.alter = undefined
+  proxy.target = service.sandbox.url
+  await healProvider(service)
+})
+
+/** Every way in which the provider's word on a creation gets lost, and whether it has the order then. */
+const lost: [string, Omit<FaultRule, 'path'>, boolean][] = [
+  ['the connection drops before the effect', { kind: 'drop_before' }, false],
+  ['the connection drops after the effect', { kind: 'drop_after' }, true],
+  ['the answer is torn', { kind: 'torn_body' }, true],
+  ['the provider hangs before the effect', { kind: 'hang_before' }, false],
+  ['the provider hangs after the effect', { kind: 'hang_after' }, true],
+  ['the provider answers 500', { kind: '500' }, false],
+  ['the provider answers 503', { kind: '503' }, false],
+  [
+    'the provider cannot check the key',
+    { kind: 'status', status: 500, code: 'idempotency_validation_failed' },
+    false,
+  ],
+  ['the provider is still at it', { kind: 'status', status: 423, code: 'resource_locked' }, false],
+  [
+    'the provider calls the key used',
+    { kind: 'status', status: 409, code: 'idempotency_key_already_used' },
+    false,
+  ],
+]
+
+test.each(lost)(
+  'when %s for good, the charge is unknown and stays one order for ever',
+  async (name, fault, made) => {
+    const till = await openOwnShop(service, `lost ${name}`)
+    await breakProvider(service, { ...creation, ...fault })
+    const response = await charge(service, till, { reference: 'U-1' })
+    expect(response.statusCode).toBe(504)
+    expect(response.json()).toMatchObject({
+      code: 'PROVIDER_TIMEOUT',
+      outcome: 'unknown',
+      retry_safe: true,
+      order_id: expect.any(String),
+      status: 'created',
+    })
+    const { order_id } = response.json()
+    const repeated = await charge(service, till, { reference: 'U-1' })
+    expect([repeated.statusCode, repeated.json().order_id]).toEqual([504, order_id])
+
+    const unresolved = await readOrder(service, till, order_id)
+    expect([unresolved.statusCode, unresolved.headers['x-order-stale']]).toEqual([200, 'true'])
+    expect(unresolved.json()).toMatchObject({
+      status: 'created',
+      status_detail: null,
+      outcome: 'unknown',
+      retry_safe: false,
+      stale: true,
+      payments: [],
+      mp_order_id: null,
+      cashier: { action: 'wait', retry_safe: false },
+    })
+    expect(ordersAtProvider(service, till)).toHaveLength(made ? 1 : 0)
+
+    await healProvider(service)
+    await sweepAfter(service, 60_000)
+    expect(ordersAtProvider(service, till)).toHaveLength(1)
+    expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+      status: 'created',
+      status_detail: 'created',
+      mp_order_id: ordersAtProvider(service, till)[0]?.id,
+      stale: false,
+    })
+    const again = await charge(service, till, { reference: 'U-1' })
+    expect([again.statusCode, again.json().order_id]).toEqual([200, order_id])
+    const audit = await auditOf(service, till.client, 'order.created')
+    expect(audit.map((entry) => entry.status)).toEqual(['failed', 'failed', 'success'])
+  },
+)
+
+test.each(lost)(
+  'when %s once, the repetition under the same key makes it good',
+  async (name, fault) => {
+    const till = await openOwnShop(service, `once ${name}`)
+    await forgetRequests(service)
+    await breakProvider(service, { ...creation, ...fault, count: 1 })
+    const response = await charge(service, till, { reference: 'U-2' })
+    const sent = await providerRequests(service, creation)
+    expect(new Set(sent.map((request) => request.headers['x-idempotency-key'])).size).toBe(1)
+    expect(new Set(sent.map((request) => JSON.stringify(request.body))).size).toBe(1)
+    // A key that is called used is never repeated at once: only time, or a person, can tell.
+    const repeatable = fault.code !== 'idempotency_key_already_used'
+    expect(response.statusCode).toBe(repeatable ? 201 : 504)
+    expect(sent).toHaveLength(repeatable ? 2 : 1)
+    expect(ordersAtProvider(service, till)).toHaveLength(repeatable ? 1 : 0)
+  },
+)
+
+test.each([
+  ['429', { kind: '429' }, 429, 'RATE_LIMITED'],
+  [
+    'an unknown property',
+    { kind: 'status', status: 400, code: 'unsupported_properties' },
+    502,
+    'PROVIDER_REJECTED',
+  ],
+  [
+    'a foreign terminal',
+    { kind: 'status', status: 403, code: 'forbidden_checking_terminal_owner' },
+    404,
+    'TERMINAL_NOT_FOUND',
+  ],
+  [
+    'blocked credentials',
+    { kind: 'status', status: 403, code: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES' },
+    502,
+    'PROVIDER_REJECTED',
+  ],
+  [
+    'a code nobody knows',
+    { kind: 'status', status: 400, code: 'something_new' },
+    502,
+    'PROVIDER_REJECTED',
+  ],
+] as const)(
+  'a definite refusal (%s) of the first call is not charged, and may be tried again',
+  async (name, fault, status, code) => {
+    const till = await openOwnShop(service, `refused ${name}`)
+    await breakProvider(service, { ...creation, ...fault })
+    const response = await charge(service, till, { reference: 'U-3' })
+    expect(response.statusCode).toBe(status)
+    expect(response.json()).toMatchObject({ code, outcome: 'not_charged', retry_safe: true })
+    expect(response.body).not.toContain('The sandbox was told')
+    const [local] = (await call(service, { url: '/orders', token: till.key })).json().orders
+    expect(local).toMatchObject({
+      status: 'failed',
+      status_detail: 'not_created',
+      outcome: 'not_charged',
+      retry_safe: true,
+      cashier: { action: 'charge_again' },
+    })
+    await healProvider(service)
+    await sweepAfter(service, 60_000)
+    expect(ordersAtProvider(service, till)).toHaveLength(0)
+    expect((await charge(service, till, { reference: 'U-3' })).statusCode).toBe(201)
+  },
+)
+
+test('a provider that cannot be reached at all is not charged, and is never asked later for it', async () => {
+  const till = await openOwnShop(service, 'unreachable')
+  proxy.alter = (_answer, { path }) => {
+    if (path.startsWith('/terminals')) proxy.vanish()
+    return undefined
+  }
+  const response = await charge(service, till, { reference: 'U-4' })
+  expect(response.statusCode).toBe(502)
+  expect(response.json()).toMatchObject({
+    code: 'PROVIDER_ERROR',
+    outcome: 'not_charged',
+    retry_safe: true,
+  })
+  await proxy.comeBack()
+  proxy.alter = undefined
+  await sweepAfter(service, 60_000)
+  expect(ordersAtProvider(service, till)).toEqual([])
+})
+
+test.each([
+  [
+    'blocked credentials',
+    { kind: 'status', status: 403, code: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES' },
+  ],
+  ['too many requests', { kind: '429' }],
+  ['a lost permission', { kind: 'status', status: 401, code: 'unauthorized' }],
+  ['an unreadable refusal', { kind: 'status', status: 403, code: '' }],
+] as const)(
+  'once the answer was lost, %s proves nothing: the order stays unknown',
+  async (name, fault) => {
+    const till = await openOwnShop(service, `proof ${name}`)
+    await breakProvider(service, { ...creation, kind: 'drop_after' })
+    const { order_id } = (await charge(service, till, { reference: 'U-5' })).json()
+    await breakProvider(service, { ...creation, ...fault })
+    await sweepAfter(service, 60_000)
+    const asked = await charge(service, till, { reference: 'U-5' })
+    expect(asked.json()).toMatchObject({ outcome: 'unknown', order_id })
+    expect((await orderRow(service, order_id)).status).toBe('created')
+
+    await healProvider(service)
+    const found = await charge(service, till, { reference: 'U-5' })
+    expect([found.statusCode, found.json().order_id]).toEqual([200, order_id])
+    expect(ordersAtProvider(service, till)).toHaveLength(1)
+  },
+)
+
+test('a definite refusal of the repeated key proves that there never was an order', async () => {
+  const till = await openOwnShop(service, 'never there')
+  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  const { order_id } = (await charge(service, till, { reference: 'U-6' })).json()
+  await breakProvider(service, { ...creation, kind: 'status', status: 400, code: 'property_value' })
+  await sweepAfter(service, 60_000)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'failed',
+    status_detail: 'not_created',
+    outcome: 'not_charged',
+    stale: false,
+  })
+})
+
+test.each([
+  ['amount', { transactions: { payments: [{ id: 'PAY1', amount: '1.00', status: 'created' }] } }],
+  ['reference', { external_reference: 'SOMEBODY-ELSE' }],
+  ['account', { user_id: '999' }],
+])('an answer about another %s confirms nothing and is flagged', async (name, fields) => {
+  const till = await openOwnShop(service, `conflict ${name}`)
+  proxy.alter = ({ status, body }, { method, path }) =>
+    method === 'POST' && path === '/v1/orders'
+      ? { status, body: { ...body, ...fields } }
+      : undefined
+  const response = await charge(service, till, { reference: 'U-7' })
+  expect([response.statusCode, response.json().outcome]).toEqual([504, 'unknown'])
+  const row = await orderRow(service, response.json().order_id)
+  expect(row).toMatchObject({ creation: 'unknown', mp_order_id: null, status: 'created' })
+  expect(row.conflict).toContain(name)
+
+  proxy.alter = undefined
+  await sweepAfter(service, 60_000)
+  expect((await readOrder(service, till, row.id)).json()).toMatchObject({ stale: false })
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('answers that cannot be read leave the charge unknown', async () => {
+  const till = await openOwnShop(service, 'unreadable')
+  for (const body of [
+    {},
+    { id: 7 },
+    {
+      id: 'ORD1',
+      status: 'created',
+      transactions: { payments: [{ id: 'P', amount: 'x', status: 'created' }] },
+    },
+  ]) {
+    proxy.alter = (answer, { method, path }) =>
+      method === 'POST' && path === '/v1/orders' ? { status: answer.status, body } : undefined
+    const response = await charge(service, till, { reference: 'U-8' })
+    expect([response.statusCode, response.json().outcome]).toEqual([504, 'unknown'])
+  }
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('canceling an unknown charge is remembered and carried out as soon as the order is found', async () => {
+  const till = await openOwnShop(service, 'given up')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'U-9' })).json()
+  const response = await cancel(service, till, order_id)
+  expect(response.statusCode).toBe(504)
+  expect(response.json()).toMatchObject({ outcome: 'unknown', retry_safe: true, order_id })
+  await healProvider(service)
+  await sweepAfter(service, 60_000)
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'canceled',
+    outcome: 'not_charged',
+  })
+  expect((await cancel(service, till, order_id)).statusCode).toBe(200)
+  const actions = (await auditOf(service, till.client)).filter(
+    (entry) => entry.status === 'success',
+  )
+  expect(actions.map((entry) => entry.action).slice(-2)).toEqual([
+    'order.created',
+    'order.canceled',
+  ])
+})
+
+test('canceling an unknown charge that turns up at once cancels it at once', async () => {
+  const till = await openOwnShop(service, 'turns up')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'U-10' })).json()
+  await healProvider(service)
+  const response = await cancel(service, till, order_id)
+  expect([response.statusCode, response.json().status]).toEqual([200, 'canceled'])
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+})
+
+test('an unknown charge cannot be refunded or simulated yet', async () => {
+  const till = await openOwnShop(service, 'no refund yet')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'U-11' })).json()
+  const refused = await refund(service, till, order_id)
+  expect([refused.statusCode, refused.json().outcome]).toEqual([504, 'unknown'])
+  const simulated = await simulate(service, order_id, { status: 'processed' })
+  expect([simulated.statusCode, simulated.json().code]).toEqual([409, 'CONFLICT'])
+})
+
+test('past the memory of the provider the key is never sent again; a search may still find the order', async () => {
+  const till = await openOwnShop(service, 'a day later')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'U 12' })).json()
+  await forgetRequests(service)
+  await breakProvider(service, { path: '^/v1/orders$', method: 'GET', kind: '500' })
+  await sweepAfter(service, 23.5 * 3600_000)
+  const asked = await charge(service, till, { reference: 'U 12' })
+  expect(asked.json()).toMatchObject({ outcome: 'unknown', order_id })
+  expect((await readOrder(service, till, order_id)).json().outcome).toBe('unknown')
+  expect(await providerRequests(service, creation)).toEqual([])
+
+  await healProvider(service)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'expired',
+    outcome: 'not_charged',
+    mp_order_id: ordersAtProvider(service, till)[0]?.id,
+  })
+  expect(await providerRequests(service, creation)).toEqual([])
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('past the memory of the provider a search hit on another terminal or amount is not the order', async () => {
+  const till = await openOwnShop(service, 'not the one')
+  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  const { order_id } = (await charge(service, till, { reference: 'U-13' })).json()
+  await healProvider(service)
+  service.clock.advance(23.5 * 3600_000)
+  const hit = (fields: object) => ({
+    id: `ORDTST${'0'.repeat(25)}1`,
+    status: 'processed',
+    user_id: String(till.mpUserId),
+    external_reference: encodeReference('U-13', 1),
+    config: { point: { terminal_id: till.terminalId } },
+    transactions: { payments: [{ id: 'PAY1', amount: '1234.50', status: 'processed' }] },
+    ...fields,
+  })
+  const answerSearch = (fields: object) => {
+    proxy.alter = (_answer, { path }) =>
+      path.startsWith('/v1/orders?') ? { status: 200, body: { data: [hit(fields)] } } : undefined
+  }
+  for (const fields of [
+    { external_reference: 'U-13-2' },
+    { config: { point: { terminal_id: 'NEWLAND_N950__OTHER' } } },
+    { transactions: { payments: [{ id: 'PAY1', amount: '1234.51', status: 'processed' }] } },
+  ]) {
+    answerSearch(fields)
+    expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+      status: 'created',
+      outcome: 'unknown',
+    })
+  }
+  answerSearch({})
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+  })
+})
+
+test('an order of the account before is neither sent to the new account nor taken for gone', async () => {
+  const till = await openOwnShop(service, 'moved')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'U-14' })).json()
+  await healProvider(service)
+  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
+  await asAdmin(service, { method: 'POST', url: '/admin/clients/moved/unpin' })
+  expect((await connect(service, 'moved', newAccount())).statusCode).toBe(200)
+  await forgetRequests(service)
+  await sweepAfter(service, 60_000)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'created',
+    outcome: 'unknown',
+    stale: true,
+  })
+  expect(await providerRequests(service, creation)).toEqual([])
+
+  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
+  await asAdmin(service, { method: 'POST', url: '/admin/clients/moved/unpin' })
+  await connect(service, 'moved', String(till.mpUserId))
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    mp_order_id: ordersAtProvider(service, till)[0]?.id,
+    stale: false,
+  })
+})
+
+test('without key and guard a repetition of an unknown charge is not called safe', async () => {
+  const open = await startTestService({
+    env: { DUPLICATE_ORDER_GUARD: 'off', PROVIDER_TIMEOUT_MS: '150' },
+  })
+  try {
+    const till = await openOwnShop(open, 'unguarded')
+    await breakProvider(open, { ...creation, kind: 'drop_after' })
+    const bare = await charge(open, till, { reference: 'U-15' })
+    expect(bare.json()).toMatchObject({ outcome: 'unknown', retry_safe: false })
+    expect(bare.json().error).toContain('do not charge again')
+    await healProvider(open)
+    await act(open, await foundId(open, till, bare.json().order_id), payByCard)
+    await readOrder(open, till, bare.json().order_id)
+
+    await breakProvider(open, { ...creation, kind: 'drop_after' })
+    const keyed = { reference: 'U-16', headers: { 'idempotency-key': 'k' } }
+    expect((await charge(open, till, keyed)).json()).toMatchObject({
+      outcome: 'unknown',
+      retry_safe: true,
+    })
+  } finally {
+    await open.stop()
+  }
+})
+
+async function foundId(on: TestService, till: { key: string }, orderId: string): Promise<string> {
+  await call(on, { url: `/orders/${orderId}`, token: till.key })
+  return orderId
+}
+
+test('a read of a confirmed order never creates anything', async () => {
+  const till = await openOwnShop(service, 'just reading')
+  const { order_id } = (await charge(service, till, { reference: 'U-17' })).json()
+  await forgetRequests(service)
+  await readOrder(service, till, order_id)
+  expect(await providerRequests(service, creation)).toEqual([])
+  expect(await providerRequests(service, reading)).toHaveLength(1)
+})

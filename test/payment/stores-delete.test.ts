@@ -1,0 +1,190 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  atProvider,
+  faults,
+  forgetRequests,
+  noFaults,
+  providerRequests,
+} from '../support/provider-requests.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  asAdmin,
+  call,
+  charge,
+  createStore,
+  enrol,
+  pairTerminal,
+  type Till,
+} from '../support/till.ts'
+
+let service: TestService
+let till: Till
+beforeAll(async () => {
+  service = await startTestService()
+  till = await enrol(service, 'acme', '1201')
+})
+afterEach(() => noFaults(service))
+afterAll(() => service.stop())
+
+const remove = (path: string, who = till) =>
+  call(service, { method: 'DELETE', url: path, token: who.key })
+const read = (path: string) => call(service, { url: path, token: till.key })
+
+test('deletes one box, at the provider and here, and leaves its store', async () => {
+  const { pos } = (await createStore(service, till, { id: 'S1', boxes: ['S1-A', 'S1-B'] })).json()
+  await forgetRequests(service)
+  const answer = await remove('/stores/S1/pos/S1-A')
+  expect(answer.statusCode).toBe(200)
+  expect(answer.json()).toEqual({ message: expect.any(String), deleted: { store: 0, pos: 1 } })
+  const asked = await providerRequests(service, ['DELETE'])
+  expect(asked.map(({ path }) => path)).toEqual([`/v2/pos/${pos[0].mpPosId}`])
+  expect((await read('/stores/S1')).json().pos).toMatchObject([{ external_id: 'S1-B' }])
+  const there = await atProvider(service, till.mpUserId)
+  expect(there.pos.map(({ id }) => String(id))).toEqual([pos[1].mpPosId])
+  expect((await remove('/stores/S1/pos/S1-A')).statusCode).toBe(404)
+})
+
+test('deletes the boxes of a store before the store', async () => {
+  const made = (await createStore(service, till, { id: 'S2', boxes: ['S2-A', 'S2-B'] })).json()
+  await forgetRequests(service)
+  const answer = await remove('/stores/S2')
+  expect(answer.statusCode).toBe(200)
+  expect(answer.json()).toEqual({ message: expect.any(String), deleted: { store: 1, pos: 2 } })
+  const asked = await providerRequests(service, ['DELETE'])
+  expect(asked.map(({ path }) => path)).toEqual([
+    `/v2/pos/${made.pos[0].mpPosId}`,
+    `/v2/pos/${made.pos[1].mpPosId}`,
+    `/users/1201/stores/${made.store.mpStoreId}`,
+  ])
+  expect((await read('/stores/S2')).statusCode).toBe(404)
+  expect((await remove('/stores/S2')).json().code).toBe('NOT_FOUND')
+})
+
+test('an empty store is deleted alone', async () => {
+  await createStore(service, till, { id: 'S3', boxes: [] })
+  expect((await remove('/stores/S3')).json().deleted).toEqual({ store: 1, pos: 0 })
+})
+
+test('ids of a deleted store and box can be used again', async () => {
+  await createStore(service, till, { id: 'S4', boxes: ['S4-A'] })
+  await remove('/stores/S4')
+  expect((await createStore(service, till, { id: 'S4', boxes: ['S4-A'] })).statusCode).toBe(201)
+})
+
+test('what is gone at the provider already counts as deleted', async () => {
+  await createStore(service, till, { id: 'S5', boxes: ['S5-A'] })
+  await faults(service, { path: '/', method: 'DELETE', kind: 'status', status: 404, count: 2 })
+  expect((await remove('/stores/S5')).json().deleted).toEqual({ store: 1, pos: 1 })
+})
+
+test.each([
+  ['the first box', 0],
+  ['the second box', 1],
+  ['the store', 2],
+])('a deletion that breaks at %s is finished by the same request', async (name, step) => {
+  const id = `D ${name}`.replaceAll(' ', '-')
+  const made = (await createStore(service, till, { id, boxes: [`${id}-A`, `${id}-B`] })).json()
+  const paths = [
+    ...made.pos.map((box: { mpPosId: string }) => `/v2/pos/${box.mpPosId}`),
+    `/users/1201/stores/${made.store.mpStoreId}`,
+  ]
+  await faults(service, { path: paths[step], method: 'DELETE', kind: '500', count: 1 })
+  const broken = await remove(`/stores/${id}`)
+  expect([502, 504]).toContain(broken.statusCode)
+  expect((await read(`/stores/${id}`)).json().state).toBe('deleting')
+  const again = await remove(`/stores/${id}`)
+  expect(again.statusCode).toBe(200)
+  expect(again.json().deleted).toEqual({ store: 1, pos: 2 - step })
+  expect((await read(`/stores/${id}`)).statusCode).toBe(404)
+  const there = await atProvider(service, till.mpUserId)
+  expect(there.stores.filter((store) => store.name === `Sucursal ${id}`)).toEqual([])
+  expect(there.pos.filter((box) => box.name.startsWith(`Caja ${id}`))).toEqual([])
+})
+
+test('after an answer that got lost the same deletion succeeds', async () => {
+  await createStore(service, till, { id: 'LOST', boxes: ['LOST-A'] })
+  await faults(service, { path: '/v2/pos/', method: 'DELETE', kind: 'drop_after', count: 1 })
+  expect((await remove('/stores/LOST')).statusCode).toBe(504)
+  expect((await remove('/stores/LOST')).json().deleted).toEqual({ store: 1, pos: 1 })
+})
+
+test('a store that is being deleted takes no box, no new creation and no order', async () => {
+  await createStore(service, till, { id: 'GOING', boxes: ['GOING-A'] })
+  await pairTerminal(service, till, 'GOING-A')
+  await faults(service, { path: '/v2/pos/', method: 'DELETE', kind: '500', count: 1 })
+  await remove('/stores/GOING')
+  const pos = [{ name: 'x', external_id: 'GOING-B' }]
+  const add = await call(service, { url: '/stores/GOING/pos', token: till.key, body: { pos } })
+  expect([add.statusCode, add.json().code]).toEqual([409, 'CONFLICT'])
+  const create = await createStore(service, till, { id: 'GOING', boxes: [] })
+  expect([create.statusCode, create.json().code]).toEqual([409, 'CONFLICT'])
+  const order = await charge(service, till, { reference: 'T-1', box: 'GOING-A' })
+  expect(order.statusCode).toBe(404)
+  await remove('/stores/GOING')
+})
+
+test('a store that never got to the provider is deleted here without asking for more', async () => {
+  await faults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
+  expect((await createStore(service, till, { id: 'GHOST', boxes: ['GHOST-A'] })).statusCode).toBe(
+    502,
+  )
+  await noFaults(service)
+  await forgetRequests(service)
+  expect((await remove('/stores/GHOST')).json().deleted).toEqual({ store: 1, pos: 1 })
+  expect(await providerRequests(service, ['DELETE'])).toEqual([])
+})
+
+test('a store that got to the provider unnoticed is found and deleted there too', async () => {
+  await faults(
+    service,
+    { path: '/users/', method: 'POST', kind: 'drop_after', count: 1 },
+    { path: '/stores/search$', method: 'GET', kind: '500', count: 20 },
+  )
+  const broken = await createStore(service, till, { id: 'HIDDEN', boxes: [] })
+  expect(broken.statusCode).toBe(504)
+  await noFaults(service)
+  expect((await read('/stores/HIDDEN')).json().mp_store_id).toBeNull()
+  expect((await remove('/stores/HIDDEN')).statusCode).toBe(200)
+  const there = await atProvider(service, till.mpUserId)
+  expect(there.stores.filter(({ name }) => name === 'Sucursal HIDDEN')).toEqual([])
+})
+
+test('two deletions at the same time delete once', async () => {
+  await createStore(service, till, { id: 'TWICE', boxes: ['TWICE-A'] })
+  await forgetRequests(service)
+  const answers = await Promise.all([remove('/stores/TWICE'), remove('/stores/TWICE')])
+  const statuses = answers.map(({ statusCode }) => statusCode).sort()
+  expect(statuses[0]).toBe(200)
+  expect([404, 409]).toContain(statuses[1])
+  expect(await providerRequests(service, ['DELETE'])).toHaveLength(2)
+})
+
+test('unknown stores and boxes are 404, and so is a box under a store that is not its own', async () => {
+  await createStore(service, till, { id: 'A', boxes: ['A-1'] })
+  await createStore(service, till, { id: 'B', boxes: ['B-1'] })
+  for (const path of [
+    '/stores/NONE',
+    '/stores/NONE/pos/A-1',
+    '/stores/A/pos/NONE',
+    '/stores/A/pos/B-1',
+  ]) {
+    const answer = await remove(path)
+    expect([answer.statusCode, answer.json().code], path).toEqual([404, 'NOT_FOUND'])
+  }
+  expect((await read('/stores/B')).json().pos).toHaveLength(1)
+})
+
+test('deletions are audited, the failed ones too', async () => {
+  const answer = await asAdmin(service, { url: '/admin/activity?client=acme&limit=200' })
+  const told = answer
+    .json()
+    .logs.map((entry: Record<string, string>) => [entry.action, entry.resource_id, entry.status])
+  expect(told).toEqual(
+    expect.arrayContaining([
+      ['pos.deleted', 'S1-A', 'success'],
+      ['store.deleted', 'S2', 'success'],
+      ['store.deleted', 'LOST', 'failed'],
+      ['store.deleted', 'LOST', 'success'],
+    ]),
+  )
+})

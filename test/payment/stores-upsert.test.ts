@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { serviceActor } from '../../src/payments/deps.ts'
+import { upsertStore } from '../../src/payments/upsert-store.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { call, enrol, sandboxCall, type Till } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service.stop())
+
+const location = {
+  streetName: 'Av. Corrientes',
+  streetNumber: '1234',
+  cityName: 'Balvanera',
+  stateName: 'Capital Federal',
+  latitude: -34.6037,
+  longitude: -58.3816,
+  reference: null,
+}
+
+async function upsert(till: Till, name: string, pos: { externalId: string; name: string }[]) {
+  await upsertStore(
+    service.deps,
+    asClientName(till.client),
+    { store: { externalId: 'SUC-1', name, location }, pos },
+    serviceActor(service.clock.now()),
+  )
+}
+
+test('a store is created, then changed, its boxes added and renamed, and nothing is done twice', async () => {
+  const till = await enrol(service, 'acme')
+  await upsert(till, 'Centro', [{ externalId: 'CAJA-1', name: 'Caja 1' }])
+  await upsert(till, 'Centro Nuevo', [
+    { externalId: 'CAJA-1', name: 'Caja Uno' },
+    { externalId: 'CAJA-2', name: 'Caja 2' },
+  ])
+  const { stores } = (await call(service, { url: '/stores', token: till.key })).json()
+  expect(stores).toMatchObject([
+    {
+      name: 'Centro Nuevo',
+      pos: [
+        { external_id: 'CAJA-1', name: 'Caja Uno' },
+        { external_id: 'CAJA-2', name: 'Caja 2' },
+      ],
+    },
+  ])
+  const state = (await sandboxCall(service, 'GET', '/_sandbox/state')) as {
+    stores: { name: string }[]
+    pos: { name: string }[]
+  }
+  expect(state.stores.map((store) => store.name)).toEqual(['Centro Nuevo'])
+  expect(state.pos.map((pos) => pos.name).sort()).toEqual(['Caja 2', 'Caja Uno'])
+
+  await sandboxCall(service, 'DELETE', '/_sandbox/requests')
+  await upsert(till, 'Centro Nuevo', [{ externalId: 'CAJA-2', name: 'Caja 2' }])
+  expect(await sandboxCall(service, 'GET', '/_sandbox/requests')).toMatchObject({ requests: [] })
+})

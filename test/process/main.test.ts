@@ -1,0 +1,186 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { location } from '../support/till.ts'
+import {
+  adminTokenOf,
+  freePort,
+  type RealProcess,
+  spawnService,
+  startService,
+} from './real-process.ts'
+
+let dataDir: string
+let env: Record<string, string>
+let sandboxUrl: string
+const started: RealProcess[] = []
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-process-'))
+  const sandboxPort = await freePort()
+  sandboxUrl = `http://127.0.0.1:${sandboxPort}`
+  env = {
+    DATA_DIR: dataDir,
+    PORT: String(await freePort()),
+    SANDBOX_PORT: String(sandboxPort),
+    POS_CREATE_DELAY_MS: '0',
+    SWEEP_INTERVAL_MS: '200',
+  }
+})
+
+afterAll(async () => {
+  for (const { child } of started) if (child.exitCode === null) child.kill('SIGKILL')
+  await Promise.all(started.map(({ ended }) => ended))
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+async function start(settings = env): Promise<RealProcess> {
+  const running = await startService(settings)
+  started.push(running)
+  return running
+}
+
+async function json(
+  url: string,
+  options: { method?: string; token?: string; body?: unknown } = {},
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(url, {
+    method: options.method ?? (options.body === undefined ? 'GET' : 'POST'),
+    headers: {
+      ...(options.token && { 'x-api-token': options.token }),
+      ...(options.body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text === '' ? {} : JSON.parse(text) }
+}
+
+type Shop = { admin: string; token: string; orderId: string; mpOrderId: string }
+
+async function openShopAndCharge(url: string): Promise<Shop> {
+  const admin = await adminTokenOf(dataDir)
+  const login = await fetch(`${url}/oauth/login?client=acme`, { redirect: 'manual' })
+  const consent = await fetch(String(login.headers.get('location')), {
+    redirect: 'manual',
+    headers: { 'x-sandbox-consent': 'approve' },
+  })
+  expect((await json(String(consent.headers.get('location')))).status).toBe(200)
+  const key = await json(`${url}/api-keys`, { token: admin, body: { client: 'acme' } })
+  const token = String(key.body.key)
+  await json(`${sandboxUrl}/_sandbox/pace`, { method: 'PUT', body: { fetch_ms: 0, event_ms: 0 } })
+  await json(`${url}/stores`, {
+    token,
+    body: {
+      name: 'Centro',
+      external_id: 'SUC-1',
+      location,
+      pos: [{ name: 'Caja 1', external_id: 'CAJA-1' }],
+    },
+  })
+  const stores = await json(`${url}/stores`, { token })
+  const [store] = stores.body.stores as { pos: { mp_pos_id: string }[] }[]
+  await json(`${sandboxUrl}/_sandbox/terminals`, {
+    body: {
+      pos_id: store?.pos[0]?.mp_pos_id,
+      user_id: key.body.mp_user_id,
+      operating_mode: 'PDV',
+    },
+  })
+  const created = await json(`${url}/orders`, {
+    token,
+    body: { caja_id: 'CAJA-1', external_reference: 'T-1', amount: '100,00' },
+  })
+  expect(created.status).toBe(201)
+  const orderId = String(created.body.order_id)
+  const order = await json(`${url}/orders/${orderId}`, { token })
+  return { admin, token, orderId, mpOrderId: String(order.body.mp_order_id) }
+}
+
+test('a killed service goes on where it was, a stopped one finishes what it was asked', async () => {
+  const first = await start()
+  const shop = await openShopAndCharge(first.url)
+  expect((await stat(join(dataDir, 'secrets', 'secrets.env'))).mode & 0o777).toBe(0o600)
+
+  const second = spawnService({ ...env, PORT: String(await freePort()) })
+  expect(await second.ended).toBe(1)
+  expect(second.stderr()).toContain(dataDir)
+
+  first.child.kill('SIGKILL')
+  await first.ended
+
+  const again = await start()
+  await json(`${sandboxUrl}/_sandbox/orders/${shop.mpOrderId}/act`, {
+    body: { do: 'pay', payment_method_type: 'debit_card', payment_method_id: 'debvisa' },
+  })
+  // A wait ends with any change of the order, and its arrival at the terminal is one.
+  await expect
+    .poll(
+      async () =>
+        (await json(`${again.url}/orders/${shop.orderId}?wait=1`, { token: shop.token })).body,
+      { timeout: 20_000 },
+    )
+    .toMatchObject({ status: 'processed', amount: '100.00' })
+  const verified = await json(`${again.url}/admin/activity/verify`, { token: shop.admin })
+  expect(verified.body).toMatchObject({ valid: true })
+
+  const held = json(`${again.url}/orders`, {
+    token: shop.token,
+    body: { caja_id: 'CAJA-1', external_reference: 'T-2', amount: '5,00' },
+  }).then(({ body }) =>
+    json(`${again.url}/orders/${String(body.order_id)}?wait=30`, { token: shop.token }),
+  )
+  await expect.poll(() => again.stdout()).toContain('"/orders"')
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  again.child.kill('SIGTERM')
+  expect(await held).toMatchObject({ status: 200, body: { status: 'created' } })
+  expect(await again.ended).toBe(0)
+  expect(again.stdout()).toContain('"stopped"')
+  for (const output of [first.stdout(), again.stdout()]) {
+    expect(output).not.toContain(shop.token)
+    expect(output).not.toContain(shop.admin)
+    expect(output).not.toMatch(/APP_USR-\d|TG-[0-9a-f]/)
+  }
+
+  const live = spawnService({
+    ...env,
+    PROVIDER: 'mercadopago',
+    MP_CLIENT_ID: '1',
+    MP_CLIENT_SECRET: 'secret',
+    MP_API_URL: 'http://127.0.0.1:9',
+    MP_AUTH_URL: 'http://127.0.0.1:9',
+  })
+  expect(await live.ended).toBe(1)
+  expect(live.stderr()).toContain('This database belongs to PROVIDER=sandbox')
+}, 60_000)
+
+test('with the real provider no sandbox listens', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-live-'))
+  const settings = {
+    ...env,
+    DATA_DIR: folder,
+    PORT: String(await freePort()),
+    SANDBOX_PORT: String(await freePort()),
+    PROVIDER: 'mercadopago',
+    MP_CLIENT_ID: '1',
+    MP_CLIENT_SECRET: 'canary-client-secret',
+    MP_API_URL: 'http://127.0.0.1:9',
+    MP_AUTH_URL: 'http://127.0.0.1:9',
+  }
+  const running = await start(settings)
+  expect((await json(`${running.url}/health`)).body).toMatchObject({ mode: 'mercadopago' })
+  const sandbox = `http://127.0.0.1:${settings.SANDBOX_PORT}/_sandbox/info`
+  expect((await fetch(sandbox).catch(() => undefined))?.ok ?? false).toBe(false)
+  expect(running.stdout()).toContain('MP_WEBHOOK_SECRETS is not set')
+  expect(running.stdout()).not.toContain('canary-client-secret')
+  running.child.kill('SIGTERM')
+  expect(await running.ended).toBe(0)
+  await rm(folder, { recursive: true, force: true })
+})
+
+test('a bad setting stops the start and is named', async () => {
+  const refused = spawnService({ ...env, PROVIDER_TIMEOUT_MS: '5' })
+  expect(await refused.ended).toBe(1)
+  expect(refused.stderr()).toContain('PROVIDER_TIMEOUT_MS')
+})

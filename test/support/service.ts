@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { loadConfig } from '../../src/config.ts'
+import type { Database } from '../../src/db/database.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
+import { createService, type ProviderAccess, type Service } from '../../src/service.ts'
+import { openTestDatabase } from './database.ts'
+
+export const adminToken = 'admin-token-for-tests-0123456789abcdef'
+
+/** A clock that stands on the real time until a test moves it. */
+export class TestClock {
+  #offsetMs = 0
+  now = (): Date => new Date(Date.now() + this.#offsetMs)
+  advance(ms: number): void {
+    this.#offsetMs += ms
+  }
+}
+
+export type TestService = Service & {
+  database: Database
+  clock: TestClock
+  sandbox: Sandbox
+  /** What the service slept, in milliseconds, in order; a sleep returns at once. */
+  sleeps: number[]
+  /** Lines of the service's log. */
+  logLines: string[]
+  stop(): Promise<void>
+}
+
+export type TestServiceOptions = {
+  env?: Record<string, string>
+  /** Another provider than the sandbox, for single edge answers. */
+  provider?: Partial<ProviderAccess>
+  /** Use this database instead of a new one; it is not closed at the end. */
+  database?: Database
+  /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
+  publicUrl?: string
+}
+
+/**
+ * The real service on a real database against the sandbox provider, without a listening socket of its own: requests go
+ * through `app.inject`. Webhooks of the sandbox are handed over by `deliverWebhooks` in payment.ts, or never.
+ */
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const clock = new TestClock()
+  const sandbox = await startSandbox({
+    port: 0,
+    pace: { fetchMs: 0, eventMs: 0 },
+    now: clock.now,
+    webhookRetryMs: [20],
+    ...(options.publicUrl && { redirectUris: [`${options.publicUrl}/oauth/callback`] }),
+  })
+  const database = options.database ?? (await openTestDatabase())
+  const sleeps: number[] = []
+  const logLines: string[] = []
+  const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
+  const config = loadConfig({ PROVIDER: 'sandbox', ...options.env })
+  const service = await createService({
+    config,
+    publicUrl: options.publicUrl ?? 'http://127.0.0.1:3000',
+    adminToken,
+    encryptionKeys: [{ id: 'k1', key: randomBytes(32) }],
+    providerAccess: {
+      apiUrl: sandbox.url,
+      authUrl: sandbox.url,
+      clientId: sandbox.info.client_id,
+      clientSecret: sandbox.info.client_secret,
+      webhookSecrets: sandbox.info.webhook_secrets,
+      ...options.provider,
+    },
+    database,
+    logger,
+    now: clock.now,
+    sleep: async (ms) => {
+      sleeps.push(ms)
+      // Yields, so that a loop of sleeps never starves the sockets.
+      await wait(1)
+    },
+  })
+  await service.app.ready()
+  return {
+    ...service,
+    database,
+    clock,
+    sandbox,
+    sleeps,
+    logLines,
+    async stop() {
+      await service.app.close()
+      await service.close()
+      await sandbox.close()
+      if (!options.database) await database.close()
+    },
+  }
+}

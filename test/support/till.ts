@@ -1,0 +1,181 @@
+import type { LightMyRequestResponse } from 'fastify'
+import { adminToken, type TestService } from './service.ts'
+
+export type Call = {
+  method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  url: string
+  body?: unknown
+  token?: string
+  headers?: Record<string, string>
+}
+
+/** One request to the service; `token` is the x-api-token. */
+export async function call(service: TestService, request: Call): Promise<LightMyRequestResponse> {
+  return service.app.inject({
+    method: request.method ?? (request.body === undefined ? 'GET' : 'POST'),
+    url: request.url,
+    headers: { ...(request.token && { 'x-api-token': request.token }), ...request.headers },
+    ...(request.body !== undefined && { payload: request.body as object }),
+  })
+}
+
+/** The same with the admin token. */
+export function asAdmin(service: TestService, request: Call): Promise<LightMyRequestResponse> {
+  return call(service, { ...request, token: adminToken })
+}
+
+/** Connects a client by OAuth as its owner would, on an account of its own. */
+export async function connect(
+  service: TestService,
+  client: string,
+  account?: string,
+): Promise<LightMyRequestResponse> {
+  const login = await call(service, { url: `/oauth/login?client=${encodeURIComponent(client)}` })
+  const consent = await fetch(String(login.headers.location), {
+    redirect: 'manual',
+    headers: {
+      'x-sandbox-consent': 'approve',
+      ...(account !== undefined && { 'x-sandbox-user': account }),
+    },
+  })
+  const back = new URL(String(consent.headers.get('location')))
+  return call(service, { url: `${back.pathname}${back.search}` })
+}
+
+export type Till = {
+  client: string
+  key: string
+  mpUserId: number
+}
+
+/** A connected client with a key. */
+export async function enrol(service: TestService, client: string, account?: string): Promise<Till> {
+  await connect(service, client, account)
+  const created = await asAdmin(service, { url: '/api-keys', body: { client } })
+  const { key, mp_user_id } = created.json()
+  return { client, key, mpUserId: mp_user_id }
+}
+
+export const location = {
+  street_name: 'Av. Corrientes',
+  street_number: '1234',
+  city_name: 'Balvanera',
+  state_name: 'Capital Federal',
+  latitude: -34.6037,
+  longitude: -58.3816,
+}
+
+/** Creates a store with boxes. */
+export async function createStore(
+  service: TestService,
+  till: Till,
+  store: { id: string; boxes: string[] },
+): Promise<LightMyRequestResponse> {
+  return call(service, {
+    url: '/stores',
+    token: till.key,
+    body: {
+      name: `Sucursal ${store.id}`,
+      external_id: store.id,
+      location,
+      pos: store.boxes.map((id) => ({ name: `Caja ${id}`, external_id: id })),
+    },
+  })
+}
+
+/** Calls the sandbox's control surface. */
+export async function sandboxCall(
+  service: TestService,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<unknown> {
+  const response = await fetch(`${service.sandbox.url}${path}`, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`sandbox ${method} ${path}: ${response.status} ${text}`)
+  return text === '' ? undefined : JSON.parse(text)
+}
+
+/** Pairs a new virtual terminal with a box; answers its id. */
+export async function pairTerminal(
+  service: TestService,
+  till: Till,
+  box: string,
+  mode: 'PDV' | 'STANDALONE' = 'PDV',
+): Promise<string> {
+  const row = await service.database.db
+    .selectFrom('pos')
+    .select('mp_pos_id')
+    .where('external_id', '=', box)
+    .where('client', '=', till.client as never)
+    .executeTakeFirstOrThrow()
+  const terminal = (await sandboxCall(service, 'POST', '/_sandbox/terminals', {
+    pos_id: row.mp_pos_id,
+    user_id: till.mpUserId,
+    operating_mode: mode,
+  })) as { id: string }
+  return terminal.id
+}
+
+/** A client with a store, a box `CAJA-1` in it and a terminal in PDV on the box. */
+export async function openShop(
+  service: TestService,
+  client: string,
+  account?: string,
+): Promise<Till & { terminalId: string }> {
+  const till = await enrol(service, client, account)
+  const created = await createStore(service, till, { id: 'SUC-1', boxes: ['CAJA-1'] })
+  if (created.statusCode !== 201) throw new Error(`store: ${created.statusCode} ${created.body}`)
+  return { ...till, terminalId: await pairTerminal(service, till, 'CAJA-1') }
+}
+
+/** Charges `amount` (decimal comma) on a box. */
+export async function charge(
+  service: TestService,
+  till: Till,
+  order: { reference: string; amount?: string; box?: string; headers?: Record<string, string> },
+): Promise<LightMyRequestResponse> {
+  return call(service, {
+    url: '/orders',
+    token: till.key,
+    headers: order.headers ?? {},
+    body: {
+      caja_id: order.box ?? 'CAJA-1',
+      external_reference: order.reference,
+      amount: order.amount ?? '1234,50',
+    },
+  })
+}
+
+/** The buyer does something at the terminal; `orderId` is ours. */
+export async function act(
+  service: TestService,
+  orderId: string,
+  action: Record<string, unknown>,
+): Promise<void> {
+  const row = await service.database.db
+    .selectFrom('orders')
+    .select('mp_order_id')
+    .where('id', '=', orderId)
+    .executeTakeFirstOrThrow()
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${row.mp_order_id}/act`, action)
+}
+
+export const payByCard = {
+  do: 'pay',
+  payment_method_type: 'credit_card',
+  payment_method_id: 'visa',
+  installments: 1,
+}
+
+export async function readOrder(
+  service: TestService,
+  till: Till,
+  orderId: string,
+): Promise<LightMyRequestResponse> {
+  return call(service, { url: `/orders/${orderId}`, token: till.key })
+}
