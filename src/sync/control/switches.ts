@@ -1,0 +1,159 @@
+import type { Database } from '../../db/database.ts'
+import {
+  deleteAllLimits,
+  deleteLimits,
+  deletePauses,
+  deleteSpentLimits,
+  insertFlowActivity,
+  insertPauses,
+  listLimits,
+  listPauses,
+  upsertLimit,
+} from '../../repositories/flow-control.ts'
+import { deleteAllHashes, deleteHash } from '../../repositories/flow-items.ts'
+import { updateFlowState } from '../../repositories/flow-state.ts'
+
+export type SwitchDeps = { database: Database; now: () => Date }
+
+export type SwitchState = {
+  paused: boolean
+  pausedAt: Date | null
+  pausedBy: string | null
+  reason: string | null
+  runLimit: number | null
+  runCount: number
+}
+
+/** Pause and limit of each of these flows. */
+export async function readSwitches(
+  deps: SwitchDeps,
+  flows: readonly string[],
+): Promise<Map<string, SwitchState>> {
+  const { db } = deps.database
+  const pauses = new Map((await listPauses(db)).map((pause) => [pause.flow, pause]))
+  const limits = new Map((await listLimits(db)).map((limit) => [limit.flow, limit]))
+  return new Map(
+    flows.map((flow) => {
+      const pause = pauses.get(flow)
+      const limit = limits.get(flow)
+      return [
+        flow,
+        {
+          paused: pause !== undefined,
+          pausedAt: pause?.pausedAt ?? null,
+          pausedBy: pause?.pausedBy ?? null,
+          reason: pause?.reason ?? null,
+          runLimit: limit?.runLimit ?? null,
+          runCount: limit?.runCount ?? 0,
+        },
+      ]
+    }),
+  )
+}
+
+/** Committed before it is answered, so that a pause outlives any crash after its answer. */
+export async function pauseFlows(
+  deps: SwitchDeps,
+  flows: readonly string[],
+  by: { actor: string; reason: string | null },
+): Promise<void> {
+  const at = deps.now()
+  await deps.database.transaction(async (trx) => {
+    await insertPauses(trx, flows, { at, by: by.actor, reason: by.reason })
+    for (const flow of flows) {
+      await insertFlowActivity(trx, {
+        at,
+        flow,
+        action: 'paused',
+        actor: by.actor,
+        detail: by.reason,
+      })
+    }
+  })
+}
+
+/** Takes the pause away, and a limit that is used up: it would pause the flow again at once. */
+export async function resumeFlows(
+  deps: SwitchDeps,
+  flows: readonly string[],
+  actor: string,
+): Promise<void> {
+  const at = deps.now()
+  await deps.database.transaction(async (trx) => {
+    await deletePauses(trx, flows)
+    await deleteSpentLimits(trx, flows)
+    for (const flow of flows) {
+      await insertFlowActivity(trx, { at, flow, action: 'resumed', actor, detail: null })
+    }
+  })
+}
+
+export async function limitFlow(
+  deps: SwitchDeps,
+  flow: string,
+  count: number,
+  actor: string,
+): Promise<void> {
+  const at = deps.now()
+  await deps.database.transaction(async (trx) => {
+    await upsertLimit(trx, flow, count, at)
+    await insertFlowActivity(trx, {
+      at,
+      flow,
+      action: 'limited',
+      actor,
+      detail: `${count} runs`,
+    })
+  })
+}
+
+export async function unlimitFlow(deps: SwitchDeps, flow: string, actor: string): Promise<void> {
+  const at = deps.now()
+  await deps.database.transaction(async (trx) => {
+    await deleteLimits(trx, [flow])
+    await insertFlowActivity(trx, { at, flow, action: 'limit removed', actor, detail: null })
+  })
+}
+
+/** Run limits end with a restart; a pause that one of them caused stays. */
+export async function forgetLimits(deps: SwitchDeps): Promise<void> {
+  await deps.database.transaction((trx) => deleteAllLimits(trx))
+}
+
+/**
+ * Forgets all hashes. `definitionHash` is taken as accepted: whoever sends everything again has answered the question
+ * that a changed definition asks.
+ */
+export async function resetFlow(
+  deps: SwitchDeps,
+  flow: string,
+  definitionHash: string,
+  actor: string,
+): Promise<void> {
+  const at = deps.now()
+  await deps.database.transaction(async (trx) => {
+    await deleteAllHashes(trx, flow)
+    await updateFlowState(trx, flow, {
+      full_scan_due: true,
+      definition_hash: definitionHash,
+      pending_definition_hash: null,
+    })
+    await insertFlowActivity(trx, { at, flow, action: 'reset', actor, detail: null })
+  })
+}
+
+/** Forgets one hash. Answers whether there was one. The next poll must look at everything to find the item again. */
+export async function resetItem(
+  deps: SwitchDeps,
+  flow: string,
+  pk: string,
+  actor: string,
+): Promise<boolean> {
+  const at = deps.now()
+  return deps.database.transaction(async (trx) => {
+    const existed = await deleteHash(trx, flow, pk)
+    await updateFlowState(trx, flow, { full_scan_due: true })
+    await insertFlowActivity(trx, { at, flow, action: 'item reset', actor, detail: pk })
+    return existed
+  })
+}

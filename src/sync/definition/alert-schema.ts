@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { httpUrl } from './addresses.ts'
+import type { FlowContext } from './context.ts'
+import { duration, name, report, secretText, whole } from './fields.ts'
+import { literalSecret } from './literal-secrets.ts'
+
+const destinations = () =>
+  z
+    .array(name())
+    .min(1)
+    .optional()
+    .describe('only failures of these destinations; without it of all')
+
+const address = () =>
+  z
+    .string()
+    .max(254)
+    .regex(/^[^\s@<>",;\p{Cc}]+@[^\s@<>",;\p{Cc}]+$/u, 'must be a mail address')
+
+function channel(context: FlowContext) {
+  return z.discriminatedUnion('type', [
+    z.strictObject({
+      type: z.literal('email'),
+      to: z
+        .union([address(), z.array(address()).min(1).max(50)], 'must be mail addresses')
+        .transform((given) => (typeof given === 'string' ? [given] : given)),
+      locale: z.enum(['es', 'en']).prefault('es'),
+      destinations: destinations(),
+    }),
+    z.strictObject({
+      type: z.literal('slack'),
+      url: httpUrl(context).superRefine((url, issues) => {
+        // Whoever has the address of an incoming webhook can post: the address is the secret.
+        const finding = literalSecret(url.template)
+        if (finding) report(issues, finding)
+      }),
+      destinations: destinations(),
+    }),
+    z.strictObject({
+      type: z.literal('webhook'),
+      url: httpUrl(context),
+      secret: secretText(context, literalSecret).optional().describe('signs; without it unsigned'),
+      destinations: destinations(),
+    }),
+  ])
+}
+
+const group = () =>
+  z
+    .strictObject({
+      wait: duration('0s', '1h').prefault('30s').describe('before the first message'),
+      interval: duration('1s', '24h').prefault('5m').describe('between messages on new failures'),
+      repeat: duration('1m', '30d').prefault('4h').describe('reminder while it lasts'),
+      resolved: z.boolean().prefault(true).describe('one message when all is well again'),
+    })
+    .transform(({ wait, interval, repeat, resolved }) => ({
+      waitMs: wait,
+      intervalMs: interval,
+      repeatMs: repeat,
+      resolved,
+    }))
+    .prefault({})
+
+const onDegraded = () =>
+  z
+    .strictObject({
+      noSuccessfulPollFor: duration('1s', '30d').optional(),
+      errorPercent: z.number().gt(0).max(100).optional(),
+      failedJobs: whole(1, 1_000_000_000).optional(),
+      pollLongerThan: duration('1s', '24h').optional(),
+    })
+    .transform(({ noSuccessfulPollFor, errorPercent, failedJobs, pollLongerThan }) => ({
+      noSuccessfulPollForMs: noSuccessfulPollFor,
+      errorPercent,
+      failedJobs,
+      pollLongerThanMs: pollLongerThan,
+    }))
+    .prefault({})
+
+export function alertsSchema(context: FlowContext) {
+  return z
+    .strictObject({
+      onJobFailed: z.array(channel(context)).max(50).prefault([]),
+      group: group(),
+      onDegraded: onDegraded(),
+    })
+    .prefault({})
+}

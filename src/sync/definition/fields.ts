@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import type { FlowContext } from './context.ts'
+import { durationPattern, parseDuration } from './duration.ts'
+import { type Finding, resolveReferences } from './references.ts'
+import type { Secret } from './secret.ts'
+
+/** Reports a finding with its hint; `params.hint` is what loading shows beside the message. */
+export function report(
+  context: z.RefinementCtx,
+  { message, hint }: Finding,
+  path: string[] = [],
+): void {
+  const params = hint === undefined ? {} : { params: { hint } }
+  context.addIssue({ code: 'custom', path, message, ...params })
+}
+
+/** `30s`, or milliseconds as a number; the result is milliseconds. */
+export function duration(min: string, max: string) {
+  const expected = `must be a duration from ${min} to ${max}, such as ${min}`
+  return z
+    .union([z.string().regex(durationPattern, expected), z.number().min(0, expected)], expected)
+    .transform((given, context) => {
+      const ms = parseDuration(given)
+      if (
+        ms !== undefined &&
+        ms >= Number(parseDuration(min)) &&
+        ms <= Number(parseDuration(max))
+      ) {
+        return ms
+      }
+      report(context, { message: `must be from ${min} to ${max}`, hint: `for example ${min}` })
+      return z.NEVER
+    })
+    .describe(`duration from ${min} to ${max}: 500ms, 30s, 10m, 24h, 7d or milliseconds`)
+}
+
+export function whole(min: number, max: number) {
+  return z.int(`must be a whole number from ${min} to ${max}`).min(min).max(max)
+}
+
+const maxText = 65_536
+
+export const text = () => z.string().min(1).max(maxText)
+
+/** The name of a flow or a destination. */
+export const name = () =>
+  z
+    .string()
+    .regex(
+      /^[a-z0-9][a-z0-9_-]{0,63}$/,
+      'must be 1 to 64 of a-z 0-9 _ - and begin with a letter or digit',
+    )
+
+/** A column or field of a record. */
+export const column = () =>
+  z
+    .string()
+    .regex(/^(?!__proto__$)[^\p{Cc}]{1,128}$/u, 'must be the name of a field, 1 to 128 characters')
+
+export const columns = () => z.array(column()).min(1).max(64)
+
+/** One name or a list of names. */
+export const oneOrMore = () =>
+  z
+    .union([column(), columns()], 'must be the name of a field or a list of names')
+    .transform((given) => (typeof given === 'string' ? [given] : given))
+
+/**
+ * A text in which `${env:NAME}` and `${file:/path}` are replaced. `check` looks at the text of the file and at the
+ * result; its findings must not quote the result.
+ */
+export function secretText(
+  context: FlowContext,
+  check: (template: string, value: string) => Finding | undefined = () => undefined,
+) {
+  return text().transform((template, issues): Secret => {
+    const resolved = resolveReferences(template, context)
+    if ('findings' in resolved) {
+      for (const finding of resolved.findings) report(issues, finding)
+      return z.NEVER
+    }
+    const finding = check(template, resolved.secret.reveal())
+    if (!finding) return resolved.secret
+    report(issues, finding)
+    return z.NEVER
+  })
+}
+
+/** A JSONata expression; its syntax is checked when the whole file is known to be well formed. */
+export const jsonata = () => text().describe('JSONata expression')

@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { alertsSchema } from './alert-schema.ts'
+import type { FlowContext } from './context.ts'
+import { destinationSchema } from './destination-schema.ts'
+import { column, duration, jsonata, name, oneOrMore, whole } from './fields.ts'
+import { sourceSchema } from './source-schema.ts'
+
+const time = (pattern: RegExp) => z.string().regex(pattern, 'must be a time such as "07:00"')
+
+const window = () =>
+  z
+    .strictObject({
+      days: z
+        .array(z.enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']))
+        .min(1)
+        .prefault(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']),
+      from: time(/^([01]\d|2[0-3]):[0-5]\d$/).prefault('00:00'),
+      to: time(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/)
+        .prefault('24:00')
+        .describe('an earlier time than `from` is on the next day'),
+      timezone: z
+        .string()
+        .refine(isTimeZone, 'must be a time zone, such as America/Argentina/Buenos_Aires')
+        .prefault('UTC'),
+    })
+    .refine(({ from, to }) => from !== to, 'from and to must differ; leave both out for all day')
+    .optional()
+    .describe('polls begin only then; without it always')
+
+const hash = () =>
+  z
+    .strictObject({
+      ignore: z
+        .array(column())
+        .prefault([])
+        .describe('fields whose change is no change of the item'),
+      trim: z.boolean().prefault(false).describe('cut the blanks around every text'),
+      emptyAsNull: z.boolean().prefault(false).describe('an empty text becomes null'),
+      decimals: z
+        .record(column(), whole(0, 20))
+        .prefault({})
+        .describe('field: number of decimals; its value becomes a text such as "-34.603700"'),
+    })
+    .prefault({})
+
+const item = () =>
+  z.strictObject({
+    key: oneOrMore().describe('the fields that identify an item'),
+    hash: hash(),
+    filter: jsonata().optional().describe('JSONata; items for which it is not true are left out'),
+    onDefinitionChange: z.enum(['ask', 'resync', 'rebase']).prefault('ask'),
+  })
+
+const guard = () =>
+  z
+    .strictObject({
+      emptySource: z.enum(['refuse', 'allow']).prefault('refuse'),
+      maxPercent: z.number().min(0).max(100).prefault(10),
+      minItems: whole(0, 1_000_000_000).prefault(10),
+    })
+    .prefault({})
+
+const deletes = () =>
+  z
+    .strictObject({ mode: z.enum(['ignore', 'delete']).prefault('ignore'), guard: guard() })
+    .prefault({})
+
+const queue = () =>
+  z
+    .strictObject({
+      keepCompleted: duration('0s', '366d').prefault('7d'),
+      keepFailed: duration('0s', '3660d').prefault('90d'),
+      maxWaiting: whole(1, 100_000_000).prefault(50_000),
+    })
+    .transform(({ keepCompleted, keepFailed, maxWaiting }) => ({
+      keepCompletedMs: keepCompleted,
+      keepFailedMs: keepFailed,
+      maxWaiting,
+    }))
+    .prefault({})
+
+/**
+ * The form of a flow file. Unknown keys are errors. In the result durations are milliseconds under names that end in
+ * `Ms`, and texts that may hold a secret are `Secret`. Rules across keys are checked by `loadFlow`, not here.
+ */
+export function flowSchema(context: FlowContext) {
+  return z
+    .strictObject({
+      version: z.literal(1),
+      name: name(),
+      description: z.string().max(1_000).optional(),
+      pollInterval: duration('1s', '24h').describe('from the end of a poll to the next'),
+      window: window(),
+      startPaused: z.boolean().prefault(false).describe('counts the first time a flow is seen'),
+      allowPrivateNetwork: z
+        .boolean()
+        .prefault(false)
+        .describe('HTTP sources, destinations and alerts may be on loopback and private addresses'),
+      source: sourceSchema(context),
+      item: item(),
+      deletes: deletes(),
+      destinations: z.array(destinationSchema(context)).min(1).max(50),
+      queue: queue(),
+      alerts: alertsSchema(context),
+    })
+    .transform(({ pollInterval, ...rest }) => ({ ...rest, pollIntervalMs: pollInterval }))
+}
+
+/** A flow as it runs. */
+export type Flow = z.output<ReturnType<typeof flowSchema>>
+
+function isTimeZone(timezone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: timezone })
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,90 @@
+import { resolve } from 'node:path'
+import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import { createAppender } from './file-appender.ts'
+import { beginsNdjson, csvRow, ndjsonLine, recordOf } from './file-lines.ts'
+import { postponed, refused } from './result.ts'
+
+export type FileSettings = {
+  /** Path of the file, relative to `baseDir`; `{date}` becomes the day of the delivery, as 2026-11-21. */
+  path: string
+  format: 'ndjson' | 'csv'
+  baseDir: string
+  /** IANA name of the zone whose day `{date}` is. */
+  timezone: string
+  now: () => Date
+}
+
+/**
+ * Appends a line per delivery and answers once it is on the disk. At least once: after a crash between the write and its
+ * record, the same line comes again under the same `_key`. Lines carry `_key` (of flow, destination, item and content),
+ * `_kind` (upsert or delete) and `_pk` beside the mapped fields. One process at a time may write a file.
+ *
+ * CSV: the first item gives the columns; an item with other fields is refused, since its values would have no place.
+ *
+ * @throws Error when the path leaves its folder or holds another placeholder than `{date}`.
+ */
+export function openFileDestination(settings: FileSettings): Destination {
+  const pathOf = pathMaker(settings)
+  const isCsv = settings.format === 'csv'
+  // Of a CSV file, csvRow has seen by its first line that it is ours.
+  const appender = createAppender(
+    isCsv ? { end: '\r\n', isOurs: () => true } : { end: '\n', isOurs: beginsNdjson },
+  )
+
+  const line = async (job: DeliveryJob, path: string) => {
+    const record = recordOf(job)
+    if ('problem' in record) return record
+    if (!isCsv) return { text: ndjsonLine(record.fields) }
+    return csvRow(record.fields, await appender.firstLine(path))
+  }
+
+  return {
+    deliver: async (job): Promise<DeliveryResult> => {
+      const path = pathOf(settings.now())
+      try {
+        return await appender.inTurn(path, async () => {
+          const made = await line(job, path)
+          if ('problem' in made) return refused(made.problem)
+          await appender.append(path, made.text)
+          return { ok: true }
+        })
+      } catch (error) {
+        const code = codeOfSystemError(error)
+        if (code === undefined) throw error
+        // Whatever is wrong with a disk or a folder is wrong for every item, and somebody can put it right.
+        return postponed(`the file cannot be written: ${code}`, { outage: true })
+      }
+    },
+    close: () => appender.idle(),
+  }
+}
+
+function pathMaker(settings: FileSettings): (at: Date) => string {
+  const { path, baseDir, timezone } = settings
+  if (/\{(?!date\})|(?<!\{date)\}/.test(path)) {
+    throw new Error(`path: only {date} can stand in the name of a file, got ${path}`)
+  }
+  // An absolute path is the operator's own choice; one that climbs is a slip.
+  if (path.split(/[\\/]/).includes('..') || path.includes('\0')) {
+    throw new Error('path: must stay inside its folder, without ..')
+  }
+  const calendar = new Intl.DateTimeFormat('en', {
+    timeZone: timezone,
+    calendar: 'gregory',
+    numberingSystem: 'latn',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+  })
+  return (at) => {
+    const parts = calendar.formatToParts(at)
+    const part = (type: string) => parts.find((one) => one.type === type)?.value ?? ''
+    const day = `${part('year')}-${part('month')}-${part('day')}`
+    return resolve(baseDir, path.replaceAll('{date}', day))
+  }
+}
+
+function codeOfSystemError(error: unknown): string | undefined {
+  const isSystemError = error instanceof Error && 'syscall' in error && 'code' in error
+  return isSystemError && typeof error.code === 'string' ? error.code : undefined
+}

@@ -1,0 +1,29 @@
+import type { DeliveryResult } from '../types.ts'
+
+type Failure = Extract<DeliveryResult, { ok: false }>
+
+/** Another attempt cannot help: the item, or the definition, has to change first. */
+export function refused(reason: string, extra: { status?: number } = {}): Failure {
+  return { ok: false, retryable: false, outage: false, reason, ...extra }
+}
+
+/** Another attempt may help. `outage`: the receiver itself is in trouble, not only this item. */
+export function postponed(
+  reason: string,
+  extra: { outage: boolean; status?: number; retryAfterSeconds?: number },
+): Failure {
+  return { ok: false, retryable: true, reason, ...extra }
+}
+
+/** A mapped object with at least one field, as rows of tables and files need; undefined for all else. */
+export function asObject(body: unknown): Record<string, unknown> | undefined {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined
+  return body as Record<string, unknown>
+}
+
+/** What kind of value stands where another was expected; for messages. */
+export function kindOfValue(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'a list' : typeof value === 'object' ? 'an object' : typeof value
+}

@@ -1,0 +1,132 @@
+import pg from 'pg'
+import { codeOf } from '../../db/failures.ts'
+import type { DeliveryResult } from '../types.ts'
+import { postponed, refused } from './result.ts'
+import { ConnectError } from './sql-client.ts'
+import type { SqlDriver } from './sql-statements.ts'
+
+type Failed = Extract<DeliveryResult, { ok: false }>
+
+/**
+ * What a failed statement means, by SQLSTATE and error number only. Whatever concerns the connection or the server counts
+ * as an outage, a wrong password too: it says nothing about the item. Reasons hold no values of the row: messages of a
+ * server are shown only where they can name columns, tables and constraints alone.
+ */
+export function judgeSqlError(driver: SqlDriver, error: unknown): Failed {
+  if (error instanceof ConnectError) return noConnection(codeOf(error.cause))
+  if (driver === 'postgres') return judgePostgres(error)
+  return driver === 'mysql' ? judgeMysql(error) : judgeMssql(error)
+}
+
+// SQLSTATE, appendix A of the PostgreSQL manual.
+const postgresOutage = new Set(['08', '28', '3D', '53', '57', '58'])
+const postgresBusy = new Set(['40001', '40P01', '55P03', '57014'])
+const postgresTexts: Readonly<Record<string, string>> = {
+  '22001': 'a text is too long for its column',
+  '22003': 'a number is too large for its column',
+  '22007': 'a date cannot be read',
+  '22008': 'a date is out of range',
+  '22P02': 'a value does not fit the type of its column',
+  '22P05': 'a text holds a character that the database cannot keep',
+  '22021': 'a text holds a character that the database cannot keep',
+  '23502': 'a required column has no value',
+  '23503': 'a row that this one refers to is missing, or others still refer to it',
+  '23505': 'another row has the same unique value',
+  '23514': 'a check of the table refused the row',
+  '42501': 'the user may not write to the table',
+  '42P10': 'the table has no unique index on the columns of upsertKey',
+}
+
+function judgePostgres(error: unknown): Failed {
+  const state = codeOf(error)
+  // What the driver says itself has a system code (EPIPE) or none.
+  if (!(error instanceof pg.DatabaseError) || state === undefined) return noConnection(state)
+  if (postgresBusy.has(state)) {
+    return postponed(`the database was busy (SQLSTATE ${state})`, { outage: false })
+  }
+  if (postgresOutage.has(state.slice(0, 2)) || state === '25006') {
+    return postponed(`the database does not serve us (SQLSTATE ${state})`, { outage: true })
+  }
+  const { column, constraint, message } = error
+  const names = [named('column', column), named('constraint', constraint)].filter(Boolean)
+  // Class 42 is about the statement, which holds names and placeholders only.
+  const text = postgresTexts[state] ?? (state.startsWith('42') ? shortened(message) : 'refused')
+  return refused([`${text} (SQLSTATE ${state})`, ...names].join(', '))
+}
+
+// Error numbers: MySQL 8.4 "Server Error Message Reference", MariaDB "Error Codes".
+const mysqlBusy = new Set([1205, 1213, 1317, 1969, 3024, 4031])
+const mysqlOutage = new Set([
+  1021, 1037, 1038, 1041, 1053, 1114, 1152, 1158, 1159, 1160, 1161, 1226, 1290, 1792, 1836, 1927,
+])
+const mysqlTexts: Readonly<Record<number, string>> = {
+  1062: 'another row has the same unique value',
+  1142: 'the user may not write to the table',
+  1265: 'a value does not fit the type of its column',
+  1292: 'a value does not fit the type of its column',
+  1366: 'a value does not fit the type of its column',
+}
+/** Their messages name columns, tables and constraints only. */
+const mysqlNaming = new Set([1048, 1054, 1146, 1264, 1364, 1406, 1451, 1452, 3819, 4025])
+
+function judgeMysql(error: unknown): Failed {
+  const { errno, sqlState, message } = (error ?? {}) as Record<string, unknown>
+  // What the server says has a SQLSTATE; what the driver says does not.
+  if (typeof errno !== 'number' || typeof sqlState !== 'string') return noConnection(codeOf(error))
+  if (mysqlBusy.has(errno)) {
+    return postponed(`the database was busy (error ${errno})`, { outage: false })
+  }
+  if (mysqlOutage.has(errno) || sqlState.startsWith('08')) {
+    return postponed(`the database does not serve us (error ${errno})`, { outage: true })
+  }
+  const text = mysqlTexts[errno] ?? (mysqlNaming.has(errno) ? shortened(message) : 'refused')
+  return refused(`${text} (error ${errno})`)
+}
+
+// Error numbers: "Database Engine events and errors", Microsoft Learn.
+const mssqlBusy = new Set([1205, 1222, 3960, 41302, 41305, 41325])
+const mssqlOutage = new Set([
+  64, 233, 596, 601, 701, 802, 845, 921, 922, 923, 924, 927, 945, 976, 978, 983, 1105, 3906, 3908,
+  6005, 8628, 8645, 8651, 9002, 10053, 10054, 10060, 10922, 10928, 10929, 10936, 40143, 40197,
+  40501, 40540, 40544, 40549, 40550, 40551, 40552, 40553, 40613, 49918, 49919, 49920,
+])
+const mssqlTexts: Readonly<Record<number, string>> = {
+  229: 'the user may not write to the table',
+  241: 'a date cannot be read',
+  245: 'a value does not fit the type of its column',
+  2601: 'another row has the same unique value',
+  2627: 'another row has the same unique value',
+  2628: 'a text is too long for its column',
+  8152: 'a text is too long for its column',
+}
+/** Their messages name columns, tables, types and constraints only. */
+const mssqlNaming = new Set([206, 207, 208, 257, 515, 544, 547, 8114, 8115])
+
+function judgeMssql(error: unknown): Failed {
+  const { number, message, code } = (error ?? {}) as Record<string, unknown>
+  // Only what the server says has EREQUEST and a number; ETIMEOUT of a request is the driver's.
+  if (code !== 'EREQUEST' || typeof number !== 'number') return noConnection(codeOf(error))
+  if (mssqlBusy.has(number)) {
+    return postponed(`the database was busy (error ${number})`, { outage: false })
+  }
+  if (mssqlOutage.has(number)) {
+    return postponed(`the database does not serve us (error ${number})`, { outage: true })
+  }
+  const text = mssqlTexts[number] ?? (mssqlNaming.has(number) ? shortened(message) : 'refused')
+  return refused(`${text} (error ${number})`)
+}
+
+function noConnection(code: string | undefined): Failed {
+  const suffix = code === undefined ? '' : ` (${code})`
+  return postponed(`no answer from the database${suffix}`, { outage: true })
+}
+
+function named(what: string, name: unknown): string {
+  return typeof name === 'string' ? `${what} ${name.slice(0, 128)}` : ''
+}
+
+function shortened(message: unknown): string {
+  return String(message)
+    .replace(/\p{Cc}+/gu, ' ')
+    .slice(0, 300)
+}

@@ -1,0 +1,53 @@
+import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import { postponed, refused } from './result.ts'
+import type { SqlClient, SqlClientSettings } from './sql-client.ts'
+import { judgeSqlError } from './sql-errors.ts'
+import { openMssql } from './sql-mssql.ts'
+import { openMysql } from './sql-mysql.ts'
+import { openPostgres } from './sql-postgres.ts'
+import { deletedKey, rowOf } from './sql-row.ts'
+import { IdentifierError, quoteIdentifier, quoteTable, type SqlTarget } from './sql-statements.ts'
+
+const openers = { postgres: openPostgres, mysql: openMysql, mssql: openMssql }
+
+/**
+ * Keeps a table equal to the items: a column per mapped field, one row per `upsertKey`. Writing the same row again changes
+ * nothing, so a delivery may be repeated. PostgreSQL needs a unique index on the key; the others should have one.
+ *
+ * @throws IdentifierError when the table or a column of the key has a name that the database cannot hold.
+ */
+export function openSqlDestination(target: SqlTarget, settings: SqlClientSettings): Destination {
+  quoteTable(target)
+  for (const name of target.upsertKey) quoteIdentifier(target.driver, name)
+  const client = openers[target.driver](target, settings)
+  return {
+    deliver: async (job, signal) => {
+      // Later a signal changes nothing: the statement's own limits end it, and only then its outcome is known.
+      if (signal.aborted) return postponed('the delivery was given up', { outage: false })
+      try {
+        return await write(target, client, job)
+      } catch (error) {
+        if (error instanceof IdentifierError) return refused(error.message)
+        return judgeSqlError(target.driver, error)
+      }
+    },
+    close: () => client.close(),
+  }
+}
+
+async function write(
+  target: SqlTarget,
+  client: SqlClient,
+  job: DeliveryJob,
+): Promise<DeliveryResult> {
+  if (job.kind === 'delete') {
+    const made = deletedKey(target, job)
+    if ('problem' in made) return refused(made.problem)
+    await client.remove(made.key)
+    return { ok: true }
+  }
+  const made = rowOf(target, job.body)
+  if ('problem' in made) return refused(made.problem)
+  await client.upsert(made.row)
+  return { ok: true }
+}

@@ -1,0 +1,16 @@
+import type { Flow } from './definition/schema.ts'
+import type { ReadItem } from './item/item.ts'
+import type { Source, SourceRow } from './types.ts'
+
+/** A flow that is ready to be polled: its definition with everything that was opened and compiled for it. */
+export type FlowRuntime = {
+  flow: Flow
+  definitionHash: string
+  source: Source
+  /** Where an incremental read goes on; undefined when the source is always read whole. */
+  cursor: { field: string; overlapMs: number } | undefined
+  fullScanEveryMs: number | undefined
+  read: (row: SourceRow) => Promise<ReadItem>
+  /** The key fields of an item, for a delete, when nothing else of it is known. */
+  keyValue: (pk: string) => Record<string, unknown>
+}

@@ -1,0 +1,118 @@
+import type { FlowActivity } from '../repositories/flow-control.ts'
+
+export type FlowStatus = {
+  paused: boolean
+  runLimit: number | null
+  runCount: number
+  pausedAt: Date | null
+  pausedBy: string | null
+  reason: string | null
+  polling: boolean
+}
+
+export type FlowMetrics = {
+  lastRun: Date | null
+  avgDuration: number
+  p95Duration: number
+  totalRuns: number
+  totalErrors: number
+}
+
+export type QueueStatistics = {
+  queue: { waiting: number; active: number; completed: number; failed: number; delayed: number }
+  processed: number
+  errors: number
+}
+
+export type ErrorRecord = {
+  id: string
+  entity: string
+  adapter: string
+  pk: string
+  error: string
+  timestamp: Date
+  attempts: number
+}
+
+export type SyncOutcome = { changes: number; skipped?: 'paused' }
+
+export type AlertResult = { type: string; target: string; ok: boolean; error?: string }
+
+export type FlowProblemView = {
+  file: string
+  line: number
+  column: number
+  key: string
+  message: string
+  hint: string | null
+}
+
+/** One flow as the operator's page shows it. */
+export type FlowCard = {
+  name: string
+  description: string | null
+  pollIntervalMs: number
+  status: FlowStatus
+  lastPollAt: Date | null
+  lastSuccessAt: Date | null
+  nextPollAt: Date | null
+  lastError: string | null
+  items: number
+  changesToday: number
+  durations: number[]
+  progress: { startedAt: Date; rowsRead: number; changes: number } | null
+  destinations: {
+    name: string
+    type: string
+    waiting: number
+    delayed: number
+    failed: number
+    oldestWaitingAt: Date | null
+  }[]
+  hasAlerts: boolean
+}
+
+/** Everything the control API offers. Functions of one flow throw NOT_FOUND for a name that no file defines. */
+export type FlowService = {
+  status(): Promise<Map<string, FlowStatus>>
+  metrics(): Promise<Map<string, FlowMetrics>>
+  stats(): Promise<QueueStatistics>
+  errors(filter: {
+    flow?: string | undefined
+    adapter?: string | undefined
+    pk?: string | undefined
+    limit: number
+  }): Promise<ErrorRecord[]>
+  /** Polls now; a paused flow only with `force`. */
+  sync(name: string, options: { force: boolean }): Promise<SyncOutcome>
+  syncItem(name: string, pk: string): Promise<{ found: boolean; changed: boolean; jobs: number }>
+  reset(name: string, actor: string): Promise<void>
+  resetItem(name: string, pk: string, actor: string): Promise<{ existed: boolean }>
+  resync(name: string, options: { force: boolean }, actor: string): Promise<SyncOutcome>
+  resyncItem(
+    name: string,
+    pk: string,
+    options: { force: boolean },
+    actor: string,
+  ): Promise<SyncOutcome>
+  pause(names: 'all' | string, actor: string, reason: string | null): Promise<string[]>
+  resume(names: 'all' | string, actor: string): Promise<string[]>
+  limit(name: string, count: number, actor: string): Promise<void>
+  unlimit(name: string, actor: string): Promise<FlowStatus>
+  testAlerts(name: string): Promise<AlertResult[]>
+  /** Sends failed deliveries again: of a flow, a destination, an item, or one kind of error. Answers how many. */
+  retryFailed(
+    filter: {
+      flow: string
+      destination?: string | undefined
+      pk?: string | undefined
+      error?: string | undefined
+    },
+    actor: string,
+  ): Promise<number>
+  cards(): Promise<FlowCard[]>
+  problems(): FlowProblemView[]
+  activity(filter: { flow?: string | undefined }, limit: number): Promise<FlowActivity[]>
+  /** Reads the flow files again. Answers what is wrong with them. */
+  reload(actor: string): Promise<{ flows: string[]; problems: FlowProblemView[] }>
+}

@@ -1,0 +1,26 @@
+const decimalText = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?$/
+
+/**
+ * A number with a fixed count of decimals, as text, rounded half away from zero; computed on the digits, so that values
+ * beyond a double stay exact. undefined when it is no number with a decimal point.
+ */
+export function fixedDecimals(
+  given: string | number | bigint,
+  decimals: number,
+): string | undefined {
+  const match = decimalText.exec(String(given).trim())
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = match ?? []
+  if (!match || whole + fraction === '') return undefined
+  const digits = whole + fraction
+  // Position of the decimal point within `digits`; may lie outside of them.
+  const point = whole.length + Number(exponent)
+  const padded = point < 0 ? '0'.repeat(-point) + digits : digits
+  const start = Math.max(point, 0)
+  const kept = padded.padEnd(start + decimals, '0').slice(0, start + decimals)
+  const next = padded[start + decimals] ?? '0'
+  const rounded = BigInt(kept || '0') + (next >= '5' ? 1n : 0n)
+  const text = rounded.toString().padStart(decimals + 1, '0')
+  const minus = sign === '-' && rounded !== 0n ? '-' : ''
+  if (decimals === 0) return minus + text
+  return `${minus}${text.slice(0, -decimals)}.${text.slice(-decimals)}`
+}

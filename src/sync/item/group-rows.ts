@@ -1,0 +1,98 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Flow } from '../definition/schema.ts'
+import { SourceError, type SourceRow } from '../types.ts'
+
+type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
+/** One item is held in memory; that many records of one key are a wrong key. */
+const maxRecordsOfOneKey = 100_000
+
+type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
+
+/**
+ * Turns consecutive records of one key into one record with lists, as `source.groupBy` says; without it the batches pass
+ * as they are. An entry whose columns are all null (an outer join without a match) is left out, and equal entries of a
+ * list are one. Records that share the key but differ in another column stay apart, unless `item.hash.ignore` names it:
+ * which of them is right is not for us to say, and two items of one key are reported.
+ */
+export async function* groupRows(
+  rules: Rules,
+  batches: AsyncIterable<SourceRow[]>,
+): AsyncGenerator<SourceRow[]> {
+  const { groupBy } = rules.source
+  if (!groupBy) return yield* batches
+  const lists = Object.entries(groupBy.children)
+  const childColumns = new Set(lists.flatMap(([, columns]) => columns))
+  const ignored = new Set(rules.item.hash.ignore)
+
+  let open: Group | undefined
+  const sameParent = (row: SourceRow, first: SourceRow) =>
+    rules.item.key.every((name) => isSame(row[name], first[name])) &&
+    Object.keys(row).every(
+      (name) => childColumns.has(name) || ignored.has(name) || isSame(row[name], first[name]),
+    )
+
+  for await (const batch of batches) {
+    const done: SourceRow[] = []
+    for (const row of batch) {
+      if (!open || !sameParent(row, open.first)) {
+        if (open) done.push(close(open, lists, childColumns))
+        open = { first: row, records: 0, lists: lists.map(([, columns]) => createList(columns)) }
+      }
+      if (++open.records > maxRecordsOfOneKey) {
+        throw new SourceError(`more than ${maxRecordsOfOneKey} records share one item.key`)
+      }
+      for (const list of open.lists) list.add(row)
+    }
+    if (done.length > 0) yield done
+  }
+  if (open) yield [close(open, lists, childColumns)]
+}
+
+/** As groupRows, for the records of one item that are all at hand. */
+export async function groupAll(rules: Rules, rows: SourceRow[]): Promise<SourceRow[]> {
+  const all: SourceRow[] = []
+  for await (const batch of groupRows(rules, oneBatch(rows))) all.push(...batch)
+  return all
+}
+
+async function* oneBatch(rows: SourceRow[]): AsyncGenerator<SourceRow[]> {
+  yield rows
+}
+
+type Group = { first: SourceRow; records: number; lists: ReturnType<typeof createList>[] }
+
+function close(
+  group: Group,
+  lists: [string, readonly string[]][],
+  childColumns: ReadonlySet<string>,
+): SourceRow {
+  const row: SourceRow = {}
+  for (const name of Object.keys(group.first)) {
+    if (!childColumns.has(name)) row[name] = group.first[name]
+  }
+  for (const [index, [name]] of lists.entries()) row[name] = group.lists[index]?.entries
+  return row
+}
+
+function createList(columns: readonly string[]) {
+  const entries: SourceRow[] = []
+  const known = new Set<string>()
+  return {
+    entries,
+    add: (row: SourceRow) => {
+      const values = columns.map((name) => row[name])
+      if (values.every((value) => value === null || value === undefined)) return
+      const text = JSON.stringify(values, (_, value) =>
+        typeof value === 'bigint' ? `${value}n` : value,
+      )
+      if (known.has(text)) return
+      known.add(text)
+      entries.push(Object.fromEntries(columns.map((name) => [name, row[name]])))
+    },
+  }
+}
+
+function isSame(left: unknown, right: unknown): boolean {
+  if (left === right) return true
+  return typeof left === 'object' && typeof right === 'object' && isDeepStrictEqual(left, right)
+}

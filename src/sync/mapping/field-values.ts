@@ -1,0 +1,87 @@
+import type { fieldTypes } from '../definition/destination-schema.ts'
+
+export type FieldType = (typeof fieldTypes)[number]
+
+type Converted = { value: unknown } | { expected: string }
+
+/**
+ * Converts one value of an item; null stays null, and a blank text is null for every type but `text`.
+ *
+ * - `text`: the value as text.
+ * - `integer`: a number; digits with an optional sign. Beyond 2^53 it stays text, exact.
+ * - `decimal`: a text such as "1234.50", digits as given, so that no cent is lost on the way.
+ * - `decimalComma`: the same, from a decimal comma and, if at all, points between all groups of three: "1.234,50",
+ *   "1234,50", "1.234" (one thousand two hundred thirty-four). A number of JSON is taken as it is.
+ * - `boolean`: true, 1, "1", "true", "t", "yes", "y", "si", "sí", "s", "verdadero", and their opposites, in any case.
+ * - `date`: ISO 8601, a date ("2026-03-31") or a time in UTC ("2026-03-31T12:00:00.000Z"). From ISO texts, with a time
+ *   zone if they hold a time, and from day/month/year ("31/3/2026", "31-03-2026").
+ */
+export function convertField(value: unknown, type: FieldType): Converted {
+  if (value === null) return { value: null }
+  if (typeof value === 'object') return { expected: `a single value for ${type}` }
+  const text = String(value).trim()
+  if (text === '' && type !== 'text') return { value: null }
+  return converters[type](value, text)
+}
+
+const converters: Record<FieldType, (value: unknown, text: string) => Converted> = {
+  text: (value) => ({ value: String(value) }),
+  integer: (_, text) => {
+    if (!/^[+-]?\d+(\.0+)?$/.test(text)) return { expected: 'a whole number such as 42' }
+    const exact = BigInt(text.replace(/^\+|\.0+$/g, ''))
+    const number = Number(exact)
+    return { value: Number.isSafeInteger(number) ? number : exact.toString() }
+  },
+  decimal: (_, text) => decimal(text, /^[+-]?\d+(\.\d+)?$/, 'a number such as 1234.50'),
+  decimalComma: (value, text) => {
+    const expected = 'a number such as 1.234,50 or 1234,50'
+    if (typeof value === 'number') return converters.decimal(value, text)
+    if (!/^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$/.test(text)) return { expected }
+    return decimal(text.replaceAll('.', '').replace(',', '.'), /^/, expected)
+  },
+  boolean: (_, text) => {
+    const word = text.toLowerCase()
+    if (trueWords.has(word)) return { value: true }
+    if (falseWords.has(word)) return { value: false }
+    return { expected: 'true or false (also 1/0, yes/no, si/no, s/n, verdadero/falso)' }
+  },
+  date: (_, text) => {
+    const iso = isoDate(text) ?? localDate(text)
+    return iso === undefined
+      ? { expected: 'a date such as 2026-03-31, 31/03/2026 or 2026-03-31T12:00:00Z' }
+      : { value: iso }
+  },
+}
+
+const trueWords = new Set(['true', 't', '1', 'yes', 'y', 'si', 'sí', 's', 'verdadero', 'v'])
+const falseWords = new Set(['false', 'f', '0', 'no', 'n', 'falso'])
+
+function decimal(text: string, form: RegExp, expected: string): Converted {
+  if (!form.test(text)) return { expected }
+  const [, sign = '', whole = '', fraction = ''] = /^([+-]?)0*(\d+?)(\.\d+)?$/.exec(text) ?? []
+  const zero = !/[1-9]/.test(whole + fraction)
+  return { value: `${sign === '-' && !zero ? '-' : ''}${whole}${fraction}` }
+}
+
+function isoDate(text: string): string | undefined {
+  const [, day, time] =
+    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})))?$/i.exec(
+      text,
+    ) ?? []
+  if (day === undefined || !isDay(day)) return undefined
+  if (time === undefined) return day
+  const instant = new Date(`${day}T${time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2')}`)
+  return Number.isNaN(instant.getTime()) ? undefined : instant.toISOString()
+}
+
+function localDate(text: string): string | undefined {
+  const [, day = '', month = '', year] = /^(\d{1,2})[/-](\d{1,2})[/-](\d{4})$/.exec(text) ?? []
+  const iso = `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
+  return year !== undefined && isDay(iso) ? iso : undefined
+}
+
+/** Whether the calendar has it: the 30th of February is no date. */
+function isDay(iso: string): boolean {
+  const time = new Date(`${iso}T00:00:00Z`)
+  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(iso)
+}

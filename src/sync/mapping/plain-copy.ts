@@ -1,0 +1,50 @@
+import { ExpressionError } from './expression-error.ts'
+
+const maxDepth = 64
+/** Characters of all texts and names, plus one for each value. */
+const maxSize = 8_000_000
+
+/**
+ * The result of an expression as plain JSON values: jsonata's objects have no prototype and its lists carry marks.
+ * Refuses what JSON cannot say instead of dropping it. undefined stays undefined, and fields that are undefined go.
+ */
+export function plainCopy(value: unknown): unknown {
+  let size = 0
+  const count = (more: number) => {
+    size += more
+    if (size > maxSize) throw new ExpressionError('the result is larger than 8 million characters')
+  }
+  const copy = (part: unknown, depth: number): unknown => {
+    if (depth > maxDepth) throw new ExpressionError(`the result is deeper than ${maxDepth} levels`)
+    count(1)
+    switch (typeof part) {
+      case 'string':
+        count(part.length)
+        return part
+      case 'number':
+        if (Number.isFinite(part)) return part
+        throw new ExpressionError(`the result holds ${part}, which is no number in JSON`)
+      case 'boolean':
+      case 'undefined':
+        return part
+      case 'object':
+        break
+      default:
+        throw new ExpressionError(`the result holds a ${typeof part}`)
+    }
+    if (part === null) return null
+    if (Array.isArray(part)) return part.map((entry) => copy(entry, depth + 1) ?? null)
+    if ('_jsonata_lambda' in part || '_jsonata_function' in part) {
+      throw new ExpressionError('the result holds a function')
+    }
+    const fields: Record<string, unknown> = {}
+    for (const [name, field] of Object.entries(part)) {
+      if (name === '__proto__') throw new ExpressionError('the result holds the field __proto__')
+      count(name.length)
+      const copied = copy(field, depth + 1)
+      if (copied !== undefined) fields[name] = copied
+    }
+    return fields
+  }
+  return copy(value, 0)
+}

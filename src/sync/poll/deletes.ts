@@ -1,0 +1,82 @@
+import { countItems, deleteHashes, listPksAfter } from '../../repositories/flow-items.ts'
+import { insertSourceProblem } from '../../repositories/flow-problems.ts'
+import { holdsLease } from '../../repositories/flow-state.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import type { KeySet } from './key-set.ts'
+import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+
+const pageSize = 1_000
+
+/**
+ * After a complete read: items that the source no longer has are deleted at the destinations, when the flow says so and
+ * the guard sees no accident. A read with problems deletes nothing, since what could not be read did not vanish.
+ * Answers how many deletes were queued.
+ */
+export async function sendDeletes(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  seen: KeySet,
+  problems: number,
+): Promise<number> {
+  const { flow } = runtime
+  if (flow.deletes.mode !== 'delete') return 0
+  const vanished = await findVanished(deps, flow.name, seen)
+  if (vanished.length === 0) return 0
+  const refusal = await refusalOf(deps, runtime, seen, vanished.length, problems)
+  if (refusal !== undefined) {
+    deps.log.warn({ flow: flow.name, vanished: vanished.length }, 'deletes were held back')
+    await insertSourceProblem(deps.database.db, {
+      flow: flow.name,
+      pk: '',
+      error: refusal,
+      at: deps.now(),
+    })
+    return 0
+  }
+  for (let from = 0; from < vanished.length; from += pageSize) {
+    const pks = vanished.slice(from, from + pageSize)
+    await deps.database.transaction(async (trx) => {
+      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+      await deleteHashes(trx, flow.name, pks)
+      await deps.enqueue(
+        trx,
+        runtime,
+        pks.map((pk) => ({ pk, kind: 'delete', hash: 'deleted', value: runtime.keyValue(pk) })),
+      )
+    })
+  }
+  return vanished.length
+}
+
+async function findVanished(deps: PollDeps, flow: string, seen: KeySet): Promise<string[]> {
+  const vanished: string[] = []
+  let after: string | undefined
+  for (;;) {
+    const pks = await listPksAfter(deps.database.db, flow, after, pageSize)
+    for (const pk of pks) if (!seen.has(pk)) vanished.push(pk)
+    after = pks.at(-1)
+    if (pks.length < pageSize) return vanished
+  }
+}
+
+async function refusalOf(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  seen: KeySet,
+  vanished: number,
+  problems: number,
+): Promise<string | undefined> {
+  const { guard } = runtime.flow.deletes
+  if (problems > 0)
+    return `${vanished} deletes held back: the source had records that could not be read`
+  if (seen.size === 0 && guard.emptySource === 'refuse') {
+    return `${vanished} deletes held back: the source is empty`
+  }
+  const known = await countItems(deps.database.db, runtime.flow.name)
+  const percent = (vanished / known) * 100
+  if (vanished > guard.minItems && percent > guard.maxPercent) {
+    return `${vanished} deletes held back: ${percent.toFixed(1)} % of ${known} items vanished at once, more than ${guard.maxPercent} %`
+  }
+  return undefined
+}

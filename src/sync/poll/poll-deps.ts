@@ -1,0 +1,34 @@
+import type { Database, Trx } from '../../db/database.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import type { Item } from '../types.ts'
+
+export type PollDeps = {
+  database: Database
+  now: () => Date
+  log: {
+    info(fields: object, message: string): void
+    warn(fields: object, message: string): void
+    error(fields: object, message: string): void
+  }
+  /** Writes what is owed to each destination of the flow, and wakes its workers, in the given transaction. */
+  enqueue: (
+    trx: Trx,
+    runtime: FlowRuntime,
+    changes: readonly {
+      pk: string
+      kind: 'upsert' | 'delete'
+      hash: string
+      value: Item['value']
+    }[],
+  ) => Promise<void>
+}
+
+export type PollLease = { name: string; token: number; signal: AbortSignal }
+
+/** Another process took the flow over in the middle of the poll; nothing more of it may be written. */
+export class LeaseLostError extends Error {
+  constructor() {
+    super('the lease of the flow was lost')
+    this.name = 'LeaseLostError'
+  }
+}

@@ -1,0 +1,347 @@
+import type { Trx } from '../../db/database.ts'
+import { countRun, insertPauses } from '../../repositories/flow-control.ts'
+import {
+  deleteAllHashes,
+  findHashes,
+  lockItemsChangedSince,
+  upsertHashes,
+} from '../../repositories/flow-items.ts'
+import { insertPoll } from '../../repositories/flow-polls.ts'
+import { insertSourceProblem } from '../../repositories/flow-problems.ts'
+import {
+  clearProgress,
+  type FlowStateRow,
+  findFlowState,
+  holdsLease,
+  saveProgress,
+  updateFlowState,
+} from '../../repositories/flow-state.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import { groupRows } from '../item/group-rows.ts'
+import { type Item, SourceError, type SourceRow } from '../types.ts'
+import { cursorText, laterCursor, readFrom } from './cursor.ts'
+import { sendDeletes } from './deletes.ts'
+import { createKeySet, type KeySet } from './key-set.ts'
+import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+import type { PollOutcome } from './poller.ts'
+
+/** `normal` sends changes, `rebase` only learns how items look under a new definition. */
+type Mode = 'normal' | 'rebase'
+
+type Progress = {
+  startedAt: Date
+  savedAtMs: number
+  rowsRead: number
+  changes: number
+  problems: number
+  cursor: string | null
+}
+
+/**
+ * Reads the source once and queues what changed. Hashes and deliveries of a batch are written in one transaction, so a
+ * crash at any moment leaves items either unseen or owed; the cursor moves with the last transaction only. A failure is
+ * recorded and thrown.
+ */
+export async function pollOnce(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+): Promise<PollOutcome> {
+  const { db } = deps.database
+  const { flow } = runtime
+  const state = await findFlowState(db, flow.name)
+  if (!state) throw new Error(`the flow ${flow.name} has no state`)
+  const mode = await settleDefinition(deps, runtime, state)
+  if (mode === 'paused') return { changes: 0, rowsRead: 0, skipped: 'paused' }
+
+  const isFull = mode === 'rebase' || mustReadAll(runtime, state, deps.now())
+  const startedAt = deps.now()
+  const progress: Progress = {
+    startedAt,
+    savedAtMs: startedAt.getTime(),
+    rowsRead: 0,
+    changes: 0,
+    problems: 0,
+    cursor: state.cursor,
+  }
+  // Consumed before the read begins: a reset in the middle of this poll asks for the next one.
+  if (state.full_scan_due) await updateFlowState(db, flow.name, { full_scan_due: false })
+  try {
+    const seen = createKeySet()
+    const since =
+      isFull || state.cursor === null
+        ? null
+        : readFrom(state.cursor, runtime.cursor?.overlapMs ?? 0)
+    const groupBy = 'groupBy' in flow.source ? flow.source.groupBy : undefined
+    const rules = { item: flow.item, source: { groupBy } }
+    const records = counted(runtime, lease, since, progress)
+    for await (const rows of groupRows(rules, records)) {
+      await takeItems(deps, runtime, lease, mode, rows, seen, progress)
+    }
+    if (isFull && mode === 'normal') {
+      progress.changes += await sendDeletes(deps, runtime, lease, seen, progress.problems)
+    }
+    await finish(deps, runtime, lease, isFull, progress)
+  } catch (error) {
+    await recordFailure(deps, runtime, state, isFull, progress, error)
+    throw error
+  }
+  await runtime.source.committed?.()
+  deps.log.info(
+    {
+      flow: flow.name,
+      kind: isFull ? 'full' : 'incremental',
+      rowsRead: progress.rowsRead,
+      changes: progress.changes,
+      problems: progress.problems,
+      durationMs: deps.now().getTime() - startedAt.getTime(),
+    },
+    'flow polled',
+  )
+  return { changes: progress.changes, rowsRead: progress.rowsRead }
+}
+
+/** What a changed definition means for this poll; `ask` pauses the flow until the operator resumes or resyncs it. */
+async function settleDefinition(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  state: FlowStateRow,
+): Promise<Mode | 'paused'> {
+  const { flow, definitionHash } = runtime
+  if (state.definition_hash === definitionHash) return 'normal'
+  switch (flow.item.onDefinitionChange) {
+    case 'rebase':
+      return 'rebase'
+    case 'resync':
+      await deps.database.transaction(async (trx) => {
+        await deleteAllHashes(trx, flow.name)
+        await updateFlowState(trx, flow.name, {
+          definition_hash: definitionHash,
+          full_scan_due: true,
+        })
+      })
+      return 'normal'
+    case 'ask': {
+      // Resumed after having been asked: the operator wants no storm.
+      if (state.pending_definition_hash === definitionHash) return 'rebase'
+      await deps.database.transaction(async (trx) => {
+        await updateFlowState(trx, flow.name, { pending_definition_hash: definitionHash })
+        await insertPauses(trx, [flow.name], {
+          at: deps.now(),
+          by: 'service',
+          reason:
+            'The definition changed. Resume: keep what was sent. Resync with force: send everything again',
+        })
+      })
+      deps.log.warn(
+        { flow: flow.name },
+        'the definition of a flow changed; it waits for an operator',
+      )
+      return 'paused'
+    }
+    default:
+      return flow.item.onDefinitionChange satisfies never
+  }
+}
+
+function mustReadAll(runtime: FlowRuntime, state: FlowStateRow, now: Date): boolean {
+  const { cursor, fullScanEveryMs } = runtime
+  if (!cursor || state.full_scan_due || state.cursor === null) return true
+  const last = state.last_full_scan_at?.getTime() ?? 0
+  return fullScanEveryMs !== undefined && now.getTime() - last >= fullScanEveryMs
+}
+
+/** The source's records, counted, with the cursor moving along. */
+async function* counted(
+  runtime: FlowRuntime,
+  lease: PollLease,
+  since: string | null,
+  progress: Progress,
+): AsyncGenerator<SourceRow[]> {
+  const field = runtime.cursor?.field
+  for await (const rows of runtime.source.scan({ since, signal: lease.signal })) {
+    if (lease.signal.aborted) throw new LeaseLostError()
+    progress.rowsRead += rows.length
+    if (field !== undefined) {
+      for (const row of rows) {
+        const text = cursorText(row[field])
+        if (text !== undefined) progress.cursor = laterCursor(progress.cursor, text)
+      }
+    }
+    yield rows
+  }
+}
+
+async function takeItems(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  mode: Mode,
+  rows: readonly Record<string, unknown>[],
+  seen: KeySet,
+  progress: Progress,
+): Promise<void> {
+  const { flow } = runtime
+  const items: Item[] = []
+  for (const row of rows) {
+    const read = await runtime.read(row)
+    if ('item' in read) {
+      if (seen.add(read.item.pk)) items.push(read.item)
+      else {
+        await reportProblem(deps, runtime, progress, {
+          pk: read.item.pk,
+          message: 'the key stands more than once in the source; only its first record counts',
+        })
+      }
+    } else if ('problem' in read) await reportProblem(deps, runtime, progress, read.problem)
+  }
+  const stored = await findHashes(
+    deps.database.db,
+    flow.name,
+    items.map((item) => item.pk),
+  )
+  const changed = items.filter((item) => stored.get(item.pk) !== item.hash)
+  if (changed.length > 0) {
+    progress.changes += await deps.database.transaction((trx) =>
+      writeChanges(deps, runtime, trx, lease, mode, changed, progress.startedAt),
+    )
+  }
+  const now = deps.now()
+  if (now.getTime() - progress.savedAtMs >= 1_000) {
+    progress.savedAtMs = now.getTime()
+    await saveProgress(deps.database.db, {
+      flow: flow.name,
+      started_at: progress.startedAt,
+      rows_read: progress.rowsRead,
+      changes: progress.changes,
+      updated_at: now,
+    })
+  }
+}
+
+async function writeChanges(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  lease: PollLease,
+  mode: Mode,
+  changed: Item[],
+  readSince: Date,
+): Promise<number> {
+  const { flow } = runtime
+  const now = deps.now()
+  if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
+  const newer = await lockItemsChangedSince(
+    trx,
+    flow.name,
+    changed.map((item) => item.pk),
+    readSince,
+  )
+  const ours = newer.size === 0 ? changed : changed.filter((item) => !newer.has(item.pk))
+  await upsertHashes(trx, flow.name, ours, now)
+  if (mode === 'rebase') return 0
+  await deps.enqueue(
+    trx,
+    runtime,
+    ours.map(({ pk, hash, value }) => ({ pk, kind: 'upsert', hash, value })),
+  )
+  return ours.length
+}
+
+const problemsKept = 1_000
+
+async function reportProblem(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  progress: Progress,
+  problem: { pk: string | null; message: string },
+): Promise<void> {
+  progress.problems += 1
+  if (progress.problems > problemsKept) return
+  await insertSourceProblem(deps.database.db, {
+    flow: runtime.flow.name,
+    pk: problem.pk ?? '',
+    error: problem.message,
+    at: deps.now(),
+  })
+}
+
+async function finish(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  isFull: boolean,
+  progress: Progress,
+): Promise<void> {
+  const { flow } = runtime
+  await deps.database.transaction(async (trx) => {
+    const now = deps.now()
+    if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
+    await insertPoll(trx, {
+      flow: flow.name,
+      kind: isFull ? 'full' : 'incremental',
+      startedAt: progress.startedAt,
+      durationMs: now.getTime() - progress.startedAt.getTime(),
+      rowsRead: progress.rowsRead,
+      changes: progress.changes,
+      error: null,
+    })
+    await updateFlowState(trx, flow.name, {
+      cursor: progress.cursor,
+      definition_hash: runtime.definitionHash,
+      pending_definition_hash: null,
+      last_poll_at: now,
+      last_success_at: now,
+      ...(isFull && { last_full_scan_at: progress.startedAt }),
+    })
+    await clearProgress(trx, flow.name)
+    if (await countRun(trx, flow.name)) {
+      await insertPauses(trx, [flow.name], {
+        at: now,
+        by: 'service',
+        reason: 'The limit of runs was reached',
+      })
+    }
+  })
+}
+
+async function recordFailure(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  state: FlowStateRow,
+  isFull: boolean,
+  progress: Progress,
+  error: unknown,
+): Promise<void> {
+  const { flow } = runtime
+  if (error instanceof LeaseLostError) return
+  // What a driver says may hold data or addresses; only our own words are kept.
+  const message = error instanceof SourceError ? error.message : 'the poll failed; see the log'
+  const now = deps.now()
+  try {
+    await deps.database.transaction(async (trx) => {
+      await insertPoll(trx, {
+        flow: flow.name,
+        kind: isFull ? 'full' : 'incremental',
+        startedAt: progress.startedAt,
+        durationMs: now.getTime() - progress.startedAt.getTime(),
+        rowsRead: progress.rowsRead,
+        changes: progress.changes,
+        error: message,
+      })
+      await updateFlowState(trx, flow.name, {
+        last_poll_at: now,
+        ...(state.full_scan_due && { full_scan_due: true }),
+      })
+      await clearProgress(trx, flow.name)
+    })
+    await insertSourceProblem(deps.database.db, {
+      flow: flow.name,
+      pk: '',
+      error: message,
+      at: now,
+    })
+  } catch (cause) {
+    deps.log.error({ flow: flow.name, err: cause }, 'a failed poll could not be recorded')
+  }
+}

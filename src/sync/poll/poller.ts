@@ -1,0 +1,126 @@
+import { AppError } from '../../errors.ts'
+
+export type PollOutcome = { changes: number; rowsRead: number; skipped?: 'paused' }
+
+export type Poller = {
+  start(): void
+  /** Ends the loop after the poll in progress. */
+  stop(): Promise<void>
+  /**
+   * Polls now. While a poll runs, every request shares the one after it, since what they ask for may have changed behind
+   * the running one's back. Rejects with the poll's failure.
+   */
+  request(): Promise<PollOutcome>
+  /** Looks at the clock again at once: something about the flow was changed. */
+  wake(): void
+  readonly isPolling: boolean
+}
+
+export type PollerDeps = {
+  /** One poll under the flow's lease; undefined when another process holds it. */
+  poll: () => Promise<PollOutcome | undefined>
+  /** Whether the timer may poll now: not paused, inside its window. */
+  mayPoll: () => Promise<boolean>
+  /** End of the last poll by any process; null when there was none since this one started. */
+  lastPollAt: () => Promise<Date | null>
+  intervalMs: () => number
+  now: () => Date
+  sleep: (ms: number, signal: AbortSignal) => Promise<void>
+  onFailure: (error: unknown) => void
+}
+
+/** How often the clock and the pause set are looked at: another process may have changed them. */
+const lookMs = 1_000
+const waitForLeaseMs = 250
+const longestLeaseWaitMs = 30 * 60_000
+
+/** Polls a flow at its interval, never twice at once, and on request. After downtime there is one poll, not a burst. */
+export function createPoller(deps: PollerDeps): Poller {
+  const stopped = new AbortController()
+  let sleeping = new AbortController()
+  let loop: Promise<void> | undefined
+  let current: Promise<PollOutcome> | undefined
+  let next: Promise<PollOutcome> | undefined
+
+  const nap = async (ms: number) => {
+    sleeping = new AbortController()
+    const signal = AbortSignal.any([sleeping.signal, stopped.signal])
+    await deps.sleep(ms, signal).catch(() => undefined)
+  }
+
+  const pollByRequest = async (): Promise<PollOutcome> => {
+    for (let waitedMs = 0; waitedMs < longestLeaseWaitMs; waitedMs += waitForLeaseMs) {
+      const outcome = await deps.poll()
+      if (outcome) return outcome
+      if (stopped.signal.aborted) break
+      await deps.sleep(waitForLeaseMs, stopped.signal).catch(() => undefined)
+    }
+    throw new AppError('SERVICE_UNAVAILABLE', { message: 'Another process is polling this flow' })
+  }
+
+  const run = (work: () => Promise<PollOutcome>): Promise<PollOutcome> => {
+    const started = work().finally(() => {
+      current = undefined
+    })
+    current = started
+    return started
+  }
+
+  const request = (): Promise<PollOutcome> => {
+    if (current === undefined) return run(pollByRequest)
+    next ??= current
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined
+        return request()
+      })
+    return next
+  }
+
+  const waitMs = async () => {
+    if (!(await deps.mayPoll())) return lookMs
+    const last = await deps.lastPollAt()
+    if (last === null) return 0
+    return Math.min(lookMs, last.getTime() + deps.intervalMs() - deps.now().getTime())
+  }
+
+  const turn = async () => {
+    const ms = await waitMs()
+    if (ms > 0) return nap(ms)
+    if (current !== undefined) {
+      await current.catch(() => undefined)
+      return undefined
+    }
+    let held = false
+    await run(async () => {
+      const outcome = await deps.poll()
+      held = outcome === undefined
+      return outcome ?? { changes: 0, rowsRead: 0 }
+    })
+    // Another process is at it: its end will show in the database.
+    return held ? nap(lookMs) : undefined
+  }
+
+  return {
+    get isPolling() {
+      return current !== undefined
+    },
+    wake: () => sleeping.abort(),
+    request,
+    start() {
+      loop ??= (async () => {
+        while (!stopped.signal.aborted) {
+          await turn().catch(async (error) => {
+            deps.onFailure(error)
+            await nap(lookMs)
+          })
+        }
+      })()
+    },
+    async stop() {
+      stopped.abort()
+      await loop
+      await Promise.allSettled([current, next])
+    },
+  }
+}

@@ -1,0 +1,35 @@
+import type { SourceRow } from '../types.ts'
+
+/** The text of a key field; null for what cannot be part of a key. Blanks around it do not count (CHAR columns). */
+export function keyText(value: unknown): string | null {
+  if (typeof value === 'string') return value.normalize('NFC').trim()
+  if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') {
+    return String(value)
+  }
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString()
+  return null
+}
+
+/**
+ * Whether the record belongs to the item: a database may compare loosely (case, trailing blanks, `'12abc' = 12` in
+ * MySQL), and the records of another item must not be sent for this one. A record without a key field is kept, since
+ * only the reader of items can say what is wrong with it.
+ */
+export function hasKey(row: SourceRow, fields: readonly string[], key: readonly string[]): boolean {
+  return fields.every((field, index) => {
+    if (!Object.hasOwn(row, field)) return true
+    return keyText(row[field]) === keyText(key[index])
+  })
+}
+
+/** A key as one text: parts joined by a pipe, with a backslash before a pipe or backslash inside a part. */
+export function joinKey(values: readonly string[]): string {
+  if (values.length === 1) return values[0] ?? ''
+  return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')
+}
+
+/** The key of a record as one text; null when a key field is missing or cannot be part of a key. */
+export function rowKey(row: SourceRow, fields: readonly string[]): string | null {
+  const texts = fields.map((field) => (Object.hasOwn(row, field) ? keyText(row[field]) : null))
+  return texts.every((text) => text !== null) ? joinKey(texts) : null
+}

@@ -1,0 +1,52 @@
+import { SourceError, type SourceRow } from '../types.ts'
+
+/** Makes records of value lists. Throws SourceError when two columns have one name: one would hide the other. */
+export function rowMaker(columns: readonly string[]): (values: readonly unknown[]) => SourceRow {
+  const seen = new Set<string>()
+  for (const column of columns) {
+    if (column === '') throw new SourceError('the query gives a column without a name; name it')
+    if (seen.has(column)) {
+      throw new SourceError(`the query gives the column ${column} twice; name them apart`)
+    }
+    seen.add(column)
+  }
+  return (values) =>
+    // fromEntries, since an assignment to a column named __proto__ would not make a field.
+    Object.fromEntries(columns.map((column, index) => [column, plainValue(values[index])]))
+}
+
+/** A value as JSON can hold it, or a Date: bytes become base64, what is beyond JSON's numbers a text. */
+function plainValue(value: unknown): unknown {
+  if (value === undefined) return null
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
+  if (Array.isArray(value)) return value.map(plainValue)
+  if (typeof value === 'bigint') return value.toString()
+  if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
+  return value
+}
+
+const plainTime = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2}(?:\.\d+)?)$/
+
+/** A date with time but without a zone, read as UTC; what is no such time (`infinity`, `0000-00-00 …`) stays text. */
+export function utcTime(text: string): Date | string {
+  const parts = plainTime.exec(text)
+  const date = parts ? new Date(`${parts[1]}T${parts[2]}Z`) : undefined
+  return date === undefined || Number.isNaN(date.getTime()) ? text : date
+}
+
+/** The shortest decimal that is the same 32 bit number: drivers widen 0.1 to 0.10000000149011612. */
+export function shortestFloat(value: number): number {
+  for (let digits = 6; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits))
+    if (Math.fround(short) === value) return short
+  }
+  return value
+}
+
+/** The database gave nothing for the time that `limits.timeout` allows. */
+export class SilentDatabaseError extends Error {
+  constructor(timeoutMs: number) {
+    super(`no answer for ${timeoutMs} ms (limits.timeout)`)
+    this.name = 'SilentDatabaseError'
+  }
+}

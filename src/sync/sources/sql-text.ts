@@ -1,0 +1,109 @@
+export type SqlDialect = 'postgres' | 'mysql' | 'mssql'
+
+/** `quoted` is a text, a quoted name or a comment: nothing in it is code. `parameter` holds the name without the colon. */
+export type SqlPiece = { kind: 'code' | 'quoted' | 'comment' | 'parameter'; text: string }
+
+const parameterName = /:([A-Za-z_][A-Za-z0-9_]*)/y
+const dollarTag = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y
+const lineEnd = /[\r\n]/g
+
+/**
+ * Cuts a query into what is code and what is not, by the lexical rules of the database: texts with their escapes, quoted
+ * names, dollar quotes, comments (nested ones in PostgreSQL and SQL Server). `:name` is a parameter where it stands
+ * neither after another colon (a cast) nor directly after a word or a bracket (an array slice, `[1:n]`). What is not
+ * closed runs to the end, as for the database, which then says so.
+ */
+export function scanSql(sql: string, dialect: SqlDialect): SqlPiece[] {
+  const pieces: SqlPiece[] = []
+  let codeFrom = 0
+  let at = 0
+  const take = (kind: SqlPiece['kind'], end: number, text = sql.slice(at, end)) => {
+    if (at > codeFrom) pieces.push({ kind: 'code', text: sql.slice(codeFrom, at) })
+    pieces.push({ kind, text })
+    at = end
+    codeFrom = end
+  }
+  while (at < sql.length) {
+    const commentTo = commentEnd(sql, at, dialect)
+    const quoteTo = commentTo ?? quoteEnd(sql, at, dialect)
+    if (commentTo !== undefined) take('comment', commentTo)
+    else if (quoteTo !== undefined) take('quoted', quoteTo)
+    else if (sql.startsWith('::', at)) at += 2
+    else {
+      const name = /[\w)\]]/.test(sql[at - 1] ?? '')
+        ? undefined
+        : match(parameterName, sql, at)?.[1]
+      if (name === undefined) at += 1
+      else take('parameter', at + 1 + name.length, name)
+    }
+  }
+  if (at > codeFrom) pieces.push({ kind: 'code', text: sql.slice(codeFrom) })
+  return pieces
+}
+
+function commentEnd(sql: string, at: number, dialect: SqlDialect): number | undefined {
+  if (sql.startsWith('/*', at)) return blockEnd(sql, at, dialect !== 'mysql')
+  const isLine =
+    dialect === 'mysql'
+      ? // Without the blank it is a subtraction (MySQL manual, 11.7 Comments).
+        sql[at] === '#' || (sql.startsWith('--', at) && /\s|^$/.test(sql[at + 2] ?? ''))
+      : sql.startsWith('--', at)
+  if (!isLine) return undefined
+  lineEnd.lastIndex = at
+  return lineEnd.exec(sql)?.index ?? sql.length
+}
+
+function blockEnd(sql: string, at: number, nests: boolean): number {
+  let depth = 1
+  for (let next = at + 2; next < sql.length; next += 1) {
+    if (sql.startsWith('*/', next)) {
+      depth -= 1
+      next += 1
+      if (depth === 0) return next + 1
+    } else if (nests && sql.startsWith('/*', next)) {
+      depth += 1
+      next += 1
+    }
+  }
+  return sql.length
+}
+
+function quoteEnd(sql: string, at: number, dialect: SqlDialect): number | undefined {
+  const char = sql[at]
+  if (char === "'") {
+    const escapes = dialect === 'mysql' || (dialect === 'postgres' && isEscapeText(sql, at))
+    return closingQuote(sql, at, "'", escapes)
+  }
+  if (char === '"') return closingQuote(sql, at, '"', dialect === 'mysql')
+  if (char === '`' && dialect === 'mysql') return closingQuote(sql, at, '`', false)
+  if (char === '[' && dialect === 'mssql') return closingQuote(sql, at, ']', false)
+  if (char === '$' && dialect === 'postgres' && !/[\w$]/.test(sql[at - 1] ?? '')) {
+    const tag = match(dollarTag, sql, at)?.[0]
+    if (tag === undefined) return undefined
+    const end = sql.indexOf(tag, at + tag.length)
+    return end === -1 ? sql.length : end + tag.length
+  }
+  return undefined
+}
+
+/** `E'…'`, where the E is a word of its own. */
+function isEscapeText(sql: string, at: number): boolean {
+  return /[eE]/.test(sql[at - 1] ?? '') && !/[\w$]/.test(sql[at - 2] ?? '')
+}
+
+/** The closing character doubled stands for itself. */
+function closingQuote(sql: string, at: number, close: string, escapes: boolean): number {
+  for (let next = at + 1; next < sql.length; next += 1) {
+    if (escapes && sql[next] === '\\') next += 1
+    else if (sql[next] === close) {
+      if (sql[next + 1] !== close) return next + 1
+      next += 1
+    }
+  }
+  return sql.length
+}
+
+function match(pattern: RegExp, sql: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at
+  return pattern.exec(sql)
+}

@@ -1,0 +1,148 @@
+import { expect, test } from 'vitest'
+import { mssqlConfig } from '../../src/sync/destinations/sql-mssql.ts'
+import { deletedKey, rowOf } from '../../src/sync/destinations/sql-row.ts'
+import {
+  deleteStatement,
+  IdentifierError,
+  mssqlUpsert,
+  mysqlInsert,
+  mysqlUpdate,
+  postgresUpsert,
+  quoteIdentifier,
+  type SqlDriver,
+  type SqlTarget,
+} from '../../src/sync/destinations/sql-statements.ts'
+import { job } from './destinations-job.ts'
+
+const drivers = ['postgres', 'mysql', 'mssql'] as const
+const target = (driver: SqlDriver, upsertKey = ['id']): SqlTarget => ({
+  driver,
+  table: 'erp.stores',
+  upsertKey,
+})
+const row = new Map([
+  ['id', 'SUC-1'],
+  ['na"me', 'x'],
+])
+
+test('PostgreSQL: one insert with on conflict', () => {
+  expect(postgresUpsert(target('postgres'), row)).toEqual({
+    text: 'insert into "erp"."stores" ("id", "na""me") values ($1, $2) on conflict ("id") do update set "na""me" = excluded."na""me"',
+    values: ['SUC-1', 'x'],
+  })
+  expect(postgresUpsert(target('postgres'), new Map([['id', 1]])).text).toMatch(/do nothing$/)
+})
+
+test('SQL Server: one merge that holds its lock', () => {
+  expect(mssqlUpsert(target('mssql'), row)).toEqual({
+    text: 'merge into [erp].[stores] with (holdlock) as t using (select @p0 as [id], @p1 as [na"me]) as s on t.[id] = s.[id] when matched then update set [na"me] = s.[na"me] when not matched then insert ([id], [na"me]) values (s.[id], s.[na"me]);',
+    values: ['SUC-1', 'x'],
+  })
+  expect(mssqlUpsert(target('mssql'), new Map([['id', 1]])).text).not.toContain('when matched')
+})
+
+test('MySQL: an update by key, and an insert', () => {
+  expect(mysqlUpdate(target('mysql'), row)).toEqual({
+    text: 'update `erp`.`stores` set `na"me` = ? where `id` = ? and cast(`id` as char) = ?',
+    values: ['x', 'SUC-1', 'SUC-1'],
+  })
+  expect(mysqlInsert(target('mysql'), row)).toEqual({
+    text: 'insert into `erp`.`stores` (`id`, `na"me`) values (?, ?)',
+    values: ['SUC-1', 'x'],
+  })
+})
+
+test('a delete names every part of the key', () => {
+  const key = ['a', 5]
+  expect(deleteStatement(target('postgres', ['x', 'y']), key)).toEqual({
+    text: 'delete from "erp"."stores" where "x" = $1 and "y" = $2',
+    values: ['a', 5],
+  })
+  expect(deleteStatement(target('mssql', ['x', 'y']), key)).toEqual({
+    text: 'delete from [erp].[stores] where [x] = @p0 and [y] = @p1',
+    values: ['a', 5],
+  })
+  expect(deleteStatement(target('mysql', ['x', 'y']), key)).toEqual({
+    text: 'delete from `erp`.`stores` where `x` = ? and cast(`x` as char) = ? and `y` = ?',
+    values: ['a', 'a', '5'],
+  })
+})
+
+test('names are quoted, so that none of them ends its quotes', () => {
+  expect(quoteIdentifier('postgres', 'a"; drop table x --')).toBe('"a""; drop table x --"')
+  expect(quoteIdentifier('mysql', 'a`; drop')).toBe('`a``; drop`')
+  expect(quoteIdentifier('mssql', 'a]; drop')).toBe('[a]]; drop]')
+})
+
+test('names that a database would cut or refuse are errors', () => {
+  for (const driver of drivers) {
+    for (const name of ['', 'a\0b', 'a\nb', 'x'.repeat(129), '\ud800']) {
+      expect(() => quoteIdentifier(driver, name)).toThrow(IdentifierError)
+    }
+  }
+  // 32 characters, 64 bytes.
+  expect(() => quoteIdentifier('postgres', 'ñ'.repeat(32))).toThrow(IdentifierError)
+  expect(quoteIdentifier('mysql', 'ñ'.repeat(64))).toHaveLength(66)
+})
+
+test('a row has a column per field; lists and objects are JSON text', () => {
+  const body = { id: 1, list: [1], object: { a: null }, yes: true, none: null }
+  expect(rowOf(target('postgres'), body)).toEqual({
+    row: new Map<string, unknown>([
+      ['id', 1],
+      ['list', '[1]'],
+      ['object', '{"a":null}'],
+      ['yes', true],
+      ['none', null],
+    ]),
+  })
+})
+
+test('moments become dates for MySQL only, and only whole ISO ones', () => {
+  const at = '2026-11-21T14:30:00.000Z'
+  const values = (driver: SqlDriver, value: string) => {
+    const made = rowOf(target(driver), { id: 1, value })
+    return 'row' in made ? made.row.get('value') : made
+  }
+  expect(values('mysql', at)).toEqual(new Date(at))
+  expect(values('postgres', at)).toBe(at)
+  expect(values('mysql', '2026-11-21')).toBe('2026-11-21')
+  expect(values('mysql', '2026-99-21T14:30:00Z')).toBe('2026-99-21T14:30:00Z')
+})
+
+test('a row without its key, or without fields, is a problem', () => {
+  for (const body of [{ name: 'x' }, { id: null }, [], 'x', null, undefined]) {
+    expect(rowOf(target('postgres'), body)).toHaveProperty('problem')
+  }
+})
+
+test('the key of a delete comes from the mapping, or without one from the item', () => {
+  const { key } = { key: ['A', 'B'] }
+  const two = target('postgres', ['x', 'y'])
+  const deletion = (body: unknown) => deletedKey(two, job({ kind: 'delete', body, key }))
+  expect(deletion({ y: 2, x: 1, other: 3 })).toEqual({ key: [1, 2] })
+  expect(deletion(null)).toEqual({ key: ['A', 'B'] })
+  expect(deletion({ x: 1 })).toHaveProperty('problem')
+  expect(deletedKey(target('postgres'), job({ body: null, key }))).toHaveProperty('problem')
+})
+
+test('an address of SQL Server is read as URL and as connection string', () => {
+  expect(
+    mssqlConfig(
+      'mssql://us%40er:p%2Fw@db.local:1444/er%20p?encrypt=false&trustServerCertificate=true',
+    ),
+  ).toMatchObject({
+    server: 'db.local',
+    port: 1444,
+    user: 'us@er',
+    password: 'p/w',
+    database: 'er p',
+    options: { encrypt: false, trustServerCertificate: true },
+  })
+  expect(mssqlConfig('Server=db.local,1444;Database=erp;User Id=u;Password=p')).toMatchObject({
+    server: 'db.local',
+    port: 1444,
+    user: 'u',
+    database: 'erp',
+  })
+})

@@ -1,0 +1,53 @@
+import { connect } from 'node:net'
+import type { Flow } from '../../src/sync/definition/schema.ts'
+import { Secret } from '../../src/sync/definition/secret.ts'
+import { openSqlSource } from '../../src/sync/sources/sql.ts'
+import type { Source, SourceRow } from '../../src/sync/types.ts'
+
+type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
+
+/** A source as a flow file would define it, with a key of one field named `id`. */
+export function sqlSource(
+  given: Pick<SqlDefinition, 'driver' | 'query'> & {
+    url: string
+    limits?: Partial<SqlDefinition['limits']>
+    key?: string[]
+    itemQuery?: string
+    cursor?: SqlDefinition['cursor']
+  },
+): Source {
+  const { url, limits, key = ['id'], itemQuery, cursor, ...rest } = given
+  const definition: SqlDefinition = {
+    type: 'sql',
+    ...rest,
+    url: new Secret(url, '${' + 'env:X}'),
+    limits: { timeoutMs: 20_000, fetchSize: 1_000, ...limits },
+    fullScanEveryMs: 86_400_000,
+    ...(itemQuery && { itemQuery }),
+    ...(cursor && { cursor }),
+  } as SqlDefinition
+  return openSqlSource(definition, { flow: { item: { key } } as Flow })
+}
+
+const { signal } = new AbortController()
+
+export async function readAll(source: Source, since: string | null = null): Promise<SourceRow[]> {
+  const rows: SourceRow[] = []
+  for await (const batch of source.scan({ since, signal })) rows.push(...batch)
+  return rows
+}
+
+export const readItem = (source: Source, ...key: string[]) => source.readItem({ key, signal })
+
+/** The url, or undefined and a printed reason when nobody listens there. */
+export async function reachable(url: string, what: string): Promise<string | undefined> {
+  const { hostname, port } = new URL(url)
+  const isOpen = await new Promise<boolean>((resolve) => {
+    const socket = connect(Number(port), hostname)
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('close', () => socket.destroy()).setTimeout(2_000, () => socket.destroy())
+    socket.once('connect', () => socket.destroy())
+  })
+  if (!isOpen) process.stdout.write(`skipped: no ${what} at ${hostname}:${port}\n`)
+  return isOpen ? url : undefined
+}
