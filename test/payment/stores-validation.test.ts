@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { forgetRequests, providerRequests } from '../support/provider-requests.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, type Call, call, enrol, location, type Till } from '../support/till.ts'
+
+let service: TestService
+let till: Till
+beforeAll(async () => {
+  service = await startTestService()
+  till = await enrol(service, 'acme', '1301')
+})
+beforeEach(() => forgetRequests(service))
+afterAll(() => service.stop())
+
+const send = (request: Call) => call(service, { ...request, token: till.key })
+const box = { name: 'Caja 1', external_id: 'C-1' }
+const store = { name: 'Sucursal', external_id: 'S-1', location, pos: [box] }
+
+/** The store with one field set, or left out with undefined; `path` is dotted. */
+function storeWith(path: string, value: unknown): object {
+  const body = structuredClone(store) as Record<string, unknown>
+  const names = path.split('.')
+  const last = names.pop() as string
+  let place = body
+  for (const name of names) place = place[name] as Record<string, unknown>
+  if (value === undefined) delete place[last]
+  else place[last] = value
+  return body
+}
+
+type Refused = [request: Call, path: string]
+
+/** Each is 422 on its field, and none reached the provider or the database. */
+async function expectRefused(...refused: Refused[]) {
+  for (const [request, path] of refused) {
+    const answer = await send(request)
+    expect([answer.statusCode, answer.json().code], path).toEqual([422, 'VALIDATION_ERROR'])
+    const told = answer.json().details.map((detail: { path: string }) => detail.path)
+    expect([...new Set(told)]).toEqual([path])
+  }
+  expect(await providerRequests(service)).toEqual([])
+  expect((await send({ url: '/stores' })).json()).toEqual({ stores: [], total: 0 })
+}
+
+const creation = (path: string, value: unknown): Refused => [
+  { url: '/stores', body: storeWith(path, value) },
+  path,
+]
+
+const required = [
+  'name',
+  'external_id',
+  'location',
+  ...Object.keys(location).map((field) => `location.${field}`),
+  'pos.0.name',
+  'pos.0.external_id',
+]
+
+test('a store without a required field is 422 on that field', async () => {
+  await expectRefused(...required.map((path) => creation(path, undefined)))
+})
+
+/** The longest text of each field. */
+const longest: Record<string, number> = {
+  name: 100,
+  external_id: 64,
+  'location.street_name': 150,
+  'location.street_number': 20,
+  'location.city_name': 100,
+  'location.state_name': 100,
+  'location.reference': 200,
+  'pos.0.name': 100,
+  'pos.0.external_id': 64,
+}
+
+test.each(Object.entries(longest))('%s holds %i characters and no more', async (path, length) => {
+  const wrong = ['x'.repeat(length + 1), 'a\nb', 'a\u007f', 7, {}, []]
+  // The reference alone may be empty or null.
+  if (path !== 'location.reference') wrong.push('', null as never)
+  await expectRefused(...wrong.map((value) => creation(path, value)))
+})
+
+test.each([
+  ['location.latitude', 90],
+  ['location.longitude', 180],
+])('%s reaches from -%i to the same and is a number', async (path, edge) => {
+  const wrong = [edge + 0.001, -edge - 0.001, String(edge), null, true]
+  await expectRefused(...wrong.map((value) => creation(path, value)))
+})
+
+test('an unknown field is 422 at every level: a misspelt one must not be left out silently', async () => {
+  const unknown = ['externalId', 'location.zip', 'pos.0.fixed_amount']
+  await expectRefused(...unknown.map((path) => creation(path, 'x')))
+})
+
+test('boxes come as a list of 100 at most', async () => {
+  const boxes = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ name: 'C', external_id: `C-${index}` }))
+  const wrong = [boxes(101), null, 'C-1', { 0: box }]
+  await expectRefused(...wrong.map((pos) => creation('pos', pos)))
+  // 100 pass: only the name of the store is wrong here.
+  const hundred = { ...store, name: '', pos: boxes(100) }
+  await expectRefused([{ url: '/stores', body: hundred }, 'name'])
+})
+
+test('a body that is no object is 422, and none at all too', async () => {
+  const headers = { 'content-type': 'application/json' }
+  await expectRefused(
+    [{ url: '/stores', headers, body: JSON.stringify([store]) }, 'body'],
+    [{ url: '/stores', headers, body: '"text"' }, 'body'],
+    [{ method: 'POST', url: '/stores' }, 'body'],
+  )
+})
+
+test('adding boxes needs at least one', async () => {
+  const add = (body: unknown): Call => ({ url: '/stores/S-1/pos', body })
+  await expectRefused(
+    [add({}), 'pos'],
+    [add({ pos: [] }), 'pos'],
+    [add({ pos: [box], name: 'x' }), 'name'],
+    [add({ pos: [{ ...box, external_id: 'x'.repeat(65) }] }), 'pos.0.external_id'],
+  )
+})
+
+test.each<[method: Call['method'] & string, url: (store: string, box: string) => string]>([
+  ['GET', (id) => `/stores/${id}`],
+  ['DELETE', (id) => `/stores/${id}`],
+  ['DELETE', (id, pos) => `/stores/${id}/pos/${pos}`],
+])('%s takes in its path any id that a store or box can have', async (method, url) => {
+  const status = async (id: string, pos = 'C-1') =>
+    (await send({ method, url: url(id, pos) })).statusCode
+  for (const id of ['x'.repeat(64), '%C3%91'.repeat(64), 'a%2Fb', '..%2F..', '__proto__', '%20']) {
+    expect(await status(id), id).toBe(404)
+    expect(await status('S-1', id), id).toBe(404)
+  }
+  for (const id of ['x'.repeat(65), 'a%0Ab', 'a%00b']) expect(await status(id), id).toBe(422)
+  expect(await status('x'.repeat(1025))).toBe(404)
+  expect(await status('%zz')).toBe(400)
+  // Nothing between the slashes is an id of nothing, never the whole list.
+  expect([404, 422]).toContain(await status(''))
+})
+
+test('the edges of every limit are accepted, and come back as they were sent', async () => {
+  const full = {
+    name: 'Ñ'.repeat(100),
+    external_id: `S ${'ñ'.repeat(62)}`,
+    location: {
+      ...location,
+      street_name: 'S'.repeat(150),
+      street_number: '9'.repeat(20),
+      latitude: -90,
+      longitude: 180,
+      reference: 'r'.repeat(200),
+    },
+    pos: [{ name: 'C'.repeat(100), external_id: `C ${'ó'.repeat(62)}` }],
+  }
+  const created = await send({ url: '/stores', body: full })
+  expect(created.statusCode, created.body).toBe(201)
+  const url = `/stores/${encodeURIComponent(full.external_id)}`
+  expect((await send({ url })).json()).toMatchObject(full)
+  const removed = await send({
+    method: 'DELETE',
+    url: `${url}/pos/${encodeURIComponent(full.pos[0]?.external_id ?? '')}`,
+  })
+  expect(removed.json().deleted).toEqual({ store: 0, pos: 1 })
+  expect((await send({ method: 'DELETE', url })).json().deleted).toEqual({ store: 1, pos: 0 })
+})
+
+test('what is refused for its form is no write: the audit log shows the accepted one only', async () => {
+  const { logs } = (await asAdmin(service, { url: '/admin/activity?limit=200' })).json()
+  const told = logs.map((entry: Record<string, string>) => `${entry.action} ${entry.status}`)
+  expect(told.filter((line: string) => /^(store|pos)\.created/.test(line)).sort()).toEqual([
+    'pos.created success',
+    'store.created success',
+  ])
+})
