@@ -113,7 +113,7 @@ export async function setOperatingMode(
       if (!(error instanceof ProviderError)) throw error
       const failure = toAppError(error, 'terminal.mode')
       throw new AppError(failure.code, {
-        message: `${failure.message} (${updated} terminals were switched before)`,
+        message: `${failure.message} (terminals switched before: ${updated})`,
         cause: error,
         extra: failure.extra,
       })

@@ -105,7 +105,7 @@ export async function pairTerminal(
   service: TestService,
   till: Till,
   box: string,
-  mode: 'PDV' | 'STANDALONE' = 'PDV',
+  mode: 'PDV' | 'STANDALONE' | 'UNDEFINED' = 'PDV',
 ): Promise<string> {
   const row = await service.database.db
     .selectFrom('pos')
