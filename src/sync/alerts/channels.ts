@@ -1,0 +1,31 @@
+import { createHash } from 'node:crypto'
+import type { Channel, ChannelDefinition, ChannelDeps } from './channel.ts'
+import { openEmail } from './email.ts'
+import { openSlack } from './slack.ts'
+import { openWebhook } from './webhook.ts'
+
+/** Opens one channel of a flow. Nothing is sent before the first message, and there is nothing to close. */
+export function openChannel(definition: ChannelDefinition, deps: ChannelDeps): Channel {
+  return { key: channelKey(definition), type: definition.type, ...open(definition, deps) }
+}
+
+/** Of the receiver as the flow file names it: a new value of a variable, language or filter is the same channel. */
+export function channelKey(definition: ChannelDefinition): string {
+  const receiver =
+    definition.type === 'email'
+      ? [...definition.to].sort().join(' ').toLowerCase()
+      : definition.url.template
+  const hash = createHash('sha256').update(receiver).digest('hex').slice(0, 16)
+  return `${definition.type}-${hash}`
+}
+
+function open(definition: ChannelDefinition, deps: ChannelDeps) {
+  switch (definition.type) {
+    case 'email':
+      return openEmail(definition, deps)
+    case 'slack':
+      return openSlack(definition, deps)
+    case 'webhook':
+      return openWebhook(definition, deps)
+  }
+}
