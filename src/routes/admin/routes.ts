@@ -97,7 +97,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'admin' },
       schema: {
         operationId: 'readClient',
-        summary: 'Connection, tokens and key of a client; every look is audited',
+        summary: 'Connection, tokens and key of a client; every look at tokens is audited',
         tags,
         params: ClientParams,
         response: { 200: ClientResponse },
