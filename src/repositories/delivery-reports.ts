@@ -27,6 +27,22 @@ export async function countOpenDeliveries(db: Db, now: Date): Promise<TargetCoun
   return rows
 }
 
+/** Counts what waits for these destinations, delayed or not, but no further than to `most`: cheap at any depth. */
+export async function countWaiting(
+  db: Db,
+  flow: string,
+  destinations: readonly string[],
+  most: number,
+): Promise<number> {
+  const { rows } = await sql<{ waiting: number }>`
+    select count(*) as waiting from (
+      select from deliveries
+      where flow = ${flow} and destination = any(${destinations}::text[]) and state = 'waiting'
+      limit ${most}
+    ) as some`.execute(db)
+  return rows[0]?.waiting ?? 0
+}
+
 export type OpenDelivery = Pick<
   DeliveryRow,
   | 'pk'
@@ -127,7 +143,12 @@ export async function reviveFailed(
   return rows
 }
 
-/** Forgets rows that were finished before the given times. Answers how many; call again while it is `limit`. */
+/**
+ * Forgets rows that were finished before the given times, but no delivered one whose item is still known: its
+ * `delivered_hash` is what tells that the destination has what the source showed last. An item without a row is not known
+ * to be in step: it never was sent there, or its failure is older than failures are kept. Answers how many; call again
+ * while it is `limit`.
+ */
 export async function deleteFinished(
   db: Db,
   flow: string,
@@ -137,7 +158,9 @@ export async function deleteFinished(
     delete from deliveries where (flow, destination, pk) in (
       select flow, destination, pk from deliveries
       where flow = ${flow} and (
-        (state = 'done' and finished_at < ${options.doneBefore})
+        (state = 'done' and finished_at < ${options.doneBefore} and not exists (
+          select from flow_items
+          where flow_items.flow = deliveries.flow and flow_items.pk = deliveries.pk))
         or (state = 'failed' and finished_at < ${options.failedBefore}))
       limit ${options.limit}
       for update skip locked

@@ -1,0 +1,216 @@
+import { afterAll, afterEach, beforeAll } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { type Flow, flowSchema } from '../../src/sync/definition/schema.ts'
+import {
+  createDeliveries,
+  type Deliveries,
+  type DeliveriesDeps,
+  type ItemChange,
+} from '../../src/sync/deliver/deliver.ts'
+import type { DestinationContext } from '../../src/sync/destinations/index.ts'
+import { createGuardedAgent } from '../../src/sync/net/guard.ts'
+import type {
+  DeliveryJob,
+  DeliveryResult,
+  Destination,
+  DestinationDefinition,
+} from '../../src/sync/types.ts'
+import { openTestDatabase } from '../support/database.ts'
+
+export type Rules = Partial<
+  Pick<
+    DestinationDefinition,
+    'concurrency' | 'rateLimit' | 'breaker' | 'timeoutMs' | 'map' | 'fields'
+  >
+> & { name?: string; retry?: Partial<DestinationDefinition['retry']> }
+
+/** Two attempts, 20 ms apart. */
+const quickRetry = { attempts: 2, initialMs: 20, factor: 1, maxMs: 20, jitter: 0 }
+
+export function flowOf(name: string, rules: Rules[] = [{}], change: Partial<Flow> = {}): Flow {
+  const context = { env: {}, readFile: () => '', mail: { smtpUrl: undefined, mailFrom: undefined } }
+  const flow = flowSchema(context).parse({
+    version: 1,
+    name,
+    pollInterval: '1h',
+    source: { type: 'file', path: 'in.ndjson', format: 'ndjson' },
+    item: { key: 'id' },
+    destinations: rules.map((rule, index) => ({
+      name: rule.name ?? (index === 0 ? 'web' : `web-${index}`),
+      type: 'file',
+      path: 'out.ndjson',
+      concurrency: 4,
+    })),
+  })
+  return {
+    ...flow,
+    destinations: flow.destinations.map((definition, index) => {
+      const { name: _, retry, ...rest } = rules[index] ?? {}
+      return { ...definition, ...rest, retry: { ...quickRetry, ...retry } } as DestinationDefinition
+    }),
+    ...change,
+  }
+}
+
+export type Answer = (job: DeliveryJob, signal: AbortSignal) => Promise<DeliveryResult>
+
+/** A destination of a test: what it was given, and how it answers. */
+export type Receiver = Destination & {
+  calls: DeliveryJob[]
+  closed: boolean
+}
+
+export function receiver(answer: Answer = async () => ({ ok: true })): Receiver {
+  const own: Receiver = {
+    calls: [],
+    closed: false,
+    deliver: async (job, signal) => {
+      own.calls.push(job)
+      return await answer(job, signal)
+    },
+    close: async () => {
+      own.closed = true
+    },
+  }
+  return own
+}
+
+type Refusal = Extract<DeliveryResult, { ok: false }>
+
+export const down: Refusal = {
+  ok: false,
+  retryable: true,
+  outage: true,
+  reason: 'HTTP 503',
+  status: 503,
+}
+export const busy: Refusal = { ...down, outage: false, reason: 'HTTP 409', status: 409 }
+export const invalid: Refusal = {
+  ok: false,
+  retryable: false,
+  outage: false,
+  reason: 'HTTP 422 no such city',
+  status: 422,
+}
+
+export type LogLine = { level: string; message: string; fields: object }
+
+export function memoryLog() {
+  const lines: LogLine[] = []
+  const at = (level: string) => (fields: object, message: string) => {
+    lines.push({ level, message, fields })
+  }
+  return { lines, info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+export type Service = Deliveries & {
+  database: Database
+  log: ReturnType<typeof memoryLog>
+  /** Opens or changes a flow whose destinations are these receivers, in the order of its definition. */
+  run(flow: Flow, receivers: Receiver[]): Promise<void>
+  /** Ends every flow that runs, so that idle ones do not slow down the next test. */
+  closeAll(): Promise<void>
+  /** What a poll does with changes, in a transaction of its own. */
+  change(flow: Flow, changes: (Partial<ItemChange> & { pk: string })[]): Promise<void>
+}
+
+export const change = (one: Partial<ItemChange> & { pk: string }): ItemChange => ({
+  kind: 'upsert',
+  hash: 'h1:a',
+  value: { id: one.pk },
+  ...one,
+})
+
+export function createService(database: Database, deps: Partial<DeliveriesDeps> = {}): Service {
+  const log = memoryLog()
+  const receivers = new Map<string, Receiver>()
+  const deliveries = createDeliveries({
+    database,
+    now: () => new Date(),
+    random: () => 0.5,
+    processId: 'test',
+    log,
+    pollMs: 20,
+    openDestination: (definition, context) => {
+      const found = receivers.get(`${(context.flow as Flow).name}/${definition.name}`)
+      if (!found) throw new Error(`no receiver for ${definition.name}`)
+      return found
+    },
+    ...deps,
+  })
+  const context: Omit<DestinationContext, 'flow'> = {
+    agent: createGuardedAgent({ allowPrivateNetwork: false }),
+    payments: {
+      upsertStore: () => Promise.reject(new Error('not here')),
+      addPos: () => Promise.reject(new Error('not here')),
+      deletePos: () => Promise.reject(new Error('not here')),
+      deleteStore: () => Promise.reject(new Error('not here')),
+    },
+    now: () => new Date(),
+  }
+  const open = new Set<string>()
+  return {
+    ...deliveries,
+    database,
+    log,
+    closeAll: async () => {
+      await Promise.all([...open].map((name) => deliveries.close(name)))
+      open.clear()
+    },
+    run: async (flow, given) => {
+      open.add(flow.name)
+      for (const [index, { name }] of flow.destinations.entries()) {
+        const one = given[index]
+        if (one) receivers.set(`${flow.name}/${name}`, one)
+      }
+      await deliveries.open(flow, context)
+    },
+    change: async (flow, changes) => {
+      await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes.map(change)))
+    },
+  }
+}
+
+/** One started service on one database for all tests of a file; each test takes a flow of its own. */
+export function useService(deps: Partial<DeliveriesDeps> = {}): () => Service {
+  let service: Service | undefined
+  beforeAll(async () => {
+    service = createService(await openTestDatabase(), deps)
+    await service.start()
+  })
+  afterEach(() => service?.closeAll())
+  afterAll(async () => {
+    await service?.stop({ timeoutMs: 100 })
+    await service?.database.close()
+  })
+  return () => {
+    if (!service) throw new Error('only inside tests')
+    return service
+  }
+}
+
+export function rowOf(database: Database, flow: string, pk: string, destination = 'web') {
+  return database.db
+    .selectFrom('deliveries')
+    .selectAll()
+    .where('flow', '=', flow)
+    .where('destination', '=', destination)
+    .where('pk', '=', pk)
+    .executeTakeFirst()
+}
+
+export async function statesOf(database: Database, flow: string): Promise<Record<string, number>> {
+  const rows = await database.db
+    .selectFrom('deliveries')
+    .select(['state', (eb) => eb.fn.countAll<number>().as('count')])
+    .where('flow', '=', flow)
+    .groupBy('state')
+    .execute()
+  return Object.fromEntries(rows.map(({ state, count }) => [state, count]))
+}
+
+/** A gate that a test opens. */
+export function latch() {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { opened: promise, open: () => resolve() }
+}
