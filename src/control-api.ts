@@ -3,7 +3,7 @@ import type { LoggerOptions } from 'pino'
 import { isDatabaseUnavailable } from './db/failures.ts'
 import { createServer, type HttpServer } from './http/create-server.ts'
 import { registerOpenApi } from './http/openapi.ts'
-import { servePages } from './http/pages.ts'
+import { servePages, serveSharedParts } from './http/pages.ts'
 import { type ControlAccess, installControlAccess } from './sync/control-access.ts'
 import { addControlRoutes, type ControlDeps } from './sync/routes.ts'
 
@@ -45,5 +45,6 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
   installControlAccess(app, options.access)
   addControlRoutes(app, options)
   servePages(app, { root: options.adminRoot, prefix: '/admin' })
+  serveSharedParts(app)
   return app
 }

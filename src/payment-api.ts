@@ -3,7 +3,7 @@ import type { LoggerOptions } from 'pino'
 import { isDatabaseUnavailable } from './db/failures.ts'
 import { createServer, type HttpServer } from './http/create-server.ts'
 import { registerOpenApi } from './http/openapi.ts'
-import { servePages } from './http/pages.ts'
+import { servePages, serveSharedParts } from './http/pages.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import type { WebhookInbox } from './payments/webhook-inbox.ts'
 import { addAdminRoutes } from './routes/admin/routes.ts'
@@ -72,5 +72,6 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addAdminRoutes(app, deps, inbox)
   addWebhookRoutes(app, inbox)
   servePages(app, { root: options.dashboardRoot, prefix: '/dashboard' })
+  serveSharedParts(app)
   return app
 }

@@ -1,10 +1,10 @@
-import { copyButton } from './copy.js'
-import { ask, openDialog } from './dialog.js'
-import { h } from './dom.js'
-import { fullTime, name } from './format.js'
-import { count, t } from './i18n.js'
-import { toast } from './notices.js'
-import { facts, field, note } from './parts.js'
+import { copyButton } from '../shared/copy.js'
+import { ask, openDialog } from '../shared/dialog.js'
+import { h } from '../shared/dom.js'
+import { fullTime, name } from '../shared/format.js'
+import { count, t } from '../shared/i18n.js'
+import { toast } from '../shared/notices.js'
+import { facts, field, note } from '../shared/parts.js'
 
 /**
  * Where a browser connects the account of a client; it comes back here afterwards. A first connection needs an

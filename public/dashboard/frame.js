@@ -1,27 +1,10 @@
-import { h } from './dom.js'
-import { errorSentence } from './errors.js'
-import { name } from './format.js'
-import { language, t } from './i18n.js'
-import { icon } from './icons.js'
-import { note } from './parts.js'
-
-const languages = { es: 'Español', en: 'English' }
-
-/** Changes to the other language; it names itself in that language. */
-export function languageButton(onLanguage) {
-  const other = language() === 'es' ? 'en' : 'es'
-  return h(
-    'button',
-    {
-      key: 'language',
-      type: 'button',
-      class: 'button quiet',
-      lang: other,
-      onclick: () => onLanguage(other),
-    },
-    languages[other],
-  )
-}
+import { h } from '../shared/dom.js'
+import { errorSentence } from '../shared/errors.js'
+import { name } from '../shared/format.js'
+import { t } from '../shared/i18n.js'
+import { icon } from '../shared/icons.js'
+import { languageButton } from '../shared/language-button.js'
+import { note } from '../shared/parts.js'
 
 /** Everything around a view: banner, head, ways to the other views, and the view's own title and body. */
 export function frame(app, { views, view, problem, onLanguage }) {
@@ -38,7 +21,7 @@ export function frame(app, { views, view, problem, onLanguage }) {
         h(
           'a',
           { class: 'brand', href: app.link('overview') },
-          h('img', { src: '/dashboard/icon.svg', alt: '', width: 28, height: 28 }),
+          h('img', { src: '/shared/icon.svg', alt: '', width: 28, height: 28 }),
           'tillbridge',
         ),
         h(

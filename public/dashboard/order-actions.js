@@ -1,11 +1,13 @@
-import { ConnectionError, newIdempotencyKey } from './api.js'
-import { ask } from './dialog.js'
-import { h } from './dom.js'
-import { money, moneyOfCents, name } from './format.js'
-import { t } from './i18n.js'
+import { ConnectionError } from '../shared/api.js'
+import { ask } from '../shared/dialog.js'
+import { h } from '../shared/dom.js'
+import { name } from '../shared/format.js'
+import { t } from '../shared/i18n.js'
+import { toast } from '../shared/notices.js'
+import { facts, field } from '../shared/parts.js'
+import { money, moneyOfCents } from './amounts.js'
+import { newIdempotencyKey } from './idempotency-key.js'
 import { centsOfTyped, commaOfCents, sumsOf } from './money.js'
-import { toast } from './notices.js'
-import { facts, field } from './parts.js'
 
 /**
  * Keys of refunds whose outcome is not known yet, by order and amount: trying again, even from a new window, must ask

@@ -30,6 +30,9 @@ const table: Record<string, Row> = {
   'HEAD /docs/*': { access: 'public', lets: 404, url: '/docs/no-such-file' },
   'GET /dashboard*': { access: 'public', lets: 404, url: '/dashboard/no-such-file' },
   'HEAD /dashboard*': { access: 'public', lets: 404, url: '/dashboard/no-such-file' },
+  // Under /shared, which the list of routes leaves out since nothing is served there itself.
+  'GET *': { access: 'public', lets: 404, url: '/shared/no-such-file' },
+  'HEAD *': { access: 'public', lets: 404, url: '/shared/no-such-file' },
   'GET /oauth/login': {
     access: 'public',
     lets: 403,

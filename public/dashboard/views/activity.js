@@ -1,7 +1,7 @@
-import { h } from '../dom.js'
-import { errorBox } from '../errors.js'
-import { code, name, number, time } from '../format.js'
-import { count, t, word } from '../i18n.js'
+import { h } from '../../shared/dom.js'
+import { errorBox } from '../../shared/errors.js'
+import { code, name, number, time } from '../../shared/format.js'
+import { count, t, word } from '../../shared/i18n.js'
 import {
   badge,
   createFreshness,
@@ -13,7 +13,7 @@ import {
   pager,
   pageSize,
   table,
-} from '../parts.js'
+} from '../../shared/parts.js'
 
 const actions = [
   'order.created',

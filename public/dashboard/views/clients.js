@@ -1,8 +1,8 @@
+import { h } from '../../shared/dom.js'
+import { code, name, number, relative, time } from '../../shared/format.js'
+import { t, word } from '../../shared/i18n.js'
+import { badge, empty, howMany, table } from '../../shared/parts.js'
 import { askInvitation, askKey, askRevoke, connectAddress } from '../client-actions.js'
-import { h } from '../dom.js'
-import { code, name, number, relative, time } from '../format.js'
-import { t, word } from '../i18n.js'
-import { badge, empty, howMany, table } from '../parts.js'
 
 const connectionTones = { connected: 'good', expired: 'warn', lost: 'bad', none: 'quiet' }
 

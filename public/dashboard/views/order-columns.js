@@ -1,7 +1,8 @@
-import { h } from '../dom.js'
-import { money, name, time } from '../format.js'
-import { t, word } from '../i18n.js'
-import { orderBadges } from '../parts.js'
+import { h } from '../../shared/dom.js'
+import { name, time } from '../../shared/format.js'
+import { t, word } from '../../shared/i18n.js'
+import { badge } from '../../shared/parts.js'
+import { money } from '../amounts.js'
 
 /** Columns of a list of orders; the client only where several are shown. */
 export function orderColumns(app) {
@@ -44,4 +45,24 @@ export function methodOf(order) {
   const parts = [word('method', method.type), method.id && word('brand', method.id)]
   if (method.installments > 1) parts.push(t('order.installments', { count: method.installments }))
   return parts.filter(Boolean).join(' · ')
+}
+
+const orderTones = {
+  created: 'info',
+  at_terminal: 'info',
+  action_required: 'warn',
+  processed: 'good',
+  failed: 'bad',
+  canceled: 'quiet',
+  expired: 'quiet',
+  refunded: 'moved',
+  partially_refunded: 'moved',
+}
+
+/** State of an order; money that came after its close is told beside it. */
+export function orderBadges(order) {
+  return [
+    badge(orderTones[order.status] ?? 'quiet', word('status', order.status)),
+    order.paid_after_close && badge('bad', t('order.paidAfterClose')),
+  ]
 }

@@ -1,11 +1,12 @@
-import { copyButton } from '../copy.js'
-import { h } from '../dom.js'
-import { code, fullTime, money, moneyOfCents, name, relative, time } from '../format.js'
-import { t, word } from '../i18n.js'
+import { copyButton } from '../../shared/copy.js'
+import { h } from '../../shared/dom.js'
+import { code, fullTime, name, relative, time } from '../../shared/format.js'
+import { t, word } from '../../shared/i18n.js'
+import { badge, facts, note, table } from '../../shared/parts.js'
+import { money, moneyOfCents } from '../amounts.js'
 import { sumsOf } from '../money.js'
 import { askCancel, askRefund, canCancel, canRefund } from '../order-actions.js'
-import { badge, facts, note, orderBadges, table } from '../parts.js'
-import { methodOf } from './order-columns.js'
+import { methodOf, orderBadges } from './order-columns.js'
 
 /** States that nothing changes any more, so looking rarely is enough. */
 const final = new Set(['canceled', 'failed', 'expired', 'refunded'])

@@ -1,7 +1,16 @@
-import { h } from '../dom.js'
-import { midnight } from '../format.js'
-import { t, word } from '../i18n.js'
-import { createFreshness, empty, field, howMany, pageOf, pager, pageSize, table } from '../parts.js'
+import { h } from '../../shared/dom.js'
+import { midnight } from '../../shared/format.js'
+import { t, word } from '../../shared/i18n.js'
+import {
+  createFreshness,
+  empty,
+  field,
+  howMany,
+  pageOf,
+  pager,
+  pageSize,
+  table,
+} from '../../shared/parts.js'
 import { orderColumns } from './order-columns.js'
 
 const statuses = [

@@ -1,17 +1,9 @@
-import { h } from '../dom.js'
-import {
-  code,
-  moneyOfCents,
-  name,
-  number,
-  percent,
-  relative,
-  startOfToday,
-  time,
-} from '../format.js'
-import { count, t, word } from '../i18n.js'
+import { h } from '../../shared/dom.js'
+import { code, name, number, percent, relative, startOfToday, time } from '../../shared/format.js'
+import { count, t, word } from '../../shared/i18n.js'
+import { badge, createFreshness, empty, facts, note, table } from '../../shared/parts.js'
+import { moneyOfCents } from '../amounts.js'
 import { sumsOf, wasPaid } from '../money.js'
-import { badge, createFreshness, empty, facts, note, table } from '../parts.js'
 import { createDay } from './day.js'
 import { orderColumns } from './order-columns.js'
 

@@ -1,9 +1,9 @@
-import { validateToken } from '../api.js'
-import { h } from '../dom.js'
-import { errorBox } from '../errors.js'
-import { t } from '../i18n.js'
-import { icon } from '../icons.js'
-import { note } from '../parts.js'
+import { h } from '../../shared/dom.js'
+import { errorBox } from '../../shared/errors.js'
+import { t } from '../../shared/i18n.js'
+import { icon } from '../../shared/icons.js'
+import { note } from '../../shared/parts.js'
+import { validateToken } from '../validate-token.js'
 
 /** Asks for a token until one is valid, and hands `{token, type, client}` to `onSession`. */
 export function createSignIn({ redraw, onSession, languageButton, reason }) {
@@ -42,7 +42,7 @@ export function createSignIn({ redraw, onSession, languageButton, reason }) {
         h(
           'p',
           { class: 'brand' },
-          h('img', { src: '/dashboard/icon.svg', alt: '', width: 32, height: 32 }),
+          h('img', { src: '/shared/icon.svg', alt: '', width: 32, height: 32 }),
           'tillbridge',
         ),
         h('h1', null, t('signIn.title')),

@@ -1,10 +1,10 @@
-import { ask } from '../dialog.js'
-import { h } from '../dom.js'
-import { errorSentence } from '../errors.js'
-import { code, name } from '../format.js'
-import { count, t, word } from '../i18n.js'
-import { toast } from '../notices.js'
-import { badge, empty, facts, howMany, note } from '../parts.js'
+import { ask } from '../../shared/dialog.js'
+import { h } from '../../shared/dom.js'
+import { errorSentence } from '../../shared/errors.js'
+import { code, name } from '../../shared/format.js'
+import { count, t, word } from '../../shared/i18n.js'
+import { toast } from '../../shared/notices.js'
+import { badge, empty, facts, howMany, note } from '../../shared/parts.js'
 
 /** Listing terminals asks the provider, so it happens less often than the rest. */
 const terminalsEveryMs = 15_000

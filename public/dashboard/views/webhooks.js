@@ -1,9 +1,9 @@
-import { h } from '../dom.js'
-import { errorSentence } from '../errors.js'
-import { code, name, number, time } from '../format.js'
-import { t, word } from '../i18n.js'
-import { toast } from '../notices.js'
-import { badge, createFreshness, empty, facts, howMany, table } from '../parts.js'
+import { h } from '../../shared/dom.js'
+import { errorSentence } from '../../shared/errors.js'
+import { code, name, number, time } from '../../shared/format.js'
+import { t, word } from '../../shared/i18n.js'
+import { toast } from '../../shared/notices.js'
+import { badge, createFreshness, empty, facts, howMany, table } from '../../shared/parts.js'
 
 const steps = [50, 100, 200]
 const tones = {

@@ -1,16 +1,5 @@
 import { h } from './dom.js'
-import { locale, t } from './i18n.js'
-import { pointOfCents } from './money.js'
-
-/** `1234.50` as people write it. Intl takes the digits as text, so nothing is rounded. */
-export function money(point) {
-  if (point === null || point === undefined) return t('unknown')
-  return new Intl.NumberFormat(locale(), { style: 'currency', currency: 'ARS' }).format(point)
-}
-
-export function moneyOfCents(cents) {
-  return money(pointOfCents(cents))
-}
+import { locale } from './i18n.js'
 
 export function number(value) {
   return new Intl.NumberFormat(locale()).format(value)

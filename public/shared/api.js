@@ -41,15 +41,12 @@ export function createApi(token, onUnauthorized) {
     get: (path, query, signal) => call('GET', path, { query, signal }),
     post: (path, options) => call('POST', path, options),
     patch: (path, options) => call('PATCH', path, options),
+    delete: (path, options) => call('DELETE', path, options),
   }
 }
 
-/** Whose token it is: `{valid, type, client}`. */
-export function validateToken(token) {
-  return request('GET', '/oauth/validate', { token })
-}
-
-async function request(method, path, { token, query, body, headers, signal }) {
+/** One call; rejects with ApiError or ConnectionError. Without `token` none is sent. */
+export async function request(method, path, { token, query, body, headers, signal }) {
   const url = new URL(path, location.origin)
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined && value !== null && value !== '') url.searchParams.set(name, value)
@@ -61,7 +58,7 @@ async function request(method, path, { token, query, body, headers, signal }) {
     response = await fetch(url, {
       method,
       headers: {
-        'x-api-token': token,
+        ...(token !== undefined && { 'x-api-token': token }),
         'accept-language': language(),
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...headers,
@@ -89,10 +86,4 @@ function parse(text) {
   } catch {
     return undefined
   }
-}
-
-/** A random key for one attempt to move money. Works on plain http too, where crypto.randomUUID does not exist. */
-export function newIdempotencyKey() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  return `dashboard-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`
 }

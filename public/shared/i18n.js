@@ -2,7 +2,8 @@ import { storedLanguage, storeLanguage } from './session.js'
 import { texts as en } from './texts/en.js'
 import { texts as es } from './texts/es.js'
 
-const all = { es, en }
+/** What the pages have in common; each adds its own. */
+const all = { es: { ...es }, en: { ...en } }
 
 let current = choose()
 
@@ -11,6 +12,11 @@ function choose() {
   const stored = storedLanguage()
   if (stored !== null && Object.hasOwn(all, stored)) return stored
   return navigator.language.toLowerCase().startsWith('en') ? 'en' : 'es'
+}
+
+/** Adds the texts of a page: `{ es, en }`. */
+export function useTexts(texts) {
+  for (const [language, own] of Object.entries(texts)) Object.assign(all[language], own)
 }
 
 export function language() {

@@ -1,31 +1,11 @@
 import { h } from './dom.js'
-import { count, t, word } from './i18n.js'
+import { count, t } from './i18n.js'
 import { icon } from './icons.js'
 import { announce } from './notices.js'
 
 /** A word in a colored pill; `tone` is good, bad, warn, info, quiet or moved. */
 export function badge(tone, text) {
   return h('span', { class: `badge ${tone}` }, text)
-}
-
-const orderTones = {
-  created: 'info',
-  at_terminal: 'info',
-  action_required: 'warn',
-  processed: 'good',
-  failed: 'bad',
-  canceled: 'quiet',
-  expired: 'quiet',
-  refunded: 'moved',
-  partially_refunded: 'moved',
-}
-
-/** State of an order; money that came after its close is told beside it. */
-export function orderBadges(order) {
-  return [
-    badge(orderTones[order.status] ?? 'quiet', word('status', order.status)),
-    order.paid_after_close && badge('bad', t('order.paidAfterClose')),
-  ]
 }
 
 /**

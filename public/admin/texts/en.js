@@ -1,0 +1,2 @@
+/** What the page says in English. */
+export const texts = {}

@@ -1,0 +1,2 @@
+/** What the page says in Spanish. */
+export const texts = {}

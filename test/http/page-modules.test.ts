@@ -1,0 +1,64 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+/** The pages are served as they are: nothing but this looks for a module or a text that is not there. */
+const root = fileURLToPath(new URL('../../public', import.meta.url))
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+const modules = new Map(
+  files
+    .filter((file) => file.endsWith('.js'))
+    .map((file) => [file, readFileSync(join(root, file), 'utf8')]),
+)
+const pages = files.filter((file) => file.endsWith('.html'))
+
+const imported = /^import (?:\{([^}]*)\} from )?'(\.[^']+)'/gm
+const exported = /^export (?:async )?(?:class|const|function|let) (\w+)/gm
+
+function exportsOf(source: string): Set<string> {
+  return new Set([...source.matchAll(exported)].map((match) => String(match[1])))
+}
+
+test.each([...modules])('%s finds what it imports', (file, source) => {
+  const missing = [...source.matchAll(imported)].flatMap(([, names, path]) => {
+    const target = modules.get(relative('', join(dirname(file), String(path))))
+    if (target === undefined) return [String(path)]
+    const offered = exportsOf(target)
+    return (names ?? '')
+      .split(',')
+      .map((name) => name.trim().split(' as ')[0] ?? '')
+      .filter((name) => name !== '' && !offered.has(name))
+      .map((name) => `${name} of ${path}`)
+  })
+  expect(missing).toEqual([])
+})
+
+test.each(pages)('%s refers to files that are there', (page) => {
+  const html = readFileSync(join(root, page), 'utf8')
+  const paths = [...html.matchAll(/(?:href|src)="\/([^"]+)"/g)].map((match) => String(match[1]))
+  expect(paths.length).toBeGreaterThan(0)
+  expect(paths.filter((path) => !files.includes(path))).toEqual([])
+})
+
+async function textsOf(folder: string, language: string): Promise<Record<string, string>> {
+  const { texts } = await import(join(root, folder, 'texts', `${language}.js`))
+  return texts
+}
+
+/** `t('key')`, and `count('key', …)`, which has a form for 1 and one for the rest. */
+const used = /\b(t|count)\(\s*'([\w.]+)'/g
+
+test.each(['dashboard', 'admin'])('every text of /%s is there in both languages', async (page) => {
+  for (const language of ['es', 'en']) {
+    const known = { ...(await textsOf('shared', language)), ...(await textsOf(page, language)) }
+    const missing = [...modules]
+      .filter(([file]) => file.startsWith(`${page}/`) || file.startsWith('shared/'))
+      .flatMap(([, source]) => [...source.matchAll(used)])
+      .flatMap(([, call, key]) => (call === 't' ? [key] : [`${key}.one`, `${key}.other`]))
+      .filter((key) => !Object.hasOwn(known, String(key)))
+    expect([language, ...new Set(missing)]).toEqual([language])
+  }
+  const { words: _words, ...spanish } = await textsOf(page, 'es')
+  expect(Object.values(spanish)).not.toContain('')
+})
