@@ -1,0 +1,24 @@
+import type { Source } from '../types.ts'
+import type { SourceContext } from './context.ts'
+import { openFileSource } from './file.ts'
+import { openHttpSource } from './http.ts'
+import { openPaymentsOrdersSource } from './payments-orders.ts'
+import { openSqlSource } from './sql.ts'
+
+/**
+ * Opens the source of a flow. Nothing is called or read before the first scan. Throws SourceError when the definition
+ * contradicts itself in a way that only shows here, such as an unknown parameter of a query.
+ */
+export function openSource(context: SourceContext): Source {
+  const { source } = context.flow
+  switch (source.type) {
+    case 'sql':
+      return openSqlSource(source, context)
+    case 'http':
+      return openHttpSource(source, context)
+    case 'file':
+      return openFileSource(source, context)
+    case 'payments.orders':
+      return openPaymentsOrdersSource(source, context)
+  }
+}

@@ -1,0 +1,299 @@
+import {
+  appendFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { SourceContext } from '../../src/sync/sources/context.ts'
+import { SourceError } from '../../src/sync/types.ts'
+import { flowOf, ids, openTestSource, readAll } from './sources-support.ts'
+
+let root: string
+let folder: string
+let count = 0
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'sources-file-'))
+})
+afterAll(() => rm(root, { recursive: true }))
+beforeEach(async () => {
+  count += 1
+  folder = join(root, String(count))
+  await mkdir(folder)
+})
+
+const write = (name: string, content: string | Uint8Array) => writeFile(join(folder, name), content)
+
+function open(source: object, more: Partial<SourceContext> = {}, flow: object = {}) {
+  const definition = { type: 'file', path: join(folder, 'a.csv'), format: 'csv', settle: '0s' }
+  return openTestSource(flowOf({ ...definition, ...source }, flow), more)
+}
+
+const read = (source: object = {}) => readAll(open(source).source)
+const messageOf = async (work: Promise<unknown>): Promise<string> => {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(SourceError)
+  return (error as Error).message
+}
+const csv = async (content: string | Uint8Array, options: object = {}) => {
+  await write('a.csv', content)
+  return await read({ csv: options })
+}
+
+test('CSV: quotes, line ends, empty lines and empty values', async () => {
+  expect(await csv('id,name\r\n1,"a ""b"", c\nd"\r\n\r\n2,\r\n')).toEqual([
+    { id: '1', name: 'a "b", c\nd' },
+    { id: '2', name: '' },
+  ])
+  expect(await csv('id;name\n1;x,y', { delimiter: ';' })).toEqual([{ id: '1', name: 'x,y' }])
+})
+
+test('CSV: a byte order mark is no part of the first name, nor are blanks around names', async () => {
+  expect(await csv('\ufeffid, name \n1, a \n')).toEqual([{ id: '1', name: ' a ' }])
+})
+
+test('CSV: latin1 is read as programs mean it, and each encoding refuses the other', async () => {
+  const old = Buffer.from('id,name\n1,a\u00f1o \x80\n', 'latin1')
+  expect(await csv(old, { encoding: 'latin1' })).toEqual([{ id: '1', name: 'a\u00f1o \u20ac' }])
+  expect(await messageOf(csv(old))).toContain('a.csv is not UTF-8')
+  expect(await messageOf(csv('\ufeffid\n1\n', { encoding: 'latin1' }))).toContain('mark of UTF-8')
+  // Cut in the middle of a character.
+  expect(await messageOf(csv(Buffer.from('id\na\u00f1').subarray(0, -1)))).toContain('not UTF-8')
+})
+
+test('CSV: with decimalComma numbers get a point, and only numbers with a comma', async () => {
+  const cells = ['1,5', '-1.234.567,50', '+0,1', '1.234', '12,34,5', '1.23,4', 'a,b', '1,', '']
+  const rows = await csv(`id;v\n${cells.map((cell, index) => `${index};${cell}`).join('\n')}\n`, {
+    delimiter: ';',
+    decimalComma: true,
+  })
+  expect(rows.map(({ v }) => v)).toEqual([
+    ...['1.5', '-1234567.50', '+0.1', '1.234', '12,34,5', '1.23,4', 'a,b', '1,', ''],
+  ])
+})
+
+test.each([
+  ['', 'is empty'],
+  ['id,,name\n1,2,3\n', 'has no name for column 2'],
+  ['id,name, id\n1,2,3\n', 'has the column "id" twice'],
+  ['id,name\n1,a\n2\n', 'has a record with another number of values than the header, at line 3'],
+  ['id,name\n1,a\n2,b,c\n', 'another number of values than the header, at line 3'],
+  ['id,name\n1,"a\n2,b\n', 'has a quote that is not closed'],
+  ['id,name\n1,"a"b\n', 'is not well-formed CSV at line 2'],
+  [`id,name\n1,"${'x'.repeat(8 * 1024 * 1024 + 1)}"\n`, 'has a record longer than'],
+])('CSV that is broken fails the poll (%#)', async (content, message) => {
+  expect(await messageOf(csv(content))).toContain(message)
+})
+
+test('a header without records is a source without records', async () => {
+  expect(await csv('id,name\n')).toEqual([])
+})
+
+test('hostile values come through as they are: foreign keys, NUL, long texts', async () => {
+  const long = 'x'.repeat(1_000_000)
+  const [row] = await csv(`id,__proto__,constructor,t\n${long},p,c,a\0b\n`)
+  expect(Object.entries(row ?? {})).toEqual([
+    ['id', long],
+    ['__proto__', 'p'],
+    ['constructor', 'c'],
+    ['t', 'a\0b'],
+  ])
+  await write('a.ndjson', `{"id":"${long}","__proto__":{"a":1}}\n`)
+  const [json] = await read({ path: join(folder, 'a.ndjson'), format: 'ndjson' })
+  expect(Object.keys(json ?? {})).toEqual(['id', '__proto__'])
+  expect(Object.getPrototypeOf(json)).toBe(Object.prototype)
+})
+
+test('ndjson: one object per line, exact numbers, the last line with or without its end', async () => {
+  await write('a.ndjson', '\ufeff{"id":9007199254740993}\r\n\n{"id":"\u2028"}')
+  const source = { path: join(folder, 'a.ndjson'), format: 'ndjson' }
+  expect(ids(await read(source))).toEqual(['9007199254740993', '\u2028'])
+  await write('a.ndjson', '{"id":1}\n{"id":\n')
+  expect(await messageOf(read(source))).toMatch(/a\.ndjson has no JSON in line 2$/)
+  await write('a.ndjson', '{"id":1}\n[1]\n')
+  expect(await messageOf(read(source))).toContain('has a list in line 2, not an object')
+  await write('a.ndjson', Buffer.alloc(9 * 1024 * 1024, 'x'))
+  expect(await messageOf(read(source))).toContain('a line longer than 8388608 characters')
+})
+
+test('json: the list, or the list at the path of items', async () => {
+  const source = { path: join(folder, 'a.json'), format: 'json' }
+  await write('a.json', '[{"id":1}]')
+  expect(await read(source)).toEqual([{ id: 1 }])
+  await write('a.json', '{"d":{"rows":[{"id":2}]}}')
+  expect(await read({ ...source, items: 'd.rows' })).toEqual([{ id: 2 }])
+  expect(await messageOf(read({ ...source, items: 'd.none' }))).toContain(
+    'items (d.none) is missing',
+  )
+  await write('a.json', '{"d":')
+  expect(await messageOf(read(source))).toMatch(/a\.json is not JSON$/)
+  await write('a.json', Buffer.alloc(33 * 1024 * 1024, ' '))
+  expect(await messageOf(read(source))).toContain('is longer than')
+})
+
+test('the files of a pattern are read by the order of their change, hidden ones and folders not', async () => {
+  for (const [index, name] of ['b10.csv', 'b9.csv', 'b1.csv'].entries()) {
+    await write(name, `id\n${index}\n`)
+    await utimes(join(folder, name), 0, 1_700_000_000 + index)
+  }
+  await write('c.csv', 'id\n7\n')
+  await write('.b1.csv', 'id\n8\n')
+  await write('b1.csv.tmp', 'id\n9\n')
+  await mkdir(join(folder, 'bdir.csv'))
+  expect(ids(await read({ path: join(folder, 'b*.csv') }))).toEqual(['0', '1', '2'])
+  expect(() => open({ path: join(root, '*', 'a.csv') })).toThrow('only stand in the name')
+})
+
+test('a link or a pipe in place of a file is refused', async () => {
+  await write('secret.txt', 'id\n1\n')
+  await symlink(join(folder, 'secret.txt'), join(folder, 'a.csv'))
+  expect(await messageOf(read())).toContain('not a regular file')
+  expect(await messageOf(read({ path: join(folder, '*.csv') }))).toContain('not a regular file')
+})
+
+test('no file, or no folder, fails the poll', async () => {
+  expect(await messageOf(read())).toMatch(/^file source: there is no file .*a\.csv to read$/)
+  expect(await messageOf(read({ path: join(folder, '*.csv') }))).toContain('there is no file')
+  expect(await messageOf(read({ path: join(folder, 'none', '*.csv') }))).toContain('ENOENT')
+})
+
+test('without new files a folder that is emptied by reading has nothing new, unless deletes are sent', async () => {
+  const dropped = { path: join(folder, '*.csv'), after: 'archive' }
+  expect(await read(dropped)).toEqual([])
+  const { source } = open(dropped, {}, { deletes: { mode: 'delete' } })
+  expect(await messageOf(readAll(source))).toContain('there is no file')
+  expect(await messageOf(read({ after: 'archive' }))).toContain('there is no file')
+})
+
+test('a file that changed a moment ago is left for a later poll, and nothing looks as if it were gone', async () => {
+  await write('a.csv', 'id\n1\n')
+  const settle = { settle: '1h' }
+  const later = { now: () => new Date(Date.now() + 3_600_000) }
+  expect(await messageOf(readAll(open(settle).source))).toContain('(source.settle)')
+  expect(await readAll(open(settle, later).source)).toEqual([{ id: '1' }])
+  const several = { ...settle, path: join(folder, '*.csv') }
+  expect(await readAll(open(several).source)).toEqual([])
+  const deleting = { deletes: { mode: 'delete' } }
+  expect(await messageOf(readAll(open(several, {}, deleting).source))).toContain('(source.settle)')
+  expect(await readAll(open(several, later, deleting).source)).toEqual([{ id: '1' }])
+})
+
+/** Reads with a pause after the first batch of one. */
+async function readWithBreak(between: () => Promise<unknown>): Promise<unknown[]> {
+  const { source } = open({ limits: { fetchSize: 1 } })
+  const seen: unknown[] = []
+  const { signal } = new AbortController()
+  let isFirst = true
+  for await (const rows of source.scan({ since: null, signal })) {
+    seen.push(...ids(rows))
+    if (isFirst) await between()
+    isFirst = false
+  }
+  return seen
+}
+
+test('a file that changes while it is read fails the poll', async () => {
+  const path = join(folder, 'a.csv')
+  const changes = [
+    () => appendFile(path, '4\n'),
+    () => writeFile(path, 'id\n7\n8\n9\n'),
+    () => rm(path),
+    async () => {
+      await write('new', 'id\n1\n2\n3\n')
+      await rename(join(folder, 'new'), path)
+    },
+  ]
+  for (const change of changes) {
+    await write('a.csv', 'id\n1\n2\n3\n')
+    expect(await messageOf(readWithBreak(change))).toMatch(/changed while it was read|ENOENT/)
+  }
+  await write('a.csv', 'id\n1\n2\n3\n')
+  expect(await readWithBreak(async () => undefined)).toEqual(['1', '2', '3'])
+})
+
+test('after a committed poll the files that were read are archived, and nothing is overwritten', async () => {
+  const now = () => new Date('2026-11-21T09:00:00.123Z')
+  const path = join(folder, '*.csv')
+  const { source } = open({ path, after: 'archive' }, { now })
+  for (const round of ['1', '2']) {
+    await write('a.b.csv', `id\n${round}\n`)
+    expect(ids(await readAll(source))).toEqual([round])
+    await write('later.csv', 'id\n9\n')
+    await source.committed?.()
+    expect(await readdir(folder)).toEqual(['archive', 'later.csv'])
+    await rm(join(folder, 'later.csv'))
+  }
+  const archived = await readdir(join(folder, 'archive'))
+  expect(archived.sort()).toEqual(['a.b.20261121T090000123Z-2.csv', 'a.b.20261121T090000123Z.csv'])
+  const contents = archived.map((name) => readFile(join(folder, 'archive', name), 'utf8'))
+  expect((await Promise.all(contents)).sort()).toEqual(['id\n1\n', 'id\n2\n'])
+})
+
+test('only what was read is deleted: a file that changed since stays, and so does all after a failed poll', async () => {
+  const { source, warnings } = open({ path: join(folder, '*.csv'), after: 'delete' })
+  await write('a.csv', 'id\n1\n')
+  await write('b.csv', 'id\n2\n')
+  expect(await readAll(source)).toHaveLength(2)
+  await appendFile(join(folder, 'b.csv'), '3\n')
+  await source.committed?.()
+  expect(await readdir(folder)).toEqual(['b.csv'])
+  expect(warnings).toEqual(['a file changed after it was read; it stays'])
+  await source.readItem({ key: ['3'], signal: new AbortController().signal })
+  await source.committed?.()
+  await write('c.csv', 'id,id\n')
+  await messageOf(readAll(source))
+  expect(await readdir(folder)).toEqual(['b.csv', 'c.csv'])
+})
+
+test('a folder that cannot be written leaves the file and says so', async () => {
+  const { source, warnings } = open({ after: 'archive' })
+  await write('a.csv', 'id\n1\n')
+  await write('archive', 'a file of that name')
+  await readAll(source)
+  await source.committed?.()
+  expect(warnings).toEqual(['a file that was read cannot be archived'])
+  expect(await readAll(source)).toHaveLength(1)
+})
+
+test('one item is found by reading all; a key is compared as text', async () => {
+  await write('a.csv', 'id\n1\n02\n')
+  const { source } = open({})
+  const { signal } = new AbortController()
+  expect(await source.readItem({ key: ['02'], signal })).toEqual([{ id: '02' }])
+  expect(await source.readItem({ key: ['2'], signal })).toEqual([])
+})
+
+test('an abort, an early end and close stop a read', async () => {
+  await write('a.csv', `id\n${'1\n'.repeat(100_000)}`)
+  const given = new AbortController()
+  const reason = new Error('given up')
+  const { source } = open({ limits: { fetchSize: 10 } })
+  const aborted = async () => {
+    for await (const _ of source.scan({ since: null, signal: given.signal })) given.abort(reason)
+  }
+  await expect(aborted()).rejects.toBe(reason)
+  const { signal } = new AbortController()
+  for await (const _ of source.scan({ since: null, signal })) break
+  const closed = async () => {
+    for await (const _ of source.scan({ since: null, signal })) await source.close()
+  }
+  await expect(closed()).rejects.toThrow('the source was closed')
+})
+
+test('more records than maxRows fail the read', async () => {
+  await write('a.csv', 'id\n1\n2\n')
+  expect(await read({ limits: { maxRows: 2 } })).toHaveLength(2)
+  expect(await messageOf(read({ limits: { maxRows: 1 } }))).toContain('limits.maxRows')
+})
