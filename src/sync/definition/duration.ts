@@ -16,3 +16,42 @@ export function parseDuration(given: string | number): number | undefined {
   const unit = units[given.replace(/^[\d.]+/, '')]
   return unit && Math.round(Number.parseFloat(given) * unit)
 }
+
+const unitsByWord: Readonly<Record<string, string>> = {
+  sec: 's',
+  secs: 's',
+  second: 's',
+  seconds: 's',
+  seg: 's',
+  segs: 's',
+  segundo: 's',
+  segundos: 's',
+  min: 'm',
+  mins: 'm',
+  minute: 'm',
+  minutes: 'm',
+  minuto: 'm',
+  minutos: 'm',
+  hs: 'h',
+  hr: 'h',
+  hrs: 'h',
+  hour: 'h',
+  hours: 'h',
+  hora: 'h',
+  horas: 'h',
+  day: 'd',
+  days: 'd',
+  dia: 'd',
+  dias: 'd',
+  día: 'd',
+  días: 'd',
+}
+
+/** The duration that somebody meant who wrote `60`, `30 sec` or `5 minutos`; undefined when it cannot be guessed. */
+export function meantDuration(given: string | number): string | undefined {
+  const [, amount, word = ''] = /^(\d+(?:[.,]\d+)?)\s*(\p{L}*)$/u.exec(String(given).trim()) ?? []
+  if (amount === undefined) return undefined
+  const lower = word.toLowerCase()
+  const unit = lower === '' || Object.hasOwn(units, lower) ? lower || 's' : unitsByWord[lower]
+  return unit && `${amount.replace(',', '.')}${unit}`
+}

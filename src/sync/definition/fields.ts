@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { FlowContext } from './context.ts'
-import { durationPattern, parseDuration } from './duration.ts'
+import { durationPattern, meantDuration, parseDuration } from './duration.ts'
 import { type Finding, resolveReferences } from './references.ts'
 import type { Secret } from './secret.ts'
 
@@ -16,19 +16,20 @@ export function report(
 
 /** `30s`, or milliseconds as a number; the result is milliseconds. */
 export function duration(min: string, max: string) {
-  const expected = `must be a duration from ${min} to ${max}, such as ${min}`
+  const expected = `must be a duration from ${min} to ${max}`
+  const isWithin = (ms: number | undefined) =>
+    ms !== undefined && ms >= Number(parseDuration(min)) && ms <= Number(parseDuration(max))
+  const form = z.string().meta({ pattern: durationPattern.source })
   return z
-    .union([z.string().regex(durationPattern, expected), z.number().min(0, expected)], expected)
+    .union([form, z.number()], expected)
     .transform((given, context) => {
       const ms = parseDuration(given)
-      if (
-        ms !== undefined &&
-        ms >= Number(parseDuration(min)) &&
-        ms <= Number(parseDuration(max))
-      ) {
-        return ms
-      }
-      report(context, { message: `must be from ${min} to ${max}`, hint: `for example ${min}` })
+      if (ms !== undefined && isWithin(ms)) return ms
+      const meant = meantDuration(given)
+      const isMeant = meant !== undefined && isWithin(parseDuration(meant))
+      const example = isMeant ? `write ${meant}` : `for example ${min}`
+      const hint = typeof given === 'number' ? `a number is milliseconds; ${example}` : example
+      report(context, { message: expected, hint })
       return z.NEVER
     })
     .describe(`duration from ${min} to ${max}: 500ms, 30s, 10m, 24h, 7d or milliseconds`)

@@ -1,0 +1,59 @@
+import { hash } from 'node:crypto'
+import { canonicalJson } from '../../domain/canonical-json.ts'
+import { hashVersion } from '../item/item.ts'
+import type { Flow } from './schema.ts'
+
+/** Rises when another part of a definition begins to count, or one is written down differently. */
+const definitionVersion = 'd1'
+
+type Destination = Flow['destinations'][number]
+
+/**
+ * SHA-256 (hex) over the parts of a definition that decide what an item or a body looks like: when one of them changes,
+ * every item may look new although nothing happened at the source, and the operator is asked before all of it is sent
+ * (`item.onDefinitionChange`).
+ *
+ * What is left out can change without a question: addresses, secrets, intervals, retry, alerts, deletes, the query (what
+ * it brings is the source's word, and a mended condition must not be taken for a rebase), `csv.delimiter` (a file that is cut
+ * wrongly has no items). Ways to write the same thing count as the same: order of names that are a set, `a` for
+ * `{ from: a }`, blanks around an expression.
+ */
+export function definitionHash({ item, source, destinations }: Flow): string {
+  const { ignore, trim, emptyAsNull, decimals } = item.hash
+  const parts = {
+    version: [definitionVersion, hashVersion],
+    key: item.key,
+    hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
+    filter: item.filter?.trim(),
+    groupBy: groupByOf(source),
+    csv: csvOf(source),
+    destinations: Object.fromEntries(destinations.map((one) => [one.name, mappingOf(one)])),
+  }
+  return hash('sha256', canonicalJson(parts), 'hex')
+}
+
+function groupByOf(source: Flow['source']): Record<string, string[]> | undefined {
+  if (!('groupBy' in source) || !source.groupBy) return undefined
+  const lists = Object.entries(source.groupBy.children)
+  return Object.fromEntries(lists.map(([list, columns]) => [list, asSet(columns)]))
+}
+
+function csvOf(source: Flow['source']) {
+  if (source.type !== 'file' || source.format !== 'csv') return undefined
+  const { encoding, decimalComma } = source.csv
+  return { encoding, decimalComma }
+}
+
+function mappingOf({ map, fields }: Destination) {
+  if (map !== undefined) return { map: map.trim() }
+  if (fields === undefined) return {}
+  const rules = Object.entries(fields).map(([name, rule]) => {
+    const { from, type, optional } = typeof rule === 'string' ? { from: rule } : rule
+    return [name, { from, type, optional: optional === true }]
+  })
+  return { fields: Object.fromEntries(rules) }
+}
+
+function asSet(names: readonly string[]): string[] {
+  return [...new Set(names)].sort()
+}

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import type { FlowContext } from './context.ts'
+import { flowSchema } from './schema.ts'
+
+/** As much of JSON Schema as the one of flow files uses. */
+export type JsonSchema = {
+  type?: string
+  const?: unknown
+  enum?: readonly unknown[]
+  properties?: Record<string, JsonSchema>
+  additionalProperties?: JsonSchema | boolean
+  items?: JsonSchema
+  anyOf?: readonly JsonSchema[]
+  oneOf?: readonly JsonSchema[]
+  [key: string]: unknown
+}
+
+const nothing: FlowContext = {
+  env: {},
+  readFile: () => {
+    throw new Error('a schema reads no files')
+  },
+  mail: { smtpUrl: undefined, mailFrom: undefined },
+}
+
+/** JSON Schema (draft 2020-12) of a flow file as it is written, for editors and for hints. */
+export function flowJsonSchema(): JsonSchema {
+  return z.toJSONSchema(flowSchema(nothing), { io: 'input' }) as JsonSchema
+}
+
+/** The schemas that the value at a path may follow; of alternatives those whose constants suit what the file says. */
+export function schemasAt(
+  schema: JsonSchema,
+  value: unknown,
+  path: readonly (string | number)[],
+): JsonSchema[] {
+  const here = alternatives(schema, value)
+  const [step, ...rest] = path
+  if (step === undefined) return here
+  return here.flatMap((one) => {
+    const next = childOf(one, step)
+    return next ? schemasAt(next, valueAt(value, [step]), rest) : []
+  })
+}
+
+/** What the parsed file says at a path; undefined when it says nothing. */
+export function valueAt(value: unknown, path: readonly (string | number)[]): unknown {
+  let found = value
+  for (const step of path) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, step)) return undefined
+    found = (found as Record<string | number, unknown>)[step]
+  }
+  return found
+}
+
+function childOf(schema: JsonSchema, step: string | number): JsonSchema | undefined {
+  if (typeof step === 'number') return schema.items
+  const { properties, additionalProperties } = schema
+  if (properties && Object.hasOwn(properties, step)) return properties[step]
+  return typeof additionalProperties === 'object' ? additionalProperties : undefined
+}
+
+function alternatives(schema: JsonSchema, value: unknown): JsonSchema[] {
+  const several = schema.anyOf ?? schema.oneOf
+  if (!several) return [schema]
+  const all = several.flatMap((one) => alternatives(one, value))
+  const suited = all.filter((one) =>
+    Object.entries(one.properties ?? {}).every(([name, { const: constant }]) => {
+      const given = valueAt(value, [name])
+      return constant === undefined || given === undefined || given === constant
+    }),
+  )
+  return suited.length > 0 ? suited : all
+}

@@ -1,0 +1,88 @@
+import { constants } from 'node:fs'
+import { open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { FlowProblemView } from '../flow-service.ts'
+import type { FlowContext } from './context.ts'
+import type { PlacedFinding } from './findings.ts'
+import { createFlowReader, type LoadedFlow, problemOf, type ReadFlow } from './read-flow.ts'
+import type { Finding } from './references.ts'
+import { maxFlowFileBytes } from './yaml-file.ts'
+
+export type { LoadedFlow } from './read-flow.ts'
+
+/**
+ * Reads every `*.flow.yaml` and `*.flow.yml` of a folder, by name; hidden files (editors leave them) are passed over. A
+ * folder that is missing counts as empty. A bad file never hides the others. Of files that give one name, none loads: which
+ * of them is meant is not for us to guess, and a running flow keeps the definition it has. `file` is relative to `dir`.
+ */
+export async function loadFlows(
+  dir: string,
+  context: FlowContext,
+): Promise<{ flows: LoadedFlow[]; problems: FlowProblemView[] }> {
+  const names = await flowFiles(dir)
+  if ('problem' in names) return { flows: [], problems: [names.problem] }
+
+  const readFlow = createFlowReader(context)
+  const problems: FlowProblemView[] = []
+  const good: Extract<ReadFlow, { loaded: LoadedFlow }>[] = []
+  for (const name of names.files) {
+    const bytes = await readBytes(join(dir, name))
+    const read =
+      'message' in bytes ? { problems: [problemOf(name, wholeFile(bytes))] } : readFlow(name, bytes)
+    if ('problems' in read) problems.push(...read.problems)
+    else good.push(read)
+  }
+  const flows: LoadedFlow[] = []
+  for (const { loaded, namedAt } of good) {
+    const { file, flow } = loaded
+    const others = good.filter((one) => one.loaded !== loaded && one.loaded.flow.name === flow.name)
+    if (others.length === 0) {
+      flows.push(loaded)
+      continue
+    }
+    const list = others.map((one) => one.loaded.file).join(', ')
+    const message = `is also the name in ${list}, so none of them is loaded`
+    problems.push(problemOf(file, { ...namedAt, key: 'name', message, hint: 'rename one of them' }))
+  }
+  return { flows, problems }
+}
+
+/** The names of the flow files in a folder, sorted. */
+async function flowFiles(dir: string): Promise<{ files: string[] } | { problem: FlowProblemView }> {
+  try {
+    const names = await readdir(dir)
+    return { files: names.filter((name) => /^[^.].*\.flow\.ya?ml$/.test(name)).sort() }
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return { files: [] }
+    const message = `the folder cannot be read (${codeOf(error)})`
+    const hint = 'FLOWS_DIR must name a readable folder'
+    return { problem: problemOf('.', wholeFile({ message, hint })) }
+  }
+}
+
+async function readBytes(path: string): Promise<Uint8Array | Finding> {
+  try {
+    // A pipe would block until somebody writes to it.
+    await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    if (!(await handle.stat()).isFile()) return { message: 'is not a file' }
+    // One byte too many is enough to refuse a file that is too large.
+    const room = Buffer.alloc(maxFlowFileBytes + 1)
+    const { buffer, bytesRead } = await handle.read(room, 0, room.length, 0)
+    return buffer.subarray(0, bytesRead)
+  } catch (error) {
+    const code = codeOf(error)
+    if (code === undefined) throw error
+    const message = `cannot be read (${code})`
+    return code === 'ENOENT' ? { message, hint: 'the link leads nowhere' } : { message }
+  }
+}
+
+function wholeFile(finding: Finding): PlacedFinding {
+  return { ...finding, key: '', line: 1, column: 1 }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
+}

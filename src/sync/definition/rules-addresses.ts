@@ -1,0 +1,54 @@
+import { classOfLiteral, isMetadataName } from '../net/address.ts'
+import type { Path, PathFinding } from './findings.ts'
+import type { Flow } from './schema.ts'
+import type { Secret } from './secret.ts'
+
+type Address = { path: Path; url: Secret }
+
+/**
+ * Addresses that every request would be refused for: hosts that depend on the item, metadata services, and literal
+ * private addresses that the flow does not open. Names are judged when they are resolved.
+ */
+export function addressFindings(flow: Flow): PathFinding[] {
+  return addressesOf(flow).flatMap(({ path, url }) => {
+    const [host, otherHost] = ['a', 'b'].map((value) => hostOf(url, value))
+    if (host === undefined || host !== otherHost) {
+      const hint = 'placeholders belong to the path or the query'
+      return [{ path, message: 'has a host that depends on the item', hint }]
+    }
+    if (isMetadataName(host) || classOfLiteral(host) === 'never') {
+      return [{ path, message: 'is link-local or a metadata service, which is never called' }]
+    }
+    if (flow.allowPrivateNetwork || !isPrivate(host)) return []
+    const hint = 'write allowPrivateNetwork: true at the top of the file'
+    return [{ path, message: 'is on a private network, which this flow may not call', hint }]
+  })
+}
+
+function addressesOf({ source, destinations, alerts }: Flow): Address[] {
+  const found: { path: Path; url: Secret | undefined }[] = []
+  if (source.type === 'http') {
+    found.push({ path: ['source', 'url'], url: source.url })
+    found.push({ path: ['source', 'item', 'url'], url: source.item?.url })
+  }
+  for (const [index, destination] of destinations.entries()) {
+    if (destination.type !== 'http') continue
+    const under = ['destinations', index]
+    found.push({ path: [...under, 'request', 'url'], url: destination.request.url })
+    found.push({ path: [...under, 'delete', 'url'], url: destination.delete?.url })
+  }
+  for (const [index, channel] of alerts.onJobFailed.entries()) {
+    if (channel.type === 'email') continue
+    found.push({ path: ['alerts', 'onJobFailed', index, 'url'], url: channel.url })
+  }
+  return found.flatMap(({ path, url }) => (url ? [{ path, url }] : []))
+}
+
+function hostOf(url: Secret, placeholder: string): string | undefined {
+  return URL.parse(url.reveal().replace(/\{\w+\}/g, placeholder))?.host
+}
+
+function isPrivate(host: string): boolean {
+  const name = host.replace(/:\d+$/, '')
+  return classOfLiteral(name) === 'private' || /(^|\.)localhost\.?$/.test(name)
+}

@@ -1,0 +1,117 @@
+import type { Path, PathFinding } from './findings.ts'
+import type { Flow } from './schema.ts'
+
+type Destination = Flow['destinations'][number]
+
+/** What the control API calls a failed poll, in the place of a destination. */
+const reservedName = 'source'
+
+/** What in the destinations contradicts itself, another destination or the handling of deletes. */
+export function destinationFindings(flow: Flow): PathFinding[] {
+  const { destinations } = flow
+  return destinations.flatMap((destination, index) => {
+    const path: Path = ['destinations', index]
+    const earlier = destinations.slice(0, index)
+    return [
+      ...nameFindings(destination, earlier, path),
+      ...mappingFindings(destination, path),
+      ...retryFindings(destination, path),
+      ...deleteFindings(flow, destination, path),
+      ...(destination.type === 'file' ? fileFindings(destination, earlier, path) : []),
+    ]
+  })
+}
+
+function nameFindings(
+  { name }: Destination,
+  earlier: readonly Destination[],
+  under: Path,
+): PathFinding[] {
+  const path = [...under, 'name']
+  const hint = 'choose another name'
+  if (name === reservedName) {
+    return [{ path, message: `is reserved: errors of polls are shown as ${name}`, hint }]
+  }
+  if (!earlier.some((other) => other.name === name)) return []
+  return [{ path, message: 'is the name of a destination above', hint }]
+}
+
+function mappingFindings(destination: Destination, path: Path): PathFinding[] {
+  const { map, fields } = destination
+  if (map !== undefined && fields !== undefined) {
+    return [
+      {
+        path: [...path, 'fields'],
+        isKey: true,
+        message: 'stands beside map; only one of them can make the body',
+        hint: 'keep map or fields',
+      },
+    ]
+  }
+  if (fields === undefined) return []
+  if (Object.keys(fields).length === 0) {
+    const hint = 'name some, or leave fields out to send the item itself'
+    return [{ path: [...path, 'fields'], message: 'names no field', hint }]
+  }
+  if (destination.type !== 'sql') return []
+  return destination.upsertKey.flatMap((column, index) =>
+    Object.hasOwn(fields, column)
+      ? []
+      : [
+          {
+            path: [...path, 'upsertKey', index],
+            message: 'is not among the fields, so no row would have a key',
+            hint: `add ${column} to fields`,
+          },
+        ],
+  )
+}
+
+function retryFindings({ retry }: Destination, path: Path): PathFinding[] {
+  if (retry.initialMs <= retry.maxMs) return []
+  const hint = `make max at least ${retry.initialMs / 1_000}s`
+  return [{ path: [...path, 'retry'], message: 'begins with a pause longer than its max', hint }]
+}
+
+function deleteFindings({ deletes }: Flow, destination: Destination, path: Path): PathFinding[] {
+  if (deletes.mode !== 'delete') return []
+  if (destination.type === 'http' && !destination.delete) {
+    return [
+      {
+        path,
+        message: 'needs delete, because deletes.mode is delete',
+        hint: 'add delete: { url: https://…/{pk} }, or write deletes: { mode: ignore }',
+      },
+    ]
+  }
+  if (destination.type === 'payments.stores' && !destination.allowStoreDelete) {
+    return [
+      {
+        path,
+        message: 'would refuse every delete: a store that is deleted at the provider is gone',
+        hint: 'write allowStoreDelete: true if that is meant, or deletes: { mode: ignore }',
+      },
+    ]
+  }
+  return []
+}
+
+function fileFindings(
+  { path: file }: Extract<Destination, { type: 'file' }>,
+  earlier: readonly Destination[],
+  under: Path,
+): PathFinding[] {
+  const path = [...under, 'path']
+  if (file.split(/[\\/]/).includes('..')) {
+    return [
+      {
+        path,
+        message: 'must not climb by ..',
+        hint: 'write the path from the root, or below the working directory',
+      },
+    ]
+  }
+  if (!earlier.some((other) => other.type === 'file' && other.path === file)) return []
+  const message = 'is the file of a destination above; two cannot write one file'
+  return [{ path, message, hint: 'give it a file of its own' }]
+}

@@ -1,0 +1,173 @@
+import { scanSql } from '../sources/sql-text.ts'
+import type { Path, PathFinding } from './findings.ts'
+import type { Flow } from './schema.ts'
+
+type SqlSource = Extract<Flow['source'], { type: 'sql' }>
+type HttpSource = Extract<Flow['source'], { type: 'http' }>
+
+/** What in a source contradicts itself, the key of the items or the handling of deletes. */
+export function sourceFindings(flow: Flow): PathFinding[] {
+  const { source } = flow
+  const findings: PathFinding[] = []
+  if ('groupBy' in source && source.groupBy) findings.push(...groupFindings(flow, source.groupBy))
+  if ('cursor' in source && source.cursor) findings.push(...overlapFindings(source.cursor))
+  if (source.type === 'sql') findings.push(...sqlFindings(flow, source))
+  if (source.type === 'http') findings.push(...httpFindings(source))
+  return [...findings, ...deleteFindings(flow)]
+}
+
+function groupFindings(
+  { item }: Flow,
+  { children }: { children: Readonly<Record<string, readonly string[]>> },
+): PathFinding[] {
+  const under: Path = ['source', 'groupBy', 'children']
+  const findings: PathFinding[] = []
+  if (Object.keys(children).length === 0) {
+    const hint = 'write the name of the list and its columns: { cajas: [caja, caja_nombre] }'
+    findings.push({ path: under, message: 'names no list', hint })
+  }
+  for (const [list, columns] of Object.entries(children)) {
+    if (item.key.includes(list)) {
+      findings.push({
+        path: [...under, list],
+        isKey: true,
+        message: 'is a field of item.key, so it cannot be a list',
+        hint: 'give the list another name',
+      })
+    }
+    for (const [index, column] of columns.entries()) {
+      if (!item.key.includes(column)) continue
+      findings.push({
+        path: [...under, list, index],
+        message: 'is a field of item.key: every record would be an item of its own',
+        hint: 'name here only what differs between the records of one item',
+      })
+    }
+  }
+  return findings
+}
+
+const time = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/
+
+function overlapFindings({ initial, overlapMs }: { initial: string; overlapMs: number }) {
+  const isTime = time.test(initial) && !Number.isNaN(Date.parse(initial))
+  if (overlapMs === 0 || isTime) return []
+  const finding: PathFinding = {
+    path: ['source', 'cursor', 'overlap'],
+    message: 'is a time, so it works only with a cursor that is one; initial is not',
+    hint: 'leave overlap out, or make initial a time such as "1970-01-01T00:00:00Z"',
+  }
+  return [finding]
+}
+
+function sqlFindings({ item }: Flow, source: SqlSource): PathFinding[] {
+  const findings: PathFinding[] = []
+  const used = parameters(source.query, source.driver)
+  if (source.cursor && !used.some(({ name }) => name === 'cursor')) {
+    findings.push(missingCursor(['source', 'query'], ':cursor', `where changed_at >= :cursor`))
+  }
+  const keys = item.key.flatMap((field, index) => [`key_${index + 1}`, `key_${field}`])
+  const cursor = source.cursor ? ['cursor'] : []
+  findings.push(...unknownParameters('query', used, cursor, source))
+  if (source.itemQuery === undefined) return findings
+
+  const usedForItem = parameters(source.itemQuery, source.driver)
+  findings.push(...unknownParameters('itemQuery', usedForItem, ['pk', ...keys, ...cursor], source))
+  if (!usedForItem.some(({ name }) => name === 'pk' || keys.includes(name))) {
+    findings.push({
+      path: ['source', 'itemQuery'],
+      message: 'does not say which item: it needs :pk',
+      hint: `for example where ${item.key[0]} = :pk`,
+    })
+  } else if (item.key.length > 1 && usedForItem.some(({ name }) => name === 'pk')) {
+    findings.push({
+      path: ['source', 'itemQuery'],
+      message: 'compares :pk, which is all fields of item.key joined by a pipe',
+      hint: `compare them one by one: ${item.key.map((field, index) => `${field} = :key_${index + 1}`).join(' and ')}`,
+    })
+  }
+  return findings
+}
+
+type Parameter = { name: string; offset: number }
+
+function parameters(sql: string, driver: SqlSource['driver']): Parameter[] {
+  let offset = 0
+  return scanSql(sql, driver).flatMap(({ kind, text }) => {
+    const found = { name: text, offset }
+    // A parameter's text is its name without the colon.
+    offset += text.length + (kind === 'parameter' ? 1 : 0)
+    return kind === 'parameter' ? [found] : []
+  })
+}
+
+function unknownParameters(
+  key: 'query' | 'itemQuery',
+  used: readonly Parameter[],
+  known: readonly string[],
+  source: SqlSource,
+): PathFinding[] {
+  return used
+    .filter(({ name }) => !known.includes(name))
+    .map(({ name, offset }) => {
+      const isCursor = name === 'cursor' && !source.cursor
+      const list = known.map((one) => `:${one}`).join(', ')
+      return {
+        path: ['source', key],
+        offset,
+        message: `has the parameter :${name}, for which there is no value`,
+        hint: isCursor
+          ? 'add source.cursor: { field: … }'
+          : `known here: ${list || 'none'}; write a colon that is none as text: ':'`,
+      }
+    })
+}
+
+function httpFindings({ url, item, cursor }: HttpSource): PathFinding[] {
+  const findings: PathFinding[] = []
+  const hasCursor = url.template.includes('{cursor}')
+  if (cursor && !hasCursor) {
+    findings.push(missingCursor(['source', 'url'], '{cursor}', '?changed_since={cursor}'))
+  }
+  if (!cursor && hasCursor) {
+    findings.push({
+      path: ['source', 'url'],
+      message: 'holds {cursor}, but the source has no cursor',
+      hint: 'add source.cursor: { field: … }',
+    })
+  }
+  if (item && !item.url.template.includes('{pk}')) {
+    findings.push({
+      path: ['source', 'item', 'url'],
+      message: 'does not say which item: it needs {pk}',
+      hint: 'for example https://erp.example.com/api/products/{pk}',
+    })
+  }
+  return findings
+}
+
+function missingCursor(path: Path, parameter: string, example: string): PathFinding {
+  return {
+    path,
+    message: `does not use ${parameter}, so the cursor would have no effect`,
+    hint: `for example ${example}; or leave source.cursor out`,
+  }
+}
+
+function deleteFindings({ source, deletes }: Flow): PathFinding[] {
+  if (deletes.mode !== 'delete') return []
+  if (source.type === 'payments.orders') {
+    const message = 'cannot be delete with payments.orders: orders never vanish'
+    return [{ path: ['deletes', 'mode'], message, hint: 'write ignore' }]
+  }
+  if (source.type !== 'file' || source.after === 'keep' || deletes.guard.emptySource === 'refuse') {
+    return []
+  }
+  return [
+    {
+      path: ['deletes', 'guard', 'emptySource'],
+      message: `cannot be allow with source.after ${source.after}: a poll that finds no new file would delete every item`,
+      hint: 'write refuse, or source.after: keep',
+    },
+  ]
+}

@@ -1,0 +1,229 @@
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  Scalar,
+} from 'yaml'
+import { keyText, type Path, type PlacedFinding } from './findings.ts'
+import type { Finding } from './references.ts'
+import { yamlFinding } from './yaml-errors.ts'
+
+export type Place = { line: number; column: number }
+
+export type YamlFile = {
+  value: unknown
+  /** Where the value of a path stands, its key, or a character of its text; of a missing key, where it is missing. */
+  placeOf(path: Path, part?: { isKey?: boolean; offset?: number }): Place
+}
+
+/** Real files have a few kilobytes; the parser holds up the process for 10 s over 1 MiB of brackets. */
+export const maxFlowFileBytes = 262_144
+const maxDepth = 32
+const maxAliases = 100
+
+/**
+ * Reads a flow file: YAML 1.2 with the core schema, one document, no key twice, no tags. Anchors and aliases work, but
+ * an aliased part holds no alias itself, so that a small file stays small.
+ */
+export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedFinding[] } {
+  const text = textOf(bytes)
+  if (typeof text !== 'string') return { findings: [text] }
+  const lines = new LineCounter()
+  const placeAt = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset)
+    return { line: Math.max(line, 1), column: Math.max(col, 1) }
+  }
+  try {
+    const document = parseDocument(text, {
+      schema: 'core',
+      customTags: [],
+      resolveKnownTags: false,
+      stringKeys: true,
+      // Compares every key with every other; findStructure does it in one go.
+      uniqueKeys: false,
+      prettyErrors: false,
+      lineCounter: lines,
+    })
+    // The first error explains; what follows it in the file is often its consequence.
+    const [error] = [...document.errors, ...document.warnings]
+    if (error) {
+      const place = placeAt(error.pos[0])
+      const line = text.split('\n')[place.line - 1] ?? ''
+      return { findings: [{ ...yamlFinding(error, line), ...place, key: '' }] }
+    }
+    const findings = checkStructure(document).map(({ offset, path, ...finding }) => ({
+      ...finding,
+      ...placeAt(offset),
+      key: keyText(path),
+    }))
+    if (findings.length > 0) return { findings }
+    return {
+      value: document.toJS(),
+      placeOf: (path, part = {}) => {
+        const found = find(document, path)
+        const inside = part.offset === undefined ? undefined : exactOffset(found, text, part.offset)
+        if (inside !== undefined) return placeAt(inside)
+        return placeAt(part.isKey ? (found.keyAt ?? found.at) : found.at)
+      },
+    }
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    return { findings: [whole(tooDeep)] }
+  }
+}
+
+const tooDeep = { message: `is nested deeper than ${maxDepth} levels` }
+
+function whole(finding: Finding, place: Place = { line: 1, column: 1 }): PlacedFinding {
+  return { ...finding, ...place, key: '' }
+}
+
+function textOf(bytes: Uint8Array): string | PlacedFinding {
+  if (bytes.length > maxFlowFileBytes) {
+    return whole({
+      message: `is larger than ${maxFlowFileBytes / 1024} KiB`,
+      hint: 'is it a flow file?',
+    })
+  }
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    const hint = 'save it as UTF-8; editors on Windows may have chosen another encoding'
+    return whole({ message: 'is not UTF-8', hint }, placeOfBadByte(bytes))
+  }
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+  const control = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/.exec(text)
+  if (!control) return text
+  const before = text.slice(0, control.index).split('\n')
+  return whole(
+    { message: 'holds a control character', hint: 'is it a text file, saved as UTF-8?' },
+    { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 },
+  )
+}
+
+/** The place of the first byte that is not UTF-8. */
+function placeOfBadByte(bytes: Uint8Array): Place {
+  const good = new TextDecoder('utf-8').decode(bytes).split('\ufffd', 1)[0] ?? ''
+  const before = good.split('\n')
+  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
+}
+
+type StructureFinding = Finding & { path: Path; offset: number }
+
+/** Keys that stand twice or would be a prototype, aliases that could grow, depth. */
+function checkStructure(document: Document): StructureFinding[] {
+  const findings: StructureFinding[] = []
+  let aliases = 0
+  const visit = (node: unknown, path: Path, isAnchored: boolean): void => {
+    if (path.length > maxDepth) throw new RangeError(tooDeep.message)
+    if (isAlias(node)) {
+      aliases += 1
+      const offset = offsetOf(node)
+      if (aliases === maxAliases + 1) {
+        findings.push({ path, offset, message: `is one of more than ${maxAliases} aliases` })
+      } else if (isAnchored) {
+        findings.push({ path, offset, message: 'is an alias inside a part that has an anchor' })
+      } else if (aliases <= maxAliases && !node.resolve(document)) {
+        const hint = 'an anchor (&name) must stand above its alias (*name)'
+        findings.push({ path, offset, message: 'is an alias without an anchor', hint })
+      }
+      return
+    }
+    const anchored = isAnchored || hasAnchor(node)
+    if (isSeq(node)) {
+      for (const [index, entry] of node.items.entries()) visit(entry, [...path, index], anchored)
+    }
+    if (!isMap(node)) return
+    const seen = new Map<string, number>()
+    for (const pair of node.items) {
+      const key = keyOf(pair)
+      const offset = offsetOf(pair.key)
+      const first = seen.get(key)
+      if (first !== undefined) {
+        const message = 'stands twice'
+        findings.push({ path: [...path, key], offset, message, hint: 'keep one of the two' })
+      } else if (key === '__proto__') {
+        findings.push({ path: [...path, key], offset, message: 'must not be a key' })
+      }
+      seen.set(key, offset)
+      visit(pair.value, [...path, key], anchored)
+    }
+  }
+  visit(document.contents, [], false)
+  return findings
+}
+
+function hasAnchor(node: unknown): boolean {
+  return (isScalar(node) || isMap(node) || isSeq(node)) && node.anchor !== undefined
+}
+
+function keyOf(pair: Pair): string {
+  return isScalar(pair.key) ? String(pair.key.value) : ''
+}
+
+function offsetOf(node: unknown): number {
+  return (node as Node | null)?.range?.[0] ?? 0
+}
+
+/** `at` is where to look: the value, or the key when the value is missing or empty. */
+type Found = { at: number; keyAt: number | undefined; node: unknown }
+
+function find(document: Document, path: Path): Found {
+  let node: unknown = document.contents
+  let keyAt: number | undefined
+  for (const step of path) {
+    const target = isAlias(node) ? node.resolve(document) : node
+    if (isMap(target)) {
+      const pair = target.items.find((one) => keyOf(one) === step)
+      if (!pair) return { at: keyAt ?? offsetOf(target), keyAt, node: undefined }
+      keyAt = offsetOf(pair.key)
+      node = pair.value
+    } else if (isSeq(target) && typeof step === 'number' && target.items[step] !== undefined) {
+      node = target.items[step]
+      keyAt = offsetOf(node)
+    } else {
+      return { at: keyAt ?? offsetOf(target), keyAt, node: undefined }
+    }
+  }
+  const isEmpty = node === null || (isScalar(node) && node.value === null)
+  return { at: isEmpty ? (keyAt ?? 0) : offsetOf(node), keyAt, node }
+}
+
+/**
+ * Where in the file a character of a text stands; undefined when the way it is written (folded lines, escapes) leaves
+ * that open.
+ */
+function exactOffset({ node }: Found, text: string, offset: number): number | undefined {
+  if (!isScalar(node) || typeof node.value !== 'string' || !node.range) return undefined
+  const [start, end] = node.range
+  const { value } = node
+  if (node.type === Scalar.PLAIN && text.slice(start, end) === value) return start + offset
+  const isQuoted = node.type === Scalar.QUOTE_DOUBLE || node.type === Scalar.QUOTE_SINGLE
+  if (isQuoted && text.slice(start + 1, end - 1) === value) return start + 1 + offset
+  if (node.type !== Scalar.BLOCK_LITERAL) return undefined
+
+  const before = value.slice(0, offset).split('\n')
+  const written = text.slice(start).split('\n').slice(1)
+  const read = value.split('\n')
+  const sample = read.findIndex((line) => line.trim() !== '')
+  const line = before.length - 1
+  if (sample === -1 || written[line] === undefined) return undefined
+  const indent = leadingBlanks(written[sample] ?? '') - leadingBlanks(read[sample] ?? '')
+  const lineStart = start + (text.slice(start).indexOf('\n') + 1) + lengthOf(written.slice(0, line))
+  return lineStart + indent + (before.at(-1)?.length ?? 0)
+}
+
+function lengthOf(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + line.length + 1, 0)
+}
+
+function leadingBlanks(line: string): number {
+  return line.length - line.trimStart().length
+}

@@ -1,0 +1,375 @@
+import { expect, test } from 'vitest'
+import { flowText, problemsOf } from './definition-support.ts'
+
+const destinations = (...lines: string[]) => ['destinations:', ...lines].join('\n')
+const file = '{ name: out, type: file, path: out.ndjson }'
+const reference = `use \${env:NAME} or \${file:/path}`
+
+type Case = [what: string, parts: Parameters<typeof flowText>[0] | string, ...problems: string[]]
+
+const cases: Case[] = [
+  // The form of the file.
+  ['nothing', '# a comment\n', '1:1 is empty (a flow file begins with version: 1 and name: …)'],
+  [
+    'a list',
+    '- a\n',
+    '1:1 is not a group of keys (a flow file begins with version: 1 and name: …)',
+  ],
+  ['a missing key', { pollInterval: '' }, '1:1 pollInterval: is missing'],
+  ['a missing version', { version: '' }, '2:1 version: is missing (write 1)'],
+  ['a missing key below', { item: 'item: {}' }, '5:1 item.key: is missing'],
+  [
+    'a misspelt key',
+    { pollInterval: 'poll_intervall: 60s' },
+    '3:1 poll_intervall: is not a known key (did you mean pollInterval?)',
+  ],
+  [
+    'a key at the wrong level',
+    { more: 'timeout: 30s' },
+    '8:1 timeout: is not a known key (it belongs to source.limits)',
+  ],
+  [
+    'a key of nobody',
+    { item: 'item: { key: a, xyzzy: 1 }' },
+    '5:17 item.xyzzy: is not a known key (known here: key, hash, filter, onDefinitionChange)',
+  ],
+  [
+    'a key of another kind of source',
+    { source: 'source: { type: file, path: a, format: csv, query: select 1 }' },
+    '4:45 source.query: is not a known key (known here: type, path, format, csv, items, settle, after, groupBy, limits)',
+  ],
+  [
+    'an empty value',
+    { name: 'name:' },
+    '2:1 name: must be a text, not nothing (give it a value, or leave the key out)',
+  ],
+  [
+    'a number for a text',
+    { name: 'name: 12' },
+    '2:7 name: must be a text, not a number (put it in quotes)',
+  ],
+  [
+    'a text for a number',
+    { version: 'version: "1"' },
+    '1:10 version: must be 1 (write 1, no quotes)',
+  ],
+  [
+    'a text for a list',
+    { item: 'item: { key: a, hash: { ignore: b } }' },
+    '5:33 item.hash.ignore: must be a list, not a text (write [a, b], or a line with - for each entry)',
+  ],
+  [
+    'a text for a switch',
+    { more: 'startPaused: si' },
+    '8:14 startPaused: must be true or false, not a text (write true or false, no quotes)',
+  ],
+  [
+    'an unknown choice',
+    { source: 'source: { type: fil }' },
+    '4:17 source.type: must be one of sql, http, file, payments.orders (did you mean file?)',
+  ],
+  [
+    'no choice',
+    { destinations: destinations('  - name: out') },
+    '7:5 destinations[0].type: is missing (one of payments.stores, payments.pos, http, sql, file)',
+  ],
+  [
+    'no destination',
+    { destinations: 'destinations: []' },
+    '6:15 destinations: must have at least 1 entry',
+  ],
+  [
+    'a number out of range',
+    { destinations: destinations('  - { name: a, type: file, path: a, concurrency: 100 }') },
+    '7:50 destinations[0].concurrency: must be a whole number from 1 to 64',
+  ],
+  [
+    'a misspelt key inside one of several forms',
+    { destinations: destinations('  - { name: a, type: file, path: a, breaker: { failurs: 3 } }') },
+    '7:48 destinations[0].breaker.failurs: is not a known key (did you mean failures?)',
+  ],
+  [
+    'a misspelt key inside a field rule',
+    {
+      destinations: destinations('  - { name: a, type: file, path: a, fields: { b: { frm: c } } }'),
+    },
+    '7:52 destinations[0].fields.b.frm: is not a known key (did you mean from?)',
+  ],
+  [
+    'a header name',
+    { source: 'source: { type: http, url: "https://a.example", headers: { "x y": z } }' },
+    '4:60 source.headers."x y": must be the name of a header',
+  ],
+  // Durations.
+  [
+    'seconds as a number',
+    { pollInterval: 'pollInterval: 60' },
+    '3:15 pollInterval: must be a duration from 1s to 24h (a number is milliseconds; write 60s)',
+  ],
+  [
+    'a Spanish unit',
+    { pollInterval: 'pollInterval: 5 minutos' },
+    '3:15 pollInterval: must be a duration from 1s to 24h (write 5m)',
+  ],
+  [
+    'a duration out of range',
+    { pollInterval: 'pollInterval: 3d' },
+    '3:15 pollInterval: must be a duration from 1s to 24h (for example 1s)',
+  ],
+  [
+    'no duration at all',
+    { pollInterval: 'pollInterval: often' },
+    '3:15 pollInterval: must be a duration from 1s to 24h (for example 1s)',
+  ],
+  // Secrets.
+  [
+    'a password in an address',
+    { source: 'source: { type: sql, driver: mysql, url: mysql://a:hunter2@b/c, query: select 1 }' },
+    `4:42 source.url: a password, key or token must not stand in the file (${reference})`,
+  ],
+  [
+    'a token in a header',
+    {
+      source:
+        'source: { type: http, url: "https://a.example", headers: { authorization: Bearer hunter2 } }',
+    },
+    `4:75 source.headers.authorization: the value of authorization must not stand in the file (write the secret part as a reference, such as "Bearer \${env:NAME}")`,
+  ],
+  [
+    'a Slack address',
+    { more: 'alerts: { onJobFailed: [{ type: slack, url: "https://hooks.slack.com/hunter2" }] }' },
+    `8:45 alerts.onJobFailed[0].url: a secret must not stand in the file (${reference})`,
+  ],
+  [
+    'an unset variable',
+    { source: `source: { type: http, url: "\${env:ERP_ADRESS}" }` },
+    '4:28 source.url: the environment variable ERP_ADRESS is not set (set ERP_ADRESS)',
+  ],
+  [
+    'an unreadable file',
+    { source: `source: { type: http, url: "\${file:/run/secrets/erp}" }` },
+    '4:28 source.url: the file /run/secrets/erp cannot be read (name a readable text file that holds nothing but the secret)',
+  ],
+  [
+    'an unknown kind of reference',
+    { source: `source: { type: http, url: "\${ERP_URL}" }` },
+    `4:28 source.url: \${ERP_URL} is not a known reference (use \${env:ERP_URL} or \${file:/path})`,
+  ],
+  // Expressions.
+  [
+    'a filter on one line',
+    { item: "item: { key: a, filter: '$exists(lat' }" },
+    '5:37 item.filter: is not JSONata: Expected ")" before end of expression (column 12 of the expression)',
+  ],
+  [
+    'a map on several lines',
+    {
+      destinations: destinations(
+        '  - name: a',
+        '    type: file',
+        '    path: a',
+        '    map: |',
+        '',
+        '      { "a": b,',
+        '        "c": ] }',
+      ),
+    },
+    '13:15 destinations[0].map: is not JSONata: The symbol "]" cannot be used as a unary operator (line 3, column 9 of the expression)',
+  ],
+  [
+    'a folded filter',
+    { item: 'item:\n  key: a\n  filter: >-\n    a and\n    (b' },
+    '7:11 item.filter: is not JSONata: Expected ")" before end of expression (column 9 of the expression)',
+  ],
+  [
+    'a next page',
+    {
+      source:
+        'source: { type: http, url: "https://a.example", paging: { type: cursor, next: "a[" } }',
+    },
+    '4:82 source.paging.next: is not JSONata: Expected "]" before end of expression (column 3 of the expression)',
+  ],
+  // Destinations against each other and against the rest.
+  [
+    'names that clash',
+    {
+      destinations: destinations(
+        `  - ${file}`,
+        '  - { name: out, type: file, path: b }',
+        '  - { name: source, type: file, path: c }',
+      ),
+    },
+    '8:13 destinations[1].name: is the name of a destination above (choose another name)',
+    '9:13 destinations[2].name: is reserved: errors of polls are shown as source (choose another name)',
+  ],
+  [
+    'map and fields',
+    {
+      destinations: destinations('  - { name: a, type: file, path: a, map: b, fields: { c: d } }'),
+    },
+    '7:45 destinations[0].fields: stands beside map; only one of them can make the body (keep map or fields)',
+  ],
+  [
+    'no fields',
+    { destinations: destinations('  - { name: a, type: file, path: a, fields: {} }') },
+    '7:45 destinations[0].fields: names no field (name some, or leave fields out to send the item itself)',
+  ],
+  [
+    'a key that is no field',
+    {
+      destinations: destinations(
+        `  - { name: a, type: sql, driver: mysql, url: mysql://h/d, table: t, upsertKey: [id], fields: { ident: codigo } }`,
+      ),
+    },
+    '7:82 destinations[0].upsertKey[0]: is not among the fields, so no row would have a key (add id to fields)',
+  ],
+  [
+    'pauses',
+    { destinations: destinations('  - { name: a, type: file, path: a, retry: { initial: 1h } }') },
+    '7:44 destinations[0].retry: begins with a pause longer than its max (make max at least 3600s)',
+  ],
+  [
+    'one file twice, and one that climbs',
+    {
+      destinations: destinations(
+        `  - ${file}`,
+        '  - { name: b, type: file, path: out.ndjson }',
+        '  - { name: c, type: file, path: ../c }',
+      ),
+    },
+    '8:34 destinations[1].path: is the file of a destination above; two cannot write one file (give it a file of its own)',
+    '9:34 destinations[2].path: must not climb by .. (write the path from the root, or below the working directory)',
+  ],
+  [
+    'deletes that no destination can do',
+    {
+      destinations: destinations(
+        '  - { name: a, type: http, request: { url: "https://a.example/{pk}" } }',
+        '  - { name: b, type: payments.stores, client: acme }',
+      ),
+      more: 'deletes: { mode: delete }',
+    },
+    '7:5 destinations[0]: needs delete, because deletes.mode is delete (add delete: { url: https://…/{pk} }, or write deletes: { mode: ignore })',
+    '8:5 destinations[1]: would refuse every delete: a store that is deleted at the provider is gone (write allowStoreDelete: true if that is meant, or deletes: { mode: ignore })',
+  ],
+  [
+    'deletes by a file that is taken away',
+    {
+      source: 'source: { type: file, path: a, format: json, after: archive }',
+      more: 'deletes: { mode: delete, guard: { emptySource: allow } }',
+    },
+    '8:48 deletes.guard.emptySource: cannot be allow with source.after archive: a poll that finds no new file would delete every item (write refuse, or source.after: keep)',
+  ],
+  [
+    'deletes of orders',
+    { source: 'source: { type: payments.orders }', more: 'deletes: { mode: delete }' },
+    '8:18 deletes.mode: cannot be delete with payments.orders: orders never vanish (write ignore)',
+  ],
+  // Addresses.
+  [
+    'private addresses',
+    {
+      source: `source: { type: http, url: "http://\${env:PRIVATE_HOST}/" }`,
+      destinations: destinations(
+        '  - { name: a, type: http, request: { url: "http://localhost:8080/{pk}" } }',
+      ),
+    },
+    '4:28 source.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file)',
+    '7:44 destinations[0].request.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file)',
+  ],
+  [
+    'a metadata service, opened or not',
+    {
+      more: 'allowPrivateNetwork: true\nalerts: { onJobFailed: [{ type: webhook, url: "http://169.254.169.254/" }] }',
+    },
+    '9:47 alerts.onJobFailed[0].url: is link-local or a metadata service, which is never called',
+  ],
+  [
+    'a host made of the key',
+    {
+      destinations: destinations(
+        '  - { name: a, type: http, request: { url: "https://{pk}.example.com/" } }',
+      ),
+    },
+    '7:44 destinations[0].request.url: has a host that depends on the item (placeholders belong to the path or the query)',
+  ],
+  // Alerts.
+  [
+    'alerts that reach nobody',
+    {
+      more: 'alerts:\n  onJobFailed:\n    - { type: email, to: a@b.example, destinations: [outt] }',
+    },
+    '10:15 alerts.onJobFailed[0].type: mail needs the environment variable SMTP_URL (set SMTP_URL)',
+    '10:15 alerts.onJobFailed[0].type: mail needs the environment variable MAIL_FROM (set MAIL_FROM)',
+    '10:54 alerts.onJobFailed[0].destinations[0]: is not the name of a destination of this flow (did you mean out?)',
+  ],
+  // Sources.
+  [
+    'a cursor that the query does not use, with an overlap of nothing',
+    {
+      source:
+        'source:\n  type: sql\n  driver: postgres\n  url: postgres://h/d\n  query: select * from a -- :cursor\n  cursor: { field: n, initial: 5, overlap: 3m }',
+    },
+    '8:10 source.query: does not use :cursor, so the cursor would have no effect (for example where changed_at >= :cursor; or leave source.cursor out)',
+    '9:44 source.cursor.overlap: is a time, so it works only with a cursor that is one; initial is not (leave overlap out, or make initial a time such as "1970-01-01T00:00:00Z")',
+  ],
+  [
+    'parameters without a value',
+    {
+      source:
+        "source:\n  type: sql\n  driver: mssql\n  url: mssql://h/d\n  query: |\n    select ':a' from b\n    where c > :cursor and d = :today\n  itemQuery: select 1",
+    },
+    '10:15 source.query: has the parameter :cursor, for which there is no value (add source.cursor: { field: … })',
+    "10:31 source.query: has the parameter :today, for which there is no value (known here: none; write a colon that is none as text: ':')",
+    '11:14 source.itemQuery: does not say which item: it needs :pk (for example where codigo = :pk)',
+  ],
+  [
+    'a composite key compared as one',
+    {
+      source:
+        'source: { type: sql, driver: mysql, url: mysql://h/d, query: select 1, itemQuery: "select 1 where a = :pk" }',
+      item: 'item: { key: [a, b] }',
+    },
+    '4:83 source.itemQuery: compares :pk, which is all fields of item.key joined by a pipe (compare them one by one: a = :key_1 and b = :key_2)',
+  ],
+  [
+    'an http cursor that the address does not use',
+    {
+      source:
+        'source: { type: http, url: "https://a.example", cursor: { field: a }, item: { url: "https://a.example/x" } }',
+    },
+    '4:28 source.url: does not use {cursor}, so the cursor would have no effect (for example ?changed_since={cursor}; or leave source.cursor out)',
+    '4:84 source.item.url: does not say which item: it needs {pk} (for example https://erp.example.com/api/products/{pk})',
+  ],
+  [
+    'an http address with a cursor that is none',
+    { source: 'source: { type: http, url: "https://a.example/?x={cursor}" }' },
+    '4:28 source.url: holds {cursor}, but the source has no cursor (add source.cursor: { field: … })',
+  ],
+  [
+    'lists that hold the key',
+    {
+      source:
+        'source: { type: file, path: a, format: csv, groupBy: { children: { codigo: [a], cajas: [b, codigo] } } }',
+    },
+    '4:68 source.groupBy.children.codigo: is a field of item.key, so it cannot be a list (give the list another name)',
+    '4:92 source.groupBy.children.cajas[1]: is a field of item.key: every record would be an item of its own (name here only what differs between the records of one item)',
+  ],
+  [
+    'no lists',
+    { source: 'source: { type: file, path: a, format: csv, groupBy: { children: {} } }' },
+    '4:66 source.groupBy.children: names no list (write the name of the list and its columns: { cajas: [caja, caja_nombre] })',
+  ],
+]
+
+test.each(cases)('%s', (_, given, ...expected) => {
+  expect(problemsOf(typeof given === 'string' ? given : flowText(given))).toEqual(expected)
+})
+
+test('no problem repeats a secret, whether it stands in the file or behind a reference', () => {
+  const all = cases.flatMap(([, given]) =>
+    problemsOf(typeof given === 'string' ? given : flowText(given)),
+  )
+  expect(all.length).toBeGreaterThan(cases.length)
+  expect(all.join('\n')).not.toMatch(/hunter2|top-secret-value|192\.168/)
+})
