@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { product } from '../../src/http/product.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { faults, noFaults } from '../support/provider-requests.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, call, enrol } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service.stop())
+
+const plain = { status: 'ok', timestamp: expect.any(String), mode: 'sandbox' }
+
+test('anybody sees that the service lives and where charges go, and nothing else', async () => {
+  const { key } = await enrol(service, 'acme', '1801')
+  for (const token of [undefined, key, 'not-a-token', `mk_${'0'.repeat(64)}`]) {
+    const answer = await call(service, { url: '/health', ...(token && { token }) })
+    expect(answer.statusCode).toBe(200)
+    expect(answer.headers['cache-control']).toBe('no-store')
+    expect(answer.json()).toEqual(plain)
+    expect(Date.parse(answer.json().timestamp)).toBeCloseTo(service.clock.now().getTime(), -4)
+  }
+})
+
+const provider = async () => (await asAdmin(service, { url: '/health' })).json().checks.provider
+
+test('the administrator sees version and checks too', async () => {
+  expect((await asAdmin(service, { url: '/health' })).json()).toEqual({
+    ...plain,
+    version: product.version,
+    checks: {
+      database: {
+        status: expect.stringMatching(/^(ok|degraded)$/),
+        engine: service.database.engine,
+        warnings: await service.database.durabilityWarnings(),
+      },
+      provider: {
+        status: expect.stringMatching(/^(ok|unknown)$/),
+        last_answer_at: expect.toSatisfy((at) => at === null || !Number.isNaN(Date.parse(at))),
+        last_failure_at: null,
+      },
+      waiting_tills: 0,
+    },
+  })
+})
+
+test('settings of the database that may lose data are a degraded check and still 200', async () => {
+  const careful = await startTestService({
+    database: {
+      ...service.database,
+      durabilityWarnings: async () => ['fsync is off'],
+    },
+  })
+  const answer = await asAdmin(careful, { url: '/health' })
+  expect(answer.statusCode).toBe(200)
+  expect(answer.json().checks.database).toMatchObject({
+    status: 'degraded',
+    warnings: ['fsync is off'],
+  })
+  await careful.stop()
+})
+
+test('trouble at the provider is a degraded check and still 200, until it answers again', async () => {
+  const fresh = await startTestService({ database: service.database })
+  const check = async () => (await asAdmin(fresh, { url: '/health' })).json().checks.provider
+  expect(await check()).toEqual({ status: 'unknown', last_answer_at: null, last_failure_at: null })
+  await fresh.stop()
+
+  const till = await enrol(service, 'other', '1802')
+  const ask = () => call(service, { url: '/terminals', token: till.key })
+  await ask()
+  expect(await provider()).toMatchObject({ status: 'ok', last_failure_at: null })
+  for (const kind of ['500', 'drop_before']) {
+    service.clock.advance(1000)
+    await faults(service, { path: '/terminals', kind })
+    await ask()
+    const failed = await provider()
+    expect(failed.status, kind).toBe('degraded')
+    expect(Date.parse(failed.last_failure_at)).toBeGreaterThan(Date.parse(failed.last_answer_at))
+    expect((await call(service, { url: '/health' })).statusCode).toBe(200)
+    await noFaults(service)
+    service.clock.advance(1000)
+    // A refusal is an answer too.
+    await faults(service, { path: '/terminals', kind: 'status', status: 403, count: 1 })
+    await ask()
+    expect((await provider()).status, kind).toBe('ok')
+  }
+})
+
+test('without the database it is 503, and so is everything that needs it, with what that means for money', async () => {
+  const database = await openTestDatabase()
+  const cut = await startTestService({ database })
+  const till = await enrol(cut, 'acme', '1803')
+  await database.close()
+  const health = await call(cut, { url: '/health' })
+  expect([health.statusCode, health.json().code]).toEqual([503, 'SERVICE_UNAVAILABLE'])
+  expect(Object.keys(health.json()).toSorted()).toEqual(['code', 'error', 'request_id'])
+  expect((await asAdmin(cut, { url: '/health' })).json()).not.toHaveProperty('checks')
+
+  const refused = await call(cut, { url: '/stores', token: till.key })
+  expect([refused.statusCode, refused.json().code]).toEqual([503, 'SERVICE_UNAVAILABLE'])
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+  const charge = await call(cut, {
+    url: '/orders',
+    token: till.key,
+    body: { caja_id: 'C', external_reference: 'T', amount: '1,00' },
+  })
+  expect(charge.statusCode).toBe(503)
+  // Nothing is sent to the provider before it is written down.
+  expect(charge.json()).toMatchObject({ code: 'SERVICE_UNAVAILABLE', retry_safe: true })
+  expect(cut.sandbox.ledger().orders).toEqual([])
+  // What needs no database goes on.
+  expect((await call(cut, { url: '/openapi.json' })).statusCode).toBe(200)
+  await cut.stop()
+})

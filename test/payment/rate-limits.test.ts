@@ -1,0 +1,124 @@
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, type Call, call, enrol } from '../support/till.ts'
+
+let service: TestService
+const keys: Record<'one' | 'two' | 'three', string> = { one: '', two: '', three: '' }
+beforeAll(async () => {
+  service = await startTestService({
+    env: {
+      RATE_LIMIT_PER_SECOND: '5',
+      AUTH_FAILURES_PER_MINUTE: '4',
+      TRUST_PROXY: 'loopback',
+    },
+  })
+  for (const [index, name] of (['one', 'two', 'three'] as const).entries()) {
+    later(60_000)
+    keys[name] = (await enrol(service, name, `19${index}`)).key
+  }
+})
+afterEach(() => void vi.useRealTimers())
+afterAll(() => service.stop())
+
+let offsetMs = 0
+/** The limits count in windows of the machine's clock, which stands still until the next call. */
+function later(ms: number): void {
+  vi.useRealTimers()
+  offsetMs += ms
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + offsetMs })
+}
+
+async function statuses(count: number, request: Call): Promise<number[]> {
+  const seen: number[] = []
+  for (let sent = 0; sent < count; sent += 1) seen.push((await call(service, request)).statusCode)
+  return seen
+}
+
+const read = (key: string): Call => ({ url: '/oauth/status', token: key })
+
+test('a key has so many requests a second, then 429 with Retry-After, then as many again', async () => {
+  later(60_000)
+  expect(await statuses(7, read(keys.one))).toEqual([200, 200, 200, 200, 200, 429, 429])
+  const answer = await call(service, read(keys.one))
+  expect(answer.headers['retry-after']).toBe('1')
+  expect(answer.json()).toEqual({
+    error: expect.any(String),
+    code: 'RATE_LIMITED',
+    request_id: expect.any(String),
+  })
+  later(1_001)
+  expect(await statuses(6, read(keys.one))).toEqual([200, 200, 200, 200, 200, 429])
+})
+
+test('a busy key takes nothing from another, nor from the administrator, nor from /health', async () => {
+  later(60_000)
+  await statuses(6, read(keys.one))
+  expect(await statuses(5, read(keys.two))).toEqual(Array(5).fill(200))
+  expect((await asAdmin(service, { url: '/api-keys' })).statusCode).toBe(200)
+  expect(await statuses(7, { url: '/health', token: keys.one })).toEqual(Array(7).fill(200))
+})
+
+test('the limit is of the key, over all its routes, and counts before a body is looked at', async () => {
+  later(60_000)
+  await statuses(5, read(keys.one))
+  const charge = await call(service, {
+    url: '/orders',
+    token: keys.one,
+    headers: { 'content-type': 'application/json' },
+    body: '{"broken',
+  })
+  expect(charge.statusCode).toBe(429)
+  // A till may simply send it again.
+  expect(charge.json()).toMatchObject({
+    code: 'RATE_LIMITED',
+    outcome: 'not_charged',
+    retry_safe: true,
+  })
+})
+
+test('two keys of one client are counted apart, as two tills are', async () => {
+  later(60_000)
+  const made = await asAdmin(service, { url: '/api-keys', body: { client: 'three' } })
+  await statuses(6, read(keys.three))
+  expect(await statuses(5, read(made.json().key))).toEqual(Array(5).fill(200))
+})
+
+const from = (address: string, request: Call): Call => ({
+  ...request,
+  headers: { ...request.headers, 'x-forwarded-for': address },
+})
+
+test('an address has so many failed tries a minute over all routes, then 429 with Retry-After', async () => {
+  later(60_000)
+  const at = (request: Call) => call(service, from('192.0.2.1', request))
+  const tries: Call[] = [
+    { url: '/stores' },
+    { url: '/api-keys', token: 'not-a-token' },
+    { url: '/oauth/validate', token: `mk_${'0'.repeat(64)}` },
+    { url: '/orders', token: keys.one.toUpperCase(), body: {} },
+  ]
+  const seen: number[] = []
+  for (const request of tries) seen.push((await at(request)).statusCode)
+  expect(seen).toEqual([401, 401, 200, 401])
+  for (const request of tries) {
+    const answer = await at(request)
+    expect([answer.statusCode, answer.json().code], request.url).toEqual([429, 'RATE_LIMITED'])
+    const seconds = Number(answer.headers['retry-after'])
+    expect(seconds).toBeGreaterThan(0)
+    expect(seconds).toBeLessThanOrEqual(60)
+  }
+  // A login is a try of its own, since anybody may begin one.
+  expect((await at({ url: '/oauth/login?client=new' })).statusCode).toBe(429)
+})
+
+test('a till behind the address of somebody who guesses goes on working', async () => {
+  later(60_000)
+  const at = (request: Call) => call(service, from('192.0.2.2', request))
+  for (let tries = 0; tries < 6; tries += 1) await at({ url: '/stores' })
+  expect((await at({ url: '/stores' })).statusCode).toBe(429)
+  expect((await at(read(keys.two))).statusCode).toBe(200)
+  expect((await at({ url: '/oauth/validate', token: keys.two })).json().valid).toBe(true)
+  expect((await call(service, from('192.0.2.3', { url: '/stores' }))).statusCode).toBe(401)
+  later(60_001)
+  expect((await at({ url: '/stores' })).statusCode).toBe(401)
+})
