@@ -39,7 +39,7 @@ export async function countWaiting(
       select from deliveries
       where flow = ${flow} and destination = any(${destinations}::text[]) and state = 'waiting'
       limit ${most}
-    ) as some`.execute(db)
+    ) as counted`.execute(db)
   return rows[0]?.waiting ?? 0
 }
 

@@ -69,7 +69,11 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
 
   return {
     current: () => {
-      if (term && deps.now().getTime() >= term.untilMs) end('the lease ran out')
+      if (term && deps.now().getTime() >= term.untilMs) {
+        // The machine slept: it is ours again at once, unless somebody took it.
+        end('the lease ran out')
+        tick()
+      }
       return term && { signal: term.end.signal }
     },
     stop: async () => {
