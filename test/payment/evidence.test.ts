@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { type OrderEvidence, type OrderStatus, orderStatuses } from '../../src/domain/order.ts'
+import { canMove } from '../../src/domain/order-state.ts'
+import { applyEvidence, applyNotCreated, nextCheck } from '../../src/payments/apply-evidence.ts'
+import { outcomeOf } from '../../src/payments/outcome.ts'
+import { insertOrder, lockOrder, type OrderRow } from '../../src/repositories/orders.ts'
+import { openTestDatabase } from '../support/database.ts'
+
+const amountCents = 10_000
+const client = asClientName('acme')
+const mpUserId = 2025701502
+const start = new Date('2026-11-20T12:00:00Z')
+
+let database: Database
+beforeAll(async () => {
+  database = await openTestDatabase()
+  await database.db.insertInto('clients').values({ name: client, created_at: start }).execute()
+})
+afterAll(() => database.close())
+
+/** The table of legal moves as it is agreed; one step may stand for several that nobody saw. */
+const steps: Record<OrderStatus, readonly OrderStatus[]> = {
+  created: ['at_terminal', 'processed', 'canceled', 'failed', 'expired', 'action_required'],
+  at_terminal: ['processed', 'canceled', 'failed', 'expired', 'action_required'],
+  action_required: ['processed', 'failed', 'canceled', 'expired'],
+  processed: ['partially_refunded', 'refunded'],
+  partially_refunded: ['refunded'],
+  refunded: [],
+  canceled: [],
+  failed: [],
+  expired: [],
+}
+
+function reaches(from: OrderStatus, to: OrderStatus): boolean {
+  return steps[from].some((next) => next === to || reaches(next, to))
+}
+
+test('a move is legal exactly when the table of moves reaches it', () => {
+  for (const from of orderStatuses) {
+    for (const to of orderStatuses) {
+      expect(canMove(from, to), `${from} to ${to}`).toBe(reaches(from, to))
+    }
+  }
+})
+
+test('what still can change is looked at again, ever more rarely, and an ended order never', () => {
+  const row = (status: OrderStatus) => ({
+    status,
+    created_at: start,
+    expires_at: new Date(start.getTime() + 960_000),
+  })
+  const waitAt = (ageMs: number) => {
+    const now = new Date(start.getTime() + ageMs)
+    const at = nextCheck(row('created'), now)
+    return at === null ? null : at.getTime() - now.getTime()
+  }
+  const waits = [0, 60_000, 300_000, 900_000, 1_000_000, 3600_000].map((age) => waitAt(age) ?? 0)
+  expect(waits[0]).toBeLessThanOrEqual(2_000)
+  expect(waits).toEqual(waits.toSorted((a, b) => a - b))
+  expect(waits.at(-1)).toBeLessThanOrEqual(300_000)
+  for (const status of orderStatuses) {
+    const isOpen = ['created', 'at_terminal', 'action_required'].includes(status)
+    expect(nextCheck(row(status), start) !== null, status).toBe(isOpen)
+  }
+})
+
+const paidStatuses: readonly (OrderStatus | null)[] = [
+  'processed',
+  'partially_refunded',
+  'refunded',
+]
+const finals: readonly OrderStatus[] = ['canceled', 'failed', 'expired', 'refunded']
+
+type Seen = {
+  status: OrderStatus | null
+  refundedCents: number
+  flaw: 'none' | 'amount' | 'reference' | 'account' | 'id'
+}
+
+const seen: fc.Arbitrary<Seen> = fc.record({
+  status: fc.option(fc.constantFrom(...orderStatuses), { freq: 12 }),
+  refundedCents: fc.integer({ min: 1, max: amountCents - 1 }),
+  flaw: fc.oneof(
+    { weight: 9, arbitrary: fc.constant('none' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('amount', 'reference', 'account', 'id') },
+  ),
+})
+
+function evidenceOf(order: OrderRow, { status, refundedCents, flaw }: Seen): OrderEvidence {
+  const isPaid = paidStatuses.includes(status)
+  const returned =
+    status === 'refunded' ? amountCents : status === 'partially_refunded' ? refundedCents : 0
+  return {
+    mpOrderId: flaw === 'id' ? `ORDX${order.id}` : `ORD${order.id}`,
+    mpUserId: flaw === 'account' ? '1' : String(mpUserId),
+    externalReference: flaw === 'reference' ? 'another' : order.mp_external_reference,
+    terminalId: order.terminal_id,
+    status,
+    providerStatus: status ?? 'quantum',
+    statusDetail: status,
+    amountCents: flaw === 'amount' ? amountCents + 1 : amountCents,
+    paidCents: isPaid ? amountCents : 0,
+    refundedCents: returned,
+    payments: [],
+    refunds: returned === 0 ? [] : [refundOf(returned)],
+    updatedAt: null,
+  }
+}
+
+function refundOf(cents: number) {
+  return {
+    id: `REF${cents}`,
+    transactionId: null,
+    referenceId: null,
+    amountCents: cents,
+    status: 'processed',
+  }
+}
+
+async function newOrder(): Promise<OrderRow> {
+  const id = randomUUID()
+  return database.transaction((trx) =>
+    insertOrder(trx, {
+      id,
+      client,
+      caja_id: 'CAJA-1',
+      sucursal_id: 'SUC-1',
+      terminal_id: 'T1',
+      mp_user_id: mpUserId,
+      external_reference: id,
+      mp_external_reference: id,
+      reference_attempt: 1,
+      amount_cents: amountCents,
+      send_ticket_number: true,
+      print_ticket: false,
+      payment_method: 'all',
+      expiration_minutes: 16,
+      creation: 'intent',
+      status: 'created',
+      created_at: start,
+      last_updated_at: start,
+      expires_at: new Date(start.getTime() + 960_000),
+    }),
+  )
+}
+
+function feed(orderId: string, told: Seen, atMs: number) {
+  return database.transaction(async (trx) => {
+    const order = await lockOrder(trx, orderId)
+    const evidence = evidenceOf(order, told)
+    const now = new Date(start.getTime() + atMs)
+    return { before: order, ...(await applyEvidence(trx, order, evidence, 'webhook', now)) }
+  })
+}
+
+test('whatever is told in whatever order: states follow the table, money never shrinks, nothing is hidden', async () => {
+  const property = fc.asyncProperty(fc.array(seen, { minLength: 1, maxLength: 8 }), async (all) => {
+    const { id } = await newOrder()
+    let changes = 0
+    for (const [index, told] of all.entries()) {
+      const { before, order: after, changed } = await feed(id, told, index * 1000)
+      changes += Number(changed)
+      expect(after.version).toBe(before.version + Number(changed))
+      if (after.status !== before.status) {
+        expect(reaches(before.status, after.status)).toBe(true)
+        expect(after.status).toBe(told.status)
+      }
+      if (finals.includes(before.status)) expect(after.status).toBe(before.status)
+      if (told.status === null) expect(after.status).toBe(before.status)
+      expect(after.refunded_cents).toBeGreaterThanOrEqual(before.refunded_cents)
+      // The first id that is told is the order's; another one after it contradicts.
+      const { mpOrderId } = evidenceOf(before, told)
+      const isFlawed =
+        (before.mp_order_id ?? mpOrderId) !== mpOrderId || !['none', 'id'].includes(told.flaw)
+      if (isFlawed) {
+        const { conflict, version, last_updated_at, next_check_at, ...rest } = after
+        expect(conflict).not.toBeNull()
+        expect(before).toMatchObject(rest)
+      } else if (paidStatuses.includes(told.status)) {
+        const isClosed = ['canceled', 'failed', 'expired'].includes(before.status)
+        expect(after.paid_after_close).toBe(before.paid_after_close || isClosed)
+        expect(after.paid_cents).toBe(amountCents)
+        expect(outcomeOf(after)).toBe(
+          after.refunded_cents < amountCents ? 'charged' : 'not_charged',
+        )
+      }
+      // Told twice is told once.
+      expect((await feed(id, told, index * 1000 + 1)).changed).toBe(false)
+    }
+    const events = await database.db
+      .selectFrom('order_events')
+      .selectAll()
+      .where('order_id', '=', id)
+      .orderBy('id')
+      .execute()
+    expect(events.map((event) => event.version)).toEqual(
+      Array.from({ length: changes }, (_, index) => index + 2),
+    )
+    events.forEach((event, index) => {
+      expect(event.from_status).toBe(events[index - 1]?.to_status ?? 'created')
+    })
+  })
+  await fc.assert(property, { numRuns: 30 })
+})
+
+test('the same moves told at once by webhook, sweeper and till end as told one after the other', async () => {
+  for (let round = 0; round < 5; round += 1) {
+    const { id } = await newOrder()
+    const told = (['at_terminal', 'processed', 'refunded', 'canceled'] as const).map((status) => ({
+      status,
+      refundedCents: 1,
+      flaw: 'none' as const,
+    }))
+    await feed(id, { status: 'created', refundedCents: 1, flaw: 'none' }, 0)
+    const results = await Promise.all(told.map((each, index) => feed(id, each, index)))
+    const last = await database.db
+      .selectFrom('orders')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow()
+    expect(last.version).toBe(2 + results.filter((result) => result.changed).length)
+    expect(finals).toContain(last.status)
+    if (last.status === 'canceled') expect(last.paid_after_close).toBe(true)
+    expect([last.paid_cents, last.refunded_cents]).toEqual([amountCents, amountCents])
+  }
+})
+
+test('proof that an order never was closes an open creation only', async () => {
+  const { id } = await newOrder()
+  const close = () =>
+    database.transaction(async (trx) =>
+      applyNotCreated(trx, await lockOrder(trx, id), 'sweeper', start, 'invalid'),
+    )
+  expect(await close()).toMatchObject({ status: 'failed', status_detail: 'not_created' })
+  const closed = await close()
+  expect(closed.version).toBe(2)
+  const confirmed = await newOrder()
+  await feed(confirmed.id, { status: 'created', refundedCents: 1, flaw: 'none' }, 0)
+  const kept = await database.transaction(async (trx) =>
+    applyNotCreated(trx, await lockOrder(trx, confirmed.id), 'sweeper', start, 'invalid'),
+  )
+  expect(kept).toMatchObject({ status: 'created', creation: 'confirmed', version: 2 })
+})
