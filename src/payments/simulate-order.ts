@@ -6,6 +6,7 @@ import { findConnection } from '../repositories/oauth.ts'
 import { findOrderOfAnyClient, type OrderRow, planCheck } from '../repositories/orders.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
+import { refreshOrder } from './read-order.ts'
 import { withAccess } from './token-keeper.ts'
 
 /**
@@ -35,8 +36,10 @@ export async function simulateOrder(
     const connection = await findConnection(db, order.client)
     if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
     if (connection.live_mode) throw new AppError('NOT_SANDBOX')
-    checkMove(order, request.event.status)
-    const mpOrderId = order.mp_order_id
+    // What happened at the terminal meanwhile counts: the provider would refuse the event without a reason of ours.
+    const { order: current } = await refreshOrder(deps, order, 'api')
+    checkMove(current, request.event.status)
+    const mpOrderId = current.mp_order_id
     if (mpOrderId === null) {
       throw new AppError('CONFLICT', { message: 'The provider has not confirmed this order yet' })
     }
@@ -51,7 +54,10 @@ export async function simulateOrder(
       checkedAt: null,
       nextCheckAt: new Date(deps.now().getTime() + 1_000),
     })
-    return { order, expectedWithinSeconds: request.event.status === 'action_required' ? 40 : 10 }
+    return {
+      order: current,
+      expectedWithinSeconds: request.event.status === 'action_required' ? 40 : 10,
+    }
   })
 }
 

@@ -36,7 +36,7 @@ export type Delivery = {
 }
 
 export type WebhookInbox = {
-  /** Throws UNAUTHORIZED when no configured secret signed this delivery. Only headers and query are looked at. */
+  /** Throws UNAUTHORIZED when no configured secret signed this delivery, or long ago. Only headers and query are looked at. */
   verify(delivery: Omit<Delivery, 'body' | 'topic'>): { form: string; signedAt: Date }
   /** Stores a verified delivery and starts to work on it; the answer does not wait for that. */
   accept(delivery: Delivery, verified: { form: string; signedAt: Date }): Promise<void>
@@ -55,12 +55,18 @@ const workersAtOnce = 8
 const claimMs = 30_000
 const attemptsAtMost = 12
 const unsigned = 'The webhook is not signed with a secret of this service'
+/** The provider repeats a delivery for about a day; a captured one must not be good for ever. */
+const oldestMs = 48 * 3600_000
+/** Clocks differ. */
+const newestMs = 3600_000
 const rejectedPerMinute = 60
 const rejectedKept = 1_000
 
 /** Receives the provider's webhooks: stored before they are answered, worked on afterwards, harmless when repeated. */
 export function createWebhookInbox(deps: PaymentDeps): WebhookInbox {
   const working = new Set<Promise<void>>()
+  /** Deliveries that will be worked as soon as they are stored. */
+  let starting = 0
   let rejectedWindow = { startedAt: 0, count: 0 }
 
   const start = (row: WebhookRow) => {
@@ -84,13 +90,17 @@ export function createWebhookInbox(deps: PaymentDeps): WebhookInbox {
         now: deps.now(),
       })
       if (!verdict.valid) throw new AppError('UNAUTHORIZED', { message: unsigned })
+      if (verdict.ageMs > oldestMs || verdict.ageMs < -newestMs) {
+        throw new AppError('UNAUTHORIZED', { message: 'The signature of the webhook is too old' })
+      }
       return { form: verdict.form, signedAt: new Date(verdict.tsMs) }
     },
 
     async accept(delivery, verified) {
       const now = deps.now()
-      const hasRoom = working.size < workersAtOnce
-      const stored = await deps.database.transaction((trx) =>
+      const hasRoom = working.size + starting < workersAtOnce
+      if (hasRoom) starting += 1
+      const storing = deps.database.transaction((trx) =>
         storeDelivery(trx, {
           ...logFields(delivery),
           id: randomUUID(),
@@ -113,6 +123,9 @@ export function createWebhookInbox(deps: PaymentDeps): WebhookInbox {
           duration_ms: null,
         }),
       )
+      const stored = await storing.finally(() => {
+        if (hasRoom) starting -= 1
+      })
       if (stored.fresh && hasRoom) void start(stored.row)
     },
 
@@ -132,7 +145,7 @@ export function createWebhookInbox(deps: PaymentDeps): WebhookInbox {
           signature_form: null,
           signed_at: null,
           status: 'rejected',
-          error_message: 'the signature is missing or not valid',
+          error_message: 'the signature is missing, not valid or too old',
           payload: null,
           received_at: now,
           processed_at: now,

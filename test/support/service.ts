@@ -35,6 +35,8 @@ export type TestServiceOptions = {
   provider?: Partial<ProviderAccess>
   /** Use this database instead of a new one; it is not closed at the end. */
   database?: Database
+  /** Secrets of the sandbox application; the provider signs with the first. */
+  webhookSecrets?: string[]
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
 }
@@ -50,6 +52,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     pace: { fetchMs: 0, eventMs: 0 },
     now: clock.now,
     webhookRetryMs: [20],
+    ...(options.webhookSecrets && { webhookSecrets: options.webhookSecrets }),
     ...(options.publicUrl && { redirectUris: [`${options.publicUrl}/oauth/callback`] }),
   })
   const database = options.database ?? (await openTestDatabase())
