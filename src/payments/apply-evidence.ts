@@ -147,18 +147,23 @@ function findConflict(order: OrderRow, evidence: OrderEvidence): string | undefi
 }
 
 const afterExpiryMs = 24 * 3600_000
+const unansweredMs = 5_000
 
 /**
  * When to look at an order again without being told: often while a cashier may be waiting, ever more rarely until a
- * day after its expiry, never once nothing can change.
+ * day after its expiry, never once nothing can change. A look that the provider did not answer (`answered` false) is
+ * none, so the next one comes soon and the last one never.
  */
 export function nextCheck(
   order: Pick<OrderRow, 'status' | 'created_at' | 'expires_at'>,
   now: Date,
+  answered = true,
 ): Date | null {
   if (!isOpen(order.status)) return null
   const at = now.getTime()
-  if (at > order.expires_at.getTime() + afterExpiryMs) return null
+  if (at > order.expires_at.getTime() + afterExpiryMs) {
+    return answered ? null : new Date(at + 300_000)
+  }
   const ageMs = at - order.created_at.getTime()
   const waitMs =
     ageMs < 120_000
@@ -168,5 +173,5 @@ export function nextCheck(
         : at < order.expires_at.getTime()
           ? 15_000
           : 300_000
-  return new Date(at + waitMs)
+  return new Date(at + (answered ? waitMs : Math.min(waitMs, unansweredMs)))
 }

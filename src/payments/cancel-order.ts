@@ -14,7 +14,7 @@ import { lockOrder, type OrderRow, updateOrder } from '../repositories/orders.ts
 import { auditFailure, recordSuccess } from './activity.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { nextOperationAttempt } from './operation-ladder.ts'
+import { firstOperationAttempt, isAnswered, nextUnknownAttempt } from './operation-ladder.ts'
 import { withOrderAccess } from './order-access.ts'
 import { outcomeOf } from './outcome.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
@@ -168,7 +168,7 @@ async function openCancel(
       state: 'intent',
       mp_refund_id: null,
       provider_code: null,
-      next_attempt_at: nextOperationAttempt(deps.now(), 0),
+      next_attempt_at: firstOperationAttempt(deps.now()),
       created_at: deps.now(),
       finished_at: null,
     })
@@ -191,7 +191,9 @@ async function cancelRefused(
       state: isUnknown ? 'unknown' : 'refused',
       providerCode: error.providerCode,
       finishedAt: isUnknown ? null : deps.now(),
-      nextAttemptAt: isUnknown ? nextOperationAttempt(deps.now(), operation.attempts) : null,
+      nextAttemptAt: isUnknown
+        ? nextUnknownAttempt(deps.now(), operation.created_at, isAnswered(error))
+        : null,
     }),
   )
   if (isUnknown) await keepCancelWish(deps, order)

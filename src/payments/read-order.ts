@@ -11,6 +11,7 @@ import {
 } from '../repositories/orders.ts'
 import { applyEvidence, type EvidenceSource, nextCheck } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
+import { isAnswered } from './operation-ladder.ts'
 import { withOrderAccess } from './order-access.ts'
 import { resolveCreation } from './resolve-creation.ts'
 
@@ -18,6 +19,8 @@ export type ReadOrder = {
   order: OrderRow
   /** The provider could not be asked: this is what we knew before. */
   stale: boolean
+  /** Why it could not. */
+  failure?: unknown
 }
 
 /** An order of this client by our id or the provider's. Throws NOT_FOUND, for another client's order too. */
@@ -45,17 +48,29 @@ export async function refreshOrder(
   source: EvidenceSource,
   deadlineMs = readDeadlineMs,
 ): Promise<ReadOrder> {
-  if (isAtRest(order, source)) return { order, stale: false }
+  if (isAtRest(order, source)) {
+    // A look that was planned while the order was still open.
+    if (order.next_check_at !== null) {
+      await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: null })
+    }
+    return { order, stale: false }
+  }
   const read = async () => {
     if (order.creation !== 'confirmed' || order.mp_order_id === null) {
       const actor = serviceActor(deps.now())
       const outcome = await resolveCreation(deps, order, source, actor, deadlineMs)
-      return { order: outcome.order, stale: outcome.kind === 'unknown' }
+      return outcome.kind === 'unknown'
+        ? { order: outcome.order, stale: true, failure: outcome.error }
+        : { order: outcome.order, stale: false }
     }
     const mpOrderId = order.mp_order_id
     try {
       const evidence = await withOrderAccess(deps, order, (access) =>
-        deps.provider.orders.get(access.token, mpOrderId, { deadlineMs }),
+        deps.provider.orders.get(access.token, mpOrderId, {
+          deadlineMs,
+          // Nobody waits for the sweeper: it comes again by itself.
+          ...(source === 'sweeper' && { maxAttempts: 1 }),
+        }),
       )
       const applied = await deps.database.transaction(async (trx) =>
         applyEvidence(trx, await lockOrder(trx, order.id), evidence, source, deps.now()),
@@ -68,11 +83,11 @@ export async function refreshOrder(
       return { order: applied.order, stale: false }
     } catch (error) {
       if (!(error instanceof ProviderError) && !(error instanceof AppError)) throw error
-      await planNext(deps, order, null)
+      await planNext(deps, order, null, isAnswered(error))
       const gone = error instanceof ProviderError && error.status === 404
       if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
       const local = (await findOrderOfAnyClient(deps.database.db, order.id)) ?? order
-      return { order: local, stale: !gone }
+      return gone ? { order: local, stale: false } : { order: local, stale: true, failure: error }
     }
   }
   return source === 'webhook' ? read() : deps.once(`read:${order.id}`, read)
@@ -88,8 +103,13 @@ function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
 }
 
 /** `checkedAt` is null when the provider did not answer: what we know is then no fresher than before. */
-async function planNext(deps: PaymentDeps, order: OrderRow, checkedAt: Date | null): Promise<void> {
-  const nextCheckAt = nextCheck(order, deps.now())
+async function planNext(
+  deps: PaymentDeps,
+  order: OrderRow,
+  checkedAt: Date | null,
+  answered = true,
+): Promise<void> {
+  const nextCheckAt = nextCheck(order, deps.now(), answered)
   await planCheck(deps.database.db, order.id, { checkedAt, nextCheckAt })
 }
 

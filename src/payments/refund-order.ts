@@ -26,7 +26,12 @@ import { lockOrder, type OrderRow } from '../repositories/orders.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { nextOperationAttempt, operationInFlightMs } from './operation-ladder.ts'
+import {
+  firstOperationAttempt,
+  isAnswered,
+  nextUnknownAttempt,
+  operationInFlightMs,
+} from './operation-ladder.ts'
 import { withOrderAccess } from './order-access.ts'
 import { outcomeOf } from './outcome.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
@@ -223,7 +228,7 @@ async function openRefund(
     state: 'intent',
     mp_refund_id: null,
     provider_code: null,
-    next_attempt_at: nextOperationAttempt(deps.now(), 0),
+    next_attempt_at: firstOperationAttempt(deps.now()),
     created_at: deps.now(),
     finished_at: null,
   })
@@ -257,7 +262,7 @@ export async function refundAtProvider(
     // The provider's partial refund must be less than the payment: all of it at once is a total one.
     const isWhole = operation.refund_type === 'total' || amountCents === payment?.paidCents
     if (mpOrderId === null || (payment === undefined && !isWhole)) {
-      await settle(deps, operation, 'refused', 'no_payment')
+      await refuseOperation(deps, operation, 'no_payment')
       throw refuse('ORDER_NOT_REFUNDABLE', order)
     }
     const partial = isWhole || !payment ? null : { paymentId: payment.id, amountCents }
@@ -282,7 +287,7 @@ export async function refundAtProvider(
       }
       // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back.
       if (error instanceof AppError && isFirst) {
-        await settle(deps, operation, 'refused', error.code)
+        await refuseOperation(deps, operation, error.code)
       }
       throw error
     }
@@ -411,20 +416,13 @@ function evidenceOfRefund(
   }
 }
 
-async function settle(
+async function refuseOperation(
   deps: PaymentDeps,
   operation: OrderOperationRow,
-  state: 'unknown' | 'refused',
-  providerCode: string | null,
+  providerCode: string,
 ): Promise<void> {
   await deps.database.transaction((trx) =>
-    settleOperation(trx, operation.id, {
-      state,
-      providerCode,
-      finishedAt: state === 'refused' ? deps.now() : null,
-      nextAttemptAt:
-        state === 'unknown' ? nextOperationAttempt(deps.now(), operation.attempts) : null,
-    }),
+    settleOperation(trx, operation.id, { state: 'refused', providerCode, finishedAt: deps.now() }),
   )
 }
 
@@ -443,7 +441,16 @@ async function refundRefused(
   const failure = toAppError(error, 'order.refund')
   const isDefinite = error.provesAbsence || (isFirst && error.effect === 'none')
   const isOpen = !isDefinite || failure.code === 'REFUND_IN_PROGRESS'
-  await settle(deps, operation, isOpen ? 'unknown' : 'refused', error.providerCode)
+  await deps.database.transaction((trx) =>
+    settleOperation(trx, operation.id, {
+      state: isOpen ? 'unknown' : 'refused',
+      providerCode: error.providerCode,
+      finishedAt: isOpen ? null : deps.now(),
+      nextAttemptAt: isOpen
+        ? nextUnknownAttempt(deps.now(), operation.created_at, isAnswered(error))
+        : null,
+    }),
+  )
   return new AppError(failure.code, {
     message: failure.message,
     cause: error,

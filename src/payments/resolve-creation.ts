@@ -13,6 +13,7 @@ import {
   nextCheck,
 } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
+import { isAnswered } from './operation-ladder.ts'
 import { withOrderAccess } from './order-access.ts'
 
 export type CreationOutcome =
@@ -53,7 +54,7 @@ export async function resolveCreation(
       // Evidence that contradicts the order confirms nothing: whether the customer is charged stays unknown.
       return confirmed?.creation === 'confirmed'
         ? { kind: 'confirmed', order: confirmed }
-        : { kind: 'unknown', order: await keepUnknown(deps, order, source), error: undefined }
+        : { kind: 'unknown', order: await keepUnknown(deps, order, source, true), error: undefined }
     } catch (error) {
       if (remembered && provesAbsence(error, isFirst)) {
         const code = error instanceof ProviderError ? error.providerCode : error.code
@@ -64,7 +65,8 @@ export async function resolveCreation(
         if (refused.creation === 'confirmed') return { kind: 'confirmed', order: refused }
         return { kind: 'refused', order: refused, error }
       }
-      return { kind: 'unknown', order: await keepUnknown(deps, order, source), error }
+      const answered = isAnswered(error)
+      return { kind: 'unknown', order: await keepUnknown(deps, order, source, answered), error }
     }
   })
 }
@@ -144,6 +146,7 @@ async function keepUnknown(
   deps: PaymentDeps,
   order: OrderRow,
   source: EvidenceSource,
+  answered: boolean,
 ): Promise<OrderRow> {
   const unknown = await deps.database.transaction(async (trx) =>
     applyUnknownCreation(trx, await lockOrder(trx, order.id), source, deps.now()),
@@ -152,7 +155,7 @@ async function keepUnknown(
     const now = deps.now()
     await planCheck(deps.database.db, order.id, {
       checkedAt: null,
-      nextCheckAt: nextCheck(unknown, now),
+      nextCheckAt: nextCheck(unknown, now, answered),
     })
   }
   return unknown

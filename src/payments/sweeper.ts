@@ -6,13 +6,20 @@ import { deleteExpiredStates } from '../repositories/oauth.ts'
 import {
   claimDueOperations,
   type OrderOperationRow,
+  planAttempt,
   settleOperation,
 } from '../repositories/order-operations.ts'
-import { claimDueOrders, findOrderOfAnyClient, type OrderRow } from '../repositories/orders.ts'
+import {
+  claimDueOrders,
+  findOrderOfAnyClient,
+  type OrderRow,
+  planCheck,
+} from '../repositories/orders.ts'
 import { withLease } from '../repositories/with-lease.ts'
+import { type AccountPauses, createAccountPauses } from './account-pauses.ts'
 import { cancelAtProvider, settleCancel } from './cancel-order.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
-import { nextOperationAttempt } from './operation-ladder.ts'
+import { isAnswered, nextUnknownAttempt } from './operation-ladder.ts'
 import { refreshOrder } from './read-order.ts'
 import { refundAtProvider, settleRefundByReading } from './refund-order.ts'
 import { renewDueConnections } from './token-keeper.ts'
@@ -26,8 +33,11 @@ export type Sweeper = {
   sweepOnce(): Promise<number>
 }
 
-const ordersAtOnce = 20
-const callsAtOnce = 4
+const ordersAtOnce = 60
+/** Of them: an account with many open orders must not use up its own limit at the provider, nor keep others waiting. */
+const ordersPerAccount = 20
+const operationsAtOnce = 20
+const callsAtOnce = 8
 /** A process that dies with claimed rows gives them back after this time. */
 const claimMs = 30_000
 const housekeepingMs = 3600_000
@@ -44,6 +54,7 @@ export function createSweeper(
   options: { intervalMs: number },
 ): Sweeper {
   const stopped = new AbortController()
+  const pauses = createAccountPauses()
   let loop: Promise<void> | undefined
   let lastHousekeeping = 0
 
@@ -52,13 +63,20 @@ export function createSweeper(
     const now = deps.now()
     const claimUntil = new Date(now.getTime() + claimMs)
     const orders = await deps.database.transaction((trx) =>
-      claimDueOrders(trx, now, claimUntil, ordersAtOnce),
+      claimDueOrders(trx, now, claimUntil, {
+        limit: ordersAtOnce,
+        perAccount: ordersPerAccount,
+        except: pauses.paused(now),
+      }),
     )
-    await inParallel(orders, (order) => checkOrder(deps, order))
+    await inParallel(orders, (order) => checkOrder(deps, pauses, order))
     const operations = await deps.database.transaction((trx) =>
-      claimDueOperations(trx, now, claimUntil, ordersAtOnce),
+      claimDueOperations(trx, now, claimUntil, {
+        limit: operationsAtOnce,
+        except: pauses.paused(deps.now()),
+      }),
     )
-    await inParallel(operations, (operation) => finishOperation(deps, operation))
+    await inParallel(operations, (operation) => finishOperation(deps, pauses, operation))
     if (now.getTime() - lastHousekeeping >= housekeepingMs) {
       lastHousekeeping = now.getTime()
       await withLease(deps, 'housekeeping', () => keepHouse(deps))
@@ -93,9 +111,19 @@ async function inParallel<T>(items: T[], work: (item: T) => Promise<void>): Prom
   await Promise.all(Array.from({ length: Math.min(callsAtOnce, items.length) }, worker))
 }
 
-async function checkOrder(deps: PaymentDeps, order: OrderRow): Promise<void> {
+async function checkOrder(
+  deps: PaymentDeps,
+  pauses: AccountPauses,
+  order: OrderRow,
+): Promise<void> {
   try {
-    const { order: current, stale } = await refreshOrder(deps, order, 'sweeper')
+    const pausedUntil = pauses.pausedUntil(order.mp_user_id, deps.now())
+    if (pausedUntil) {
+      await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: pausedUntil })
+      return
+    }
+    const { order: current, stale, failure } = await refreshOrder(deps, order, 'sweeper')
+    pauses.note(order.mp_user_id, failure, deps.now())
     const isForgotten =
       current.cancel_requested_at !== null ||
       current.expires_at.getTime() + expiryGraceMs < deps.now().getTime()
@@ -108,11 +136,21 @@ async function checkOrder(deps: PaymentDeps, order: OrderRow): Promise<void> {
 }
 
 /** Takes up a cancel or refund whose outcome got lost, under its own key. */
-async function finishOperation(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
+async function finishOperation(
+  deps: PaymentDeps,
+  pauses: AccountPauses,
+  operation: OrderOperationRow,
+): Promise<void> {
   try {
     const found = await findOrderOfAnyClient(deps.database.db, operation.order_id)
     if (!found) return
-    const { order, stale } = await refreshOrder(deps, found, 'sweeper')
+    const pausedUntil = pauses.pausedUntil(found.mp_user_id, deps.now())
+    if (pausedUntil) {
+      await planAttempt(deps.database.db, operation.id, pausedUntil)
+      return
+    }
+    const { order, stale, failure } = await refreshOrder(deps, found, 'sweeper')
+    pauses.note(found.mp_user_id, failure, deps.now())
     const actor = serviceActor(deps.now())
     const ageMs = deps.now().getTime() - operation.created_at.getTime()
     if (operation.kind === 'refund' && ageMs < keyMemoryMs) {
@@ -120,7 +158,7 @@ async function finishOperation(deps: PaymentDeps, operation: OrderOperationRow):
       return
     }
     if (stale) {
-      await tryLater(deps, operation)
+      await tryLater(deps, operation, isAnswered(failure))
     } else if (operation.kind === 'refund') {
       await settleRefundByReading(deps, order, operation, actor)
     } else if (order.status === 'created') {
@@ -134,12 +172,16 @@ async function finishOperation(deps: PaymentDeps, operation: OrderOperationRow):
 }
 
 /** The provider cannot be read: the next try comes ever later. */
-async function tryLater(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
+async function tryLater(
+  deps: PaymentDeps,
+  operation: OrderOperationRow,
+  answered: boolean,
+): Promise<void> {
   await deps.database.transaction((trx) =>
     settleOperation(trx, operation.id, {
       state: 'unknown',
       finishedAt: null,
-      nextAttemptAt: nextOperationAttempt(deps.now(), operation.attempts),
+      nextAttemptAt: nextUnknownAttempt(deps.now(), operation.created_at, answered),
     }),
   )
 }

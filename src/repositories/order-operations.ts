@@ -50,6 +50,16 @@ export async function listOperations(
     .execute()
 }
 
+/** Plans the next attempt of an operation that is still open. */
+export async function planAttempt(db: Db | Trx, id: string, at: Date): Promise<void> {
+  await db
+    .updateTable('order_operations')
+    .set({ next_attempt_at: at })
+    .where('id', '=', id)
+    .where('state', 'in', ['intent', 'unknown'])
+    .execute()
+}
+
 /** Settles an operation that is still open. Returns whether it was. */
 export async function settleOperation(
   trx: Trx,
@@ -77,12 +87,12 @@ export async function settleOperation(
   return result.numUpdatedRows === 1n
 }
 
-/** Takes open operations whose time has come, by moving their next attempt into the future. */
+/** Takes open operations whose time has come, by moving their next attempt into the future; none of accounts `except`. */
 export async function claimDueOperations(
   trx: Trx,
   now: Date,
   claimUntil: Date,
-  limit: number,
+  bounds: { limit: number; except: readonly number[] },
 ): Promise<OrderOperationRow[]> {
   return trx
     .updateTable('order_operations')
@@ -93,8 +103,16 @@ export async function claimDueOperations(
         .select('id')
         .where('state', 'in', ['intent', 'unknown'])
         .where('next_attempt_at', '<=', now)
+        .$if(bounds.except.length > 0, (some) =>
+          some.where('order_id', 'not in', (paused) =>
+            paused
+              .selectFrom('orders')
+              .select('orders.id')
+              .where('orders.mp_user_id', 'in', [...bounds.except]),
+          ),
+        )
         .orderBy('next_attempt_at')
-        .limit(limit)
+        .limit(bounds.limit)
         .forUpdate()
         .skipLocked(),
     )

@@ -146,13 +146,13 @@ export async function findClientsWithUnconfirmedOrders(db: Db): Promise<ClientNa
 
 /**
  * Takes due orders for this process by moving their next look into the future; when the process dies they fall due
- * again by themselves.
+ * again by themselves. Of each provider account at most `perAccount`, the longest due first, and none of `except`.
  */
 export async function claimDueOrders(
   trx: Trx,
   now: Date,
   claimUntil: Date,
-  limit: number,
+  bounds: { limit: number; perAccount: number; except: readonly number[] },
 ): Promise<OrderRow[]> {
   return trx
     .updateTable('orders')
@@ -161,9 +161,29 @@ export async function claimDueOrders(
       eb
         .selectFrom('orders')
         .select('id')
-        .where('next_check_at', '<=', now)
+        .where('id', 'in', (ranked) =>
+          ranked
+            .selectFrom((due) =>
+              due
+                .selectFrom('orders')
+                .select((row) => [
+                  'id',
+                  row.fn
+                    .agg<number>('row_number')
+                    .over((over) => over.partitionBy('mp_user_id').orderBy('next_check_at'))
+                    .as('place'),
+                ])
+                .where('next_check_at', '<=', now)
+                .$if(bounds.except.length > 0, (some) =>
+                  some.where('mp_user_id', 'not in', [...bounds.except]),
+                )
+                .as('due'),
+            )
+            .select('due.id')
+            .where('due.place', '<=', bounds.perAccount),
+        )
         .orderBy('next_check_at')
-        .limit(limit)
+        .limit(bounds.limit)
         .forUpdate()
         .skipLocked(),
     )

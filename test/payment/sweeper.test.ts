@@ -1,0 +1,236 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  breakProvider,
+  canceling,
+  creation,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  operationsOf,
+  orderRow,
+  ordersAtProvider,
+  providerRequests,
+  reading,
+  refund,
+  refunding,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, charge, payByCard, readOrder, type Till } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '2000' } })
+})
+afterAll(() => service.stop())
+afterEach(async () => {
+  await healProvider(service)
+  // The next test sweeps nothing but its own.
+  await service.database.db.updateTable('orders').set({ next_check_at: null }).execute()
+  // Longer than any account is left alone.
+  service.clock.advance(150_000)
+})
+
+async function openOrder(client: string) {
+  const till = await openOwnShop(service, client)
+  const { order_id } = (await charge(service, till, { reference: 'W-1' })).json()
+  return { till, orderId: order_id as string }
+}
+
+/** Open orders of a shop that are all due now; the provider does not know them. */
+async function manyDue(till: Till, orderId: string, count: number): Promise<void> {
+  const row = await orderRow(service, orderId)
+  const dueAt = new Date(service.clock.now().getTime() - 60_000)
+  await service.database.db
+    .insertInto('orders')
+    .values(
+      Array.from({ length: count }, () => ({
+        ...row,
+        id: randomUUID(),
+        mp_order_id: `ORDTST01${randomUUID().replaceAll('-', '').slice(0, 26).toUpperCase()}`,
+        mp_external_reference: randomUUID(),
+        payments: JSON.stringify([]),
+        refunds: JSON.stringify([]),
+        next_check_at: dueAt,
+        client: till.client as never,
+      })),
+    )
+    .execute()
+}
+
+async function reads(till: Till): Promise<number> {
+  const all = await providerRequests(service, reading)
+  return all.filter((request) => request.user_id === till.mpUserId).length
+}
+
+async function readsOfSweep(till: Till, ms: number): Promise<number> {
+  await forgetRequests(service)
+  await sweepAfter(service, ms)
+  return reads(till)
+}
+
+test('an order that waits is looked at every 2 seconds at first, then every 5, then every 15', async () => {
+  const { till } = await openOrder('ladder')
+  expect(await readsOfSweep(till, 2_100)).toBe(1)
+  expect(await readsOfSweep(till, 1_000)).toBe(0)
+  expect(await readsOfSweep(till, 1_100)).toBe(1)
+  expect(await readsOfSweep(till, 150_000)).toBe(1)
+  expect(await readsOfSweep(till, 4_000)).toBe(0)
+  expect(await readsOfSweep(till, 1_100)).toBe(1)
+  expect(await readsOfSweep(till, 500_000)).toBe(1)
+  expect(await readsOfSweep(till, 14_000)).toBe(0)
+  expect(await readsOfSweep(till, 1_100)).toBe(1)
+})
+
+test('a payment without a webhook, and an expiry, are found; then the order is left alone', async () => {
+  const paid = await openOrder('no webhook')
+  const expired = await openOrder('expires')
+  await act(service, paid.orderId, payByCard)
+  await sweepAfter(service, 2_100)
+  expect((await orderRow(service, paid.orderId)).status).toBe('processed')
+  await sweepAfter(service, 17 * 60_000)
+  expect(await orderRow(service, expired.orderId)).toMatchObject({
+    status: 'expired',
+    next_check_at: null,
+  })
+  expect(await readsOfSweep(paid.till, 3600_000)).toBe(0)
+  expect(await reads(expired.till)).toBe(0)
+})
+
+test('an order that ended while it was being looked at is not looked at for ever', async () => {
+  const { orderId } = await openOrder('ended meanwhile')
+  await act(service, orderId, { do: 'cancel' })
+  await sweepAfter(service, 2_100)
+  await service.database.db
+    .updateTable('orders')
+    .set({ next_check_at: service.clock.now() })
+    .where('id', '=', orderId)
+    .execute()
+  await sweepAfter(service, 0)
+  expect(await orderRow(service, orderId)).toMatchObject({
+    status: 'canceled',
+    next_check_at: null,
+  })
+})
+
+test('an account with many open orders keeps nobody else waiting', async () => {
+  const big = await openOrder('big')
+  const small = await openOrder('small')
+  await manyDue(big.till, big.orderId, 70)
+  await forgetRequests(service)
+  await sweepAfter(service, 2_100)
+  expect([await reads(big.till), await reads(small.till)]).toEqual([20, 1])
+})
+
+test('an account that is told to wait is left alone for that long, and only it', async () => {
+  const limited = await openOrder('limited')
+  const other = await openOrder('unlimited')
+  await manyDue(limited.till, limited.orderId, 18)
+  const path = ordersAtProvider(service, other.till)[0]?.id ?? ''
+  await breakProvider(service, {
+    path: `^/v1/orders/ORD(?!${path.slice(3)})`,
+    method: 'GET',
+    kind: '429',
+    retry_after: 30,
+  })
+  await forgetRequests(service)
+  await sweepAfter(service, 2_100)
+  // What was under way with the first refusal, each asked once.
+  const asked = await reads(limited.till)
+  expect(asked).toBeGreaterThanOrEqual(1)
+  expect(asked).toBeLessThanOrEqual(8)
+  expect(await reads(other.till)).toBe(1)
+  expect(await readsOfSweep(limited.till, 25_000)).toBe(0)
+  expect(await reads(other.till)).toBe(1)
+  await healProvider(service)
+  expect(await readsOfSweep(limited.till, 6_000)).toBe(19)
+})
+
+test('a provider in trouble is not piled upon, and everything is known within 10 seconds of its return', async () => {
+  const shops = await Promise.all(
+    ['one', 'two', 'three'].map((name) => openOwnShop(service, `outage ${name}`)),
+  )
+  const [first, second, third] = shops as unknown as [Till, Till, Till]
+  const paid = (await charge(service, second, { reference: 'O-2' })).json().order_id
+  await act(service, paid, payByCard)
+  await readOrder(service, second, paid)
+  const waiting = (await charge(service, third, { reference: 'O-3' })).json().order_id
+  await breakProvider(
+    service,
+    { ...creation, kind: 'drop_after' },
+    { ...refunding, kind: 'drop_after' },
+    { ...canceling, kind: 'drop_before' },
+    { ...reading, kind: '503' },
+  )
+  const unknown = (await charge(service, first, { reference: 'O-1' })).json().order_id
+  expect((await refund(service, second, paid, '1,00')).statusCode).toBe(504)
+  await act(service, waiting, payByCard)
+  await manyDue(third, waiting, 40)
+  await forgetRequests(service)
+  for (let round = 0; round < 8; round += 1) await sweepAfter(service, 5_000)
+  // 41 orders are due at each round, of which 20 may be asked about; all but the first few are spared.
+  expect(await reads(third)).toBeLessThanOrEqual(8 * 10)
+  await healProvider(service)
+  for (let round = 0; round < 5; round += 1) await sweepAfter(service, 2_000)
+  expect(await orderRow(service, unknown)).toMatchObject({ creation: 'confirmed' })
+  expect((await operationsOf(service, paid)).map((operation) => operation.state)).toEqual(['done'])
+  expect(await orderRow(service, paid)).toMatchObject({ refunded_cents: 100 })
+  expect(await orderRow(service, waiting)).toMatchObject({ status: 'processed' })
+  expect(ordersAtProvider(service, second)).toMatchObject([{ refunds: [{ amount: '1.00' }] }])
+})
+
+test('two processes share the work: each order is read by one of them', async () => {
+  const { till, orderId } = await openOrder('shared work')
+  await manyDue(till, orderId, 15)
+  const twin = await startTestService({
+    database: service.database,
+    provider: { apiUrl: service.sandbox.url },
+  })
+  try {
+    twin.clock.advance(service.clock.now().getTime() - twin.clock.now().getTime() + 2_100)
+    service.clock.advance(2_100)
+    await forgetRequests(service)
+    await Promise.all([service.sweeper.sweepOnce(), twin.sweeper.sweepOnce()])
+    const paths = (await providerRequests(service, reading)).map((request) => request.path)
+    expect(paths).toHaveLength(16)
+    expect(new Set(paths).size).toBe(16)
+  } finally {
+    await twin.stop()
+  }
+})
+
+test('work that a dead process had taken falls due again', async () => {
+  const { till, orderId } = await openOrder('dead process')
+  await act(service, orderId, payByCard)
+  await service.database.db
+    .updateTable('orders')
+    .set({ next_check_at: new Date(service.clock.now().getTime() + 30_000) })
+    .where('id', '=', orderId)
+    .execute()
+  expect(await readsOfSweep(till, 29_000)).toBe(0)
+  expect(await readsOfSweep(till, 1_100)).toBe(1)
+  expect((await orderRow(service, orderId)).status).toBe('processed')
+})
+
+test('a started sweeper works by itself until it is stopped, and survives a bad round', async () => {
+  const own = await startTestService({ env: { SWEEP_INTERVAL_MS: '100' } })
+  try {
+    const till = await openOwnShop(own, 'by itself')
+    const { order_id } = (await charge(own, till, { reference: 'L-1' })).json()
+    await act(own, order_id, payByCard)
+    own.clock.advance(5_000)
+    await own.database.db.schema.alterTable('webhook_log').renameTo('webhook_log_away').execute()
+    own.sweeper.start()
+    await expect
+      .poll(() => own.logLines.join(), { timeout: 10_000 })
+      .toContain('a round of the sweeper failed')
+    await own.database.db.schema.alterTable('webhook_log_away').renameTo('webhook_log').execute()
+    await expect
+      .poll(async () => (await orderRow(own, order_id)).status, { timeout: 10_000 })
+      .toBe('processed')
+    await own.sweeper.stop()
+  } finally {
+    await own.stop()
+  }
+})
