@@ -308,6 +308,7 @@ export type DeliveriesTable = {
   queued_at: Date
   not_before: Date | null
   finished_at: Date | null
+  told_version: number | null
 }
 
 export type FlowErrorsTable = {
@@ -358,12 +359,18 @@ export type FlowActivityTable = {
 }
 
 export type FlowAlertsTable = {
-  flow: string
-  destination: string
-  pending: number
+  flow: Fixed<string>
+  channel: Fixed<string>
+  kind: Fixed<'failures' | 'degraded'>
+  subject: Fixed<string>
+  pending: WithDefault<number>
   first_pending_at: Date | null
-  sample_pk: string | null
-  sample_error: string | null
-  last_sent_at: Date | null
+  examples: ColumnType<unknown[], string | undefined, string>
   firing: WithDefault<boolean>
+  firing_since: Date | null
+  last_sent_at: Date | null
+  messages: WithDefault<number>
+  message: Json<unknown> | null
+  attempts: WithDefault<number>
+  next_attempt_at: Date | null
 }

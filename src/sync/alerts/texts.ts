@@ -25,7 +25,7 @@ type Words = {
   degraded(flow: string): string
   restored(flow: string): string
   condition(condition: Condition, limit: string, value: string | null): string
-  conditionName: Record<Condition, string>
+  conditionEnd: Record<Condition, string>
   look: string
 }
 
@@ -42,8 +42,7 @@ const es: Words = {
   since: (time) => `Desde: ${time}`,
   counts: (failed, open) => `Fallas nuevas: ${failed}; sin entregar ahora: ${open}`,
   nothingLeft: 'Todas se entregaron después: no queda ninguna fallida.',
-  recoveredFact: (since) =>
-    `No quedan entregas fallidas. El problema se había informado el ${since}.`,
+  recoveredFact: (since) => `No quedan entregas fallidas. La primera falla fue el ${since}.`,
   retry:
     'Corrija la causa y vuelva a enviar con el botón Reintentar del panel (/admin) o con la API de control:',
   degraded: (flow) => `${flow}: el flujo funciona mal`,
@@ -58,7 +57,7 @@ const es: Words = {
       failedJobs: `Hay ${value} entregas fallidas (límite: ${limit}).`,
       pollLongerThan: `Una lectura de la fuente dura ${value} (límite: ${limit}).`,
     })[condition],
-  conditionName: {
+  conditionEnd: {
     noSuccessfulPollFor: 'La fuente se lee otra vez.',
     errorPercent: 'La proporción de entregas fallidas está otra vez bajo el límite.',
     failedJobs: 'La cantidad de entregas fallidas está otra vez bajo el límite.',
@@ -80,7 +79,7 @@ const en: Words = {
   since: (time) => `Since: ${time}`,
   counts: (failed, open) => `New failures: ${failed}; not delivered now: ${open}`,
   nothingLeft: 'All of them were delivered afterwards: none is left failed.',
-  recoveredFact: (since) => `No failed deliveries are left. The trouble was reported at ${since}.`,
+  recoveredFact: (since) => `No failed deliveries are left. The first failure was at ${since}.`,
   retry:
     'Mend the cause, then send again with the Retry button of the dashboard (/admin) or with the control API:',
   degraded: (flow) => `${flow}: the flow is not doing well`,
@@ -95,7 +94,7 @@ const en: Words = {
       failedJobs: `There are ${value} failed deliveries (limit: ${limit}).`,
       pollLongerThan: `A poll of the source takes ${value} (limit: ${limit}).`,
     })[condition],
-  conditionName: {
+  conditionEnd: {
     noSuccessfulPollFor: 'The source is being read again.',
     errorPercent: 'The share of failed deliveries is below the limit again.',
     failedJobs: 'The number of failed deliveries is below the limit again.',
@@ -163,7 +162,7 @@ export function textOf(message: AlertMessage, locale: Locale): AlertText {
     case 'restored':
       return {
         title: words.restored(flow),
-        facts: [words.conditionName[message.condition], words.since(clockTime(message.since))],
+        facts: [words.conditionEnd[message.condition], words.since(clockTime(message.since))],
         ...plain,
       }
   }
