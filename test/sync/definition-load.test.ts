@@ -77,7 +77,7 @@ test('links are followed; folders, pipes, dead links and huge files are problems
       'dead.flow.yaml:1:1 cannot be read (ENOENT) (the link leads nowhere)',
       'folder.flow.yaml:1:1 is not a file',
       'pipe.flow.yaml:1:1 is not a file',
-      'zero.flow.yaml:1:1 is larger than 256 KiB (is it a flow file?)',
+      'zero.flow.yaml:1:1 is larger than 128 KiB (is it a flow file?)',
     ],
   })
 })

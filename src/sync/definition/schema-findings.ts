@@ -6,7 +6,17 @@ import type { Finding } from './references.ts'
 
 type Issue = z.core.$ZodIssue
 
-let flowFile: JsonSchema | undefined
+let known: { schema: JsonSchema; homes: Map<string, string[]> } | undefined
+
+function knownKeys() {
+  if (known) return known
+  const schema = flowJsonSchema()
+  known = { schema, homes: homesOfKeys(schema) }
+  return known
+}
+
+/** More would not be read. */
+const maxUnknownKeys = 50
 
 /**
  * Zod's issues in the words of an operator, with the likely fix. No finding repeats a value of the file: it may be a
@@ -32,7 +42,7 @@ function findingsOf(issue: Issue, file: unknown, under: Path): SchemaFinding[] {
   const given = valueAt(file, path)
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((key) => ({
+      return issue.keys.slice(0, maxUnknownKeys).map((key) => ({
         path: [...path, key],
         isKey: true,
         ...unknownKey(key, path, file),
@@ -159,38 +169,33 @@ function entries(limit: string): string {
 
 function unknownKey(key: string, path: Path, file: unknown): Wording {
   const message = 'is not a known key'
-  flowFile ??= flowJsonSchema()
-  const here = schemasAt(flowFile, file, path)
-  const known: string[] = [...new Set(here.flatMap((one) => Object.keys(one.properties ?? {})))]
-  const meant = nearest(key, known)
+  const { schema, homes } = knownKeys()
+  const here = schemasAt(schema, file, path).flatMap((one) => Object.keys(one.properties ?? {}))
+  const names = [...new Set(here)]
+  const meant = nearest(key, names)
   if (meant !== undefined) return { message, hint: `did you mean ${meant}?`, meant }
   // A key of another kind of source or destination is at home in the same place.
   const at = keyText(path).replace(/\[\d+\]/g, '[]')
-  const place = placesOf(key, flowFile).find((one) => one !== at)
-  if (place !== undefined) return { message, hint: `it belongs to ${place}` }
-  return known.length > 0 ? { message, hint: `known here: ${known.join(', ')}` } : { message }
+  const home = homes.get(key)?.find((one) => one !== at)
+  if (home !== undefined) return { message, hint: `it belongs to ${home}` }
+  return names.length > 0 ? { message, hint: `known here: ${names.join(', ')}` } : { message }
 }
 
-/** Where a key of that name is at home, nearest to the top first. */
-function placesOf(key: string, schema: JsonSchema): string[] {
-  const places: string[] = []
-  const seen = new Set<string>()
+/** Where keys of a name are at home, nearest to the top first. */
+function homesOfKeys(schema: JsonSchema): Map<string, string[]> {
+  const homes = new Map<string, string[]>()
   let level: { at: string; schema: JsonSchema }[] = [{ at: '', schema }]
   while (level.length > 0) {
     const below: typeof level = []
     for (const { at, schema: one } of level) {
       for (const option of one.anyOf ?? one.oneOf ?? []) below.push({ at, schema: option })
       if (one.items) below.push({ at: `${at}[]`, schema: one.items })
-      const { properties = {} } = one
-      if (Object.hasOwn(properties, key) && !seen.has(at)) {
-        seen.add(at)
-        places.push(at === '' ? 'the top of the file' : at)
-      }
-      for (const [name, property] of Object.entries(properties)) {
+      for (const [name, property] of Object.entries(one.properties ?? {})) {
         below.push({ at: at === '' ? name : `${at}.${name}`, schema: property })
+        homes.set(name, [...(homes.get(name) ?? []), at === '' ? 'the top of the file' : at])
       }
     }
     level = below
   }
-  return places
+  return homes
 }

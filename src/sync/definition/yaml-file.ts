@@ -23,7 +23,7 @@ export type YamlFile = {
 }
 
 /** Real files have a few kilobytes; the parser holds up the process for 10 s over 1 MiB of brackets. */
-export const maxFlowFileBytes = 262_144
+export const maxFlowFileBytes = 131_072
 const maxDepth = 32
 const maxAliases = 100
 
