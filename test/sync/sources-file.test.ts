@@ -6,6 +6,7 @@ import {
   readFile,
   rename,
   rm,
+  stat,
   symlink,
   utimes,
   writeFile,
@@ -156,7 +157,25 @@ test('the files of a pattern are read by the order of their change, hidden ones 
   expect(() => open({ path: join(root, '*', 'a.csv') })).toThrow('only stand in the name')
 })
 
-test('a link or a pipe in place of a file is refused', async () => {
+test('behind a file that changed a moment ago all later ones wait, so that nothing old comes after the new', async () => {
+  for (const [index, name] of ['a.csv', 'b.csv', 'c.csv'].entries()) {
+    await write(name, `id\n${index}\n`)
+  }
+  // The time of content says that b is the oldest but one; it was moved here just now all the same.
+  const [a, c] = [join(folder, 'a.csv'), join(folder, 'c.csv')]
+  await utimes(a, 0, 1_700_000_000)
+  await utimes(c, 0, 1_900_000_000)
+  const changed = Number((await stat(c, { bigint: true })).ctimeMs)
+  await expect.poll(() => Date.now()).toBeGreaterThan(changed + 20)
+  await utimes(join(folder, 'b.csv'), 0, 1_800_000_000)
+  const { source } = open(
+    { path: join(folder, '*.csv'), settle: '1h', after: 'archive' },
+    { now: () => new Date(changed + 3_600_010) },
+  )
+  expect(ids(await readAll(source))).toEqual(['0'])
+})
+
+test('a link in place of a file is refused', async () => {
   await write('secret.txt', 'id\n1\n')
   await symlink(join(folder, 'secret.txt'), join(folder, 'a.csv'))
   expect(await messageOf(read())).toContain('not a regular file')
@@ -257,14 +276,44 @@ test('only what was read is deleted: a file that changed since stays, and so doe
   expect(await readdir(folder)).toEqual(['b.csv', 'c.csv'])
 })
 
-test('a folder that cannot be written leaves the file and says so', async () => {
-  const { source, warnings } = open({ after: 'archive' })
+test('a file that tells of an item again waits for the next poll, so that its news are not lost', async () => {
+  const path = join(folder, '*.csv')
+  const dropped = open({ path, after: 'delete' })
+  for (const [index, content] of ['1,old\n2,x', '3,y\n3,z', '4,z\n1,new', '5,z'].entries()) {
+    await write(`${index}.csv`, `id,v\n${content}\n`)
+    await utimes(join(folder, `${index}.csv`), 0, 1_700_000_000 + index)
+  }
+  expect(ids(await readAll(dropped.source))).toEqual(['1', '2', '3', '3'])
+  await dropped.source.committed?.()
+  expect(await readdir(folder)).toEqual(['2.csv', '3.csv'])
+  expect(await readAll(dropped.source)).toContainEqual({ id: '1', v: 'new' })
+  await dropped.source.committed?.()
+  expect(await readdir(folder)).toEqual([])
+  for (const name of ['a.csv', 'b.csv']) await write(name, 'id\n1\n')
+  const deleting = { deletes: { mode: 'delete' } }
+  expect(await readAll(open({ path }).source)).toHaveLength(2)
+  expect(await readAll(open({ path, after: 'delete' }, {}, deleting).source)).toHaveLength(2)
+})
+
+test('a file that cannot be archived is told, and fails the next polls where later ones wait for it', async () => {
+  const several = open({ path: join(folder, '*.csv'), after: 'archive' })
   await write('a.csv', 'id\n1\n')
   await write('archive', 'a file of that name')
-  await readAll(source)
-  await source.committed?.()
-  expect(warnings).toEqual(['a file that was read cannot be archived'])
-  expect(await readAll(source)).toHaveLength(1)
+  await readAll(several.source)
+  await several.source.committed?.()
+  expect(several.warnings).toEqual(['a file that was read cannot be archived'])
+  expect(await messageOf(readAll(several.source))).toContain(
+    'a.csv was read, but it cannot be archived',
+  )
+  const one = open({ after: 'archive' })
+  await readAll(one.source)
+  await one.source.committed?.()
+  expect(one.warnings).toHaveLength(1)
+  expect(await readAll(one.source)).toHaveLength(1)
+  await rm(join(folder, 'archive'))
+  await write('b.csv', 'id\n2\n')
+  expect(ids(await readAll(several.source))).toEqual(['2'])
+  expect(await readdir(join(folder, 'archive'))).toHaveLength(1)
 })
 
 test('one item is found by reading all; a key is compared as text', async () => {

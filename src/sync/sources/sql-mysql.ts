@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
-import { type Connection, createConnection, type FieldPacket, Types } from 'mysql2'
+// By its default export: Node finds not all names of a CommonJS package.
+import mysql, { type Connection, type FieldPacket } from 'mysql2'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './counted.ts'
 import { parseExactJson } from './exact-json.ts'
@@ -65,7 +66,7 @@ export async function* readMysql(read: SqlRead): AsyncGenerator<SourceRow[]> {
 
 function open(url: string, timeoutMs: number): { connection: Connection; drop: () => void } {
   let socket: Socket | undefined
-  const connection = createConnection({
+  const connection = mysql.createConnection({
     uri: url,
     connectTimeout: timeoutMs,
     timezone: 'Z',
@@ -110,14 +111,14 @@ function killQuery(url: string, threadId: number): void {
 
 function columnValue(value: unknown, column: FieldPacket | undefined): unknown {
   switch (column?.columnType) {
-    case Types.DATETIME:
-    case Types.TIMESTAMP:
+    case mysql.Types.DATETIME:
+    case mysql.Types.TIMESTAMP:
       return typeof value === 'string' ? utcTime(value) : value
-    case Types.JSON:
+    case mysql.Types.JSON:
       return typeof value === 'string' ? parseExactJson(value) : value
-    case Types.FLOAT:
+    case mysql.Types.FLOAT:
       return typeof value === 'number' ? shortestFloat(value) : value
-    case Types.BIT:
+    case mysql.Types.BIT:
       return value instanceof Uint8Array ? bitNumber(value) : value
     default:
       return value

@@ -1,0 +1,121 @@
+import { createWriteStream } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Source } from '../../src/sync/types.ts'
+import { reachable, sqlSource } from './sources-sql-support.ts'
+import { flowOf, openTestSource, sendJson, testServer } from './sources-support.ts'
+
+/** Records of each source here; one of 100 bytes and an object around it would be 40 MB when all were kept. */
+const total = 200_000
+const filler = 'x'.repeat(80)
+/** A busy machine takes several times the second that each needs. */
+const patient = { timeout: 60_000 }
+const megabyte = 1024 * 1024
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+setFlagsFromString('--no-expose-gc')
+
+/** Reads all, and answers how many records there were and how much the heap grew on the way, in megabytes. */
+async function readMeasured(source: Source): Promise<{ rows: number; grownMb: number }> {
+  let rows = 0
+  let base = 0
+  let most = 0
+  const look = () => {
+    collect()
+    const used = process.memoryUsage()
+    const now = used.heapUsed + used.external
+    if (base === 0) base = now
+    most = Math.max(most, now)
+  }
+  const { signal } = new AbortController()
+  let next = 20_000
+  for await (const batch of source.scan({ since: null, signal })) {
+    rows += batch.length
+    if (rows < next) continue
+    next += 60_000
+    look()
+  }
+  await source.close()
+  return { rows, grownMb: (most - base) / megabyte }
+}
+
+async function expectFlat(source: Source): Promise<void> {
+  const { rows, grownMb } = await readMeasured(source)
+  expect(rows).toBe(total)
+  expect(grownMb).toBeLessThan(15)
+}
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sources-memory-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+test.each(['csv', 'ndjson'])(
+  'a file of 200,000 records in %s is read in flat memory',
+  patient,
+  async (format) => {
+    const path = join(folder, `a.${format}`)
+    const line =
+      format === 'csv'
+        ? (id: number) => `${id},${filler}\n`
+        : (id: number) => `{"id":${id},"t":"${filler}"}\n`
+    function* text() {
+      if (format === 'csv') yield 'id,t\n'
+      for (let from = 0; from < total; from += 1_000) {
+        yield Array.from({ length: 1_000 }, (_, index) => line(from + index)).join('')
+      }
+    }
+    await pipeline(Readable.from(text()), createWriteStream(path))
+    await expectFlat(openTestSource(flowOf({ type: 'file', path, format, settle: '0s' })).source)
+  },
+)
+
+test('an API with 200,000 records is read in flat memory', patient, async () => {
+  const server = await testServer()
+  const size = 5_000
+  server.handle = (request, response) => {
+    const from = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'))
+    const length = Math.max(0, Math.min(size, total - from))
+    sendJson(
+      response,
+      Array.from({ length }, (_, index) => ({ id: from + index, t: filler })),
+    )
+  }
+  const source = { type: 'http', url: server.base, paging: { type: 'offset', size } }
+  await expectFlat(openTestSource(flowOf(source, { allowPrivateNetwork: true })).source)
+  server.close()
+})
+
+const postgres = await reachable(
+  process.env.TEST_DATABASE_URL || 'postgres://root@127.0.0.1:5432/test',
+  'PostgreSQL (TEST_DATABASE_URL)',
+)
+const maria = await reachable('mysql://root@127.0.0.1:3306/test', 'MariaDB')
+
+test.skipIf(!postgres)('200,000 records of PostgreSQL are read in flat memory', patient, () =>
+  expectFlat(
+    sqlSource({
+      driver: 'postgres',
+      url: postgres as string,
+      query: `select id, '${filler}' as t from generate_series(1, ${total}) id`,
+    }),
+  ),
+)
+
+test.skipIf(!maria)('200,000 records of MariaDB are read in flat memory', patient, () =>
+  expectFlat(
+    sqlSource({
+      driver: 'mysql',
+      url: maria as string,
+      query: `select seq as id, '${filler}' as t from seq_1_to_${total}`,
+    }),
+  ),
+)
