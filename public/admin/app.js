@@ -1,29 +1,57 @@
-/** The flows and their state, read again every two seconds. */
-const refreshMs = 2000
-const list = document.getElementById('flows')
-const state = document.getElementById('state')
+import './texts/use.js'
+import { closeDialogs } from '../shared/dialog.js'
+import { patch } from '../shared/dom.js'
+import { setLanguage, t } from '../shared/i18n.js'
+import { languageButton } from '../shared/language-button.js'
+import { forgetToken, storedToken, storeToken } from '../shared/session.js'
+import { createSignIn } from './sign-in.js'
+import { startWorkspace } from './workspace.js'
 
-async function refresh() {
-  try {
-    const response = await fetch('/flows/status', { cache: 'no-store', redirect: 'error' })
-    if (!response.ok) throw new Error(`HTTP ${response.status}`)
-    show(await response.json())
-    state.textContent = ''
-  } catch (error) {
-    state.textContent = error.message
-  }
-  setTimeout(() => void refresh(), refreshMs)
+/** Works without a token until the service asks for one. */
+const root = document.getElementById('app')
+
+let workspace
+let show
+
+function redraw() {
+  patch(root, [show()])
 }
 
-function show(flows) {
-  list.replaceChildren(
-    ...Object.entries(flows).map(([name, { paused, runLimit, runCount }]) => {
-      const line = document.createElement('li')
-      const word = paused ? 'Paused' : runLimit === null ? 'Running' : `${runCount}/${runLimit}`
-      line.textContent = `${name}: ${word}`
-      return line
-    }),
-  )
+function onLanguage(language) {
+  setLanguage(language)
+  redraw()
+  workspace?.reload()
 }
 
-void refresh()
+function askForToken(reason) {
+  workspace?.stop()
+  workspace = undefined
+  closeDialogs()
+  forgetToken()
+  document.title = 'tillbridge'
+  show = createSignIn({
+    redraw,
+    reason,
+    languageButton: () => languageButton(onLanguage),
+    onToken(token) {
+      storeToken(token)
+      work(token)
+    },
+  })
+  redraw()
+  document.getElementById('token')?.focus()
+}
+
+function work(token) {
+  workspace = startWorkspace({
+    token,
+    redraw,
+    onLanguage,
+    onUnauthorized: () => askForToken(token === undefined ? undefined : t('signIn.ended')),
+    onSignOut: () => askForToken(),
+  })
+  show = () => workspace.view()
+  redraw()
+}
+
+work(storedToken() ?? undefined)

@@ -46,12 +46,23 @@ export function createApi(token, onUnauthorized) {
 }
 
 /** One call; rejects with ApiError or ConnectionError. Without `token` none is sent. */
-export async function request(method, path, { token, query, body, headers, signal }) {
+export async function request(
+  method,
+  path,
+  {
+    token,
+    query,
+    body,
+    headers,
+    signal,
+    timeoutMs = method === 'GET' ? readTimeoutMs : writeTimeoutMs,
+  },
+) {
   const url = new URL(path, location.origin)
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined && value !== null && value !== '') url.searchParams.set(name, value)
   }
-  const timeout = AbortSignal.timeout(method === 'GET' ? readTimeoutMs : writeTimeoutMs)
+  const timeout = AbortSignal.timeout(timeoutMs)
   let response
   let text
   try {

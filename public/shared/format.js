@@ -39,18 +39,37 @@ const units = [
   ['day', 86_400_000],
   ['hour', 3_600_000],
   ['minute', 60_000],
+  ['second', 1000],
 ]
 
 /** How far away a moment is: `in 179 days`, `2 hours ago`. */
 export function relative(iso) {
   const distanceMs = new Date(iso).getTime() - Date.now()
-  const [unit, sizeMs] = units.find(([, size]) => Math.abs(distanceMs) >= size) ?? units[2]
+  const [unit, sizeMs] = units.find(([, size]) => Math.abs(distanceMs) >= size) ?? units[3]
   const format = new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' })
   return h(
     'time',
     { datetime: iso, title: fullTime(iso) },
     format.format(Math.round(distanceMs / sizeMs), unit),
   )
+}
+
+/** A length of time: `320 ms`, `1.4 s`, `12 min`. */
+export function duration(ms) {
+  const [unit, size, digits] =
+    ms < 1000
+      ? ['millisecond', 1, 0]
+      : ms < 60_000
+        ? ['second', 1000, 1]
+        : ms < 3_600_000
+          ? ['minute', 60_000, 1]
+          : ['hour', 3_600_000, 1]
+  return new Intl.NumberFormat(locale(), {
+    style: 'unit',
+    unit,
+    unitDisplay: 'short',
+    maximumFractionDigits: digits,
+  }).format(ms / size)
 }
 
 /** A name from outside, fenced so that its writing direction cannot disturb the text around it. */

@@ -1,0 +1,66 @@
+import { ask } from '../shared/dialog.js'
+import { h } from '../shared/dom.js'
+import { errorSentence } from '../shared/errors.js'
+import { name } from '../shared/format.js'
+import { count, t } from '../shared/i18n.js'
+import { toast } from '../shared/notices.js'
+import { reasonBody, reasonField } from './flow-actions.js'
+
+export function askPauseAll(app) {
+  ask({
+    title: t('pauseAll.title'),
+    content: (form, dialog) => [
+      h('p', null, count('pauseAll.text', app.flows.length)),
+      reasonField(form, dialog),
+      h('p', { class: 'soft small' }, t('pause.text')),
+    ],
+    confirm: t('flows.pauseAll'),
+    async run(form) {
+      const { flows } = await app.api.post('/flows/pause', { body: reasonBody(form) })
+      toast(count('pauseAll.done', flows.length))
+      app.reload()
+    },
+  })
+}
+
+/** Resumes even what somebody paused for a reason of his own, so the reasons are shown first. */
+export function askResumeAll(app, paused) {
+  ask({
+    title: t('resumeAll.title'),
+    content: () => [
+      h('p', null, count('resumeAll.text', paused.length)),
+      h(
+        'ul',
+        null,
+        paused.map(({ name: flow, status }) =>
+          h(
+            'li',
+            { key: flow },
+            h('span', { class: 'strong' }, name(flow)),
+            status.reason && h('p', { class: 'small clip' }, name(status.reason)),
+          ),
+        ),
+      ),
+    ],
+    confirm: t('flows.resumeAll'),
+    async run() {
+      const { flows } = await app.api.post('/flows/resume')
+      toast(count('resumeAll.done', flows.length))
+      app.reload()
+    },
+  })
+}
+
+export async function reloadFiles(app) {
+  app.busy.add('* reload')
+  app.redraw()
+  try {
+    const { flows, problems } = await app.api.post('/flows/reload')
+    toast(`${count('reload.flows', flows.length)}, ${count('files.problems', problems.length)}`)
+  } catch (error) {
+    toast(errorSentence(error))
+  }
+  app.busy.delete('* reload')
+  app.redraw()
+  app.reload()
+}

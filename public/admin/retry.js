@@ -1,0 +1,46 @@
+import { ask } from '../shared/dialog.js'
+import { h } from '../shared/dom.js'
+import { errorSentence } from '../shared/errors.js'
+import { name } from '../shared/format.js'
+import { count, t } from '../shared/i18n.js'
+import { toast } from '../shared/notices.js'
+
+/** Answers how many deliveries are sent again. `filter` is `{ flow, destination, pk, error }`; what is left out is any. */
+function send(app, { flow, ...filter }) {
+  return app.api.post(`/flow/${encodeURIComponent(flow)}/retry`, { body: filter })
+}
+
+/** Sends one delivery or one group again, at once: sending what failed can do no harm that the first try could not. */
+export async function retry(app, filter, button) {
+  button.disabled = true
+  try {
+    const { retried } = await send(app, filter)
+    toast(count('retry.done', retried))
+    app.reload()
+  } catch (error) {
+    toast(errorSentence(error))
+  }
+  button.disabled = false
+}
+
+/** Everything that failed in these flows. */
+export function askRetry(app, filters) {
+  ask({
+    title: t('retry.title'),
+    content: () => [
+      h('p', null, t('retry.text')),
+      h(
+        'ul',
+        null,
+        filters.map(({ flow }) => h('li', { key: flow }, name(flow))),
+      ),
+    ],
+    confirm: t('retry.all'),
+    async run() {
+      let total = 0
+      for (const filter of filters) total += (await send(app, filter)).retried
+      toast(count('retry.done', total))
+      app.reload()
+    },
+  })
+}

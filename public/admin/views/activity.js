@@ -1,0 +1,83 @@
+import { h } from '../../shared/dom.js'
+import { name, time } from '../../shared/format.js'
+import { t, word } from '../../shared/i18n.js'
+import { createFreshness, empty, table } from '../../shared/parts.js'
+import { flowFilter } from './flow-filter.js'
+
+const shownAtMost = 200
+
+/** Who did what to which flow, and why. */
+export function createActivity(app) {
+  const fresh = createFreshness()
+  let shown
+
+  return {
+    title: () => t('nav.activity'),
+    async load(signal) {
+      const { flow } = app.query
+      const { activity } = await app.api.get(
+        '/flows/activity',
+        { flow, limit: shownAtMost },
+        signal,
+      )
+      shown = { question: flow ?? '', activity }
+    },
+    body: () => [flowFilter(app), shown ? list(app, shown, fresh) : app.placeholder()],
+  }
+}
+
+function list(app, { question, activity }, fresh) {
+  if (activity.length === 0) return empty(t('activity.none'), t('activity.noneHint'))
+  return h(
+    'div',
+    {
+      key: 'list',
+      class: app.isWaiting ? 'waiting' : null,
+      'aria-busy': app.isWaiting ? 'true' : null,
+    },
+    table({
+      label: t('nav.activity'),
+      columns: columns(app),
+      rows: activity,
+      keyOf: ({ id }) => id,
+      freshKeys: fresh(
+        question,
+        activity.map(({ id }) => id),
+      ),
+    }),
+    activity.length === shownAtMost &&
+      h('p', { class: 'soft small center' }, t('list.newest', { count: shownAtMost })),
+  )
+}
+
+function columns(app) {
+  return [
+    { id: 'time', title: t('activity.time'), cell: ({ at }) => time(at) },
+    {
+      id: 'action',
+      title: t('activity.action'),
+      cell: ({ action }) => h('span', { class: 'strong' }, name(word('action', action))),
+    },
+    {
+      id: 'flow',
+      title: t('flow.one'),
+      cell: ({ flow }) =>
+        flow === null
+          ? h('span', { class: 'soft' }, t('filter.all'))
+          : h('a', { href: app.link('activity', { flow }) }, name(flow, { class: 'clip' })),
+    },
+    {
+      id: 'actor',
+      title: t('activity.actor'),
+      cell: ({ actor }) => name(word('actor', actor), { class: 'clip' }),
+    },
+    {
+      id: 'detail',
+      title: t('activity.detail'),
+      cell: ({ detail }) =>
+        detail === null
+          ? h('span', { class: 'soft' }, '—')
+          : name(word('reason', detail), { class: 'clip' }),
+    },
+  ]
+}
