@@ -277,6 +277,47 @@ test('at most as many starts as the rate limit allows', async () => {
   expect(Math.min(...gaps)).toBeGreaterThan(280)
 })
 
+test('whatever fails and changes meanwhile, the last version arrives and none after a newer one', async () => {
+  const flow = flowOf('storm', [{ concurrency: 6, retry: { attempts: 50, initialMs: 1 } }])
+  // A fixed sequence, so that every run is the same storm.
+  let seed = 20261121
+  const chance = () => {
+    seed = (seed * 48_271) % 2_147_483_647
+    return seed / 2_147_483_647
+  }
+  const received = new Map<string, number[]>()
+  const inHand = new Set<string>()
+  const overlaps: string[] = []
+  const web = receiver(async ({ pk, item }): Promise<DeliveryResult> => {
+    if (inHand.has(pk)) overlaps.push(pk)
+    inHand.add(pk)
+    const fails = chance() < 0.25
+    const arrives = !fails || chance() < 0.5
+    await new Promise((resolve) => setTimeout(resolve, chance() * 8))
+    // Some that arrive are answered with a failure all the same.
+    if (arrives) received.set(pk, [...(received.get(pk) ?? []), Number(item.v)])
+    inHand.delete(pk)
+    return fails ? busy : { ok: true }
+  })
+  await service().run(flow, [web])
+  const last = new Map<string, number>()
+  for (let round = 1; round <= 40; round++) {
+    const pks = new Set(Array.from({ length: 5 }, () => `k${Math.floor(chance() * 12)}`))
+    for (const pk of pks) last.set(pk, round)
+    await service().change(
+      flow,
+      [...pks].map((pk) => ({ pk, hash: `h1:${round}`, value: { id: pk, v: round } })),
+    )
+  }
+  await expect.poll(() => statesOf(service().database, 'storm'), soon).toEqual({ done: last.size })
+  expect(overlaps).toEqual([])
+  for (const [pk, versions] of received) {
+    expect(versions).toEqual([...versions].sort((a, b) => a - b))
+    expect(versions.at(-1)).toBe(last.get(pk))
+  }
+  expect(received.size).toBe(last.size)
+})
+
 test('failed deliveries are sent again: one, a kind of error, all', async () => {
   const flow = flowOf('letters')
   let healthy = false

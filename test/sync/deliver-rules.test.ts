@@ -1,0 +1,248 @@
+import { expect, test } from 'vitest'
+import type { OwedRow } from '../../src/repositories/deliveries.ts'
+import { attemptDelivery, type OpenDestination } from '../../src/sync/deliver/attempt.ts'
+import { backoffMs } from '../../src/sync/deliver/backoff.ts'
+import { createGate } from '../../src/sync/deliver/gate.ts'
+import { compileItemBody } from '../../src/sync/deliver/item-body.ts'
+import { jobKey } from '../../src/sync/deliver/job-key.ts'
+import { queueName } from '../../src/sync/queue/queue-name.ts'
+import {
+  type Answer,
+  busy,
+  down,
+  flowOf,
+  latch,
+  memoryLog,
+  type Rules,
+  receiver,
+} from './deliver-support.ts'
+
+function testClock() {
+  const start = Date.parse('2026-11-21T03:00:00Z')
+  let ms = 0
+  return {
+    now: () => new Date(start + ms),
+    pass: (by: number) => {
+      ms += by
+    },
+  }
+}
+
+test('pauses grow by the factor up to the longest, spread by chance, never below the wish', () => {
+  const policy = { attempts: 9, initialMs: 1_000, factor: 3, maxMs: 20_000, jitter: 0.2 }
+  const pauses = (random: number) =>
+    [1, 2, 3, 4, 50].map((attempt) => backoffMs(policy, attempt, { random: () => random }))
+  expect(pauses(0.5)).toEqual([1_000, 3_000, 9_000, 20_000, 20_000])
+  expect(pauses(0)).toEqual([800, 2_400, 7_200, 16_000, 16_000])
+  expect(pauses(1)).toEqual([1_200, 3_600, 10_800, 24_000, 24_000])
+  const wish = (retryAfterSeconds: number) =>
+    backoffMs(policy, 1, { random: () => 0.5, retryAfterSeconds })
+  expect([wish(0), wish(0.5), wish(7), wish(3_600), wish(604_800)]).toEqual([
+    1_000, 1_000, 7_000, 3_600_000, 3_600_000,
+  ])
+})
+
+test('a breaker counts outages within its time only, and one probe at a time ends it', () => {
+  const { now, pass } = testClock()
+  const breaker = { failures: 3, withinMs: 10_000, openForMs: 5_000 }
+  const gate = createGate({ breaker, rateLimit: undefined }, now)
+  const begin = () => {
+    const begun = gate.begin()
+    if ('waitMs' in begun) throw new Error(`has to wait for ${begun.waitMs} ms`)
+    return begun
+  }
+  begin().report('outage')
+  begin().report('outage')
+  pass(10_000)
+  begin().report('outage')
+  begin().report('answered')
+  begin().report('unknown')
+  begin().report('outage')
+  expect(gate.admit()).toEqual({ starts: Number.POSITIVE_INFINITY, waitMs: 0 })
+  const underWay = begin()
+  begin().report('outage')
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 5_000 })
+  expect(gate.begin()).toEqual({ waitMs: 5_000 })
+  pass(4_000)
+  // Begun before it opened: neither a late success nor a late outage decides anything.
+  underWay.report('answered')
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 1_000 })
+  pass(1_000)
+  expect(gate.admit()).toEqual({ starts: 1, waitMs: 0 })
+  const probe = begin()
+  expect(gate.admit().starts).toBe(0)
+  expect('waitMs' in gate.begin()).toBe(true)
+  probe.report('outage')
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 5_000 })
+  pass(5_000)
+  begin().report('unknown')
+  expect(gate.admit().starts).toBe(1)
+  begin().report('answered')
+  expect(gate.admit().starts).toBe(Number.POSITIVE_INFINITY)
+  // It begins to count anew.
+  begin().report('outage')
+  begin().report('outage')
+  expect(gate.admit().waitMs).toBe(0)
+})
+
+test('a rate limit holds for every stretch of its time', () => {
+  const { now, pass } = testClock()
+  const gate = createGate({ breaker: false, rateLimit: { max: 3, perMs: 1_000 } }, now)
+  const starts: number[] = []
+  for (let at = 0; at < 5_000; at += 50) {
+    for (let tries = 0; tries < 2; tries++) if (!('waitMs' in gate.begin())) starts.push(at)
+    pass(50)
+  }
+  for (const from of starts) {
+    expect(starts.filter((at) => at >= from && at < from + 1_000).length).toBeLessThanOrEqual(3)
+  }
+  expect(starts).toHaveLength(15)
+  // The last of them is 950 ms old.
+  expect(gate.admit()).toEqual({ starts: 2, waitMs: 0 })
+})
+
+test('a receiver that asks for silence gets a minute of it at most', () => {
+  const { now, pass } = testClock()
+  const gate = createGate({ breaker: false, rateLimit: undefined }, now)
+  gate.hush(30_000)
+  gate.hush(10_000)
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 30_000 })
+  gate.hush(3_600_000)
+  expect(gate.begin()).toEqual({ waitMs: 60_000 })
+  pass(60_000)
+  expect(gate.admit()).toEqual({ starts: Number.POSITIVE_INFINITY, waitMs: 0 })
+})
+
+test('keys and names that only look alike stay apart', () => {
+  const one = { flow: 'a', destination: 'b', pk: 'c', hash: 'd', kind: 'upsert' as const }
+  const others = [
+    { ...one, flow: 'a","b', destination: '' },
+    { ...one, destination: 'bc', pk: '' },
+    { ...one, pk: 'cd', hash: '' },
+    { ...one, kind: 'delete' as const },
+  ]
+  expect(new Set([one, { ...one }, ...others].map(jobKey)).size).toBe(5)
+  expect(jobKey(one)).toMatch(/^[0-9a-f]{64}$/)
+
+  expect(queueName('stores', 'web')).toBe('stores/web')
+  const odd: [string, string][] = [
+    ['a/b', 'c'],
+    ['a', 'b/c'],
+    ['Ñandú', 'x'],
+    ['x'.repeat(300), 'y'],
+    ['', ''],
+  ]
+  const names = odd.map(([flow, destination]) => queueName(flow, destination))
+  expect(new Set(names).size).toBe(odd.length)
+  for (const name of names) expect(name).toMatch(/^\.\/[0-9a-f]{64}$/)
+})
+
+const row: OwedRow = {
+  pk: 'a|b',
+  version: 4,
+  kind: 'upsert',
+  hash: 'h1:x',
+  payload: { id: 'a' },
+  state: 'waiting',
+  attempts: 1,
+}
+
+function targetOf(answer: Answer, rules: Rules = {}) {
+  const flow = flowOf('unit', [rules])
+  const [definition] = flow.destinations
+  if (!definition) throw new Error('no destination')
+  const web = receiver(answer)
+  const target: OpenDestination = {
+    flow: flow.name,
+    keyFields: 2,
+    definition,
+    destination: web,
+    body: compileItemBody(definition),
+    gate: createGate(definition, () => new Date()),
+  }
+  const log = memoryLog()
+  const attempt = (signal = new AbortController().signal, owed: OwedRow | undefined = row) =>
+    attemptDelivery(
+      { now: () => new Date(), random: () => 0.5, log, overrunMs: 20 },
+      target,
+      'a|b',
+      owed,
+      signal,
+    )
+  return { attempt, log, web, target }
+}
+
+test('a row that waits no longer, or is gone, needs nothing', async () => {
+  const { attempt, web } = targetOf(async () => ({ ok: true }))
+  const { signal } = new AbortController()
+  expect(await attempt(signal, { ...row, state: 'done', payload: null })).toEqual({
+    kind: 'nothing',
+  })
+  expect(await attempt(signal, { ...row, state: 'failed' })).toEqual({ kind: 'nothing' })
+  expect(web.calls).toEqual([])
+  expect(await attempt()).toEqual({ kind: 'delivered', version: 4, hash: 'h1:x' })
+  expect(web.calls).toMatchObject([{ key: ['a', 'b'], attempt: 2 }])
+})
+
+test('broken off by us, an attempt is not counted; what arrived all the same is', async () => {
+  const stop = new AbortController()
+  const hold = latch()
+  const failing = targetOf(async () => {
+    await hold.opened
+    return down
+  })
+  const arriving = targetOf(async () => {
+    await hold.opened
+    return { ok: true }
+  })
+  const outcomes = Promise.all([failing.attempt(stop.signal), arriving.attempt(stop.signal)])
+  stop.abort()
+  hold.open()
+  expect(await outcomes).toEqual([
+    { kind: 'postponed', version: 4, delayMs: 0 },
+    { kind: 'delivered', version: 4, hash: 'h1:x' },
+  ])
+})
+
+test('a destination that never ends its attempt is left alone at last, and that counts', async () => {
+  const { attempt, log } = targetOf(() => new Promise(() => {}), {
+    timeoutMs: 20,
+    retry: { attempts: 5 },
+  })
+  expect(await attempt()).toEqual({
+    kind: 'retry',
+    version: 4,
+    failure: { reason: 'no answer within 0.02 s', status: null, attempts: 2 },
+    delayMs: 20,
+  })
+  expect(log.lines).toMatchObject([{ level: 'error', fields: { pk: 'a|b' } }])
+})
+
+test('an answer that comes after its time, but before it is left alone, counts', async () => {
+  const { attempt } = targetOf(
+    async (_, signal) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      return { ok: true }
+    },
+    { timeoutMs: 20 },
+  )
+  expect(await attempt()).toMatchObject({ kind: 'delivered' })
+})
+
+test('a reason is kept to what the database can hold', async () => {
+  const { attempt } = targetOf(async () => ({ ...busy, reason: `\0${'é'.repeat(2_000)}` }))
+  const outcome = await attempt()
+  expect(outcome.kind).toBe('final')
+  if (outcome.kind === 'final') expect(outcome.failure.reason).toMatch(/^é{999}…$/)
+})
+
+test('without a place at the destination nothing is sent and nothing is counted', async () => {
+  const { attempt, web } = targetOf(async () => ({ ok: true }), {
+    rateLimit: { max: 1, perMs: 60_000 },
+  })
+  await attempt()
+  const second = await attempt()
+  expect(second).toMatchObject({ kind: 'postponed', version: 4 })
+  if (second.kind === 'postponed') expect(second.delayMs).toBeGreaterThan(50_000)
+  expect(web.calls).toHaveLength(1)
+})

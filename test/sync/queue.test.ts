@@ -1,0 +1,210 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { DatabaseUnavailableError } from '../../src/db/failures.ts'
+import { type PumpDeps, startPump, type Work } from '../../src/sync/queue/pump.ts'
+import {
+  type Claim,
+  ClaimLostError,
+  createSettlements,
+  type Settled,
+} from '../../src/sync/queue/settlements.ts'
+import { latch, memoryLog } from './deliver-support.ts'
+
+const soon = { timeout: 10_000, interval: 5 }
+const claimOf = (pk: string): Claim => ({ pk, id: `job-${pk}`, retryCount: 0 })
+const settledOf = (pk: string): Settled<string> => ({ claim: claimOf(pk), outcome: `of ${pk}` })
+
+function settlementsWith(settle: (group: readonly Settled<string>[]) => Promise<void>) {
+  const over: string[] = []
+  const refused: string[] = []
+  const sleeps: number[] = []
+  const state = { isPatient: true }
+  const settlements = createSettlements<string>({
+    settle,
+    onOver: (claims) => over.push(...claims.map(({ pk }) => pk)),
+    onRefused: async ({ pk }) => {
+      refused.push(pk)
+    },
+    isPatient: () => state.isPatient,
+    sleep: async (ms) => {
+      sleeps.push(ms)
+    },
+    log: memoryLog(),
+  })
+  return { settlements, over, refused, sleeps, state }
+}
+
+test('outcomes that come while one transaction runs go together into the next', async () => {
+  const groups: string[][] = []
+  const hold = latch()
+  const { settlements, over } = settlementsWith(async (group) => {
+    groups.push(group.map(({ claim }) => claim.pk))
+    await hold.opened
+  })
+  for (const pk of 'abcd') settlements.add(settledOf(pk))
+  expect(settlements.size()).toBe(4)
+  hold.open()
+  await settlements.idle()
+  expect(groups).toEqual([['a'], ['b', 'c', 'd']])
+  expect(over).toEqual(['a', 'b', 'c', 'd'])
+  expect(settlements.size()).toBe(0)
+})
+
+test('an outcome that cannot be written, or whose claim is lost, does not spoil the others', async () => {
+  const written: string[] = []
+  const hold = latch()
+  const { settlements, over, refused } = settlementsWith(async (group) => {
+    await hold.opened
+    const pks = group.map(({ claim }) => claim.pk)
+    if (pks.includes('bad')) throw new Error('invalid byte sequence')
+    if (pks.includes('lost')) throw new ClaimLostError()
+    written.push(...pks)
+  })
+  for (const pk of ['first', 'a', 'bad', 'lost', 'b']) settlements.add(settledOf(pk))
+  hold.open()
+  await settlements.idle()
+  expect(written).toEqual(['first', 'a', 'b'])
+  expect(refused).toEqual(['bad'])
+  expect(over.sort()).toEqual(['a', 'b', 'bad', 'first', 'lost'])
+})
+
+test('outcomes wait for a database that is away, as long as that makes sense', async () => {
+  let failures = 3
+  const { settlements, refused, sleeps, state } = settlementsWith(async () => {
+    failures -= 1
+    if (failures >= 0) throw new DatabaseUnavailableError('restarting')
+  })
+  settlements.add(settledOf('a'))
+  await settlements.idle()
+  expect(sleeps).toHaveLength(3)
+  expect(refused).toEqual([])
+  failures = 1
+  state.isPatient = false
+  settlements.add(settledOf('b'))
+  await settlements.idle()
+  expect(refused).toEqual(['b'])
+})
+
+type Pumped = {
+  deps?: Partial<PumpDeps>
+  work?: Partial<Work<string, string>>
+}
+
+/** A pump over a list of jobs in memory. */
+function pumpOver(jobs: string[], { deps, work }: Pumped = {}) {
+  const settled: string[] = []
+  const returned: { pk: string; delayMs: number }[] = []
+  const fetches: number[] = []
+  const end = new AbortController()
+  const term = { signal: end.signal }
+  const tenure = { current: () => (end.signal.aborted ? undefined : term), stop: async () => {} }
+  const log = memoryLog()
+  const pump = startPump<string, string>(
+    {
+      tenure,
+      fetch: async (limit) => {
+        fetches.push(limit)
+        return jobs.splice(0, limit).map(claimOf)
+      },
+      giveBack: async (claims, delayMs) => {
+        returned.push(...claims.map(({ pk }) => ({ pk, delayMs })))
+      },
+      recover: async () => {},
+      pollMs: 10,
+      recoverMs: 60_000,
+      sleep: (ms) => wait(ms),
+      log,
+      ...deps,
+    },
+    {
+      concurrency: 2,
+      admit: () => ({ starts: Number.POSITIVE_INFINITY, waitMs: 0 }),
+      load: async (pks) => new Map(pks.map((pk) => [pk, `row ${pk}`])),
+      attempt: async (pk) => pk,
+      settle: async (group) => {
+        settled.push(...group.map(({ outcome }) => outcome))
+      },
+      ...work,
+    },
+  )
+  return { pump, settled, returned, fetches, end, log }
+}
+
+test('a free place is refilled at once, whatever the slowest does', async () => {
+  const hold = latch()
+  const started: string[] = []
+  const { pump, settled } = pumpOver(['slow', ...'abcdef'], {
+    work: {
+      attempt: async (pk) => {
+        started.push(pk)
+        if (pk === 'slow') await hold.opened
+        return pk
+      },
+    },
+  })
+  await expect.poll(() => [...settled].sort(), soon).toEqual([...'abcdef'])
+  expect(started[0]).toBe('slow')
+  hold.open()
+  await pump.stop(1_000)
+  expect(settled).toHaveLength(7)
+})
+
+test('nothing is claimed while nothing may start, and no more than may', async () => {
+  const allowed = { starts: 0, waitMs: 5 }
+  const { pump, settled, fetches } = pumpOver([...'abc'], { work: { admit: () => allowed } })
+  await wait(40)
+  expect(fetches).toEqual([])
+  allowed.starts = 1
+  await expect.poll(() => settled.length, soon).toBe(3)
+  expect(Math.max(...fetches)).toBe(1)
+  await pump.stop(1_000)
+})
+
+test('a failure of the database gives claims back, one of the program only after a minute', async () => {
+  let loads = 0
+  const { pump, settled, returned, log } = pumpOver(['x', 'bug', 'a'], {
+    deps: { sleep: async () => {} },
+    work: {
+      concurrency: 1,
+      load: async (pks) => {
+        loads += 1
+        if (loads === 1) throw new DatabaseUnavailableError('gone')
+        return new Map(pks.map((pk) => [pk, pk]))
+      },
+      attempt: async (pk) => {
+        if (pk === 'bug') throw new TypeError('undefined is not a function')
+        return pk
+      },
+    },
+  })
+  await expect.poll(() => settled, soon).toEqual(['a'])
+  expect(returned).toEqual([
+    { pk: 'x', delayMs: 0 },
+    { pk: 'bug', delayMs: 60_000 },
+  ])
+  expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'error'])
+  await pump.stop(1_000)
+})
+
+test('when the term ends its attempts are broken off, and nothing more is claimed', async () => {
+  const reasons: unknown[] = []
+  const started: string[] = []
+  const jobs = [...'abcd']
+  const { pump, end, settled } = pumpOver(jobs, {
+    work: {
+      concurrency: 2,
+      attempt: async (pk, _, signal) => {
+        started.push(pk)
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+        reasons.push(signal.reason)
+        return `broken ${pk}`
+      },
+    },
+  })
+  await expect.poll(() => started, soon).toEqual(['a', 'b'])
+  end.abort('the lease was lost')
+  await expect.poll(() => settled, soon).toEqual(['broken a', 'broken b'])
+  expect(reasons).toEqual(['the lease was lost', 'the lease was lost'])
+  await pump.stop(100)
+  expect(jobs).toEqual(['c', 'd'])
+})
