@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 // By its default export: Node finds not all names of a CommonJS package.
 import mysql, { type Connection, type FieldPacket } from 'mysql2'
 import type { SourceRow } from '../types.ts'
@@ -23,32 +24,39 @@ export async function* readMysql(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const opened = open(read.url, timeoutMs)
   const { connection } = opened
   let isReading = false
-  let silence: SilentDatabaseError | undefined
-  const stop = () => {
+  let records: Readable | undefined
+  const given = Promise.withResolvers<never>()
+  given.promise.catch(() => undefined)
+  const stop = (reason?: unknown) => {
     if (isReading) killQuery(read.url, connection.threadId)
     isReading = false
     opened.drop()
+    // A connection that is dropped tells nobody who waits for it.
+    records?.destroy(reason as Error | undefined)
+    given.reject(reason)
   }
-  const onSilence = () => {
-    silence = new SilentDatabaseError(timeoutMs)
-    stop()
-  }
-  signal.addEventListener('abort', stop, { once: true })
+  const onAbort = () => stop(signal.reason)
+  const onSilence = () => stop(new SilentDatabaseError(timeoutMs))
+  const preparing = setTimeout(onSilence, timeoutMs)
+  signal.addEventListener('abort', onAbort, { once: true })
+  const prepare = (sql: string) => Promise.race([run(connection, sql), given.promise])
   try {
-    await run(connection, `set time_zone = '+00:00', net_write_timeout = ${patienceSeconds}`)
-    await run(connection, 'start transaction read only')
+    await prepare(`set time_zone = '+00:00', net_write_timeout = ${patienceSeconds}`)
+    await prepare('start transaction read only')
+    clearTimeout(preparing)
     isReading = true
     let columns: FieldPacket[] = []
-    const records = connection
+    const stream: Readable = connection
       .execute({ sql: statement.text, rowsAsArray: true }, statement.values)
       .stream({ highWaterMark: fetchSize })
       .on('fields', (fields: FieldPacket[]) => {
         columns = fields
       })
     // A connection that breaks tells itself only, not the stream that waits.
-    connection.on('error', (error) => records.destroy(error))
+    connection.on('error', (error) => stream.destroy(error))
+    records = stream
     let toRow: ((values: readonly unknown[]) => SourceRow) | undefined
-    for await (const batch of inBatches(watchSilence(records, timeoutMs, onSilence), fetchSize)) {
+    for await (const batch of inBatches(watchSilence(stream, timeoutMs, onSilence), fetchSize)) {
       toRow ??= rowMaker(columns.map(({ name }) => name))
       const make = toRow
       yield batch.map((values: unknown[]) =>
@@ -56,10 +64,9 @@ export async function* readMysql(read: SqlRead): AsyncGenerator<SourceRow[]> {
       )
     }
     isReading = false
-  } catch (error) {
-    throw silence ?? error
   } finally {
-    signal.removeEventListener('abort', stop)
+    clearTimeout(preparing)
+    signal.removeEventListener('abort', onAbort)
     stop()
   }
 }
