@@ -253,14 +253,6 @@ const cases: Case[] = [
     '8:5 destinations[1]: would refuse every delete: a store that is deleted at the provider is gone (write allowStoreDelete: true if that is meant, or deletes: { mode: ignore })',
   ],
   [
-    'deletes by a file that is taken away',
-    {
-      source: 'source: { type: file, path: a, format: json, after: archive }',
-      more: 'deletes: { mode: delete, guard: { emptySource: allow } }',
-    },
-    '8:48 deletes.guard.emptySource: cannot be allow with source.after archive: a poll that finds no new file would delete every item (write refuse, or source.after: keep)',
-  ],
-  [
     'deletes of orders',
     { source: 'source: { type: payments.orders }', more: 'deletes: { mode: delete }' },
     '8:18 deletes.mode: cannot be delete with payments.orders: orders never vanish (write ignore)',
@@ -283,6 +275,16 @@ const cases: Case[] = [
       more: 'allowPrivateNetwork: true\nalerts: { onJobFailed: [{ type: webhook, url: "http://169.254.169.254/" }] }',
     },
     '9:47 alerts.onJobFailed[0].url: is link-local or a metadata service, which is never called',
+  ],
+  [
+    'a path that climbs',
+    { source: 'source: { type: http, url: "https://a.example/b/../c" }' },
+    '4:28 source.url: has . or .. in its path (write the path that is meant)',
+  ],
+  [
+    'folders by pattern',
+    { source: 'source: { type: file, path: "erp/*/a.csv", format: csv }' },
+    '4:29 source.path: has a * in its folder; it can only stand in the name of the file (make a flow for each folder)',
   ],
   [
     'a host made of the key',

@@ -23,9 +23,28 @@ const nothing: FlowContext = {
   mail: { smtpUrl: undefined, mailFrom: undefined },
 }
 
-/** JSON Schema (draft 2020-12) of a flow file as it is written, for editors and for hints. */
+/**
+ * JSON Schema of a flow file as it is written, for editors and for hints. Draft 7, which every editor knows. Rules across
+ * keys are not in it.
+ */
 export function flowJsonSchema(): JsonSchema {
-  return z.toJSONSchema(flowSchema(nothing), { io: 'input' }) as JsonSchema
+  const schema = z.toJSONSchema(flowSchema(nothing), {
+    io: 'input',
+    target: 'draft-7',
+    override: ({ jsonSchema }) => {
+      const pattern = portable(jsonSchema.pattern)
+      if (pattern === undefined) delete jsonSchema.pattern
+      else jsonSchema.pattern = pattern
+    },
+  })
+  const { $schema, ...rest } = schema as JsonSchema
+  return { $schema, title: 'tillbridge flow', ...rest }
+}
+
+/** Not every editor reads patterns with the flag that `\p{…}` needs; what cannot do without is left to the service. */
+function portable(pattern: string | undefined): string | undefined {
+  const plain = pattern?.replaceAll('\\p{Cc}', '\\u0000-\\u001f\\u007f-\\u009f')
+  return plain?.includes('\\p{') ? undefined : plain
 }
 
 /** The schemas that the value at a path may follow; of alternatives those whose constants suit what the file says. */

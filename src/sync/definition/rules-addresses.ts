@@ -16,6 +16,10 @@ export function addressFindings(flow: Flow): PathFinding[] {
       const hint = 'placeholders belong to the path or the query'
       return [{ path, message: 'has a host that depends on the item', hint }]
     }
+    const segments = url.reveal().split(/[?#]/, 1)[0]?.split('/') ?? []
+    if (segments.some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
+      return [{ path, message: 'has . or .. in its path', hint: 'write the path that is meant' }]
+    }
     if (isMetadataName(host) || classOfLiteral(host) === 'never') {
       return [{ path, message: 'is link-local or a metadata service, which is never called' }]
     }

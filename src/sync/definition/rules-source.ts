@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import { scanSql } from '../sources/sql-text.ts'
 import type { Path, PathFinding } from './findings.ts'
 import type { Flow } from './schema.ts'
@@ -13,6 +14,7 @@ export function sourceFindings(flow: Flow): PathFinding[] {
   if ('cursor' in source && source.cursor) findings.push(...overlapFindings(source.cursor))
   if (source.type === 'sql') findings.push(...sqlFindings(flow, source))
   if (source.type === 'http') findings.push(...httpFindings(source))
+  if (source.type === 'file') findings.push(...fileFindings(source))
   return [...findings, ...deleteFindings(flow)]
 }
 
@@ -154,20 +156,14 @@ function missingCursor(path: Path, parameter: string, example: string): PathFind
   }
 }
 
+function fileFindings({ path }: Extract<Flow['source'], { type: 'file' }>): PathFinding[] {
+  if (!dirname(path).includes('*')) return []
+  const message = 'has a * in its folder; it can only stand in the name of the file'
+  return [{ path: ['source', 'path'], message, hint: 'make a flow for each folder' }]
+}
+
 function deleteFindings({ source, deletes }: Flow): PathFinding[] {
-  if (deletes.mode !== 'delete') return []
-  if (source.type === 'payments.orders') {
-    const message = 'cannot be delete with payments.orders: orders never vanish'
-    return [{ path: ['deletes', 'mode'], message, hint: 'write ignore' }]
-  }
-  if (source.type !== 'file' || source.after === 'keep' || deletes.guard.emptySource === 'refuse') {
-    return []
-  }
-  return [
-    {
-      path: ['deletes', 'guard', 'emptySource'],
-      message: `cannot be allow with source.after ${source.after}: a poll that finds no new file would delete every item`,
-      hint: 'write refuse, or source.after: keep',
-    },
-  ]
+  if (deletes.mode !== 'delete' || source.type !== 'payments.orders') return []
+  const message = 'cannot be delete with payments.orders: orders never vanish'
+  return [{ path: ['deletes', 'mode'], message, hint: 'write ignore' }]
 }

@@ -1,0 +1,12 @@
+import { checkFlows } from './sync/definition/check.ts'
+
+/** `npm run flows:check [folder]`: says what is wrong with flow files; needs no database and starts nothing. */
+const [folder, ...others] = process.argv.slice(2)
+if (others.length > 0 || folder?.startsWith('-')) {
+  process.stderr.write('usage: npm run flows:check [folder]\n')
+  process.exitCode = 2
+} else {
+  const { lines, isGood } = await checkFlows(process.env, folder)
+  process.stdout.write(`${lines.join('\n')}\n`)
+  process.exitCode = isGood ? 0 : 1
+}

@@ -1,0 +1,61 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createFlowContext, type FlowContext } from './context.ts'
+import { formatProblem } from './format-problem.ts'
+import { loadFlows } from './load.ts'
+
+/**
+ * Reads the flow files of a folder (FLOWS_DIR, or `./flows`, when none is given) as a start of the service would, and says
+ * in lines for people what it found. A folder that was asked for by name has to be there.
+ */
+export async function checkFlows(
+  env: FlowContext['env'],
+  folder: string | undefined,
+): Promise<{ lines: string[]; isGood: boolean }> {
+  const setting = (name: string) => env[name]?.trim() || undefined
+  const dir = folder ?? setting('FLOWS_DIR') ?? './flows'
+  const mail = { smtpUrl: setting('SMTP_URL'), mailFrom: setting('MAIL_FROM') }
+  const { flows, problems } = await loadFlows(dir, createFlowContext(env, mail))
+
+  const lines = [
+    ...flows.map(({ file, flow }) => ({ file, line: `${join(dir, file)}: ok, flow ${flow.name}` })),
+    ...problems.map((problem) => ({
+      file: problem.file,
+      line: formatProblem({ ...problem, file: join(dir, problem.file) }),
+    })),
+  ]
+  const sorted = lines.toSorted((left, right) => (left.file < right.file ? -1 : 1))
+  const stray = await strayFiles(dir)
+  if (flows.length === 0 && problems.length === 0) {
+    const what = stray === undefined ? `there is no folder ${dir}` : `no flow files in ${dir}`
+    return {
+      lines: [what, ...(stray ?? [])],
+      isGood: folder === undefined || stray !== undefined,
+    }
+  }
+  return {
+    lines: [
+      ...sorted.map(({ line }) => line),
+      ...(stray ?? []),
+      `${counted(flows.length, 'flow')} ok, ${counted(problems.length, 'problem')}`,
+    ],
+    isGood: problems.length === 0,
+  }
+}
+
+/** Files that somebody may take for flows; undefined when there is no such folder. */
+async function strayFiles(dir: string): Promise<string[] | undefined> {
+  try {
+    const names = await readdir(dir)
+    return names
+      .filter((name) => /\.ya?ml$/.test(name) && !/\.flow\.ya?ml$/.test(name))
+      .sort()
+      .map((name) => `${join(dir, name)}: not read, the name of a flow file ends in .flow.yaml`)
+  } catch {
+    return undefined
+  }
+}
+
+function counted(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? '' : 's'}`
+}
