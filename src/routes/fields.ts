@@ -1,13 +1,20 @@
 import { z } from 'zod'
 import { centsFromErp } from '../domain/money.ts'
 
-/** Text without control characters: it ends up in logs, on paper and on terminals. */
+/**
+ * Text without control characters: it ends up in logs, on paper and on terminals. Nor with a byte order mark in front,
+ * which the embedded database drops when it reads a value: an id would no longer be found, and the audit log would look
+ * tampered with.
+ */
 export function text(min: number, max: number) {
   return z
     .string()
     .min(min)
     .max(max)
-    .regex(/^\P{Cc}*$/u, 'must not contain control characters')
+    .regex(
+      /^(?!\ufeff)\P{Cc}*$/u,
+      'must not contain control characters, nor begin with a byte order mark',
+    )
 }
 
 export const ClientName = text(1, 100)

@@ -25,6 +25,7 @@ test.each([
   ['malformed', '{"name":'],
   ['two values', '{"name":"a"}{"name":"b"}'],
   ['only white space', '  '],
+  ['only a byte order mark', '\ufeff'],
   ['__proto__', '{"name":"a","free":{"__proto__":{"polluted":1}}}'],
   ['escaped __proto__', '{"name":"a","free":{"\\u005f_proto__":{"polluted":1}}}'],
   ['constructor.prototype', '{"name":"a","free":{"constructor":{"prototype":{"polluted":1}}}}'],

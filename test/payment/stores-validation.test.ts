@@ -74,7 +74,7 @@ const longest: Record<string, number> = {
 }
 
 test.each(Object.entries(longest))('%s holds %i characters and no more', async (path, length) => {
-  const wrong = ['x'.repeat(length + 1), 'a\nb', 'a\u007f', 7, {}, []]
+  const wrong = ['x'.repeat(length + 1), 'a\nb', 'a\u007f', '\ufeffa', 7, {}, []]
   // The reference alone may be empty or null.
   if (path !== 'location.reference') wrong.push('', null as never)
   await expectRefused(...wrong.map((value) => creation(path, value)))
