@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { upsertHashes } from '../../src/repositories/flow-items.ts'
 import type { FinalFailure } from '../../src/sync/deliver/outcome.ts'
+import { useService } from './deliver-service.ts'
 import {
   busy,
   createService,
@@ -11,7 +12,6 @@ import {
   receiver,
   rowOf,
   statesOf,
-  useService,
 } from './deliver-support.ts'
 
 const service = useService()

@@ -1,4 +1,3 @@
-import { afterAll, afterEach, beforeAll } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { type Flow, flowSchema } from '../../src/sync/definition/schema.ts'
 import {
@@ -15,7 +14,6 @@ import type {
   Destination,
   DestinationDefinition,
 } from '../../src/sync/types.ts'
-import { openTestDatabase } from '../support/database.ts'
 
 export type Rules = Partial<
   Pick<
@@ -168,24 +166,6 @@ export function createService(database: Database, deps: Partial<DeliveriesDeps> 
     change: async (flow, changes) => {
       await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes.map(change)))
     },
-  }
-}
-
-/** One started service on one database for all tests of a file; each test takes a flow of its own. */
-export function useService(deps: Partial<DeliveriesDeps> = {}): () => Service {
-  let service: Service | undefined
-  beforeAll(async () => {
-    service = createService(await openTestDatabase(), deps)
-    await service.start()
-  })
-  afterEach(() => service?.closeAll())
-  afterAll(async () => {
-    await service?.stop({ timeoutMs: 100 })
-    await service?.database.close()
-  })
-  return () => {
-    if (!service) throw new Error('only inside tests')
-    return service
   }
 }
 

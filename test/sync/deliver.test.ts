@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { jobKey } from '../../src/sync/deliver/job-key.ts'
 import type { FinalFailure } from '../../src/sync/deliver/outcome.ts'
 import type { DeliveryResult } from '../../src/sync/types.ts'
+import { useService } from './deliver-service.ts'
 import {
   busy,
   change,
@@ -12,7 +13,6 @@ import {
   receiver,
   rowOf,
   statesOf,
-  useService,
 } from './deliver-support.ts'
 
 const service = useService()

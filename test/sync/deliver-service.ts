@@ -1,0 +1,22 @@
+import { afterAll, afterEach, beforeAll } from 'vitest'
+import type { DeliveriesDeps } from '../../src/sync/deliver/deliver.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { createService, type Service } from './deliver-support.ts'
+
+/** One started service on one database for all tests of a file; each test takes a flow of its own. */
+export function useService(deps: Partial<DeliveriesDeps> = {}): () => Service {
+  let service: Service | undefined
+  beforeAll(async () => {
+    service = createService(await openTestDatabase(), deps)
+    await service.start()
+  })
+  afterEach(() => service?.closeAll())
+  afterAll(async () => {
+    await service?.stop({ timeoutMs: 100 })
+    await service?.database.close()
+  })
+  return () => {
+    if (!service) throw new Error('only inside tests')
+    return service
+  }
+}
