@@ -3,17 +3,14 @@ import type { Database } from '../../db/database.ts'
 import {
   type AlertKey,
   type AlertRow,
-  addPending,
   deleteOtherAlerts,
   forgetDelivered,
   hasUnresolved,
   listDueMessages,
   listOpenAlerts,
-  listUntold,
   markSent,
   postponeChannel,
   readFlowHealth,
-  takeUntold,
 } from '../../repositories/flow-alerts.ts'
 import { listPauses } from '../../repositories/flow-control.ts'
 import { withLease } from '../../repositories/with-lease.ts'
@@ -23,8 +20,9 @@ import type { AlertResult } from '../flow-service.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import type { Channel, ChannelDeps } from './channel.ts'
 import { openChannel } from './channels.ts'
-import { composeCondition, composeFailures, exampleOf } from './compose.ts'
+import { composeCondition, composeFailures } from './compose.ts'
 import { type ConditionWatch, createConditionWatch } from './conditions.ts'
+import { type AlertTarget, countFailures } from './count-failures.ts'
 import type { AlertMessage } from './message.ts'
 import { planCondition, planFailures } from './plan.ts'
 import { sendTimeoutMs, testAlerts } from './test-alerts.ts'
@@ -79,7 +77,7 @@ type OpenFlow = {
 const lookMs = 1_000
 const afterFailureMs = 5_000
 const judgeEveryMs = 15_000
-const rowsAtOnce = 1_000
+const forgottenAtOnce = 1_000
 /** Without an end: somebody must learn of it one day. Nothing is left to chance, since only one process sends. */
 const retries: RetryPolicy = {
   attempts: Number.POSITIVE_INFINITY,
@@ -105,49 +103,12 @@ export function createAlerts(deps: AlertDeps): Alerts {
   let loop: Promise<void> | undefined
   let lastJudgedAt = Number.NEGATIVE_INFINITY
 
-  const collect = async (flows: readonly OpenFlow[]) => {
-    const targets = flows.flatMap(({ flow, receivers }) =>
-      flow.destinations
-        .filter(({ name }) => [...receivers.values()].some((one) => one.destinations.has(name)))
-        .map(({ name }) => ({ flow: flow.name, destination: name })),
-    )
-    if (targets.length === 0) return
-    for (const target of await listUntold(db, targets)) {
-      const keys = [...(open.get(target.flow)?.receivers ?? [])]
-        .filter(([, { destinations }]) => destinations.has(target.destination))
-        .map(([channel]) => channel)
-        .sort()
-      let counted = rowsAtOnce
-      while (counted === rowsAtOnce && keys.length > 0) {
-        counted = await database.transaction(async (trx) => {
-          const failures = await takeUntold(trx, target, rowsAtOnce)
-          const [first] = failures
-          if (!first) return 0
-          const pending = {
-            count: failures.length,
-            firstAt: first.at,
-            examples: failures.slice(0, 5).map(exampleOf),
-          }
-          for (const channel of keys) {
-            const subject = target.destination
-            await addPending(
-              trx,
-              { flow: target.flow, channel, kind: 'failures', subject },
-              pending,
-            )
-          }
-          return failures.length
-        })
-      }
-    }
-  }
-
   const considerFailures = async (row: AlertRow, isPaused: boolean) => {
     const opened = open.get(row.flow)
     if (!opened?.receivers.get(row.channel)?.destinations.has(row.subject)) return
     const target = { flow: row.flow, destination: row.subject }
     const isRecovering = row.message === null && row.firing && row.pending === 0
-    if (isRecovering) await forgetDelivered(db, target, rowsAtOnce)
+    if (isRecovering) await forgetDelivered(db, target, forgottenAtOnce)
     const facts = { now: deps.now(), isPaused }
     const isUnresolved = isRecovering && (await hasUnresolved(db, target))
     const { group } = opened.flow.alerts
@@ -220,7 +181,7 @@ export function createAlerts(deps: AlertDeps): Alerts {
     const flows = [...open.values()].filter(({ receivers }) => receivers.size > 0)
     if (flows.length === 0) return
     const names = flows.map(({ flow }) => flow.name)
-    await collect(flows)
+    await countFailures(database, flows.flatMap(targetsOf))
     const rows = await listOpenAlerts(db, names)
     const nowMs = deps.now().getTime()
     const isJudging = nowMs - lastJudgedAt >= judgeEveryMs
@@ -320,6 +281,14 @@ function receiversOf(flow: AlertFlow, deps: ChannelDeps): Map<string, Receiver> 
     receivers.set(channel.key, { channel: known?.channel ?? channel, destinations })
   }
   return receivers
+}
+
+function targetsOf({ flow, receivers }: OpenFlow): AlertTarget[] {
+  return flow.destinations.map(({ name }) => ({
+    flow: flow.name,
+    destination: name,
+    channels: [...receivers.keys()].filter((key) => receivers.get(key)?.destinations.has(name)),
+  }))
 }
 
 /** What planCondition sees of a row that is not there yet. */

@@ -7,6 +7,7 @@ import {
   type CountedFailure,
   countUnresolved,
   ensureAlert,
+  examplesKept,
   hasUnresolved,
   lockAlert,
   stopFiring,
@@ -20,8 +21,6 @@ import {
   messageId,
 } from './message.ts'
 import { type Group, planCondition, planFailures, type Verdict } from './plan.ts'
-
-const examplesTold = 5
 
 /**
  * Decides, under the lock of the row, what is to be told about the failures of a destination, and writes the message.
@@ -64,7 +63,7 @@ export async function composeFailures(
     case 'reminder': {
       const failures = await listOpenDeliveries(trx, target, {
         state: 'failed',
-        limit: examplesTold,
+        limit: examplesKept,
       })
       const content: AlertContent = {
         kind: 'reminder',
