@@ -1,4 +1,7 @@
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { functionNames } from '../../src/sync/definition/rules-expressions.ts'
 import { flowText, problemsOf } from './definition-support.ts'
 
 const destinations = (...lines: string[]) => ['destinations:', ...lines].join('\n')
@@ -189,6 +192,22 @@ const cases: Case[] = [
     },
     '4:82 source.paging.next: is not JSONata: Expected "]" before end of expression (column 3 of the expression)',
   ],
+  [
+    'names in an expression that stand for nothing',
+    {
+      destinations: destinations(
+        '  - name: a',
+        '    type: file',
+        '    path: a',
+        '    map: |',
+        '      { "lat": $nubmer(lat),',
+        '        "codigo": $codigo, "t": $eval("1") }',
+      ),
+    },
+    '11:16 destinations[0].map: uses $nubmer, which is not known (line 1, column 10 of the expression) (did you mean $number?)',
+    '12:19 destinations[0].map: uses $codigo, which is not known (line 2, column 13 of the expression) (a field of the item is written without $)',
+    '12:33 destinations[0].map: uses $eval, which is not available here (line 2, column 27 of the expression)',
+  ],
   // Destinations against each other and against the rest.
   [
     'names that clash',
@@ -364,14 +383,33 @@ const cases: Case[] = [
   ],
 ]
 
-test.each(cases)('%s', (_, given, ...expected) => {
-  expect(problemsOf(typeof given === 'string' ? given : flowText(given))).toEqual(expected)
+const problems = new Map<string, string[]>()
+
+test.each(cases)('%s', (what, given, ...expected) => {
+  const found = problemsOf(typeof given === 'string' ? given : flowText(given))
+  problems.set(what, found)
+  expect(found).toEqual(expected)
 })
 
 test('no problem repeats a secret, whether it stands in the file or behind a reference', () => {
-  const all = cases.flatMap(([, given]) =>
-    problemsOf(typeof given === 'string' ? given : flowText(given)),
+  expect(problems.size).toBe(cases.length)
+  expect([...problems.values()].flat().join('\n')).not.toMatch(/hunter2|top-secret-value|192\.168/)
+})
+
+test('every function and variable that JSONata knows or an expression makes is known', async () => {
+  const jsonata = await readFile(fileURLToPath(import.meta.resolve('jsonata')), 'utf8')
+  const bound = [...jsonata.matchAll(/staticFrame\.bind\('(\w+)'/g)].map(([, name]) => String(name))
+  expect(bound.length).toBeGreaterThan(50)
+  const own = ['now', 'millis']
+  expect([...functionNames].sort()).toEqual(
+    [...bound.filter((name) => name !== 'eval'), ...own].sort(),
   )
-  expect(all.length).toBeGreaterThan(cases.length)
-  expect(all.join('\n')).not.toMatch(/hunter2|top-secret-value|192\.168/)
+
+  const filter = `(
+    $twice := function($n) { $n * 2 };
+    $sum($map(precios, $twice)) > 1 and cajas@$c.(nombres#$i.($i > 0 and $c.caja = $$.caja))
+      and ($now() ~> $length) > 5 and $count($filter(a, function($v) { $v.x = $ })) = 0
+  )`
+  const item = `item:\n  key: a\n  filter: |\n    ${filter.replaceAll('\n', '\n    ')}`
+  expect(problemsOf(flowText({ item }))).toEqual([])
 })

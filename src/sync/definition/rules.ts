@@ -1,10 +1,9 @@
-import { ExpressionError, lineAndColumn } from '../mapping/expression-error.ts'
-import { compileGuarded } from '../mapping/guarded.ts'
 import type { FlowContext } from './context.ts'
 import type { Path, PathFinding } from './findings.ts'
 import { nearest } from './nearest.ts'
 import { addressFindings } from './rules-addresses.ts'
 import { destinationFindings } from './rules-destinations.ts'
+import { expressionFindings } from './rules-expressions.ts'
 import { sourceFindings } from './rules-source.ts'
 import type { Flow } from './schema.ts'
 
@@ -15,7 +14,7 @@ export function ruleFindings(flow: Flow, context: FlowContext): PathFinding[] {
     ...destinationFindings(flow),
     ...addressFindings(flow),
     ...alertFindings(flow, context),
-    ...expressions(flow).flatMap(({ path, text }) => expressionFindings(path, text)),
+    ...expressionFindings(flow),
   ]
 }
 
@@ -45,32 +44,4 @@ function alertFindings({ alerts, destinations }: Flow, { mail }: FlowContext): P
     }
     return findings
   })
-}
-
-function expressions({ item, destinations, source }: Flow): { path: Path; text: string }[] {
-  const found: { path: Path; text: string | undefined }[] = [
-    { path: ['item', 'filter'], text: item.filter },
-    ...destinations.map(({ map }, index) => ({ path: ['destinations', index, 'map'], text: map })),
-  ]
-  if (source.type === 'http' && source.paging.type === 'cursor') {
-    found.push({ path: ['source', 'paging', 'next'], text: source.paging.next })
-  }
-  return found.flatMap(({ path, text }) => (text === undefined ? [] : [{ path, text }]))
-}
-
-function expressionFindings(path: Path, text: string): PathFinding[] {
-  try {
-    // Not compileExpression: a file that is only checked needs no thread to run it.
-    compileGuarded(text)
-    return []
-  } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error
-    const { message, position } = error
-    if (position === undefined) return [{ path, message: `is not JSONata: ${message}` }]
-    // At the end something is missing; the blanks there are not where to look.
-    const offset = Math.min(position, text.trimEnd().length)
-    const { line, column } = lineAndColumn(text, offset)
-    const where = text.trim().includes('\n') ? `line ${line}, column ${column}` : `column ${column}`
-    return [{ path, offset, message: `is not JSONata: ${message} (${where} of the expression)` }]
-  }
 }

@@ -1,0 +1,91 @@
+import { ExpressionError, lineAndColumn } from '../mapping/expression-error.ts'
+import { compileGuarded } from '../mapping/guarded.ts'
+import type { Path, PathFinding } from './findings.ts'
+import { nearest } from './nearest.ts'
+import type { Flow } from './schema.ts'
+
+/** What JSONata offers by itself. `$eval` is not among them: a map or filter must not run what a record says. */
+export const functionNames: ReadonlySet<string> = new Set(
+  [
+    'sum count max min average string substring substringBefore substringAfter lowercase uppercase length trim pad',
+    'match contains replace split join formatNumber formatBase formatInteger parseInteger number floor ceil round abs',
+    'sqrt power random boolean not map zip filter single reduce sift keys lookup append exists spread merge reverse each',
+    'error assert type sort shuffle distinct base64encode base64decode encodeUrlComponent encodeUrl decodeUrlComponent',
+    'decodeUrl toMillis fromMillis clone now millis',
+  ].flatMap((line) => line.split(' ')),
+)
+
+/** Expressions that are no JSONata, and names in them that stand for nothing: JSONata would take those for no value. */
+export function expressionFindings({ item, destinations, source }: Flow): PathFinding[] {
+  const found: { path: Path; text: string | undefined }[] = [
+    { path: ['item', 'filter'], text: item.filter },
+    ...destinations.map(({ map }, index) => ({ path: ['destinations', index, 'map'], text: map })),
+  ]
+  if (source.type === 'http' && source.paging.type === 'cursor') {
+    found.push({ path: ['source', 'paging', 'next'], text: source.paging.next })
+  }
+  return found.flatMap(({ path, text }) => (text === undefined ? [] : findingsOf(path, text)))
+}
+
+function findingsOf(path: Path, text: string): PathFinding[] {
+  let ast: unknown
+  try {
+    // Not compileExpression: a file that is only checked needs no thread to run it.
+    ast = compileGuarded(text).ast
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error
+    const { message, position } = error
+    if (position === undefined) return [{ path, message: `is not JSONata: ${message}` }]
+    // At the end something is missing; the blanks there are not where to look.
+    const offset = Math.min(position, text.trimEnd().length)
+    return [{ path, offset, message: `is not JSONata: ${message} (${placeIn(text, offset)})` }]
+  }
+  const { used, bound } = variablesOf(ast)
+  return used
+    .filter(({ name }) => !functionNames.has(name) && !bound.has(name))
+    .map(({ name, end }) => {
+      const offset = Math.max(end - name.length - 1, 0)
+      if (name === 'eval') {
+        const message = `uses $eval, which is not available here (${placeIn(text, offset)})`
+        return { path, offset, message }
+      }
+      const meant = nearest(name, [...functionNames, ...bound])
+      const message = `uses $${name}, which is not known (${placeIn(text, offset)})`
+      const hint = meant ? `did you mean $${meant}?` : 'a field of the item is written without $'
+      return { path, offset, message, hint }
+    })
+}
+
+function placeIn(text: string, offset: number): string {
+  const { line, column } = lineAndColumn(text, offset)
+  const where = text.trim().includes('\n') ? `line ${line}, column ${column}` : `column ${column}`
+  return `${where} of the expression`
+}
+
+type Variable = { name: string; end: number }
+
+/** The variables of a syntax tree; `bound` are those that the expression gives a value itself, wherever it does. */
+function variablesOf(ast: unknown): { used: Variable[]; bound: Set<string> } {
+  const used: Variable[] = []
+  const bound = new Set<string>()
+  const seen = new Set<object>()
+  const visit = (node: unknown): void => {
+    if (node === null || typeof node !== 'object' || seen.has(node)) return
+    seen.add(node)
+    const { type, value, position, lhs, focus, index } = node as Record<string, unknown>
+    if (type === 'variable' && typeof value === 'string' && value !== '' && value !== '$') {
+      used.push({ name: value, end: typeof position === 'number' ? position : 0 })
+    }
+    if (type === 'bind') bindAll([lhs])
+    if (type === 'lambda') bindAll((node as { arguments?: unknown }).arguments)
+    // `@$name` and `#$name` of a step.
+    for (const name of [focus, index]) if (typeof name === 'string') bound.add(name)
+    for (const part of Object.values(node)) visit(part)
+  }
+  const bindAll = (variables: unknown): void => {
+    if (!Array.isArray(variables)) return
+    for (const variable of variables as { value?: unknown }[]) bound.add(String(variable.value))
+  }
+  visit(ast)
+  return { used, bound }
+}
