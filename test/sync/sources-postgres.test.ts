@@ -93,6 +93,18 @@ test.skipIf(!url)(
   },
 )
 
+test.skipIf(!url)('foreign names and long texts come through as they are', async () => {
+  const [row] = await readAll(
+    source(`select 1 as id, 'p' as __proto__, 'c' as constructor, repeat('x', 1000000) as t`),
+  )
+  expect(Object.entries(row ?? {})).toEqual([
+    ['id', 1],
+    ['__proto__', 'p'],
+    ['constructor', 'c'],
+    ['t', 'x'.repeat(1_000_000)],
+  ])
+})
+
 test.skipIf(!url)('the cursor bounds an incremental read, and initial a full one', async () => {
   const cursor = { field: 'changed', initial: '2026-01-01T00:10:00Z', overlapMs: 0 }
   const query = `select id, changed from ${table} where changed >= :cursor and 1::text = '1'`

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import mssql from 'mssql'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './counted.ts'
@@ -7,6 +8,8 @@ import { mssqlConfig } from './sql-mssql-config.ts'
 import { type MssqlColumn, mssqlValue } from './sql-mssql-values.ts'
 import { rowMaker, SilentDatabaseError } from './sql-rows.ts'
 
+const goodbyeMs = 1_000
+
 /**
  * Reads as a stream. SQL Server has no read-only transaction: the connection declares its intent, which keeps nobody from
  * writing, so the login must be one that may only read. Parameters go as nvarchar, which the server converts to the
@@ -15,14 +18,22 @@ import { rowMaker, SilentDatabaseError } from './sql-rows.ts'
 export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const { statement, timeoutMs, fetchSize, signal } = read
   signal.throwIfAborted()
-  const pool = new mssql.ConnectionPool(mssqlConfig(read.url, timeoutMs))
+  const drops: (() => void)[] = []
+  const pool = new mssql.ConnectionPool({
+    ...mssqlConfig(read.url, timeoutMs),
+    beforeConnect: (connection: { close(): void }) => drops.push(() => connection.close()),
+  })
   // Whoever waits for an answer hears of it too.
   pool.on('error', () => undefined)
   const given = Promise.withResolvers<never>()
   given.promise.catch(() => undefined)
-  let cancel = () => given.reject(signal.reason)
-  const stop = () => cancel()
-  signal.addEventListener('abort', stop, { once: true })
+  let cancel = (_reason: unknown) => undefined
+  const stop = (reason: unknown) => {
+    cancel(reason)
+    given.reject(reason)
+  }
+  const onAbort = () => stop(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
   try {
     const connecting = pool.connect()
     connecting.catch(() => undefined)
@@ -36,16 +47,12 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
       columns = list as unknown as MssqlColumn[]
     })
     const records = request.toReadableStream({ highWaterMark: fetchSize })
-    let silence: SilentDatabaseError | undefined
-    cancel = () => {
+    cancel = (reason) => {
       request.cancel()
-      records.destroy(silence ?? (signal.reason as Error))
+      records.destroy(reason as Error | undefined)
     }
     request.query(statement.text).catch((error) => records.destroy(error))
-    const onSilence = () => {
-      silence = new SilentDatabaseError(timeoutMs)
-      cancel()
-    }
+    const onSilence = () => stop(new SilentDatabaseError(timeoutMs))
     let toRow: ((values: readonly unknown[]) => SourceRow) | undefined
     for await (const batch of inBatches(watchSilence(records, timeoutMs, onSilence), fetchSize)) {
       toRow ??= rowMaker(columns.map(({ name }) => name))
@@ -54,8 +61,21 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
         make(values.map((value, index) => mssqlValue(value, columns[index]))),
       )
     }
+    cancel = () => undefined
   } finally {
-    signal.removeEventListener('abort', stop)
-    await pool.close().catch(() => undefined)
+    signal.removeEventListener('abort', onAbort)
+    cancel(undefined)
+    await closeSoon(pool, () => {
+      for (const drop of drops) drop()
+    })
   }
+}
+
+/** A clean goodbye, for which the server has to confirm a cancel; one that does not is left. */
+async function closeSoon(pool: mssql.ConnectionPool, drop: () => void): Promise<void> {
+  const left = new AbortController()
+  const closed = pool.close().catch(() => undefined)
+  const leave = wait(goodbyeMs, undefined, { signal: left.signal }).then(drop, () => undefined)
+  await Promise.race([closed, leave])
+  left.abort()
 }
