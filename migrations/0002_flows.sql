@@ -25,8 +25,10 @@ create table flow_state (
   -- Where an incremental read goes on; moves only with the transaction of the poll that earned it.
   cursor text,
   last_full_scan_at timestamptz,
-  -- The next poll reads everything from the beginning.
+  -- The next poll reads everything from the beginning; cleared by the poll that did.
   full_scan_due boolean not null default false,
+  -- Grows with each reset, so that one in the middle of a poll is not taken for done by it.
+  resets bigint not null default 0,
   first_seen_at timestamptz not null,
   last_poll_at timestamptz,
   last_success_at timestamptz

@@ -155,6 +155,6 @@ function crossProblems(config: Config): ConfigProblem[] {
   return problems
 }
 
-function urlHost(host: string): string {
+export function urlHost(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host
 }

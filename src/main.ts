@@ -1,10 +1,12 @@
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
-import { type Config, ConfigError, loadConfig } from './config.ts'
+import type { Logger } from 'pino'
+import { type Config, ConfigError, loadConfig, urlHost } from './config.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
 import { migrate } from './db/migrate.ts'
+import { createFlowSide, type FlowSide } from './flow-side.ts'
 import { createLogger } from './http/logging.ts'
 import { closeServer } from './http/shutdown.ts'
 import { rememberSetting } from './repositories/settings.ts'
@@ -68,17 +70,42 @@ async function start(): Promise<void> {
       logger,
     })
     closers.push({ name: 'service', close: service.close })
+    let flowSide: FlowSide | undefined
+    // Together: a till's long-poll and a flow's poll in progress each get their time, not one after the other.
     closers.push({
-      name: 'payment API',
-      close: () => closeServer(service.app, { deadlineMs: requestsWithinMs }),
+      name: 'listeners',
+      close: () =>
+        Promise.all([
+          closeServer(service.app, { deadlineMs: requestsWithinMs }),
+          flowSide &&
+            closeServer(flowSide.app, { deadlineMs: requestsWithinMs }).then(flowSide.close),
+        ]),
     })
     await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
       throw new StartError(`The payment API cannot listen on ${config.host}:${port}`, { cause })
     })
     service.sweeper.start()
+
+    const syncPort = config.syncPort === 0 ? await freePort(config.syncHost) : config.syncPort
+    const syncUrl = `http://${urlHost(config.syncHost)}:${syncPort}`
+    flowSide = await createFlowSide({
+      config,
+      adminToken,
+      publicUrl: syncUrl,
+      database,
+      payments: service.deps,
+      logger,
+      env: process.env,
+    })
+    await flowSide.app.listen({ host: config.syncHost, port: syncPort }).catch((cause: unknown) => {
+      throw new StartError(`The control API cannot listen on ${config.syncHost}:${syncPort}`, {
+        cause,
+      })
+    })
     logger.info(
       {
         url: `http://${config.host}:${port}`,
+        syncUrl,
         publicUrl,
         mode: config.provider,
         database: database.engine,
@@ -91,6 +118,7 @@ async function start(): Promise<void> {
     if (config.provider === 'mercadopago' && access.webhookSecrets.length === 0) {
       logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
     }
+    startFlows(flowSide, logger)
     closeWithGrace({ delay: stopWithinMs, logger: false }, async ({ err, signal }) => {
       if (err) logger.fatal({ err }, 'the process cannot go on')
       else logger.info({ signal }, 'stopping')
@@ -101,6 +129,18 @@ async function start(): Promise<void> {
     await stop()
     throw error
   }
+}
+
+/** Tills come first: flows begin after the listeners, and what keeps them from beginning stops nothing else. */
+function startFlows(flowSide: FlowSide, logger: Logger): void {
+  flowSide.start().catch((error: unknown) => {
+    logger.error({ err: error }, 'the flows cannot start; mend it and restart, tills are served')
+  })
+  process.on('SIGHUP', () => {
+    flowSide.flows.reload('SIGHUP').catch((error: unknown) => {
+      logger.error({ err: error }, 'the flow files could not be read again')
+    })
+  })
 }
 
 /** Refuses a database that has served the other provider: a shop must never charge into a sandbox, or the reverse. */

@@ -284,6 +284,7 @@ export type FlowStateTable = {
   cursor: string | null
   last_full_scan_at: Date | null
   full_scan_due: WithDefault<boolean>
+  resets: WithDefault<number>
   first_seen_at: Fixed<Date>
   last_poll_at: Date | null
   last_success_at: Date | null

@@ -8,14 +8,14 @@ export type OrderChange = Record<string, unknown>
 
 export type OrderFeed = (query: {
   client?: string | undefined
-  /** `next` of the page before; null begins at the oldest order. */
+  /** `next` of a page, or a bare time; null begins at the oldest order. */
   after: string | null
   limit: number
 }) => Promise<{ rows: OrderChange[]; next: string | null }>
 
 /**
- * Orders in the sequence of their last changes, for a flow that tells the ERP about them. `next` is null at the end;
- * the position of the last row is `row.position`. A reader goes back a little on each visit, since two changes of one
+ * Orders in the sequence of their last changes, for a flow that tells the ERP about them. `next` is the position of the
+ * last row, and `after` itself when there is none. A reader goes back a little on each visit, since two changes of one
  * moment may become visible in the other order.
  */
 export function createOrderFeed(db: Db): OrderFeed {
@@ -25,8 +25,8 @@ export function createOrderFeed(db: Db): OrderFeed {
       after: after === null ? null : positionOf(after),
       limit,
     })
-    const rows = orders.map(describe)
-    return { rows, next: orders.length === limit ? String(rows.at(-1)?.position) : null }
+    const last = orders.at(-1)
+    return { rows: orders.map(describe), next: last ? positionAfter(last) : after }
   }
 }
 
@@ -36,6 +36,10 @@ const nil = '00000000-0000-0000-0000-000000000000'
 function positionOf(text: string): { at: Date; id: string } | null {
   const [at = '', id = nil] = text.split('|')
   return Number.isNaN(Date.parse(at)) ? null : { at: new Date(at), id }
+}
+
+function positionAfter(order: OrderRow): string {
+  return `${order.last_updated_at.toISOString()}|${order.id}`
 }
 
 function describe(order: OrderRow): OrderChange {
@@ -58,6 +62,5 @@ function describe(order: OrderRow): OrderChange {
     created_at: order.created_at.toISOString(),
     last_updated_at: order.last_updated_at.toISOString(),
     version: order.version,
-    position: `${order.last_updated_at.toISOString()}|${order.id}`,
   }
 }

@@ -39,9 +39,28 @@ export async function insertFlowState(
 export async function updateFlowState(
   db: Db | Trx,
   flow: string,
-  fields: Partial<Omit<FlowStateRow, 'flow' | 'first_seen_at'>>,
+  fields: Partial<Omit<FlowStateRow, 'flow' | 'first_seen_at' | 'full_scan_due' | 'resets'>>,
 ): Promise<void> {
   await db.updateTable('flow_state').set(fields).where('flow', '=', flow).execute()
+}
+
+/** Has the next poll read everything from the beginning. */
+export async function requestFullScan(trx: Trx, flow: string): Promise<void> {
+  await trx
+    .updateTable('flow_state')
+    .set((eb) => ({ full_scan_due: true, resets: eb('resets', '+', 1) }))
+    .where('flow', '=', flow)
+    .execute()
+}
+
+/** Everything was read by a poll that began when there had been `resets`; a later reset still wants its own. */
+export async function settleFullScan(trx: Trx, flow: string, resets: number): Promise<void> {
+  await trx
+    .updateTable('flow_state')
+    .set({ full_scan_due: false })
+    .where('flow', '=', flow)
+    .where('resets', '=', resets)
+    .execute()
 }
 
 /** Whether the lease is held under this token at this moment; keeps it from being taken until the transaction ends. */

@@ -11,7 +11,7 @@ import {
   upsertLimit,
 } from '../../repositories/flow-control.ts'
 import { deleteAllHashes, deleteHash } from '../../repositories/flow-items.ts'
-import { updateFlowState } from '../../repositories/flow-state.ts'
+import { requestFullScan, updateFlowState } from '../../repositories/flow-state.ts'
 
 export type SwitchDeps = { database: Database; now: () => Date }
 
@@ -134,10 +134,10 @@ export async function resetFlow(
   await deps.database.transaction(async (trx) => {
     await deleteAllHashes(trx, flow)
     await updateFlowState(trx, flow, {
-      full_scan_due: true,
       definition_hash: definitionHash,
       pending_definition_hash: null,
     })
+    await requestFullScan(trx, flow)
     await insertFlowActivity(trx, { at, flow, action: 'reset', actor, detail: null })
   })
 }
@@ -152,7 +152,7 @@ export async function resetItem(
   const at = deps.now()
   return deps.database.transaction(async (trx) => {
     const existed = await deleteHash(trx, flow, pk)
-    await updateFlowState(trx, flow, { full_scan_due: true })
+    await requestFullScan(trx, flow)
     await insertFlowActivity(trx, { at, flow, action: 'item reset', actor, detail: pk })
     return existed
   })

@@ -13,7 +13,9 @@ import {
   type FlowStateRow,
   findFlowState,
   holdsLease,
+  requestFullScan,
   saveProgress,
+  settleFullScan,
   updateFlowState,
 } from '../../repositories/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -47,12 +49,10 @@ export async function pollOnce(
   runtime: FlowRuntime,
   lease: PollLease,
 ): Promise<PollOutcome> {
-  const { db } = deps.database
   const { flow } = runtime
-  const state = await findFlowState(db, flow.name)
-  if (!state) throw new Error(`the flow ${flow.name} has no state`)
-  const mode = await settleDefinition(deps, runtime, state)
+  const mode = await settleDefinition(deps, runtime, await readState(deps, flow.name))
   if (mode === 'paused') return { changes: 0, rowsRead: 0, skipped: 'paused' }
+  const state = await readState(deps, flow.name)
 
   const isFull = mode === 'rebase' || mustReadAll(runtime, state, deps.now())
   const startedAt = deps.now()
@@ -64,8 +64,7 @@ export async function pollOnce(
     problems: 0,
     cursor: state.cursor,
   }
-  // Consumed before the read begins: a reset in the middle of this poll asks for the next one.
-  if (state.full_scan_due) await updateFlowState(db, flow.name, { full_scan_due: false })
+  await clearProgress(deps.database.db, flow.name)
   try {
     const seen = createKeySet()
     const since =
@@ -81,10 +80,12 @@ export async function pollOnce(
     if (isFull && mode === 'normal') {
       progress.changes += await sendDeletes(deps, runtime, lease, seen, progress.problems)
     }
-    await finish(deps, runtime, lease, isFull, progress)
+    await finish(deps, runtime, lease, state, isFull, progress)
   } catch (error) {
-    await recordFailure(deps, runtime, state, isFull, progress, error)
-    throw error
+    // A source that was broken off says so in its own words; what counts is that nothing more of it may be written.
+    const failure = lease.signal.aborted ? new LeaseLostError() : error
+    await recordFailure(deps, runtime, isFull, progress, failure)
+    throw failure
   }
   await runtime.source.committed?.()
   deps.log.info(
@@ -101,6 +102,12 @@ export async function pollOnce(
   return { changes: progress.changes, rowsRead: progress.rowsRead }
 }
 
+async function readState(deps: PollDeps, flow: string): Promise<FlowStateRow> {
+  const state = await findFlowState(deps.database.db, flow)
+  if (!state) throw new Error(`the flow ${flow} has no state`)
+  return state
+}
+
 /** What a changed definition means for this poll; `ask` pauses the flow until the operator resumes or resyncs it. */
 async function settleDefinition(
   deps: PollDeps,
@@ -115,10 +122,8 @@ async function settleDefinition(
     case 'resync':
       await deps.database.transaction(async (trx) => {
         await deleteAllHashes(trx, flow.name)
-        await updateFlowState(trx, flow.name, {
-          definition_hash: definitionHash,
-          full_scan_due: true,
-        })
+        await updateFlowState(trx, flow.name, { definition_hash: definitionHash })
+        await requestFullScan(trx, flow.name)
       })
       return 'normal'
     case 'ask': {
@@ -270,6 +275,7 @@ async function finish(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
+  state: FlowStateRow,
   isFull: boolean,
   progress: Progress,
 ): Promise<void> {
@@ -294,6 +300,7 @@ async function finish(
       last_success_at: now,
       ...(isFull && { last_full_scan_at: progress.startedAt }),
     })
+    if (isFull) await settleFullScan(trx, flow.name, state.resets)
     await clearProgress(trx, flow.name)
     if (await countRun(trx, flow.name)) {
       await insertPauses(trx, [flow.name], {
@@ -308,7 +315,6 @@ async function finish(
 async function recordFailure(
   deps: PollDeps,
   runtime: FlowRuntime,
-  state: FlowStateRow,
   isFull: boolean,
   progress: Progress,
   error: unknown,
@@ -329,10 +335,7 @@ async function recordFailure(
         changes: progress.changes,
         error: message,
       })
-      await updateFlowState(trx, flow.name, {
-        last_poll_at: now,
-        ...(state.full_scan_due && { full_scan_due: true }),
-      })
+      await updateFlowState(trx, flow.name, { last_poll_at: now })
       await clearProgress(trx, flow.name)
     })
     await insertSourceProblem(deps.database.db, {

@@ -15,9 +15,6 @@ export type ListOrderChanges = (options: {
   limit: number
 }) => Promise<{ rows: SourceRow[]; next: string | null }>
 
-/** The field of each record that holds the position to go on from. */
-export const orderCursorField = 'cursor'
-
 const pageSize = 500
 
 /** Every change of an order of the payment side, told by the function that main hands in. */
@@ -46,7 +43,7 @@ export function openPaymentsOrdersSource(
       if (!rows.every((row) => isNew(seen, row, fields))) return
       if (next === null || next === after)
         throw new SourceError('the list of orders does not advance')
-      yield rows.map((row) => ({ ...row, [orderCursorField]: next }))
+      yield rows
       if (rows.length < pageSize) return
       after = next
     }

@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import type { Config } from './config.ts'
+import { buildControlApi } from './control-api.ts'
+import type { Database } from './db/database.ts'
+import { createPaymentsPort } from './flow-payments.ts'
+import type { HttpServer } from './http/create-server.ts'
+import type { PaymentDeps } from './payments/deps.ts'
+import { createOrderFeed } from './payments/order-feed.ts'
+import { createAlerts } from './sync/alerts/alerts.ts'
+import { createDeliveries } from './sync/deliver/deliver.ts'
+import { createFlowService } from './sync/engine/create-flow-service.ts'
+import { createFlowEngine } from './sync/engine/flow-engine.ts'
+import { createHousekeeping } from './sync/engine/housekeeping.ts'
+import type { FlowService } from './sync/flow-service.ts'
+
+export type FlowSideOptions = {
+  config: Config
+  adminToken: string
+  /** Address under which operators reach the control API. */
+  publicUrl: string
+  database: Database
+  /** The payment side, for flows that feed it or read its orders. */
+  payments: PaymentDeps
+  logger: Logger
+  /** For `${env:NAME}` in flow files. */
+  env: Readonly<Record<string, string | undefined>>
+  now?: () => Date
+  sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
+}
+
+export type FlowSide = {
+  app: HttpServer
+  flows: FlowService
+  /** Reads the flow files and begins to poll and to deliver. */
+  start(): Promise<void>
+  /** Ends the polls in progress, gives back what is in hand. Close the listener before, the database after. */
+  close(): Promise<void>
+}
+
+/** Puts the flow side together. Nothing runs yet: listen on `app` and start. */
+export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide> {
+  const { config, database, payments } = options
+  const now = options.now ?? (() => new Date())
+  const sleep =
+    options.sleep ??
+    ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
+  const log = options.logger.child({ part: 'flows' })
+  const common = { database, now, sleep, log, processId: payments.processId }
+  const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
+  const deliveries = createDeliveries({ ...common, payments: createPaymentsPort(payments) })
+  const engine = createFlowEngine({
+    ...common,
+    flowsDir: config.flowsDir,
+    files: { env: options.env, readFile: (path) => readFileSync(path, 'utf8'), mail },
+    startPaused: config.flowsStartPaused,
+    deliveries,
+    payments: { listOrderChanges: createOrderFeed(database.db) },
+  })
+  const alerts = createAlerts({
+    ...common,
+    mail,
+    flows: () => [...engine.flows().values()].map(({ loaded }) => loaded.flow),
+  })
+  const housekeeping = createHousekeeping({ ...common, engine })
+  const flows = createFlowService({
+    ...common,
+    engine,
+    deliveries,
+    testAlerts: (flow) => alerts.test(flow),
+  })
+  const app = await buildControlApi({
+    flows,
+    now,
+    ping: () => database.ping(),
+    access: {
+      auth: config.syncAuth,
+      syncToken: config.syncToken,
+      adminToken: options.adminToken,
+    },
+    publicUrl: options.publicUrl,
+    trustProxy: config.trustProxy,
+    logger: options.logger,
+    adminRoot: fileURLToPath(new URL('../public/admin', import.meta.url)),
+  })
+  return {
+    app,
+    flows,
+    async start() {
+      await engine.load()
+      engine.start()
+      alerts.start()
+      housekeeping.start()
+    },
+    async close() {
+      await engine.stop()
+      await Promise.all([deliveries.stop(), alerts.stop(), housekeeping.stop()])
+    },
+  }
+}

@@ -1,0 +1,264 @@
+import { createHash } from 'node:crypto'
+import type { Database } from '../../db/database.ts'
+import { insertFlowActivity, insertPauses, isPaused } from '../../repositories/flow-control.ts'
+import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
+import { withLease } from '../../repositories/with-lease.ts'
+import { forgetLimits, pauseFlows } from '../control/switches.ts'
+import type { FlowContext } from '../definition/context.ts'
+import { type LoadedFlow, loadFlows } from '../definition/load.ts'
+import { Secret } from '../definition/secret.ts'
+import type { Deliveries } from '../deliver/deliver.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import type { FlowProblemView } from '../flow-service.ts'
+import type { PollDeps } from '../poll/poll-deps.ts'
+import { pollOnce } from '../poll/poll-once.ts'
+import { createPoller, type Poller } from '../poll/poller.ts'
+import type { SourceContext } from '../sources/context.ts'
+import { openFlow } from './open-flow.ts'
+import { isInWindow } from './window.ts'
+
+export type EngineDeps = {
+  database: Database
+  now: () => Date
+  sleep: (ms: number, signal?: AbortSignal) => Promise<void>
+  /** Names this process as the owner of leases. */
+  processId: string
+  log: PollDeps['log']
+  /** Folder of the flow files. */
+  flowsDir: string
+  files: FlowContext
+  /** FLOWS_START_PAUSED. */
+  startPaused: boolean
+  deliveries: Deliveries
+  payments: SourceContext['payments']
+}
+
+export type OpenFlow = {
+  loaded: LoadedFlow
+  runtime: FlowRuntime
+  poller: Poller
+  /** Of the definition with its secrets; equal means that a reload has nothing to change. */
+  fingerprint: string
+}
+
+export type FlowEngine = {
+  /** Flows by name, in alphabetical order. */
+  flows(): ReadonlyMap<string, OpenFlow>
+  problems(): FlowProblemView[]
+  /** Reads the files and opens the flows; polls begin with `start`. */
+  load(): Promise<void>
+  /** Reads the files again. A file that is bad now leaves its flow as it is; one that is gone pauses it. */
+  reload(actor: string): Promise<void>
+  start(): void
+  /**
+   * Waits for the polls in progress, `stopWithinMs` at most: then they are broken off between two batches, and the next
+   * start begins them anew. Nothing begins any more.
+   */
+  stop(): Promise<void>
+}
+
+const stopWithinMs = 6_000
+
+/**
+ * The set of flows that run: opened from their files, each with a poller of its own, changed by reloads one at a time.
+ */
+export function createFlowEngine(deps: EngineDeps): FlowEngine {
+  const open = new Map<string, OpenFlow>()
+  let problems: FlowProblemView[] = []
+  let started = false
+  let stopped = false
+  let changing: Promise<void> = Promise.resolve()
+  const startedAt = deps.now()
+  const letGo = new AbortController()
+  const pollDeps: PollDeps = {
+    database: deps.database,
+    now: deps.now,
+    log: deps.log,
+    enqueue: deps.deliveries.enqueue,
+  }
+
+  const mayPoll = async ({ flow }: LoadedFlow) => {
+    if (!isInWindow(flow.window, deps.now())) return false
+    if (await isPaused(deps.database.db, flow.name)) return false
+    return (await deps.deliveries.countWaiting(flow.name)) < flow.queue.maxWaiting
+  }
+
+  const lastPollAt = async (name: string) => {
+    const state = await findFlowState(deps.database.db, name)
+    const last = state?.last_poll_at ?? null
+    // The first poll of a process comes at once, unless another process has polled since.
+    return last !== null && last >= startedAt ? last : null
+  }
+
+  const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {
+    const { name, pollIntervalMs } = loaded.flow
+    const lease = `flow:${name}`
+    return createPoller({
+      poll: async () => {
+        const held = await withLease(deps, lease, ({ token, signal }) =>
+          pollOnce(pollDeps, runtime, {
+            name: lease,
+            token,
+            signal: AbortSignal.any([signal, letGo.signal]),
+          }),
+        )
+        return held?.result
+      },
+      mayPoll: () => mayPoll(loaded),
+      lastPollAt: () => lastPollAt(name),
+      intervalMs: () => pollIntervalMs,
+      now: deps.now,
+      sleep: deps.sleep,
+      onFailure: (error) => deps.log.error({ flow: name, err: error }, 'the poll of a flow failed'),
+    })
+  }
+
+  const register = async ({ flow, definitionHash }: LoadedFlow) => {
+    const at = deps.now()
+    await deps.database.transaction(async (trx) => {
+      const isNew = await insertFlowState(trx, flow.name, definitionHash, at)
+      if (isNew && flow.startPaused) {
+        const reason = 'startPaused in the flow file'
+        await insertPauses(trx, [flow.name], { at, by: 'service', reason })
+      }
+    })
+  }
+
+  const openOne = async (loaded: LoadedFlow): Promise<FlowProblemView | undefined> => {
+    const { name } = loaded.flow
+    const fingerprint = fingerprintOf(loaded)
+    const running = open.get(name)
+    if (running?.fingerprint === fingerprint) {
+      running.loaded = { ...running.loaded, file: loaded.file }
+      return undefined
+    }
+    let runtime: FlowRuntime
+    try {
+      runtime = openFlow(loaded, {
+        now: deps.now,
+        log: deps.log,
+        payments: deps.payments,
+        sleep: deps.sleep,
+      })
+      await deps.deliveries.open(loaded.flow)
+    } catch (error) {
+      return problemOf(loaded.file, error)
+    }
+    await register(loaded)
+    if (running) await shut(running)
+    const poller = pollerOf(loaded, runtime)
+    open.set(name, { loaded, runtime, poller, fingerprint })
+    if (started) poller.start()
+    return undefined
+  }
+
+  const shut = async ({ poller, runtime }: OpenFlow) => {
+    await poller.stop()
+    await runtime.source.close()
+  }
+
+  /** A flow whose file is gone keeps its state, and says why it does nothing. */
+  const dropMissing = async (loaded: readonly LoadedFlow[]) => {
+    const named = new Set(loaded.map(({ flow }) => flow.name))
+    const broken = new Set(problems.map(({ file }) => file))
+    const missing = (await listFlowStates(deps.database.db))
+      .map(({ flow }) => flow)
+      .filter((name) => {
+        if (named.has(name)) return false
+        const file = open.get(name)?.loaded.file
+        // A file that cannot be read may be the one: of a running flow it is known which, of others any may be it.
+        return file === undefined ? broken.size === 0 : !broken.has(file)
+      })
+    for (const name of missing) {
+      const running = open.get(name)
+      open.delete(name)
+      if (running) await shut(running)
+      await deps.deliveries.close(name)
+    }
+    const at = deps.now()
+    await deps.database.transaction((trx) =>
+      insertPauses(trx, missing, { at, by: 'service', reason: 'definition missing' }),
+    )
+    if (missing.length > 0) {
+      deps.log.warn(
+        { flows: missing },
+        'flows without a definition are paused; their state is kept',
+      )
+    }
+  }
+
+  const apply = async () => {
+    const { flows, problems: found } = await loadFlows(deps.flowsDir, deps.files)
+    problems = [...found]
+    for (const loaded of flows) {
+      const problem = await openOne(loaded)
+      if (problem) problems.push(problem)
+    }
+    await dropMissing(flows)
+    for (const problem of problems) {
+      deps.log.error({ ...problem }, 'a flow file is wrong; its flow is left out')
+    }
+  }
+
+  /** Two reloads at once would open a flow twice. */
+  const inTurn = (work: () => Promise<void>) => {
+    const turn = changing.then(async () => {
+      if (!stopped) await work()
+    })
+    changing = turn.catch(() => undefined)
+    return turn
+  }
+
+  return {
+    flows: () => new Map([...open].sort(([a], [b]) => (a < b ? -1 : 1))),
+    problems: () => problems,
+    load: () =>
+      inTurn(async () => {
+        await forgetLimits(deps)
+        await apply()
+        if (deps.startPaused && open.size > 0) {
+          const reason = 'FLOWS_START_PAUSED'
+          await pauseFlows(deps, [...open.keys()], { actor: 'service', reason })
+        }
+      }),
+    reload: (actor) =>
+      inTurn(async () => {
+        await apply()
+        await deps.database.transaction((trx) =>
+          insertFlowActivity(trx, {
+            at: deps.now(),
+            flow: null,
+            action: 'reloaded',
+            actor,
+            detail: `${open.size} flows, ${problems.length} problems`,
+          }),
+        )
+      }),
+    start() {
+      started = true
+      for (const { poller } of open.values()) poller.start()
+    },
+    async stop() {
+      stopped = true
+      await changing
+      const timer = setTimeout(() => letGo.abort(), stopWithinMs)
+      await Promise.all([...open.values()].map(shut))
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** What a definition cannot mean although its form is right shows only when it is opened. */
+function problemOf(file: string, error: unknown): FlowProblemView {
+  const message = error instanceof Error ? error.message : String(error)
+  return { file, line: 1, column: 1, key: '', message, hint: null }
+}
+
+function fingerprintOf({ flow, definitionHash }: LoadedFlow): string {
+  const text = JSON.stringify(flow, function revealed(this: Record<string, unknown>, key, value) {
+    // toJSON has masked `value` by now.
+    const given = this[key]
+    return given instanceof Secret ? given.reveal() : value
+  })
+  return createHash('sha256').update(definitionHash).update(text).digest('hex')
+}

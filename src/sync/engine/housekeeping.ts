@@ -1,0 +1,58 @@
+import type { Database } from '../../db/database.ts'
+import { trimFlowActivity } from '../../repositories/flow-control.ts'
+import { withLease } from '../../repositories/with-lease.ts'
+import { cleanDeliveries } from '../deliver/clean.ts'
+import type { FlowEngine } from './flow-engine.ts'
+
+export type HousekeepingDeps = {
+  database: Database
+  now: () => Date
+  sleep: (ms: number, signal?: AbortSignal) => Promise<void>
+  processId: string
+  log: {
+    warn(fields: object, message: string): void
+    info(fields: object, message: string): void
+  }
+  engine: FlowEngine
+}
+
+const everyMs = 3_600_000
+const firstAfterMs = 60_000
+const activityKept = 10_000
+
+/** Forgets, once an hour and in one process at a time, what the flows' own `queue` settings say is old. */
+export function createHousekeeping(deps: HousekeepingDeps) {
+  const stopped = new AbortController()
+  let loop: Promise<void> | undefined
+
+  const clean = async () => {
+    await withLease(deps, 'flows:housekeeping', async ({ signal }) => {
+      for (const { loaded } of deps.engine.flows().values()) {
+        if (signal.aborted || stopped.signal.aborted) return
+        await cleanDeliveries(deps, loaded.flow)
+      }
+      await trimFlowActivity(deps.database.db, activityKept)
+    })
+  }
+
+  const run = async () => {
+    for (let pauseMs = firstAfterMs; !stopped.signal.aborted; pauseMs = everyMs) {
+      await deps.sleep(pauseMs, stopped.signal).catch(() => undefined)
+      if (stopped.signal.aborted) return
+      await clean().catch((error: unknown) =>
+        deps.log.warn({ err: error }, 'the housekeeping of the flows failed'),
+      )
+    }
+  }
+
+  return {
+    clean,
+    start() {
+      loop ??= run()
+    },
+    async stop() {
+      stopped.abort()
+      await loop
+    },
+  }
+}
