@@ -1,4 +1,5 @@
-import { request } from './http.ts'
+import { openShop, playFlows, type Shop } from './flow-day.ts'
+import { expectStatus, request } from './http.ts'
 import { type ServiceProcess, startService } from './service-process.ts'
 import { createSteps, StepError } from './steps.ts'
 import { playTillDay } from './till-day.ts'
@@ -6,19 +7,28 @@ import { playTillDay } from './till-day.ts'
 const once = process.argv.includes('--once')
 const steps = createSteps((text) => void process.stdout.write(text))
 let service: ServiceProcess | undefined
+let shop: Shop | undefined
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => void end(0))
 }
 
 try {
-  steps.line('tillbridge demo: a till’s day against the built-in sandbox provider')
+  steps.line(
+    'tillbridge demo: a till’s day and an ERP’s flows against the built-in sandbox provider',
+  )
   steps.line()
+  const webShop = await openShop()
+  shop = webShop
   const running = await steps.step('Start the service and its database', async () => {
-    service = await startService()
-    return { shown: `payment API on ${service.url}`, value: service }
+    service = await startService(webShop.url)
+    return {
+      shown: `payment API on ${service.url}, flow control API on ${service.syncUrl}`,
+      value: service,
+    }
   })
   const { key } = await playTillDay(running, steps)
+  await playFlows(running, key, webShop, steps)
   steps.line()
   if (once) {
     await end(0)
@@ -27,9 +37,11 @@ try {
     await request('PUT', `${running.sandboxUrl}/_sandbox/pace`, {
       body: { fetch_ms: 1500, event_ms: 2500 },
     })
+    expectStatus(await request('POST', `${running.syncUrl}/flows/resume`))
     steps.line(`The service stays up. Stop it with Ctrl+C.
 
   Dashboard           ${running.url}/dashboard
+  Flows               ${running.syncUrl}/admin
     admin token       ${running.adminToken}
     key of the client ${key}
   API documentation   ${running.url}/docs
@@ -56,5 +68,6 @@ Charge from another window, then pay on the virtual terminals:
 
 async function end(code: number): Promise<void> {
   await service?.stop()
+  await shop?.close()
   process.exit(code)
 }

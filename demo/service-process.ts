@@ -9,6 +9,7 @@ import { parseEnv } from 'node:util'
 
 export type ServiceProcess = {
   url: string
+  syncUrl: string
   sandboxUrl: string
   adminToken: string
   logFile: string
@@ -23,11 +24,12 @@ const readyWithinMs = 60_000
  * Starts the real service as a process of its own, always on the embedded database and the built-in sandbox: whatever
  * the environment says, a demo must never charge a real card.
  */
-export async function startService(): Promise<ServiceProcess> {
+export async function startService(shopUrl: string): Promise<ServiceProcess> {
   // A folder of its own, so that the shop's later database is not taken for a sandbox's.
   const dataDir = process.env.DATA_DIR || join('data', 'demo')
   const port = await choosePort(Number(process.env.PORT || 3000))
   const sandboxPort = await choosePort(Number(process.env.SANDBOX_PORT || 3001))
+  const syncPort = await choosePort(Number(process.env.SYNC_PORT || 8080))
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const logFile = join(dataDir, 'demo.log')
   const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 })
@@ -40,6 +42,11 @@ export async function startService(): Promise<ServiceProcess> {
       DATA_DIR: dataDir,
       PORT: String(port),
       SANDBOX_PORT: String(sandboxPort),
+      SYNC_PORT: String(syncPort),
+      FLOWS_DIR: fileURLToPath(new URL('../examples/flows', import.meta.url)),
+      // Nothing can flow into a shop that is not connected yet.
+      FLOWS_START_PAUSED: 'true',
+      DEMO_TARGET_URL: shopUrl,
     },
   })
   child.stdout.pipe(log)
@@ -52,6 +59,7 @@ export async function startService(): Promise<ServiceProcess> {
   await untilReady(url, child, () => complaint, logFile)
   return {
     url,
+    syncUrl: `http://127.0.0.1:${syncPort}`,
     sandboxUrl: `http://127.0.0.1:${sandboxPort}`,
     adminToken: await readAdminToken(dataDir),
     logFile,
@@ -66,7 +74,7 @@ export async function startService(): Promise<ServiceProcess> {
 /** Without what would lead elsewhere: another database, the real provider, or a token we do not know. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own =
-    /^(MP_|DATABASE_URL|ADMIN_TOKEN|ENCRYPTION_KEYS|PUBLIC_URL|HOST|SYNC_|OAUTH_|TRUST_PROXY)/
+    /^(MP_|DATABASE_URL|ADMIN_TOKEN|ENCRYPTION_KEYS|PUBLIC_URL|HOST|SYNC_|OAUTH_|TRUST_PROXY|FLOWS_)/
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.test(name)))
 }
 

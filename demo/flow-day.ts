@@ -1,0 +1,105 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { expectStatus, request } from './http.ts'
+import type { ServiceProcess } from './service-process.ts'
+import type { Steps } from './steps.ts'
+
+/** The other system of the demo: a web shop that takes articles by HTTP. */
+export type Shop = {
+  url: string
+  /** Articles by code, as they were last put. */
+  articles: Map<string, unknown>
+  close(): Promise<void>
+}
+
+export async function openShop(): Promise<Shop> {
+  const articles = new Map<string, unknown>()
+  const server = createServer(async (incoming, response) => {
+    const code = decodeURIComponent(incoming.url?.split('/').at(-1) ?? '')
+    articles.set(code, JSON.parse(await textOf(incoming)))
+    response.writeHead(200).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  server.unref()
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    articles,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+async function textOf(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of incoming) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString()
+}
+
+const withinMs = 30_000
+
+/** Lets the sample flows run once and waits until everything they owe has arrived. */
+export async function playFlows(
+  service: ServiceProcess,
+  key: string,
+  shop: Shop,
+  steps: Steps,
+): Promise<void> {
+  const { syncUrl } = service
+
+  const names = await steps.step('Read the flow files', async () => {
+    const body = expectStatus(await request('GET', `${syncUrl}/flows`))
+    const flows = (body.flows as { name: string }[]).map(({ name }) => name)
+    const problems = body.problems as { file: string; message: string }[]
+    const [problem] = problems
+    if (problem) throw new Error(`${problem.file}: ${problem.message}`)
+    return { shown: flows.join(', '), value: flows }
+  })
+
+  await steps.step('Poll the ERP files and deliver what is new', async () => {
+    let changes = 0
+    for (const name of names) {
+      const answer = await request('POST', `${syncUrl}/sync/${name}?force=true`)
+      changes += Number(expectStatus(answer).changes)
+    }
+    const stats = await settled(syncUrl)
+    return {
+      shown: `${changes} new or changed items; ${stats.processed} deliveries so far, ${stats.errors} failed`,
+      value: undefined,
+    }
+  })
+
+  await steps.step('Look at both ends', async () => {
+    const body = expectStatus(await request('GET', `${service.url}/stores`, { token: key }))
+    const stores = body.stores as { pos: unknown[] }[]
+    const boxes = stores.reduce((sum, store) => sum + store.pos.length, 0)
+    return {
+      shown: `the provider has ${stores.length} stores with ${boxes} boxes, the web shop got ${shop.articles.size} articles`,
+      value: undefined,
+    }
+  })
+}
+
+type Stats = {
+  queue: { waiting: number; active: number; delayed: number }
+  processed: number
+  errors: number
+}
+
+async function settled(syncUrl: string): Promise<Stats> {
+  const until = performance.now() + withinMs
+  for (;;) {
+    const stats = expectStatus(await request('GET', `${syncUrl}/stats`)) as Stats
+    const { waiting, active, delayed } = stats.queue
+    if (waiting + active + delayed === 0) return stats
+    if (performance.now() > until) {
+      throw new Error(
+        `${waiting + active + delayed} deliveries did not arrive: ${JSON.stringify(stats)}`,
+      )
+    }
+    await wait(50)
+  }
+}

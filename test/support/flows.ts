@@ -1,0 +1,207 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { LightMyRequestResponse } from 'fastify'
+import { loadConfig } from '../../src/config.ts'
+import type { Database } from '../../src/db/database.ts'
+import { createFlowSide, type FlowSide } from '../../src/flow-side.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { adminToken, startTestService, type TestService } from './service.ts'
+
+export type TestFlows = FlowSide & {
+  service: TestService
+  /** Folder of the flow files and of whatever they read and write. */
+  dir: string
+  logLines: string[]
+  /** Writes a file into the folder; an object is written as JSON. */
+  write(name: string, content: string | object): Promise<string>
+  remove(name: string): Promise<void>
+  /** A call of the control API; JSON in, JSON out. */
+  call(
+    method: 'GET' | 'POST' | 'DELETE',
+    url: string,
+    options?: { body?: unknown; headers?: Record<string, string> },
+  ): Promise<LightMyRequestResponse>
+  /** Resolves when nothing waits or is in hand any more. */
+  delivered(): Promise<void>
+  /** Ends the flow side and begins anew on the same database and files, as a restart does. */
+  restart(): Promise<TestFlows>
+  stop(): Promise<void>
+}
+
+export type TestFlowsOptions = {
+  files?: Record<string, string | object>
+  env?: Record<string, string>
+  /** A service of the caller's, which stays open at the end. */
+  service?: TestService
+  database?: Database
+}
+
+/** Sleeps are this short, so that loops go round quickly; what depends on time goes by the clock. */
+const longestSleepMs = 20
+
+/** The real flow side on the real payment side, with a folder of flow files. It is started. */
+export async function startTestFlows(options: TestFlowsOptions = {}): Promise<TestFlows> {
+  const service =
+    options.service ??
+    (await startTestService(options.database ? { database: options.database } : {}))
+  const dir = await mkdtemp(join(tmpdir(), 'tillbridge-flows-'))
+  const write = async (name: string, content: string | object) => {
+    const path = join(dir, name)
+    await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
+    return path
+  }
+  for (const [name, content] of Object.entries(options.files ?? {})) await write(name, content)
+  const started = await begin(service, dir, options.env ?? {})
+
+  const build = (side: Started): TestFlows => ({
+    ...side,
+    service,
+    dir,
+    write,
+    remove: (name) => rm(join(dir, name)),
+    call: (method, url, { body, headers } = {}) =>
+      side.app.inject({
+        method,
+        url,
+        headers: { host: '127.0.0.1:8080', ...headers },
+        ...(body !== undefined && { payload: body as object }),
+      }),
+    async delivered() {
+      for (;;) {
+        const { queue } = await side.flows.stats()
+        if (queue.waiting + queue.active === 0) return
+        await wait(10)
+      }
+    },
+    async restart() {
+      await side.end()
+      return build(await begin(service, dir, options.env ?? {}))
+    },
+    async stop() {
+      await side.end()
+      if (!options.service) await service.stop()
+      await rm(dir, { recursive: true, force: true })
+    },
+  })
+  return build(started)
+}
+
+type Started = FlowSide & { logLines: string[]; end(): Promise<void> }
+
+async function begin(
+  service: TestService,
+  dir: string,
+  env: Record<string, string>,
+): Promise<Started> {
+  const logLines: string[] = []
+  const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
+  const side = await createFlowSide({
+    config: loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: dir, ...env }),
+    adminToken,
+    publicUrl: 'http://127.0.0.1:8080',
+    database: service.database,
+    payments: service.deps,
+    logger,
+    env: { ...env, DIR: dir },
+    now: service.clock.now,
+    sleep: async (ms, signal) => {
+      await wait(Math.min(ms, longestSleepMs), undefined, signal && { signal })
+    },
+  })
+  await side.app.ready()
+  await side.start()
+  return {
+    ...side,
+    logLines,
+    async end() {
+      await side.app.close()
+      await side.close()
+    },
+  }
+}
+
+export type Received = {
+  method: string
+  path: string
+  headers: IncomingMessage['headers']
+  body: unknown
+}
+
+export type TestTarget = {
+  url: string
+  received: Received[]
+  /** Answers from now on; the default is 200. */
+  answer(status: number | ((request: Received) => number), headers?: Record<string, string>): void
+  close(): Promise<void>
+}
+
+/** An HTTP server that remembers what it got. */
+export async function startTarget(): Promise<TestTarget> {
+  const received: Received[] = []
+  let status: number | ((request: Received) => number) = 200
+  let headers: Record<string, string> = {}
+  const server: Server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString()
+      const one: Received = {
+        method: request.method ?? '',
+        path: request.url ?? '',
+        headers: request.headers,
+        body: text === '' ? undefined : JSON.parse(text),
+      }
+      received.push(one)
+      response.writeHead(typeof status === 'number' ? status : status(one), headers).end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    received,
+    answer(next, more = {}) {
+      status = next
+      headers = more
+    },
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** A flow file that reads `${dir}/${name}.json` and puts each item to the target; paused unless `extra` says otherwise. */
+export function jsonFlow(
+  name: string,
+  target: string,
+  extra: Record<string, unknown> = {},
+): Record<string, unknown> {
+  return {
+    version: 1,
+    name,
+    pollInterval: '1h',
+    startPaused: true,
+    allowPrivateNetwork: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the flow file
+    source: { type: 'file', path: '${env:DIR}/' + name + '.json', format: 'json', settle: '0s' },
+    item: { key: 'id' },
+    destinations: [
+      {
+        name: 'web',
+        type: 'http',
+        request: {
+          method: 'PUT',
+          url: `${target}/${name}/{pk}`,
+          headers: { 'idempotency-key': '{jobKey}' },
+        },
+        retry: { attempts: 2, initial: '100ms', max: '100ms', jitter: 0 },
+      },
+    ],
+    ...extra,
+  }
+}
