@@ -50,21 +50,22 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const log = options.logger.child({ part: 'flows' })
   const common = { database, now, sleep, log, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
-  const deliveries = createDeliveries({ ...common, payments: createPaymentsPort(payments) })
+  const deliveries = createDeliveries(common)
   const engine = createFlowEngine({
     ...common,
     flowsDir: config.flowsDir,
     files: { env: options.env, readFile: (path) => readFileSync(path, 'utf8'), mail },
     startPaused: config.flowsStartPaused,
     deliveries,
-    payments: { listOrderChanges: createOrderFeed(database.db) },
+    payments: createPaymentsPort(payments),
+    orders: { listOrderChanges: createOrderFeed(database.db) },
   })
   const alerts = createAlerts({
     ...common,
     mail,
     flows: () => [...engine.flows().values()].map(({ loaded }) => loaded.flow),
   })
-  const housekeeping = createHousekeeping({ ...common, engine })
+  const housekeeping = createHousekeeping({ ...common, engine, deliveries })
   const flows = createFlowService({
     ...common,
     engine,
@@ -96,7 +97,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     },
     async close() {
       await engine.stop()
-      await Promise.all([deliveries.stop(), alerts.stop(), housekeeping.stop()])
+      await Promise.all([alerts.stop(), housekeeping.stop()])
     },
   }
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Agent } from 'undici'
 import type { Database } from '../../db/database.ts'
 import { insertFlowActivity, insertPauses, isPaused } from '../../repositories/flow-control.ts'
 import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
@@ -8,8 +9,10 @@ import type { FlowContext } from '../definition/context.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
 import { Secret } from '../definition/secret.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
+import type { PaymentsPort } from '../destinations/payments-port.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowProblemView } from '../flow-service.ts'
+import { createGuardedAgent } from '../net/guard.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { pollOnce } from '../poll/poll-once.ts'
 import { createPoller, type Poller } from '../poll/poller.ts'
@@ -30,13 +33,17 @@ export type EngineDeps = {
   /** FLOWS_START_PAUSED. */
   startPaused: boolean
   deliveries: Deliveries
-  payments: SourceContext['payments']
+  /** The payment side as a destination, and its orders as a source. */
+  payments: PaymentsPort
+  orders: SourceContext['payments']
 }
 
 export type OpenFlow = {
   loaded: LoadedFlow
   runtime: FlowRuntime
   poller: Poller
+  /** Connections of its HTTP destinations. */
+  agent: Agent
   /** Of the definition with its secrets; equal means that a reload has nothing to change. */
   fingerprint: string
 }
@@ -52,7 +59,7 @@ export type FlowEngine = {
   start(): void
   /**
    * Waits for the polls in progress, `stopWithinMs` at most: then they are broken off between two batches, and the next
-   * start begins them anew. Nothing begins any more.
+   * start begins them anew. Deliveries in hand get the same time. Nothing begins any more.
    */
   stop(): Promise<void>
 }
@@ -80,7 +87,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   const mayPoll = async ({ flow }: LoadedFlow) => {
     if (!isInWindow(flow.window, deps.now())) return false
     if (await isPaused(deps.database.db, flow.name)) return false
-    return (await deps.deliveries.countWaiting(flow.name)) < flow.queue.maxWaiting
+    return (await deps.deliveries.waitingCount(flow)) < flow.queue.maxWaiting
   }
 
   const lastPollAt = async (name: string) => {
@@ -132,29 +139,34 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       running.loaded = { ...running.loaded, file: loaded.file }
       return undefined
     }
-    let runtime: FlowRuntime
+    const agent = createGuardedAgent({ allowPrivateNetwork: loaded.flow.allowPrivateNetwork })
+    let runtime: FlowRuntime | undefined
     try {
       runtime = openFlow(loaded, {
         now: deps.now,
         log: deps.log,
-        payments: deps.payments,
+        payments: deps.orders,
         sleep: deps.sleep,
       })
-      await deps.deliveries.open(loaded.flow)
+      await deps.deliveries.open(loaded.flow, { agent, payments: deps.payments, now: deps.now })
     } catch (error) {
+      await runtime?.source.close()
+      await agent.close()
       return problemOf(loaded.file, error)
     }
     await register(loaded)
     if (running) await shut(running)
     const poller = pollerOf(loaded, runtime)
-    open.set(name, { loaded, runtime, poller, fingerprint })
+    open.set(name, { loaded, runtime, poller, agent, fingerprint })
     if (started) poller.start()
     return undefined
   }
 
-  const shut = async ({ poller, runtime }: OpenFlow) => {
+  /** Its deliveries have been closed, or taken over by the next definition. */
+  const shut = async ({ poller, runtime, agent }: OpenFlow) => {
     await poller.stop()
     await runtime.source.close()
+    await agent.close()
   }
 
   /** A flow whose file is gone keeps its state, and says why it does nothing. */
@@ -172,8 +184,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     for (const name of missing) {
       const running = open.get(name)
       open.delete(name)
-      if (running) await shut(running)
       await deps.deliveries.close(name)
+      if (running) await shut(running)
     }
     const at = deps.now()
     await deps.database.transaction((trx) =>
@@ -187,9 +199,17 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
   }
 
+  let deliveriesStarted = false
+  const startDeliveries = async () => {
+    if (!deliveriesStarted) await deps.deliveries.start()
+    deliveriesStarted = true
+  }
+
   const apply = async () => {
     const { flows, problems: found } = await loadFlows(deps.flowsDir, deps.files)
     problems = [...found]
+    // Without flows there is nothing to deliver, and no queue to be set up in the database.
+    if (flows.length > 0) await startDeliveries()
     for (const loaded of flows) {
       const problem = await openOne(loaded)
       if (problem) problems.push(problem)
@@ -242,8 +262,11 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       stopped = true
       await changing
       const timer = setTimeout(() => letGo.abort(), stopWithinMs)
-      await Promise.all([...open.values()].map(shut))
+      const pollers = [...open.values()].map(({ poller }) => poller.stop())
+      if (deliveriesStarted) await deps.deliveries.stop({ timeoutMs: stopWithinMs })
+      await Promise.all(pollers)
       clearTimeout(timer)
+      await Promise.all([...open.values()].map(shut))
     },
   }
 }

@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import { trimFlowActivity } from '../../repositories/flow-control.ts'
 import { withLease } from '../../repositories/with-lease.ts'
-import { cleanDeliveries } from '../deliver/clean.ts'
+import type { Deliveries } from '../deliver/deliver.ts'
 import type { FlowEngine } from './flow-engine.ts'
 
 export type HousekeepingDeps = {
@@ -14,6 +14,7 @@ export type HousekeepingDeps = {
     info(fields: object, message: string): void
   }
   engine: FlowEngine
+  deliveries: Deliveries
 }
 
 const everyMs = 3_600_000
@@ -29,7 +30,7 @@ export function createHousekeeping(deps: HousekeepingDeps) {
     await withLease(deps, 'flows:housekeeping', async ({ signal }) => {
       for (const { loaded } of deps.engine.flows().values()) {
         if (signal.aborted || stopped.signal.aborted) return
-        await cleanDeliveries(deps, loaded.flow)
+        await deps.deliveries.clean(loaded.flow)
       }
       await trimFlowActivity(deps.database.db, activityKept)
     })
