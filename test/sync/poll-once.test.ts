@@ -1,0 +1,334 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { isPaused, upsertLimit } from '../../src/repositories/flow-control.ts'
+import { countItems, findHashes } from '../../src/repositories/flow-items.ts'
+import { findFlowState } from '../../src/repositories/flow-state.ts'
+import { resetFlow, resetItem } from '../../src/sync/control/switches.ts'
+import { LeaseLostError } from '../../src/sync/poll/poll-deps.ts'
+import { SourceError } from '../../src/sync/types.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { createTestPoll, records, type TestPoll } from './poll-support.ts'
+
+let database: Database
+let offsetMs = 0
+const now = () => new Date(Date.now() + offsetMs)
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+})
+afterAll(() => database.close())
+
+const create = (options: Omit<Parameters<typeof createTestPoll>[1], 'now'> = {}) =>
+  createTestPoll(database, { now, ...options })
+const keys = (poll: TestPoll) => poll.enqueued.map(({ pk }) => pk)
+const state = async (poll: TestPoll) => findFlowState(database.db, poll.name)
+const problems = async (poll: TestPoll) =>
+  database.db
+    .selectFrom('flow_errors')
+    .select(['pk', 'error'])
+    .where('flow', '=', poll.name)
+    .orderBy('at')
+    .execute()
+
+test('the first poll queues every item, the next only what changed', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 3, { name: 'a' })]
+  expect(await poll.poll()).toEqual({ changes: 3, rowsRead: 3 })
+  expect(await poll.poll()).toEqual({ changes: 0, rowsRead: 3 })
+  poll.rows = [[...records(1, 2, { name: 'a' }), { id: '3', name: 'b' }]]
+  expect(await poll.poll()).toEqual({ changes: 1, rowsRead: 3 })
+  expect(keys(poll)).toEqual(['1', '2', '3', '3'])
+  expect(poll.enqueued.at(-1)?.value).toEqual({ id: '3', name: 'b' })
+})
+
+test('hashes and deliveries of a batch are committed together or not at all', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 2), records(3, 4)]
+  const { enqueue } = poll.deps
+  poll.deps.enqueue = async (trx, runtime, changes) => {
+    await enqueue(trx, runtime, changes)
+    if (changes[0]?.pk === '3') throw new Error('the queue is down')
+  }
+  await expect(poll.poll()).rejects.toThrow('the queue is down')
+  expect(keys(poll)).toEqual(['1', '2'])
+  expect([...(await findHashes(database.db, poll.name, ['1', '2', '3', '4'])).keys()]).toEqual([
+    '1',
+    '2',
+  ])
+  poll.deps.enqueue = enqueue
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(keys(poll)).toEqual(['1', '2', '3', '4'])
+})
+
+test('the cursor moves with the end of the poll only, and reads begin before it by the overlap', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 60_000 } })
+  poll.rows = [
+    [{ id: '1', at: '2026-01-01T10:00:00.000Z' }],
+    [{ id: '2', at: '2026-01-01T09:00:00Z' }],
+  ]
+  poll.beforeBatch = (index) => {
+    if (index === 1) throw new SourceError('gone')
+  }
+  await expect(poll.poll()).rejects.toThrow('gone')
+  expect((await state(poll))?.cursor).toBeNull()
+  poll.beforeBatch = () => undefined
+  await poll.poll()
+  expect((await state(poll))?.cursor).toBe('2026-01-01T10:00:00.000Z')
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null, '2026-01-01T09:59:00.000Z'])
+})
+
+test('a full scan comes again when its time has come', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
+  poll.rows = [[{ id: '1', at: 5 }]]
+  await poll.poll()
+  await poll.poll()
+  offsetMs += 3_600_000
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, '5', null, '5'])
+})
+
+test('after a reset everything is read from the beginning and sent again', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: 5 }]]
+  await poll.poll()
+  await resetFlow({ database, now }, poll.name, 'd1', 'me')
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(poll.scans).toEqual([null, null, '5'])
+})
+
+test('a reset in the middle of a poll is not taken for done by that poll', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: 5 }], [{ id: '2', at: 6 }]]
+  await resetFlow({ database, now }, poll.name, 'd1', 'me')
+  poll.beforeBatch = async (index) => {
+    if (index === 1) await resetFlow({ database, now }, poll.name, 'd1', 'me')
+  }
+  await poll.poll()
+  poll.beforeBatch = () => undefined
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(poll.scans).toEqual([null, null])
+  expect(keys(poll)).toEqual(['1', '2', '1'])
+})
+
+test.each(['a failure', 'a crash'])(
+  'a reset outlives %s of the poll that it caused',
+  async (how) => {
+    const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+    poll.rows = [[{ id: '1', at: 5 }]]
+    await poll.poll()
+    await resetItem({ database, now }, poll.name, '1', 'me')
+    poll.beforeBatch = () => {
+      throw how === 'a crash' ? new LeaseLostError() : new SourceError('gone')
+    }
+    await expect(poll.poll()).rejects.toThrow()
+    poll.beforeBatch = () => undefined
+    expect(await poll.poll()).toMatchObject({ changes: 1 })
+    expect(poll.scans).toEqual([null, null, null])
+  },
+)
+
+test('an item reset in the middle of a poll is found again by the next', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1), records(2, 2)]
+  poll.beforeBatch = async (index) => {
+    if (index === 1) await resetItem({ database, now }, poll.name, '1', 'me')
+  }
+  await poll.poll()
+  poll.beforeBatch = () => undefined
+  await poll.poll()
+  expect(keys(poll)).toEqual(['1', '2', '1'])
+})
+
+test('a key that comes twice, an empty key and a bad value are reported, and the rest goes on', async () => {
+  const poll = await create()
+  poll.rows = [
+    [{ id: '1', name: 'first' }, { id: '' }, { id: '2', name: 'a\0b' }],
+    [{ id: '1', name: 'second' }, { id: '3' }],
+  ]
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(poll.enqueued.map(({ pk, value }) => [pk, value.name])).toEqual([
+    ['1', 'first'],
+    ['3', undefined],
+  ])
+  const told = await problems(poll)
+  expect(told.map(({ pk }) => pk).sort()).toEqual(['', '1', '2'])
+  expect(told.find(({ pk }) => pk === '1')?.error).toContain('more than once')
+})
+
+test('an item of hostile names and values is carried as it is', async () => {
+  const poll = await create()
+  const hostile = JSON.parse(
+    '{"id":"<script>alert(1)</script>","__proto__x":"{\\"$gt\\":1}","constructor":"x","text":"\'; drop table orders; --"}',
+  )
+  poll.rows = [[{ ...hostile, long: 'x'.repeat(1_000_000) }]]
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(poll.enqueued[0]?.value).toMatchObject({ ...hostile, long: expect.any(String) })
+})
+
+test('another process with the lease: nothing is read', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1)]
+  await database.db
+    .insertInto('leases')
+    .values({
+      name: `flow:${poll.name}`,
+      owner: 'somebody else',
+      deadline: new Date(now().getTime() + 10_000),
+      token: 1,
+    })
+    .execute()
+  expect(await poll.poll()).toBeUndefined()
+  expect(poll.scans).toEqual([])
+})
+
+test('a poll whose lease was taken over writes nothing more and is not counted', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1), records(2, 2)]
+  poll.beforeBatch = async (index) => {
+    if (index === 0) return
+    await database.db
+      .updateTable('leases')
+      .set((eb) => ({ owner: 'somebody else', token: eb('token', '+', 1) }))
+      .where('name', '=', `flow:${poll.name}`)
+      .execute()
+  }
+  await expect(poll.poll()).rejects.toBeInstanceOf(LeaseLostError)
+  expect(keys(poll)).toEqual(['1'])
+  expect((await state(poll))?.last_poll_at).toBeNull()
+})
+
+test('a change that somebody stored while the source was read is not overwritten by the older one', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1, { v: 1 }), records(2, 2)]
+  await poll.poll()
+  poll.rows = [records(2, 2, { v: 2 }), records(1, 1, { v: 'old' })]
+  poll.beforeBatch = async (index) => {
+    if (index === 0) return
+    await database.db
+      .updateTable('flow_items')
+      .set({ hash: 'newer', changed_at: new Date(now().getTime() + 1) })
+      .where('flow', '=', poll.name)
+      .where('pk', '=', '1')
+      .execute()
+  }
+  await poll.poll()
+  expect((await findHashes(database.db, poll.name, ['1'])).get('1')).toBe('newer')
+  expect(keys(poll)).toEqual(['1', '2', '2'])
+})
+
+test('a limit pauses the flow with its last run; a failed poll is no run', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1)]
+  await database.transaction((trx) => upsertLimit(trx, poll.name, 2, now()))
+  await poll.poll()
+  poll.beforeBatch = () => {
+    throw new SourceError('gone')
+  }
+  await expect(poll.poll()).rejects.toThrow('gone')
+  expect(await isPaused(database.db, poll.name)).toBe(false)
+  poll.beforeBatch = () => undefined
+  await poll.poll()
+  expect(await isPaused(database.db, poll.name)).toBe(true)
+})
+
+test('what a source says in a failure is told; what anything else says is not', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 1)]
+  poll.beforeBatch = () => {
+    throw new Error('password=hunter2')
+  }
+  await expect(poll.poll()).rejects.toThrow()
+  poll.beforeBatch = () => {
+    throw new SourceError('the table is gone')
+  }
+  await expect(poll.poll()).rejects.toThrow()
+  expect((await problems(poll)).map(({ error }) => error)).toEqual([
+    'the poll failed; see the log',
+    'the table is gone',
+  ])
+})
+
+test('ask: a changed definition pauses; resuming learns the new form and sends nothing', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 2)]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  poll.rows = [records(1, 2, { more: 1 })]
+  expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
+  expect(await isPaused(database.db, poll.name)).toBe(true)
+  expect(await poll.poll()).toMatchObject({ changes: 0, rowsRead: 2 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(keys(poll)).toEqual(['1', '2'])
+})
+
+test('resync: a changed definition sends everything again, also with a cursor', async () => {
+  const poll = await create({
+    flow: { item: { onDefinitionChange: 'resync' } },
+    cursor: { field: 'at', overlapMs: 0 },
+  })
+  poll.rows = [[{ id: '1', at: 1 }]]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(poll.scans).toEqual([null, null])
+})
+
+test('rebase: a changed definition sends nothing', async () => {
+  const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
+  poll.rows = [records(1, 2)]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  poll.rows = [records(1, 2, { more: 1 })]
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(keys(poll)).toEqual(['1', '2'])
+})
+
+const deleting = (guard = {}) => ({ flow: { deletes: { mode: 'delete', guard } } })
+
+test('a vanished item is deleted once, by a full scan', async () => {
+  const poll = await create(deleting())
+  poll.rows = [records(1, 20)]
+  await poll.poll()
+  poll.rows = [records(1, 18)]
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(poll.enqueued.slice(-2).map(({ pk, kind, value }) => [pk, kind, value])).toEqual([
+    ['19', 'delete', { id: '19' }],
+    ['20', 'delete', { id: '20' }],
+  ])
+  expect(await countItems(database.db, poll.name)).toBe(18)
+})
+
+test.each([
+  ['the source is empty', [], {}],
+  ['too many vanish at once', [records(1, 100)], {}],
+  ['a record could not be read', [[...records(1, 118), { id: '' }]], {}],
+])('deletes are held back and told when %s', async (_, rows, guard) => {
+  const poll = await create(deleting(guard))
+  poll.rows = [records(1, 120)]
+  await poll.poll()
+  poll.rows = rows
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await countItems(database.db, poll.name)).toBe(120)
+  expect((await problems(poll)).some(({ error }) => error.includes('held back'))).toBe(true)
+})
+
+test('the guard lets through exactly its limit', async () => {
+  const poll = await create(deleting({ maxPercent: 10, minItems: 10 }))
+  poll.rows = [records(1, 200)]
+  await poll.poll()
+  poll.rows = [records(1, 180)]
+  expect(await poll.poll()).toMatchObject({ changes: 20 })
+})
+
+test('without deletes.mode a vanished item is left alone', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 2)]
+  await poll.poll()
+  poll.rows = [records(1, 1)]
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await countItems(database.db, poll.name)).toBe(2)
+})

@@ -1,0 +1,141 @@
+import type { Database } from '../../src/db/database.ts'
+import { insertFlowState } from '../../src/repositories/flow-state.ts'
+import { withLease } from '../../src/repositories/with-lease.ts'
+import { flowSchema } from '../../src/sync/definition/schema.ts'
+import type { FlowRuntime } from '../../src/sync/flow-runtime.ts'
+import { createItemReader } from '../../src/sync/item/item.ts'
+import type { PollDeps } from '../../src/sync/poll/poll-deps.ts'
+import { pollOnce } from '../../src/sync/poll/poll-once.ts'
+import type { PollOutcome } from '../../src/sync/poll/poller.ts'
+import type { Source, SourceRow } from '../../src/sync/types.ts'
+
+export const silentLog = { info() {}, warn() {}, error() {} }
+
+export type Enqueued = { pk: string; kind: string; hash: string; value: Record<string, unknown> }
+
+export type TestPoll = {
+  name: string
+  deps: PollDeps
+  runtime: FlowRuntime
+  /** What the source gives from now on; each entry is a batch. */
+  rows: SourceRow[][]
+  /** Called before each batch is given. */
+  beforeBatch: (index: number) => Promise<void> | void
+  /** `since` of each scan, in order. */
+  scans: (string | null)[]
+  /** What was queued by transactions that were committed. */
+  enqueued: Enqueued[]
+  poll(): Promise<PollOutcome | undefined>
+}
+
+let serial = 0
+
+/** One flow with a source in memory on a real database; nothing is delivered. */
+export async function createTestPoll(
+  database: Database,
+  options: {
+    now: () => Date
+    flow?: Record<string, unknown>
+    cursor?: FlowRuntime['cursor']
+    fullScanEveryMs?: number
+    definitionHash?: string
+    name?: string
+  },
+): Promise<TestPoll> {
+  serial += 1
+  const name = options.name ?? `flow-${process.pid}-${serial}`
+  const flow = flowSchema({
+    env: {},
+    readFile: () => '',
+    mail: { smtpUrl: undefined, mailFrom: undefined },
+  }).parse({
+    version: 1,
+    name,
+    pollInterval: '1m',
+    source: { type: 'file', path: './x.json', format: 'json' },
+    item: { key: 'id', ...(options.flow?.item as object) },
+    destinations: [{ name: 'out', type: 'file', path: './out.ndjson', format: 'ndjson' }],
+    ...(options.flow?.deletes !== undefined && { deletes: options.flow.deletes }),
+  })
+  const reader = createItemReader(flow)
+  const source: Source = {
+    async *scan({ since, signal }) {
+      test.scans.push(since)
+      for (const [index, batch] of test.rows.entries()) {
+        await test.beforeBatch(index)
+        signal.throwIfAborted()
+        yield batch
+      }
+    },
+    readItem: async () => [],
+    close: async () => undefined,
+  }
+  const deps: PollDeps = {
+    database,
+    now: options.now,
+    log: silentLog,
+    enqueue: async (trx, _runtime, changes) => {
+      // Into a table, so that a rollback takes it back.
+      for (const change of changes) {
+        await trx
+          .insertInto('flow_activity')
+          .values({
+            at: options.now(),
+            flow: name,
+            action: 'enqueued',
+            actor: 'test',
+            detail: JSON.stringify(change),
+          })
+          .execute()
+      }
+    },
+  }
+  const test: TestPoll = {
+    name,
+    deps,
+    runtime: {
+      flow,
+      definitionHash: options.definitionHash ?? 'd1',
+      source,
+      cursor: options.cursor,
+      fullScanEveryMs: options.fullScanEveryMs,
+      read: (row) => reader.read(row),
+      keyValue: (pk) => ({ id: pk }),
+    },
+    rows: [],
+    beforeBatch: () => undefined,
+    scans: [],
+    enqueued: [],
+    async poll() {
+      const lease = { database, now: options.now, processId: 'test', log: silentLog }
+      try {
+        const held = await withLease(lease, `flow:${name}`, ({ token, signal }) =>
+          pollOnce(deps, test.runtime, { name: `flow:${name}`, token, signal }),
+        )
+        return held?.result
+      } finally {
+        test.enqueued = await readEnqueued(database, name)
+      }
+    },
+  }
+  await database.transaction((trx) =>
+    insertFlowState(trx, name, options.definitionHash ?? 'd1', options.now()),
+  )
+  return test
+}
+
+async function readEnqueued(database: Database, name: string): Promise<Enqueued[]> {
+  const rows = await database.db
+    .selectFrom('flow_activity')
+    .select('detail')
+    .where('flow', '=', name)
+    .where('action', '=', 'enqueued')
+    .orderBy('id')
+    .execute()
+  return rows.map(({ detail }) => JSON.parse(String(detail)))
+}
+
+/** `{ id: '1', …}` for each number. */
+export function records(from: number, to: number, more: object = {}): SourceRow[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => ({ id: `${from + index}`, ...more }))
+}
