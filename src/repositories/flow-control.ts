@@ -22,14 +22,14 @@ export async function isPaused(db: Db | Trx, flow: string): Promise<boolean> {
   return row !== undefined
 }
 
-/** Pauses the flows; one that is paused keeps who paused it first, and why. */
+/** Pauses the flows; one that is paused keeps who paused it first, and why. Answers those that were not. */
 export async function insertPauses(
   trx: Trx,
   flows: readonly string[],
   pause: { at: Date; by: string; reason: string | null },
-): Promise<void> {
-  if (flows.length === 0) return
-  await trx
+): Promise<string[]> {
+  if (flows.length === 0) return []
+  const rows = await trx
     .insertInto('flow_pause')
     .values(
       flows.map((flow) => ({
@@ -40,7 +40,9 @@ export async function insertPauses(
       })),
     )
     .onConflict((conflict) => conflict.column('flow').doNothing())
+    .returning('flow')
     .execute()
+  return rows.map(({ flow }) => flow)
 }
 
 export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Database } from '../../db/database.ts'
+import type { Database, Trx } from '../../db/database.ts'
 import {
   deleteAllLimits,
   deleteLimits,
@@ -70,6 +70,18 @@ export async function pauseFlows(
       })
     }
   })
+}
+
+/** Pauses flows without being asked by anybody; told once, however often the cause is met. */
+export async function pauseByService(
+  trx: Trx,
+  flows: readonly string[],
+  { at, reason }: { at: Date; reason: string },
+): Promise<void> {
+  for (const flow of await insertPauses(trx, flows, { at, by: 'service', reason })) {
+    const entry = { at, flow, action: 'paused', actor: 'service', detail: reason }
+    await insertFlowActivity(trx, entry)
+  }
 }
 
 /** Takes the pause away, and a limit that is used up: it would pause the flow again at once. */

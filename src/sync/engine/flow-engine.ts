@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Agent } from 'undici'
 import type { Database } from '../../db/database.ts'
-import { insertFlowActivity, insertPauses, isPaused } from '../../repositories/flow-control.ts'
+import { insertFlowActivity, isPaused } from '../../repositories/flow-control.ts'
 import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
 import { withLease } from '../../repositories/with-lease.ts'
-import { forgetLimits, pauseFlows } from '../control/switches.ts'
+import { forgetLimits, pauseByService } from '../control/switches.ts'
 import type { FlowContext } from '../definition/context.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
 import { Secret } from '../definition/secret.ts'
@@ -125,8 +125,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     await deps.database.transaction(async (trx) => {
       const isNew = await insertFlowState(trx, flow.name, definitionHash, at)
       if (isNew && flow.startPaused) {
-        const reason = 'startPaused in the flow file'
-        await insertPauses(trx, [flow.name], { at, by: 'service', reason })
+        await pauseByService(trx, [flow.name], { at, reason: 'startPaused in the flow file' })
       }
     })
   }
@@ -189,7 +188,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
     const at = deps.now()
     await deps.database.transaction((trx) =>
-      insertPauses(trx, missing, { at, by: 'service', reason: 'definition missing' }),
+      pauseByService(trx, missing, { at, reason: 'definition missing' }),
     )
     if (missing.length > 0) {
       deps.log.warn(
@@ -237,8 +236,10 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         await forgetLimits(deps)
         await apply()
         if (deps.startPaused && open.size > 0) {
-          const reason = 'FLOWS_START_PAUSED'
-          await pauseFlows(deps, [...open.keys()], { actor: 'service', reason })
+          const at = deps.now()
+          await deps.database.transaction((trx) =>
+            pauseByService(trx, [...open.keys()], { at, reason: 'FLOWS_START_PAUSED' }),
+          )
         }
       }),
     reload: (actor) =>

@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import { countRun, insertPauses } from '../../repositories/flow-control.ts'
+import { countRun } from '../../repositories/flow-control.ts'
 import {
   deleteAllHashes,
   findHashes,
@@ -18,6 +18,7 @@ import {
   settleFullScan,
   updateFlowState,
 } from '../../repositories/flow-state.ts'
+import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupRows } from '../item/group-rows.ts'
 import { type Item, SourceError, type SourceRow } from '../types.ts'
@@ -131,9 +132,8 @@ async function settleDefinition(
       if (state.pending_definition_hash === definitionHash) return 'rebase'
       await deps.database.transaction(async (trx) => {
         await updateFlowState(trx, flow.name, { pending_definition_hash: definitionHash })
-        await insertPauses(trx, [flow.name], {
+        await pauseByService(trx, [flow.name], {
           at: deps.now(),
-          by: 'service',
           reason:
             'The definition changed. Resume: keep what was sent. Resync with force: send everything again',
         })
@@ -303,11 +303,7 @@ async function finish(
     if (isFull) await settleFullScan(trx, flow.name, state.resets)
     await clearProgress(trx, flow.name)
     if (await countRun(trx, flow.name)) {
-      await insertPauses(trx, [flow.name], {
-        at: now,
-        by: 'service',
-        reason: 'The limit of runs was reached',
-      })
+      await pauseByService(trx, [flow.name], { at: now, reason: 'The limit of runs was reached' })
     }
   })
 }

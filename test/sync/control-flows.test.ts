@@ -1,0 +1,320 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+let service: TestService
+let target: TestTarget
+const running: TestFlows[] = []
+
+beforeAll(async () => {
+  service = await startTestService()
+  target = await startTarget()
+})
+afterAll(async () => {
+  for (const flows of running) await flows.stop()
+  await target.close()
+  await service.stop()
+})
+
+let serial = 0
+
+/** A flow of its own on the shared database, paused. */
+async function start(
+  items: object[],
+  options: { extra?: Record<string, unknown>; env?: Record<string, string> } = {},
+): Promise<{ flows: TestFlows; name: string }> {
+  serial += 1
+  const name = `flow${serial}`
+  const flows = await startTestFlows({
+    service,
+    files: {
+      [`${name}.flow.yaml`]: jsonFlow(name, target.url, options.extra),
+      [`${name}.json`]: items,
+    },
+    ...(options.env && { env: options.env }),
+  })
+  running.push(flows)
+  return { flows, name }
+}
+
+const status = async (flows: TestFlows, name: string) =>
+  (await flows.call('GET', '/flows/status')).json()[name]
+const post = async (flows: TestFlows, url: string) => (await flows.call('POST', url)).json()
+const got = (name: string) => target.received.filter(({ path }) => path.startsWith(`/${name}/`))
+
+test('a paused flow is not polled by sync unless it is forced', async () => {
+  const { flows, name } = await start([{ id: '1' }])
+  expect(await post(flows, `/sync/${name}`)).toEqual({ name, changes: 0, skipped: 'paused' })
+  expect(await post(flows, `/sync/${name}?force=true`)).toEqual({ name, changes: 1 })
+  await flows.delivered()
+  expect(got(name).map(({ method, path, body }) => [method, path, body])).toEqual([
+    ['PUT', `/${name}/1`, { id: '1' }],
+  ])
+  expect(await post(flows, `/sync/${name}?force=true`)).toEqual({ name, changes: 0 })
+})
+
+test('a flow that runs polls at once, then by itself at its interval', async () => {
+  const { flows, name } = await start([{ id: '1' }], {
+    extra: { startPaused: false, pollInterval: '1s' },
+  })
+  await expect.poll(() => got(name).length, { timeout: 10_000 }).toBe(1)
+  await flows.write(`${name}.json`, [{ id: '1' }, { id: '2' }])
+  service.clock.advance(1_000)
+  await expect.poll(() => got(name).length, { timeout: 10_000 }).toBe(2)
+})
+
+test('pause is kept by a restart, with who and why; resume runs at once', async () => {
+  const { flows, name } = await start([{ id: '1' }], { extra: { startPaused: false } })
+  await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking' } })
+  const again = await flows.restart()
+  running.push(again)
+  expect(await status(again, name)).toMatchObject({ paused: true, reason: 'stocktaking' })
+  await again.write(`${name}.json`, [{ id: '1' }, { id: 'new' }])
+  expect(await post(again, `/flow/${name}/resume`)).toEqual({ name, status: 'running' })
+  expect(await status(again, name)).toMatchObject({ paused: false, reason: null })
+  await expect.poll(() => got(name).some(({ path }) => path.endsWith('/new'))).toBe(true)
+  running.splice(running.indexOf(flows), 1)
+})
+
+test('a limit counts runs from zero, pauses with the last, and is spent by resume', async () => {
+  const { flows, name } = await start([{ id: '1' }])
+  expect(await post(flows, `/flow/${name}/limit/2`)).toEqual({
+    name,
+    runLimit: 2,
+    status: 'limited',
+  })
+  expect(await status(flows, name)).toMatchObject({ paused: true, runLimit: 2, runCount: 0 })
+  await post(flows, `/flow/${name}/resume`)
+  await expect.poll(async () => (await status(flows, name)).runCount, { timeout: 10_000 }).toBe(1)
+  await post(flows, `/sync/${name}`)
+  expect(await status(flows, name)).toMatchObject({ paused: true, runLimit: 2, runCount: 2 })
+  expect(await post(flows, `/sync/${name}`)).toMatchObject({ skipped: 'paused' })
+  await post(flows, `/flow/${name}/resume`)
+  expect(await status(flows, name)).toMatchObject({ paused: false, runLimit: null, runCount: 0 })
+})
+
+test('taking a limit away leaves the pause as it is', async () => {
+  const { flows, name } = await start([])
+  await post(flows, `/flow/${name}/limit/5`)
+  const paused = await flows.call('DELETE', `/flow/${name}/limit`)
+  expect(paused.json()).toEqual({ name, runLimit: null, status: 'paused' })
+  await post(flows, `/flow/${name}/resume`)
+  const runs = await flows.call('DELETE', `/flow/${name}/limit`)
+  expect([runs.statusCode, runs.json()]).toEqual([200, { name, runLimit: null, status: 'running' }])
+})
+
+test('a limit is gone after a restart, the pause it caused is kept', async () => {
+  const { flows, name } = await start([{ id: '1' }])
+  await post(flows, `/flow/${name}/limit/1`)
+  await post(flows, `/sync/${name}?force=true`)
+  expect(await status(flows, name)).toMatchObject({ paused: true, runLimit: 1, runCount: 1 })
+  const again = await flows.restart()
+  running.splice(running.indexOf(flows), 1, again)
+  expect(await status(again, name)).toMatchObject({ paused: true, runLimit: null, runCount: 0 })
+})
+
+test('pause and resume of all flows name them', async () => {
+  const { flows, name } = await start([])
+  expect(await post(flows, '/flows/resume')).toEqual({ status: 'running', flows: [name] })
+  expect(await post(flows, '/flows/pause')).toEqual({ status: 'paused', flows: [name] })
+  expect(await status(flows, name)).toMatchObject({ paused: true })
+})
+
+test('FLOWS_START_PAUSED pauses every flow at the start', async () => {
+  const { flows, name } = await start([{ id: '1' }], {
+    extra: { startPaused: false },
+    env: { FLOWS_START_PAUSED: 'true' },
+  })
+  expect(await status(flows, name)).toMatchObject({ paused: true, reason: 'FLOWS_START_PAUSED' })
+})
+
+test('reset sends everything again with the next poll, resync at once', async () => {
+  const { flows, name } = await start([{ id: '1' }, { id: '2' }])
+  await post(flows, `/sync/${name}?force=true`)
+  const reset = await flows.call('DELETE', `/reset/${name}`)
+  expect(reset.json()).toEqual({ name, status: 'reset' })
+  expect(await post(flows, `/sync/${name}?force=true`)).toEqual({ name, changes: 2 })
+  expect(await post(flows, `/resync/${name}?force=true`)).toEqual({
+    name,
+    status: 'reset',
+    changes: 2,
+  })
+  expect(await post(flows, `/resync/${name}`)).toEqual({
+    name,
+    status: 'reset',
+    changes: 0,
+    skipped: 'paused',
+  })
+  expect(await post(flows, `/sync/${name}?force=true`)).toEqual({ name, changes: 2 })
+})
+
+const hostileKeys = [
+  'a/b',
+  'a b',
+  '100%',
+  '%2F',
+  'ñandú',
+  'a|b',
+  'a\\b',
+  '../../etc',
+  '<script>',
+  '"quoted"',
+  '日本',
+  '.',
+  'a+b&c=d?e#f',
+]
+
+test('keys of any characters are synced, reset and resynced one by one', async () => {
+  const { flows, name } = await start(hostileKeys.map((id) => ({ id })))
+  await post(flows, `/sync/${name}?force=true`)
+  for (const id of hostileKeys) {
+    // In a key a pipe and a backslash are escaped, since a pipe joins the parts of composite keys.
+    const pk = id.replace(/[\\|]/g, '\\$&')
+    const path = encodeURIComponent(pk) === '.' ? '%2E' : encodeURIComponent(pk)
+    const same = await post(flows, `/sync/${name}/${path}`)
+    expect(same).toEqual({ name, pk, found: true, changed: false, jobs: 0 })
+    const reset = await flows.call('DELETE', `/reset/${name}/${path}`)
+    expect(reset.json()).toEqual({ name, pk, status: 'reset', existed: true })
+    const changed = await post(flows, `/sync/${name}/${path}`)
+    expect(changed).toEqual({ name, pk, found: true, changed: true, jobs: 1 })
+    expect(await post(flows, `/resync/${name}/${path}?force=true`)).toEqual({
+      name,
+      pk,
+      status: 'reset',
+      changes: 1,
+    })
+  }
+})
+
+test('an item that the source does not have is not found; an unknown one is reset without an error', async () => {
+  const { flows, name } = await start([{ id: '1' }])
+  expect(await post(flows, `/sync/${name}/nobody`)).toEqual({
+    name,
+    pk: 'nobody',
+    found: false,
+    changed: false,
+    jobs: 0,
+  })
+  const reset = await flows.call('DELETE', `/reset/${name}/nobody`)
+  expect([reset.statusCode, reset.json()]).toEqual([
+    200,
+    { name, pk: 'nobody', status: 'reset', existed: false },
+  ])
+})
+
+test('a composite key is joined by a pipe', async () => {
+  const { flows, name } = await start([{ store: 'S|1', box: '2' }], {
+    extra: { item: { key: ['store', 'box'] } },
+  })
+  const pk = 'S\\|1|2'
+  expect(await post(flows, `/sync/${name}/${encodeURIComponent(pk)}`)).toMatchObject({
+    pk,
+    found: true,
+    changed: true,
+  })
+})
+
+test('a failed item is told, counted, and sent again by retry and by its sync', async () => {
+  const { flows, name } = await start([{ id: '1' }, { id: '2' }])
+  target.answer(({ path }) => (path.startsWith(`/${name}/`) ? 422 : 200))
+  await post(flows, `/sync/${name}?force=true`)
+  await expect.poll(async () => (await flows.flows.cards())[0]?.destinations[0]?.failed).toBe(2)
+  const [error] = (await flows.call('GET', `/errors?flow=${name}`)).json()
+  expect(error).toMatchObject({ entity: name, adapter: 'web', attempts: 1 })
+  expect(error.error).toContain('422')
+  target.answer(200)
+  expect(await post(flows, `/sync/${name}/1`)).toEqual({
+    name,
+    pk: '1',
+    found: true,
+    changed: false,
+    jobs: 1,
+  })
+  const retried = await flows.call('POST', `/flow/${name}/retry`, { body: {} })
+  expect(retried.json()).toEqual({ name, retried: 1 })
+  await flows.delivered()
+  await expect.poll(async () => (await flows.flows.cards())[0]?.destinations[0]?.failed).toBe(0)
+  const keys = new Set(got(name).map(({ headers }) => headers['idempotency-key']))
+  expect(keys.size).toBe(2)
+})
+
+test('two syncs of one flow share the next poll and never overlap', async () => {
+  const { flows, name } = await start([{ id: '1' }])
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => post(flows, `/sync/${name}?force=true`)),
+  )
+  expect(answers.filter(({ changes }) => changes === 1)).toHaveLength(1)
+  const { totalRuns } = (await flows.call('GET', '/metrics')).json()[name]
+  expect(totalRuns).toBe(2)
+})
+
+test('figures are there before the first poll and kept by a restart', async () => {
+  const { flows, name } = await start([{ id: '1' }])
+  expect((await flows.call('GET', '/metrics')).json()[name]).toEqual({
+    lastRun: null,
+    avgDuration: 0,
+    p95Duration: 0,
+    totalRuns: 0,
+    totalErrors: 0,
+  })
+  await post(flows, `/sync/${name}?force=true`)
+  const again = await flows.restart()
+  running.splice(running.indexOf(flows), 1, again)
+  expect((await again.call('GET', '/metrics')).json()[name]).toMatchObject({
+    totalRuns: 1,
+    lastRun: expect.any(String),
+  })
+})
+
+test('a reload takes new and changed files, keeps what is running when one is bad, pauses what is gone', async () => {
+  const { flows, name } = await start([{ id: '1' }])
+  await flows.write('more.flow.yaml', jsonFlow(`${name}-more`, target.url))
+  expect(await post(flows, '/flows/reload')).toEqual({
+    flows: [name, `${name}-more`],
+    problems: [],
+  })
+
+  await flows.write(`${name}.flow.yaml`, { ...jsonFlow(name, target.url), pollIntervall: '1m' })
+  const bad = await post(flows, '/flows/reload')
+  expect(bad.flows).toContain(name)
+  expect(bad.problems).toMatchObject([{ file: `${name}.flow.yaml`, key: 'pollIntervall' }])
+  expect((await post(flows, `/sync/${name}?force=true`)).changes).toBe(1)
+
+  await flows.write(`${name}.flow.yaml`, jsonFlow(name, target.url))
+  await flows.remove('more.flow.yaml')
+  expect((await post(flows, '/flows/reload')).flows).toEqual([name])
+  expect((await flows.call('POST', `/sync/${name}-more`)).statusCode).toBe(404)
+  await flows.write('more.flow.yaml', jsonFlow(`${name}-more`, target.url))
+  await post(flows, '/flows/reload')
+  expect(await status(flows, `${name}-more`)).toMatchObject({ paused: true })
+})
+
+test('a bad file at the start is told and stops nobody else', async () => {
+  const { flows, name } = await start([{ id: '1' }])
+  await flows.write('bad.flow.yaml', 'version: 1\nname: [')
+  const again = await flows.restart()
+  running.splice(running.indexOf(flows), 1, again)
+  const view = (await again.call('GET', '/flows')).json()
+  expect(view.flows.map((flow: { name: string }) => flow.name)).toEqual([name])
+  expect(view.problems).toMatchObject([{ file: 'bad.flow.yaml', line: expect.any(Number) }])
+  expect(again.logLines.some((line) => line.includes('bad.flow.yaml'))).toBe(true)
+})
+
+test('who did what is kept', async () => {
+  const { flows, name } = await start([])
+  await post(flows, `/flow/${name}/limit/7`)
+  await flows.call('DELETE', `/reset/${name}`)
+  const { activity } = (await flows.call('GET', `/flows/activity?flow=${name}`)).json()
+  expect(activity.map((entry: { action: string }) => entry.action)).toEqual([
+    'reset',
+    'limited',
+    'paused',
+  ])
+  expect(activity[0]).toMatchObject({ flow: name, actor: '127.0.0.1' })
+})
