@@ -1,0 +1,164 @@
+import { expect, test } from 'vitest'
+import { createPoller, type PollerDeps, type PollOutcome } from '../../src/sync/poll/poller.ts'
+
+const intervalMs = 60_000
+
+/** A poller on a clock that its own naps move: time passes only while it sleeps. */
+function create(options: Partial<PollerDeps> = {}) {
+  let nowMs = 1_000_000
+  let lastPollAt: Date | null = null
+  const polls: number[] = []
+  const failures: unknown[] = []
+  const until = Promise.withResolvers<void>()
+  let stopAtMs = Number.POSITIVE_INFINITY
+  const poller = createPoller({
+    poll: async () => {
+      polls.push(nowMs)
+      lastPollAt = new Date(nowMs)
+      return { changes: 1, rowsRead: 1 }
+    },
+    mayPoll: async () => true,
+    lastPollAt: async () => lastPollAt,
+    intervalMs: () => intervalMs,
+    now: () => new Date(nowMs),
+    sleep: async (ms, signal) => {
+      signal.throwIfAborted()
+      nowMs += ms
+      if (nowMs >= stopAtMs) until.resolve()
+      // Lets timers and sockets live.
+      await new Promise((resolve) => setImmediate(resolve))
+    },
+    onFailure: (error) => failures.push(error),
+    ...options,
+  })
+  return {
+    poller,
+    polls,
+    failures,
+    now: () => nowMs,
+    jump: (ms: number) => {
+      nowMs += ms
+    },
+    setLastPoll: (at: Date | null) => {
+      lastPollAt = at
+    },
+    /** Runs until that much time has passed. */
+    async run(ms: number) {
+      stopAtMs = nowMs + ms
+      poller.start()
+      await until.promise
+      await poller.stop()
+    },
+  }
+}
+
+test('it polls at once and then an interval after the end of each poll', async () => {
+  const one = create()
+  await one.run(3 * intervalMs + 500)
+  const gaps = one.polls.slice(1).map((at, index) => at - (one.polls[index] ?? 0))
+  expect(one.polls.length).toBe(4)
+  expect(gaps).toEqual([intervalMs, intervalMs, intervalMs])
+})
+
+test('after downtime there is one poll, not a burst', async () => {
+  const one = create()
+  one.setLastPoll(new Date(one.now()))
+  one.jump(100 * intervalMs)
+  await one.run(intervalMs - 1_000)
+  expect(one.polls).toHaveLength(1)
+})
+
+test('a flow that may not poll is left alone, and polls soon after it may', async () => {
+  let allowed = false
+  const one = create({ mayPoll: async () => allowed })
+  const began = one.now()
+  setTimeout(() => {
+    allowed = true
+  }, 20)
+  one.poller.start()
+  await expect.poll(() => one.polls.length, { timeout: 5_000 }).toBeGreaterThan(0)
+  await one.poller.stop()
+  expect(one.polls[0]).toBeGreaterThan(began)
+})
+
+test('a failed poll is told and the next one comes', async () => {
+  let failing = true
+  const one = create({
+    poll: async () => {
+      if (!failing) return { changes: 0, rowsRead: 0 }
+      failing = false
+      throw new Error('down')
+    },
+  })
+  await one.run(3_000)
+  expect(one.failures).toHaveLength(1)
+})
+
+test('requests while a poll runs share the one after it', async () => {
+  const gates: PromiseWithResolvers<PollOutcome>[] = []
+  const one = create({
+    poll: () => {
+      const gate = Promise.withResolvers<PollOutcome>()
+      gates.push(gate)
+      return gate.promise
+    },
+  })
+  const first = one.poller.request()
+  const others = [one.poller.request(), one.poller.request(), one.poller.request()]
+  expect(gates).toHaveLength(1)
+  gates[0]?.resolve({ changes: 1, rowsRead: 1 })
+  expect(await first).toEqual({ changes: 1, rowsRead: 1 })
+  await expect.poll(() => gates.length).toBe(2)
+  gates[1]?.resolve({ changes: 2, rowsRead: 2 })
+  expect(await Promise.all(others)).toEqual(Array(3).fill({ changes: 2, rowsRead: 2 }))
+  expect(gates).toHaveLength(2)
+})
+
+test('a request after a failed poll is a poll of its own', async () => {
+  const gates: PromiseWithResolvers<PollOutcome>[] = []
+  const one = create({
+    poll: () => {
+      const gate = Promise.withResolvers<PollOutcome>()
+      gates.push(gate)
+      return gate.promise
+    },
+  })
+  const first = one.poller.request()
+  const second = one.poller.request()
+  gates[0]?.reject(new Error('down'))
+  await expect(first).rejects.toThrow('down')
+  await expect.poll(() => gates.length).toBe(2)
+  gates[1]?.resolve({ changes: 0, rowsRead: 0 })
+  expect(await second).toEqual({ changes: 0, rowsRead: 0 })
+})
+
+test('a request waits for another process to end its poll', async () => {
+  let tries = 0
+  const one = create({
+    poll: async () => (++tries < 4 ? undefined : { changes: 3, rowsRead: 3 }),
+  })
+  expect(await one.poller.request()).toEqual({ changes: 3, rowsRead: 3 })
+  expect(tries).toBe(4)
+})
+
+test('stop waits for the poll in progress and begins none', async () => {
+  const gate = Promise.withResolvers<PollOutcome>()
+  let polls = 0
+  const one = create({
+    poll: () => {
+      polls += 1
+      return gate.promise
+    },
+  })
+  one.poller.start()
+  await expect.poll(() => polls).toBe(1)
+  let stopped = false
+  const stopping = one.poller.stop().then(() => {
+    stopped = true
+  })
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect([one.poller.isPolling, stopped]).toEqual([true, false])
+  gate.resolve({ changes: 0, rowsRead: 0 })
+  await stopping
+  expect([one.poller.isPolling, polls]).toEqual([false, 1])
+})
