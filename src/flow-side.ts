@@ -9,7 +9,7 @@ import { createPaymentsPort } from './flow-payments.ts'
 import type { HttpServer } from './http/create-server.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import { createOrderFeed } from './payments/order-feed.ts'
-import { createAlerts } from './sync/alerts/alerts.ts'
+import { testAlerts } from './sync/alerts/test-alerts.ts'
 import { createDeliveries } from './sync/deliver/deliver.ts'
 import { createFlowService } from './sync/engine/create-flow-service.ts'
 import { createFlowEngine } from './sync/engine/flow-engine.ts'
@@ -50,7 +50,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const log = options.logger.child({ part: 'flows' })
   const common = { database, now, sleep, log, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
-  const deliveries = createDeliveries(common)
+  const deliveries = createDeliveries({ ...common, random: Math.random })
   const engine = createFlowEngine({
     ...common,
     flowsDir: config.flowsDir,
@@ -60,17 +60,12 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     payments: createPaymentsPort(payments),
     orders: { listOrderChanges: createOrderFeed(database.db) },
   })
-  const alerts = createAlerts({
-    ...common,
-    mail,
-    flows: () => [...engine.flows().values()].map(({ loaded }) => loaded.flow),
-  })
   const housekeeping = createHousekeeping({ ...common, engine, deliveries })
   const flows = createFlowService({
     ...common,
     engine,
     deliveries,
-    testAlerts: (flow) => alerts.test(flow),
+    testAlerts: (flow) => testAlerts(flow, { mail, now }),
   })
   const app = await buildControlApi({
     flows,
@@ -92,12 +87,11 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     async start() {
       await engine.load()
       engine.start()
-      alerts.start()
       housekeeping.start()
     },
     async close() {
       await engine.stop()
-      await Promise.all([alerts.stop(), housekeeping.stop()])
+      await housekeeping.stop()
     },
   }
 }

@@ -15,5 +15,6 @@ export default defineConfig({
     // On a busy runner a socket test may lose a race with the machine; the second try is printed beside the result.
     retry: process.env.CI ? 1 : 0,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 10_000 } },
   },
 })

@@ -167,3 +167,10 @@ export async function deleteFinished(
     )`.execute(db)
   return Number(numAffectedRows ?? 0)
 }
+
+/** How many items have arrived at a destination and owe it nothing since. */
+export async function countDone(db: Db): Promise<number> {
+  const { rows } = await sql<{ done: number }>`
+    select count(*) as done from deliveries where state = 'done'`.execute(db)
+  return rows[0]?.done ?? 0
+}

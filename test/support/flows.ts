@@ -187,8 +187,7 @@ export function jsonFlow(
     pollInterval: '1h',
     startPaused: true,
     allowPrivateNetwork: true,
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the flow file
-    source: { type: 'file', path: '${env:DIR}/' + name + '.json', format: 'json', settle: '0s' },
+    source: { type: 'file', path: `\${env:DIR}/${name}.json`, format: 'json', settle: '0s' },
     item: { key: 'id' },
     destinations: [
       {

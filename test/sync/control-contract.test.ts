@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   jsonFlow,
   startTarget,
@@ -39,7 +39,9 @@ beforeAll(async () => {
   })
   target.answer(400)
   await flows.flows.sync('articles', { force: true })
-  await expect.poll(async () => (await flows.flows.stats()).queue.failed).toBe(1)
+  await vi.waitUntil(async () => (await flows.flows.stats()).queue.failed === 1, {
+    timeout: 20_000,
+  })
   target.answer(200)
 })
 afterAll(async () => {

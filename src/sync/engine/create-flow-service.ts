@@ -25,7 +25,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     database: deps.database,
     now: deps.now,
     flows: () => engine.flows(),
-    countActive: () => deliveries.countActive(),
+    countActive: () => engine.countActive(),
   })
   const itemDeps: ItemSyncDeps = {
     database: deps.database,

@@ -52,6 +52,8 @@ export type FlowEngine = {
   /** Flows by name, in alphabetical order. */
   flows(): ReadonlyMap<string, OpenFlow>
   problems(): FlowProblemView[]
+  /** Deliveries in hand, over all processes; none while there are no flows. */
+  countActive(): Promise<number>
   /** Reads the files and opens the flows; polls begin with `start`. */
   load(): Promise<void>
   /** Reads the files again. A file that is bad now leaves its flow as it is; one that is gone pauses it. */
@@ -231,6 +233,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   return {
     flows: () => new Map([...open].sort(([a], [b]) => (a < b ? -1 : 1))),
     problems: () => problems,
+    countActive: async () => (deliveriesStarted ? deps.deliveries.countActive() : 0),
     load: () =>
       inTurn(async () => {
         await forgetLimits(deps)

@@ -1,6 +1,9 @@
 import type { Database } from '../../db/database.ts'
-import { countDone } from '../../repositories/deliveries.ts'
-import { countOpenDeliveries, type TargetCounts } from '../../repositories/delivery-reports.ts'
+import {
+  countDone,
+  countOpenDeliveries,
+  type TargetCounts,
+} from '../../repositories/delivery-reports.ts'
 import { listFlowErrors } from '../../repositories/flow-errors.ts'
 import { countItems } from '../../repositories/flow-items.ts'
 import {
