@@ -24,6 +24,7 @@ beforeAll(async () => {
     DATA_DIR: dataDir,
     PORT: String(await freePort()),
     SANDBOX_PORT: String(sandboxPort),
+    SYNC_PORT: '0',
     POS_CREATE_DELAY_MS: '0',
     SWEEP_INTERVAL_MS: '200',
   }
@@ -177,7 +178,7 @@ test('with the real provider no sandbox listens', async () => {
   running.child.kill('SIGTERM')
   expect(await running.ended).toBe(0)
   await rm(folder, { recursive: true, force: true })
-})
+}, 60_000)
 
 test('a bad setting stops the start and is named', async () => {
   const refused = spawnService({ ...env, PROVIDER_TIMEOUT_MS: '5' })

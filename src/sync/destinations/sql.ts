@@ -2,13 +2,18 @@ import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { postponed, refused } from './result.ts'
 import type { SqlClient, SqlClientSettings } from './sql-client.ts'
 import { judgeSqlError } from './sql-errors.ts'
-import { openMssql } from './sql-mssql.ts'
-import { openMysql } from './sql-mysql.ts'
 import { openPostgres } from './sql-postgres.ts'
 import { deletedKey, rowOf } from './sql-row.ts'
 import { IdentifierError, quoteIdentifier, quoteTable, type SqlTarget } from './sql-statements.ts'
 
-const openers = { postgres: openPostgres, mysql: openMysql, mssql: openMssql }
+type Opener = (target: SqlTarget, settings: SqlClientSettings) => SqlClient
+
+/** Loaded when first needed: they would double the time in which the service, and so every till, comes up. */
+const openers: Record<SqlTarget['driver'], () => Opener | Promise<Opener>> = {
+  postgres: () => openPostgres,
+  mysql: async () => (await import('./sql-mysql.ts')).openMysql,
+  mssql: async () => (await import('./sql-mssql.ts')).openMssql,
+}
 
 /**
  * Keeps a table equal to the items: a column per mapped field, one row per `upsertKey`. Writing the same row again changes
@@ -19,19 +24,21 @@ const openers = { postgres: openPostgres, mysql: openMysql, mssql: openMssql }
 export function openSqlDestination(target: SqlTarget, settings: SqlClientSettings): Destination {
   quoteTable(target)
   for (const name of target.upsertKey) quoteIdentifier(target.driver, name)
-  const client = openers[target.driver](target, settings)
+  let opened: Promise<SqlClient> | undefined
+  const open = async () => (await openers[target.driver]())(target, settings)
   return {
     deliver: async (job, signal) => {
       // Later a signal changes nothing: the statement's own limits end it, and only then its outcome is known.
       if (signal.aborted) return postponed('the delivery was given up', { outage: false })
       try {
-        return await write(target, client, job)
+        opened ??= open()
+        return await write(target, await opened, job)
       } catch (error) {
         if (error instanceof IdentifierError) return refused(error.message)
         return judgeSqlError(target.driver, error)
       }
     },
-    close: () => client.close(),
+    close: async () => (await opened)?.close(),
   }
 }
 

@@ -5,8 +5,6 @@ import { atMost, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
 import { hasKey } from './row-key.ts'
 import { ImpossibleValueError, type SqlDriver } from './sql-driver.ts'
-import { readMssql } from './sql-mssql.ts'
-import { readMysql } from './sql-mysql.ts'
 import { readPostgres } from './sql-postgres.ts'
 import {
   bindParameters,
@@ -19,10 +17,15 @@ import { type SqlDialect, scanSql } from './sql-text.ts'
 
 type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
 
+/** MySQL's and SQL Server's load when first needed: they would double the time in which the service comes up. */
 export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
   postgres: readPostgres,
-  mysql: readMysql,
-  mssql: readMssql,
+  mysql: async function* (read) {
+    yield* (await import('./sql-mysql.ts')).readMysql(read)
+  },
+  mssql: async function* (read) {
+    yield* (await import('./sql-mssql.ts')).readMssql(read)
+  },
 }
 
 /**
