@@ -154,7 +154,7 @@ test('a killed service goes on where it was, a stopped one finishes what it was 
   })
   expect(await live.ended).toBe(1)
   expect(live.stderr()).toContain('This database belongs to PROVIDER=sandbox')
-}, 60_000)
+}, 180_000)
 
 test('with the real provider no sandbox listens', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-live-'))
@@ -178,7 +178,7 @@ test('with the real provider no sandbox listens', async () => {
   running.child.kill('SIGTERM')
   expect(await running.ended).toBe(0)
   await rm(folder, { recursive: true, force: true })
-}, 60_000)
+}, 180_000)
 
 test('a bad setting stops the start and is named', async () => {
   const refused = spawnService({ ...env, PROVIDER_TIMEOUT_MS: '5' })
