@@ -84,7 +84,7 @@ test('a thousand failures are one message: how many, the first of them, and how 
       },
     },
   ])
-})
+}, 60_000)
 
 test('new failures wait for the interval, a reminder for the repeat, and recovery for the deliveries', async () => {
   const world = createWorld(database)
