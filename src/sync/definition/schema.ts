@@ -48,7 +48,10 @@ const item = () =>
     key: oneOrMore().describe('the fields that identify an item'),
     hash: hash(),
     filter: jsonata().optional().describe('JSONata; items for which it is not true are left out'),
-    onDefinitionChange: z.enum(['ask', 'resync', 'rebase']).prefault('ask'),
+    onDefinitionChange: z
+      .enum(['ask', 'resync', 'rebase'])
+      .prefault('ask')
+      .describe('all items look new: ask pauses the flow, resync sends all, rebase sends none'),
   })
 
 const guard = () =>
@@ -86,9 +89,9 @@ const queue = () =>
 export function flowSchema(context: FlowContext) {
   return z
     .strictObject({
-      version: z.literal(1),
-      name: name(),
-      description: z.string().max(1_000).optional(),
+      version: z.literal(1).describe('of the form of this file'),
+      name: name().describe('of the flow in the control API and on its page; unlike any other'),
+      description: z.string().max(1_000).optional().describe('for the page of the operator'),
       pollInterval: duration('1s', '24h').describe('from the end of a poll to the next'),
       window: window(),
       startPaused: z.boolean().prefault(false).describe('counts the first time a flow is seen'),
@@ -96,12 +99,16 @@ export function flowSchema(context: FlowContext) {
         .boolean()
         .prefault(false)
         .describe('HTTP sources, destinations and alerts may be on loopback and private addresses'),
-      source: sourceSchema(context),
-      item: item(),
-      deletes: deletes(),
-      destinations: z.array(destinationSchema(context)).min(1).max(50),
-      queue: queue(),
-      alerts: alertsSchema(context),
+      source: sourceSchema(context).describe('where items come from'),
+      item: item().describe('what makes records items, and when one has changed'),
+      deletes: deletes().describe('what happens when an item is no longer in the source'),
+      destinations: z
+        .array(destinationSchema(context))
+        .min(1)
+        .max(50)
+        .describe('where every changed item goes'),
+      queue: queue().describe('how long deliveries are kept, and how many may wait'),
+      alerts: alertsSchema(context).describe('who is told of failures'),
     })
     .transform(({ pollInterval, ...rest }) => ({ ...rest, pollIntervalMs: pollInterval }))
 }
