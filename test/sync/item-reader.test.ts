@@ -77,6 +77,7 @@ test.each([
   [{ codigo: '   ' }, 'null or missing'],
   [{ codigo: { a: 1 } }, 'not a single value'],
   [{ codigo: 'x'.repeat(1_025) }, 'longer than 1024'],
+  [{ codigo: '店'.repeat(1_000) }, 'longer than 2400 bytes'],
 ])('the key of %j is a problem without a pk', async (row, message) => {
   expect(await reader().read(row)).toEqual({
     problem: { pk: null, message: expect.stringContaining(message) },

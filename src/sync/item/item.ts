@@ -17,6 +17,8 @@ export type ReadItem =
 export const hashVersion = 'h1'
 
 const maxKeyLength = 1_024
+/** The databases index at most 2,704 bytes; the names of a flow and a destination stand beside the key. */
+const maxKeyBytes = 2_400
 
 /**
  * Makes items of records, as the flow says: canonical form, key, filter, hash (`h1:` and the SHA-256 of the canonical
@@ -92,5 +94,7 @@ function keyOf(
   const pk = joinKey(values)
   if (pk.length > maxKeyLength)
     return { message: `the key is longer than ${maxKeyLength} characters` }
+  if (Buffer.byteLength(pk) > maxKeyBytes)
+    return { message: `the key is longer than ${maxKeyBytes} bytes` }
   return { pk, key: values }
 }
