@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { upsertHashes } from '../../src/repositories/flow-items.ts'
 import type { FinalFailure } from '../../src/sync/deliver/outcome.ts'
@@ -125,10 +126,17 @@ test('a stop breaks off what is in hand without counting it; the next process be
   await first.run(flow, [old])
   await first.change(flow, [{ pk: 'polite' }, { pk: 'deaf' }, { pk: 'waiting' }])
   await expect.poll(() => old.calls.length, soon).toBe(2)
+  // A reload that waits for the attempts under way does not hold up the stop, nor begin after it.
+  const never = receiver()
+  const reloading = first.run(flowOf('stopped', [{ concurrency: 1 }]), [never])
+  await setImmediate()
+  expect(old.closed).toBe(false)
   const startedAt = performance.now()
   await first.stop({ timeoutMs: 50 })
-  expect(performance.now() - startedAt).toBeLessThan(6_000)
-  expect(old.closed).toBe(true)
+  await reloading
+  expect(performance.now() - startedAt).toBeLessThan(10_000)
+  expect([old.closed, never.closed, never.calls]).toEqual([true, true, []])
+  expect(await service().countActive()).toBe(0)
   await first.stop()
   await expect(first.run(flow, [old])).rejects.toThrow('deliveries are stopped')
 

@@ -33,7 +33,10 @@ export type PumpDeps = {
 export type Pump = {
   /** There may be work. */
   poke(): void
-  /** Takes no more; resolves when nothing is in hand, at `timeoutMs` by giving it back. */
+  /**
+   * Takes no more; resolves when nothing is in hand, at `timeoutMs` by giving it back. A second call may shorten the time
+   * of the first.
+   */
   stop(timeoutMs: number): Promise<void>
 }
 
@@ -55,6 +58,7 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
   const held = new Map<string, Claim>()
   const ready: { claim: Claim; row: Row | undefined; term: Term }[] = []
   const letGo = new AbortController()
+  const patience = Promise.withResolvers<void>()
   let running = 0
   /** Of attempts; high at first, so that nothing is claimed ahead before the receiver is known. */
   let averageMs = 1_000
@@ -198,7 +202,6 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
     stop: async (timeoutMs) => {
       stopping = true
       ring()
-      const patience = Promise.withResolvers<void>()
       const timers = [
         setTimeout(() => letGo.abort(new Error('the service stops')), timeoutMs),
         setTimeout(patience.resolve, timeoutMs + graceMs),

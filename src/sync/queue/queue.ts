@@ -103,7 +103,7 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
   const ensured = new Map<string, Promise<void>>()
   const pumps = new Map<string, Pump>()
   /** Pumps that finish what they have in hand: their queue is not worked anew before that. */
-  const stopping = new Map<string, Promise<void>>()
+  const stopping = new Map<string, { pump: Pump; stopped: Promise<void> }>()
   let unlisten: (() => Promise<void>) | undefined
 
   const create = async (name: string) => {
@@ -212,9 +212,11 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
     if (pump) {
       pumps.delete(name)
       const stopped = pump.stop(timeoutMs).finally(() => stopping.delete(name))
-      stopping.set(name, stopped)
+      stopping.set(name, { pump, stopped })
+    } else {
+      await stopping.get(name)?.pump.stop(timeoutMs)
     }
-    await stopping.get(name)
+    await stopping.get(name)?.stopped
   }
 
   return {
@@ -224,8 +226,8 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
     },
     stop: async (options) => {
       const timeoutMs = options?.timeoutMs ?? stopMs
-      await Promise.all([...pumps.keys()].map((name) => stopPump(name, timeoutMs)))
-      await Promise.all(stopping.values())
+      const names = [...pumps.keys(), ...stopping.keys()]
+      await Promise.all(names.map((name) => stopPump(name, timeoutMs)))
       await unlisten?.()
       unlisten = undefined
       await boss.stop({ graceful: false, close: false })
@@ -236,7 +238,7 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
     work: async (flow, destination, work) => {
       const name = queueName(flow, destination)
       await ensure(name)
-      await stopping.get(name)
+      await stopping.get(name)?.stopped
       if (pumps.has(name)) throw new Error(`the queue ${name} is worked already`)
       pumps.set(name, startWork(flow, destination, work))
     },
