@@ -235,7 +235,7 @@ test('a refund made in the provider’s panel counts', async () => {
   expect((await readOrder(service, till, all)).json().refunds).toMatchObject([{ type: 'total' }])
 })
 
-test('two refunds at once never give back more than was paid, 50 times over', async () => {
+test('two refunds at once never give back more than was paid, 20 times over', async () => {
   const shapes: (string | undefined)[][] = [
     [undefined, undefined],
     ['60,00', '60,00'],
@@ -243,7 +243,7 @@ test('two refunds at once never give back more than was paid, 50 times over', as
     ['60,00', undefined],
     ['100,00', '1,00'],
   ]
-  for (let round = 0; round < 50; round += 1) {
+  for (let round = 0; round < 20; round += 1) {
     const orderId = await paidOrder()
     const amounts = shapes[round % shapes.length] ?? []
     const answers = await Promise.all(
