@@ -48,7 +48,8 @@ function codesOf(route: RouteOptions, style: ErrorStyle): Set<ErrorCode> {
   const codes = new Set([...always, ...(style === 'coded' ? byAccess : byAccessPlain)[access]])
   if (body || params || querystring || headers) codes.add('VALIDATION_ERROR')
   if (params) codes.add('NOT_FOUND')
-  if (body) {
+  // The payment API reads, and refuses, a body also where none is expected.
+  if (body || (style === 'coded' && ![route.method].flat().includes('GET'))) {
     codes.add('REQUEST_TIMEOUT').add('PAYLOAD_TOO_LARGE').add('UNSUPPORTED_MEDIA_TYPE')
   }
   for (const code of errors) codes.add(code)

@@ -17,6 +17,8 @@ export type Schema = {
 
 export type Operation = {
   operationId: string
+  summary: string
+  tags: string[]
   security: object[]
   parameters?: {
     name: string

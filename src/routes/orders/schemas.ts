@@ -7,6 +7,8 @@ import {
   OrderId,
   PointAmount,
   queryInteger,
+  queryLimit,
+  queryOffset,
   Timestamp,
   text,
 } from '../fields.ts'
@@ -34,6 +36,14 @@ const Cashier = z
   })
   .meta({ id: 'CashierAdvice' })
 
+const exampleOrderId = '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7'
+const exampleAdvice = {
+  message:
+    'El cobro espera en la terminal. Si no aparece, presione el botón de actualizar en ella.',
+  action: 'ask_customer_to_pay' as const,
+  retry_safe: false,
+}
+
 export const CreateOrderBody = z
   .strictObject({
     caja_id: ErpId.describe('ERP box id').meta({ example: 'CAJA-07' }),
@@ -41,11 +51,31 @@ export const CreateOrderBody = z
     amount: ErpAmount,
     description: text(0, 150).optional().meta({ example: 'Venta mostrador' }),
     ticket_number: text(0, 64).optional().describe('Invoice number'),
-    print_ticket: z.boolean().default(false),
-    payment_method: z.enum(paymentMethods).default('all'),
-    expiration_minutes: z.int().min(1).max(180).default(16),
+    print_ticket: z.boolean().default(false).describe('Whether the terminal prints a receipt'),
+    payment_method: z
+      .enum(paymentMethods)
+      .default('all')
+      .describe('What the customer may pay with; all: whatever the terminal takes'),
+    expiration_minutes: z
+      .int()
+      .min(1)
+      .max(180)
+      .default(16)
+      .describe('How long the order waits for the customer'),
   })
-  .meta({ id: 'NewOrder' })
+  .meta({
+    id: 'NewOrder',
+    example: {
+      caja_id: 'CAJA-07',
+      external_reference: '0001-00004711',
+      amount: '1234,50',
+      description: 'Venta mostrador',
+      ticket_number: 'B-0001-00004711',
+      print_ticket: false,
+      payment_method: 'all',
+      expiration_minutes: 16,
+    },
+  })
 
 export const IdempotencyHeaders = z.looseObject({
   'idempotency-key': z
@@ -69,7 +99,20 @@ export const CreateOrderResponse = z
     expires_at: Timestamp,
     cashier: Cashier,
   })
-  .meta({ id: 'OrderAccepted' })
+  .meta({
+    id: 'OrderAccepted',
+    example: {
+      message: 'The order is on its way to the terminal',
+      order_id: exampleOrderId,
+      external_reference: '0001-00004711',
+      status: 'created',
+      outcome: 'unknown',
+      retry_safe: false,
+      version: 2,
+      expires_at: '2026-11-21T14:46:00.000Z',
+      cashier: exampleAdvice,
+    },
+  })
 
 const Payment = z
   .object({
@@ -127,7 +170,58 @@ export const OrderResponse = z
     client: z.string(),
     stale: z.boolean().describe('The provider could not be asked: this is what was known before'),
   })
-  .meta({ id: 'Order' })
+  .meta({
+    id: 'Order',
+    example: {
+      order_id: exampleOrderId,
+      external_reference: '0001-00004711',
+      caja_id: 'CAJA-07',
+      sucursal_id: 'SUC-001',
+      amount: '1234.50',
+      description: 'Venta mostrador',
+      ticket_number: 'B-0001-00004711',
+      status: 'partially_refunded',
+      status_detail: 'partially_refunded',
+      payments: [
+        {
+          id: 'PAY01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
+          amount: '1234.50',
+          paid_amount: '1234.50',
+          status: 'approved',
+          status_detail: 'accredited',
+          payment_method: { type: 'credit_card', installments: 1, id: 'visa' },
+        },
+      ],
+      refunds: [
+        {
+          id: 'REF01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
+          transaction_id: 'PAY01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
+          reference_id: '4017323059',
+          amount: '234.50',
+          status: 'processed',
+          type: 'partial',
+          created_at: '2026-11-21T14:35:00.000Z',
+        },
+      ],
+      created_at: '2026-11-21T14:30:00.000Z',
+      last_updated_at: '2026-11-21T14:35:00.000Z',
+      version: 5,
+      outcome: 'charged',
+      retry_safe: false,
+      cashier: {
+        message: 'Cobro aprobado, con una devolución parcial.',
+        action: 'none',
+        retry_safe: false,
+      },
+      terminal_id: 'NEWLAND_N950__N950NCB801293324',
+      payment_method: 'all',
+      expires_at: '2026-11-21T14:46:00.000Z',
+      mp_order_id: 'ORD01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
+      paid_after_close: false,
+      client: 'acme',
+      stale: false,
+    },
+  })
 
 export const ReadOrderQuery = z.object({
   ...ClientQuery,
@@ -143,20 +237,22 @@ export const OrderParams = z.object({ orderId: OrderId })
 
 export const ListOrdersQuery = z.object({
   ...ClientQuery,
-  status: Status.optional(),
-  caja_id: ErpId.optional(),
-  external_reference: text(1, 64).optional(),
+  status: Status.optional().describe('Orders in this state only'),
+  caja_id: ErpId.optional().describe('ERP box id').meta({ example: 'CAJA-07' }),
+  external_reference: text(1, 64).optional().describe('Orders with this ticket reference only'),
   from: z.iso.datetime({ offset: true }).optional().describe('Created at or after'),
   to: z.iso.datetime({ offset: true }).optional().describe('Created before'),
-  limit: queryInteger(1, 200).default(50),
-  offset: queryInteger(0, 1_000_000).default(0),
+  limit: queryLimit(200, 50),
+  offset: queryOffset(1_000_000),
 })
 
 export const OrdersResponse = z
   .object({ orders: z.array(OrderResponse), total: z.number() })
   .meta({ id: 'Orders' })
 
-export const CancelOrderBody = z.strictObject({ order_id: OrderId }).meta({ id: 'CancelOrder' })
+export const CancelOrderBody = z
+  .strictObject({ order_id: OrderId })
+  .meta({ id: 'CancelOrder', example: { order_id: exampleOrderId } })
 
 export const CancelOrderResponse = z
   .object({
@@ -167,14 +263,24 @@ export const CancelOrderResponse = z
     outcome: Outcome,
     retry_safe: z.boolean(),
   })
-  .meta({ id: 'OrderCanceled' })
+  .meta({
+    id: 'OrderCanceled',
+    example: {
+      message: 'The order is canceled',
+      order_id: exampleOrderId,
+      status: 'canceled',
+      status_detail: 'canceled',
+      outcome: 'not_charged',
+      retry_safe: true,
+    },
+  })
 
 export const RefundOrderBody = z
   .strictObject({
     order_id: OrderId,
     amount: ErpAmount.optional().describe('Absent: the refund is total'),
   })
-  .meta({ id: 'RefundOrder' })
+  .meta({ id: 'RefundOrder', example: { order_id: exampleOrderId, amount: '234,50' } })
 
 export const RefundOrderResponse = z
   .object({
@@ -187,4 +293,16 @@ export const RefundOrderResponse = z
     outcome: Outcome,
     retry_safe: z.boolean(),
   })
-  .meta({ id: 'OrderRefunded' })
+  .meta({
+    id: 'OrderRefunded',
+    example: {
+      message: 'The amount is refunded',
+      order_id: exampleOrderId,
+      type: 'partial',
+      amount: '234.50',
+      status: 'partially_refunded',
+      status_detail: 'partially_refunded',
+      outcome: 'charged',
+      retry_safe: false,
+    },
+  })

@@ -10,7 +10,9 @@ export const WebhookQuery = z.looseObject({
 
 export const WebhookHeaders = z.looseObject({
   'x-signature': once.describe('`ts=<digits>,v1=<64 hexadecimal characters>`'),
-  'x-request-id': once,
+  'x-request-id': once.describe('Id of the delivery; it is signed'),
 })
 
-export const WebhookResponse = z.object({ received: z.boolean() }).meta({ id: 'WebhookReceived' })
+export const WebhookResponse = z
+  .object({ received: z.boolean() })
+  .meta({ id: 'WebhookReceived', example: { received: true } })
