@@ -9,11 +9,12 @@ import { createPaymentsPort } from './flow-payments.ts'
 import type { HttpServer } from './http/create-server.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import { createOrderFeed } from './payments/order-feed.ts'
-import { testAlerts } from './sync/alerts/test-alerts.ts'
+import { createAlerts } from './sync/alerts/alerts.ts'
 import { createDeliveries } from './sync/deliver/deliver.ts'
 import { createFlowService } from './sync/engine/create-flow-service.ts'
 import { createFlowEngine } from './sync/engine/flow-engine.ts'
 import { createHousekeeping } from './sync/engine/housekeeping.ts'
+import { isInWindow } from './sync/engine/window.ts'
 import type { FlowService } from './sync/flow-service.ts'
 
 export type FlowSideOptions = {
@@ -51,12 +52,14 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const common = { database, now, sleep, log, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
   const deliveries = createDeliveries({ ...common, random: Math.random })
+  const alerts = createAlerts({ ...common, mail, isInWindow })
   const engine = createFlowEngine({
     ...common,
     flowsDir: config.flowsDir,
     files: { env: options.env, readFile: (path) => readFileSync(path, 'utf8'), mail },
     startPaused: config.flowsStartPaused,
     deliveries,
+    alerts,
     payments: createPaymentsPort(payments),
     orders: { listOrderChanges: createOrderFeed(database.db) },
   })
@@ -65,7 +68,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     ...common,
     engine,
     deliveries,
-    testAlerts: (flow) => testAlerts(flow, { mail, now }),
+    testAlerts: (flow) => alerts.test(flow),
   })
   const app = await buildControlApi({
     flows,
@@ -87,11 +90,12 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     async start() {
       await engine.load()
       engine.start()
+      alerts.start()
       housekeeping.start()
     },
     async close() {
       await engine.stop()
-      await housekeeping.stop()
+      await Promise.all([alerts.stop(), housekeeping.stop()])
     },
   }
 }

@@ -4,6 +4,7 @@ import type { Database } from '../../db/database.ts'
 import { insertFlowActivity, isPaused } from '../../repositories/flow-control.ts'
 import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
 import { withLease } from '../../repositories/with-lease.ts'
+import type { Alerts } from '../alerts/alerts.ts'
 import { forgetLimits, pauseByService } from '../control/switches.ts'
 import type { FlowContext } from '../definition/context.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
@@ -33,6 +34,8 @@ export type EngineDeps = {
   /** FLOWS_START_PAUSED. */
   startPaused: boolean
   deliveries: Deliveries
+  /** Whoever tells people about the flows that are open. */
+  alerts: Pick<Alerts, 'openFlow' | 'closeFlow'>
   /** The payment side as a destination, and its orders as a source. */
   payments: PaymentsPort
   orders: SourceContext['payments']
@@ -159,6 +162,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     if (running) await shut(running)
     const poller = pollerOf(loaded, runtime)
     open.set(name, { loaded, runtime, poller, agent, fingerprint })
+    await deps.alerts.openFlow(loaded.flow)
     if (started) poller.start()
     return undefined
   }
@@ -186,6 +190,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       const running = open.get(name)
       open.delete(name)
       await deps.deliveries.close(name)
+      deps.alerts.closeFlow(name)
       if (running) await shut(running)
     }
     const at = deps.now()
