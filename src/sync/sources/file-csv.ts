@@ -3,7 +3,7 @@ import { CsvError, parse } from 'csv-parse'
 import { SourceError, type SourceRow } from '../types.ts'
 
 /** Longer than any record of an ERP; a quote that is never closed would otherwise swallow the file into memory. */
-const maxRecordCharacters = 8 * 1024 * 1024
+const maxRecordCharacters = 4 * 1024 * 1024
 
 export type CsvForm = { delimiter: string; decimalComma: boolean }
 

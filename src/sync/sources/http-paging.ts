@@ -98,7 +98,7 @@ function countingWalk(
 }
 
 /** Nobody pages that long through nothing; an address that changes every time would never end. */
-const maxEmptyPages = 1_000
+const maxEmptyPages = 100
 
 /** Pages of which each names the next. An empty one need not be the last. */
 function linkedWalk(

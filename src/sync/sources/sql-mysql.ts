@@ -9,6 +9,8 @@ import { watchSilence } from './silence.ts'
 import type { SqlRead } from './sql-driver.ts'
 import { rowMaker, SilentDatabaseError, shortestFloat, utcTime } from './sql-rows.ts'
 
+// Once: the package loads it anew each time it is asked for.
+const { Types } = mysql
 const killWithinMs = 5_000
 /** How long the server waits for a reader who is busy with what it got; its default is a minute. */
 const patienceSeconds = 3_600
@@ -118,14 +120,14 @@ function killQuery(url: string, threadId: number): void {
 
 function columnValue(value: unknown, column: FieldPacket | undefined): unknown {
   switch (column?.columnType) {
-    case mysql.Types.DATETIME:
-    case mysql.Types.TIMESTAMP:
+    case Types.DATETIME:
+    case Types.TIMESTAMP:
       return typeof value === 'string' ? utcTime(value) : value
-    case mysql.Types.JSON:
+    case Types.JSON:
       return typeof value === 'string' ? parseExactJson(value) : value
-    case mysql.Types.FLOAT:
+    case Types.FLOAT:
       return typeof value === 'number' ? shortestFloat(value) : value
-    case mysql.Types.BIT:
+    case Types.BIT:
       return value instanceof Uint8Array ? bitNumber(value) : value
     default:
       return value
