@@ -43,18 +43,19 @@ export async function countWaiting(
   return rows[0]?.waiting ?? 0
 }
 
-export type OpenDelivery = Pick<
-  DeliveryRow,
-  | 'pk'
-  | 'kind'
-  | 'state'
-  | 'attempts'
-  | 'last_error'
-  | 'last_status'
-  | 'queued_at'
-  | 'not_before'
-  | 'finished_at'
->
+const openColumns = [
+  'pk',
+  'kind',
+  'state',
+  'attempts',
+  'last_error',
+  'last_status',
+  'queued_at',
+  'not_before',
+  'finished_at',
+] as const
+
+export type OpenDelivery = Pick<DeliveryRow, (typeof openColumns)[number]>
 
 /** What waits (oldest first) or failed (newest first). */
 export async function listOpenDeliveries(
@@ -64,17 +65,7 @@ export async function listOpenDeliveries(
 ): Promise<OpenDelivery[]> {
   const query = db
     .selectFrom('deliveries')
-    .select([
-      'pk',
-      'kind',
-      'state',
-      'attempts',
-      'last_error',
-      'last_status',
-      'queued_at',
-      'not_before',
-      'finished_at',
-    ])
+    .select(openColumns)
     .where('flow', '=', flow)
     .where('destination', '=', destination)
     .where('state', '=', page.state)
@@ -90,18 +81,41 @@ export type FailureGroup = {
   status: number | null
   items: number
   lastAt: Date
+  /** The first `samplePks` of its items. */
+  pks: string[]
 }
+
+const samplePks = 20
 
 /** The failed deliveries of a flow by what went wrong, most items first. */
 export async function groupFailures(db: Db, flow: string, limit: number): Promise<FailureGroup[]> {
   const { rows } = await sql<FailureGroup>`
     select destination, coalesce(last_error, '') as error, last_status as status,
-      count(*) as items, max(finished_at) as "lastAt"
+      count(*) as items, max(finished_at) as "lastAt",
+      (array_agg(pk order by pk))[1:${sql.lit(samplePks)}] as pks
     from deliveries where flow = ${flow} and state = 'failed'
     group by 1, 2, 3
     order by items desc, "lastAt" desc
     limit ${limit}`.execute(db)
   return rows
+}
+
+export type ItemDelivery = OpenDelivery &
+  Pick<DeliveryRow, 'destination' | 'delivered_hash' | 'delivered_at'>
+
+/** What is owed of one item, or was delivered and is not forgotten yet, one row for each destination. */
+export async function listItemDeliveries(
+  db: Db,
+  flow: string,
+  pk: string,
+): Promise<ItemDelivery[]> {
+  return db
+    .selectFrom('deliveries')
+    .select([...openColumns, 'destination', 'delivered_hash', 'delivered_at'])
+    .where('flow', '=', flow)
+    .where('pk', '=', pk)
+    .orderBy('destination')
+    .execute()
 }
 
 export type FailedFilter = {

@@ -16,6 +16,21 @@ export async function findHashes(
   return new Map(rows.map((row) => [row.pk, row.hash]))
 }
 
+/** What the source showed last of one item, and when that changed. */
+export async function findItem(
+  db: Db,
+  flow: string,
+  pk: string,
+): Promise<{ hash: string; changedAt: Date } | undefined> {
+  const row = await db
+    .selectFrom('flow_items')
+    .select(['hash', 'changed_at'])
+    .where('flow', '=', flow)
+    .where('pk', '=', pk)
+    .executeTakeFirst()
+  return row && { hash: row.hash, changedAt: row.changed_at }
+}
+
 /**
  * Of these items, the keys that somebody else has written since `since`, locked until the transaction ends: what we read
  * before that may be older than what he stored.

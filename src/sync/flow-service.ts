@@ -72,6 +72,39 @@ export type FlowCard = {
   hasAlerts: boolean
 }
 
+/** Failed deliveries of one destination that say the same. */
+export type FailureView = {
+  destination: string
+  error: string
+  status: number | null
+  items: number
+  lastAt: Date
+  /** Some of the items. */
+  pks: string[]
+}
+
+/** Where one item is. */
+export type ItemView = {
+  /** What the source showed last; null for an item that it never showed, or that was reset or deleted. */
+  seen: { hash: string; changedAt: Date } | null
+  destinations: ItemDestination[]
+}
+
+export type ItemDestination = {
+  name: string
+  type: string
+  /** `unknown`: there is no record. It was delivered longer ago than records are kept, or was never owed. */
+  state: 'waiting' | 'delayed' | 'failed' | 'delivered' | 'unknown'
+  /** Whether what arrived there last is what the source showed last; null when that is not known. */
+  inSync: boolean | null
+  attempts: number
+  lastError: string | null
+  lastStatus: number | null
+  queuedAt: Date | null
+  nextAttemptAt: Date | null
+  deliveredAt: Date | null
+}
+
 /** Everything the control API offers. Functions of one flow throw NOT_FOUND for a name that no file defines. */
 export type FlowService = {
   status(): Promise<Map<string, FlowStatus>>
@@ -110,6 +143,9 @@ export type FlowService = {
     },
     actor: string,
   ): Promise<number>
+  /** What failed for good in a flow and was not sent again since, by cause; most items first. */
+  failures(name: string, limit: number): Promise<FailureView[]>
+  item(name: string, pk: string): Promise<ItemView>
   cards(): Promise<FlowCard[]>
   problems(): FlowProblemView[]
   activity(filter: { flow?: string | undefined }, limit: number): Promise<FlowActivity[]>

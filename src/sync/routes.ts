@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { AppError } from '../errors.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { FlowService, FlowStatus as Status } from './flow-service.ts'
+import { addInquiries, pkOf } from './inquiries.ts'
 import { prometheusText, wantsPrometheus } from './prometheus.ts'
 import {
   ActivityQuery,
@@ -48,6 +49,7 @@ const ofFlow = { config: { access: 'admin' as const, errors: ['NOT_FOUND' as con
 
 export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addReadings(app, deps)
+  addInquiries(app, deps.flows)
   addPolls(app, deps)
   addSwitches(app, deps)
   addUpkeep(app, deps)
@@ -56,12 +58,6 @@ export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
 /** Whom the activity log names: the address, since tokens are shared. */
 function actorOf(request: FastifyRequest): string {
   return request.ip
-}
-
-/** A route's parameter may be empty (`/reset/f/`): that must never become the whole flow. */
-function pkOf(params: { pk: string }): string {
-  if (params.pk === '') throw new AppError('NOT_FOUND')
-  return params.pk
 }
 
 function viewStatus(status: Status) {

@@ -179,12 +179,64 @@ export const RetryBody = z
     pk: z.string().max(1024).optional(),
     error: z
       .string()
-      .max(2000)
+      .max(20_000)
       .optional()
       .describe('Only deliveries whose last error is this text'),
   })
   .optional()
   .nullable()
+
+export const FailuresQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('1 to 200'),
+})
+
+export const FailuresResponse = z
+  .object({
+    name: z.string(),
+    failures: z.array(
+      z.object({
+        destination: z.string(),
+        error: z.string(),
+        status: z.number().nullable().describe('HTTP status, where there was one'),
+        items: z.number(),
+        last_at: Timestamp,
+        pks: z.array(z.string()).describe('The first 20 of the items'),
+      }),
+    ),
+  })
+  .meta({ id: 'FlowFailures' })
+
+export const ItemResponse = z
+  .object({
+    name: z.string(),
+    pk: z.string(),
+    seen: z
+      .object({ hash: z.string(), changed_at: Timestamp })
+      .nullable()
+      .describe(
+        'What the source showed last; null when it never did, or after a reset or a deletion',
+      ),
+    destinations: z.array(
+      z.object({
+        name: z.string(),
+        type: z.string(),
+        state: z
+          .enum(['waiting', 'delayed', 'failed', 'delivered', 'unknown'])
+          .describe('unknown: delivered longer ago than records are kept, or never owed'),
+        in_sync: z
+          .boolean()
+          .nullable()
+          .describe('Whether what arrived last is what the source showed last; null: not known'),
+        attempts: z.number(),
+        last_error: z.string().nullable(),
+        last_status: z.number().nullable(),
+        queued_at: Timestamp.nullable(),
+        next_attempt_at: Timestamp.nullable(),
+        delivered_at: Timestamp.nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'FlowItem' })
 
 export const RetryResponse = z
   .object({ name: z.string(), retried: z.number() })
