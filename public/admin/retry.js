@@ -10,17 +10,22 @@ function send(app, { flow, ...filter }) {
   return app.api.post(`/flow/${encodeURIComponent(flow)}/retry`, { body: filter })
 }
 
-/** Sends one delivery or one group again, at once: sending what failed can do no harm that the first try could not. */
-export async function retry(app, filter, button) {
+/** Sends one delivery or one group again, at once: trying again what failed can do no harm that the first try could not. */
+export async function retry(app, filters, button) {
   button.disabled = true
   try {
-    const { retried } = await send(app, filter)
-    toast(count('retry.done', retried))
-    app.reload()
+    toast(count('retry.done', await sendAll(app, filters)))
   } catch (error) {
     toast(errorSentence(error))
   }
   button.disabled = false
+  app.reload()
+}
+
+async function sendAll(app, filters) {
+  let total = 0
+  for (const filter of filters) total += (await send(app, filter)).retried
+  return total
 }
 
 /** Everything that failed in these flows. */
@@ -37,9 +42,7 @@ export function askRetry(app, filters) {
     ],
     confirm: t('retry.all'),
     async run() {
-      let total = 0
-      for (const filter of filters) total += (await send(app, filter)).retried
-      toast(count('retry.done', total))
+      toast(count('retry.done', await sendAll(app, filters)))
       app.reload()
     },
   })

@@ -96,12 +96,10 @@ export function startWorkspace({ token, redraw, onLanguage, onUnauthorized, onSi
   }
 
   async function load(signal) {
-    const [{ flows, problems }] = await Promise.all([
-      app.api.get('/flows', {}, signal),
-      state.view.load?.(signal),
-    ])
+    const { flows, problems } = await app.api.get('/flows', {}, signal)
     app.flows = flows
     app.problems = problems
+    await state.view.load(signal)
     if (app.isLost) announce(t('lost.over'))
     Object.assign(app, { isLost: false, isWaiting: false })
     state.problem = undefined

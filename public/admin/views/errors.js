@@ -6,6 +6,9 @@ import { askRetry, retry } from '../retry.js'
 import { flowFilter } from './flow-filter.js'
 
 const shownAtMost = 100
+const keysShown = 50
+/** Three lines of it may not be all. */
+const longText = 160
 
 /** What could not be delivered, by cause, and the latest errors whatever became of them. */
 export function createErrors(app) {
@@ -17,8 +20,17 @@ export function createErrors(app) {
     actions: () => shown && retryAll(app, shown.groups),
     async load(signal) {
       const { flow } = app.query
-      const latest = await app.api.get('/errors', { flow, limit: shownAtMost }, signal)
-      shown = { question: flow ?? '', groups: groupByCause(latest), latest }
+      const failing = app.flows.filter(
+        ({ name, destinations }) =>
+          (!flow || name === flow) && destinations.some(({ failed }) => failed > 0),
+      )
+      const [latest, ...answers] = await Promise.all([
+        app.api.get('/errors', { flow, limit: shownAtMost }, signal),
+        ...failing.map(({ name }) =>
+          app.api.get(`/flow/${encodeURIComponent(name)}/failures`, { limit: shownAtMost }, signal),
+        ),
+      ])
+      shown = { question: flow ?? '', groups: groupByCause(answers), latest }
     },
     body() {
       if (!shown) return [flowFilter(app), app.placeholder()]
@@ -56,24 +68,27 @@ export function createErrors(app) {
   }
 }
 
-/** Failed deliveries of one flow and destination that say the same. */
-function groupByCause(errors) {
+/**
+ * Failed deliveries of one flow and destination that say the same but for numbers: an error that quotes an item or a time
+ * differs each time.
+ */
+function groupByCause(answers) {
   const groups = new Map()
-  for (const { entity, adapter, error, pk, timestamp } of errors) {
-    if (adapter === 'source') continue
-    const key = `${entity} ${adapter} ${error}`
-    const group = groups.get(key) ?? {
-      key,
-      flow: entity,
-      destination: adapter,
-      error,
-      last_at: timestamp,
-      pks: [],
+  for (const { name: flow, failures } of answers) {
+    for (const { destination, error, items, last_at: at, pks } of failures) {
+      const key = JSON.stringify([flow, destination, error.replace(/\d+/g, '0')])
+      const group = groups.get(key)
+      if (!group) {
+        groups.set(key, { key, flow, destination, errors: [error], items, last_at: at, pks })
+        continue
+      }
+      group.errors.push(error)
+      group.items += items
+      group.pks = [...group.pks, ...pks].slice(0, keysShown)
+      if (at > group.last_at) group.last_at = at
     }
-    if (!group.pks.includes(pk)) group.pks.push(pk)
-    groups.set(key, group)
   }
-  return [...groups.values()].map((group) => ({ ...group, items: group.pks.length }))
+  return [...groups.values()].sort((a, b) => b.items - a.items)
 }
 
 function retryAll(app, groups) {
@@ -99,14 +114,15 @@ function retryAll(app, groups) {
 }
 
 function groupPanel(app, group) {
-  const { flow, destination, error, items, pks } = group
-  const send = (label, filter) =>
+  const { flow, destination, errors, items, pks } = group
+  const [error] = errors
+  const send = (label, filters) =>
     h(
       'button',
       {
         type: 'button',
         class: 'button small',
-        onclick: (event) => void retry(app, filter, event.currentTarget),
+        onclick: (event) => void retry(app, filters, event.currentTarget),
       },
       label,
     )
@@ -131,8 +147,19 @@ function groupPanel(app, group) {
         relative(group.last_at),
       ),
     ),
-    note('bad', h('p', { class: 'clip' }, name(error))),
-    h('div', { class: 'buttons' }, send(count('retry.group', items), { flow, destination, error })),
+    note(
+      'bad',
+      h('p', { class: 'clip' }, name(error)),
+      errors.length > 1 && h('p', { class: 'small' }, count('errors.similar', errors.length - 1)),
+    ),
+    h(
+      'div',
+      { class: 'buttons' },
+      send(
+        count('retry.group', items),
+        errors.map((text) => ({ flow, destination, error: text })),
+      ),
+    ),
     h(
       'details',
       { class: 'more' },
@@ -145,12 +172,14 @@ function groupPanel(app, group) {
             'li',
             { key: pk },
             h('a', { href: app.link('item', { flow, pk }), class: 'clip' }, code(pk)),
-            send(t('retry.one'), { flow, destination, pk }),
+            send(t('retry.one'), [{ flow, destination, pk }]),
           ),
         ),
       ),
       items > pks.length &&
         h('p', { class: 'soft small' }, t('errors.more', { count: number(items - pks.length) })),
+      error.length > longText &&
+        h('pre', { tabindex: '0', 'aria-label': t('errors.whole') }, name(error)),
     ),
   )
 }

@@ -1,10 +1,10 @@
 import { ask } from '../../shared/dialog.js'
 import { h } from '../../shared/dom.js'
 import { errorSentence } from '../../shared/errors.js'
-import { code, name, number, time } from '../../shared/format.js'
-import { count, t } from '../../shared/i18n.js'
+import { code, name, number, relative, time } from '../../shared/format.js'
+import { count, t, word } from '../../shared/i18n.js'
 import { announce } from '../../shared/notices.js'
-import { empty, facts, field, note, table } from '../../shared/parts.js'
+import { badge, empty, facts, field, note, table } from '../../shared/parts.js'
 
 /** "Where is my product?": one item of one flow, what went wrong with it, and how to send it. */
 export function createItem(app) {
@@ -13,8 +13,11 @@ export function createItem(app) {
   let result
   let busy = false
 
-  const path = (what) =>
-    `/${what}/${encodeURIComponent(app.query.flow)}/${encodeURIComponent(app.query.pk)}`
+  /** `/sync/<flow>/<pk>`, or `/flow/<flow>/items/<pk>`. */
+  const path = (...parts) => {
+    const [what, ...between] = parts
+    return `/${[what, app.query.flow, ...between, app.query.pk].map(encodeURIComponent).join('/')}`
+  }
 
   const work = async (run) => {
     if (busy) return
@@ -38,6 +41,15 @@ export function createItem(app) {
       if (!found) return t('item.notFound')
       if (changed) return count('item.changed', jobs)
       return jobs > 0 ? count('item.again', jobs) : t('item.unchanged')
+    })
+
+  const retryFailed = () =>
+    work(async () => {
+      const { flow, pk } = app.query
+      const { retried } = await app.api.post(`/flow/${encodeURIComponent(flow)}/retry`, {
+        body: { pk },
+      })
+      return count('retry.done', retried)
     })
 
   const sendAgain = () => {
@@ -75,8 +87,12 @@ export function createItem(app) {
     async load(signal) {
       const { flow, pk } = app.query
       const question = questionOf(app)
-      const errors = flow && pk ? await app.api.get('/errors', { flow, pk, limit: 20 }, signal) : []
-      shown = { question, errors }
+      if (question === undefined) return
+      const [item, errors] = await Promise.all([
+        app.api.get(path('flow', 'items'), {}, signal),
+        app.api.get('/errors', { flow, pk, limit: 20 }, signal),
+      ])
+      shown = { question, item, errors }
     },
     body() {
       const question = questionOf(app)
@@ -113,6 +129,18 @@ export function createItem(app) {
                       },
                       t(busy ? 'dialog.busy' : 'item.sync'),
                     ),
+                    shown.item.destinations.some(({ state }) => state === 'failed') &&
+                      h(
+                        'button',
+                        {
+                          key: 'retry',
+                          type: 'button',
+                          class: 'button',
+                          disabled: busy,
+                          onclick: () => void retryFailed(),
+                        },
+                        t('item.retry'),
+                      ),
                     h(
                       'button',
                       {
@@ -127,6 +155,7 @@ export function createItem(app) {
                   ),
                   h('p', { class: 'soft small' }, t('item.syncHint')),
                 ),
+                whereItIs(shown.item),
                 errorsOf(shown.errors),
               ]
             : app.placeholder(),
@@ -188,6 +217,73 @@ function searchForm(app, typed) {
   )
 }
 
+const stateTones = {
+  waiting: 'info',
+  delayed: 'warn',
+  failed: 'bad',
+  delivered: 'good',
+  unknown: 'quiet',
+}
+
+function whereItIs({ seen, destinations }) {
+  return h(
+    'section',
+    { key: 'where', class: 'panel' },
+    h('h2', null, t('item.where')),
+    facts([
+      [t('item.seen'), seen ? time(seen.changed_at) : t('item.notSeen')],
+      [t('item.hash'), seen && code(seen.hash)],
+    ]),
+    table({
+      label: t('item.where'),
+      columns: [
+        {
+          id: 'destination',
+          title: t('item.destination'),
+          cell: ({ name: target, type }) => [
+            name(target, { class: 'strong' }),
+            ' ',
+            h('span', { class: 'soft small' }, type),
+          ],
+        },
+        {
+          id: 'state',
+          title: t('item.state'),
+          cell: ({ state, last_error: error, next_attempt_at: next }) => [
+            badge(stateTones[state], word('state', state)),
+            next && h('p', { class: 'soft small' }, t('item.nextAttempt'), ' ', relative(next)),
+            error && h('p', { class: 'small clip' }, name(error)),
+          ],
+        },
+        {
+          id: 'sync',
+          title: t('item.inSync'),
+          cell: ({ in_sync: inSync }) =>
+            badge(
+              inSync === null ? 'quiet' : inSync ? 'good' : 'warn',
+              word('inSync', String(inSync)),
+            ),
+        },
+        {
+          id: 'attempts',
+          title: t('errors.attempts'),
+          numeric: true,
+          cell: ({ attempts }) => number(attempts),
+        },
+        {
+          id: 'time',
+          title: t('item.delivered'),
+          cell: ({ delivered_at: at }) => time(at),
+        },
+      ],
+      rows: destinations,
+      keyOf: ({ name: target }) => target,
+    }),
+    destinations.some(({ state }) => state === 'unknown') &&
+      h('p', { class: 'soft small' }, t('item.unknownHint')),
+  )
+}
+
 function errorsOf(errors) {
   return h(
     'section',
@@ -201,7 +297,7 @@ function errorsOf(errors) {
             { id: 'time', title: t('activity.time'), cell: ({ timestamp }) => time(timestamp) },
             {
               id: 'adapter',
-              title: t('flow.destinations'),
+              title: t('item.destination'),
               cell: ({ adapter }) =>
                 adapter === 'source' ? t('errors.source') : name(adapter, { class: 'clip' }),
             },
