@@ -227,7 +227,7 @@ export const ItemResponse = z
           .boolean()
           .nullable()
           .describe('Whether what arrived last is what the source showed last; null: not known'),
-        attempts: z.number(),
+        attempts: z.number().describe('Failed ones, of what is owed now'),
         last_error: z.string().nullable(),
         last_status: z.number().nullable(),
         queued_at: Timestamp.nullable(),

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 
 /** The pages are served as they are: nothing but this looks for a module or a text that is not there. */
@@ -61,4 +62,12 @@ test.each(['dashboard', 'admin'])('every text of /%s is there in both languages'
   }
   const { words: _words, ...spanish } = await textsOf(page, 'es')
   expect(Object.values(spanish)).not.toContain('')
+})
+
+test.each(['dashboard', 'admin'])('/%s weighs at most 150 KB compressed', (page) => {
+  const weight = files
+    .filter((file) => /^[\w/-]+\.\w+$/.test(file))
+    .filter((file) => file.startsWith(`${page}/`) || file.startsWith('shared/'))
+    .reduce((sum, file) => sum + gzipSync(readFileSync(join(root, file))).length, 0)
+  expect(weight).toBeLessThan(150 * 1024)
 })

@@ -1,6 +1,6 @@
 import { h } from '../../shared/dom.js'
 import { duration, name, number, relative } from '../../shared/format.js'
-import { t, word } from '../../shared/i18n.js'
+import { count, t, word } from '../../shared/i18n.js'
 import { badge, facts, note } from '../../shared/parts.js'
 import {
   askLimit,
@@ -174,8 +174,8 @@ function destinations(flow) {
         h(
           'span',
           { class: 'badges' },
-          waiting > 0 && badge('info', t('target.waiting', { count: number(waiting) })),
-          delayed > 0 && badge('warn', t('target.delayed', { count: number(delayed) })),
+          waiting > 0 && badge('info', count('target.waiting', waiting)),
+          delayed > 0 && badge('warn', count('target.delayed', delayed)),
           failed > 0 &&
             h(
               'a',
@@ -183,7 +183,7 @@ function destinations(flow) {
                 class: 'badge bad',
                 href: `#/errors?flow=${encodeURIComponent(flow.name)}`,
               },
-              t('target.failed', { count: number(failed) }),
+              count('target.failed', failed),
             ),
           waiting + delayed + failed === 0 && badge('quiet', t('target.idle')),
         ),

@@ -266,7 +266,7 @@ function whereItIs({ seen, destinations }) {
         },
         {
           id: 'attempts',
-          title: t('errors.attempts'),
+          title: t('item.attempts'),
           numeric: true,
           cell: ({ attempts }) => number(attempts),
         },

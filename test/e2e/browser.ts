@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { expect } from 'vitest'
+
+const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
+
+/** Nothing of the machine's own settings, and no traffic but the tests'. */
+const args = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath, args })
+}
+
+export type WatchedPage = {
+  page: Page
+  /** Addresses of all requests so far. */
+  requested: string[]
+  /** Fails when the page complained, by exception, console or content security policy, other than as allowed. */
+  expectQuiet(allowed?: RegExp): void
+  close(): Promise<void>
+}
+
+const generousMs = 20_000
+
+/** A page in a browser profile of its own, in English unless the options say otherwise. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext({ locale: 'en-GB', ...options })
+  const page = await context.newPage()
+  page.setDefaultTimeout(generousMs)
+  const complaints: string[] = []
+  const requested: string[] = []
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  // Refused resources and violations of the content security policy are told here too.
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+  })
+  page.on('dialog', (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
+  page.on('request', (request) => requested.push(request.url()))
+  await page.goto(url)
+  return {
+    page,
+    requested,
+    expectQuiet(allowed) {
+      expect(complaints.filter((text) => !allowed?.test(text))).toEqual([])
+    },
+    close: () => context.close(),
+  }
+}
+
+const axeSource = readFileSync(
+  createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
+  'utf8',
+)
+
+type AxeResults = {
+  violations: {
+    id: string
+    impact: string | null
+    nodes: { html: string; failureSummary: string }[]
+  }[]
+}
+
+/** What axe finds that keeps people out; lesser advice is left aside. */
+export async function seriousBarriers(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource)
+  const results = await page.evaluate<AxeResults>(
+    'axe.run(document, { resultTypes: ["violations"] })',
+  )
+  return results.violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`))
+}
+
+/** By how many pixels the page is wider than its window; 0 when nothing has to be scrolled sideways. */
+export function sidewaysOverflow(page: Page): Promise<number> {
+  return page.evaluate<number>(
+    'Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)',
+  )
+}
