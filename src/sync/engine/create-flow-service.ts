@@ -1,5 +1,7 @@
 import { AppError } from '../../errors.ts'
+import { groupFailures } from '../../repositories/delivery-reports.ts'
 import { insertFlowActivity, isPaused, listFlowActivity } from '../../repositories/flow-control.ts'
+import { reportItem } from '../control/item-report.ts'
 import {
   limitFlow,
   pauseFlows,
@@ -125,6 +127,10 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       )
       return retried
     },
+    failures: async (name, limit) =>
+      groupFailures(deps.database.db, find(name).loaded.flow.name, limit),
+    item: async (name, pk) =>
+      reportItem({ db: deps.database.db, now: deps.now }, find(name).loaded.flow, pk),
     problems: () => engine.problems(),
     activity: ({ flow }, limit) => listFlowActivity(deps.database.db, { flow }, limit),
     async reload(actor) {
