@@ -269,11 +269,15 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     },
     async stop() {
       stopped = true
-      await changing
       const timer = setTimeout(() => letGo.abort(), stopWithinMs)
-      const pollers = [...open.values()].map(({ poller }) => poller.stop())
-      if (deliveriesStarted) await deps.deliveries.stop({ timeoutMs: stopWithinMs })
-      await Promise.all(pollers)
+      const endDeliveries = async () => {
+        if (deliveriesStarted) await deps.deliveries.stop({ timeoutMs: stopWithinMs })
+      }
+      // Before a reload under way is over: it may be waiting for slow attempts of an old definition.
+      await endDeliveries()
+      await changing
+      await endDeliveries()
+      await Promise.all([...open.values()].map(({ poller }) => poller.stop()))
       clearTimeout(timer)
       await Promise.all([...open.values()].map(shut))
     },
