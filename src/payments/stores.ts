@@ -101,7 +101,7 @@ export async function addPos(
   }
   const wanted = new Set(pos.map((box) => box.externalId))
   return auditFailure(deps, entry, () =>
-    alone(deps, client, storeExternalId, async () => {
+    aloneWith(deps, client, storeExternalId, async () => {
       const plan = await writePlan(deps, (trx) =>
         planBoxes(deps, trx, client, storeExternalId, pos),
       )
@@ -133,8 +133,7 @@ export async function removePos(
     metadata: { sucursal_id: storeExternalId },
   }
   await auditFailure(deps, entry, () =>
-    alone(deps, client, storeExternalId, async () => {
-      const { store, pos } = await readStore(deps, client, storeExternalId)
+    aloneWith(deps, client, storeExternalId, async ({ store, pos }) => {
       const box = pos.find((candidate) => candidate.external_id === posExternalId)
       if (!box) throw new AppError('NOT_FOUND', { message: 'There is no such box in this store' })
       await deletePosAtProvider(deps, client, box, store)
@@ -163,8 +162,7 @@ export async function removeStore(
     resourceId: externalId,
   }
   return auditFailure(deps, entry, () =>
-    alone(deps, client, externalId, async () => {
-      const { store, pos } = await readStore(deps, client, externalId)
+    aloneWith(deps, client, externalId, async ({ store, pos }) => {
       // Without a connection nothing can be deleted, and boxes marked for deletion would take no orders.
       await withAccess(deps, client, async () => undefined)
       await deps.database.transaction(async (trx) => {
@@ -185,6 +183,20 @@ export async function removeStore(
       })
       return { store: 1, pos: deleted }
     }),
+  )
+}
+
+/** As `alone`, on a store that exists: names that nobody has must leave no lease behind. Throws NOT_FOUND. */
+async function aloneWith<T>(
+  deps: PaymentDeps,
+  client: ClientName,
+  storeExternalId: string,
+  work: (found: StoreWithPos) => Promise<T>,
+): Promise<T> {
+  await readStore(deps, client, storeExternalId)
+  // Read again: it may have changed until it was this request's turn.
+  return alone(deps, client, storeExternalId, async () =>
+    work(await readStore(deps, client, storeExternalId)),
   )
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
 import { DatabaseLockedError } from '../../src/db/failures.ts'
 import { pgliteTemplate } from '../support/pglite-template.ts'
@@ -17,7 +17,6 @@ const SLOW = { timeout: 60_000 }
 
 let parent: string
 let prepared: string
-let dataDir: string
 const children: ChildProcess[] = []
 
 beforeAll(async () => {
@@ -31,15 +30,17 @@ beforeAll(async () => {
   await database.close()
 })
 afterAll(() => rm(parent, { recursive: true, force: true }))
-beforeEach(async () => {
-  dataDir = await mkdtemp(join(parent, 'data-'))
+/** A folder with a database of its own; copying saves opening another. */
+async function newFolder(): Promise<string> {
+  const dataDir = await mkdtemp(join(parent, 'data-'))
   await cp(prepared, dataDir, { recursive: true })
-})
+  return dataDir
+}
 afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
 })
 
-function forkWriter(): ChildProcess {
+function forkWriter(dataDir: string): ChildProcess {
   const child = fork(fileURLToPath(new URL('child-writer.ts', import.meta.url)), [dataDir])
   children.push(child)
   return child
@@ -54,8 +55,9 @@ test(
   'a folder in use is refused to a second process and to this one, and free again after a clean close',
   SLOW,
   async () => {
+    const dataDir = await newFolder()
     const database = await openDatabase({ dataDir })
-    const second = forkWriter()
+    const second = forkWriter(dataDir)
     expect(await nextMessage(second)).toEqual({
       failed: 'DatabaseLockedError',
       message: expect.stringContaining(dataDir),
@@ -80,7 +82,8 @@ test(
   'after kill -9 the folder opens at once, with every acknowledged commit and no half of a transaction',
   SLOW,
   async () => {
-    const writer = forkWriter()
+    const dataDir = await newFolder()
+    const writer = forkWriter(dataDir)
     expect(await nextMessage(writer)).toEqual({ opened: true })
     let acknowledged = 0
     writer.on('message', (message: Message) => {

@@ -174,6 +174,18 @@ test('unknown stores and boxes are 404, and so is a box under a store that is no
   expect((await read('/stores/B')).json().pos).toHaveLength(1)
 })
 
+test('asking for stores that do not exist leaves nothing behind, however often', async () => {
+  const leases = () => service.database.db.selectFrom('leases').select('name').execute()
+  const before = await leases()
+  const pos = [{ name: 'x', external_id: 'x' }]
+  for (const id of ['N-1', 'N-2', 'N-3']) {
+    await remove(`/stores/${id}`)
+    await remove(`/stores/${id}/pos/x`)
+    await call(service, { url: `/stores/${id}/pos`, token: till.key, body: { pos } })
+  }
+  expect(await leases()).toEqual(before)
+})
+
 test('deletions are audited, the failed ones too', async () => {
   const answer = await asAdmin(service, { url: '/admin/activity?client=acme&limit=200' })
   const told = answer

@@ -6,6 +6,7 @@ import { location } from '../support/till.ts'
 import {
   adminTokenOf,
   freePort,
+  prepareData,
   type RealProcess,
   spawnService,
   startService,
@@ -158,6 +159,7 @@ test('a killed service goes on where it was, a stopped one finishes what it was 
 
 test('with the real provider no sandbox listens', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-live-'))
+  await prepareData(folder)
   const settings = {
     ...env,
     DATA_DIR: folder,

@@ -6,7 +6,10 @@ function text(min: number, max: number) {
     .string()
     .min(min)
     .max(max)
-    .regex(/^\P{Cc}*$/u, 'must not contain control characters')
+    .regex(
+      /^(?!\ufeff)\P{Cc}*$/u,
+      'must not contain control characters, nor begin with a byte order mark',
+    )
 }
 
 const externalId = text(1, 64)
