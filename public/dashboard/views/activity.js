@@ -131,7 +131,7 @@ function list(app, { question, page, logs, total }, fresh, opened) {
     'div',
     {
       key: 'list',
-      class: app.isWaiting ? 'waiting' : null,
+      class: app.isWaiting ? 'stack waiting' : 'stack',
       'aria-busy': app.isWaiting ? 'true' : null,
     },
     howMany('activity.count', total),

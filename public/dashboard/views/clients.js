@@ -113,7 +113,7 @@ function clientActions(app, row) {
 function keySection(keys) {
   return h(
     'section',
-    { key: 'keys' },
+    { key: 'keys', class: 'stack' },
     h('h2', null, t('keys.title')),
     table({
       label: t('keys.title'),

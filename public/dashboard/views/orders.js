@@ -74,7 +74,7 @@ function list(app, { question, page, orders, total }, fresh) {
     'div',
     {
       key: 'list',
-      class: app.isWaiting ? 'waiting' : null,
+      class: app.isWaiting ? 'stack waiting' : 'stack',
       'aria-busy': app.isWaiting ? 'true' : null,
     },
     howMany('orders.count', total),
