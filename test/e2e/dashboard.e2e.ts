@@ -1,0 +1,358 @@
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { deliver, openOwnShop } from '../support/money.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  asAdmin,
+  call,
+  charge,
+  createStore,
+  enrol,
+  openShop,
+  pairTerminal,
+  payByCard,
+  readOrder,
+  type Till,
+} from '../support/till.ts'
+import {
+  launchBrowser,
+  openPage,
+  seriousBarriers,
+  sidewaysOverflow,
+  type WatchedPage,
+} from './browser.ts'
+
+const hostileName = 'Kiosco <img src=x onerror=alert(1)> \u202Ecod.exe'
+const hostileReference = '<script>alert(2)</script>\u202Egnirts '.padEnd(64, 'W')
+const longText = `<b>ten kilobytes</b>\u202E${'x'.repeat(10_000)}`
+
+let browser: Browser
+let service: TestService
+let url: string
+let shop: Till & { terminalId: string }
+let other: Till
+let hostile: Till
+let opened: WatchedPage | undefined
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+  service = await startTestService()
+  url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
+  shop = await openOwnShop(service, 'panaderia')
+  other = await openOwnShop(service, 'ferreteria')
+  hostile = await enrol(service, hostileName, '7900001')
+  await createStore(service, hostile, { id: 'SUC <b>1</b>', boxes: ['CAJA <i>1</i>'] })
+  await pairTerminal(service, hostile, 'CAJA <i>1</i>')
+  await sell(other, 'FERRE-1')
+  await sell(hostile, hostileReference, 'CAJA <i>1</i>')
+})
+afterEach(async () => {
+  await opened?.close()
+  opened = undefined
+})
+afterAll(async () => {
+  await service?.stop()
+  await browser?.close()
+})
+
+/** A paid sale; answers our id. */
+async function sell(till: Till, reference: string, box = 'CAJA-1'): Promise<string> {
+  const created = await charge(service, till, { reference, box })
+  expect(created.statusCode, created.body).toBe(201)
+  const id = created.json().order_id
+  await act(service, id, payByCard)
+  expect((await readOrder(service, till, id)).json().status).toBe('processed')
+  return id
+}
+
+/** The page of somebody who signed in with `token`, at a view. */
+async function open(
+  view = 'overview',
+  token = adminToken,
+  options: BrowserContextOptions = {},
+): Promise<Page> {
+  opened = await openPage(browser, `${url}#/${view}`, options)
+  const { page } = opened
+  await page.locator('#token').fill(token)
+  await page.keyboard.press('Enter')
+  await page.locator('#title').waitFor()
+  return page
+}
+
+async function expectText(locator: Locator, text: string | RegExp): Promise<void> {
+  await expect
+    .poll(() => locator.innerText(), { timeout: 20_000 })
+    .toEqual(typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text))
+}
+
+const main = (page: Page) => page.locator('main')
+const button = (scope: Page | Locator, name: string | RegExp) =>
+  scope.getByRole('button', { name, exact: true })
+
+async function goTo(page: Page, view: string): Promise<void> {
+  await page.goto(`${url}#/${view}`)
+}
+
+test('a wrong token is told; the admin token shows every client; signing out forgets it', async () => {
+  opened = await openPage(browser, url)
+  const { page, requested } = opened
+  await page.locator('#token').fill('wrong')
+  await page.keyboard.press('Enter')
+  await expectText(page.getByRole('alert'), 'not valid')
+  await page.locator('#token').fill(adminToken)
+  await page.keyboard.press('Enter')
+  await expectText(main(page), 'FERRE-1')
+  await expectText(main(page), 'ferreteria')
+  await page.reload()
+  await expectText(main(page), 'FERRE-1')
+  await button(page, 'Sign out').click()
+  expect(await page.locator('#token').inputValue()).toBe('')
+  await page.reload()
+  await page.locator('#token').waitFor()
+  expect([...requested, page.url()].filter((one) => one.includes(adminToken))).toEqual([])
+  opened.expectQuiet()
+})
+
+test('a client key shows its own orders and nothing of others', async () => {
+  const id = await sell(other, 'FERRE-2')
+  await sell(shop, 'PAN-1')
+  const page = await open('orders', shop.key)
+  await expectText(main(page), 'PAN-1')
+  expect(await main(page).innerText()).not.toContain('FERRE')
+  const ways = await page.getByRole('navigation', { name: 'Sections' }).innerText()
+  expect(ways.split(/\s+/)).toEqual(['Overview', 'Orders', 'Boxes'])
+  await goTo(page, `orders/${id}?of=ferreteria`)
+  await expectText(page.getByRole('alert'), 'Could not refresh')
+  expect(await main(page).innerText()).not.toContain('FERRE')
+  opened?.expectQuiet(/404/)
+})
+
+test('a charge appears without a reload, and what became of it', async () => {
+  const page = await open('orders?client=panaderia')
+  await expectText(main(page), 'Filters')
+  const created = await charge(service, shop, { reference: 'LIVE-1', amount: '4711,50' })
+  const id = created.json().order_id
+  const row = page.getByRole('row', { name: /LIVE-1/ })
+  await expectText(row, /4,711\.50[\s\S]*on the (way|terminal)/)
+  await act(service, id, payByCard)
+  await readOrder(service, shop, id)
+  await expectText(row, 'paid')
+  await row.getByRole('link').click()
+  await expectText(page.locator('h1'), 'LIVE-1')
+  await expectText(main(page), /4,711\.50[\s\S]*What to tell the cashier[\s\S]*Visa/)
+  await page.getByRole('link', { name: 'Back to the orders' }).click()
+  await expectText(main(page), 'LIVE-1')
+  expect(new URL(page.url()).hash).toContain('client=panaderia')
+  opened?.expectQuiet()
+})
+
+test('a refund asks first, says what it does, and gives back that much once', async () => {
+  const id = await sell(shop, 'REFUND-1')
+  const page = await open(`orders/${id}?of=panaderia`)
+  await button(page, 'Refund').click()
+  const dialog = page.getByRole('dialog')
+  await button(dialog, 'Back').click()
+  expect((await readOrder(service, shop, id)).json().refunds).toEqual([])
+  await button(page, 'Refund').click()
+  await dialog.getByLabel('A part').check()
+  await dialog.getByLabel('Amount to refund').fill('9999,00')
+  await page.keyboard.press('Enter')
+  await expectText(dialog.getByRole('alert'), 'more than can be refunded')
+  await dialog.getByLabel('Amount to refund').fill('234,50')
+  await button(dialog, 'Refund ARS 234.50').click()
+  await expectText(page.locator('#toasts'), '234.50 refunded')
+  await expectText(main(page), /Refunded in all: ARS\s234\.50/)
+  const order = (await readOrder(service, shop, id)).json()
+  expect(order).toMatchObject({ status: 'partially_refunded', refunds: [{ amount: '234.50' }] })
+  const inLedger = service.sandbox.ledger().orders.find((one) => one.id === order.mp_order_id)
+  expect(inLedger?.refunds).toMatchObject([{ amount: '234.50' }])
+  opened?.expectQuiet()
+})
+
+test('an order that no terminal shows yet can be canceled', async () => {
+  const created = await charge(service, shop, { reference: 'CANCEL-1' })
+  const id = created.json().order_id
+  const page = await open(`orders/${id}?of=panaderia`)
+  await button(page, 'Cancel order').click()
+  await button(page.getByRole('dialog'), 'Cancel the order').click()
+  await expectText(main(page), 'canceled')
+  await expect.poll(() => button(page, 'Cancel order').count()).toBe(0)
+  expect((await readOrder(service, shop, id)).json().status).toBe('canceled')
+  opened?.expectQuiet()
+})
+
+test('the mode of a box changes after a question, at the provider too', async () => {
+  const own = await openShop(service, 'kiosco', '7900002')
+  const modeAtProvider = async () =>
+    (await call(service, { url: '/terminals', token: own.key })).json().terminals[0].operating_mode
+  const page = await open('stores?client=kiosco')
+  await button(page, /^Switch to standalone/i).click()
+  await button(page.getByRole('dialog'), 'Back').click()
+  expect(await modeAtProvider()).toBe('PDV')
+  await button(page, /^Switch to standalone/i).click()
+  await page.getByRole('dialog').locator('button[type=submit]').click()
+  await expectText(main(page), /Switch to integrated/i)
+  expect(await modeAtProvider()).toBe('STANDALONE')
+  opened?.expectQuiet()
+})
+
+test('the webhook log shows what came, whole and as text, and works it again', async () => {
+  const id = await sell(shop, 'HOOK-1')
+  const { mp_order_id } = (await readOrder(service, shop, id)).json()
+  await deliver(service, {
+    dataId: mp_order_id,
+    body: { action: 'order.processed', data: { id: mp_order_id, note: longText } },
+  })
+  const page = await open('webhooks?client=panaderia', adminToken, {
+    viewport: { width: 360, height: 740 },
+  })
+  const entry = page.getByRole('row', { name: new RegExp(mp_order_id) })
+  await expectText(entry, 'valid')
+  await button(entry, 'Details').click()
+  await expectText(page.locator('pre'), longText.slice(0, 5000))
+  expect(await sidewaysOverflow(page)).toBe(0)
+  expect(await page.locator('main :is(b, img, script)').count()).toBe(0)
+  await button(entry, 'Replay').click()
+  await expectText(page.locator('#toasts'), 'processed')
+  opened?.expectQuiet()
+})
+
+test('the activity names who did what, and checks that the log is whole', async () => {
+  const page = await open('activity?client=ferreteria')
+  const log = page.getByRole('table', { name: 'Activity' })
+  await expectText(log, 'Order created')
+  await page.getByLabel('Action').selectOption('api_key.created')
+  await expect.poll(() => log.innerText(), { timeout: 20_000 }).not.toContain('Order created')
+  await expectText(log, 'Key created')
+  await button(log.getByRole('row', { name: /Key created/ }), 'Details').click()
+  await expectText(log.locator('pre'), '"hash"')
+  await button(page, 'Check the chain').click()
+  await expectText(main(page), /The log is whole: \d+ entries/)
+  opened?.expectQuiet()
+})
+
+test('a new client gets a link, a connected one a key that works, shown once', async () => {
+  const page = await open('clients')
+  await button(page, 'New client').click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('verduleria')
+  await dialog.locator('button[type=submit]').click()
+  await expect
+    .poll(() => dialog.locator('input.secret').inputValue(), { timeout: 20_000 })
+    .toContain('client=verduleria')
+  await button(dialog, 'Done, I stored it').click()
+
+  await page
+    .getByRole('row', { name: /ferreteria/ })
+    .first()
+    .getByRole('button', { name: /Create key/ })
+    .click()
+  await dialog.locator('button[type=submit]').click()
+  const shown = dialog.locator('input.secret')
+  await expect.poll(() => shown.inputValue(), { timeout: 20_000 }).toMatch(/^mk_[0-9a-f]{64}$/)
+  const token = await shown.inputValue()
+  expect((await call(service, { url: '/oauth/validate', token })).json().client).toBe('ferreteria')
+  await button(dialog, 'Done, I stored it').click()
+  expect(await page.content()).not.toContain(token)
+  opened?.expectQuiet()
+})
+
+test('a revoked key ends the session', async () => {
+  const till = await enrol(service, 'efimera', '7900003')
+  const page = await open('orders', till.key)
+  await expectText(main(page), 'no orders yet')
+  await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'efimera' } })
+  await expectText(main(page), 'The session ended')
+  expect(await page.locator('#token').inputValue()).toBe('')
+  opened?.expectQuiet(/401/)
+})
+
+test('names from outside are text, and nothing scrolls sideways on a phone', async () => {
+  const client = encodeURIComponent(hostileName)
+  const { orders } = (await call(service, { url: '/orders', token: hostile.key })).json()
+  const page = await open('overview', adminToken, { viewport: { width: 360, height: 740 } })
+  for (const [view, text] of [
+    ['overview', '<script>alert(2)</script>'],
+    [`orders?client=${client}`, '<script>alert(2)</script>'],
+    [`orders/${orders[0].order_id}?of=${client}`, '<script>alert(2)</script>'],
+    [`stores?client=${client}`, 'CAJA <i>1</i>'],
+    ['clients', '<img src=x onerror=alert(1)>'],
+    [`webhooks?client=${client}`, 'Webhooks'],
+    [`activity?client=${client}`, '<img src=x onerror=alert(1)>'],
+  ] as const) {
+    await goTo(page, view)
+    await expectText(main(page), text)
+    expect([view, await sidewaysOverflow(page)]).toEqual([view, 0])
+    expect(await page.locator('main :is(img, script, b, i)').count()).toBe(0)
+  }
+  opened?.expectQuiet()
+})
+
+test.each(['light', 'dark'] as const)('keeps nobody out, %s', async (colorScheme) => {
+  const id = await sell(shop, `AXE-${colorScheme}`)
+  opened = await openPage(browser, url, { colorScheme, reducedMotion: 'reduce' })
+  const barriers: string[] = await seriousBarriers(opened.page)
+  await opened.close()
+  const page = await open('overview', adminToken, { colorScheme, reducedMotion: 'reduce' })
+  // The second scheme changes colors only, so the views that hold all of them do.
+  const light = ['orders', 'stores?client=panaderia', 'webhooks', 'activity']
+  for (const view of [
+    'overview',
+    ...(colorScheme === 'light' ? light : []),
+    'clients',
+    `orders/${id}?of=panaderia`,
+  ]) {
+    await goTo(page, view)
+    await expect.poll(() => page.locator('.loading').count(), { timeout: 20_000 }).toBe(0)
+    barriers.push(...(await seriousBarriers(page)))
+  }
+  await button(page, 'Refund').click()
+  barriers.push(...(await seriousBarriers(page)))
+  expect(barriers).toEqual([])
+})
+
+test('speaks Spanish and English, and keeps the choice', async () => {
+  const page = await open('overview', adminToken, { locale: 'es-AR' })
+  await expectText(page.locator('h1'), 'Resumen')
+  await button(page, 'English').click()
+  await expectText(page.locator('h1'), 'Overview')
+  await page.reload()
+  await expectText(page.locator('h1'), 'Overview')
+  expect(await page.locator('html').getAttribute('lang')).toBe('en')
+  opened?.expectQuiet()
+})
+
+test('the keyboard alone refunds an order', async () => {
+  const id = await sell(shop, 'KEYS-1')
+  const page = await open(`orders/${id}?of=panaderia`)
+  await button(page, 'Refund').waitFor()
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  expect(await page.evaluate('document.activeElement.id')).toBe('content')
+  await press(page, button(page, 'Refund'))
+  await press(page, page.getByRole('dialog').locator('button[type=submit]'))
+  await expectText(main(page), 'Refunded in all')
+  expect((await readOrder(service, shop, id)).json().status).toBe('refunded')
+  opened?.expectQuiet()
+})
+
+/** Reaches something by Tab and presses Enter on it. */
+async function press(page: Page, target: Locator): Promise<void> {
+  for (let step = 0; step < 60; step += 1) {
+    await page.keyboard.press('Tab')
+    if (await target.evaluate((element) => element.matches(':focus'))) break
+  }
+  await page.keyboard.press('Enter')
+}
+
+test('a lost connection is told, what was seen stays, and it recovers by itself', async () => {
+  const page = await open('orders?client=ferreteria')
+  await expectText(main(page), 'FERRE-1')
+  await page.context().setOffline(true)
+  await expectText(main(page), 'Connection lost')
+  expect(await main(page).innerText()).toContain('FERRE-1')
+  await page.context().setOffline(false)
+  await expect.poll(() => page.getByText('Connection lost').count(), { timeout: 20_000 }).toBe(0)
+  opened?.expectQuiet(/ERR_INTERNET_DISCONNECTED/)
+})
