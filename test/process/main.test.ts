@@ -175,7 +175,10 @@ test('with the real provider no sandbox listens', async () => {
   expect((await json(`${running.url}/health`)).body).toMatchObject({ mode: 'mercadopago' })
   const sandbox = `http://127.0.0.1:${settings.SANDBOX_PORT}/_sandbox/info`
   expect((await fetch(sandbox).catch(() => undefined))?.ok ?? false).toBe(false)
-  expect(running.stdout()).toContain('MP_WEBHOOK_SECRETS is not set')
+  // Said once it is ready, which may be after its first answer.
+  await expect
+    .poll(() => running.stdout(), { timeout: 20_000 })
+    .toContain('MP_WEBHOOK_SECRETS is not set')
   expect(running.stdout()).not.toContain('canary-client-secret')
   running.child.kill('SIGTERM')
   expect(await running.ended).toBe(0)
