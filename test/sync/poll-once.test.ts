@@ -286,6 +286,16 @@ test('rebase: a changed definition sends nothing', async () => {
   expect(keys(poll)).toEqual(['1', '2'])
 })
 
+test('rebase: what was never seen is sent all the same', async () => {
+  const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
+  poll.rows = [records(1, 2)]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  poll.rows = [records(1, 3, { more: 1 })]
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(keys(poll)).toEqual(['1', '2', '3'])
+})
+
 const deleting = (guard = {}) => ({ flow: { deletes: { mode: 'delete', guard } } })
 
 test('a vanished item is deleted once, by a full scan', async () => {

@@ -28,7 +28,10 @@ import { createKeySet, type KeySet } from './key-set.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 import type { PollOutcome } from './poller.ts'
 
-/** `normal` sends changes, `rebase` only learns how items look under a new definition. */
+/**
+ * `normal` sends changes; `rebase` only learns how known items look under a new definition, and sends what was never
+ * seen: a new file of news would otherwise be put away unsent.
+ */
 type Mode = 'normal' | 'rebase'
 
 type Progress = {
@@ -206,9 +209,10 @@ async function takeItems(
     items.map((item) => item.pk),
   )
   const changed = items.filter((item) => stored.get(item.pk) !== item.hash)
+  const isOwed = ({ pk }: Item) => mode === 'normal' || !stored.has(pk)
   if (changed.length > 0) {
     progress.changes += await deps.database.transaction((trx) =>
-      writeChanges(deps, runtime, trx, lease, mode, changed, progress.startedAt),
+      writeChanges(deps, runtime, trx, lease, { changed, readSince: progress.startedAt, isOwed }),
     )
   }
   const now = deps.now()
@@ -229,11 +233,10 @@ async function writeChanges(
   runtime: FlowRuntime,
   trx: Trx,
   lease: PollLease,
-  mode: Mode,
-  changed: Item[],
-  readSince: Date,
+  batch: { changed: Item[]; readSince: Date; isOwed: (item: Item) => boolean },
 ): Promise<number> {
   const { flow } = runtime
+  const { changed, readSince } = batch
   const now = deps.now()
   if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
   const newer = await lockItemsChangedSince(
@@ -244,13 +247,13 @@ async function writeChanges(
   )
   const ours = newer.size === 0 ? changed : changed.filter((item) => !newer.has(item.pk))
   await upsertHashes(trx, flow.name, ours, now)
-  if (mode === 'rebase') return 0
+  const owed = ours.filter(batch.isOwed)
   await deps.enqueue(
     trx,
     runtime,
-    ours.map(({ pk, hash, value }) => ({ pk, kind: 'upsert', hash, value })),
+    owed.map(({ pk, hash, value }) => ({ pk, kind: 'upsert', hash, value })),
   )
-  return ours.length
+  return owed.length
 }
 
 const problemsKept = 1_000
