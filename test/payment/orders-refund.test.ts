@@ -37,7 +37,7 @@ let till: Till
 beforeAll(async () => {
   proxy = await startProviderProxy()
   service = await startTestService({
-    env: { PROVIDER_TIMEOUT_MS: '150', RATE_LIMIT_PER_SECOND: '100000' },
+    env: { PROVIDER_TIMEOUT_MS: '300', RATE_LIMIT_PER_SECOND: '100000' },
     provider: { apiUrl: proxy.url },
   })
   proxy.target = service.sandbox.url

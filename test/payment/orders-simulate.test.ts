@@ -25,7 +25,7 @@ import {
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '150' } })
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '300' } })
 })
 afterAll(() => service.stop())
 afterEach(() => healProvider(service))

@@ -41,7 +41,7 @@ export type TestFlowsOptions = {
 }
 
 /** Sleeps are this short, so that loops go round quickly; what depends on time goes by the clock. */
-const longestSleepMs = 20
+const longestSleepMs = 250
 
 /** The real flow side on the real payment side, with a folder of flow files. It is started. */
 export async function startTestFlows(options: TestFlowsOptions = {}): Promise<TestFlows> {

@@ -10,25 +10,41 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 let service: TestService
 let target: TestTarget
-const running: TestFlows[] = []
+/** Most tests share one flow side, each with a flow of its own. */
+let shared: TestFlows
+const own: TestFlows[] = []
 
 beforeAll(async () => {
   service = await startTestService()
   target = await startTarget()
+  shared = await startTestFlows({ service })
 })
 afterAll(async () => {
-  for (const flows of running) await flows.stop()
+  for (const flows of [shared, ...own]) await flows.stop()
   await target.close()
   await service.stop()
 })
 
 let serial = 0
 
-/** A flow of its own on the shared database, paused. */
+/** A flow of its own in the shared folder, paused. */
 async function start(
   items: object[],
-  options: { extra?: Record<string, unknown>; env?: Record<string, string> } = {},
+  extra: Record<string, unknown> = {},
 ): Promise<{ flows: TestFlows; name: string }> {
+  serial += 1
+  const name = `flow${serial}`
+  await shared.write(`${name}.json`, items)
+  await shared.write(`${name}.flow.yaml`, jsonFlow(name, target.url, extra))
+  await shared.flows.reload('test')
+  return { flows: shared, name }
+}
+
+/** A flow alone in a folder of its own, for what concerns all flows or a restart. */
+async function startAlone(
+  items: object[],
+  options: { extra?: Record<string, unknown>; env?: Record<string, string> } = {},
+): Promise<{ flows: TestFlows; name: string; restart(): Promise<TestFlows> }> {
   serial += 1
   const name = `flow${serial}`
   const flows = await startTestFlows({
@@ -39,13 +55,22 @@ async function start(
     },
     ...(options.env && { env: options.env }),
   })
-  running.push(flows)
-  return { flows, name }
+  own.push(flows)
+  const restart = async () => {
+    const again = await flows.restart()
+    own.splice(own.indexOf(flows), 1, again)
+    return again
+  }
+  return { flows, name, restart }
 }
 
 const status = async (flows: TestFlows, name: string) =>
   (await flows.call('GET', '/flows/status')).json()[name]
 const post = async (flows: TestFlows, url: string) => (await flows.call('POST', url)).json()
+const failedOf = async (flows: TestFlows, name: string) => {
+  const card = (await flows.flows.cards()).find((one) => one.name === name)
+  return card?.destinations[0]?.failed
+}
 const got = (name: string) => target.received.filter(({ path }) => path.startsWith(`/${name}/`))
 
 test('a paused flow is not polled by sync unless it is forced', async () => {
@@ -61,7 +86,8 @@ test('a paused flow is not polled by sync unless it is forced', async () => {
 
 test('a flow that runs polls at once, then by itself at its interval', async () => {
   const { flows, name } = await start([{ id: '1' }], {
-    extra: { startPaused: false, pollInterval: '1s' },
+    startPaused: false,
+    pollInterval: '1s',
   })
   await expect.poll(() => got(name).length, { timeout: 10_000 }).toBe(1)
   await flows.write(`${name}.json`, [{ id: '1' }, { id: '2' }])
@@ -70,16 +96,16 @@ test('a flow that runs polls at once, then by itself at its interval', async () 
 })
 
 test('pause is kept by a restart, with who and why; resume runs at once', async () => {
-  const { flows, name } = await start([{ id: '1' }], { extra: { startPaused: false } })
+  const { flows, name, restart } = await startAlone([{ id: '1' }], {
+    extra: { startPaused: false },
+  })
   await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking' } })
-  const again = await flows.restart()
-  running.push(again)
+  const again = await restart()
   expect(await status(again, name)).toMatchObject({ paused: true, reason: 'stocktaking' })
   await again.write(`${name}.json`, [{ id: '1' }, { id: 'new' }])
   expect(await post(again, `/flow/${name}/resume`)).toEqual({ name, status: 'running' })
   expect(await status(again, name)).toMatchObject({ paused: false, reason: null })
   await expect.poll(() => got(name).some(({ path }) => path.endsWith('/new'))).toBe(true)
-  running.splice(running.indexOf(flows), 1)
 })
 
 test('a limit counts runs from zero, pauses with the last, and is spent by resume', async () => {
@@ -110,24 +136,23 @@ test('taking a limit away leaves the pause as it is', async () => {
 })
 
 test('a limit is gone after a restart, the pause it caused is kept', async () => {
-  const { flows, name } = await start([{ id: '1' }])
+  const { flows, name, restart } = await startAlone([{ id: '1' }])
   await post(flows, `/flow/${name}/limit/1`)
   await post(flows, `/sync/${name}?force=true`)
   expect(await status(flows, name)).toMatchObject({ paused: true, runLimit: 1, runCount: 1 })
-  const again = await flows.restart()
-  running.splice(running.indexOf(flows), 1, again)
+  const again = await restart()
   expect(await status(again, name)).toMatchObject({ paused: true, runLimit: null, runCount: 0 })
 })
 
 test('pause and resume of all flows name them', async () => {
-  const { flows, name } = await start([])
+  const { flows, name } = await startAlone([])
   expect(await post(flows, '/flows/resume')).toEqual({ status: 'running', flows: [name] })
   expect(await post(flows, '/flows/pause')).toEqual({ status: 'paused', flows: [name] })
   expect(await status(flows, name)).toMatchObject({ paused: true })
 })
 
 test('FLOWS_START_PAUSED pauses every flow at the start', async () => {
-  const { flows, name } = await start([{ id: '1' }], {
+  const { flows, name } = await startAlone([{ id: '1' }], {
     extra: { startPaused: false },
     env: { FLOWS_START_PAUSED: 'true' },
   })
@@ -210,7 +235,7 @@ test('an item that the source does not have is not found; an unknown one is rese
 
 test('a composite key is joined by a pipe', async () => {
   const { flows, name } = await start([{ store: 'S|1', box: '2' }], {
-    extra: { item: { key: ['store', 'box'] } },
+    item: { key: ['store', 'box'] },
   })
   const pk = 'S\\|1|2'
   expect(await post(flows, `/sync/${name}/${encodeURIComponent(pk)}`)).toMatchObject({
@@ -224,7 +249,7 @@ test('a failed item is told, counted, and sent again by retry and by its sync', 
   const { flows, name } = await start([{ id: '1' }, { id: '2' }])
   target.answer(({ path }) => (path.startsWith(`/${name}/`) ? 422 : 200))
   await post(flows, `/sync/${name}?force=true`)
-  await expect.poll(async () => (await flows.flows.cards())[0]?.destinations[0]?.failed).toBe(2)
+  await expect.poll(() => failedOf(flows, name)).toBe(2)
   const [error] = (await flows.call('GET', `/errors?flow=${name}`)).json()
   expect(error).toMatchObject({ entity: name, adapter: 'web', attempts: 1 })
   expect(error.error).toContain('422')
@@ -239,7 +264,7 @@ test('a failed item is told, counted, and sent again by retry and by its sync', 
   const retried = await flows.call('POST', `/flow/${name}/retry`, { body: {} })
   expect(retried.json()).toEqual({ name, retried: 1 })
   await flows.delivered()
-  await expect.poll(async () => (await flows.flows.cards())[0]?.destinations[0]?.failed).toBe(0)
+  await expect.poll(() => failedOf(flows, name)).toBe(0)
   const keys = new Set(got(name).map(({ headers }) => headers['idempotency-key']))
   expect(keys.size).toBe(2)
 })
@@ -255,7 +280,7 @@ test('two syncs of one flow share the next poll and never overlap', async () => 
 })
 
 test('figures are there before the first poll and kept by a restart', async () => {
-  const { flows, name } = await start([{ id: '1' }])
+  const { flows, name, restart } = await startAlone([{ id: '1' }])
   expect((await flows.call('GET', '/metrics')).json()[name]).toEqual({
     lastRun: null,
     avgDuration: 0,
@@ -264,8 +289,7 @@ test('figures are there before the first poll and kept by a restart', async () =
     totalErrors: 0,
   })
   await post(flows, `/sync/${name}?force=true`)
-  const again = await flows.restart()
-  running.splice(running.indexOf(flows), 1, again)
+  const again = await restart()
   expect((await again.call('GET', '/metrics')).json()[name]).toMatchObject({
     totalRuns: 1,
     lastRun: expect.any(String),
@@ -273,7 +297,7 @@ test('figures are there before the first poll and kept by a restart', async () =
 })
 
 test('a reload takes new and changed files, keeps what is running when one is bad, pauses what is gone', async () => {
-  const { flows, name } = await start([{ id: '1' }])
+  const { flows, name } = await startAlone([{ id: '1' }])
   await flows.write('more.flow.yaml', jsonFlow(`${name}-more`, target.url))
   expect(await post(flows, '/flows/reload')).toEqual({
     flows: [name, `${name}-more`],
@@ -296,10 +320,9 @@ test('a reload takes new and changed files, keeps what is running when one is ba
 })
 
 test('a bad file at the start is told and stops nobody else', async () => {
-  const { flows, name } = await start([{ id: '1' }])
+  const { flows, name, restart } = await startAlone([{ id: '1' }])
   await flows.write('bad.flow.yaml', 'version: 1\nname: [')
-  const again = await flows.restart()
-  running.splice(running.indexOf(flows), 1, again)
+  const again = await restart()
   const view = (await again.call('GET', '/flows')).json()
   expect(view.flows.map((flow: { name: string }) => flow.name)).toEqual([name])
   expect(view.problems).toMatchObject([{ file: 'bad.flow.yaml', line: expect.any(Number) }])
