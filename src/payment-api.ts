@@ -12,6 +12,7 @@ import { installGuards } from './routes/guards.ts'
 import { addHealthRoute, type HealthSource } from './routes/health.ts'
 import { addOauthRoutes } from './routes/oauth/routes.ts'
 import { addOrderRoutes } from './routes/orders/routes.ts'
+import { addSessionRoutes } from './routes/session/routes.ts'
 import { addStoreRoutes } from './routes/stores/routes.ts'
 import { addTerminalRoutes } from './routes/terminals/routes.ts'
 import { addWebhookRoutes } from './routes/webhooks/routes.ts'
@@ -58,6 +59,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
       { name: 'API keys', description: 'Keys of clients, for the administrator' },
       { name: 'Administration', description: 'Clients, webhooks, audit log, simulation' },
       { name: 'Webhooks', description: 'Messages from the provider' },
+      { name: 'Session', description: 'Sessions of browsers, for the dashboard' },
       { name: 'Service', description: 'State of the service' },
     ],
     tokens: { client: 'A client key: mk_ and 64 hexadecimal characters', admin: 'The ADMIN_TOKEN' },
@@ -66,6 +68,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addHealthRoute(app, deps, guards, options.health)
   addOauthRoutes(app, deps, guards)
   addApiKeyRoutes(app, deps)
+  addSessionRoutes(app, guards)
   addOrderRoutes(app, deps, guards)
   addStoreRoutes(app, deps)
   addTerminalRoutes(app, deps)

@@ -4,13 +4,13 @@ import { h, patch } from '../shared/dom.js'
 import { errorBox } from '../shared/errors.js'
 import { setLanguage, t } from '../shared/i18n.js'
 import { languageButton } from '../shared/language-button.js'
+import { toast } from '../shared/notices.js'
 import { loading } from '../shared/parts.js'
-import { forgetToken, storedToken, storeToken } from '../shared/session.js'
-import { validateToken } from './validate-token.js'
+import { readSession, signOut } from './session.js'
 import { createSignIn } from './views/sign-in.js'
 import { startWorkspace } from './workspace.js'
 
-/** Chooses between asking for a token and working with one. */
+/** Chooses between asking for a token and working in a session. */
 const root = document.getElementById('app')
 
 let workspace
@@ -30,7 +30,6 @@ function askForToken(reason) {
   workspace?.stop()
   workspace = undefined
   closeDialogs()
-  forgetToken()
   document.title = 'tillbridge'
   show = createSignIn({
     redraw,
@@ -43,33 +42,35 @@ function askForToken(reason) {
 }
 
 function onSession(session) {
-  storeToken(session.token)
-  workspace = startWorkspace({ session, redraw, onLanguage, onEnd: askForToken })
+  workspace = startWorkspace({ session, redraw, onLanguage, onEnd: askForToken, onSignOut })
   show = () => workspace.view()
   redraw()
 }
 
-/** After a reload the kept token is checked first. While the service cannot be reached, that is no reason to drop it. */
-async function resume(token) {
+/** The page forgets at once; that the browser does too is told when it could not be done. */
+function onSignOut() {
+  askForToken()
+  signOut().catch(() => toast(t('signOut.failed')))
+}
+
+/** While the service cannot be reached, that is no reason to ask for the token again. */
+async function resume() {
   try {
-    const { valid, type, client } = await validateToken(token)
-    if (valid) onSession({ token, type, client })
-    else askForToken(t('signIn.ended'))
+    const session = await readSession()
+    if (workspace) return
+    if (session.valid) onSession(session)
+    else askForToken()
   } catch (error) {
     show = () =>
       h(
         'main',
         { key: 'start', class: 'sign-in' },
-        errorBox(error, () => void resume(token)),
+        errorBox(error, () => void resume()),
       )
     redraw()
-    setTimeout(() => void (storedToken() && !workspace && resume(token)), 5000)
+    setTimeout(() => void (!workspace && resume()), 5000)
   }
 }
 
-const token = storedToken()
-if (token === null) askForToken()
-else {
-  redraw()
-  void resume(token)
-}
+redraw()
+void resume()

@@ -25,10 +25,10 @@ const refreshMs = 5000
 const surroundingsMs = 15_000
 
 /**
- * The dashboard of one signed-in token: it follows the address, keeps the visible view fresh and hands every view what
- * it needs. `onEnd(reason)` is called when the session is over.
+ * The dashboard of one session: it follows the address, keeps the visible view fresh and hands every view what
+ * it needs. `onEnd(reason)` is called when the session is over, `onSignOut` when somebody ends it.
  */
-export function startWorkspace({ session, redraw, onLanguage, onEnd }) {
+export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }) {
   const isAdmin = session.type === 'admin'
   const views = isAdmin ? adminViews : clientViews
   const state = { view: undefined, place: undefined, problem: undefined, surroundingsAt: 0 }
@@ -36,7 +36,7 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd }) {
 
   /** What views see. */
   const app = {
-    api: createApi(session.token, () => end(t('signIn.ended'))),
+    api: createApi(undefined, () => end(t('signIn.ended'))),
     isAdmin,
     redraw: () => {
       if (!isOver) redraw()
@@ -63,7 +63,7 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd }) {
       app.isForced = true
       live.now()
     },
-    signOut: () => end(),
+    signOut: onSignOut,
     link: (name, id, query) => href(name, id, { client: app.scope, ...query }),
     orderLink: (order) =>
       app.link('orders', order.order_id, { of: isAdmin ? order.client : undefined }),

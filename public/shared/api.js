@@ -27,7 +27,10 @@ const readTimeoutMs = 20_000
 /** A write may take the service up to 25 s and more when the provider is slow. */
 const writeTimeoutMs = 60_000
 
-/** Calls of one token against this page's own listener. `onUnauthorized` hears of a token that is no longer valid. */
+/**
+ * Calls against this page's own listener, with a token or, without one, by the session that the browser keeps.
+ * `onUnauthorized` hears that neither is valid any more.
+ */
 export function createApi(token, onUnauthorized) {
   const call = async (method, path, options = {}) => {
     try {
@@ -71,7 +74,8 @@ export async function request(
       headers: {
         ...(token !== undefined && { 'x-api-token': token }),
         'accept-language': language(),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
+        // Also without a body: by this the service knows that no foreign form sent what a session may do.
+        ...(method !== 'GET' && { 'content-type': 'application/json' }),
         ...headers,
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),

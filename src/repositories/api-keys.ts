@@ -19,6 +19,16 @@ export async function findActiveKeyByHash(db: Db, keyHash: string): Promise<ApiK
     .executeTakeFirst()
 }
 
+/** The active key with this id; for sessions, which end with it. */
+export async function findActiveKeyById(db: Db, id: string): Promise<ApiKeyRow | undefined> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('id', '=', id)
+    .where('active', '=', true)
+    .executeTakeFirst()
+}
+
 /** Notes a use; at most once a minute for each key, so that reads do not turn into writes. */
 export async function touchApiKey(db: Db, id: string, now: Date): Promise<void> {
   const minuteAgo = new Date(now.getTime() - 60_000)

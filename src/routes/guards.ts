@@ -1,13 +1,26 @@
 import rateLimit from '@fastify/rate-limit'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { AppError, invalid } from '../errors.ts'
 import { sameSecret } from '../http/constant-time.ts'
 import type { HttpServer } from '../http/create-server.ts'
+import { isFromOwnPage } from '../http/same-origin.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { findActiveKeyByHash, touchApiKey } from '../repositories/api-keys.ts'
+import {
+  type ApiKeyRow,
+  findActiveKeyByHash,
+  findActiveKeyById,
+  touchApiKey,
+} from '../repositories/api-keys.ts'
 import { findClient } from '../repositories/clients.ts'
+import {
+  endedCookie,
+  type Session,
+  sessionCookie,
+  sessionOf,
+  sessionSeconds,
+} from './session/session-cookie.ts'
 
 /** Whom a token speaks for. */
 export type Principal = { type: 'admin' } | { type: 'client'; client: ClientName; keyId: string }
@@ -24,12 +37,24 @@ declare module 'fastify' {
 }
 
 export type Guards = {
-  /** Whom the token of the request speaks for; undefined when it is missing, unknown or revoked. */
+  /**
+   * Whom the token of the request, or without one its session, speaks for; undefined when there is none, or it is
+   * unknown, revoked or over.
+   */
   identify(request: FastifyRequest): Promise<Principal | undefined>
   /** That the token of a request already let in still speaks for the same. Throws UNAUTHORIZED. */
   check(request: FastifyRequest): Promise<void>
   /** Counts a failed or anonymous try of this address. Throws RATE_LIMITED. */
   countTry(request: FastifyRequest): Promise<void>
+  /** A session for whom this token speaks; undefined when it is unknown or revoked. */
+  signIn(
+    token: string,
+    request: FastifyRequest,
+  ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
+  /** The session of the request's cookie, when a page of this service sent it and it is not over. */
+  session(request: FastifyRequest): Promise<{ principal: Principal; until: Date } | undefined>
+  /** The value of `set-cookie` that ends a session. */
+  signedOut(): string
 }
 
 const keyShape = /^mk_[0-9a-f]{64}$/
@@ -58,18 +83,54 @@ export async function installGuards(
   app.decorateRequest('tenant', null)
   app.decorateRequest('arrivedAt', 0)
 
-  const identify = async (request: FastifyRequest): Promise<Principal | undefined> => {
-    const token = request.headers['x-api-token']
+  const db = deps.database.db
+  const ownOrigin = new URL(deps.settings.publicUrl).origin
+  const cookies = { sealer: deps.sealer, isSecure: ownOrigin.startsWith('https:') }
+  // Ties sessions of the administrator to the token they were made with, without holding it.
+  const adminProof = hashSecret(`session of ${options.adminToken}`)
+
+  const principalOfKey = async (key: ApiKeyRow, log: FastifyBaseLogger): Promise<Principal> => {
+    await touchApiKey(db, key.id, deps.now()).catch((error) =>
+      log.warn({ err: error }, 'the use of a key could not be noted'),
+    )
+    return { type: 'client', client: key.client, keyId: key.id }
+  }
+
+  const principalOfToken = async (
+    token: unknown,
+    log: FastifyBaseLogger,
+  ): Promise<Principal | undefined> => {
     if (typeof token !== 'string' || token === '') return undefined
     if (sameSecret(token, options.adminToken)) return { type: 'admin' }
     if (!keyShape.test(token)) return undefined
     const hash = hashSecret(token)
-    const key = await findActiveKeyByHash(deps.database.db, hash)
+    const key = await findActiveKeyByHash(db, hash)
     if (!key || !sameSecret(key.key_hash, hash)) return undefined
-    await touchApiKey(deps.database.db, key.id, deps.now()).catch((error) =>
-      request.log.warn({ err: error }, 'the use of a key could not be noted'),
-    )
-    return { type: 'client', client: key.client, keyId: key.id }
+    return principalOfKey(key, log)
+  }
+
+  const session: Guards['session'] = async (request) => {
+    const { headers, method, log } = request
+    const isRead = method === 'GET' || method === 'HEAD'
+    if (!isFromOwnPage(headers, { ownOrigin, isRead })) return undefined
+    // Other pages cannot send this type without asking first, and are never told yes.
+    if (!isRead && !/^application\/json\b/i.test(headers['content-type'] ?? '')) return undefined
+    const found = sessionOf(headers.cookie, cookies, deps.now())
+    if (!found) return undefined
+    const until = new Date(found.until)
+    if (found.type === 'admin') {
+      return sameSecret(found.proof, adminProof)
+        ? { principal: { type: 'admin' }, until }
+        : undefined
+    }
+    const key = await findActiveKeyById(db, found.keyId)
+    return key && { principal: await principalOfKey(key, log), until }
+  }
+
+  const identify = async (request: FastifyRequest): Promise<Principal | undefined> => {
+    const token = request.headers['x-api-token']
+    if (token !== undefined) return principalOfToken(token, request.log)
+    return (await session(request))?.principal
   }
 
   const count = async (limit: typeof perKey, request: FastifyRequest) => {
@@ -102,6 +163,18 @@ export async function installGuards(
       if (principal?.type !== request.principal?.type) throw new AppError('UNAUTHORIZED')
     },
     countTry,
+    async signIn(token, request) {
+      const principal = await principalOfToken(token, request.log)
+      if (!principal) return undefined
+      const until = deps.now().getTime() + sessionSeconds * 1000
+      const begun: Session =
+        principal.type === 'admin'
+          ? { type: 'admin', proof: adminProof, until }
+          : { type: 'client', keyId: principal.keyId, until }
+      return { principal, until: new Date(until), cookie: sessionCookie(begun, cookies) }
+    },
+    session,
+    signedOut: () => endedCookie(cookies.isSecure),
   }
 }
 

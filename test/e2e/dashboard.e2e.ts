@@ -106,12 +106,20 @@ test('a wrong token is told; the admin token shows every client; signing out for
   await expectText(main(page), 'ferreteria')
   await page.reload()
   await expectText(main(page), 'FERRE-1')
+  const [cookie] = await page.context().cookies()
+  expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
+  expect(decodeURIComponent(cookie?.value ?? '')).not.toContain(adminToken)
+  expect(await page.evaluate('document.cookie')).toBe('')
+  expect(
+    await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }])'),
+  ).not.toContain(adminToken)
   await button(page, 'Sign out').click()
   expect(await page.locator('#token').inputValue()).toBe('')
   await page.reload()
   await page.locator('#token').waitFor()
+  expect(await page.context().cookies()).toEqual([])
   expect([...requested, page.url()].filter((one) => one.includes(adminToken))).toEqual([])
-  opened.expectQuiet()
+  opened.expectQuiet(/401/)
 })
 
 test('a client key shows its own orders and nothing of others', async () => {

@@ -41,6 +41,9 @@ const table: Record<string, Row> = {
   },
   'GET /oauth/callback': { access: 'public', lets: 400, url: '/oauth/callback?code=a&state=b' },
   'GET /oauth/validate': { access: 'public', lets: 200 },
+  'GET /session': { access: 'public', lets: 200 },
+  'POST /session': { access: 'public', lets: 401, body: { token: 'not-a-token' } },
+  'DELETE /session': { access: 'public', lets: 200 },
   'POST /webhooks': { access: 'signed', lets: 401, body: {} },
 
   'GET /oauth/status': { access: 'client', lets: 200 },

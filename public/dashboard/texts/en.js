@@ -22,6 +22,10 @@ export const texts = {
   'dialog.stored': 'Done, I stored it',
   'signIn.title': 'Sign in to the dashboard',
   'signIn.token': 'Admin token or client key',
+  'signIn.hint': 'The browser keeps the session for 12 hours at most and never the token itself.',
+  'signIn.noCookie':
+    'The browser did not keep the session: allow cookies for this address, or open it with https.',
+  'signOut.failed': 'Signing out did not reach the service: close the browser, or sign out again.',
   'overview.today': 'Today',
   'overview.approved': 'Approved today',
   'overview.refunded': 'Refunded: {amount}',

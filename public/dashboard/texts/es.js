@@ -22,6 +22,10 @@ export const texts = {
   'dialog.stored': 'Listo, lo guardé',
   'signIn.title': 'Ingresar al panel',
   'signIn.token': 'Token de administrador o clave de cliente',
+  'signIn.hint': 'El navegador guarda la sesión hasta 12 horas, y nunca el token.',
+  'signIn.noCookie':
+    'El navegador no guardó la sesión: permita cookies para esta dirección, o ábrala con https.',
+  'signOut.failed': 'La salida no llegó al servicio: cierre el navegador o vuelva a salir.',
   'overview.today': 'Hoy',
   'overview.approved': 'Cobrado hoy',
   'overview.refunded': 'Devuelto: {amount}',

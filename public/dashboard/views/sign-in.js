@@ -3,28 +3,36 @@ import { errorBox } from '../../shared/errors.js'
 import { t } from '../../shared/i18n.js'
 import { icon } from '../../shared/icons.js'
 import { note } from '../../shared/parts.js'
-import { validateToken } from '../validate-token.js'
+import { readSession, signIn } from '../session.js'
 
-/** Asks for a token until one is valid, and hands `{token, type, client}` to `onSession`. */
+/** Asks for a token until one is valid, and hands the session `{type, client}` to `onSession`. */
 export function createSignIn({ redraw, onSession, languageButton, reason }) {
   let token = ''
   let busy = false
   let failure
   let isWrong = false
+  let isRefused = false
 
   const submit = async (event) => {
     event.preventDefault()
     if (busy || token.trim() === '') return
     busy = true
     isWrong = false
+    isRefused = false
     failure = undefined
     redraw()
     try {
-      const { valid, type, client } = await validateToken(token.trim())
-      if (valid) return onSession({ token: token.trim(), type, client })
-      isWrong = true
+      await signIn(token.trim())
+      // A browser that refuses cookies, or gets one for https over http, would be back here after each look.
+      const session = await readSession()
+      if (session.valid) {
+        token = ''
+        return onSession(session)
+      }
+      isRefused = true
     } catch (error) {
-      failure = error
+      if (error.status === 401) isWrong = true
+      else failure = error
     } finally {
       busy = false
     }
@@ -71,6 +79,7 @@ export function createSignIn({ redraw, onSession, languageButton, reason }) {
           'div',
           { key: 'failure', role: 'alert' },
           isWrong && h('div', { class: 'note bad' }, t('signIn.wrong')),
+          isRefused && h('div', { class: 'note bad' }, t('signIn.noCookie')),
           failure && errorBox(failure),
         ),
         h(

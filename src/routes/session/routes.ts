@@ -1,0 +1,77 @@
+import { AppError } from '../../errors.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { iso } from '../fields.ts'
+import type { Guards, Principal } from '../guards.ts'
+import { SessionResponse, SignedOutResponse, SignInBody } from './schemas.ts'
+
+const tags = ['Session']
+
+/** Signing in with a browser: the token is sent once, and a cookie that no script can read stands for it. */
+export function addSessionRoutes(app: HttpServer, guards: Guards): void {
+  app.post(
+    '/session',
+    {
+      config: { access: 'public', errors: ['UNAUTHORIZED', 'RATE_LIMITED'] },
+      schema: {
+        operationId: 'signIn',
+        summary: 'Begin a session of a browser',
+        description:
+          'Sets an HttpOnly, SameSite=Strict cookie for 12 hours, which stands for the token on requests of the service’s own pages. It ends with the key or the admin token it was made with.',
+        tags,
+        body: SignInBody,
+        response: { 200: SessionResponse },
+      },
+    },
+    async (request, reply) => {
+      const begun = await guards.signIn(request.body.token, request)
+      if (!begun) {
+        await guards.countTry(request)
+        throw new AppError('UNAUTHORIZED')
+      }
+      return reply.header('set-cookie', begun.cookie).send(view(begun.principal, begun.until))
+    },
+  )
+
+  app.get(
+    '/session',
+    {
+      config: { access: 'public' },
+      schema: {
+        operationId: 'readSession',
+        summary: 'Say whether the browser has a session and whose it is',
+        tags,
+        response: { 200: SessionResponse },
+      },
+    },
+    async (request) => {
+      const session = await guards.session(request)
+      return session
+        ? view(session.principal, session.until)
+        : { valid: false, type: null, client: null, expires_at: null }
+    },
+  )
+
+  app.delete(
+    '/session',
+    {
+      config: { access: 'public' },
+      schema: {
+        operationId: 'signOut',
+        summary: 'End the session of the browser',
+        tags,
+        response: { 200: SignedOutResponse },
+      },
+    },
+    async (_request, reply) =>
+      reply.header('set-cookie', guards.signedOut()).send({ message: 'The session is over' }),
+  )
+}
+
+function view(principal: Principal, until: Date) {
+  return {
+    valid: true,
+    type: principal.type,
+    client: principal.type === 'client' ? principal.client : null,
+    expires_at: iso(until),
+  }
+}

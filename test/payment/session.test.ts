@@ -1,0 +1,189 @@
+import { randomBytes } from 'node:crypto'
+import type { LightMyRequestResponse } from 'fastify'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createSealer } from '../../src/domain/sealed.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, call, enrol, type Till } from '../support/till.ts'
+
+let service: TestService
+let till: Till
+beforeAll(async () => {
+  service = await startTestService()
+  till = await enrol(service, 'acme', '7800001')
+})
+afterAll(() => service.stop())
+
+const json = { 'content-type': 'application/json' }
+const ownPage = { 'sec-fetch-site': 'same-origin' }
+
+async function signIn(token: string): Promise<{ cookie: string; answer: LightMyRequestResponse }> {
+  const answer = await call(service, { url: '/session', body: { token } })
+  const header = String(answer.headers['set-cookie'] ?? '')
+  return { cookie: header.split(';')[0] ?? '', answer }
+}
+
+/** A request of the page, by cookie alone; `headers` may say something else of where it comes from. */
+function byCookie(cookie: string, url: string, headers: Record<string, string> = ownPage) {
+  return call(service, { url, headers: { cookie, ...headers } })
+}
+
+test('signing in sets a cookie that no script reads and that holds no token, and answers whose it is', async () => {
+  const { answer, cookie } = await signIn(till.key)
+  expect(answer.statusCode).toBe(200)
+  expect(answer.json()).toMatchObject({ valid: true, type: 'client', client: 'acme' })
+  const wholeHours = (Date.parse(answer.json().expires_at) - service.clock.now().getTime()) / 3.6e6
+  expect(wholeHours).toBeCloseTo(12, 1)
+  const header = String(answer.headers['set-cookie'])
+  expect(header).toMatch(/; Max-Age=43200; Path=\/; HttpOnly; SameSite=Strict$/)
+  const value = cookie.split('=')[1] ?? ''
+  for (const form of [value, Buffer.from(value.split('.')[2] ?? '', 'base64url').toString()]) {
+    expect(form).not.toContain(till.key)
+    expect(form).not.toContain('acme')
+  }
+  expect(answer.headers['cache-control']).toBe('no-store')
+  expect((await byCookie(cookie, '/orders')).statusCode).toBe(200)
+  expect((await byCookie(cookie, '/orders?client=other')).statusCode).toBe(403)
+  expect((await byCookie(cookie, '/admin/clients')).statusCode).toBe(403)
+})
+
+test('an unknown token begins nothing and counts as a failed try', async () => {
+  for (const token of ['wrong', `mk_${'0'.repeat(64)}`, `${adminToken}x`]) {
+    const { answer } = await signIn(token)
+    expect([answer.statusCode, answer.json().code]).toEqual([401, 'UNAUTHORIZED'])
+    expect(answer.headers['set-cookie']).toBeUndefined()
+  }
+  const strict = await startTestService({
+    database: service.database,
+    env: { AUTH_FAILURES_PER_MINUTE: '2' },
+  })
+  const statuses: number[] = []
+  for (let round = 0; round < 3; round += 1) {
+    const body = { token: 'wrong' }
+    statuses.push((await call(strict, { url: '/session', body })).statusCode)
+  }
+  await strict.stop()
+  expect(statuses).toEqual([401, 401, 429])
+})
+
+test('the administrator’s session does what the admin token does', async () => {
+  const { cookie } = await signIn(adminToken)
+  expect((await byCookie(cookie, '/session')).json()).toMatchObject({ valid: true, type: 'admin' })
+  expect((await byCookie(cookie, '/admin/clients')).json().total).toBe(1)
+  expect((await byCookie(cookie, '/health')).json()).toHaveProperty('checks')
+  const made = await call(service, {
+    url: '/admin/invitations',
+    headers: { cookie, ...ownPage },
+    body: { client: 'newcomer' },
+  })
+  expect(made.statusCode).toBe(201)
+})
+
+test('a token in the header decides alone, even when a session is there', async () => {
+  const { cookie } = await signIn(adminToken)
+  const answer = await call(service, {
+    url: '/admin/clients',
+    token: 'wrong',
+    headers: { cookie, ...ownPage },
+  })
+  expect(answer.statusCode).toBe(401)
+})
+
+describe('a request that changes something, by cookie', () => {
+  const origins: [name: string, headers: Record<string, string>, isLetIn: boolean][] = [
+    ['of our page', { ...json, ...ownPage }, true],
+    [
+      'of our page over plain http',
+      { ...json, host: 'caja:3000', origin: 'http://caja:3000' },
+      true,
+    ],
+    ['of our public address', { ...json, host: 'inside', origin: 'http://127.0.0.1:3000' }, true],
+    ['of another site', { ...json, 'sec-fetch-site': 'cross-site' }, false],
+    ['of another port of our host', { ...json, 'sec-fetch-site': 'same-site' }, false],
+    ['typed by hand', { ...json, 'sec-fetch-site': 'none' }, false],
+    ['of another origin', { ...json, host: 'caja:3000', origin: 'http://caja:3001' }, false],
+    ['of an origin that hides', { ...json, origin: 'null' }, false],
+    ['that does not say where it is from', json, false],
+    ['as a form', { ...ownPage, 'content-type': 'text/plain' }, false],
+    ['without a type', ownPage, false],
+  ]
+  test.each(origins)('%s', async (_name, headers, isLetIn) => {
+    const { cookie } = await signIn(till.key)
+    const answer = await service.app.inject({
+      method: 'POST',
+      url: '/orders/cancel',
+      headers: { cookie, ...headers },
+      payload: '{"order_id":"3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11"}',
+    })
+    // An order that is not there: somebody let in hears that, everybody else only that he is nobody.
+    expect([answer.statusCode, answer.json().code]).toEqual(
+      isLetIn ? [404, 'NOT_FOUND'] : [401, 'UNAUTHORIZED'],
+    )
+  })
+})
+
+test('another page cannot even read by cookie', async () => {
+  const { cookie } = await signIn(till.key)
+  for (const site of ['cross-site', 'same-site']) {
+    const answer = await byCookie(cookie, '/orders', { 'sec-fetch-site': site })
+    expect([site, answer.statusCode]).toEqual([site, 401])
+  }
+  expect((await byCookie(cookie, '/orders', {})).statusCode).toBe(200)
+})
+
+test('it ends with its key, with time and by signing out', async () => {
+  const revoked = await enrol(service, 'short-lived', '7800002')
+  const { cookie } = await signIn(revoked.key)
+  expect((await byCookie(cookie, '/orders')).statusCode).toBe(200)
+  await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'short-lived' } })
+  expect((await byCookie(cookie, '/orders')).statusCode).toBe(401)
+  expect((await byCookie(cookie, '/session')).json()).toEqual({
+    valid: false,
+    type: null,
+    client: null,
+    expires_at: null,
+  })
+
+  const own = await signIn(till.key)
+  const out = await call(service, { method: 'DELETE', url: '/session' })
+  expect(String(out.headers['set-cookie'])).toMatch(/^tillbridge-session=; Max-Age=0; /)
+  service.clock.advance(12 * 3.6e6 - 60_000)
+  expect((await byCookie(own.cookie, '/orders')).statusCode).toBe(200)
+  service.clock.advance(60_001)
+  expect((await byCookie(own.cookie, '/orders')).statusCode).toBe(401)
+})
+
+test('what was altered, made elsewhere or sealed for another purpose is no session', async () => {
+  const { cookie } = await signIn(till.key)
+  const session = { type: 'admin', proof: 'x', until: Date.now() + 1e9 }
+  const elsewhere = createSealer([{ id: 'k1', key: randomBytes(32) }])
+  const { sealer } = service.deps
+  const wrong = [
+    cookie.slice(0, -2),
+    cookie.replace('v1.', 'v2.'),
+    'tillbridge-session=',
+    'tillbridge-session=x.y.z',
+    `tillbridge-session=${elsewhere.seal(JSON.stringify(session), 'dashboard session')}`,
+    `tillbridge-session=${sealer.seal(JSON.stringify(session), 'dashboard session')}`,
+    `tillbridge-session=${sealer.seal(JSON.stringify(session), 'acme access_token')}`,
+    `tillbridge-session=${sealer.seal('not json', 'dashboard session')}`,
+    `tillbridge-session=${sealer.seal('{"type":"client","until":1e15}', 'dashboard session')}`,
+  ]
+  for (const value of wrong) {
+    expect([value, (await byCookie(value, '/session')).json().valid]).toEqual([value, false])
+    expect((await byCookie(value, '/orders')).statusCode).toBe(401)
+  }
+  const among = `other=1; ${cookie}; theme=dark`
+  expect((await byCookie(among, '/session')).json().valid).toBe(true)
+})
+
+test('over https the cookie is Secure and bound to the host', async () => {
+  const secure = await startTestService({
+    database: service.database,
+    publicUrl: 'https://pay.example',
+  })
+  const answer = await call(secure, { url: '/session', body: { token: adminToken } })
+  await secure.stop()
+  expect(String(answer.headers['set-cookie'])).toMatch(
+    /^__Host-tillbridge-session=[^;]+; Max-Age=43200; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+  )
+})
