@@ -1,0 +1,79 @@
+import { randomBytes } from 'node:crypto'
+import { flushCompileCache } from 'node:module'
+import { setTimeout as wait } from 'node:timers/promises'
+import { loadConfig } from '../../src/config.ts'
+import { createFlowSide } from '../../src/flow-side.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { createService } from '../../src/service.ts'
+import { type CrashPoint, openCrashingDatabase } from './crashing-database.ts'
+
+/** To the child: begin on this database, or die at this point. */
+export type Order = { begin: { databaseUrl: string; flowsDir: string } } | { arm: CrashPoint }
+
+/** From the child: it waits for its order, it polls and delivers, or it has said something at level error. */
+export type Report = 'loaded' | { polling: { processId: string } } | { error: string }
+
+/** Sleeps are this short, so that many polls fit into a life. */
+const longestSleepMs = 20
+const betweenPollsMs = 60
+
+const report = (message: Report) => void process.send?.(message)
+
+/** The flow side of a service that may die at any moment, with every flow polled again and again. */
+async function begin({ databaseUrl, flowsDir }: { databaseUrl: string; flowsDir: string }) {
+  const database = openCrashingDatabase(databaseUrl)
+  process.on('message', (order: Order) => {
+    if ('arm' in order) database.arm(order.arm)
+  })
+  const logger = createLogger('error', { write: (line: string) => report({ error: line }) })
+  const config = loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: flowsDir })
+  const adminToken = 'admin-token-for-tests-0123456789abcdef'
+  const nowhere = 'http://127.0.0.1:9'
+  const service = await createService({
+    config,
+    publicUrl: nowhere,
+    adminToken,
+    encryptionKeys: [{ id: 'k1', key: randomBytes(32) }],
+    providerAccess: {
+      apiUrl: nowhere,
+      authUrl: nowhere,
+      clientId: '1',
+      clientSecret: 'secret',
+      webhookSecrets: [],
+    },
+    database,
+    logger,
+  })
+  const side = await createFlowSide({
+    config,
+    adminToken,
+    publicUrl: nowhere,
+    database,
+    payments: service.deps,
+    logger,
+    env: {},
+    sleep: async (ms, signal) => {
+      await wait(Math.min(ms, longestSleepMs), undefined, signal && { signal })
+    },
+  })
+  await side.start()
+  report({ polling: { processId: service.deps.processId } })
+  const flows = [...(await side.flows.status()).keys()]
+  await Promise.all(
+    flows.map(async (flow) => {
+      for (;;) {
+        // A source that misbehaves fails its poll; the next one makes up for it.
+        await side.flows.sync(flow, { force: false }).catch(() => undefined)
+        await wait(betweenPollsMs)
+      }
+    }),
+  )
+}
+
+process.on('disconnect', () => process.exit(0))
+process.once('message', (order: Order) => {
+  if ('begin' in order) void begin(order.begin)
+})
+// Who is killed writes nothing at its end.
+flushCompileCache()
+report('loaded')

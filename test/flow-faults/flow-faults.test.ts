@@ -1,0 +1,26 @@
+import { afterAll, expect, test } from 'vitest'
+import {
+  needsPostgres,
+  openPostgresClone,
+  type PostgresClone,
+  postgresUrl,
+} from '../support/database.ts'
+import { runRound } from './round.ts'
+
+const title = postgresUrl ? '' : ` (${needsPostgres})`
+let clone: PostgresClone | undefined
+
+afterAll(() => clone?.database.close())
+
+test.skipIf(!postgresUrl)(
+  `flows that are killed again and again bring source and target to agree, in order and under one key${title}`,
+  async () => {
+    clone = await openPostgresClone(String(postgresUrl))
+    const { url: databaseUrl, database } = clone
+    const result = await runRound({ databaseUrl, database, seed: 11, flows: 5, kills: 3 })
+    expect(result.violations).toEqual([])
+    expect(result).toMatchObject({ runs: 5, kills: 3 })
+    expect(result.deliveries).toBeGreaterThan(0)
+  },
+  180_000,
+)

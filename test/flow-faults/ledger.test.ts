@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest'
+import { type Arrival, Ledger } from './ledger.ts'
+
+const flow = (withDeletes = true) => {
+  const ledger = new Ledger({ withDeletes })
+  const upsert = (rev: number, options: Partial<Arrival> & { text?: string } = {}): Arrival => ({
+    pk: 'a',
+    kind: 'upsert',
+    body: { id: 'a', rev, text: options.text ?? `text ${rev}` },
+    key: options.key ?? `key of ${rev}`,
+  })
+  const removal: Arrival = { pk: 'a', kind: 'delete', body: undefined, key: 'key of the delete' }
+  const deliver = (arrival: Arrival) => {
+    ledger.arrived(arrival)
+    ledger.applied(arrival)
+    ledger.acknowledged(arrival)
+  }
+  return { ledger, upsert, removal, deliver }
+}
+
+test('a flow that keeps its promises is not blamed, re-sends and skipped revisions included', () => {
+  const { ledger, upsert, removal, deliver } = flow()
+  ledger.put('a', 'text 1')
+  ledger.put('a', 'text 2')
+  ledger.put('a', 'text 3')
+  ledger.arrived(upsert(1))
+  deliver(upsert(1))
+  deliver(upsert(3))
+  deliver(upsert(3))
+  ledger.remove('a')
+  deliver(removal)
+  deliver(removal)
+  ledger.put('a', 'text 5')
+  deliver(upsert(5))
+  expect(ledger.violations).toEqual([])
+  expect(ledger.differences()).toEqual([])
+  expect(ledger.counts).toEqual({ arrivals: 7, acknowledged: 6, resent: 3 })
+})
+
+test('an older revision behind a newer one is a violation, and so is one behind its removal', () => {
+  const { ledger, upsert, removal, deliver } = flow()
+  ledger.put('a', 'text 1')
+  ledger.put('a', 'text 2')
+  deliver(upsert(2))
+  deliver(upsert(1))
+  ledger.remove('a')
+  deliver(removal)
+  deliver(upsert(2))
+  expect(ledger.violations).toEqual([
+    'a: revision 1 came after revision 2',
+    'a: revision 2 came after the removal at 3',
+  ])
+})
+
+test('a delete that nothing at the source stands for is a violation', () => {
+  const { ledger, upsert, removal, deliver } = flow()
+  ledger.put('a', 'text 1')
+  ledger.remove('a')
+  ledger.put('a', 'text 3')
+  deliver(upsert(3))
+  deliver(removal)
+  expect(ledger.violations).toEqual(['a: deleted although the source kept it since 3'])
+  expect(ledger.differences()).toEqual(['a: the source has revision 3, the target nothing'])
+})
+
+test('another key for the same content, one key for two contents and no key are violations', () => {
+  const { ledger, upsert, deliver } = flow()
+  ledger.put('a', 'text 1')
+  ledger.put('a', 'text 2')
+  deliver(upsert(1))
+  deliver(upsert(1, { key: 'other' }))
+  deliver(upsert(2, { key: 'other' }))
+  deliver(upsert(2, { key: '' }))
+  expect(ledger.violations).toEqual([
+    expect.stringContaining('the same content under another key'),
+    expect.stringContaining('one key for'),
+    'a: a request without a key',
+    expect.stringContaining('the same content under another key'),
+  ])
+})
+
+test('what the source never had, what never arrived, what nobody said yes to and what stays behind', () => {
+  const { ledger, upsert, deliver } = flow()
+  ledger.put('a', 'text 1')
+  ledger.put('b', 'text 2')
+  deliver(upsert(1, { text: 'invented' }))
+  expect(ledger.violations).toEqual([expect.stringContaining('the source never had')])
+  ledger.put('a', 'text 3')
+  ledger.arrived(upsert(3))
+  ledger.applied(upsert(3))
+  expect(ledger.differences()).toEqual([
+    'a: revision 3 was never acknowledged',
+    'b: the source has revision 2, the target nothing',
+  ])
+  ledger.remove('a')
+  ledger.remove('b')
+  expect(ledger.differences()).toEqual(['a: removed from the source, still at the target'])
+})

@@ -1,0 +1,222 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { Database } from '../../src/db/database.ts'
+import { type Chance, createChance } from './chance.ts'
+import { type Child, startChild } from './child-process.ts'
+import { openWorld, type World } from './flow-world.ts'
+import { moments, type OutsideStep, outsideSteps, statementSteps } from './steps.ts'
+
+export type RoundOptions = {
+  databaseUrl: string
+  /** The same database, to look into. */
+  database: Database
+  seed: number
+  /** Flows that run side by side, each a run of its own: a kill hits them all, each at another place. */
+  flows: number
+  kills: number
+}
+
+export type RoundResult = {
+  runs: number
+  kills: number
+  /** How often a process died at which step; `any time` for those that reached none in their life. */
+  deaths: Map<string, number>
+  changes: number
+  deliveries: number
+  resent: number
+  violations: string[]
+}
+
+const longestLifeMs = 1_200
+/** A step that is not reached by then is left for another life. */
+const longestWaitMs = 4_000
+const restWithinMs = 60_000
+const changeEveryMs = 12
+/** What a dead process had sent has arrived by then: it lies in this machine's own buffers. */
+const lastWordsMs = 40
+
+/**
+ * Some flows live through so many kills at steps that the seed decides, in one process or in two, while their sources
+ * change and their targets misbehave. Then everything calms down, and source and target must come to agree.
+ */
+export async function runRound(options: RoundOptions): Promise<RoundResult> {
+  const { seed, database, databaseUrl, kills } = options
+  const chance = createChance(seed, 'round')
+  const names = Array.from({ length: options.flows }, (_, index) => `s${seed}-${index}`)
+  const world = await openWorld(seed, names)
+  const flowsDir = await mkdtemp(join(tmpdir(), 'flow-faults-'))
+  for (const { name, definition } of world.flows) {
+    await writeFile(join(flowsDir, `${name}.flow.yaml`), JSON.stringify(definition(world.url)))
+  }
+  const result: RoundResult = {
+    runs: options.flows,
+    kills: 0,
+    deaths: new Map(),
+    changes: 0,
+    deliveries: 0,
+    resent: 0,
+    violations: [],
+  }
+  const changing = setInterval(() => {
+    result.changes += 1
+    const index = chance.whole(`flow of change ${result.changes}`, 0, world.flows.length - 1)
+    world.flows[index]?.change()
+  }, changeEveryMs)
+  const crew = createCrew({ databaseUrl, flowsDir })
+  try {
+    const places = chance.pick('processes', [1, 1, 2])
+    for (let life = 1; life <= kills; life += 1) {
+      await crew.fill(places)
+      const step = await endLife(world, crew, chance, life)
+      result.kills += 1
+      result.deaths.set(step, (result.deaths.get(step) ?? 0) + 1)
+      await giveBackLeases(database, crew.dead)
+    }
+    clearInterval(changing)
+    world.calm()
+    await crew.fill(places)
+    result.violations.push(...(await restless(world, database, names)))
+    result.violations.push(...unexpected(crew.errors))
+  } finally {
+    clearInterval(changing)
+    await crew.end()
+    await world.close()
+    await rm(flowsDir, { recursive: true })
+  }
+  for (const { name, ledger } of world.flows) {
+    result.deliveries += ledger.counts.acknowledged
+    result.resent += ledger.counts.resent
+    result.violations.push(...ledger.violations.map((what) => `${name}: ${what}`))
+  }
+  return result
+}
+
+type Member = { child: Child; processId: string }
+
+/** The processes of a round: those that run, and one that has loaded already. */
+function createCrew(where: { databaseUrl: string; flowsDir: string }) {
+  let next = startChild()
+  const members: Member[] = []
+  const dead: string[] = []
+  const errors: string[] = []
+  next.loaded.catch(() => undefined)
+  return {
+    members,
+    /** Names under which processes that ended had their leases. */
+    dead,
+    errors,
+    async fill(places: number) {
+      while (members.length < places) {
+        const child = next
+        await child.loaded
+        next = startChild()
+        next.loaded.catch(() => undefined)
+        members.push({ child, processId: await child.begin(where) })
+      }
+    },
+    async bury({ child, processId }: Member) {
+      await child.ended
+      members.splice(
+        members.findIndex((member) => member.child === child),
+        1,
+      )
+      dead.push(processId)
+      errors.push(...child.errors)
+    },
+    async end() {
+      for (const { child } of members) child.kill()
+      next.kill()
+      await Promise.all([next.ended, ...members.map(({ child }) => child.ended)])
+      for (const { child } of members) errors.push(...child.errors)
+    },
+  }
+}
+
+type Crew = ReturnType<typeof createCrew>
+
+/** Has one process die as the seed says; answers at which step it did. */
+async function endLife(world: World, crew: Crew, chance: Chance, life: number): Promise<string> {
+  const victim = crew.members[chance.whole(`victim ${life}`, 0, crew.members.length - 1)]
+  if (!victim) throw new Error('nobody is alive')
+  const { child } = victim
+  const nth = chance.pick(`nth ${life}`, [1, 1, 1, 2, 3, 5, 8, 13])
+  let place = 'any time'
+  const kind = chance.pick(`kind ${life}`, ['statement', 'statement', 'outside', 'time'])
+  let lifeMs = longestWaitMs
+  if (kind === 'statement') {
+    const step = chance.pick(`step ${life}`, statementSteps as [(typeof statementSteps)[number]])
+    const moment = chance.pick(`moment ${life}`, moments as unknown as [(typeof moments)[number]])
+    child.arm({ step, moment, nth })
+    place = `${moment}: ${step}`
+  } else if (kind === 'outside') {
+    const step = chance.pick<OutsideStep>(`outside ${life}`, outsideSteps as never)
+    let left = nth
+    place = step
+    world.onStep = (reached) => {
+      if (reached === step) left -= 1
+      if (left === 0) child.kill()
+    }
+  } else {
+    lifeMs = chance.whole(`life ${life}`, 1, longestLifeMs)
+  }
+  let isLate = kind === 'time'
+  const timer = setTimeout(() => {
+    isLate = true
+    child.kill()
+  }, lifeMs)
+  await crew.bury(victim)
+  clearTimeout(timer)
+  world.onStep = () => undefined
+  await wait(lastWordsMs)
+  return isLate ? 'any time' : place
+}
+
+/** As if the time had passed after which the leases of dead processes are free. */
+async function giveBackLeases(database: Database, dead: readonly string[]): Promise<void> {
+  await sql`
+    update leases set deadline = now() - interval '1 second'
+    where owner = any(${dead}::text[]) and deadline > now()`.execute(database.db)
+}
+
+/** What keeps the flows from coming to rest; nothing when all is where it belongs. */
+async function restless(
+  world: World,
+  database: Database,
+  names: readonly string[],
+): Promise<string[]> {
+  const until = performance.now() + restWithinMs
+  for (;;) {
+    const found = [
+      ...world.flows.flatMap(({ name, ledger }) =>
+        ledger.differences().map((what) => `${name}: ${what}`),
+      ),
+      ...(await unsettled(database, names)),
+    ]
+    if (found.length === 0 || performance.now() > until) return found
+    await wait(50)
+  }
+}
+
+async function unsettled(database: Database, names: readonly string[]): Promise<string[]> {
+  const owed = await sql<{ flow: string; pk: string; state: string }>`
+    select flow, pk, state from deliveries
+    where flow = any(${names}::text[])
+      and (state <> 'done' or delivered_hash is distinct from hash or payload is not null)`.execute(
+    database.db,
+  )
+  const jobs = await sql<{ name: string; state: string }>`
+    select name, state from pgboss.job
+    where split_part(name, '/', 1) = any(${names}::text[])`.execute(database.db)
+  return [
+    ...owed.rows.map(({ flow, pk, state }) => `${flow}: ${pk} is ${state}, not delivered`),
+    ...jobs.rows.map(({ name, state }) => `${name}: a wake-up is left over (${state})`),
+  ]
+}
+
+/** A poll may fail, since sources misbehave; nothing else may go wrong in a process that has its database. */
+function unexpected(lines: readonly string[]): string[] {
+  return lines.filter((line) => !line.includes('the poll of a flow failed'))
+}

@@ -1,0 +1,56 @@
+/** How a life ends: in front of a step, while its answer is awaited, or right after it. */
+export const moments = ['before', 'during', 'after'] as const
+export type Moment = (typeof moments)[number]
+
+/** Statements of a poll and of a delivery, as the service writes them, each a step at which it may die. */
+const statements = [
+  ['hashes are compared', /^select "pk", "hash" from "flow_items"/],
+  ['hashes are written', /^insert into "flow_items"/],
+  ['hashes are removed', /^delete from "flow_items"/],
+  ['deliveries are written', /^insert into deliveries/],
+  ['the poll is written', /^insert into "flow_polls"/],
+  ['left claims come back', /retry_count < retry_limit/],
+  ['jobs are claimed', /retry_count = CASE WHEN started_on/],
+  ['wake-ups are written', /^insert into pgboss\./i],
+  ['deliveries are read', /^select .* from "deliveries" .* = any\(\$\d+::text\[\]\)$/],
+  ['outcomes lock their rows', /^select .* from "deliveries" .* for update$/],
+  ['outcomes are written', /^update "deliveries"/],
+  ['claims are ended', /delete from pgboss\.\S+\s+where name = \$1\s+and id = any/i],
+] as const
+
+const commits = [
+  'changes are committed',
+  'the poll is committed',
+  'outcomes are committed',
+] as const
+
+/** Seen from outside: the child is killed by whoever it speaks with. */
+export const outsideSteps = [
+  'the source is asked',
+  'half of the source is read',
+  'the target is asked',
+  'the target has done it',
+  'the target has answered',
+] as const
+
+export type StatementStep = (typeof statements)[number][0] | (typeof commits)[number]
+export type OutsideStep = (typeof outsideSteps)[number]
+
+export const statementSteps: readonly StatementStep[] = [
+  ...statements.map(([name]) => name),
+  ...commits,
+]
+
+/** The step that a statement is; undefined for what is none. `before` are the steps of its transaction so far. */
+export function stepOf(
+  text: string,
+  before: ReadonlySet<StatementStep>,
+): StatementStep | undefined {
+  const plain = text.trim()
+  if (/^commit$/i.test(plain)) {
+    if (before.has('claims are ended')) return 'outcomes are committed'
+    if (before.has('deliveries are written')) return 'changes are committed'
+    return before.has('the poll is written') ? 'the poll is committed' : undefined
+  }
+  return statements.find(([, pattern]) => pattern.test(plain))?.[0]
+}
