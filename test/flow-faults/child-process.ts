@@ -38,11 +38,13 @@ export function startChild(): Child {
   return {
     loaded: reported(child, (message) => message === 'loaded' || undefined).then(() => undefined),
     begin: (where) => {
-      const polling = reported(child, (message) =>
-        typeof message === 'object' && 'polling' in message ? message.polling.processId : undefined,
+      const beginning = reported(child, (message) =>
+        typeof message === 'object' && 'beginning' in message
+          ? message.beginning.processId
+          : undefined,
       )
       send({ begin: where })
-      return polling
+      return beginning
     },
     arm: (point) => send({ arm: point }),
     kill: () => void child.kill('SIGKILL'),

@@ -7,7 +7,7 @@ import {
   urlOf,
 } from '../support/postgres-template.ts'
 import { type RoundResult, runRound } from './round.ts'
-import { moments, outsideSteps, statementSteps } from './steps.ts'
+import { nameOf, places } from './steps.ts'
 
 // Flows whose processes are killed at every step, against PostgreSQL: npm run flows:faults -- --runs 200 --seed 1
 // A round of 20 runs shares its processes and has one seed; `--runs 20 --seed N` repeats it.
@@ -62,12 +62,9 @@ async function runAll(serverUrl: string): Promise<number> {
   } finally {
     await template.remove()
   }
-  const steps = [
-    ...statementSteps.flatMap((step) => moments.map((moment) => `${moment}: ${step}`)),
-    ...outsideSteps,
-    'any time',
-  ]
-  for (const step of steps) say(`  died ${String(deaths.get(step) ?? 0).padStart(3)} x ${step}`)
+  for (const place of [...places.map(nameOf), 'any time']) {
+    say(`  died ${String(deaths.get(place) ?? 0).padStart(3)} x ${place}`)
+  }
   for (const seed of failed) {
     say(`again: npm run flows:faults -- --runs ${runsPerRound} --seed ${seed}`)
   }

@@ -7,7 +7,7 @@ import type { Database } from '../../src/db/database.ts'
 import { type Chance, createChance } from './chance.ts'
 import { type Child, startChild } from './child-process.ts'
 import { openWorld, type World } from './flow-world.ts'
-import { moments, type OutsideStep, outsideSteps, statementSteps } from './steps.ts'
+import { nameOf, type Place, places } from './steps.ts'
 
 export type RoundOptions = {
   databaseUrl: string
@@ -30,7 +30,9 @@ export type RoundResult = {
   violations: string[]
 }
 
-const longestLifeMs = 1_200
+const longestLifeMs = 2_500
+/** Without a common divisor with the count of places, so that neighbours in time are none in kind. */
+const stride = 17
 /** A step that is not reached by then is left for another life. */
 const longestWaitMs = 4_000
 const restWithinMs = 60_000
@@ -67,17 +69,17 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
   }, changeEveryMs)
   const crew = createCrew({ databaseUrl, flowsDir })
   try {
-    const places = chance.pick('processes', [1, 1, 2])
+    const processes = chance.pick('processes', [1, 1, 2])
     for (let life = 1; life <= kills; life += 1) {
-      await crew.fill(places)
-      const step = await endLife(world, crew, chance, life)
+      await crew.fill(processes)
+      const step = await endLife(world, crew, chance, seed, life)
       result.kills += 1
       result.deaths.set(step, (result.deaths.get(step) ?? 0) + 1)
       await giveBackLeases(database, crew.dead)
     }
     clearInterval(changing)
     world.calm()
-    await crew.fill(places)
+    await crew.fill(processes)
     result.violations.push(...(await restless(world, database, names)))
     result.violations.push(...unexpected(crew.errors))
   } finally {
@@ -108,8 +110,8 @@ function createCrew(where: { databaseUrl: string; flowsDir: string }) {
     /** Names under which processes that ended had their leases. */
     dead,
     errors,
-    async fill(places: number) {
-      while (members.length < places) {
+    async fill(count: number) {
+      while (members.length < count) {
         const child = next
         await child.loaded
         next = startChild()
@@ -138,31 +140,28 @@ function createCrew(where: { databaseUrl: string; flowsDir: string }) {
 type Crew = ReturnType<typeof createCrew>
 
 /** Has one process die as the seed says; answers at which step it did. */
-async function endLife(world: World, crew: Crew, chance: Chance, life: number): Promise<string> {
+async function endLife(
+  world: World,
+  crew: Crew,
+  chance: Chance,
+  seed: number,
+  life: number,
+): Promise<string> {
   const victim = crew.members[chance.whole(`victim ${life}`, 0, crew.members.length - 1)]
   if (!victim) throw new Error('nobody is alive')
   const { child } = victim
-  const nth = chance.pick(`nth ${life}`, [1, 1, 1, 2, 3, 5, 8, 13])
-  let place = 'any time'
-  const kind = chance.pick(`kind ${life}`, ['statement', 'statement', 'outside', 'time'])
-  let lifeMs = longestWaitMs
-  if (kind === 'statement') {
-    const step = chance.pick(`step ${life}`, statementSteps as [(typeof statementSteps)[number]])
-    const moment = chance.pick(`moment ${life}`, moments as unknown as [(typeof moments)[number]])
-    child.arm({ step, moment, nth })
-    place = `${moment}: ${step}`
-  } else if (kind === 'outside') {
-    const step = chance.pick<OutsideStep>(`outside ${life}`, outsideSteps as never)
-    let left = nth
-    place = step
+  const place = placeOf(seed, life)
+  let left = chance.pick(`nth ${life}`, [1, 1, 1, 2, 3, 5, 8])
+  if (place.moment) child.arm({ ...place, nth: left })
+  else {
     world.onStep = (reached) => {
-      if (reached === step) left -= 1
+      if (reached === place.step) left -= 1
       if (left === 0) child.kill()
     }
-  } else {
-    lifeMs = chance.whole(`life ${life}`, 1, longestLifeMs)
   }
-  let isLate = kind === 'time'
+  const isTimed = chance.maybe(`timed ${life}`, 0.2)
+  const lifeMs = isTimed ? chance.whole(`life ${life}`, 1, longestLifeMs) : longestWaitMs
+  let isLate = false
   const timer = setTimeout(() => {
     isLate = true
     child.kill()
@@ -171,7 +170,14 @@ async function endLife(world: World, crew: Crew, chance: Chance, life: number): 
   clearTimeout(timer)
   world.onStep = () => undefined
   await wait(lastWordsMs)
-  return isLate ? 'any time' : place
+  return isLate ? 'any time' : nameOf(place)
+}
+
+/** The places follow each other over lives and rounds, so that a few rounds come to all of them. */
+function placeOf(seed: number, life: number): Place {
+  const place = places[((seed * 10 + life) * stride) % places.length]
+  if (!place) throw new Error('there is no such place')
+  return place
 }
 
 /** As if the time had passed after which the leases of dead processes are free. */

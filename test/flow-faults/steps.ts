@@ -54,3 +54,14 @@ export function stepOf(
   }
   return statements.find(([, pattern]) => pattern.test(plain))?.[0]
 }
+
+/** Where a process dies; without a moment it is whoever it speaks with that kills it. */
+export type Place = { step: StatementStep; moment: Moment } | { step: OutsideStep; moment?: never }
+
+export const places: readonly Place[] = [
+  ...statementSteps.flatMap((step) => moments.map((moment) => ({ step, moment }))),
+  ...outsideSteps.map((step) => ({ step })),
+]
+
+export const nameOf = ({ step, moment }: Place): string =>
+  moment === undefined ? step : `${moment}: ${step}`
