@@ -24,7 +24,7 @@ beforeAll(async () => {
         ...definition,
         destinations: [
           web,
-          { name: 'list', type: 'file', path: '${env:DIR}/list.ndjson', format: 'ndjson' },
+          { name: 'list', type: 'file', path: `\${env:DIR}/list.ndjson`, format: 'ndjson' },
         ],
       },
       'articles.json': [{ id: 'A-1' }, { id: 'A-2' }, { id: 'B-1' }, { id: hostileKey }],
