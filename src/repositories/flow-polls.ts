@@ -3,6 +3,8 @@ import type { Db, Trx } from '../db/database.ts'
 
 /** Durations are judged over this many last polls of a flow. */
 const kept = 1_000
+/** What changed today is summed over the polls of the day, the longest of which has 25 hours. */
+const dayMs = 25 * 3_600_000
 
 export type PollRecord = {
   flow: string
@@ -45,6 +47,12 @@ export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
     await trx
       .deleteFrom('flow_polls')
       .where('flow', '=', poll.flow)
+      .where((eb) =>
+        eb.or([
+          eb('changes', '=', 0),
+          eb('started_at', '<', new Date(poll.startedAt.getTime() - dayMs)),
+        ]),
+      )
       .where('id', 'not in', (eb) =>
         eb
           .selectFrom('flow_polls')
@@ -62,8 +70,6 @@ export type PollFigures = {
   lastRun: Date | null
   avgDurationMs: number
   p95DurationMs: number
-  lastChanges: number
-  lastError: string | null
 }
 
 /** Durations of the last 1,000 completed polls of each flow. The percentile is the nearest rank. */
@@ -83,33 +89,44 @@ export async function readPollFigures(db: Db): Promise<PollFigures[]> {
     ) as newest
     where age <= ${kept}
     group by flow`.execute(db)
-  const { rows: last } = await sql<{ flow: string; changes: number; error: string | null }>`
-    select distinct on (flow) flow, changes, error from flow_polls order by flow, id desc`.execute(
-    db,
-  )
-  const newest = new Map(last.map((row) => [row.flow, row]))
-  const figures = new Map(rows.map((row) => [row.flow, row]))
-  return [...new Set([...newest.keys(), ...figures.keys()])].map((flow) => ({
-    flow,
-    lastRun: figures.get(flow)?.last_run ?? null,
-    avgDurationMs: Math.round(figures.get(flow)?.average ?? 0),
-    p95DurationMs: figures.get(flow)?.p95 ?? 0,
-    lastChanges: newest.get(flow)?.changes ?? 0,
-    lastError: newest.get(flow)?.error ?? null,
+  return rows.map((row) => ({
+    flow: row.flow,
+    lastRun: row.last_run,
+    avgDurationMs: Math.round(row.average ?? 0),
+    p95DurationMs: row.p95 ?? 0,
   }))
 }
 
-/** Durations of the last polls, oldest first, for a small chart. */
-export async function listDurations(db: Db, flow: string, limit: number): Promise<number[]> {
-  const rows = await db
-    .selectFrom('flow_polls')
-    .select('duration_ms')
-    .where('flow', '=', flow)
-    .where('error', 'is', null)
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .execute()
-  return rows.map((row) => row.duration_ms).reverse()
+export type LatestPolls = {
+  /** Milliseconds of the completed ones, oldest first. */
+  durations: number[]
+  /** Of the very last poll. */
+  error: string | null
+}
+
+/** The last `limit` polls of each of these flows; a flow that never polled is absent. */
+export async function readLatestPolls(
+  db: Db,
+  flows: readonly string[],
+  limit: number,
+): Promise<Map<string, LatestPolls>> {
+  const { rows } = await sql<{ flow: string; duration_ms: number; error: string | null }>`
+    select wanted.flow, latest.duration_ms, latest.error
+    from unnest(${flows}::text[]) as wanted (flow)
+    cross join lateral (
+      select id, duration_ms, error from flow_polls
+      where flow = wanted.flow order by id desc limit ${limit}
+    ) as latest
+    order by latest.id`.execute(db)
+  return new Map(
+    [...Map.groupBy(rows, ({ flow }) => flow)].map(([flow, polls]) => [
+      flow,
+      {
+        durations: polls.filter(({ error }) => error === null).map((poll) => poll.duration_ms),
+        error: polls.at(-1)?.error ?? null,
+      },
+    ]),
+  )
 }
 
 /** Changes found since `since`, by flow. */

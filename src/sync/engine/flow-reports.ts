@@ -5,10 +5,10 @@ import {
   type TargetCounts,
 } from '../../repositories/delivery-reports.ts'
 import { listFlowErrors } from '../../repositories/flow-errors.ts'
-import { countItems } from '../../repositories/flow-items.ts'
+import { countItemsByFlow } from '../../repositories/flow-items.ts'
 import {
-  listDurations,
-  type PollFigures,
+  type LatestPolls,
+  readLatestPolls,
   readPollFigures,
   sumChangesSince,
 } from '../../repositories/flow-polls.ts'
@@ -24,6 +24,7 @@ import type {
   QueueStatistics,
 } from '../flow-service.ts'
 import type { OpenFlow } from './flow-engine.ts'
+import { createSparing } from './sparing.ts'
 import { startOfDay } from './window.ts'
 
 export type ReportDeps = {
@@ -52,6 +53,22 @@ export function createFlowReports(
   deps: ReportDeps,
 ): Pick<FlowService, 'status' | 'metrics' | 'stats' | 'errors' | 'cards'> {
   const { db } = deps.database
+
+  const itemCounts = createSparing(async () => {
+    const value = await countItemsByFlow(db)
+    return { value, rows: [...value.values()].reduce((sum, count) => sum + count, 0) }
+  })
+  const openCounts = createSparing(async () => {
+    const value = await countOpenDeliveries(db, deps.now())
+    return {
+      value,
+      rows: value.reduce((sum, one) => sum + one.waiting + one.delayed + one.failed, 0),
+    }
+  })
+  const doneCount = createSparing(async () => {
+    const value = await countDone(db)
+    return { value, rows: value }
+  })
 
   const status = async () => {
     const flows = deps.flows()
@@ -94,7 +111,7 @@ export function createFlowReports(
   }
 
   const stats = async (): Promise<QueueStatistics> => {
-    const open = await countOpenDeliveries(db, deps.now())
+    const open = await openCounts()
     const totals = await listTotals(db)
     const active = await deps.countActive()
     const sum = (count: (target: TargetCounts) => number) =>
@@ -104,7 +121,7 @@ export function createFlowReports(
         // Those in hand are among the rows that are due.
         waiting: Math.max(0, sum((target) => target.waiting) - active),
         active,
-        completed: await countDone(db),
+        completed: await doneCount(),
         failed: sum((target) => target.failed),
         delayed: sum((target) => target.delayed),
       },
@@ -126,28 +143,33 @@ export function createFlowReports(
       }),
     )
 
+  /** Since the day began in each flow's own time zone. */
+  const changesToday = async () => {
+    const sums = new Map<string, Map<string, number>>()
+    for (const [, { loaded }] of deps.flows()) {
+      const timezone = timezoneOf(loaded.flow)
+      if (sums.has(timezone)) continue
+      sums.set(timezone, await sumChangesSince(db, startOfDay(timezone, deps.now())))
+    }
+    return (flow: Flow) => sums.get(timezoneOf(flow))?.get(flow.name) ?? 0
+  }
+
   const cards = async () => {
-    const now = deps.now()
-    const common: CardFacts = {
+    const flows = [...deps.flows().values()].map(({ loaded }) => loaded.flow)
+    const facts: CardFacts = {
       status: await status(),
       states: new Map((await listFlowStates(db)).map((one) => [one.flow, one])),
-      figures: new Map((await readPollFigures(db)).map((one) => [one.flow, one])),
+      polls: await readLatestPolls(
+        db,
+        flows.map(({ name }) => name),
+        sparkPoints,
+      ),
       progress: new Map((await listProgress(db)).map((one) => [one.flow, one])),
-      open: Map.groupBy(await countOpenDeliveries(db, now), ({ flow }) => flow),
+      open: Map.groupBy(await openCounts(), ({ flow }) => flow),
+      items: await itemCounts(),
+      changesToday: await changesToday(),
     }
-    const made: FlowCard[] = []
-    for (const [name, { loaded }] of deps.flows()) {
-      const timezone = loaded.flow.window?.timezone ?? 'UTC'
-      const changes = await sumChangesSince(db, startOfDay(timezone, now))
-      made.push(
-        cardOf(loaded.flow, common, {
-          items: await countItems(db, name),
-          changesToday: changes.get(name) ?? 0,
-          durations: await listDurations(db, name, sparkPoints),
-        }),
-      )
-    }
-    return made
+    return flows.map((flow) => cardOf(flow, facts))
   }
 
   return { status, metrics, stats, errors, cards }
@@ -156,16 +178,20 @@ export function createFlowReports(
 type CardFacts = {
   status: ReadonlyMap<string, FlowStatus>
   states: ReadonlyMap<string, FlowStateRow>
-  figures: ReadonlyMap<string, PollFigures>
+  polls: ReadonlyMap<string, LatestPolls>
   progress: ReadonlyMap<string, { started_at: Date; rows_read: number; changes: number }>
   open: ReadonlyMap<string, readonly TargetCounts[]>
+  items: ReadonlyMap<string, number>
+  changesToday: (flow: Flow) => number
 }
 
-function cardOf(
-  flow: OpenFlow['loaded']['flow'],
-  facts: CardFacts,
-  own: Pick<FlowCard, 'items' | 'changesToday' | 'durations'>,
-): FlowCard {
+type Flow = OpenFlow['loaded']['flow']
+
+function timezoneOf({ window }: Flow): string {
+  return window?.timezone ?? 'UTC'
+}
+
+function cardOf(flow: Flow, facts: CardFacts): FlowCard {
   const { name, pollIntervalMs } = flow
   const status = facts.status.get(name) ?? { ...noSwitches, polling: false }
   const state = facts.states.get(name)
@@ -181,7 +207,10 @@ function cardOf(
     lastSuccessAt: state?.last_success_at ?? null,
     nextPollAt:
       status.paused || lastPollAt === null ? null : new Date(lastPollAt.getTime() + pollIntervalMs),
-    lastError: facts.figures.get(name)?.lastError ?? null,
+    lastError: facts.polls.get(name)?.error ?? null,
+    items: facts.items.get(name) ?? 0,
+    changesToday: facts.changesToday(flow),
+    durations: facts.polls.get(name)?.durations ?? [],
     progress: progress
       ? {
           startedAt: progress.started_at,
@@ -201,6 +230,5 @@ function cardOf(
       }
     }),
     hasAlerts: flow.alerts.onJobFailed.length > 0,
-    ...own,
   }
 }
