@@ -12,7 +12,9 @@ import { installGuards } from './routes/guards.ts'
 import { addHealthRoute, type HealthSource } from './routes/health.ts'
 import { addOauthRoutes } from './routes/oauth/routes.ts'
 import { addOrderRoutes } from './routes/orders/routes.ts'
+import { addTimelineRoute } from './routes/orders/timeline-routes.ts'
 import { addSessionRoutes } from './routes/session/routes.ts'
+import { addStatisticsRoutes } from './routes/statistics/routes.ts'
 import { addStoreRoutes } from './routes/stores/routes.ts'
 import { addTerminalRoutes } from './routes/terminals/routes.ts'
 import { addWebhookRoutes } from './routes/webhooks/routes.ts'
@@ -70,6 +72,8 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addApiKeyRoutes(app, deps)
   addSessionRoutes(app, guards)
   addOrderRoutes(app, deps, guards)
+  addTimelineRoute(app, deps)
+  addStatisticsRoutes(app, deps)
   addStoreRoutes(app, deps)
   addTerminalRoutes(app, deps)
   addAdminRoutes(app, deps, inbox)

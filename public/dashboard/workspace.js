@@ -80,6 +80,11 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
       isAdmin
         ? app.api.get('/admin/orders', { ...query, client: app.client }, signal)
         : app.api.get('/orders', query, signal),
+    /** Numbers of a span: of one client, or for the administrator of all. */
+    getStatistics: (query, signal) =>
+      isAdmin
+        ? app.api.get('/admin/statistics', { ...query, client: app.client }, signal)
+        : app.api.get('/statistics', query, signal),
   }
 
   const live = createLive({ job: load, onFailure: fail, intervalMs: refreshMs })

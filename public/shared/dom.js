@@ -5,7 +5,7 @@
  * Text always becomes a text node and there is no way to pass markup: names from outside cannot turn into elements.
  */
 
-const svgTags = new Set(['svg', 'path', 'circle', 'rect'])
+const svgTags = new Set(['svg', 'path', 'circle', 'rect', 'title'])
 const liveProperties = new Set(['value', 'checked', 'disabled', 'selected', 'indeterminate'])
 
 /** What each node was made from. */

@@ -81,6 +81,42 @@ export async function listDeliveries(
   return { rows, total }
 }
 
+/** Webhooks about one order, oldest first. */
+export async function listDeliveriesOfOrder(
+  db: Db,
+  client: ClientName,
+  orderId: string,
+): Promise<WebhookRow[]> {
+  return db
+    .selectFrom('webhook_log')
+    .selectAll()
+    .where('client', '=', client)
+    .where('order_id', '=', orderId)
+    .orderBy('received_at')
+    .limit(200)
+    .execute()
+}
+
+/** How webhooks fared since a moment: of one client, or of all with the refused ones, which are nobody's. */
+export async function countDeliveries(
+  db: Db,
+  filter: { client?: ClientName | undefined; since: Date },
+): Promise<{ received: number; failed: number; rejected: number; lastReceivedAt: Date | null }> {
+  let query = db.selectFrom('webhook_log').where('received_at', '>=', filter.since)
+  if (filter.client !== undefined) query = query.where('client', '=', filter.client)
+  return query
+    .select((eb) => [
+      eb.fn.countAll<number>().filterWhere('signature_valid', '=', true).as('received'),
+      eb.fn.countAll<number>().filterWhere('status', '=', 'failed').as('failed'),
+      eb.fn.countAll<number>().filterWhere('status', '=', 'rejected').as('rejected'),
+      eb.fn
+        .max<Date | null>('received_at')
+        .filterWhere('signature_valid', '=', true)
+        .as('lastReceivedAt'),
+    ])
+    .executeTakeFirstOrThrow()
+}
+
 /** Keeps the newest `keep` rejected deliveries: forged ones must not fill the disk. */
 export async function trimRejected(db: Db, keep: number): Promise<void> {
   await db

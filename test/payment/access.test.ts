@@ -56,6 +56,12 @@ const table: Record<string, Row> = {
     body: { caja_id: 'NO-BOX', external_reference: 'T-1', amount: '1,00' },
   },
   'GET /orders/:orderId': { access: 'client', lets: 404, url: `/orders/${missingOrder}` },
+  'GET /orders/:orderId/timeline': {
+    access: 'client',
+    lets: 404,
+    url: `/orders/${missingOrder}/timeline`,
+  },
+  'GET /statistics': { access: 'client', lets: 422 },
   'POST /orders/cancel': { access: 'client', lets: 404, body: { order_id: missingOrder } },
   'POST /orders/refund': { access: 'client', lets: 404, body: { order_id: missingOrder } },
   'GET /stores': { access: 'client', lets: 200 },
@@ -99,6 +105,7 @@ const table: Record<string, Row> = {
   },
   'GET /admin/activity': { access: 'admin', lets: 200, takesClient: true },
   'GET /admin/activity/verify': { access: 'admin', lets: 200 },
+  'GET /admin/statistics': { access: 'admin', lets: 422 },
   'GET /admin/orders': { access: 'admin', lets: 200, takesClient: true },
   'POST /admin/orders/:idempotencyKey/simulate': {
     access: 'admin',

@@ -47,7 +47,7 @@ export function methodOf(order) {
   return parts.filter(Boolean).join(' · ')
 }
 
-const orderTones = {
+const tones = {
   created: 'info',
   at_terminal: 'info',
   action_required: 'warn',
@@ -59,10 +59,15 @@ const orderTones = {
   partially_refunded: 'moved',
 }
 
+/** The color of a state of an order. */
+export function orderTone(status) {
+  return tones[status] ?? 'quiet'
+}
+
 /** State of an order; money that came after its close is told beside it. */
 export function orderBadges(order) {
   return [
-    badge(orderTones[order.status] ?? 'quiet', word('status', order.status)),
+    badge(orderTone(order.status), word('status', order.status)),
     order.paid_after_close && badge('bad', t('order.paidAfterClose')),
   ]
 }

@@ -7,6 +7,7 @@ import { money, moneyOfCents } from '../amounts.js'
 import { sumsOf } from '../money.js'
 import { askCancel, askRefund, canCancel, canRefund } from '../order-actions.js'
 import { methodOf, orderBadges } from './order-columns.js'
+import { timeline } from './timeline.js'
 
 /** States that nothing changes any more, so looking rarely is enough. */
 const final = new Set(['canceled', 'failed', 'expired', 'refunded'])
@@ -15,6 +16,7 @@ const paidEveryMs = 15_000
 /** One order with everything about it, and what can be done to it. */
 export function createOrder(app) {
   let order
+  let history
   let readAt = 0
 
   return {
@@ -24,11 +26,11 @@ export function createOrder(app) {
       // Reading a paid order asks the provider each time.
       const isQuiet = order && (final.has(order.status) || canRefund(order))
       if (isQuiet && Date.now() - readAt < paidEveryMs && !app.isForced) return
-      order = await app.api.get(
-        `/orders/${encodeURIComponent(app.id)}`,
-        app.clientQuery(app.query.of),
-        signal,
-      )
+      const path = `/orders/${encodeURIComponent(app.id)}`
+      const query = app.clientQuery(app.query.of)
+      order = await app.api.get(path, query, signal)
+      // After the order, whose reading may have added to it.
+      history = await app.api.get(`${path}/timeline`, query, signal)
       readAt = Date.now()
     },
     head: () =>
@@ -39,8 +41,14 @@ export function createOrder(app) {
         t('order.back'),
       ),
     body() {
-      if (!order) return app.placeholder()
-      return [summary(app, order), payments(order), refunds(order), details(order)]
+      if (!order || !history) return app.placeholder()
+      return [
+        summary(app, order),
+        payments(order),
+        refunds(order),
+        timeline(history),
+        details(order),
+      ]
     },
   }
 }

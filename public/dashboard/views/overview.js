@@ -2,44 +2,35 @@ import { h } from '../../shared/dom.js'
 import { code, name, number, percent, relative, startOfToday, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { badge, createFreshness, empty, facts, note, table } from '../../shared/parts.js'
-import { moneyOfCents } from '../amounts.js'
-import { sumsOf, wasPaid } from '../money.js'
-import { createDay } from './day.js'
+import { money } from '../amounts.js'
+import { centsOfPoint } from '../money.js'
+import { boxLights } from './box-lights.js'
+import { hourChart } from './hour-chart.js'
 import { orderColumns } from './order-columns.js'
 
 const latestShown = 8
 
 /** The day at a glance: what came in, what needs somebody, and how the service is. */
 export function createOverview(app) {
-  const day = createDay(app)
   const fresh = createFreshness()
   let shown
 
   return {
     title: () => t('nav.overview'),
     async load(signal) {
-      const question = app.client ?? ''
-      const list = (query) => app.getOrders(query, signal)
-      const [today, latest, ...open] = await Promise.all([
-        day.read(startOfToday(), signal),
-        list({ limit: latestShown }),
-        ...['created', 'at_terminal', 'action_required'].map((status) =>
-          list({ status, limit: 1 }),
-        ),
+      const [statistics, latest] = await Promise.all([
+        app.getStatistics({ from: startOfToday() }, signal),
+        app.getOrders({ limit: latestShown }, signal),
       ])
-      shown = {
-        question,
-        today,
-        latest: latest.orders,
-        open: open.reduce((sum, { total }) => sum + total, 0),
-        actionRequired: open[2].total,
-      }
+      shown = { question: app.client ?? '', statistics, latest: latest.orders }
     },
     body() {
       if (!shown) return app.placeholder()
       return [
-        attention(app, shown),
-        numbers(shown),
+        attention(app, shown.statistics),
+        numbers(shown.statistics),
+        hourChart(shown.statistics),
+        boxLights(app, shown.statistics),
         h(
           'section',
           { key: 'latest', class: 'panel' },
@@ -62,42 +53,42 @@ export function createOverview(app) {
                 ),
               }),
         ),
-        serviceState(app),
+        serviceState(app, shown.statistics),
       ]
     },
   }
 }
 
-function numbers({ today, open }) {
-  const paid = today.orders.filter(wasPaid)
-  const declined = today.orders.filter(
-    ({ status, payments }) => status === 'failed' && payments.length > 0,
-  ).length
-  const sums = paid.map(sumsOf)
-  const came = sums.reduce((sum, { paid: cents }) => sum + cents, 0)
-  const went = sums.reduce((sum, { refunded }) => sum + refunded, 0)
-  const tried = paid.length + declined
-  const partial = today.orders.length < today.total
+function numbers(today) {
+  const tried = today.paid + today.declined
+  const seconds = today.median_charge_seconds
   return h(
     'section',
     { key: 'numbers', class: 'numbers', 'aria-label': t('overview.today') },
     tile(
       t('overview.approved'),
-      moneyOfCents(came),
-      partial
-        ? t('overview.partial', { count: number(today.orders.length) })
-        : went > 0
-          ? t('overview.refunded', { amount: moneyOfCents(went) })
-          : count('overview.paidOrders', paid.length),
+      money(today.paid_amount),
+      centsOfPoint(today.refunded_amount) > 0
+        ? t('overview.refunded', { amount: money(today.refunded_amount) })
+        : count('overview.paidOrders', today.paid),
       'lead',
     ),
-    tile(t('overview.orders'), number(today.total), count('overview.paidOrders', paid.length)),
+    tile(t('overview.orders'), number(today.orders), count('overview.paidOrders', today.paid)),
     tile(
       t('overview.rate'),
-      tried === 0 ? '—' : percent(paid.length, tried),
-      count('overview.declined', declined),
+      tried === 0 ? '—' : percent(today.paid, tried),
+      count('overview.declined', today.declined),
     ),
-    tile(t('overview.open'), number(open), t('overview.openHint')),
+    tile(
+      t('overview.speed'),
+      seconds === null
+        ? '—'
+        : t('overview.seconds', {
+            count: number(seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)),
+          }),
+      t('overview.speedHint'),
+    ),
+    tile(t('overview.open'), number(today.open), t('overview.openHint')),
   )
 }
 
@@ -112,21 +103,20 @@ function tile(title, value, hint, extra = '') {
 }
 
 /** What somebody should look at now; nothing when all is well. */
-function attention(app, { today, actionRequired }) {
-  const late = today.orders.filter((order) => order.paid_after_close)
+function attention(app, { action_required: waiting, paid_after_close: late, webhooks }) {
   const broken = (app.clients ?? []).filter(
     ({ client, connection }) =>
       (connection === 'lost' || connection === 'expired') && (!app.client || app.client === client),
   )
   const lines = [
-    actionRequired > 0 &&
+    waiting > 0 &&
       h(
         'li',
         { key: 'action' },
         h(
           'a',
           { href: app.link('orders', undefined, { status: 'action_required' }) },
-          count('attention.actionRequired', actionRequired),
+          count('attention.actionRequired', waiting),
         ),
       ),
     late.map((order) =>
@@ -142,6 +132,14 @@ function attention(app, { today, actionRequired }) {
         ),
       ),
     ),
+    webhooks.failed > 0 &&
+      h(
+        'li',
+        { key: 'webhooks' },
+        app.isAdmin
+          ? h('a', { href: app.link('webhooks') }, count('attention.webhooks', webhooks.failed))
+          : count('attention.webhooks', webhooks.failed),
+      ),
     broken.map(({ client, connection }) =>
       h(
         'li',
@@ -158,7 +156,7 @@ function attention(app, { today, actionRequired }) {
   )
 }
 
-function serviceState({ health }) {
+function serviceState({ health }, { webhooks }) {
   if (!health) return null
   const { checks } = health
   const tone = { ok: 'good', degraded: 'warn', unknown: 'quiet' }
@@ -195,11 +193,31 @@ function serviceState({ health }) {
           state(checks.database),
           ' ',
           word('engine', checks.database.engine),
-          checks.database.warnings.map((warning) => h('p', { class: 'soft small' }, warning)),
+          checks.database.warnings.map((warning) =>
+            h('p', { class: 'soft small' }, warningText(warning)),
+          ),
+        ],
+      ],
+      [
+        t('service.webhooks'),
+        [
+          webhooks.last_received_at
+            ? [t('service.lastWebhook'), ' ', relative(webhooks.last_received_at)]
+            : t('service.noWebhook'),
+          webhooks.rejected > 0 && [
+            ' ',
+            badge('warn', count('service.rejected', webhooks.rejected)),
+          ],
         ],
       ],
       [t('service.waiting'), checks && number(checks.waiting_tills)],
       [t('service.version'), health.version && code(health.version)],
     ]),
   )
+}
+
+/** The service says it in English: `fsync is off: data may be lost when the power fails`. */
+function warningText(warning) {
+  const setting = /^(\w+ is [\w-]+): data may be lost/.exec(warning)?.[1]
+  return setting === undefined ? warning : t('service.notDurable', { setting })
 }

@@ -1,0 +1,106 @@
+import type { ClientName } from '../domain/client-name.ts'
+import type { OrderStatus } from '../domain/order.ts'
+import { listOrderEvents } from '../repositories/order-events.ts'
+import { listOperations } from '../repositories/order-operations.ts'
+import type { OrderRow } from '../repositories/orders.ts'
+import { listDeliveriesOfOrder } from '../repositories/webhook-log.ts'
+import type { PaymentDeps } from './deps.ts'
+import { requireOrder } from './read-order.ts'
+
+/** Something that happened to an order or was done for it. What does not belong to its kind is null. */
+export type TimelineEntry = {
+  at: Date
+  /**
+   * `asked`: a till wanted the charge. `sent`: it first went to the provider. `state`: we learnt something of it.
+   * `cancel`, `refund`: somebody asked for that, or it was settled. `webhook`: the provider called. `checked`: the last
+   * time that the provider answered how the order is. `expires`: when the provider gives the order up.
+   */
+  kind: 'asked' | 'sent' | 'state' | 'cancel' | 'refund' | 'webhook' | 'checked' | 'expires'
+  /** Who brought the news of a `state`. */
+  source: string | null
+  fromStatus: OrderStatus | null
+  toStatus: OrderStatus | null
+  /** Detail of the status, state of the operation, or what became of the webhook. */
+  detail: string | null
+  note: string | null
+  amountCents: number | null
+  /** How often: deliveries of a webhook, checks of the order, attempts of an operation. */
+  count: number | null
+  durationMs: number | null
+}
+
+const blank = {
+  source: null,
+  fromStatus: null,
+  toStatus: null,
+  detail: null,
+  note: null,
+  amountCents: null,
+  count: null,
+  durationMs: null,
+}
+
+/**
+ * The life of an order of this client as far as it was recorded, oldest first: its moves, what was asked of the
+ * provider, and the provider's webhooks about it. Throws NOT_FOUND.
+ */
+export async function readTimeline(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<{ order: OrderRow; entries: TimelineEntry[] }> {
+  const { db } = deps.database
+  const order = await requireOrder(deps, client, id)
+  const events = await listOrderEvents(db, client, order.id)
+  const operations = await listOperations(db, [order.id])
+  const webhooks = await listDeliveriesOfOrder(db, client, order.id)
+  const entries: TimelineEntry[] = [
+    { ...blank, at: order.created_at, kind: 'asked', amountCents: order.amount_cents },
+    ...(order.sent_at ? [{ ...blank, at: order.sent_at, kind: 'sent' as const }] : []),
+    ...events.map((event) => ({
+      ...blank,
+      at: event.at,
+      kind: 'state' as const,
+      source: event.source,
+      fromStatus: event.from_status,
+      toStatus: event.to_status,
+      detail: event.status_detail,
+      note: event.note,
+    })),
+    ...operations.flatMap((operation) => {
+      const entry = { ...blank, kind: operation.kind, amountCents: operation.amount_cents }
+      const asked = { ...entry, at: operation.created_at, detail: 'asked' }
+      if (!operation.finished_at) {
+        return [{ ...asked, detail: operation.state === 'unknown' ? 'unknown' : 'asked' }]
+      }
+      const settled = {
+        ...entry,
+        at: operation.finished_at,
+        detail: operation.state,
+        note: operation.provider_code,
+        count: operation.attempts,
+        durationMs: operation.finished_at.getTime() - operation.created_at.getTime(),
+      }
+      return [asked, settled]
+    }),
+    ...webhooks.map((webhook) => ({
+      ...blank,
+      at: webhook.received_at,
+      kind: 'webhook' as const,
+      detail: webhook.status,
+      note: webhook.action,
+      count: webhook.deliveries,
+      durationMs: webhook.duration_ms,
+    })),
+    ...(order.checked_at
+      ? [{ ...blank, at: order.checked_at, kind: 'checked' as const, count: order.checks }]
+      : []),
+    ...(isOpen(order) ? [{ ...blank, at: order.expires_at, kind: 'expires' as const }] : []),
+  ]
+  // A stable sort: what bears the same time stays in the sequence above, causes before effects.
+  return { order, entries: entries.toSorted((a, b) => a.at.getTime() - b.at.getTime()) }
+}
+
+function isOpen({ status }: OrderRow): boolean {
+  return status === 'created' || status === 'at_terminal' || status === 'action_required'
+}
