@@ -30,7 +30,7 @@ export function callHooks(app: FastifyInstance, ctx: Context): void {
     const entry = logged.get(request)
     if (entry === undefined) return
     entry.body = maskBody(request.body)
-    const found = ctx.faults.onCall(request.method, entry.path)
+    const found = ctx.faults.onCall(request.method, entry.path, entry.user_id)
     if (found.length === 0) return
     hits.set(request, found)
     entry.fault = found.map(({ kind }) => kind).join(' ')

@@ -20,6 +20,8 @@ export type WebhookFault = (typeof webhookFaults)[number]
 export type FaultRule = {
   path: string
   method: string | null
+  /** Only calls with a token of this account, and webhooks about it; null for everybody. */
+  userId: number | null
   kind: CallFault | WebhookFault
   chance: number
   count: number | null
@@ -36,8 +38,12 @@ export type FaultBox = {
   /** The rules as they stand, with how often each was met and fired. */
   list: () => object[]
   /** The faults of this call, in the order of the rules. Draws one number per rule that matches. */
-  onCall: (method: string, path: string) => { kind: CallFault; rule: Fault }[]
-  onWebhook: (action: string) => { kind: WebhookFault; rule: Fault }[]
+  onCall: (
+    method: string,
+    path: string,
+    userId: number | null,
+  ) => { kind: CallFault; rule: Fault }[]
+  onWebhook: (action: string, userId: number | null) => { kind: WebhookFault; rule: Fault }[]
 }
 
 type Armed = {
@@ -52,13 +58,19 @@ type Armed = {
 export function createFaultBox(): FaultBox {
   let armed: Armed[] = []
 
-  function pick<K extends string>(kinds: readonly K[], method: string | null, path: string) {
+  function pick<K extends string>(
+    kinds: readonly K[],
+    method: string | null,
+    path: string,
+    userId: number | null,
+  ) {
     const hits: { kind: K; rule: Fault }[] = []
     for (const entry of armed) {
       const { rule } = entry
       const kind = kinds.find((known) => known === rule.kind)
       if (kind === undefined || !entry.matches(path)) continue
       if (rule.method !== null && method !== null && rule.method !== method) continue
+      if (rule.userId !== null && rule.userId !== userId) continue
       entry.met += 1
       if (entry.draw() >= rule.chance) continue
       if (rule.count !== null && entry.fired >= rule.count) continue
@@ -79,8 +91,8 @@ export function createFaultBox(): FaultBox {
       }))
     },
     list: () => armed.map(({ rule, met, fired }) => ({ ...showRule(rule), met, fired })),
-    onCall: (method, path) => pick(callFaults, method, path),
-    onWebhook: (action) => pick(webhookFaults, null, action),
+    onCall: (method, path, userId) => pick(callFaults, method, path, userId),
+    onWebhook: (action, userId) => pick(webhookFaults, null, action, userId),
   }
 }
 
@@ -103,8 +115,8 @@ function seededRandom(seed: number): () => number {
 }
 
 function showRule(rule: FaultRule): object {
-  const { delayMs, retryAfter, ...rest } = rule
-  return { ...rest, delay_ms: delayMs, retry_after: retryAfter }
+  const { delayMs, retryAfter, userId, ...rest } = rule
+  return { ...rest, user_id: userId, delay_ms: delayMs, retry_after: retryAfter }
 }
 
 const statusKinds = new Map([
@@ -130,7 +142,8 @@ export function readFaultRules(body: unknown): FaultRule[] {
   return list.map((item, index) => readRule(item, `rules[${index}]`))
 }
 
-const ruleKeys = 'path method kind chance count seed delay_ms status retry_after code'.split(' ')
+const ruleKeys =
+  'path method user_id kind chance count seed delay_ms status retry_after code'.split(' ')
 
 function readRule(item: unknown, where: string): FaultRule {
   if (!isRecord(item)) throw new Error(`${where} must be an object`)
@@ -171,6 +184,7 @@ function readRule(item: unknown, where: string): FaultRule {
   return {
     path,
     method: text('method')?.toUpperCase() ?? null,
+    userId: number('user_id', null, 1, Number.MAX_SAFE_INTEGER),
     kind,
     chance: number('chance', 1, 0, 1) ?? 1,
     count: number('count', null, 0, 1e9),

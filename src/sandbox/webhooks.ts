@@ -81,6 +81,10 @@ export function connectWebhooks(
   return webhookRows(ctx, 'mp-connect', String(seller.id), body)
 }
 
+function accountOf(body: Record<string, unknown>): number | null {
+  return body.user_id === undefined ? null : Number(body.user_id)
+}
+
 /**
  * The rows for one notification after the webhook faults: none, one or two. Without a configured address the provider
  * sends nothing, also not later.
@@ -108,7 +112,7 @@ export function webhookRows(
   const first = row()
   const rows = [first]
   for (const waiting of ctx.held.values()) waiting.after ??= first.id
-  for (const { kind, rule } of ctx.faults.onWebhook(action)) {
+  for (const { kind, rule } of ctx.faults.onWebhook(action, accountOf(body))) {
     if (kind === 'missing') return {}
     if (kind === 'duplicate') rows.push(row())
     if (kind === 'bad_signature') first.badSignature = true

@@ -45,6 +45,13 @@ describe('calls', () => {
     expect(sandbox.ledger().orders).toHaveLength(1)
   })
 
+  it('a rule with an account leaves the other accounts alone', async () => {
+    const other = await openShop(sandbox, 2_025_799_999)
+    await arm({ ...orders, kind: '500', user_id: shop.userId })
+    expect((await createOrder(sandbox, other)).status).toBe(201)
+    expect((await createOrder(sandbox, shop)).status).toBe(500)
+  })
+
   it('torn_body sends half of an answer whose effect happened', async () => {
     await arm({ ...orders, kind: 'torn_body' })
     const torn = await new Promise<{ status: number; text: string; aborted: boolean }>(

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../../src/config.ts'
 import type { Database } from '../../src/db/database.ts'
+import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import { createService, type ProviderAccess, type Service } from '../../src/service.ts'
@@ -20,6 +21,7 @@ export class TestClock {
 
 export type TestService = Service & {
   database: Database
+  encryptionKeys: EncryptionKey[]
   clock: TestClock
   sandbox: Sandbox
   /** What the service slept, in milliseconds, in order; a sleep returns at once. */
@@ -37,6 +39,8 @@ export type TestServiceOptions = {
   database?: Database
   /** Secrets of the sandbox application; the provider signs with the first. */
   webhookSecrets?: string[]
+  /** A second process beside this one: its database, clock and keys, and the same provider. */
+  twinOf?: TestService
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
 }
@@ -46,16 +50,19 @@ export type TestServiceOptions = {
  * through `app.inject`. Webhooks of the sandbox are handed over by `deliverWebhooks` in payment.ts, or never.
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  const clock = new TestClock()
-  const sandbox = await startSandbox({
-    port: 0,
-    pace: { fetchMs: 0, eventMs: 0 },
-    now: clock.now,
-    webhookRetryMs: [20],
-    ...(options.webhookSecrets && { webhookSecrets: options.webhookSecrets }),
-    ...(options.publicUrl && { redirectUris: [`${options.publicUrl}/oauth/callback`] }),
-  })
-  const database = options.database ?? (await openTestDatabase())
+  const clock = options.twinOf?.clock ?? new TestClock()
+  const sandbox =
+    options.twinOf?.sandbox ??
+    (await startSandbox({
+      port: 0,
+      pace: { fetchMs: 0, eventMs: 0 },
+      now: clock.now,
+      webhookRetryMs: [20],
+      ...(options.webhookSecrets && { webhookSecrets: options.webhookSecrets }),
+      ...(options.publicUrl && { redirectUris: [`${options.publicUrl}/oauth/callback`] }),
+    }))
+  const database = options.database ?? options.twinOf?.database ?? (await openTestDatabase())
+  const encryptionKeys = options.twinOf?.encryptionKeys ?? [{ id: 'k1', key: randomBytes(32) }]
   const sleeps: number[] = []
   const logLines: string[] = []
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
@@ -64,7 +71,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     config,
     publicUrl: options.publicUrl ?? 'http://127.0.0.1:3000',
     adminToken,
-    encryptionKeys: [{ id: 'k1', key: randomBytes(32) }],
+    encryptionKeys,
     providerAccess: {
       apiUrl: sandbox.url,
       authUrl: sandbox.url,
@@ -86,6 +93,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   return {
     ...service,
     database,
+    encryptionKeys,
     clock,
     sandbox,
     sleeps,
@@ -93,6 +101,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     async stop() {
       await service.app.close()
       await service.close()
+      if (options.twinOf) return
       await sandbox.close()
       if (!options.database) await database.close()
     },
