@@ -137,6 +137,9 @@ export type OrdersTable = {
   checked_at: Date | null
   checks: WithDefault<number>
   next_check_at: Date | null
+  /** Who sends to the provider under this order's key now. */
+  sender: string | null
+  sender_until: Date | null
 }
 
 export type OrderOperationsTable = {
@@ -151,6 +154,9 @@ export type OrderOperationsTable = {
   provider_code: string | null
   attempts: WithDefault<number>
   next_attempt_at: Date | null
+  /** Who sends to the provider under this operation's key now. */
+  sender: string | null
+  sender_until: Date | null
   created_at: Fixed<Date>
   finished_at: Date | null
 }

@@ -162,7 +162,7 @@ export function nextCheck(
   if (!isOpen(order.status)) return null
   const at = now.getTime()
   if (at > order.expires_at.getTime() + afterExpiryMs) {
-    return answered ? null : new Date(at + 300_000)
+    return answered ? null : new Date(at + unansweredMs)
   }
   const ageMs = at - order.created_at.getTime()
   const waitMs =

@@ -14,7 +14,7 @@ import { lockOrder, type OrderRow, updateOrder } from '../repositories/orders.ts
 import { auditFailure, recordSuccess } from './activity.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { firstOperationAttempt, isAnswered, nextUnknownAttempt } from './operation-ladder.ts'
+import { firstOperationAttempt, nextUnknownAttempt } from './operation-ladder.ts'
 import { withOrderAccess } from './order-access.ts'
 import { outcomeOf } from './outcome.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
@@ -169,6 +169,8 @@ async function openCancel(
       mp_refund_id: null,
       provider_code: null,
       next_attempt_at: firstOperationAttempt(deps.now()),
+      sender: null,
+      sender_until: null,
       created_at: deps.now(),
       finished_at: null,
     })
@@ -191,9 +193,7 @@ async function cancelRefused(
       state: isUnknown ? 'unknown' : 'refused',
       providerCode: error.providerCode,
       finishedAt: isUnknown ? null : deps.now(),
-      nextAttemptAt: isUnknown
-        ? nextUnknownAttempt(deps.now(), operation.created_at, isAnswered(error))
-        : null,
+      nextAttemptAt: isUnknown ? nextUnknownAttempt(deps.now(), operation.created_at) : null,
     }),
   )
   if (isUnknown) await keepCancelWish(deps, order)

@@ -23,6 +23,7 @@ import { auditFailure } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { refreshOrder } from './read-order.ts'
 import { type CreationOutcome, resolveCreation } from './resolve-creation.ts'
+import { newSender } from './send-alone.ts'
 import {
   cancelForgottenOrders,
   chooseTerminal,
@@ -96,28 +97,38 @@ async function charge(
     throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
   }
   const mpPosId = pos.mp_pos_id
-  const { terminalId, mpUserId } = await withAccess(deps, client, async (access) => ({
-    terminalId: await chooseTerminal(deps, access.token, mpPosId),
-    mpUserId: access.mpUserId,
-  })).catch((error) => {
-    throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
-  })
+  let place: Place
   try {
-    await freeTerminal(deps, client, terminalId)
+    place = { pos, ...(await findTerminal(deps, client, mpPosId)) }
+    await freeTerminal(deps, client, place.terminalId)
   } catch (error) {
-    // The terminal may hold the order of an equal request that was quicker than this one.
-    const twin = isBusy(error) ? await findEarlier(db, identity, request) : undefined
+    // "Not charged" would be a lie when an equal request, perhaps one whose caller is gone, was quicker than this one.
+    const twin = await findEarlier(db, identity, request)
     if (twin) return replay(deps, identity, twin, actor)
     throw error
   }
 
-  const place = { pos, terminalId, mpUserId }
   const attempt = () => attemptCharge(deps, identity, request, place, actor)
   return attempt().catch(async (error) => {
     // The slot may be held by an order of ours that nobody wants any more, known only now: one more attempt then.
-    if (isBusy(error) && (await cancelForgottenOrders(deps, terminalId))) return attempt()
+    if (isBusy(error) && (await cancelForgottenOrders(deps, place.terminalId))) return attempt()
     throw error
   })
+}
+
+async function findTerminal(
+  deps: PaymentDeps,
+  client: ClientName,
+  mpPosId: string,
+): Promise<{ terminalId: string; mpUserId: number }> {
+  try {
+    return await withAccess(deps, client, async (access) => ({
+      terminalId: await chooseTerminal(deps, access.token, mpPosId),
+      mpUserId: access.mpUserId,
+    }))
+  } catch (error) {
+    throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
+  }
 }
 
 function isBusy(error: unknown): boolean {
@@ -293,6 +304,7 @@ async function writeIntent(
         checked_at: null,
         // Later than the longest answer takes, so that the sweeper does not work beside the request.
         next_check_at: new Date(now.getTime() + answerWithinMs + 2_000),
+        ...newSender(now),
       })
       if (identity.key !== undefined) {
         const tied = await tieIdempotencyKey(

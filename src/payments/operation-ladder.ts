@@ -9,14 +9,12 @@ export function firstOperationAttempt(now: Date): Date {
 }
 
 /**
- * When the sweeper asks again about an operation or creation of unknown outcome. Money hangs on it, so it is seconds
- * while the provider does not answer at all (the sweeper itself spares an account in trouble), and less often the
- * longer the provider has answered that it has no answer yet.
+ * When the sweeper asks again about an operation or creation of unknown outcome: money hangs on it, so within seconds.
+ * The sweeper itself spares an account in trouble.
  */
-export function nextUnknownAttempt(now: Date, createdAt: Date, answered: boolean): Date {
+export function nextUnknownAttempt(now: Date, createdAt: Date): Date {
   const ageMs = now.getTime() - createdAt.getTime()
-  const waitMs = ageMs < 120_000 ? 2_000 : !answered || ageMs < 3600_000 ? 5_000 : 60_000
-  return new Date(now.getTime() + waitMs)
+  return new Date(now.getTime() + (ageMs < 120_000 ? 2_000 : 5_000))
 }
 
 /** Whether the provider itself said something, were it only "wait"; false when it was away, broken or overloaded. */

@@ -11,7 +11,6 @@ import {
 } from '../repositories/orders.ts'
 import { applyEvidence, type EvidenceSource, nextCheck } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
-import { isAnswered } from './operation-ladder.ts'
 import { withOrderAccess } from './order-access.ts'
 import { resolveCreation } from './resolve-creation.ts'
 
@@ -83,8 +82,8 @@ export async function refreshOrder(
       return { order: applied.order, stale: false }
     } catch (error) {
       if (!(error instanceof ProviderError) && !(error instanceof AppError)) throw error
-      await planNext(deps, order, null, isAnswered(error))
       const gone = error instanceof ProviderError && error.status === 404
+      await planNext(deps, order, null, gone)
       if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
       const local = (await findOrderOfAnyClient(deps.database.db, order.id)) ?? order
       return gone ? { order: local, stale: false } : { order: local, stale: true, failure: error }

@@ -28,13 +28,13 @@ import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import {
   firstOperationAttempt,
-  isAnswered,
   nextUnknownAttempt,
   operationInFlightMs,
 } from './operation-ladder.ts'
 import { withOrderAccess } from './order-access.ts'
 import { outcomeOf } from './outcome.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
+import { newSender, sendAlone } from './send-alone.ts'
 import { unknownCreation } from './unknown-creation.ts'
 
 export type RefundRequest = {
@@ -54,7 +54,8 @@ const route = 'POST /orders/refund'
 
 /**
  * Gives money back, each refund at most once: its intent is committed before the provider is called and its id is the
- * provider's key for ever. A refund whose outcome was lost is taken up again by an equal request, under the same key.
+ * provider's key for ever. A refund whose outcome was lost is taken up again by an equal request, under the same key. `isHeard`
+ * tells whether somebody still waits for the answer.
  *
  * Throws NOT_FOUND, ORDER_NOT_REFUNDABLE, ORDER_ALREADY_REFUNDED, REFUND_AMOUNT_EXCEEDS, PARTIAL_REFUND_NOT_SUPPORTED,
  * REFUND_IN_PROGRESS, IDEMPOTENCY_CONFLICT, PROVIDER_TIMEOUT, PROVIDER_REJECTED, PROVIDER_ERROR, OAUTH_NOT_CONNECTED,
@@ -66,6 +67,7 @@ export async function refundOrder(
   request: RefundRequest,
   idempotencyKey: string | undefined,
   actor: Actor,
+  isHeard: () => boolean = () => true,
 ): Promise<Refunded> {
   const entry = {
     client,
@@ -80,7 +82,13 @@ export async function refundOrder(
   return auditFailure(deps, entry, async () => {
     const found = await requireOrder(deps, client, request.orderId)
     const known: ErrorExtra = { outcome: outcomeOf(found), retrySafe: false, orderId: found.id }
-    return withMoneyOutcome(known, () => refund(deps, found, request, idempotencyKey, actor))
+    return withMoneyOutcome(known, async () => {
+      const identity = identify(found, request, idempotencyKey)
+      const refunded = await refund(deps, found, request, identity, actor)
+      // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
+      if (identity.isBare && isHeard()) await untieIdempotencyKey(deps.database.db, identity.scope)
+      return refunded
+    })
   })
 }
 
@@ -88,12 +96,11 @@ async function refund(
   deps: PaymentDeps,
   found: OrderRow,
   request: RefundRequest,
-  key: string | undefined,
+  identity: Identity,
   actor: Actor,
 ): Promise<Refunded> {
-  const identity = identify(found, request, key)
   const earlier = await findEarlier(deps, deps.database.db, identity)
-  if (earlier?.state === 'done') return repeat(deps, found, identity, earlier)
+  if (earlier?.state === 'done') return answer(found, earlier, true)
 
   const { order, stale } = await refreshOrder(deps, found, 'api')
   if (order.creation === 'intent' || order.creation === 'unknown') {
@@ -115,10 +122,9 @@ async function refund(
     return opened
   })
   const { operation } = intent
-  if (operation.state === 'done') return repeat(deps, order, identity, operation)
+  if (operation.state === 'done') return answer(order, operation, true)
   const isFirst = 'isFirst' in intent && intent.isFirst
   const refunded = await refundAtProvider(deps, order, operation, 'api', actor, isFirst)
-  if (identity.isBare) await untieIdempotencyKey(deps.database.db, identity.scope)
   return answer(refunded, operation, earlier !== undefined || 'twin' in intent)
 }
 
@@ -131,8 +137,8 @@ type Identity = {
 
 /**
  * A till without a key that was told of an unknown outcome asks again with an equal request, perhaps after the refund
- * was finished in the background. So a bare refund has a key too, made of its content, until it is answered; the space
- * in it keeps it apart from the keys of tills.
+ * was finished in the background. So a bare refund has a key too, made of its content, until it is answered: the
+ * next equal request is then a new refund. The space in it keeps it apart from the keys of tills.
  */
 function identify(order: OrderRow, request: RefundRequest, key: string | undefined): Identity {
   const bareKey = `unanswered ${order.id} ${request.amountCents ?? 'total'}`
@@ -163,17 +169,6 @@ async function findEarlier(
 
 function conflictingKey(): AppError {
   return new AppError('IDEMPOTENCY_CONFLICT', { extra: { retrySafe: false } })
-}
-
-/** The answer of a refund that is done. A bare one is answered with that: the next equal request is a new refund. */
-async function repeat(
-  deps: PaymentDeps,
-  order: OrderRow,
-  identity: Identity,
-  operation: OrderOperationRow,
-): Promise<Refunded> {
-  if (identity.isBare) await untieIdempotencyKey(deps.database.db, identity.scope)
-  return answer(order, operation, true)
 }
 
 function answer(order: OrderRow, operation: OrderOperationRow, replayed: boolean): Refunded {
@@ -229,6 +224,7 @@ async function openRefund(
     mp_refund_id: null,
     provider_code: null,
     next_attempt_at: firstOperationAttempt(deps.now()),
+    ...newSender(deps.now()),
     created_at: deps.now(),
     finished_at: null,
   })
@@ -256,42 +252,76 @@ export async function refundAtProvider(
   isFirst = false,
 ): Promise<OrderRow> {
   return deps.once(`refund:${operation.id}`, async () => {
-    const mpOrderId = order.mp_order_id
-    const payment = order.payments.find((entry) => entry.status === 'approved') ?? order.payments[0]
-    const amountCents = operation.amount_cents as number
-    // The provider's partial refund must be less than the payment: all of it at once is a total one.
-    const isWhole = operation.refund_type === 'total' || amountCents === payment?.paidCents
-    if (mpOrderId === null || (payment === undefined && !isWhole)) {
-      await refuseOperation(deps, operation, 'no_payment')
-      throw refuse('ORDER_NOT_REFUNDABLE', order)
-    }
-    const partial = isWhole || !payment ? null : { paymentId: payment.id, amountCents }
-    try {
-      const given = await withOrderAccess(deps, order, (access) =>
-        deps.provider.orders.refund(access.token, mpOrderId, operation.id, partial),
+    const until = performance.now() + waitForOtherMs
+    for (;;) {
+      const held = isFirst ? operation.sender : null
+      const row = { table: 'order_operations' as const, id: operation.id }
+      const sent = await sendAlone(deps, row, held, (sender) =>
+        sendRefund(deps, order, operation, source, actor, { isFirst, sender }),
       )
-      const recorded = await recordRefund(deps, operation, given, source, actor)
-      // An answer that does not show the refund leaves its sum to the provider's own books.
-      const isShown = given.refunds.length > 0
-      return isShown ? recorded : (await refreshOrder(deps, recorded, source)).order
-    } catch (error) {
-      if (error instanceof ProviderError) {
-        // Perhaps by our own earlier call, whose answer was lost: the provider's books tell.
-        if (!isFirst && error.providerCode === 'order_already_refunded') {
-          const read = await refreshOrder(deps, order, source)
-          if (!read.stale && (await settleRefundByReading(deps, read.order, operation, actor))) {
-            return read.order
-          }
-        }
-        throw await refundRefused(deps, order, operation, error, isFirst)
-      }
-      // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back.
-      if (error instanceof AppError && isFirst) {
-        await refuseOperation(deps, operation, error.code)
-      }
-      throw error
+      if (sent) return sent.result
+      const waits = source === 'api' && performance.now() < until
+      if (!waits) throw refuse('REFUND_IN_PROGRESS', order, { outcome: 'unknown' })
+      await deps.changes.wait(order.id, lookAgainMs)
     }
   })
+}
+
+/** How long a request waits for another process that is making its refund, and how often it looks. */
+const waitForOtherMs = 20_000
+const lookAgainMs = 200
+
+async function sendRefund(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  source: EvidenceSource,
+  actor: Actor,
+  { isFirst, sender }: { isFirst: boolean; sender: string },
+): Promise<OrderRow> {
+  const known = isFirst ? operation : await findOperation(deps.database.db, operation.id)
+  if (known?.state === 'done') return requireOrder(deps, order.client, order.id)
+  if (known?.state === 'refused') {
+    throw new AppError('PROVIDER_ERROR', {
+      message: 'The provider refused an equal refund a moment ago; nothing was given back',
+      extra: { outcome: outcomeOf(order), retrySafe: true, orderId: order.id },
+    })
+  }
+  const mpOrderId = order.mp_order_id
+  const payment = order.payments.find((entry) => entry.status === 'approved') ?? order.payments[0]
+  const amountCents = operation.amount_cents as number
+  // The provider's partial refund must be less than the payment: all of it at once is a total one.
+  const isWhole = operation.refund_type === 'total' || amountCents === payment?.paidCents
+  if (mpOrderId === null || (payment === undefined && !isWhole)) {
+    await refuseOperation(deps, operation, 'no_payment')
+    throw refuse('ORDER_NOT_REFUNDABLE', order)
+  }
+  const partial = isWhole || !payment ? null : { paymentId: payment.id, amountCents }
+  try {
+    const given = await withOrderAccess(deps, order, (access) =>
+      deps.provider.orders.refund(access.token, mpOrderId, operation.id, partial),
+    )
+    const recorded = await recordRefund(deps, operation, given, source, actor)
+    // An answer that does not show the refund leaves its sum to the provider's own books.
+    const isShown = given.refunds.length > 0
+    return isShown ? recorded : (await refreshOrder(deps, recorded, source)).order
+  } catch (error) {
+    if (error instanceof ProviderError) {
+      // Perhaps by our own earlier call, whose answer was lost: the provider's books tell.
+      if (!isFirst && error.providerCode === 'order_already_refunded') {
+        const read = await refreshOrder(deps, order, source)
+        if (!read.stale && (await settleRefundByReading(deps, read.order, operation, actor))) {
+          return read.order
+        }
+      }
+      throw await refundRefused(deps, order, operation, error, { isFirst, sender })
+    }
+    // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back.
+    if (error instanceof AppError && isFirst) {
+      await refuseOperation(deps, operation, error.code)
+    }
+    throw error
+  }
 }
 
 async function recordRefund(
@@ -436,29 +466,40 @@ async function refundRefused(
   order: OrderRow,
   operation: OrderOperationRow,
   error: ProviderError,
-  isFirst: boolean,
+  { isFirst, sender }: { isFirst: boolean; sender: string },
 ): Promise<AppError> {
   const failure = toAppError(error, 'order.refund')
   const isDefinite = error.provesAbsence || (isFirst && error.effect === 'none')
-  const isOpen = !isDefinite || failure.code === 'REFUND_IN_PROGRESS'
-  await deps.database.transaction((trx) =>
-    settleOperation(trx, operation.id, {
-      state: isOpen ? 'unknown' : 'refused',
-      providerCode: error.providerCode,
-      finishedAt: isOpen ? null : deps.now(),
-      nextAttemptAt: isOpen
-        ? nextUnknownAttempt(deps.now(), operation.created_at, isAnswered(error))
-        : null,
-    }),
-  )
+  const isFinal = isDefinite && failure.code !== 'REFUND_IN_PROGRESS'
+  // Somebody else who sends by now may be luckier: then this refusal is not the end.
+  const isRefused =
+    isFinal &&
+    (await deps.database.transaction((trx) =>
+      settleOperation(trx, operation.id, {
+        state: 'refused',
+        providerCode: error.providerCode,
+        finishedAt: deps.now(),
+        sender,
+      }),
+    ))
+  if (!isRefused) {
+    await deps.database.transaction((trx) =>
+      settleOperation(trx, operation.id, {
+        state: 'unknown',
+        providerCode: error.providerCode,
+        finishedAt: null,
+        nextAttemptAt: nextUnknownAttempt(deps.now(), operation.created_at),
+      }),
+    )
+  }
   return new AppError(failure.code, {
     message: failure.message,
     cause: error,
     extra: {
       ...failure.extra,
-      outcome: isOpen ? 'unknown' : outcomeOf(order),
+      outcome: isRefused ? outcomeOf(order) : 'unknown',
       // An equal request takes up the same intent, so asking again never gives the money back twice.
-      retrySafe: isOpen || failure.status >= 500 || failure.code === 'RATE_LIMITED',
+      retrySafe: !isRefused || failure.status >= 500 || failure.code === 'RATE_LIMITED',
       orderId: order.id,
       status: order.status,
     },

@@ -3,7 +3,12 @@ import type { OrderEvidence } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
 import { type NewProviderOrder, ProviderError } from '../provider/provider.ts'
-import { lockOrder, type OrderRow, planCheck } from '../repositories/orders.ts'
+import {
+  findOrderOfAnyClient,
+  lockOrder,
+  type OrderRow,
+  planCheck,
+} from '../repositories/orders.ts'
 import { recordSuccess } from './activity.ts'
 import {
   applyEvidence,
@@ -13,8 +18,9 @@ import {
   nextCheck,
 } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { isAnswered } from './operation-ladder.ts'
+import { isAnswered, nextUnknownAttempt } from './operation-ladder.ts'
 import { withOrderAccess } from './order-access.ts'
+import { sendAlone } from './send-alone.ts'
 
 export type CreationOutcome =
   | { kind: 'confirmed'; order: OrderRow }
@@ -40,35 +46,75 @@ export async function resolveCreation(
   isFirst = false,
 ): Promise<CreationOutcome> {
   return deps.once(`create:${order.id}`, async () => {
-    const remembered =
-      deps.now().getTime() - (order.sent_at ?? order.created_at).getTime() < keyMemoryMs
-    try {
-      const evidence = remembered
-        ? await withOrderAccess(deps, order, (access) =>
-            deps.provider.orders.create(access.token, order.id, providerOrder(order), {
-              deadlineMs,
-            }),
-          )
-        : await searchOrder(deps, order)
-      const confirmed = evidence && (await confirmCreation(deps, order, evidence, source, actor))
-      // Evidence that contradicts the order confirms nothing: whether the customer is charged stays unknown.
-      return confirmed?.creation === 'confirmed'
-        ? { kind: 'confirmed', order: confirmed }
-        : { kind: 'unknown', order: await keepUnknown(deps, order, source, true), error: undefined }
-    } catch (error) {
-      if (remembered && provesAbsence(error, isFirst)) {
-        const code = error instanceof ProviderError ? error.providerCode : error.code
-        const refused = await deps.database.transaction(async (trx) =>
-          applyNotCreated(trx, await lockOrder(trx, order.id), source, deps.now(), code),
-        )
-        // Found meanwhile, by a webhook for instance: then the order is there whatever this call says.
-        if (refused.creation === 'confirmed') return { kind: 'confirmed', order: refused }
-        return { kind: 'refused', order: refused, error }
-      }
-      const answered = isAnswered(error)
-      return { kind: 'unknown', order: await keepUnknown(deps, order, source, answered), error }
+    const until = performance.now() + deadlineMs
+    for (;;) {
+      const held = isFirst ? order.sender : null
+      const sent = await sendAlone(deps, { table: 'orders', id: order.id }, held, (sender) =>
+        send(deps, order, source, actor, { deadlineMs, isFirst, sender }),
+      )
+      if (sent) return sent.result
+      const waits = source === 'api' && performance.now() < until
+      if (!waits) return leaveToOther(deps, order)
+      await deps.changes.wait(order.id, lookAgainMs)
     }
   })
+}
+
+/** How often a request looks whether another process is through with its order. */
+const lookAgainMs = 200
+
+/** Another process is sending: what becomes of it is seen at the next look. */
+async function leaveToOther(deps: PaymentDeps, order: OrderRow): Promise<CreationOutcome> {
+  const now = deps.now()
+  const nextCheckAt = nextUnknownAttempt(now, order.created_at)
+  await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
+  return { kind: 'unknown', order, error: undefined }
+}
+
+async function send(
+  deps: PaymentDeps,
+  order: OrderRow,
+  source: EvidenceSource,
+  actor: Actor,
+  { deadlineMs, isFirst, sender }: { deadlineMs: number; isFirst: boolean; sender: string },
+): Promise<CreationOutcome> {
+  const known = isFirst ? order : await findOrderOfAnyClient(deps.database.db, order.id)
+  if (known?.creation === 'confirmed') return { kind: 'confirmed', order: known }
+  if (known?.creation === 'refused') {
+    const message = 'The provider refused an equal request a moment ago; nothing was charged'
+    return { kind: 'refused', order: known, error: new AppError('PROVIDER_ERROR', { message }) }
+  }
+  const remembered =
+    deps.now().getTime() - (order.sent_at ?? order.created_at).getTime() < keyMemoryMs
+  try {
+    const evidence = remembered
+      ? await withOrderAccess(deps, order, (access) =>
+          deps.provider.orders.create(access.token, order.id, providerOrder(order), {
+            deadlineMs,
+          }),
+        )
+      : await searchOrder(deps, order)
+    const confirmed = evidence && (await confirmCreation(deps, order, evidence, source, actor))
+    // Evidence that contradicts the order confirms nothing: whether the customer is charged stays unknown.
+    return confirmed?.creation === 'confirmed'
+      ? { kind: 'confirmed', order: confirmed }
+      : { kind: 'unknown', order: await keepUnknown(deps, order, source, true), error: undefined }
+  } catch (error) {
+    if (remembered && provesAbsence(error, isFirst)) {
+      const code = error instanceof ProviderError ? error.providerCode : error.code
+      const after = await deps.database.transaction(async (trx) => {
+        const locked = await lockOrder(trx, order.id)
+        // Somebody else sends by now: this refusal says nothing about that call.
+        if (locked.sender !== sender) return locked
+        return applyNotCreated(trx, locked, source, deps.now(), code)
+      })
+      // Found meanwhile, by a webhook for instance: then the order is there whatever this call says.
+      if (after.creation === 'confirmed') return { kind: 'confirmed', order: after }
+      if (after.creation === 'refused') return { kind: 'refused', order: after, error }
+    }
+    const answered = isAnswered(error)
+    return { kind: 'unknown', order: await keepUnknown(deps, order, source, answered), error }
+  }
 }
 
 /**
@@ -155,7 +201,10 @@ async function keepUnknown(
     const now = deps.now()
     await planCheck(deps.database.db, order.id, {
       checkedAt: null,
-      nextCheckAt: nextCheck(unknown, now, answered),
+      nextCheckAt:
+        now.getTime() - order.created_at.getTime() < keyMemoryMs
+          ? nextUnknownAttempt(now, order.created_at)
+          : nextCheck(unknown, now, answered),
     })
   }
   return unknown

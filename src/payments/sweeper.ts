@@ -19,7 +19,7 @@ import { withLease } from '../repositories/with-lease.ts'
 import { type AccountPauses, createAccountPauses } from './account-pauses.ts'
 import { cancelAtProvider, settleCancel } from './cancel-order.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
-import { isAnswered, nextUnknownAttempt } from './operation-ladder.ts'
+import { nextUnknownAttempt } from './operation-ladder.ts'
 import { refreshOrder } from './read-order.ts'
 import { refundAtProvider, settleRefundByReading } from './refund-order.ts'
 import { renewDueConnections } from './token-keeper.ts'
@@ -158,7 +158,7 @@ async function finishOperation(
       return
     }
     if (stale) {
-      await tryLater(deps, operation, isAnswered(failure))
+      await tryLater(deps, operation)
     } else if (operation.kind === 'refund') {
       await settleRefundByReading(deps, order, operation, actor)
     } else if (order.status === 'created') {
@@ -171,17 +171,13 @@ async function finishOperation(
   }
 }
 
-/** The provider cannot be read: the next try comes ever later. */
-async function tryLater(
-  deps: PaymentDeps,
-  operation: OrderOperationRow,
-  answered: boolean,
-): Promise<void> {
+/** The provider cannot be read. */
+async function tryLater(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
   await deps.database.transaction((trx) =>
     settleOperation(trx, operation.id, {
       state: 'unknown',
       finishedAt: null,
-      nextAttemptAt: nextUnknownAttempt(deps.now(), operation.created_at, answered),
+      nextAttemptAt: nextUnknownAttempt(deps.now(), operation.created_at),
     }),
   )
 }

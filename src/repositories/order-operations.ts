@@ -60,7 +60,10 @@ export async function planAttempt(db: Db | Trx, id: string, at: Date): Promise<v
     .execute()
 }
 
-/** Settles an operation that is still open. Returns whether it was. */
+/**
+ * Settles an operation that is still open. Returns whether it was. One that another process has called refused is still
+ * open for the provider's word that it is done. With `sender` only while that one has the right to send.
+ */
 export async function settleOperation(
   trx: Trx,
   id: string,
@@ -70,6 +73,7 @@ export async function settleOperation(
     providerCode?: string | null
     finishedAt: Date | null
     nextAttemptAt?: Date | null
+    sender?: string
   },
 ): Promise<boolean> {
   const result = await trx
@@ -82,7 +86,14 @@ export async function settleOperation(
       ...(outcome.providerCode !== undefined && { provider_code: outcome.providerCode }),
     })
     .where('id', '=', id)
-    .where('state', 'in', ['intent', 'unknown'])
+    .where(
+      'state',
+      'in',
+      outcome.state === 'done' ? ['intent', 'unknown', 'refused'] : ['intent', 'unknown'],
+    )
+    .$if(outcome.sender !== undefined, (query) =>
+      query.where('sender', '=', outcome.sender as string),
+    )
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }

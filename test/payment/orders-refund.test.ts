@@ -488,11 +488,37 @@ test('two refunds of one amount are two, and the older one does not vouch for a 
   expect((await refund(service, till, orderId, '10,00')).statusCode).toBe(504)
   await breakProvider(service, { ...refunding, kind: '500' })
   await sweepAfter(service, 23.5 * 3600_000)
+  // A second round, should a busy machine have answered the first one's read too late.
+  await sweepAfter(service, 5_000)
   expect((await operationsOf(service, orderId)).map((row) => row.state)).toEqual([
     'done',
     'refused',
   ])
   expect((await bookOf(orderId)).refunds).toHaveLength(1)
+})
+
+test('a refund whose caller was gone at its answer is not made again by the equal request', async () => {
+  const url = await service.app.listen({ host: '127.0.0.1', port: 0 })
+  const orderId = await paidOrder()
+  await breakProvider(service, { ...refunding, kind: 'latency_after', delay_ms: 100, count: 1 })
+  const body = JSON.stringify({ order_id: orderId, amount: '25,00' })
+  const headers = { 'content-type': 'application/json', 'x-api-token': till.key }
+  const gone = fetch(`${url}/orders/refund`, {
+    method: 'POST',
+    headers,
+    body,
+    signal: AbortSignal.timeout(30),
+  })
+  await expect(gone).rejects.toThrow()
+  await expect
+    .poll(async () => (await operationsOf(service, orderId))[0]?.state, { timeout: 10_000 })
+    .toBe('done')
+  const again = await refund(service, till, orderId, '25,00')
+  expect([again.statusCode, again.headers['idempotent-replayed']]).toEqual([200, 'true'])
+  expect((await bookOf(orderId)).refunds).toHaveLength(1)
+  // Now it is answered: the next equal request is another refund.
+  await refund(service, till, orderId, '25,00')
+  expect((await bookOf(orderId)).refunds).toHaveLength(2)
 })
 
 test('past the memory of the provider a lost refund is settled by the provider’s books', async () => {

@@ -192,7 +192,7 @@ test('a charge that did not come from here makes the terminal busy without a nam
   const own = (await charge(service, till, { reference: 'T-15' })).json()
   await service.database.db
     .updateTable('orders')
-    .set({ status: 'expired', next_check_at: null })
+    .set({ status: 'expired', next_check_at: null, version: 99 })
     .where('id', '=', own.order_id)
     .execute()
   const response = await charge(service, till, { reference: 'T-16' })

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
+  breakProvider,
   cancel,
   creation,
   forgetRequests,
+  healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
@@ -253,6 +255,29 @@ test('equal requests that straggle in while the first is being made all get its 
     for (const answer of answers) expect(answer.statusCode, answer.body).toBeLessThan(300)
     await cancel(service, till, answers[0]?.json().order_id)
   }
+})
+
+test('a request that fails while an equal one succeeds is answered with that one’s order', async () => {
+  const till = await openOwnShop(service, 'guard-overtaken')
+  const listing = { path: '^/terminals', method: 'GET', count: 1 }
+  await breakProvider(
+    service,
+    { ...listing, kind: 'latency', delay_ms: 300 },
+    { ...listing, kind: 'status', status: 403, code: 'forbidden' },
+  )
+  const slow = charge(service, till, { reference: 'G-9' })
+  await expect
+    .poll(async () => (await providerRequests(service, listing)).length, {
+      interval: 5,
+      timeout: 10_000,
+    })
+    .toBeGreaterThanOrEqual(1)
+  const quick = await charge(service, till, { reference: 'G-9' })
+  expect(quick.statusCode).toBe(201)
+  // "Not charged" would be a lie: the customer may be paying by now.
+  const { statusCode, body } = await slow
+  expect([statusCode, JSON.parse(body).order_id]).toEqual([200, quick.json().order_id])
+  await healProvider(service)
 })
 
 test('two clients on one account use one reference at once, and each gets its order', async () => {

@@ -359,7 +359,9 @@ test('a webhook that overtakes the answer to the creation makes the order known'
   const till = await openOwnShop(service, 'overtaken')
   await breakProvider(service, { ...creation, kind: 'latency_after', delay_ms: 100, count: 1 })
   const charging = charge(service, till, { reference: 'W-2' })
-  await expect.poll(() => ordersAtProvider(service, till).length, { interval: 5 }).toBe(1)
+  await expect
+    .poll(() => ordersAtProvider(service, till).length, { interval: 5, timeout: 10_000 })
+    .toBe(1)
   const mpOrderId = ordersAtProvider(service, till)[0]?.id ?? ''
   await deliver(service, { dataId: mpOrderId })
   expect(await statesOf(mpOrderId)).toEqual(['processed'])

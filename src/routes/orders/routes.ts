@@ -248,6 +248,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         },
         request.headers['idempotency-key'],
         actorOf(deps, request),
+        () => !request.raw.socket.destroyed,
       )
       if (refunded.replayed) reply.header('idempotent-replayed', 'true')
       return {

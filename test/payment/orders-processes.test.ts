@@ -1,0 +1,131 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  breakProvider,
+  creation,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  operationsOf,
+  orderRow,
+  ordersAtProvider,
+  providerRequests,
+  refund,
+  refunding,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, charge, payByCard, readOrder } from '../support/till.ts'
+
+/** Two processes on one database, as they stand behind a load balancer. */
+let service: TestService
+let twin: TestService
+beforeAll(async () => {
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '3000' } })
+  twin = await startTestService({ twinOf: service, env: { PROVIDER_TIMEOUT_MS: '3000' } })
+})
+afterAll(async () => {
+  await twin.stop()
+  await service.stop()
+})
+afterEach(() => healProvider(service))
+
+const reached = (rule: { path: string; method?: string }) =>
+  expect
+    .poll(async () => (await providerRequests(service, rule)).length, {
+      interval: 5,
+      timeout: 10_000,
+    })
+    .toBeGreaterThan(0)
+
+const keyed = { headers: { 'idempotency-key': 'one-key' } }
+
+test('equal charges in two processes are sent once, and both get the order', async () => {
+  const till = await openOwnShop(service, 'both charge')
+  await forgetRequests(service)
+  await breakProvider(service, { ...creation, kind: 'latency_after', delay_ms: 300, count: 1 })
+  const first = charge(service, till, { reference: 'P-1' })
+  await reached(creation)
+  const second = await charge(twin, till, { reference: 'P-1' })
+  expect([(await first).statusCode, second.statusCode]).toEqual([201, 200])
+  expect(second.json().order_id).toBe((await first).json().order_id)
+  expect(await providerRequests(service, creation)).toHaveLength(1)
+})
+
+test('a refused charge tells an equal one in another process that nothing was charged, and it is true', async () => {
+  const till = await openOwnShop(service, 'both refused')
+  await forgetRequests(service)
+  await breakProvider(
+    service,
+    { ...creation, kind: 'latency', delay_ms: 200, count: 1 },
+    { ...creation, kind: '429', count: 3 },
+  )
+  const first = charge(service, till, { reference: 'P-2', ...keyed })
+  await reached(creation)
+  const second = await charge(twin, till, { reference: 'P-2', ...keyed })
+  expect([(await first).statusCode, second.statusCode]).toEqual([429, 502])
+  for (const answer of [(await first).json(), second.json()]) {
+    expect(answer).toMatchObject({ outcome: 'not_charged', retry_safe: true })
+  }
+  await sweepAfter(service, 60_000)
+  expect(ordersAtProvider(service, till)).toEqual([])
+  expect((await charge(twin, till, { reference: 'P-2', ...keyed })).statusCode).toBe(201)
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('a refused refund ends equal ones in another process too, and its key makes one refund later', async () => {
+  const till = await openOwnShop(service, 'both refund')
+  const { order_id } = (await charge(service, till, { reference: 'P-3', amount: '100,00' })).json()
+  await act(service, order_id, payByCard)
+  await readOrder(service, till, order_id)
+  await forgetRequests(service)
+  await breakProvider(
+    service,
+    { ...refunding, kind: 'latency', delay_ms: 200, count: 1 },
+    { ...refunding, kind: '429', count: 3 },
+  )
+  const first = refund(service, till, order_id, '30,00', 'refund-key')
+  await reached(refunding)
+  const second = await refund(twin, till, order_id, '30,00', 'refund-key')
+  expect([(await first).statusCode, second.statusCode]).toEqual([429, 502])
+  expect(second.json()).toMatchObject({ outcome: 'charged', retry_safe: true, order_id })
+  await sweepAfter(service, 60_000)
+  expect(ordersAtProvider(service, till)[0]?.refunds).toEqual([])
+  expect((await refund(twin, till, order_id, '30,00', 'refund-key')).statusCode).toBe(200)
+  expect(ordersAtProvider(service, till)[0]?.refunds).toHaveLength(1)
+  expect((await operationsOf(service, order_id)).map((row) => row.state)).toEqual([
+    'refused',
+    'done',
+  ])
+})
+
+test('a key that a dead process was sending under is free after a few seconds', async () => {
+  const till = await openOwnShop(service, 'dead sender')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'P-4' })).json()
+  await healProvider(service)
+  const inFlight = new Date(service.clock.now().getTime() + 5_000)
+  await service.database.db
+    .updateTable('orders')
+    .set({ sender: order_id, sender_until: inFlight })
+    .where('id', '=', order_id)
+    .execute()
+  await sweepAfter(twin, 2_100)
+  expect(await orderRow(service, order_id)).toMatchObject({ creation: 'unknown' })
+  await sweepAfter(twin, 5_000)
+  expect(await orderRow(service, order_id)).toMatchObject({ creation: 'confirmed', sender: null })
+})
+
+test('the table itself keeps an ended order as it ended', async () => {
+  const till = await openOwnShop(service, 'no way back')
+  const { order_id } = (await charge(service, till, { reference: 'P-5' })).json()
+  const move = (status: 'canceled' | 'created' | 'processed', version: number) =>
+    service.database.db
+      .updateTable('orders')
+      .set({ status, version })
+      .where('id', '=', order_id)
+      .execute()
+  await expect(move('canceled', 2)).rejects.toThrow('without a new version')
+  await move('canceled', 3)
+  await expect(move('created', 4)).rejects.toThrow('has ended as canceled')
+  await expect(move('processed', 4)).rejects.toThrow('has ended as canceled')
+})
