@@ -1,0 +1,286 @@
+import { payByCard } from '../support/till.ts'
+import { type Answer, buyer, type Lane, onTerminal, ordersOf, type Sale, send } from './lane.ts'
+
+/** A pause of the till in which the run may move the clock, and the sweepers work. */
+export type Pause = () => Promise<void>
+
+/** One sale as a cashier lives it: charge, repeat, give up, charge again, take back. */
+export async function playSale(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'sale')
+  const isKeyed = draw.maybe('keyed', 0.5)
+  await chargeUntilKnown(lane, sale, isKeyed ? `${sale.reference}-1` : undefined, 'charge')
+  await pause()
+
+  const gaveUp = await pauseAtTheTerminal(lane, sale)
+  await pause()
+
+  const order = await readSale(lane, sale, 'read')
+  if (order === undefined || (isOver(order) && !gaveUp)) {
+    // Declined, canceled at the device, expired, or never made: the customer still wants to pay.
+    if (draw.maybe('charge again', 0.7)) {
+      await chargeUntilKnown(lane, sale, isKeyed ? `${sale.reference}-2` : undefined, 'again')
+      const waiting = onTerminal(lane)
+      if (waiting && draw.maybe('pays again', 0.8)) await buyer(lane, waiting, payByCard)
+    }
+  }
+  if (draw.maybe('late money', 0.05)) await payAfterClose(lane)
+  await pause()
+
+  const paid = await readSale(lane, sale, 'before refund')
+  if (paid?.outcome === 'charged' && draw.maybe('refunds', 0.7)) {
+    await giveBack(lane, sale, String(paid.order_id))
+  }
+  await pause()
+  if (draw.maybe('looks again', 0.3)) await readSale(lane, sale, 'last')
+}
+
+function newSale(lane: Lane, name: string): Sale {
+  const sale: Sale = {
+    reference: `${lane.draw.int('reference', 1, 1e9)}-${name}`,
+    // Odd cents, so that an amount names its sale.
+    amountCents: lane.draw.int('amount', 500, 900_000),
+    lastOrderId: undefined,
+    ordersByKey: new Map(),
+    refunds: [],
+    canceled: new Set(),
+    cancelWished: new Set(),
+  }
+  lane.sales.push(sale)
+  return sale
+}
+
+const erpAmount = (cents: number) =>
+  `${Math.floor(cents / 100)},${String(cents % 100).padStart(2, '0')}`
+
+type Body = Record<string, unknown>
+
+/**
+ * Sends the charge, and the same again whenever the answer is missing, unknown, or says that it is safe. A new key is
+ * taken only where the answer said that nothing was charged.
+ */
+async function chargeUntilKnown(
+  lane: Lane,
+  sale: Sale,
+  firstKey: string | undefined,
+  label: string,
+): Promise<void> {
+  const { draw } = lane
+  let key = firstKey
+  let wasLost = false
+  for (let attempt = 1; attempt <= 5; attempt += 1) {
+    const name = `${label} ${attempt}`
+    const times = draw.maybe(`${name} twice`, 0.12) ? 2 : 1
+    const before = new Set(ordersOf(lane).map((order) => order.id))
+    const answers = await Promise.all(
+      Array.from({ length: times }, (_, index) =>
+        send(lane, {
+          label: `${name}${index === 0 ? '' : ' (double)'}`,
+          path: '/orders',
+          key,
+          giveUpMs: giveUpMs(lane, `${name} ${index}`, 0.15),
+          body: {
+            caja_id: 'CAJA-1',
+            external_reference: sale.reference,
+            amount: erpAmount(sale.amountCents),
+          },
+        }),
+      ),
+    )
+    for (const answer of answers) rememberOrder(sale, key, answer)
+    const [answer] = answers
+    wasLost ||= answers.some((each) => each.kind === 'lost')
+    // One that the till gave up on may still be on its way to the terminal: then the denial is not about it.
+    if (times === 1 && answer && !wasLost) checkDenial(lane, sale, answer, before, name)
+    if (answers.some(isGood)) return
+    if (draw.maybe(`${name} buyer is quick`, 0.2)) {
+      const waiting = onTerminal(lane)
+      if (waiting) await buyer(lane, waiting, payByCard)
+    }
+    const told = answers.find((each) => each.kind === 'answered')
+    if (told?.kind !== 'answered') continue
+    if (told.body.code === 'ORDER_ALREADY_PAID') return
+    if (told.body.retry_safe !== true) return
+    if (draw.maybe(`${name} gives up`, 0.12)) {
+      await cancelKnown(lane, sale, `${name} gives up`)
+      return
+    }
+    const isFree = told.body.outcome === 'not_charged' && times === 1
+    if (key !== undefined && isFree && draw.maybe(`${name} new key`, 0.5)) {
+      key = `${firstKey}-${attempt}`
+    }
+  }
+}
+
+function giveUpMs(lane: Lane, label: string, chance: number): number | undefined {
+  const { draw } = lane
+  return draw.maybe(`${label} impatient`, chance) ? draw.int(`${label} patience`, 1, 60) : undefined
+}
+
+const isGood = (answer: Answer) => answer.kind === 'answered' && answer.status < 300
+
+function rememberOrder(sale: Sale, key: string | undefined, answer: Answer): void {
+  if (answer.kind === 'answered' && typeof answer.body.order_id === 'string') {
+    sale.lastOrderId = answer.body.order_id
+  }
+  if (key === undefined || answer.kind !== 'answered' || answer.status >= 300) return
+  const orders = sale.ordersByKey.get(key) ?? new Set()
+  sale.ordersByKey.set(key, orders.add(String(answer.body.order_id)))
+}
+
+/** "Nothing was charged" about no order in particular: then this request has put no order on the terminal either. */
+function checkDenial(
+  lane: Lane,
+  sale: Sale,
+  answer: Answer,
+  before: ReadonlySet<string>,
+  name: string,
+): void {
+  if (answer.kind !== 'answered' || answer.body.outcome !== 'not_charged') return
+  const made = ordersOf(lane).find(
+    (order) =>
+      !before.has(order.id) &&
+      order.external_reference.startsWith(sale.reference) &&
+      order.status !== 'canceled',
+  )
+  if (made) lane.problems.push(`${name} said not_charged, and the provider holds ${made.id}`)
+}
+
+/** What happens while the order waits: the buyer acts, or the cashier cancels, or both at once. */
+async function pauseAtTheTerminal(lane: Lane, sale: Sale): Promise<boolean> {
+  const { draw } = lane
+  const waiting = onTerminal(lane)
+  const deed = draw.weigh('buyer', {
+    pay: 60,
+    decline: 8,
+    cancel: 6,
+    hold: 2,
+    fetch: 4,
+    none: 12,
+  })
+  const acts = waiting && deed !== 'none'
+  const cashierCancels = draw.maybe('cashier cancels', deed === 'none' ? 0.7 : 0.12)
+  const act = acts
+    ? buyer(lane, waiting, deed === 'pay' ? payByCard : { do: deed })
+    : Promise.resolve()
+  if (draw.maybe('one after the other', 0.5)) await act
+  if (cashierCancels) await cancelKnown(lane, sale, 'cancel')
+  await act
+  return cashierCancels
+}
+
+/** Cancels the last order of this sale that the till knows of. */
+async function cancelKnown(lane: Lane, sale: Sale, label: string): Promise<void> {
+  const orderId = await newestOrderId(lane, sale, label)
+  if (orderId === undefined) return
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    const answer = await send(lane, {
+      label: `${label} ${attempt}`,
+      path: '/orders/cancel',
+      body: { order_id: orderId },
+      giveUpMs: giveUpMs(lane, `${label} ${attempt}`, 0.1),
+    })
+    if (answer.kind === 'lost') continue
+    if (answer.status === 200) {
+      sale.canceled.add(orderId)
+      sale.cancelWished.delete(orderId)
+      return
+    }
+    if (answer.status === 504) sale.cancelWished.add(orderId)
+    if (answer.body.retry_safe !== true) return
+  }
+}
+
+/** The till goes by the last number it was told; the list is its way to one that got lost with its answer. */
+async function newestOrderId(lane: Lane, sale: Sale, label: string): Promise<string | undefined> {
+  if (sale.lastOrderId !== undefined) return sale.lastOrderId
+  const answer = await send(lane, {
+    label: `${label} list`,
+    path: `/orders?external_reference=${sale.reference}`,
+  })
+  if (answer.kind !== 'answered' || answer.status !== 200) return undefined
+  const orders = answer.body.orders as Body[]
+  return (orders.find((order) => order.outcome === 'charged') ?? orders[0])?.order_id as
+    | string
+    | undefined
+}
+
+const isOver = (order: Body) => ['canceled', 'failed', 'expired'].includes(String(order.status))
+
+/** The order of this sale as a read says it is now. */
+async function readSale(lane: Lane, sale: Sale, label: string): Promise<Body | undefined> {
+  const orderId = await newestOrderId(lane, sale, label)
+  if (orderId === undefined) return undefined
+  const answer = await send(lane, { label, path: `/orders/${orderId}` })
+  return answer.kind === 'answered' && answer.status === 200 ? answer.body : undefined
+}
+
+/** The provider takes money for an order that is closed: rare, but it was seen. */
+async function payAfterClose(lane: Lane): Promise<void> {
+  const closed = ordersOf(lane).find((order) => ['canceled', 'expired'].includes(order.status))
+  if (!closed || onTerminal(lane)) return
+  lane.forced.add(closed.id)
+  await buyer(lane, closed, { ...payByCard, force: true })
+}
+
+/** Gives money back in one to three steps of different amounts, each repeated until its outcome is known. */
+async function giveBack(lane: Lane, sale: Sale, orderId: string): Promise<void> {
+  const { draw } = lane
+  const steps = draw.weigh('refund steps', { total: 4, part: 3, 'part part': 2, 'part total': 3 })
+  for (const [index, step] of steps.split(' ').entries()) {
+    const label = `refund ${index}`
+    // No two of a sale are equal, so that each amount in the books names its refund.
+    const amountCents =
+      step === 'total'
+        ? null
+        : Math.floor(sale.amountCents / 4) + draw.int(label, 0, 50) + index * 51
+    const key = draw.maybe(`${label} keyed`, 0.5) ? `${sale.reference}-refund-${index}` : undefined
+    const refund = { orderId, amountCents, told: 'unknown' as 'done' | 'refused' | 'unknown' }
+    sale.refunds.push(refund)
+    refund.told = await refundUntilKnown(lane, refund, key, label)
+    // A cashier does not go on while one is open.
+    if (refund.told === 'unknown') return
+  }
+}
+
+async function refundUntilKnown(
+  lane: Lane,
+  refund: { orderId: string; amountCents: number | null },
+  key: string | undefined,
+  label: string,
+): Promise<'done' | 'refused' | 'unknown'> {
+  const { orderId, amountCents } = refund
+  let wasLost = false
+  for (let attempt = 1; attempt <= 4; attempt += 1) {
+    const name = `${label} ${attempt}`
+    const isDouble = key !== undefined && lane.draw.maybe(`${name} twice`, 0.15)
+    const answers = await Promise.all(
+      Array.from({ length: isDouble ? 2 : 1 }, (_, index) =>
+        send(lane, {
+          label: `${name}${index === 0 ? '' : ' (double)'}`,
+          path: '/orders/refund',
+          key,
+          // An answer that is lost on the wire cannot be told from one that arrived: in parts only with a key.
+          giveUpMs:
+            key === undefined && amountCents !== null
+              ? undefined
+              : giveUpMs(lane, `${name} ${index}`, 0.15),
+          body: {
+            order_id: orderId,
+            ...(amountCents !== null && { amount: erpAmount(amountCents) }),
+          },
+        }),
+      ),
+    )
+    if (answers.some(isGood)) return 'done'
+    const told = answers.find((answer) => answer.kind === 'answered')
+    if (told?.kind !== 'answered') {
+      wasLost = true
+      continue
+    }
+    if (told.body.outcome === 'unknown' || told.body.code === 'REFUND_IN_PROGRESS') continue
+    if (told.body.code === 'ORDER_ALREADY_REFUNDED' && wasLost) return 'unknown'
+    if (told.body.retry_safe !== true) return wasLost ? 'unknown' : 'refused'
+  }
+  return 'unknown'
+}

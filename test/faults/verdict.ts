@@ -1,0 +1,266 @@
+import type { OrderStatus } from '../../src/domain/order.ts'
+import { canMove } from '../../src/domain/order-state.ts'
+import type { listOrderEvents } from '../../src/repositories/order-events.ts'
+import { listOperations, type OrderOperationRow } from '../../src/repositories/order-operations.ts'
+import type { OrderRow } from '../../src/repositories/orders.ts'
+import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
+import { type Lane, ordersOf, type Sale } from './lane.ts'
+import type { World } from './world.ts'
+
+const cents = (amount: unknown) => Math.round(Number(amount ?? 0) * 100)
+
+const isPaid = (book: LedgerOrder) => book.paid_amount !== null
+
+/** As long as the service relies on the provider's memory of a key. */
+const keyMemoryMs = 23 * 3600_000
+
+/** Money that the shop holds for this order in the end. */
+const netCents = (book: LedgerOrder) => cents(book.paid_amount) - cents(book.refunded_amount)
+
+/** What the service has written about a run, whoever's it is. */
+type Written = {
+  rows: OrderRow[]
+  operations: OrderOperationRow[]
+  events: Pick<OrderEvent, 'order_id' | 'from_status' | 'to_status' | 'version'>[]
+  audit: { action: string; resource_id: string | null }[]
+}
+
+type OrderEvent = Awaited<ReturnType<typeof listOrderEvents>>[number]
+
+/**
+ * Compares what the tills were told and what the service has written with the provider's books, which are the only
+ * truth about money. Call it after a quiet time without faults. Adds what is wrong to the problems of each lane.
+ */
+export async function judge(world: World, lanes: readonly Lane[]): Promise<void> {
+  const written = await readWritten(world, lanes)
+  for (const lane of lanes) {
+    const isOwn = (row: OrderRow) =>
+      row.client === lane.shop.client &&
+      lane.sales.some((sale) => sale.reference === row.external_reference)
+    const rows = written.rows.filter(isOwn)
+    const ids = new Set(rows.map((row) => row.id))
+    const operations = written.operations.filter((operation) => ids.has(operation.order_id))
+    const books = ordersOf(lane)
+    const wrong = (text: string) => lane.problems.push(text)
+    compareBooks(lane, rows, operations, books, wrong)
+    for (const sale of lane.sales) judgeSale(lane, sale, rows, books, wrong)
+    judgeClaims(lane, rows, books, wrong)
+    judgeHistory(
+      written.events.filter((event) => ids.has(event.order_id)),
+      wrong,
+    )
+    judgeAudit(
+      rows,
+      operations,
+      written.audit.filter((entry) => ids.has(entry.resource_id ?? '')),
+      wrong,
+    )
+  }
+}
+
+async function readWritten(world: World, lanes: readonly Lane[]): Promise<Written> {
+  const { db } = world.database
+  const references = lanes.flatMap((lane) => lane.sales.map((sale) => sale.reference))
+  const rows = await db
+    .selectFrom('orders')
+    .selectAll()
+    .where('external_reference', 'in', references)
+    .execute()
+  if (rows.length === 0) return { rows, operations: [], events: [], audit: [] }
+  const ids = rows.map((row) => row.id)
+  return {
+    rows,
+    operations: await listOperations(db, ids),
+    events: await db
+      .selectFrom('order_events')
+      .select(['order_id', 'from_status', 'to_status', 'version'])
+      .where('order_id', 'in', ids)
+      .orderBy('id')
+      .execute(),
+    audit: await db
+      .selectFrom('activity_log')
+      .select(['action', 'resource_id'])
+      .where('status', '=', 'success')
+      .where('resource_id', 'in', ids)
+      .execute(),
+  }
+}
+
+type Report = (text: string) => void
+
+/** Every order and refund on one side is on the other, with the same state and the same money. */
+function compareBooks(
+  lane: Lane,
+  rows: OrderRow[],
+  operations: OrderOperationRow[],
+  books: LedgerOrder[],
+  wrong: Report,
+): void {
+  for (const book of books) {
+    const row = rows.find((each) => each.mp_order_id === book.id)
+    if (!row) wrong(`lost order: the provider's ${book.id} is no order of ours`)
+    else compareOrder(lane, row, book, wrong)
+  }
+  for (const row of rows) {
+    // Past the provider's memory of its key it stays unknown, and the operator is told; it must not be in the books.
+    const isForgotten = lane.world.clock.now().getTime() - row.created_at.getTime() > keyMemoryMs
+    if (row.creation === 'intent' || (row.creation === 'unknown' && !isForgotten)) {
+      wrong(`order ${row.id} is still ${row.creation}`)
+    }
+    if (row.mp_order_id !== null && !books.some((book) => book.id === row.mp_order_id)) {
+      wrong(`order ${row.id} is not in the provider's books`)
+    }
+    if (row.conflict !== null) wrong(`order ${row.id} has a conflict: ${row.conflict}`)
+  }
+  for (const { id, kind, state } of operations) {
+    if (state === 'intent' || state === 'unknown') wrong(`${kind} ${id} is still ${state}`)
+  }
+  const made = books.flatMap((book) => book.refunds.map((refund) => String(refund.id))).sort()
+  const settled = operations
+    .filter((operation) => operation.kind === 'refund' && operation.state === 'done')
+    .map((operation) => String(operation.mp_refund_id))
+    .sort()
+  if (JSON.stringify(made) !== JSON.stringify(settled)) {
+    wrong(`refunds differ: the provider made ${made}, we have settled ${settled}`)
+  }
+}
+
+function compareOrder(lane: Lane, row: OrderRow, book: LedgerOrder, wrong: Report): void {
+  const isPartly = cents(book.refunded_amount) > 0 && netCents(book) > 0
+  const status = book.status === 'processed' && isPartly ? 'partially_refunded' : book.status
+  const isForced = lane.forced.has(book.id)
+  if (isForced && !lane.hasWebhooks) return
+  const sides = [
+    ['amount', row.amount_cents, cents(book.amount)],
+    ['paid', row.paid_cents, cents(book.paid_amount)],
+    ['refunded', row.refunded_cents, cents(book.refunded_amount)],
+    ['terminal', row.terminal_id, book.terminal_id],
+    ['key', row.id, book.idempotency_key],
+    ...(isForced ? [] : [['status', row.status, status] as const]),
+  ] as const
+  for (const [name, ours, theirs] of sides) {
+    if (ours !== theirs) wrong(`${name} of order ${row.id}: ${ours} here, ${theirs} there`)
+  }
+  // Money that came after the close is flagged, and no other.
+  if (row.paid_after_close !== isForced) {
+    wrong(`order ${row.id} has paid_after_close ${row.paid_after_close}`)
+  }
+  if (cents(book.refunded_amount) > cents(book.paid_amount)) {
+    wrong(`more was given back than paid: ${book.id}`)
+  }
+}
+
+function judgeSale(
+  lane: Lane,
+  sale: Sale,
+  rows: OrderRow[],
+  books: LedgerOrder[],
+  wrong: Report,
+): void {
+  const own = rows.filter((row) => row.external_reference === sale.reference)
+  const booksOf = (orderId: string) => {
+    const row = own.find((each) => each.id === orderId)
+    return books.find((book) => book.id === row?.mp_order_id)
+  }
+  const paid = own
+    .map((row) => booksOf(row.id))
+    .filter((book) => book && isPaid(book) && !lane.forced.has(book.id))
+  if (paid.length > 1) wrong(`double charge: ${paid.map((book) => book?.id).join(' and ')}`)
+  for (const [key, orders] of sale.ordersByKey) {
+    if (orders.size > 1) wrong(`key ${key} made several orders: ${[...orders].join(', ')}`)
+  }
+  for (const orderId of sale.canceled) {
+    const book = booksOf(orderId)
+    if (book && book.status !== 'canceled' && !lane.forced.has(book.id)) {
+      wrong(`canceled order ${orderId} is ${book.status} at the provider`)
+    }
+  }
+  for (const orderId of sale.cancelWished) {
+    if (booksOf(orderId)?.status === 'created') {
+      wrong(`order ${orderId} was given up and still waits at the terminal`)
+    }
+  }
+  judgeRefunds(sale, booksOf, wrong)
+}
+
+/** Each refund that the till asked for is in the books once, or not at all if it was refused. */
+function judgeRefunds(
+  sale: Sale,
+  booksOf: (orderId: string) => LedgerOrder | undefined,
+  wrong: Report,
+): void {
+  const left = new Map<string, number[]>()
+  for (const { orderId } of sale.refunds) {
+    left.set(
+      orderId,
+      (booksOf(orderId)?.refunds ?? []).map((refund) => cents(refund.amount)),
+    )
+  }
+  // Those with an amount first: what remains then is the total one.
+  for (const refund of sale.refunds.toSorted(
+    (a, b) => (b.amountCents ?? 0) - (a.amountCents ?? 0),
+  )) {
+    const made = left.get(refund.orderId) ?? []
+    const at = refund.amountCents === null ? made.length - 1 : made.indexOf(refund.amountCents)
+    const name = `refund of ${refund.amountCents ?? 'all'} on ${refund.orderId}`
+    if (at >= 0) {
+      made.splice(at, 1)
+      if (refund.told === 'refused') wrong(`${name} was refused, and the provider made it`)
+    } else if (refund.told === 'done') {
+      wrong(`lost ${name}: told done, not in the books`)
+    }
+  }
+  for (const [orderId, amounts] of left) {
+    if (amounts.length > 0) wrong(`doubled refund on ${orderId}: ${amounts} too many`)
+  }
+}
+
+function judgeClaims(lane: Lane, rows: OrderRow[], books: LedgerOrder[], wrong: Report): void {
+  for (const { orderId, outcome, what } of lane.claims) {
+    const row = rows.find((each) => each.id === orderId)
+    const book = books.find((each) => each.id === row?.mp_order_id)
+    if (!row) wrong(`${what} named an order that is not there: ${orderId}`)
+    if (book && lane.forced.has(book.id)) continue
+    if (outcome === 'charged' && !(book && isPaid(book))) {
+      wrong(`${what} said charged, and the provider never charged ${orderId}`)
+    }
+    const isOpen = book && ['created', 'at_terminal', 'action_required'].includes(book.status)
+    if (outcome === 'not_charged' && book && (netCents(book) > 0 || isOpen)) {
+      wrong(`${what} said not_charged, and ${orderId} is ${book.status} at the provider`)
+    }
+  }
+}
+
+/** Each order's moves follow the table, one version after the other. */
+function judgeHistory(events: Written['events'], wrong: Report): void {
+  const versions = new Map<string, number>()
+  for (const { order_id, from_status, to_status, version } of events) {
+    const [from, to] = [from_status as OrderStatus, to_status as OrderStatus]
+    if (from !== to && !canMove(from, to)) wrong(`order ${order_id} went from ${from} to ${to}`)
+    if (version !== (versions.get(order_id) ?? 1) + 1) {
+      wrong(`order ${order_id} jumped to version ${version}`)
+    }
+    versions.set(order_id, version)
+  }
+}
+
+/** What was done is in the audit log, once. */
+function judgeAudit(
+  rows: OrderRow[],
+  operations: OrderOperationRow[],
+  entries: Written['audit'],
+  wrong: Report,
+): void {
+  const logged = entries.map((entry) => `${entry.action} ${entry.resource_id}`).sort()
+  const done = [
+    ...rows.filter((row) => row.creation === 'confirmed').map((row) => `order.created ${row.id}`),
+    ...operations
+      .filter((operation) => operation.state === 'done')
+      .map((operation) => {
+        return `order.${operation.kind === 'cancel' ? 'canceled' : 'refunded'} ${operation.order_id}`
+      }),
+  ].sort()
+  if (JSON.stringify(logged) !== JSON.stringify(done)) {
+    wrong(`the audit log has ${logged.join(', ')} and not ${done.join(', ')}`)
+  }
+}

@@ -1,0 +1,73 @@
+import { Agent } from 'undici'
+import type { Database } from '../../src/db/database.ts'
+import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { openShop, sandboxCall, type Till } from '../support/till.ts'
+import type { ScopedRule } from './fault-plan.ts'
+
+/** Schedules that one seed plays together, each in a shop of its own. */
+export const shopsAtOnce = 25
+
+export type Shop = Till & { terminalId: string }
+
+/** Two processes' worth of service on one database and one clock, the provider beside them, and shops to charge in. */
+export type World = {
+  services: readonly [TestService, TestService]
+  /** Base addresses of the two; tills come over real sockets. */
+  urls: readonly [string, string]
+  shops: Shop[]
+  agent: Agent
+  clock: TestService['clock']
+  database: Database
+  /** The provider's books from the order with this number on. */
+  books(from?: number): LedgerOrder[]
+  /** Lets the provider misbehave as planned; no rules heal it. */
+  arm(rules: readonly ScopedRule[]): Promise<void>
+  /** One round of both sweepers at once, `ms` later. */
+  sweepAfter(ms: number): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function openWorld(database: Database, shopCount: number): Promise<World> {
+  const env = {
+    // Long enough for a busy machine, short enough to wait for in real time.
+    PROVIDER_TIMEOUT_MS: '1500',
+    RATE_LIMIT_PER_SECOND: '1000000',
+    AUTH_FAILURES_PER_MINUTE: '1000000',
+  }
+  const first = await startTestService({ database, env })
+  const second = await startTestService({ twinOf: first, env })
+  const urls = [await listen(first), await listen(second)] as const
+  const shops: Shop[] = []
+  for (let index = 0; index < shopCount; index += 1) {
+    shops.push(await openShop(first, `shop ${index}`, String(7_500_000 + index)))
+  }
+  first.sandbox.setWebhookUrl(`${urls[0]}/webhooks`)
+  const agent = new Agent({ connections: 64 })
+  const services = [first, second] as const
+  return {
+    services,
+    urls,
+    shops,
+    agent,
+    clock: first.clock,
+    database,
+    books: (from = 0) => first.sandbox.ledger().orders.slice(from),
+    async arm(rules) {
+      await sandboxCall(first, 'PUT', '/_sandbox/faults', rules)
+    },
+    async sweepAfter(ms) {
+      first.clock.advance(ms)
+      await Promise.all(services.map((service) => service.sweeper.sweepOnce()))
+    },
+    async stop() {
+      await agent.destroy()
+      await second.stop()
+      await first.stop()
+    },
+  }
+}
+
+async function listen(service: TestService): Promise<string> {
+  return service.app.listen({ host: '127.0.0.1', port: 0 })
+}
