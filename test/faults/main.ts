@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { openDatabase } from '../../src/db/database.ts'
 import { openPgliteClone } from '../support/database.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
+import { runKills } from './kill-run.ts'
 import { runSeed } from './run.ts'
 import { openWorld, shopsAtOnce } from './world.ts'
 
@@ -13,12 +14,37 @@ const { values } = parseArgs({
   options: {
     schedules: { type: 'string' },
     seed: { type: 'string' },
+    kills: { type: 'string' },
   },
 })
 
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 async function main(): Promise<number> {
+  return values.kills === undefined ? runSchedules() : kill(Number(values.kills))
+}
+
+async function kill(kills: number): Promise<number> {
+  const serverUrl = process.env.TEST_DATABASE_URL
+  if (!serverUrl) {
+    print('set TEST_DATABASE_URL: the process that is killed needs a PostgreSQL that is not')
+    return 1
+  }
+  const result = await runKills(serverUrl, kills, Number(values.seed ?? 1))
+  for (const [step, count] of result.byStep) print(`${String(count).padStart(5)}  ${step}`)
+  for (const problem of result.problems) print(`! ${problem}`)
+  const { restartsMs } = result
+  const median = restartsMs[Math.floor(restartsMs.length / 2)] ?? 0
+  print(
+    `${kills} kills: ${result.orders} orders at the provider, ${result.charged} charged, ` +
+      `${result.refunds} refunds; ready again after ${median.toFixed(0)} ms (median), ` +
+      `${(restartsMs.at(-1) ?? 0).toFixed(0)} ms at most`,
+  )
+  print(result.problems.length === 0 ? 'the books agree' : `${result.problems.length} problems`)
+  return result.problems.length === 0 ? 0 : 1
+}
+
+async function runSchedules(): Promise<number> {
   const seeds =
     values.seed === undefined
       ? Array.from(

@@ -257,7 +257,7 @@ test('two refunds at once never give back more than was paid, 20 times over', as
     expect(paidBack).toHaveLength(book.refunds.length)
     for (const answer of answers) expect([200, 409, 422]).toContain(answer.statusCode)
   }
-})
+}, 60_000)
 
 const lost: [string, Omit<FaultRule, 'path'>, number][] = [
   ['drop_after', { kind: 'drop_after' }, 1],
