@@ -5,7 +5,7 @@ import { createServer, type HttpServer } from './http/create-server.ts'
 import { registerOpenApi } from './http/openapi.ts'
 import { servePages, serveSharedParts } from './http/pages.ts'
 import { type ControlAccess, installControlAccess } from './sync/control-access.ts'
-import { addControlRoutes, type ControlDeps } from './sync/routes.ts'
+import { addControlRoutes, type ControlDeps } from './sync/routes/index.ts'
 
 export type ControlApiOptions = ControlDeps & {
   access: ControlAccess

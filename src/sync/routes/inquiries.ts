@@ -1,7 +1,13 @@
-import { AppError } from '../errors.ts'
-import type { HttpServer } from '../http/create-server.ts'
-import type { FlowService } from './flow-service.ts'
-import { FailuresQuery, FailuresResponse, FlowParams, ItemParams, ItemResponse } from './schemas.ts'
+import { AppError } from '../../errors.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { FlowService } from '../flow-service.ts'
+import {
+  FailuresQuery,
+  FailuresResponse,
+  FlowParams,
+  ItemParams,
+  ItemResponse,
+} from '../schemas.ts'
 
 /** A route's parameter may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {

@@ -1,0 +1,18 @@
+import type { HttpServer } from '../../http/create-server.ts'
+import { addInquiries } from './inquiries.ts'
+import { addPolls } from './polls.ts'
+import { addReadings } from './readings.ts'
+import type { ControlDeps } from './room.ts'
+import { addSwitches } from './switches.ts'
+import { addUpkeep } from './upkeep.ts'
+
+export type { ControlDeps } from './room.ts'
+
+/** Every route of the control API but its page. */
+export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
+  addReadings(app, deps)
+  addInquiries(app, deps.flows)
+  addPolls(app, deps)
+  addSwitches(app, deps)
+  addUpkeep(app, deps)
+}

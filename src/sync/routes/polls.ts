@@ -1,0 +1,143 @@
+import type { HttpServer } from '../../http/create-server.ts'
+import {
+  FlowParams,
+  ForceQuery,
+  ItemParams,
+  ResetItemResponse,
+  ResetResponse,
+  ResyncItemResponse,
+  ResyncResponse,
+  SyncItemResponse,
+  SyncResponse,
+} from '../schemas.ts'
+import { pkOf } from './inquiries.ts'
+import { actorOf, type ControlDeps, forFlow } from './room.ts'
+
+export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
+  app.post(
+    '/sync/:name',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'syncFlow',
+        summary: 'Poll a flow now, without clearing hashes',
+        tags: ['Sync'],
+        params: FlowParams,
+        querystring: ForceQuery,
+        response: { 200: SyncResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      return { name, ...(await flows.sync(name, { force: request.query.force === 'true' })) }
+    },
+  )
+
+  app.post(
+    '/sync/:name/:pk',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'syncItem',
+        summary: 'Sync one item, even of a paused flow',
+        tags: ['Sync'],
+        params: ItemParams,
+        response: { 200: SyncItemResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const pk = pkOf(request.params)
+      return { name, pk, ...(await flows.syncItem(name, pk)) }
+    },
+  )
+
+  app.delete(
+    '/reset/:name',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'resetFlow',
+        summary: 'Forget all hashes; the next poll sends everything',
+        tags: ['Sync'],
+        params: FlowParams,
+        response: { 200: ResetResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      await flows.reset(name, actorOf(request))
+      return { name, status: 'reset' as const }
+    },
+  )
+
+  app.delete(
+    '/reset/:name/:pk',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'resetItem',
+        summary: 'Forget the hash of one item',
+        tags: ['Sync'],
+        params: ItemParams,
+        response: { 200: ResetItemResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const pk = pkOf(request.params)
+      const { existed } = await flows.resetItem(name, pk, actorOf(request))
+      return { name, pk, status: 'reset' as const, existed }
+    },
+  )
+
+  app.post(
+    '/resync/:name',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'resyncFlow',
+        summary: 'Forget all hashes and poll now',
+        tags: ['Sync'],
+        params: FlowParams,
+        querystring: ForceQuery,
+        response: { 200: ResyncResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const force = request.query.force === 'true'
+      return {
+        name,
+        status: 'reset' as const,
+        ...(await flows.resync(name, { force }, actorOf(request))),
+      }
+    },
+  )
+
+  app.post(
+    '/resync/:name/:pk',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'resyncItem',
+        summary: 'Forget the hash of one item and poll now',
+        tags: ['Sync'],
+        params: ItemParams,
+        querystring: ForceQuery,
+        response: { 200: ResyncItemResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const pk = pkOf(request.params)
+      const force = request.query.force === 'true'
+      return {
+        name,
+        pk,
+        status: 'reset' as const,
+        ...(await flows.resyncItem(name, pk, { force }, actorOf(request))),
+      }
+    },
+  )
+}

@@ -1,0 +1,19 @@
+import type { FastifyRequest } from 'fastify'
+import type { FlowService } from '../flow-service.ts'
+
+export type ControlDeps = {
+  flows: FlowService
+  now: () => Date
+  /** Whether the database answers. */
+  ping: () => Promise<boolean>
+}
+
+/** Of routes that every operator may call. */
+export const forOperators = { config: { access: 'admin' as const } }
+/** The same, for routes of one flow. */
+export const forFlow = { config: { access: 'admin' as const, errors: ['NOT_FOUND' as const] } }
+
+/** Whom the activity log names: the address, since tokens are shared. */
+export function actorOf(request: FastifyRequest): string {
+  return request.ip
+}

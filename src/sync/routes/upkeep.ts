@@ -1,0 +1,76 @@
+import type { HttpServer } from '../../http/create-server.ts'
+import {
+  FlowParams,
+  ReloadResponse,
+  RetryBody,
+  RetryResponse,
+  TestAlertsResponse,
+} from '../schemas.ts'
+import { actorOf, type ControlDeps, forFlow, forOperators } from './room.ts'
+
+export function addUpkeep(app: HttpServer, { flows }: ControlDeps): void {
+  app.post(
+    '/flow/:name/test-alerts',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'testAlerts',
+        summary: 'Send a test message to every alert channel of a flow',
+        description: '400 when the flow has no alert channels.',
+        tags: ['Monitoring'],
+        params: FlowParams,
+        response: {
+          200: TestAlertsResponse,
+          207: {
+            description: 'At least one channel failed',
+            content: { 'application/json': { schema: TestAlertsResponse } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const { name } = request.params
+      const results = await flows.testAlerts(name)
+      return reply.code(results.every(({ ok }) => ok) ? 200 : 207).send({ flow: name, results })
+    },
+  )
+
+  app.post(
+    '/flow/:name/retry',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'retryFailures',
+        summary: 'Send failed deliveries again: one, a group, or all',
+        tags: ['Sync'],
+        params: FlowParams,
+        body: RetryBody,
+        response: { 200: RetryResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const { destination, pk, error } = request.body ?? {}
+      const retried = await flows.retryFailed(
+        { flow: name, destination, pk, error },
+        actorOf(request),
+      )
+      return { name, retried }
+    },
+  )
+
+  app.post(
+    '/flows/reload',
+    {
+      ...forOperators,
+      schema: {
+        operationId: 'reloadFlows',
+        summary: 'Read the flow files again',
+        description: 'A file with problems stops nothing: its flow keeps its old definition.',
+        tags: ['Flows'],
+        response: { 200: ReloadResponse },
+      },
+    },
+    (request) => flows.reload(actorOf(request)),
+  )
+}
