@@ -25,7 +25,18 @@ let url: string
 let opened: WatchedPage | undefined
 
 /** Each test has a flow of its own, so none depends on another. */
-const names = ['pausing', 'limited', 'syncing', 'failing', 'resetting', 'alerting', 'hostile']
+const names = [
+  'pausing',
+  'limited',
+  'syncing',
+  'failing',
+  'resetting',
+  'alerting',
+  'hostile',
+  'calm',
+  'noticed',
+  'a-keyboard',
+]
 
 beforeAll(async () => {
   browser = await launchBrowser()
@@ -168,9 +179,9 @@ test('failures stand together by cause; a group is sent again, and one item by i
   await expectText(page.locator('main'), 'Nothing failed')
 
   await page.goto(`${url}#/item`)
-  await page.getByLabel('Flow').selectOption('failing')
   await page.getByLabel('Item key').fill('A-1')
   await page.keyboard.press('Enter')
+  await page.getByRole('table', { name: 'Flows that know' }).getByText('failing').click()
   await expectText(page.getByRole('table', { name: 'Where it is' }), /delivered[\s\S]*yes/)
   await expectText(page.getByRole('table', { name: 'Errors of this item' }), '422')
   await button(page, 'Sync this item').click()
@@ -188,7 +199,7 @@ test('reset asks first, and says how much is sent again to whom', async () => {
   const dialog = page.getByRole('dialog')
   await expectText(dialog, /2 items would be sent again, to:\s+web/)
   await page.keyboard.press('Escape')
-  await expect.poll(() => dialog.count()).toBe(0)
+  await expect.poll(() => dialog.count(), { timeout: 20_000 }).toBe(0)
   await button(flow, 'Sync').click()
   await expectText(flow, 'nothing changed')
   await button(flow, 'Reset').click()
@@ -255,10 +266,23 @@ test.each(['light', 'dark'] as const)('keeps nobody out, %s', async (colorScheme
   await page.keyboard.press('Escape')
   for (const view of ['errors', 'item?flow=hostile&pk=x', 'activity']) {
     await page.goto(`${url}#/${view}`)
-    await expect.poll(() => page.locator('.loading').count()).toBe(0)
+    await expect.poll(() => page.locator('.loading').count(), { timeout: 20_000 }).toBe(0)
     barriers.push(...(await seriousBarriers(page)))
   }
   expect(barriers).toEqual([])
+})
+
+test('of many flows, those that need attention can be picked out', async () => {
+  await flows.flows.pause('noticed', 'colleague', 'stocktaking')
+  const page = await open()
+  await expectText(card(page, 'noticed'), 'stocktaking')
+  expect(await card(page, 'calm').count()).toBe(1)
+  await page.getByLabel('Show').selectOption('attention')
+  await expect.poll(() => card(page, 'calm').count(), { timeout: 20_000 }).toBe(0)
+  expect(await card(page, 'noticed').count()).toBe(1)
+  await page.getByLabel('Find flow').fill('nothing like it')
+  await expectText(page.locator('main'), 'No flow matches')
+  opened?.expectQuiet()
 })
 
 test('speaks Spanish and English, and keeps the choice', async () => {
@@ -274,11 +298,11 @@ test('speaks Spanish and English, and keeps the choice', async () => {
 
 test('the keyboard alone pauses a flow', async () => {
   const page = await open()
-  await expectText(card(page, 'pausing'), 'Running')
+  await expectText(card(page, 'a-keyboard'), 'Running')
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   expect(await page.evaluate('document.activeElement.id')).toBe('content')
-  const pause = button(card(page, 'pausing'), 'Pause')
+  const pause = button(card(page, 'a-keyboard'), 'Pause')
   for (let step = 0; step < 200; step += 1) {
     await page.keyboard.press('Tab')
     if (await pause.evaluate((element) => element.matches(':focus'))) break
@@ -286,8 +310,7 @@ test('the keyboard alone pauses a flow', async () => {
   await page.keyboard.press('Enter')
   await page.keyboard.type('by keyboard')
   await page.keyboard.press('Enter')
-  await expectText(card(page, 'pausing'), 'by keyboard')
-  await flows.flows.resume('pausing', 'test')
+  await expectText(card(page, 'a-keyboard'), 'by keyboard')
   opened?.expectQuiet()
 })
 

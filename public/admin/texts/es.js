@@ -19,6 +19,10 @@ export const texts = {
   'flows.none': 'Todavía no hay flujos',
   'flows.noneHint':
     'Ponga un archivo *.flow.yaml en la carpeta FLOWS_DIR y vuelva a leer los archivos.',
+  'flows.find': 'Buscar flujo',
+  'flows.show': 'Mostrar',
+  'flows.attention': 'Lo que pide atención',
+  'flows.noMatch': 'Ningún flujo coincide',
   'flows.pauseAll': 'Pausar todos',
   'flows.resumeAll': 'Reanudar todos',
   'flows.reload': 'Releer archivos',
@@ -152,7 +156,7 @@ export const texts = {
   'item.find': 'Buscar',
   'item.ask': '¿Dónde está mi producto?',
   'item.askHint':
-    'Elija el flujo y escriba la clave del ítem, por ejemplo su código. Las partes de una clave se unen con |.',
+    'Escriba la clave del ítem, por ejemplo su código. Las partes de una clave se unen con |.',
   'item.sync': 'Sincronizar este ítem',
   'item.syncHint': 'Lo lee ahora del origen, aunque el flujo esté en pausa.',
   'item.resend': 'Volver a enviar',
@@ -164,6 +168,10 @@ export const texts = {
   'item.again.one': 'Sin cambios; se vuelve a intentar 1 envío que había fallado',
   'item.again.other': 'Sin cambios; se vuelven a intentar {count} envíos que habían fallado',
   'item.unchanged': 'Sin cambios: todo se entregó o está en camino',
+  'item.nowhere': 'Ningún flujo conoce este ítem',
+  'item.nowhereHint':
+    'Revise la clave. Si el ítem es nuevo en su origen, elija el flujo, búsquelo de nuevo y sincronícelo.',
+  'item.foundIn': 'Flujos que conocen este ítem',
   'item.where': 'Dónde está',
   'item.seen': 'Último cambio visto en el origen',
   'item.notSeen': 'No visto en el origen, o reiniciado desde entonces',

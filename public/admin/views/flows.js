@@ -2,12 +2,13 @@ import { h } from '../../shared/dom.js'
 import { name, number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { icon } from '../../shared/icons.js'
-import { empty } from '../../shared/parts.js'
+import { empty, field } from '../../shared/parts.js'
 import { askPauseAll, askResumeAll, reloadFiles } from '../all-flows.js'
 import { flowCard } from './flow-card.js'
 
 /** Every flow at a glance, what is wrong with flow files, and the switches. */
 export function createFlows(app) {
+  const wanted = { text: '', attention: false }
   let stats
 
   return {
@@ -23,11 +24,7 @@ export function createFlows(app) {
         app.flows.length > 0 && numbers(stats),
         app.flows.length === 0
           ? empty(t('flows.none'), t('flows.noneHint'))
-          : h(
-              'ul',
-              { key: 'cards', class: 'cards', 'aria-label': t('nav.flows') },
-              app.flows.map((flow) => h('li', { key: flow.name }, flowCard(app, flow))),
-            ),
+          : [filters(app, wanted), cards(app, wanted)],
       ]
     },
   }
@@ -47,6 +44,66 @@ function switches(app) {
     button('pauseAll', paused.length === app.flows.length, () => askPauseAll(app)),
     button('resumeAll', paused.length === 0, () => askResumeAll(app, paused)),
     button('reload', app.busy.has('* reload'), () => void reloadFiles(app)),
+  )
+}
+
+/** More flows than this are not taken in at a glance. */
+const manyFlows = 6
+
+function filters(app, wanted) {
+  if (app.flows.length <= manyFlows) return null
+  return h(
+    'form',
+    { key: 'filters', class: 'filters', onsubmit: (event) => event.preventDefault() },
+    field(
+      t('flows.find'),
+      h('input', {
+        name: 'find',
+        type: 'search',
+        autocomplete: 'off',
+        spellcheck: 'false',
+        oninput: (event) => {
+          wanted.text = event.target.value.trim().toLowerCase()
+          app.redraw()
+        },
+      }),
+    ),
+    field(
+      t('flows.show'),
+      h(
+        'select',
+        {
+          name: 'show',
+          onchange: (event) => {
+            wanted.attention = event.target.value === 'attention'
+            app.redraw()
+          },
+        },
+        h('option', { value: '' }, t('filter.all')),
+        h('option', { value: 'attention' }, t('flows.attention')),
+      ),
+    ),
+  )
+}
+
+function needsAttention({ status, last_error: error, destinations }) {
+  return status.paused || error !== null || destinations.some(({ failed }) => failed > 0)
+}
+
+function cards(app, wanted) {
+  const shown =
+    app.flows.length <= manyFlows
+      ? app.flows
+      : app.flows.filter(
+          (flow) =>
+            `${flow.name} ${flow.description ?? ''}`.toLowerCase().includes(wanted.text) &&
+            (!wanted.attention || needsAttention(flow)),
+        )
+  if (shown.length === 0) return empty(t('flows.noMatch'))
+  return h(
+    'ul',
+    { key: 'cards', class: 'cards', 'aria-label': t('nav.flows') },
+    shown.map((flow) => h('li', { key: flow.name }, flowCard(app, flow))),
   )
 }
 
@@ -95,7 +152,7 @@ function numbers({ queue, processed, errors }) {
     tile(t('stats.delayed'), number(queue.delayed), t('stats.delayedHint')),
     tile(
       t('stats.failed'),
-      number(queue.failed),
+      queue.failed > 0 ? h('a', { href: '#/errors' }, number(queue.failed)) : number(queue.failed),
       t('stats.failedHint', { total: number(errors) }),
       queue.failed > 0 && 'alarm',
     ),
