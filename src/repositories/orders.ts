@@ -213,6 +213,8 @@ export type OrderFilter = {
   status?: OrderStatus | undefined
   cajaId?: string | undefined
   externalReference?: string | undefined
+  /** Part of a text a person may know the order by. */
+  text?: string | undefined
   from?: Date | undefined
   to?: Date | undefined
 }
@@ -229,6 +231,18 @@ export async function listOrders(
   if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
   if (filter.externalReference !== undefined) {
     query = query.where('external_reference', '=', filter.externalReference)
+  }
+  if (filter.text !== undefined) {
+    const pattern = `%${filter.text.replace(/[\\%_]/g, '\\$&')}%`
+    query = query.where((eb) =>
+      eb.or([
+        eb('external_reference', 'ilike', pattern),
+        eb('ticket_number', 'ilike', pattern),
+        eb('description', 'ilike', pattern),
+        eb('mp_order_id', 'ilike', pattern),
+        eb(eb.cast<string>('id', 'text'), 'ilike', pattern),
+      ]),
+    )
   }
   if (filter.from !== undefined) query = query.where('created_at', '>=', filter.from)
   if (filter.to !== undefined) query = query.where('created_at', '<', filter.to)

@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers'
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { deliver, openOwnShop } from '../support/money.ts'
@@ -152,6 +153,26 @@ test('a charge appears without a reload, and what became of it', async () => {
   await page.getByRole('link', { name: 'Back to the orders' }).click()
   await expectText(main(page), 'LIVE-1')
   expect(new URL(page.url()).hash).toContain('client=panaderia')
+  opened?.expectQuiet()
+})
+
+test('orders are searched, and saved as a file that no spreadsheet takes for formulas', async () => {
+  await sell(shop, '=HYPERLINK("http://x")')
+  await sell(shop, 'OTHER-9')
+  const page = await open('orders?client=panaderia')
+  await page.getByLabel('Search').fill('hyperlink')
+  await page.keyboard.press('Enter')
+  await expectText(main(page), /1 order\s/)
+  expect(await main(page).innerText()).not.toContain('OTHER-9')
+  const begun = page.waitForEvent('download')
+  await button(page, 'Download CSV').click()
+  const file = await (await begun).createReadStream()
+  const [head, ...rows] = (await buffer(file)).toString('utf8').split('\r\n')
+  expect(head).toMatch(/^\ufeff"Created","Reference",/)
+  expect(rows).toHaveLength(1)
+  expect(rows[0]).toContain(`"'=HYPERLINK(""http://x"")"`)
+  expect(rows[0]).toContain('"1234.50"')
+  await expectText(page.locator('#toasts'), '1 order saved')
   opened?.expectQuiet()
 })
 

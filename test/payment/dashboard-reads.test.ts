@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deliver, openOwnShop, refund } from '../support/money.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
 
 /** What the dashboard reads beyond the orders themselves: the numbers of a day, and the life of one order. */
@@ -149,6 +149,36 @@ describe('the numbers of a day', () => {
       { order_id: ids.declined, client: 'acme', external_reference: 'DECLINED' },
     ])
     expect(numbers).toMatchObject({ paid: 3, declined: 0, paid_amount: '157.00' })
+  })
+})
+
+describe('orders are found', () => {
+  const found = async (q: string, path = '/orders', token = shop.key) => {
+    const answer = await call(service, { url: `${path}?q=${encodeURIComponent(q)}`, token })
+    expect(answer.statusCode, answer.body).toBe(200)
+    const { orders, total } = answer.json()
+    expect(total).toBe(orders.length)
+    return orders.map((one: { external_reference: string }) => one.external_reference)
+  }
+
+  test('by a part of what a person knows, in any case', async () => {
+    expect(await found('efun')).toEqual(['REFUNDED'])
+    expect(await found('DED')).toEqual(['REFUNDED'])
+    expect(await found(ids.slow.slice(0, 13).toUpperCase())).toEqual(['SLOW'])
+    const { mp_order_id } = (await readOrder(service, shop, ids.slow)).json()
+    expect(await found(mp_order_id.slice(-8))).toEqual(['SLOW'])
+    expect(await found('none such')).toEqual([])
+  })
+
+  test('by signs that mean something to a database as by any other', async () => {
+    for (const q of ['%', '_', 'S%W', 'SLO_', '\\', "'", 'SLOW\\']) {
+      expect([q, await found(q)]).toEqual([q, []])
+    }
+  })
+
+  test('among one’s own only; by the administrator among all', async () => {
+    expect(await found('SLOW', '/orders', other.key)).toEqual([])
+    expect(await found('slow', '/admin/orders', adminToken)).toEqual(['SLOW'])
   })
 })
 

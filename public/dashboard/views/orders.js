@@ -1,6 +1,8 @@
 import { h } from '../../shared/dom.js'
-import { midnight } from '../../shared/format.js'
-import { t, word } from '../../shared/i18n.js'
+import { errorSentence } from '../../shared/errors.js'
+import { midnight, number } from '../../shared/format.js'
+import { count, t, word } from '../../shared/i18n.js'
+import { toast } from '../../shared/notices.js'
 import {
   createFreshness,
   empty,
@@ -11,6 +13,7 @@ import {
   pageSize,
   table,
 } from '../../shared/parts.js'
+import { downloadOrders } from '../orders-csv.js'
 import { orderColumns } from './order-columns.js'
 
 const statuses = [
@@ -24,34 +27,69 @@ const statuses = [
   'partially_refunded',
   'refunded',
 ]
-const filterNames = ['status', 'caja_id', 'external_reference', 'from', 'to']
+const filterNames = ['q', 'status', 'caja_id', 'from', 'to']
 
 /** Every order, newest first, by filters that stand in the address. */
 export function createOrders(app) {
   const fresh = createFreshness()
   const startsOpen = matchMedia('(min-width: 48rem)').matches || isFiltered(app.query)
   let shown
+  /** How many rows the file being made has so far; undefined when none is. */
+  let written
+
+  const download = async () => {
+    if (written !== undefined) return
+    written = 0
+    app.redraw()
+    try {
+      const { rows, total } = await downloadOrders(app, questionOf(app.query), (soFar) => {
+        written = soFar
+        app.redraw()
+      })
+      const values = { rows: number(rows), total: number(total) }
+      toast(rows < total ? t('csv.part', values) : count('csv.done', rows))
+    } catch (error) {
+      toast(errorSentence(error))
+    }
+    written = undefined
+    app.redraw()
+  }
 
   return {
     title: () => t('nav.orders'),
+    actions: () =>
+      shown?.total > 0 &&
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'button',
+          disabled: written !== undefined,
+          onclick: () => void download(),
+        },
+        written === undefined ? t('csv.button') : t('csv.busy', { count: number(written) }),
+      ),
     async load(signal) {
       const { query } = app
       const page = pageOf(query)
       const answer = await app.getOrders(
-        {
-          status: query.status,
-          caja_id: query.caja_id,
-          external_reference: query.external_reference,
-          from: midnight(query.from),
-          to: midnight(query.to, 1),
-          limit: pageSize,
-          offset: (page - 1) * pageSize,
-        },
+        { ...questionOf(query), limit: pageSize, offset: (page - 1) * pageSize },
         signal,
       )
       shown = { question: JSON.stringify(query), page, ...answer }
     },
     body: () => [filters(app, startsOpen), shown ? list(app, shown, fresh) : app.placeholder()],
+  }
+}
+
+/** The filters of the address as the service takes them. */
+function questionOf({ q, status, caja_id, from, to }) {
+  return {
+    q,
+    status,
+    caja_id,
+    from: midnight(from),
+    to: midnight(to, 1),
   }
 }
 
@@ -100,8 +138,9 @@ function filters(app, startsOpen) {
   const { query } = app
   const change = (filter) => (event) =>
     app.setQuery({ [filter]: event.target.value, page: undefined })
-  const text = (filter, maxlength) =>
+  const text = (filter, maxlength, type = 'text') =>
     h('input', {
+      type,
       name: filter,
       maxlength,
       autocomplete: 'off',
@@ -122,6 +161,7 @@ function filters(app, startsOpen) {
     h(
       'form',
       { onsubmit: (event) => event.preventDefault() },
+      field(t('filter.text'), text('q', 64, 'search'), t('filter.textHint')),
       field(
         t('order.status'),
         h(
@@ -134,7 +174,6 @@ function filters(app, startsOpen) {
         ),
       ),
       field(t('filter.box'), text('caja_id', 64)),
-      field(t('filter.reference'), text('external_reference', 64)),
       field(t('filter.from'), date('from')),
       field(t('filter.to'), date('to')),
       isFiltered(query) &&

@@ -22,6 +22,7 @@ export async function findOrderPage(
       status: query.status,
       cajaId: query.caja_id,
       externalReference: query.external_reference,
+      text: query.q,
       from: query.from === undefined ? undefined : storableDate(query.from),
       to: query.to === undefined ? undefined : storableDate(query.to),
     },

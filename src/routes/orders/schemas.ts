@@ -240,6 +240,9 @@ export const ListOrdersQuery = z.object({
   status: Status.optional().describe('Orders in this state only'),
   caja_id: ErpId.optional().describe('ERP box id').meta({ example: 'CAJA-07' }),
   external_reference: text(1, 64).optional().describe('Orders with this ticket reference only'),
+  q: text(1, 64)
+    .optional()
+    .describe('Part of the reference, the ticket number, the description or an id, in any case'),
   from: z.iso.datetime({ offset: true }).optional().describe('Created at or after'),
   to: z.iso.datetime({ offset: true }).optional().describe('Created before'),
   limit: queryLimit(200, 50),

@@ -1,0 +1,75 @@
+import { language, t, word } from '../shared/i18n.js'
+import { pointOfCents, sumsOf } from './money.js'
+
+const pageLimit = 200
+/** Beyond it somebody wants a report, not a look; the file says how many there were. */
+export const mostRows = 5000
+
+/**
+ * Every order of a question as a file for a spreadsheet, newest first. `onProgress(rows)` hears how far it is.
+ * Answers `{ rows, total }`; `rows` may be fewer.
+ */
+export async function downloadOrders(app, question, onProgress) {
+  const orders = new Map()
+  let total = 0
+  do {
+    const answer = await app.getOrders({ ...question, limit: pageLimit, offset: orders.size })
+    total = answer.total
+    const before = orders.size
+    for (const order of answer.orders) orders.set(order.order_id, order)
+    onProgress(orders.size)
+    // New orders push known ones to the next page; a page without anything else is the end.
+    if (orders.size === before) break
+  } while (orders.size < Math.min(total, mostRows))
+  save(toCsv([...orders.values()]), `tillbridge-${new Date().toISOString().slice(0, 10)}.csv`)
+  return { rows: orders.size, total }
+}
+
+/** As the reader's spreadsheet takes it: with semicolons and decimal commas in Spanish. */
+function toCsv(orders) {
+  const isSpanish = language() === 'es'
+  const amount = (point) => (isSpanish ? point.replace('.', ',') : point)
+  const columns = [
+    [t('order.created'), (order) => order.created_at],
+    [t('order.reference'), (order) => order.external_reference],
+    [t('order.ticket'), (order) => order.ticket_number],
+    [t('order.description'), (order) => order.description],
+    [t('order.status'), (order) => word('status', order.status)],
+    [t('order.amount'), (order) => amount(order.amount)],
+    [t('payments.paid'), (order) => amount(pointOfCents(sumsOf(order).paid))],
+    [t('refunds.title'), (order) => amount(pointOfCents(sumsOf(order).refunded))],
+    [t('order.method'), (order) => methodWord(order)],
+    [t('order.store'), (order) => order.sucursal_id],
+    [t('order.box'), (order) => order.caja_id],
+    [t('order.client'), (order) => order.client],
+    [t('order.id'), (order) => order.order_id],
+    [t('order.providerId'), (order) => order.mp_order_id],
+  ]
+  const line = (cells) => cells.map(cell).join(isSpanish ? ';' : ',')
+  return [
+    line(columns.map(([title]) => title)),
+    ...orders.map((order) => line(columns.map(([, of]) => of(order)))),
+  ].join('\r\n')
+}
+
+function methodWord({ payments }) {
+  const type = payments.at(-1)?.payment_method.type
+  return type ? word('method', type) : ''
+}
+
+/** Quoted always; a text that a spreadsheet would take for a formula is kept a text. */
+function cell(value) {
+  const text = String(value ?? '')
+  const isFormula = /^[=+\-@\t\r]/.test(text) && !/^-?[\d.,]+$/.test(text)
+  return `"${(isFormula ? `'${text}` : text).replaceAll('"', '""')}"`
+}
+
+function save(text, fileName) {
+  // The mark tells Excel that it is UTF-8.
+  const address = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/csv' }))
+  const link = document.createElement('a')
+  link.href = address
+  link.download = fileName
+  link.click()
+  URL.revokeObjectURL(address)
+}
