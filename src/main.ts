@@ -119,12 +119,16 @@ async function start(): Promise<void> {
       logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
     }
     startFlows(flowSide, logger)
-    closeWithGrace({ delay: stopWithinMs, logger: false }, async ({ err, signal }) => {
-      if (err) logger.fatal({ err }, 'the process cannot go on')
-      else logger.info({ signal }, 'stopping')
-      await stop()
-      logger.info({}, 'stopped')
-    })
+    // Left to itself it would also end the process at SIGHUP, which has the flow files read again.
+    closeWithGrace(
+      { delay: stopWithinMs, logger: false, skip: ['SIGHUP'] },
+      async ({ err, signal }) => {
+        if (err) logger.fatal({ err }, 'the process cannot go on')
+        else logger.info({ signal }, 'stopping')
+        await stop()
+        logger.info({}, 'stopped')
+      },
+    )
   } catch (error) {
     await stop()
     throw error
