@@ -1,0 +1,261 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Client } from 'pg'
+import { loadConfig } from '../src/config.ts'
+import { openDatabase } from '../src/db/database.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { createFlowSide } from '../src/flow-side.ts'
+import { createLogger } from '../src/http/logging.ts'
+import { upsertHashes } from '../src/repositories/flow-items.ts'
+import { createService } from '../src/service.ts'
+import { loadFlows } from '../src/sync/definition/load.ts'
+import { openFlow } from '../src/sync/engine/open-flow.ts'
+import { onServer, urlOf } from '../test/support/postgres-template.ts'
+
+// What does a poll cost in which nothing has changed? A process with both sides of the service polls a table of
+// PostgreSQL; a bare loop that reads the same rows and hashes them says what the reading alone takes. Each contender is a
+// process of its own, so that its peak memory is its own, and they take turns. How long the poll keeps the event loop from
+// the tills is measured beside it. Run: node bench/polls.bench.ts [--items 1000000]
+
+/** Figures of one contender; memory is the peak of its process. */
+type Figures = {
+  rows: number
+  ms: number
+  peakMb: number
+  delays?: { p99: number; max: number }
+  stretches?: number[]
+}
+type Task = { role: 'poll' | 'bare'; url: string; flowsDir: string; items: number }
+
+const rounds = 3
+const mostMb = 400
+const flow = 'bench'
+const query = 'select id, name, price, stock, changed_at from erp.items'
+const pageSize = 1_000
+const say = (line: string) => void process.stdout.write(`${line}\n`)
+
+/** A cursor, as any reader needs who cannot hold the table, and the text of each row hashed. */
+async function readBare(url: string): Promise<number> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  await client.query('begin read only')
+  await client.query(`declare bare no scroll cursor for ${query}`)
+  let rows = 0
+  for (;;) {
+    const page = await client.query(`fetch ${pageSize} from bare`)
+    for (const row of page.rows)
+      createHash('sha256').update(JSON.stringify(row)).digest('base64url')
+    rows += page.rows.length
+    if (page.rows.length < pageSize) break
+  }
+  await client.end()
+  return rows
+}
+
+/** Both sides of the service as main has them, with one flow. `work` gets what a poll is run with. */
+async function withService<T>(
+  { url, flowsDir }: Task,
+  work: (side: Awaited<ReturnType<typeof createFlowSide>>) => Promise<T>,
+): Promise<T> {
+  const database = await openDatabase({ databaseUrl: url })
+  const logger = createLogger('error')
+  const config = loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: flowsDir })
+  const nowhere = 'http://127.0.0.1:9'
+  const adminToken = randomBytes(32).toString('hex')
+  const service = await createService({
+    config,
+    publicUrl: nowhere,
+    adminToken,
+    encryptionKeys: [{ id: 'k1', key: randomBytes(32) }],
+    providerAccess: {
+      apiUrl: nowhere,
+      authUrl: nowhere,
+      clientId: '1',
+      clientSecret: 'secret',
+      webhookSecrets: [],
+    },
+    database,
+    logger,
+  })
+  const side = await createFlowSide({
+    config,
+    adminToken,
+    publicUrl: nowhere,
+    database,
+    payments: service.deps,
+    logger,
+    env: { SOURCE: url },
+  })
+  try {
+    await side.start()
+    return await work(side)
+  } finally {
+    await side.app.close()
+    await side.close()
+    await service.app.close()
+    await service.close()
+    await database.close()
+  }
+}
+
+async function poll(task: Task): Promise<Figures> {
+  return await withService(task, async ({ flows }) => {
+    const delay = monitorEventLoopDelay({ resolution: 5 })
+    const startedAt = performance.now()
+    delay.enable()
+    // CPU time between two ticks, which a busy machine does not lengthen as it does the delays.
+    const stretches: number[] = []
+    let before = process.threadCpuUsage()
+    const ticking = setInterval(() => {
+      const now = process.threadCpuUsage()
+      stretches.push((now.user - before.user + now.system - before.system) / 1_000)
+      before = now
+    }, 1)
+    const { changes } = await flows.sync(flow, { force: true })
+    delay.disable()
+    clearInterval(ticking)
+    const ms = performance.now() - startedAt
+    if (changes !== 0) throw new Error(`${changes} items count as changed`)
+    const delays = { p99: delay.percentile(99) / 1e6, max: delay.max / 1e6 }
+    return { rows: task.items, ms, peakMb: peakMb(), delays, stretches }
+  })
+}
+
+async function bare({ url }: Task): Promise<Figures> {
+  const startedAt = performance.now()
+  const rows = await readBare(url)
+  return { rows, ms: performance.now() - startedAt, peakMb: peakMb() }
+}
+
+/** The kernel's own count, in MB. */
+function peakMb(): number {
+  return process.resourceUsage().maxRSS / 1_024
+}
+
+function inOwnProcess(task: Task): Promise<Figures> {
+  const child: ChildProcess = fork(fileURLToPath(import.meta.url), { stdio: 'inherit' })
+  child.send(task)
+  return new Promise((resolve, reject) => {
+    child.once('message', (figures: Figures) => resolve(figures))
+    child.once('exit', (code) => reject(new Error(`the process ended with ${code}`)))
+  })
+}
+
+/** The hashes that a first poll leaves behind, without a million deliveries. */
+async function learnHashes({ url, flowsDir }: Task): Promise<void> {
+  const { flows } = await loadFlows(flowsDir, {
+    env: { SOURCE: url },
+    readFile: () => '',
+    mail: { smtpUrl: undefined, mailFrom: undefined },
+  })
+  const [loaded] = flows
+  if (!loaded) throw new Error('the flow file is wrong')
+  const { source, read } = openFlow(loaded, { now: () => new Date(), log: { warn: () => {} } })
+  const database = await openDatabase({ databaseUrl: url })
+  const { signal } = new AbortController()
+  for await (const rows of source.scan({ since: null, signal })) {
+    const found = await Promise.all(rows.map((row) => read(row)))
+    const items = found.flatMap((one) => ('item' in one ? [one.item] : []))
+    if (items.length !== rows.length) throw new Error('a row is no item')
+    await database.transaction((trx) => upsertHashes(trx, flow, items, new Date()))
+  }
+  await source.close()
+  await database.close()
+}
+
+async function prepare({ url, flowsDir, items }: Task): Promise<void> {
+  await writeFile(
+    join(flowsDir, 'bench.flow.yaml'),
+    JSON.stringify({
+      version: 1,
+      name: flow,
+      pollInterval: '24h',
+      startPaused: true,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the flow file
+      source: { type: 'sql', driver: 'postgres', url: '${env:SOURCE}', query },
+      item: { key: 'id' },
+      destinations: [{ name: 'out', type: 'file', path: join(flowsDir, 'out.ndjson') }],
+    }),
+  )
+  const database = await openDatabase({ databaseUrl: url })
+  await migrate(database)
+  await database.close()
+  await onServer(url, async (client) => {
+    await client.query('create schema erp')
+    await client.query(`create table erp.items as
+      select n as id, 'Yerba mate con palo, paquete ' || n as name, (n % 100000) / 100.0 as price,
+        n % 50 as stock, timestamptz '2026-01-01' + n * interval '1 second' as changed_at
+      from generate_series(1, ${items}) as n`)
+  })
+  await learnHashes({ role: 'poll', url, flowsDir, items })
+  await onServer(url, (client) => client.query('vacuum analyze'))
+}
+
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+const perSecond = ({ rows, ms }: Figures) => Math.round((rows / ms) * 1_000)
+
+function tell(us: Figures[], them: Figures[]): boolean {
+  const ratio = median(us.map((one, round) => one.ms / (them[round]?.ms ?? Number.NaN)))
+  const peak = Math.max(...us.map(({ peakMb }) => peakMb))
+  const delays = us.flatMap((one) => (one.delays ? [one.delays] : []))
+  say(`  poll: ${median(us.map(perSecond))} rows/s, peak memory ${peak.toFixed(0)} MB`)
+  say(`  bare loop: ${median(them.map(perSecond))} rows/s`)
+  say(`  the poll takes ${ratio.toFixed(2)} times as long as the bare loop`)
+  say(
+    `  event loop during the poll: p99 ${median(delays.map(({ p99 }) => p99)).toFixed(0)} ms, ` +
+      `longest delay ${Math.max(...delays.map(({ max }) => max)).toFixed(0)} ms`,
+  )
+  const stretches = us.flatMap((one) => one.stretches ?? []).sort((a, b) => a - b)
+  say(
+    `  CPU without a break for others: p99 ${(stretches[Math.floor(stretches.length * 0.99)] ?? 0).toFixed(0)} ms, ` +
+      `longest ${(stretches.at(-1) ?? 0).toFixed(0)} ms`,
+  )
+  if (peak > mostMb) say(`  TOO MUCH: more than ${mostMb} MB`)
+  return peak <= mostMb
+}
+
+async function compare(server: string, items: number): Promise<boolean> {
+  const name = `tillbridge_bench_${randomBytes(4).toString('hex')}`
+  const url = urlOf(server, name)
+  const flowsDir = await mkdtemp(join(tmpdir(), 'tillbridge-bench-'))
+  await onServer(server, (client) => client.query(`create database ${name}`))
+  try {
+    await prepare({ role: 'poll', url, flowsDir, items })
+    const turns = items > 250_000 ? 1 : rounds
+    say(`poll of ${items} unchanged items of PostgreSQL, median of ${turns} rounds`)
+    const us: Figures[] = []
+    const them: Figures[] = []
+    for (let round = 0; round < turns; round += 1) {
+      them.push(await inOwnProcess({ role: 'bare', url, flowsDir, items }))
+      us.push(await inOwnProcess({ role: 'poll', url, flowsDir, items }))
+    }
+    return tell(us, them)
+  } finally {
+    await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
+    await rm(flowsDir, { recursive: true })
+  }
+}
+
+async function begin(): Promise<void> {
+  const { values } = parseArgs({ options: { items: { type: 'string', default: '100000' } } })
+  const items = Number(values.items)
+  if (!Number.isInteger(items) || items < 1) throw new Error('--items is a whole number')
+  const server = process.env.DATABASE_URL || process.env.TEST_DATABASE_URL
+  if (!server) say('polls.bench.ts is skipped: it needs PostgreSQL in TEST_DATABASE_URL')
+  else if (!(await compare(server, items))) process.exitCode = 1
+}
+
+if (process.send) {
+  process.once('message', (task: Task) => {
+    const figures = task.role === 'poll' ? poll(task) : bare(task)
+    void figures.then((found) => process.send?.(found, () => process.disconnect()))
+  })
+} else {
+  await begin()
+}
