@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 
 /** The stored hashes of these items; an item that was never seen is absent. */
@@ -11,7 +12,7 @@ export async function findHashes(
     .selectFrom('flow_items')
     .select(['pk', 'hash'])
     .where('flow', '=', flow)
-    .where('pk', 'in', [...pks])
+    .where(sql<boolean>`pk = any(${pks}::text[])`)
     .execute()
   return new Map(rows.map((row) => [row.pk, row.hash]))
 }

@@ -22,6 +22,7 @@ import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupRows } from '../item/group-rows.ts'
 import { type Item, SourceError, type SourceRow } from '../types.ts'
+import { createBreather } from './breather.ts'
 import { cursorText, laterCursor, readFrom } from './cursor.ts'
 import { sendDeletes } from './deletes.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
@@ -191,7 +192,9 @@ async function takeItems(
 ): Promise<void> {
   const { flow } = runtime
   const items: Item[] = []
+  const breathe = createBreather()
   for (const row of rows) {
+    await breathe()
     const read = await runtime.read(row)
     if ('item' in read) {
       if (seen.add(read.item.pk)) items.push(read.item)
