@@ -302,6 +302,26 @@ test('a new client gets a link, a connected one a key that works, shown once', a
   opened?.expectQuiet()
 })
 
+test('the set-up of a client leads from step to step until its first charge', async () => {
+  const till = await enrol(service, 'nueva', '7900005')
+  const page = await open('clients?client=nueva')
+  const next = page.locator('.steps [aria-current=step]')
+  await expectText(next, 'Create the store and its boxes')
+  await createStore(service, till, { id: 'SUC-1', boxes: ['CAJA-1'] })
+  // It would come by itself within five seconds, as elsewhere.
+  await page.reload()
+  await expectText(next, 'Pair a terminal')
+  await pairTerminal(service, till, 'CAJA-1')
+  await page.reload()
+  await expectText(next, 'Charge for the first time')
+  expect(await seriousBarriers(page)).toEqual([])
+  await sell(till, 'FIRST-1')
+  await page.reload()
+  await expectText(main(page), /Keys/)
+  await expect.poll(() => page.locator('.steps').count(), { timeout: 20_000 }).toBe(0)
+  opened?.expectQuiet()
+})
+
 test('a revoked key ends the session', async () => {
   const till = await enrol(service, 'efimera', '7900003')
   const page = await open('orders', till.key)

@@ -274,4 +274,20 @@ export const texts = {
   'csv.done.other': '{count} cobros guardados',
   'csv.part':
     'Se guardaron los {rows} cobros más nuevos de {total}: acote las fechas para el resto',
+  'setUp.title': 'Puesta en marcha de {client}',
+  'setUp.done': 'Hecho:',
+  'setUp.connect': 'Conectar la cuenta del proveedor',
+  'setUp.connectHint':
+    'Su dueño lo autoriza en el proveedor: aquí, o con un enlace que sirve una vez.',
+  'setUp.key': 'Crear una clave para el ERP',
+  'setUp.keyHint': 'Se muestra una vez. El ERP la envía en el encabezado x-api-token.',
+  'setUp.boxes': 'Crear la sucursal y sus cajas',
+  'setUp.boxesHint': 'Lo hace el ERP con POST /stores, con sus propios códigos.',
+  'setUp.terminal': 'Vincular una terminal a una caja, en modo integrado',
+  'setUp.terminalHint':
+    'Se vincula en la aplicación del proveedor, se pasa aquí a integrado (PDV) y se reinicia.',
+  'setUp.charge': 'Cobrar por primera vez',
+  'setUp.chargeHint': 'La caja envía POST /orders; el cobro aparece aquí sin recargar.',
+  'setUp.docs': 'Documentación de la API',
+  'setUp.toBoxes': 'Ir a las cajas',
 }

@@ -3,6 +3,7 @@ import { code, name, number, relative, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { badge, empty, howMany, table } from '../../shared/parts.js'
 import { askInvitation, askKey, askRevoke, connectAddress } from '../client-actions.js'
+import { readSetUp, setUpPanel } from './set-up.js'
 
 const connectionTones = { connected: 'good', expired: 'warn', lost: 'bad', none: 'quiet' }
 
@@ -24,7 +25,9 @@ export function createClients(app) {
         app.api.get('/api-keys', {}, signal),
       ])
       app.clients = clients
-      shown = { clients, total, keys }
+      const chosen = clients.find(({ client }) => client === app.client)
+      const setUp = chosen && (await readSetUp(app, chosen, signal))
+      shown = { clients, total, keys, setUp }
     },
     body() {
       if (!shown) return app.placeholder()
@@ -32,6 +35,7 @@ export function createClients(app) {
       const clients = shown.clients.filter(isShown)
       const keys = shown.keys.filter(isShown)
       return [
+        shown.setUp && shown.setUp.row.client === app.client && setUpPanel(app, shown.setUp),
         howMany('clients.count', shown.total),
         clients.length === 0
           ? empty(t('clients.none'), t('clients.noneHint'))
