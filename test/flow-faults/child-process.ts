@@ -6,7 +6,7 @@ import type { Order, Report } from './child.ts'
 import type { CrashPoint } from './crashing-database.ts'
 
 const script = fileURLToPath(new URL('child.ts', import.meta.url))
-const longestStartMs = 60_000
+const longestStartMs = 120_000
 /** Halves the time in which a process loads; there are hundreds of them. */
 const compileCache = join(tmpdir(), 'tillbridge-compile-cache')
 
@@ -15,6 +15,8 @@ export type Child = {
   loaded: Promise<void>
   /** Begins; resolves with the name under which it holds leases. */
   begin(where: { databaseUrl: string; flowsDir: string }): Promise<string>
+  /** It polls and delivers. */
+  polling: Promise<void>
   /** It dies when it reaches this point. */
   arm(point: CrashPoint): void
   kill(): void
@@ -33,10 +35,16 @@ export function startChild(): Child {
   child.on('message', (message: Report) => {
     if (typeof message === 'object' && 'error' in message) errors.push(message.error)
   })
+  const polling = reported(child, (message) => message === 'polling' || undefined).then(
+    () => undefined,
+  )
+  // Most that die early are not waited for.
+  polling.catch(() => undefined)
   // It may be dead before it has read what it was sent.
   const send = (order: Order) => child.send(order, () => undefined)
   return {
     loaded: reported(child, (message) => message === 'loaded' || undefined).then(() => undefined),
+    polling,
     begin: (where) => {
       const beginning = reported(child, (message) =>
         typeof message === 'object' && 'beginning' in message

@@ -10,8 +10,8 @@ import { type CrashPoint, openCrashingDatabase } from './crashing-database.ts'
 /** To the child: begin on this database, or die at this point. */
 export type Order = { begin: { databaseUrl: string; flowsDir: string } } | { arm: CrashPoint }
 
-/** From the child: it waits for its order, it begins to poll and to deliver, or it has said something at level error. */
-export type Report = 'loaded' | { beginning: { processId: string } } | { error: string }
+/** From the child: it waits for its order, it begins, it polls and delivers, or it has said something at level error. */
+export type Report = 'loaded' | 'polling' | { beginning: { processId: string } } | { error: string }
 
 /** Sleeps are this short, so that many polls fit into a life. */
 const longestSleepMs = 20
@@ -59,6 +59,7 @@ async function begin({ databaseUrl, flowsDir }: { databaseUrl: string; flowsDir:
   // Before the start, so that the process may die in the middle of that too.
   report({ beginning: { processId: service.deps.processId } })
   await side.start()
+  report('polling')
   const flows = [...(await side.flows.status()).keys()]
   await Promise.all(
     flows.map(async (flow) => {

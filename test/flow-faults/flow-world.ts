@@ -13,8 +13,11 @@ export type FlowWorld = {
   ledger: Ledger
   /** Its flow file. */
   definition(url: string): object
-  /** Changes something at the source. */
-  change(): void
+  /**
+   * Changes something at the source. With `progress`, from 0 to 1, ever more items have had their last change: what is
+   * lost of those no later change makes good.
+   */
+  change(progress: number): void
 }
 
 export type World = {
@@ -204,9 +207,10 @@ function createLane(seed: number, index: number, name: string): Lane {
     ],
   })
 
-  const change = () => {
+  const change = (progress: number) => {
     changes += 1
-    const id = chance.pick(`change ${changes}`, ['i0', ...ids])
+    const first = Math.min(ids.length - 1, Math.floor(progress * ids.length))
+    const id = `i${chance.whole(`change ${changes}`, first, ids.length - 1)}`
     if (chance.maybe(`removal ${changes}`, 0.15)) ledger.remove(id)
     else ledger.put(id, `${name} change ${changes}`)
   }

@@ -30,7 +30,9 @@ export type RoundResult = {
   violations: string[]
 }
 
-const longestLifeMs = 2_500
+/** How long a process works before it is led to where it dies. */
+const longestWorkMs = 600
+const longestLifeMs = 1_000
 /** Without a common divisor with the count of places, so that neighbours in time are none in kind. */
 const stride = 17
 /** A step that is not reached by then is left for another life. */
@@ -62,15 +64,17 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
     resent: 0,
     violations: [],
   }
+  let progress = 0
   const changing = setInterval(() => {
     result.changes += 1
     const index = chance.whole(`flow of change ${result.changes}`, 0, world.flows.length - 1)
-    world.flows[index]?.change()
+    world.flows[index]?.change(progress)
   }, changeEveryMs)
   const crew = createCrew({ databaseUrl, flowsDir })
   try {
     const processes = chance.pick('processes', [1, 1, 2])
     for (let life = 1; life <= kills; life += 1) {
+      progress = (life - 1) / kills
       await crew.fill(processes)
       const step = await endLife(world, crew, chance, seed, life)
       result.kills += 1
@@ -151,6 +155,12 @@ async function endLife(
   if (!victim) throw new Error('nobody is alive')
   const { child } = victim
   const place = placeOf(seed, life)
+  // Most die at work; some at their start, as everybody does who dies where the claims of the dead come back.
+  const isEarly = place.step === 'left claims come back' || chance.maybe(`early ${life}`, 0.1)
+  if (!isEarly) {
+    await child.polling
+    await wait(chance.whole(`work ${life}`, 0, longestWorkMs))
+  }
   let left = chance.pick(`nth ${life}`, [1, 1, 1, 2, 3, 5, 8])
   if (place.moment) child.arm({ ...place, nth: left })
   else {
