@@ -18,7 +18,7 @@ import { act, call, charge, connect, payByCard, readOrder } from '../support/til
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '300' } })
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '200' } })
 })
 afterAll(() => service.stop())
 afterEach(() => healProvider(service))

@@ -25,7 +25,7 @@ import {
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '300' } })
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '200' } })
 })
 afterAll(() => service.stop())
 afterEach(() => healProvider(service))

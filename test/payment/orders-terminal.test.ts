@@ -31,7 +31,7 @@ import {
 let service: TestService
 beforeAll(async () => {
   service = await startTestService({
-    env: { PROVIDER_TIMEOUT_MS: '300', RATE_LIMIT_PER_SECOND: '100000' },
+    env: { PROVIDER_TIMEOUT_MS: '200', RATE_LIMIT_PER_SECOND: '100000' },
   })
 })
 afterAll(() => service.stop())

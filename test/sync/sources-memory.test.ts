@@ -12,7 +12,7 @@ import { reachable, sqlSource } from './sources-sql-support.ts'
 import { flowOf, openTestSource, sendJson, testServer } from './sources-support.ts'
 
 /** Records of each source here; one of 100 bytes and an object around it would be 40 MB when all were kept. */
-const total = 200_000
+const total = 100_000
 const filler = 'x'.repeat(80)
 /** A busy machine takes several times the second that each needs. */
 const patient = { timeout: 60_000 }
@@ -59,7 +59,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }))
 
 test.each(['csv', 'ndjson'])(
-  'a file of 200,000 records in %s is read in flat memory',
+  'a file of 100,000 records in %s is read in flat memory',
   patient,
   async (format) => {
     const path = join(folder, `a.${format}`)
@@ -78,7 +78,7 @@ test.each(['csv', 'ndjson'])(
   },
 )
 
-test('an API with 200,000 records is read in flat memory', patient, async () => {
+test('an API with 100,000 records is read in flat memory', patient, async () => {
   const server = await testServer()
   const size = 5_000
   server.handle = (request, response) => {
@@ -100,7 +100,7 @@ const postgres = await reachable(
 )
 const maria = await reachable('mysql://root@127.0.0.1:3306/test', 'MariaDB')
 
-test.skipIf(!postgres)('200,000 records of PostgreSQL are read in flat memory', patient, () =>
+test.skipIf(!postgres)('100,000 records of PostgreSQL are read in flat memory', patient, () =>
   expectFlat(
     sqlSource({
       driver: 'postgres',
@@ -110,7 +110,7 @@ test.skipIf(!postgres)('200,000 records of PostgreSQL are read in flat memory', 
   ),
 )
 
-test.skipIf(!maria)('200,000 records of MariaDB are read in flat memory', patient, () =>
+test.skipIf(!maria)('100,000 records of MariaDB are read in flat memory', patient, () =>
   expectFlat(
     sqlSource({
       driver: 'mysql',
