@@ -9,13 +9,18 @@ const dayMs = 24 * 3600_000
 
 let service: TestService
 beforeAll(async () => {
+  if (!nock.isActive()) nock.activate()
   service = await startTestService()
 })
 afterEach(async () => {
   nock.cleanAll()
   await sandboxCall(service, 'DELETE', '/_sandbox/faults')
 })
-afterAll(() => service.stop())
+afterAll(async () => {
+  // Files share a worker: left active, it would stand between the raw sockets of the next ones and their ends.
+  nock.restore()
+  await service.stop()
+})
 
 function refresh({ key }: Till) {
   return call(service, { method: 'POST', url: '/oauth/refresh', token: key })
