@@ -23,4 +23,4 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/health`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 
 # node itself gets the stop signal; npm would not pass it on.
-CMD ["node", "src/main.ts"]
+CMD ["node", "--max-semi-space-size=16", "src/main.ts"]

@@ -45,6 +45,7 @@ async function ours(database: Database): Promise<{ run: Contender; end(): Promis
       arrived += 1
       return { ok: true }
     },
+    refusalOf: () => undefined,
     close: async () => {},
   }
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }

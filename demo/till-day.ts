@@ -91,7 +91,9 @@ export async function playTillDay(service: ServiceProcess, steps: Steps): Promis
       }),
       200,
     )
-    return { shown: `${(await terminals())[0]?.id}: ${mode.message}`, value: undefined }
+    const left = await walkAway()
+    const freed = left > 0 ? `; canceled what an earlier demo left open (${left})` : ''
+    return { shown: `${(await terminals())[0]?.id}: ${mode.message}${freed}`, value: undefined }
   })
 
   const sales = [
@@ -198,6 +200,23 @@ export async function playTillDay(service: ServiceProcess, steps: Steps): Promis
   async function terminals(): Promise<{ id: string }[]> {
     const answer = await request('GET', `${url}/terminals?caja_id=${box}`, { token: key })
     return expectStatus(answer, 200).terminals as { id: string }[]
+  }
+
+  /** Whoever played buyer in an earlier demo may have left a charge on the terminal. Answers how many there were. */
+  async function walkAway(): Promise<number> {
+    const answer = await request('GET', `${url}/orders?caja_id=${box}&limit=50`, { token: key })
+    const { orders } = expectStatus(answer, 200) as {
+      orders: { order_id: string; mp_order_id: string | null; status: string }[]
+    }
+    const open = orders.filter(({ status }) =>
+      ['created', 'at_terminal', 'action_required'].includes(status),
+    )
+    for (const { order_id: orderId, mp_order_id: mpOrderId } of open) {
+      if (mpOrderId === null) continue
+      await act({ orderId, mpOrderId }, { do: 'cancel' })
+      expectStatus(await request('GET', `${url}/orders/${orderId}`, { token: key }), 200)
+    }
+    return open.length
   }
 
   async function startCharge(reference: string, amount: string): Promise<Charge> {

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
 import { isDatabaseUnavailable } from './db/failures.ts'
+import { installCompression } from './http/compression.ts'
 import { createServer, type HttpServer } from './http/create-server.ts'
 import { registerOpenApi } from './http/openapi.ts'
 import { servePages, serveSharedParts } from './http/pages.ts'
@@ -30,6 +31,7 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
     errorStyle: 'plain',
     isUnavailable: isDatabaseUnavailable,
   })
+  await installCompression(app)
   await registerOpenApi(app, {
     title: 'tillbridge flow control API',
     description,

@@ -7,9 +7,11 @@ import { buildControlApi } from './control-api.ts'
 import type { Database } from './db/database.ts'
 import { createPaymentsPort } from './flow-payments.ts'
 import type { HttpServer } from './http/create-server.ts'
+import type { StreamLimits } from './http/event-stream.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import { createOrderFeed } from './payments/order-feed.ts'
 import { createAlerts } from './sync/alerts/alerts.ts'
+import { createFlowNews } from './sync/control/flow-news.ts'
 import { createDeliveries } from './sync/deliver/deliver.ts'
 import { createFlowService } from './sync/engine/create-flow-service.ts'
 import { createFlowEngine } from './sync/engine/flow-engine.ts'
@@ -30,6 +32,8 @@ export type FlowSideOptions = {
   env: Readonly<Record<string, string | undefined>>
   now?: () => Date
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
+  /** How long and how many streams of events may be; for tests. */
+  streams?: Partial<StreamLimits>
 }
 
 export type FlowSide = {
@@ -70,8 +74,11 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     deliveries,
     testAlerts: (flow) => alerts.test(flow),
   })
+  const news = await createFlowNews({ database, deliveries, log })
   const app = await buildControlApi({
     flows,
+    news,
+    streams: options.streams,
     now,
     ping: () => database.ping(),
     access: {
@@ -96,6 +103,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     async close() {
       await engine.stop()
       await Promise.all([alerts.stop(), housekeeping.stop()])
+      await news.close()
     },
   }
 }

@@ -17,6 +17,8 @@ import { createService, type ProviderAccess } from './service.ts'
 const stopWithinMs = 20_000
 /** Of it, what running requests get. */
 const requestsWithinMs = 10_000
+/** Of that, how long they may wait for the provider: the rest is for saying that the outcome is unknown. */
+const providerWithinMs = 7_000
 
 /** A start that cannot work; its message tells the operator what to do. */
 class StartError extends Error {}
@@ -28,6 +30,8 @@ async function start(): Promise<void> {
   const logger = createLogger(config.logLevel)
   // Closed in the opposite order of their making.
   const closers: Closer[] = []
+  const started = Promise.withResolvers<void>()
+  let ignoreSignals = () => {}
   const stop = async () => {
     for (const { name, close } of closers.splice(0).reverse()) {
       await close().catch((error: unknown) =>
@@ -74,13 +78,16 @@ async function start(): Promise<void> {
     // Together: a till's long-poll and a flow's poll in progress each get their time, not one after the other.
     closers.push({
       name: 'listeners',
-      close: () =>
-        Promise.all([
+      close: () => {
+        setTimeout(service.cutShort, providerWithinMs).unref()
+        return Promise.all([
           closeServer(service.app, { deadlineMs: requestsWithinMs }),
           flowSide &&
             closeServer(flowSide.app, { deadlineMs: requestsWithinMs }).then(flowSide.close),
-        ]),
+        ])
+      },
     })
+    ignoreSignals = stopAtSignal(logger, stop, started.promise)
     await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
       throw new StartError(`The payment API cannot listen on ${config.host}:${port}`, { cause })
     })
@@ -119,20 +126,37 @@ async function start(): Promise<void> {
       logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
     }
     startFlows(flowSide, logger)
-    // Left to itself it would also end the process at SIGHUP, which has the flow files read again.
-    closeWithGrace(
-      { delay: stopWithinMs, logger: false, skip: ['SIGHUP'] },
-      async ({ err, signal }) => {
-        if (err) logger.fatal({ err }, 'the process cannot go on')
-        else logger.info({ signal }, 'stopping')
-        await stop()
-        logger.info({}, 'stopped')
-      },
-    )
+    started.resolve()
   } catch (error) {
+    started.resolve()
+    // It also hears of an ordinary end, and would call it a success.
+    ignoreSignals()
     await stop()
     throw error
   }
+}
+
+/**
+ * From the first request on: a signal that comes while the rest still starts waits for it, and cuts nobody. Returns what
+ * undoes it.
+ */
+function stopAtSignal(
+  logger: Logger,
+  stop: () => Promise<void>,
+  started: Promise<void>,
+): () => void {
+  // Left to itself it would also end the process at SIGHUP, which has the flow files read again.
+  const grace = closeWithGrace(
+    { delay: stopWithinMs, logger: false, skip: ['SIGHUP'] },
+    async ({ err, signal }) => {
+      if (err) logger.fatal({ err }, 'the process cannot go on')
+      else logger.info({ signal }, 'stopping')
+      await started
+      await stop()
+      logger.info({}, 'stopped')
+    },
+  )
+  return grace.uninstall
 }
 
 /** Tills come first: flows begin after the listeners, and what keeps them from beginning stops nothing else. */

@@ -1,17 +1,22 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
 import { isDatabaseUnavailable } from './db/failures.ts'
+import { installCompression } from './http/compression.ts'
 import { createServer, type HttpServer } from './http/create-server.ts'
+import { createEventStreams, type StreamLimits } from './http/event-stream.ts'
 import { registerOpenApi } from './http/openapi.ts'
 import { servePages, serveSharedParts } from './http/pages.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import type { WebhookInbox } from './payments/webhook-inbox.ts'
 import { addAdminRoutes } from './routes/admin/routes.ts'
 import { addApiKeyRoutes } from './routes/api-keys/routes.ts'
+import { addEventRoutes } from './routes/events/routes.ts'
 import { installGuards } from './routes/guards.ts'
 import { addHealthRoute, type HealthSource } from './routes/health.ts'
 import { addOauthRoutes } from './routes/oauth/routes.ts'
+import { recordOrderRequests } from './routes/orders/order-requests.ts'
 import { addOrderRoutes } from './routes/orders/routes.ts'
+import { addOrderStream } from './routes/orders/stream-routes.ts'
 import { addTimelineRoute } from './routes/orders/timeline-routes.ts'
 import { addSessionRoutes } from './routes/session/routes.ts'
 import { addStatisticsRoutes } from './routes/statistics/routes.ts'
@@ -30,6 +35,8 @@ export type PaymentApiOptions = {
   logger: FastifyBaseLogger | LoggerOptions | false
   /** Folder of the dashboard's files. */
   dashboardRoot: string
+  /** How long and how many streams of events may be; for tests. */
+  streams?: Partial<StreamLimits> | undefined
 }
 
 const description = `Joins the tills of an ERP to the card terminals of a payment provider.
@@ -49,6 +56,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
     trustProxy: options.trustProxy,
     isUnavailable: isDatabaseUnavailable,
   })
+  await installCompression(app)
   await registerOpenApi(app, {
     title: 'tillbridge payment API',
     description,
@@ -67,12 +75,16 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
     tokens: { client: 'A client key: mk_ and 64 hexadecimal characters', admin: 'The ADMIN_TOKEN' },
   })
   const guards = await installGuards(app, deps, options)
+  const streams = createEventStreams(app, options.streams)
   addHealthRoute(app, deps, guards, options.health)
   addOauthRoutes(app, deps, guards)
   addApiKeyRoutes(app, deps)
   addSessionRoutes(app, guards)
+  recordOrderRequests(app, deps)
   addOrderRoutes(app, deps, guards)
   addTimelineRoute(app, deps)
+  addOrderStream(app, deps, guards, streams)
+  addEventRoutes(app, deps, guards, streams)
   addStatisticsRoutes(app, deps)
   addStoreRoutes(app, deps)
   addTerminalRoutes(app, deps)

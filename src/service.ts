@@ -6,8 +6,11 @@ import type { Config } from './config.ts'
 import type { Database } from './db/database.ts'
 import { createSealer, type EncryptionKey } from './domain/sealed.ts'
 import type { HttpServer } from './http/create-server.ts'
+import type { StreamLimits } from './http/event-stream.ts'
 import { buildPaymentApi } from './payment-api.ts'
 import type { PaymentDeps } from './payments/deps.ts'
+import { createNews } from './payments/news.ts'
+import { createOrderCalls } from './payments/order-calls.ts'
 import { createOrderChanges } from './payments/order-changes.ts'
 import { createSingleFlight } from './payments/single-flight.ts'
 import { createSweeper, type Sweeper } from './payments/sweeper.ts'
@@ -36,6 +39,8 @@ export type ServiceOptions = {
   logger: Logger
   now?: () => Date
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
+  /** How long and how many streams of events may be; for tests. */
+  streams?: Partial<StreamLimits>
 }
 
 export type Service = {
@@ -43,6 +48,8 @@ export type Service = {
   deps: PaymentDeps
   inbox: WebhookInbox
   sweeper: Sweeper
+  /** Requests that still wait for the provider are answered now, with an unknown outcome: for a stop that must not wait. */
+  cutShort(): void
   /** Ends background work and the provider's connections. Close the listener before, the database after. */
   close(): Promise<void>
 }
@@ -55,6 +62,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     options.sleep ??
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
   const health = createProviderHealth(now)
+  const calls = createOrderCalls(database, logger)
   const provider = createProvider({
     apiUrl: options.providerAccess.apiUrl,
     authUrl: options.providerAccess.authUrl,
@@ -66,15 +74,19 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     sleep,
     log: (entry) => {
       health.note(entry)
+      calls.noteProviderCall(entry, now())
       logProviderCall(logger, entry)
     },
   })
   const changes = await createOrderChanges(database)
+  const news = await createNews(database, changes)
   const deps: PaymentDeps = {
     database,
     provider,
     sealer: createSealer(options.encryptionKeys),
     changes,
+    calls,
+    news,
     once: createSingleFlight(),
     now,
     sleep,
@@ -103,23 +115,28 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     trustProxy: config.trustProxy,
     logger,
     dashboardRoot: fileURLToPath(new URL('../public/dashboard', import.meta.url)),
+    streams: options.streams,
   })
   return {
     app,
     deps,
     inbox,
     sweeper,
+    cutShort: () => provider.cutShort(),
     async close() {
       await sweeper.stop()
       await inbox.idle()
+      await news.close()
       await changes.close()
       await provider.close()
+      await calls.close()
     },
   }
 }
 
-function logProviderCall(logger: Logger, entry: ProviderCallLog): void {
-  const failed = entry.status === null || entry.status >= 500
+function logProviderCall(logger: Logger, { about, ...call }: ProviderCallLog): void {
+  const failed = call.status === null || call.status >= 500
+  const entry = { ...call, ...about }
   if (failed) logger.warn(entry, 'provider call failed')
   else logger.info(entry, 'provider call')
 }

@@ -57,7 +57,8 @@ export function sync(app, flow) {
   })
 }
 
-async function poll(app, flow, action, force) {
+/** Polls, or resyncs, and leaves word of the changes on the card. */
+export async function poll(app, flow, action, force) {
   await perform(app, flow, action, async () => {
     const answer = await app.api.post(`/${action}/${encodeURIComponent(flow.name)}`, {
       query: force ? { force: 'true' } : {},

@@ -1,5 +1,5 @@
 import { h } from '../shared/dom.js'
-import { errorSentence } from '../shared/errors.js'
+import { problemBox } from '../shared/errors.js'
 import { number } from '../shared/format.js'
 import { count, t } from '../shared/i18n.js'
 import { icon } from '../shared/icons.js'
@@ -62,12 +62,7 @@ export function frame(app, { views, view, problem, onLanguage }) {
           { key: 'lost', role: 'status' },
           app.isLost && note('bad', h('p', { class: 'strong' }, t('lost'))),
         ),
-        problem &&
-          h(
-            'div',
-            { key: 'problem', role: 'alert' },
-            note('warn', h('p', null, t('problem', { what: errorSentence(problem) }))),
-          ),
+        problem && problemBox(problem, app.link(app.name)),
         h(
           'div',
           { key: 'title', class: 'title' },

@@ -17,6 +17,8 @@ const views = {
   activity: createActivity,
 }
 const refreshMs = 2000
+/** While the service tells what changes: for what it does not tell, such as retries that wait. */
+const quietMs = 10_000
 
 /**
  * The operator's page: it follows the address, keeps the flows and the visible view fresh, and hands every view what it
@@ -57,7 +59,13 @@ export function startWorkspace({ token, redraw, onLanguage, onUnauthorized, onSi
     },
   }
 
-  const live = createLive({ job: load, onFailure: fail, intervalMs: refreshMs })
+  const live = createLive({
+    job: load,
+    onFailure: fail,
+    intervalMs: refreshMs,
+    quietMs,
+    stream: { path: () => '/flows/events', token },
+  })
   addEventListener('hashchange', onAddress)
   follow()
   live.now()

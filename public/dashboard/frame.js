@@ -1,10 +1,11 @@
 import { h } from '../shared/dom.js'
-import { errorSentence } from '../shared/errors.js'
+import { problemBox } from '../shared/errors.js'
 import { name } from '../shared/format.js'
 import { t } from '../shared/i18n.js'
 import { icon } from '../shared/icons.js'
 import { languageButton } from '../shared/language-button.js'
 import { note } from '../shared/parts.js'
+import { href } from '../shared/router.js'
 
 /** Everything around a view: banner, head, ways to the other views, and the view's own title and body. */
 export function frame(app, { views, view, problem, onLanguage }) {
@@ -58,12 +59,7 @@ export function frame(app, { views, view, problem, onLanguage }) {
         'main',
         { id: 'content', tabindex: '-1' },
         lostNote(app),
-        problem &&
-          h(
-            'div',
-            { key: 'problem', role: 'alert' },
-            note('warn', h('p', null, t('problem', { what: errorSentence(problem) }))),
-          ),
+        problem && problemBox(problem, startOf(app, problem)),
         view.head?.(),
         h(
           'div',
@@ -75,6 +71,12 @@ export function frame(app, { views, view, problem, onLanguage }) {
       ),
     ),
   ]
+}
+
+/** The view as it opens by itself; without the client when that may be what is not there. An order leads back anyway. */
+function startOf(app, { status }) {
+  if (app.name === 'order') return undefined
+  return status === 404 ? href(app.name) : app.link(app.name)
 }
 
 /** The hash is the address of the view, so the link must not change it. */

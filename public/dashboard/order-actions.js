@@ -1,4 +1,3 @@
-import { ConnectionError } from '../shared/api.js'
 import { ask } from '../shared/dialog.js'
 import { h } from '../shared/dom.js'
 import { name } from '../shared/format.js'
@@ -7,6 +6,7 @@ import { toast } from '../shared/notices.js'
 import { facts, field } from '../shared/parts.js'
 import { money, moneyOfCents } from './amounts.js'
 import { newIdempotencyKey } from './idempotency-key.js'
+import { inDoubt } from './in-doubt.js'
 import { centsOfTyped, commaOfCents, sumsOf } from './money.js'
 
 /**
@@ -116,12 +116,6 @@ async function cancel(app, order) {
   } catch (error) {
     throw inDoubt(error)
   }
-}
-
-/** Without an answer it is unknown whether money moved, and the reader must be told. */
-function inDoubt(error) {
-  if (error instanceof ConnectionError) error.outcome = 'unknown'
-  return error
 }
 
 async function refund(app, order, amount) {

@@ -10,19 +10,18 @@ export const mostRows = 5000
  * Answers `{ rows, total }`; `rows` may be fewer.
  */
 export async function downloadOrders(app, question, onProgress) {
-  const orders = new Map()
+  const orders = []
   let total = 0
+  let cursor
   do {
-    const answer = await app.getOrders({ ...question, limit: pageLimit, offset: orders.size })
-    total = answer.total
-    const before = orders.size
-    for (const order of answer.orders) orders.set(order.order_id, order)
-    onProgress(orders.size)
-    // New orders push known ones to the next page; a page without anything else is the end.
-    if (orders.size === before) break
-  } while (orders.size < Math.min(total, mostRows))
-  save(toCsv([...orders.values()]), `tillbridge-${new Date().toISOString().slice(0, 10)}.csv`)
-  return { rows: orders.size, total }
+    const answer = await app.getOrders({ ...question, limit: pageLimit, cursor })
+    total = Math.max(total, answer.total)
+    orders.push(...answer.orders)
+    onProgress(orders.length)
+    cursor = answer.next_cursor
+  } while (cursor && orders.length < mostRows)
+  save(toCsv(orders), `tillbridge-${new Date().toISOString().slice(0, 10)}.csv`)
+  return { rows: orders.length, total }
 }
 
 /** As the reader's spreadsheet takes it: with semicolons and decimal commas in Spanish. */

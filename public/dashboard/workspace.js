@@ -21,6 +21,8 @@ const adminViews = {
   activity: createActivity,
 }
 const refreshMs = 5000
+/** While the service tells what happens: for what it does not tell, such as the time that goes by. */
+const quietMs = 15_000
 /** State of the service and names of the clients change seldom. */
 const surroundingsMs = 15_000
 
@@ -87,7 +89,16 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
         : app.api.get('/statistics', query, signal),
   }
 
-  const live = createLive({ job: load, onFailure: fail, intervalMs: refreshMs })
+  const live = createLive({
+    job: load,
+    onFailure: fail,
+    intervalMs: refreshMs,
+    quietMs,
+    stream: {
+      path: () =>
+        app.scope === undefined ? '/events' : `/events?client=${encodeURIComponent(app.scope)}`,
+    },
+  })
   addEventListener('hashchange', onAddress)
   follow()
   live.now()
@@ -142,10 +153,15 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
   }
 
   async function load(signal) {
-    if (app.isForced || Date.now() - state.surroundingsAt > surroundingsMs) {
-      await readSurroundings(signal)
+    const { client } = app
+    const isDue = app.isForced || Date.now() - state.surroundingsAt > surroundingsMs
+    // At once: on a slow line each question after another is a wait that shows nothing.
+    await Promise.all([isDue && readSurroundings(signal), state.view.load(signal)])
+    // The names of the clients may tell whose data it is about; whose order it is, the order tells.
+    if (app.client !== client && app.name !== 'order') {
+      redraw()
+      await state.view.load(signal)
     }
-    await state.view.load(signal)
     if (app.isLost) announce(t('lost.over'))
     Object.assign(app, { isLost: false, isWaiting: false, isForced: false })
     state.problem = undefined

@@ -41,7 +41,7 @@ export function createApi(token, onUnauthorized) {
     }
   }
   return {
-    get: (path, query, signal) => call('GET', path, { query, signal }),
+    get: (path, query, signal, timeoutMs) => call('GET', path, { query, signal, timeoutMs }),
     post: (path, options) => call('POST', path, options),
     patch: (path, options) => call('PATCH', path, options),
     delete: (path, options) => call('DELETE', path, options),

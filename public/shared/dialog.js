@@ -7,8 +7,9 @@ const open = new Set()
 /**
  * A modal window of its own, outside the view, so no refresh touches it. `render(dialog)` describes its content;
  * `dialog.redraw()` shows what changed and `dialog.close()` ends it. While `dialog.busy` it cannot be closed by key.
+ * `onClose` hears of its end, however it came.
  */
-export function openDialog(render) {
+export function openDialog(render, { onClose } = {}) {
   const element = document.createElement('dialog')
   const dialog = {
     busy: false,
@@ -21,6 +22,7 @@ export function openDialog(render) {
   element.addEventListener('close', () => {
     open.delete(dialog)
     element.remove()
+    onClose?.()
   })
   open.add(dialog)
   document.body.append(element)

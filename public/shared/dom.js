@@ -83,8 +83,13 @@ function update(node, child) {
 }
 
 function fill(element, before, child) {
+  const chosen = child.tag === 'select' && made.has(element) ? element.value : undefined
   // A select takes its value only once its options are there.
   patch(element, child.children)
+  // When the chosen option's node gives way to another one of the same value, the browser chooses the first of all.
+  if (chosen !== undefined && [...element.options].some(({ value }) => value === chosen)) {
+    element.value = chosen
+  }
   for (const name of new Set([...Object.keys(before), ...Object.keys(child.props)])) {
     if (name !== 'key' && before[name] !== child.props[name]) {
       setProp(element, name, child.props[name])

@@ -26,6 +26,20 @@ export function errorLines(error) {
   ]
 }
 
+/** Refusals that asking again does not change: what the address asks for is not there, or not allowed. */
+const isFinal = ({ status }) => [400, 403, 404, 422].includes(status)
+
+/** What stands above a view that could not be read; `start` is the address of the same view without what was refused. */
+export function problemBox(problem, start) {
+  return h(
+    'div',
+    { key: 'problem', class: 'note warn', role: 'alert' },
+    isFinal(problem)
+      ? [errorLines(problem), start && h('p', null, h('a', { href: start }, t('problem.start')))]
+      : h('p', null, t('problem', { what: errorSentence(problem) })),
+  )
+}
+
 /** A box with a failure; `retry` adds a button. */
 export function errorBox(error, retry) {
   return h(

@@ -11,19 +11,23 @@ export function percent(part, whole) {
   )
 }
 
-/** A moment as an element: short on the page, whole when one asks for it. Today shows the time only. */
+/** A moment as an element: short on the page, whole when one asks for it. */
 export function time(iso) {
   if (!iso) return h('span', { class: 'soft' }, '—')
+  return h('time', { datetime: iso, title: fullTime(iso) }, clock(iso))
+}
+
+/** A moment as text, for within a sentence. Today shows the time only. */
+export function clock(iso) {
   const date = new Date(iso)
   const isToday = date.toDateString() === new Date().toDateString()
-  const shown = new Intl.DateTimeFormat(locale(), {
+  return new Intl.DateTimeFormat(locale(), {
     ...(!isToday && { day: '2-digit', month: '2-digit', year: '2-digit' }),
     hour: '2-digit',
     minute: '2-digit',
     second: '2-digit',
     hourCycle: 'h23',
-  })
-  return h('time', { datetime: iso, title: fullTime(iso) }, shown.format(date))
+  }).format(date)
 }
 
 /** Date and time with seconds, in the reader's time zone. */

@@ -1,17 +1,34 @@
+import { listen } from './event-stream.js'
+
+/** Events of a burst are answered together, and a flood of them with one run per second. */
+const settleMs = 100
+const betweenMs = 1_000
+
 /**
- * Repeats a job while somebody looks: it runs at once, again a while after each end, stops while the tab is hidden and
- * goes on at once when it is shown. A run that was overtaken by `now` is aborted, so its answer is never shown.
+ * Repeats a job while somebody looks: it runs at once, again when the service tells that something happened, and a while
+ * after each end: `quietMs` while the service can tell, `intervalMs` while it cannot. It stops while the tab is hidden
+ * and goes on at once when it is shown. A run that was overtaken by `now` is aborted, so its answer is never shown.
+ *
+ * `stream` is `{ path, token }` of the events to hear; `path` is a function, asked at each run.
  */
-export function createLive({ job, onFailure, intervalMs }) {
+export function createLive({ job, onFailure, intervalMs, quietMs, stream }) {
   let timer
   let running
+  let isDue = false
+  let ranAt = 0
   let stopped = false
+  let listener
+  let listensTo
+  let canHear = false
 
   const run = async () => {
     clearTimeout(timer)
     running?.abort()
     const own = new AbortController()
     running = own
+    isDue = false
+    ranAt = Date.now()
+    if (!document.hidden) attend()
     try {
       await job(own.signal)
     } catch (error) {
@@ -19,15 +36,62 @@ export function createLive({ job, onFailure, intervalMs }) {
     }
     if (own.signal.aborted || stopped) return
     running = undefined
-    if (!document.hidden) timer = setTimeout(run, intervalMs)
+    if (!document.hidden) plan()
+  }
+
+  /** The next run: soon when something happened meanwhile. */
+  const plan = () => {
+    clearTimeout(timer)
+    const soonMs = Math.max(settleMs, ranAt + betweenMs - Date.now())
+    timer = setTimeout(run, isDue ? soonMs : canHear ? quietMs : intervalMs)
+  }
+
+  /** What runs now may have looked already, so it is not enough; nor is it aborted, or a flood would never be shown. */
+  const onNews = () => {
+    if (isDue || stopped) return
+    isDue = true
+    if (!running) plan()
+  }
+
+  /** Holds the stream of what is shown now. A hidden tab holds none: browsers give a host only six connections. */
+  const attend = () => {
+    const path = stream.path()
+    if (listener && listensTo === path) return
+    ignore()
+    listensTo = path
+    listener = listen({
+      path,
+      token: stream.token,
+      onEvent: onNews,
+      onOpen() {
+        canHear = true
+      },
+      onLost() {
+        canHear = false
+        onNews()
+      },
+    })
+  }
+  const ignore = () => {
+    listener?.stop()
+    listener = undefined
+    canHear = false
   }
 
   const onVisibility = () => {
-    if (document.hidden) clearTimeout(timer)
-    else if (!running) void run()
+    if (document.hidden) {
+      clearTimeout(timer)
+      ignore()
+    } else if (!running) void run()
+  }
+  /** The network went or came: an old stream may hang for long, and what is shown may be wrong. */
+  const onNetwork = () => {
+    ignore()
+    onVisibility()
   }
   document.addEventListener('visibilitychange', onVisibility)
-  addEventListener('online', onVisibility)
+  addEventListener('online', onNetwork)
+  addEventListener('offline', onNetwork)
 
   return {
     /** Runs now, whatever is under way. */
@@ -38,8 +102,10 @@ export function createLive({ job, onFailure, intervalMs }) {
       stopped = true
       clearTimeout(timer)
       running?.abort()
+      ignore()
       document.removeEventListener('visibilitychange', onVisibility)
-      removeEventListener('online', onVisibility)
+      removeEventListener('online', onNetwork)
+      removeEventListener('offline', onNetwork)
     },
   }
 }

@@ -81,25 +81,42 @@ export function createFreshness(lifeMs = 4000) {
 
 export const pageSize = 25
 
-/** Where in the list one is, with links to the pages beside. `hrefOf(page)` makes their addresses. */
-export function pager({ page, total, hrefOf }) {
+/**
+ * What a list asks for its page. The address holds a cursor, so that the way back costs the same however long the list is,
+ * and the number of the page, which only tells where one is; one without a cursor counts from the start.
+ */
+export function pageQuery(query) {
+  return query.cursor
+    ? { limit: pageSize, cursor: query.cursor }
+    : { limit: pageSize, offset: (pageOf(query) - 1) * pageSize }
+}
+
+/**
+ * Where in the list one is, with links to the pages beside, by the cursors of the answer. `hrefOf({ page, cursor })` makes
+ * their addresses; the first page has neither, since it goes on showing the newest.
+ */
+export function pager({ page, total, next_cursor: older, previous_cursor: newer, hrefOf }) {
   if (total <= pageSize && page === 1) return null
-  const last = Math.max(1, Math.ceil(total / pageSize))
-  const step = (to, text, rel) =>
-    to >= 1 && to <= last
-      ? h('a', { key: rel, class: 'button', href: hrefOf(to), rel }, text)
+  const step = (place, text, rel) =>
+    place
+      ? h('a', { key: rel, class: 'button', href: hrefOf(place), rel }, text)
       : h('span', { key: rel, class: 'button off', 'aria-disabled': 'true' }, text)
+  const first = { page: undefined, cursor: undefined }
   const from = (page - 1) * pageSize + 1
   return h(
     'nav',
     { key: 'pager', class: 'pager', 'aria-label': t('pager.label') },
-    step(page - 1, t('pager.newer'), 'prev'),
+    step(
+      page > 1 && (page > 2 && newer ? { page: page - 1, cursor: newer } : first),
+      t('pager.newer'),
+      'prev',
+    ),
     h(
       'span',
       { class: 'soft' },
       t('pager.where', { from, to: Math.min(total, page * pageSize), total }),
     ),
-    step(page + 1, t('pager.older'), 'next'),
+    step(older && { page: page + 1, cursor: older }, t('pager.older'), 'next'),
   )
 }
 

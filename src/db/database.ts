@@ -21,9 +21,14 @@ export type Database = {
   transaction<T>(work: (trx: Trx) => Promise<T>): Promise<T>
   /**
    * Hears what other processes and this one `notify`; resolves with the function that ends it. A hint only: what is sent
-   * while the connection is down is lost. Payloads arrive after the commit. `onPayload` may not fail.
+   * while the connection is down is lost, which `onGap` hears when it is up again. Payloads arrive after the commit.
+   * Neither function may fail.
    */
-  listen(channel: string, onPayload: (payload: string) => void): Promise<() => Promise<void>>
+  listen(
+    channel: string,
+    onPayload: (payload: string) => void,
+    onGap?: () => void,
+  ): Promise<() => Promise<void>>
   /** Connections without time limits, for migrations; the limits of `db` would cut a long one. */
   maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
   /** Whether a query is answered within 2 s. */
@@ -113,15 +118,19 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     engine: engine.name,
     db,
     transaction: (work) => runTransaction(db, work),
-    listen: async (channel, onPayload) => {
+    listen: async (channel, onPayload, onGap = () => {}) => {
       assertOutsideTransaction()
-      return await engine.listen(channel, (payload) => {
+      const safely = (call: () => void) => {
         try {
-          onPayload(payload)
+          call()
         } catch (error) {
           // It was called by a socket or a microtask, where nobody would catch it before the process ends.
           log('error', { err: error, channel }, 'a listener of the database failed')
         }
+      }
+      return await engine.listen(channel, {
+        onPayload: (payload) => safely(() => onPayload(payload)),
+        onGap: () => safely(onGap),
       })
     },
     maintenance: async (work) => {

@@ -6,6 +6,13 @@ export type Log = (
   message: string,
 ) => void
 
+/** Who listens on a channel. Neither function may fail. */
+export type Hearer = {
+  onPayload: (payload: string) => void
+  /** The channel is heard again after a time in which it was not: what was sent meanwhile is lost. */
+  onGap: () => void
+}
+
 /** What the two databases do differently; everything else is shared. */
 export type Engine = {
   name: 'pglite' | 'postgres'
@@ -13,7 +20,7 @@ export type Engine = {
   /** Connections without time limits, for migrations; absent where there are no limits to lift. */
   maintenanceDialect?: () => Dialect
   /** Starts to listen on a channel; resolves with the function that ends it. */
-  listen(channel: string, onPayload: (payload: string) => void): Promise<() => Promise<void>>
+  listen(channel: string, hearer: Hearer): Promise<() => Promise<void>>
   /** Ends what runs beside the queries (listener, vacuum). Called once, before `disconnect`. */
   stop(): Promise<void>
   /** Closes the connections and gives back the folder. Called once, when nobody queries any more. */

@@ -31,7 +31,8 @@ export async function openPglite(options: PgliteOptions): Promise<Engine & { pgl
       name: 'pglite',
       pglite,
       dialect: pgliteDialect(pglite),
-      listen: async (channel, onPayload) => {
+      // There is no connection to lose, so there are no gaps.
+      listen: async (channel, { onPayload }) => {
         // Quoted, or PGlite would fold capitals while pg_notify does not. What `listen` returns forgets the quotes.
         const name = quoted(channel)
         // A function of its own per call, since PGlite keeps a set of them.

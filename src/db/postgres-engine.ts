@@ -50,7 +50,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
     name: 'postgres',
     dialect: new PostgresDialect({ pool }),
     maintenanceDialect,
-    listen: (channel, onPayload) => listener.listen(channel, onPayload),
+    listen: (channel, hearer) => listener.listen(channel, hearer),
     stop: () => listener.stop(),
     disconnect: () => pool.end(),
   }

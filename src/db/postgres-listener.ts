@@ -1,5 +1,5 @@
 import { Client, type ClientConfig, escapeIdentifier } from 'pg'
-import type { Log } from './engine.ts'
+import type { Hearer, Log } from './engine.ts'
 
 const FIRST_RETRY_MS = 100
 const LONGEST_RETRY_MS = 5_000
@@ -7,17 +7,15 @@ const LONGEST_RETRY_MS = 5_000
 const PROBE_INTERVAL_MS = 30_000
 const PROBE_TIMEOUT_MS = 5_000
 
-type OnPayload = (payload: string) => void
-
 /**
  * LISTEN for all channels on one connection of its own, opened with the first channel. It comes back by itself after the
- * server went away; what was notified in between is lost, so a notification may only shorten a wait, never replace a
- * look at the tables.
+ * server went away; what was notified in between is lost, of which it tells, so a notification may only shorten a wait,
+ * never replace a look at the tables.
  */
 export class PostgresListener {
   readonly #config: ClientConfig
   readonly #log: Log
-  readonly #channels = new Map<string, Set<OnPayload>>()
+  readonly #channels = new Map<string, Set<Hearer>>()
   #client: Client | undefined
   #connecting: Promise<void> | undefined
   #retry: NodeJS.Timeout | undefined
@@ -35,9 +33,9 @@ export class PostgresListener {
    * Resolves when the channel is heard, or when the first attempt to hear it failed: then it goes on trying by itself.
    * The returned function ends it.
    */
-  async listen(channel: string, onPayload: OnPayload): Promise<() => Promise<void>> {
-    // An object of its own per call: the same function may listen twice and end once.
-    const own: OnPayload = (payload) => onPayload(payload)
+  async listen(channel: string, hearer: Hearer): Promise<() => Promise<void>> {
+    // An object of its own per call: the same hearer may listen twice and end once.
+    const own = { ...hearer }
     const others = this.#channels.get(channel) ?? new Set()
     this.#channels.set(channel, others.add(own))
     if (this.#client) {
@@ -58,7 +56,7 @@ export class PostgresListener {
     await client?.end()
   }
 
-  async #unlisten(channel: string, own: OnPayload): Promise<void> {
+  async #unlisten(channel: string, own: Hearer): Promise<void> {
     const rest = this.#channels.get(channel)
     rest?.delete(own)
     if (!rest || rest.size > 0) return
@@ -91,7 +89,7 @@ export class PostgresListener {
     client.on('error', (error) => this.#lost(client, error))
     client.on('end', () => this.#lost(client, undefined))
     client.on('notification', ({ channel, payload }) => {
-      for (const onPayload of this.#channels.get(channel) ?? []) onPayload(payload ?? '')
+      for (const hearer of this.#channels.get(channel) ?? []) hearer.onPayload(payload ?? '')
     })
     try {
       await client.connect()
@@ -107,8 +105,11 @@ export class PostgresListener {
       return
     }
     this.#client = client
+    const wasAway = this.#failures > 0
     this.#failures = 0
     this.#probe = setInterval(() => void this.#ask(client), PROBE_INTERVAL_MS).unref()
+    if (!wasAway) return
+    for (const hearers of this.#channels.values()) for (const { onGap } of hearers) onGap()
   }
 
   #missing(told: Set<string>): string[] {

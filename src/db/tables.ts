@@ -184,6 +184,22 @@ export type OrderEventsTable = {
   note: string | null
 }
 
+export type OrderCallsTable = {
+  id: Generated<number>
+  order_id: string
+  client: ClientName
+  kind: 'request' | 'provider'
+  is_look: boolean
+  at: Date
+  duration_ms: number
+  operation: string
+  caller: string
+  status: number | null
+  code: string | null
+  attempt: number
+  request_id: string | null
+}
+
 export type WebhookStatus =
   | 'received'
   | 'processed'
@@ -252,6 +268,7 @@ export type Tables = {
   order_operations: OrderOperationsTable
   idempotency_keys: IdempotencyKeysTable
   order_events: OrderEventsTable
+  order_calls: OrderCallsTable
   webhook_log: WebhookLogTable
   activity_log: ActivityLogTable
   activity_head: ActivityHeadTable
@@ -261,6 +278,8 @@ export type Tables = {
   flow_state: FlowStateTable
   flow_items: FlowItemsTable
   deliveries: DeliveriesTable
+  item_versions: ItemVersionsTable
+  item_attempts: ItemAttemptsTable
   flow_errors: FlowErrorsTable
   flow_polls: FlowPollsTable
   flow_totals: FlowTotalsTable
@@ -290,6 +309,7 @@ export type FlowStateTable = {
   cursor: string | null
   last_full_scan_at: Date | null
   full_scan_due: WithDefault<boolean>
+  forget_due: WithDefault<boolean>
   resets: WithDefault<number>
   first_seen_at: Fixed<Date>
   last_poll_at: Date | null
@@ -316,6 +336,30 @@ export type DeliveriesTable = {
   not_before: Date | null
   finished_at: Date | null
   told_version: number | null
+}
+
+export type ItemVersionsTable = {
+  flow: Fixed<string>
+  pk: Fixed<string>
+  id: Generated<number>
+  seen_at: Fixed<Date>
+  kind: Fixed<'upsert' | 'delete'>
+  hash: Fixed<string>
+  payload: Json<Record<string, unknown>> | null
+}
+
+export type ItemAttemptsTable = {
+  flow: Fixed<string>
+  pk: Fixed<string>
+  id: Generated<number>
+  destination: Fixed<string>
+  at: Fixed<Date>
+  kind: Fixed<'upsert' | 'delete'>
+  hash: Fixed<string>
+  attempt: Fixed<number>
+  outcome: Fixed<'delivered' | 'retry' | 'failed'>
+  status: Fixed<number | null>
+  reason: Fixed<string | null>
 }
 
 export type FlowErrorsTable = {

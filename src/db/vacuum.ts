@@ -1,22 +1,44 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { PGlite } from '@electric-sql/pglite'
 import type { Log } from './engine.ts'
 
-const INTERVAL_MS = 45_000
+const INTERVAL_MS = 3_000
+/** A cleaning takes as long as there is to clean, and tills wait for it: large tables are cleaned more often instead. */
+const MOST_ROWS = 20_000
 
-type Bloated = { name: string }
+type Neglected = { name: string; isUnclean: boolean; isMiscounted: boolean }
 
 /**
- * Cleans the tables whose dead rows outnumber a fifth of the live ones (at least 1,000): nobody else does, the embedded
- * database has no autovacuum process. Returns their names.
+ * Cleans the tables in which a fifth of the rows, 20,000 at most, are dead or new since the last cleaning, and counts anew
+ * the tables of which a fifth has changed since they were counted (each at least 1,000 rows): nobody else does, the
+ * embedded database has no autovacuum process, and a planner that takes a table of 100,000 rows for an empty one lets
+ * everybody wait. Others get their turn between two tables. Returns the names of the tables.
  */
 export async function vacuumOnce(pglite: PGlite): Promise<string[]> {
   // The counters of the last queries may still wait for their turn to be published.
   await pglite.query('select pg_stat_force_next_flush()')
-  const { rows } = await pglite.query<Bloated>(
-    `select format('%I.%I', schemaname, relname) as name from pg_stat_user_tables
-     where n_dead_tup > 1000 + 0.2 * n_live_tup`,
+  const { rows } = await pglite.query<Neglected>(
+    `with grown as (
+       select format('%I.%I', schemaname, relname) as name, n_mod_since_analyze as changed,
+         greatest(n_dead_tup, n_ins_since_vacuum) as unclean, 1000 + 0.2 * n_live_tup as fifth
+       from pg_stat_user_tables
+     )
+     select name, unclean > least(fifth, $1) as "isUnclean", changed > fifth as "isMiscounted"
+     from grown
+     where unclean > least(fifth, $1) or changed > fifth`,
+    [MOST_ROWS],
   )
-  for (const { name } of rows) await pglite.exec(`vacuum (analyze) ${name}`)
+  for (const { name, isUnclean, isMiscounted } of rows) {
+    await nextTurn()
+    if (isUnclean) await pglite.exec(`vacuum ${name}`)
+    if (!isMiscounted) continue
+    await nextTurn()
+    // A tenth of the usual sample: 300,000 rows are judged in 30 ms instead of 300.
+    await pglite.transaction(async (trx) => {
+      await trx.exec('set local default_statistics_target = 10')
+      await trx.exec(`analyze ${name}`)
+    })
+  }
   return rows.map(({ name }) => name)
 }
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, RouteOptions } from 'fastify'
-import type { ErrorCode } from '../errors.ts'
+import type { AppError, ErrorCode } from '../errors.ts'
 
 /** Who may call a route: anybody, a client key (or the administrator for a client), the administrator alone. */
 export type AccessClass = 'public' | 'client' | 'admin'
@@ -7,6 +7,8 @@ export type AccessClass = 'public' | 'client' | 'admin'
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: AccessClass
+    /** On client routes: the administrator need not name a client, and then means all of them. */
+    allClients?: boolean
     /**
      * Set on routes that move money: their error answers always carry `outcome` and `retry_safe`.
      * `retrySafeWhenUnknown`: whether repeating the same request after an unknown outcome can never charge or refund
@@ -15,6 +17,8 @@ declare module 'fastify' {
     money?: MoneyRoute
     /** Codes of the catalogue that this route may answer beyond those of its access class; for the API description. */
     errors?: readonly ErrorCode[]
+    /** On routes that people open in a browser: the page that tells them of a failure; undefined for the usual JSON. */
+    errorPage?: (failure: AppError, request: FastifyRequest) => string | undefined
   }
 }
 

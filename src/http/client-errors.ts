@@ -31,7 +31,11 @@ export function answerClientError(
   const slow = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
   const [current] = requests
   const requestId = current?.id ?? randomUUID()
-  const failure = new AppError(slow ? 'REQUEST_TIMEOUT' : 'BAD_REQUEST')
+  // Whose path did not even arrive may have been a charge, perhaps one that is being repeated.
+  const isUnread = slow && current === undefined
+  const failure = new AppError(slow ? 'REQUEST_TIMEOUT' : 'BAD_REQUEST', {
+    ...(isUnread && { extra: { outcome: 'unknown', retrySafe: true } }),
+  })
   log.info(
     { code: failure.code, requestId, remoteAddress: socket.remoteAddress, err: error },
     'request not readable',

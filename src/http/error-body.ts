@@ -95,21 +95,28 @@ function plainAnswer(failure: AppError): Answer {
   return { status: failure.status === 422 ? 400 : failure.status, body: { error } }
 }
 
+/** Refused for who asks or when, not for what: an equal request may have got through before. */
+const refusedUnread: ReadonlySet<number> = new Set([401, 403, 408, 429])
+/** Of them, those that only want the same request later. */
+const passing: ReadonlySet<number> = new Set([408, 429])
+
 /**
  * What a till needs to know before it charges again. A service that knows says so in `extra`. Otherwise, on a money
- * route: a 4xx was refused before the provider could be asked, so nothing was charged, and only waiting (408, 429)
- * makes the same request succeed; after a 5xx nobody knows, and repeating is safe only where the route guards against
- * duplicates.
+ * route: what was refused for its content was never charged, nor was an equal request before it. What was refused unread
+ * did nothing either, but says nothing of the request whose answer the till has lost and which it is repeating now; it
+ * may be sent again if only waiting helps. After a 5xx nobody knows, and repeating is safe only where the route guards
+ * against duplicates.
  */
 function moneyFields(
   failure: AppError,
   money: MoneyRoute | undefined,
 ): Pick<ErrorExtra, 'outcome' | 'retrySafe'> {
   if (!money) return failure.extra
-  const refused = failure.status < 500
-  const outcome = failure.extra.outcome ?? (refused ? 'not_charged' : 'unknown')
-  if (failure.extra.retrySafe !== undefined) return { outcome, retrySafe: failure.extra.retrySafe }
+  const { status, extra } = failure
+  const isUnread = refusedUnread.has(status)
+  const outcome = extra.outcome ?? (status < 500 && !isUnread ? 'not_charged' : 'unknown')
+  if (extra.retrySafe !== undefined) return { outcome, retrySafe: extra.retrySafe }
+  if (isUnread) return { outcome, retrySafe: passing.has(status) }
   if (outcome === 'unknown') return { outcome, retrySafe: money.retrySafeWhenUnknown }
-  const passing = [408, 429, 503, 504].includes(failure.status)
-  return { outcome, retrySafe: outcome === 'not_charged' && passing }
+  return { outcome, retrySafe: outcome === 'not_charged' && [503, 504].includes(status) }
 }

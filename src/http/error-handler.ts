@@ -53,13 +53,15 @@ export function sendFailure(
   if (retryAfterSeconds !== undefined) {
     reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
   }
-  return reply
+  reply
     .code(status)
     .header('cache-control', 'no-store')
     .removeHeader('etag')
     .removeHeader('last-modified')
-    .type('application/json; charset=utf-8')
-    .send(JSON.stringify(body))
+  const page = request.routeOptions.config.errorPage?.(failure, request)
+  return page === undefined
+    ? reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
+    : reply.type('text/html; charset=utf-8').send(page)
 }
 
 function toFailure(

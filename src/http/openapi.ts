@@ -1,11 +1,11 @@
 import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
 import {
   createJsonSchemaTransform,
   createJsonSchemaTransformObject,
 } from 'fastify-type-provider-zod'
 import { type AccessClass, makePublic } from './access.ts'
 import type { HttpServer } from './create-server.ts'
+import { serveDocs } from './docs-pages.ts'
 import { type JsonObject, tidyComponents } from './openapi-components.ts'
 import { catalogueTable, errorResponses } from './openapi-responses.ts'
 import { product } from './product.ts'
@@ -72,18 +72,16 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
 
   app.register(async (scope) => {
     makePublic(scope)
-    await scope.register(swaggerUi, {
-      routePrefix: '/docs',
-      theme: { title: options.title },
-      // The default validator is a foreign service that would be sent the address of this one.
-      // BaseLayout: the top bar would set an inline style, which the policy refuses.
-      uiConfig: { validatorUrl: null, deepLinking: true, layout: 'BaseLayout' },
-    })
     let document: string | undefined
-    scope.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-      document ??= JSON.stringify(app.swagger())
-      return reply.type('application/json; charset=utf-8').send(document)
-    })
+    const read = () => (document ??= JSON.stringify(app.swagger()))
+    await serveDocs(scope, { title: options.title, read })
+    scope.get(
+      '/openapi.json',
+      { config: { compressed: true }, schema: { hide: true } },
+      async (_request, reply) => {
+        return reply.type('application/json; charset=utf-8').send(read())
+      },
+    )
   })
 }
 

@@ -2,25 +2,48 @@ import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
 import { makePublic } from './access.ts'
+import { bundlePage, type Folder, type PageBundle } from './page-bundle.ts'
+import { createSender } from './text-sender.ts'
 
-type Folder = { root: string; prefix: string }
+const shared: Folder = {
+  root: fileURLToPath(new URL('../../public/shared', import.meta.url)),
+  prefix: '/shared',
+}
 
 /**
- * Serves a folder of static pages under `prefix` (such as `/dashboard`), with and without a slash at the end, so its
- * files must refer to each other by absolute paths. The content security policy is that of every answer: scripts and
- * styles in files of their own. Browsers ask again each time and get 304 while nothing changed.
+ * Serves a page under `prefix` (such as `/dashboard`), with and without a slash at the end, so its files must refer to each
+ * other by absolute paths. Browsers get its modules as one script and its style sheets as one, compressed, which they keep
+ * for good: the page names them by their content. For the page itself they ask again each time and get 304 while nothing
+ * changed. The files are read when the page is first asked for, so a changed one shows after a restart.
+ *
+ * The content security policy is that of every answer: scripts and styles in files of their own.
  */
-export function servePages(app: FastifyInstance, { root, prefix }: Folder): void {
+export function servePages(app: FastifyInstance, folder: Folder): void {
+  const { prefix } = folder
+  let bundle: PageBundle | undefined
+  const bundled = () => (bundle ??= bundlePage(folder, [shared]))
   app.register(async (scope) => {
-    await serveFiles(scope, { root, prefix })
-    scope.get(prefix, { schema: { hide: true } }, (_request, reply) => reply.sendFile('index.html'))
+    await serveFiles(scope, folder)
+    const options = { schema: { hide: true } }
+    const page = createSender('text/html; charset=utf-8', () => bundled().html)
+    for (const path of [prefix, `${prefix}/`, `${prefix}/index.html`])
+      scope.get(path, options, page)
+    scope.get(
+      `${prefix}/page.js`,
+      options,
+      createSender('text/javascript; charset=utf-8', () => bundled().script),
+    )
+    scope.get(
+      `${prefix}/page.css`,
+      options,
+      createSender('text/css; charset=utf-8', () => bundled().style),
+    )
   })
 }
 
 /** Serves under `/shared` what the pages of both listeners are made of. */
 export function serveSharedParts(app: FastifyInstance): void {
-  const root = fileURLToPath(new URL('../../public/shared', import.meta.url))
-  app.register((scope) => serveFiles(scope, { root, prefix: '/shared' }))
+  app.register((scope) => serveFiles(scope, shared))
 }
 
 async function serveFiles(scope: FastifyInstance, { root, prefix }: Folder): Promise<void> {

@@ -52,10 +52,10 @@ export function installShutdown(app: FastifyInstance, connections: Connections):
     if (!closing) return
     throw new AppError('SERVICE_UNAVAILABLE', {
       message: 'The service is stopping; try again',
-      // Nothing of it was begun, whatever the route.
+      // Nothing of it was begun, whatever the route; an equal one before it may still be under way.
       extra: {
         retryAfterSeconds: 1,
-        ...(request.routeOptions.config.money && { outcome: 'not_charged', retrySafe: true }),
+        ...(request.routeOptions.config.money && { outcome: 'unknown', retrySafe: true }),
       },
     })
   })

@@ -1,10 +1,10 @@
-import { notify, type Trx } from '../db/database.ts'
+import type { Trx } from '../db/database.ts'
 import { canonicalJson } from '../domain/canonical-json.ts'
 import type { OrderEvidence } from '../domain/order.ts'
 import { canMove, isClosedUnpaid, isOpen, isPaid } from '../domain/order-state.ts'
 import { insertOrderEvent } from '../repositories/order-events.ts'
 import { type OrderRow, updateOrder } from '../repositories/orders.ts'
-import { orderChangedChannel } from './order-changes.ts'
+import { tellOrderChanged } from './order-changes.ts'
 
 /** Where evidence came from; kept in the order's history. */
 export type EvidenceSource = 'api' | 'webhook' | 'sweeper'
@@ -104,7 +104,7 @@ async function change(
   note: string | null,
 ): Promise<{ order: OrderRow; changed: boolean }> {
   const version = order.version + 1
-  const after = { ...order, ...fields } as Pick<OrderRow, 'status' | 'created_at' | 'expires_at'>
+  const after = { ...order, ...fields, last_updated_at: now } as OrderRow
   const updated = await updateOrder(trx, order.id, {
     ...fields,
     version,
@@ -122,7 +122,7 @@ async function change(
     version,
     note,
   })
-  await notify(trx, orderChangedChannel, order.id)
+  await tellOrderChanged(trx, updated)
   return { order: updated, changed: true }
 }
 
@@ -148,14 +148,32 @@ function findConflict(order: OrderRow, evidence: OrderEvidence): string | undefi
 
 const afterExpiryMs = 24 * 3600_000
 const unansweredMs = 5_000
+/** The provider ends an order by itself; only one that it left open long past its time is canceled. */
+const expiryGraceMs = 60_000
+
+/**
+ * Whether the provider may still offer this order to a customer although nobody waits for it any longer: its cashier
+ * gave it up while it was unknown, or its time is over.
+ */
+export function isForgotten(
+  order: Pick<OrderRow, 'status' | 'cancel_requested_at' | 'expires_at'>,
+  now: Date,
+): boolean {
+  const isLate = order.expires_at.getTime() + expiryGraceMs < now.getTime()
+  return order.status === 'created' && (order.cancel_requested_at !== null || isLate)
+}
 
 /**
  * When to look at an order again without being told: often while a cashier may be waiting, ever more rarely until a
- * day after its expiry, never once nothing can change. A look that the provider did not answer (`answered` false) is
+ * day after its expiry, never once nothing can change. One that is forgotten counts from its last change: a charge that
+ * turned up at the provider long after its till has left must not wait there for a customer. A look that the provider did not answer (`answered` false) is
  * none, so the next one comes soon and the last one never.
  */
 export function nextCheck(
-  order: Pick<OrderRow, 'status' | 'created_at' | 'expires_at'>,
+  order: Pick<
+    OrderRow,
+    'status' | 'created_at' | 'last_updated_at' | 'expires_at' | 'cancel_requested_at'
+  >,
   now: Date,
   answered = true,
 ): Date | null {
@@ -164,7 +182,8 @@ export function nextCheck(
   if (at > order.expires_at.getTime() + afterExpiryMs) {
     return answered ? null : new Date(at + unansweredMs)
   }
-  const ageMs = at - order.created_at.getTime()
+  const since = isForgotten(order, now) ? order.last_updated_at : order.created_at
+  const ageMs = at - since.getTime()
   const waitMs =
     ageMs < 120_000
       ? 2_000

@@ -15,7 +15,7 @@ import { auditFailure, recordSuccess } from './activity.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { firstOperationAttempt, nextUnknownAttempt } from './operation-ladder.ts'
-import { withOrderAccess } from './order-access.ts'
+import { aboutOrder, withOrderAccess } from './order-access.ts'
 import { outcomeOf } from './outcome.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
 import { unknownCreation } from './unknown-creation.ts'
@@ -46,12 +46,17 @@ export async function cancelOrder(
       { outcome: 'unknown', retrySafe: false, orderId: found.id },
       async () => {
         const order = isOpen(found.status) ? await readForCancel(deps, found) : found
-        if (order.status === 'canceled' && !order.paid_after_close) return order
-        if (order.status !== 'created') throw notCancelable(order)
+        if (order.status !== 'created') return canceledOrNot(order)
         return cancelAtProvider(deps, order, 'api', actor)
       },
     )
   })
+}
+
+/** The answer for an order that needs no cancel any more, or takes none. */
+function canceledOrNot(order: OrderRow): OrderRow {
+  if (order.status === 'canceled' && !order.paid_after_close) return order
+  throw notCancelable(order)
 }
 
 /** The order's real state; for one whose creation is unknown, the wish to cancel is kept first. */
@@ -97,10 +102,14 @@ export async function cancelAtProvider(
   actor: Actor,
 ): Promise<OrderRow> {
   return deps.once(`cancel:${order.id}`, async () => {
-    const { operation, isFirst } = await openCancel(deps, order)
+    const intent = await openCancel(deps, order)
+    if ('ended' in intent) return canceledOrNot(intent.ended)
+    const { operation, isFirst } = intent
     try {
       const evidence = await withOrderAccess(deps, order, (access) =>
-        deps.provider.orders.cancel(access.token, order.mp_order_id as string, operation.id),
+        deps.provider.orders.cancel(access.token, order.mp_order_id as string, operation.id, {
+          about: aboutOrder(order, source),
+        }),
       )
       const canceled = await deps.database.transaction(async (trx) => {
         const locked = await lockOrder(trx, order.id)
@@ -149,15 +158,17 @@ export async function settleCancel(
   })
 }
 
-/** The intent of this cancel. `isFirst`: it is new, so nobody can have sent it before. */
+/** The intent of this cancel. `isFirst`: it is new, so nobody can have sent it before. `ended`: the order needs none any more. */
 async function openCancel(
   deps: PaymentDeps,
   order: OrderRow,
-): Promise<{ operation: OrderOperationRow; isFirst: boolean }> {
+): Promise<{ operation: OrderOperationRow; isFirst: boolean } | { ended: OrderRow }> {
   return deps.database.transaction(async (trx) => {
-    await lockOrder(trx, order.id)
+    const locked = await lockOrder(trx, order.id)
     const open = await findOpenOperation(trx, order.id, 'cancel')
     if (open) return { operation: open, isFirst: false }
+    // Somebody else's cancel went through since the order was read.
+    if (locked.status !== 'created') return { ended: locked }
     const operation = await insertOperation(trx, {
       id: randomUUID(),
       order_id: order.id,

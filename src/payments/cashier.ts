@@ -1,9 +1,7 @@
+import type { Language } from '../domain/language.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import { outcomeOf } from './outcome.ts'
-
-export const cashierLanguages = ['es', 'en', 'pt'] as const
-export type CashierLanguage = (typeof cashierLanguages)[number]
 
 /** What a cashier is to do next; a till may show its own text for each. */
 export type CashierAction =
@@ -36,7 +34,7 @@ type Situation =
   | 'declined_call_issuer'
   | 'declined_attempts'
 
-const texts: Record<Situation, { action: CashierAction } & Record<CashierLanguage, string>> = {
+const texts: Record<Situation, { action: CashierAction } & Record<Language, string>> = {
   unknown: {
     action: 'wait',
     es: 'El cobro se está verificando. No vuelva a cobrar: espere o repita la misma operación.',
@@ -146,7 +144,7 @@ const reasons: Record<string, Situation> = {
 }
 
 /** What the cashier is told about an order, and whether charging again is safe. */
-export function adviseCashier(order: OrderRow, language: CashierLanguage): CashierAdvice {
+export function adviseCashier(order: OrderRow, language: Language): CashierAdvice {
   const text = texts[situationOf(order)]
   return {
     message: text[language],
@@ -162,22 +160,4 @@ function situationOf(order: OrderRow): Situation {
   if (order.creation === 'refused') return 'not_created'
   const detail = order.payments.at(-1)?.statusDetail ?? order.status_detail ?? ''
   return reasons[detail] ?? 'declined'
-}
-
-/** The first language of `Accept-Language` that there are texts for; Spanish when there is none. */
-export function cashierLanguage(acceptLanguage: string | undefined): CashierLanguage {
-  const wanted = (acceptLanguage ?? '')
-    .split(',')
-    .map((part) => {
-      const [tag = '', ...options] = part.trim().toLowerCase().split(';')
-      const weight = options.find((option) => option.trim().startsWith('q='))
-      return { language: tag.split('-')[0], quality: weight ? Number(weight.trim().slice(2)) : 1 }
-    })
-    .filter(({ quality }) => quality > 0)
-    .sort((left, right) => right.quality - left.quality)
-  for (const { language } of wanted) {
-    const known = cashierLanguages.find((candidate) => candidate === language)
-    if (known) return known
-  }
-  return 'es'
 }

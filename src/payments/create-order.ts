@@ -21,6 +21,7 @@ import {
 import { findPos, lockPos, type PosWithStore } from '../repositories/stores.ts'
 import { auditFailure } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
+import { tellOrderChanged } from './order-changes.ts'
 import { refreshOrder } from './read-order.ts'
 import { type CreationOutcome, resolveCreation } from './resolve-creation.ts'
 import { newSender } from './send-alone.ts'
@@ -89,7 +90,9 @@ async function charge(
 ): Promise<{ order: OrderRow; replayed: boolean }> {
   const { db } = deps.database
   const identity = identify(deps, client, request, idempotencyKey)
-  const earlier = await findEarlierNow(deps, identity, request)
+  // Until this is answered nobody knows whether an equal request before this one has charged.
+  const unanswered: ErrorExtra = { outcome: 'unknown', retrySafe: identity.repeatable }
+  const earlier = await withMoneyOutcome(unanswered, () => findEarlierNow(deps, identity, request))
   if (earlier) return replay(deps, identity, earlier, actor)
 
   const pos = await findPos(db, client, request.cajaId)
@@ -103,7 +106,7 @@ async function charge(
     await freeTerminal(deps, client, place.terminalId)
   } catch (error) {
     // "Not charged" would be a lie when an equal request, perhaps one whose caller is gone, was quicker than this one.
-    const twin = await findEarlier(db, identity, request)
+    const twin = await withMoneyOutcome(unanswered, () => findEarlier(db, identity, request))
     if (twin) return replay(deps, identity, twin, actor)
     throw error
   }
@@ -306,6 +309,7 @@ async function writeIntent(
         next_check_at: new Date(now.getTime() + answerWithinMs + 2_000),
         ...newSender(now),
       })
+      await tellOrderChanged(trx, order)
       if (identity.key !== undefined) {
         const tied = await tieIdempotencyKey(
           trx,

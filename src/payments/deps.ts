@@ -1,6 +1,8 @@
 import type { Database } from '../db/database.ts'
 import type { Sealer } from '../domain/sealed.ts'
 import type { Provider } from '../provider/provider.ts'
+import type { News } from './news.ts'
+import type { OrderCalls } from './order-calls.ts'
 import type { OrderChanges } from './order-changes.ts'
 import type { SingleFlight } from './single-flight.ts'
 
@@ -28,6 +30,8 @@ export type PaymentDeps = {
   provider: Provider
   sealer: Sealer
   changes: OrderChanges
+  calls: OrderCalls
+  news: News
   once: SingleFlight
   now: () => Date
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>

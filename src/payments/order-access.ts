@@ -1,5 +1,7 @@
 import { AppError } from '../errors.ts'
+import type { CallAbout } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders.ts'
+import type { EvidenceSource } from './apply-evidence.ts'
 import type { PaymentDeps } from './deps.ts'
 import { type Access, withAccess } from './token-keeper.ts'
 
@@ -22,4 +24,12 @@ export function withOrderAccess<T>(
     }
     return call(access)
   })
+}
+
+/** What the records say of a call to the provider about an order. */
+export function aboutOrder(
+  { client, id }: Pick<OrderRow, 'client' | 'id'>,
+  source: EvidenceSource,
+): CallAbout {
+  return { client, orderId: id, source }
 }

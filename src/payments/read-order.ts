@@ -11,7 +11,7 @@ import {
 } from '../repositories/orders.ts'
 import { applyEvidence, type EvidenceSource, nextCheck } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
-import { withOrderAccess } from './order-access.ts'
+import { aboutOrder, withOrderAccess } from './order-access.ts'
 import { resolveCreation } from './resolve-creation.ts'
 
 export type ReadOrder = {
@@ -66,6 +66,7 @@ export async function refreshOrder(
     try {
       const evidence = await withOrderAccess(deps, order, (access) =>
         deps.provider.orders.get(access.token, mpOrderId, {
+          about: aboutOrder(order, source),
           deadlineMs,
           // Nobody waits for the sweeper: it comes again by itself.
           ...(source === 'sweeper' && { maxAttempts: 1 }),
@@ -125,6 +126,18 @@ export type WaitOptions = {
 /** The row is looked at this often even when no notification comes. */
 const lookAgainMs = 1_000
 
+/** While somebody waits, the sweeper looks at least this often, however old the order is. */
+const watchedEveryMs = 5_000
+
+/** Has the sweeper look at an order as often as somebody who waits for it may expect. */
+export async function watch(deps: PaymentDeps, order: OrderRow): Promise<void> {
+  const soon = new Date(deps.now().getTime() + watchedEveryMs)
+  // One that is still being made has its own times, at which nobody works beside its request.
+  if (order.creation !== 'confirmed' || order.next_check_at === null) return
+  if (order.next_check_at <= soon) return
+  await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: soon })
+}
+
 /**
  * Reads an order, and with `wait` holds the answer until its version changes, the time is up, or the caller goes. While
  * somebody waits, the sweeper reads the provider for him.
@@ -143,6 +156,7 @@ export async function readOrder(
   while (!isUntouchable(read.order.status) && read.order.version === knownVersion) {
     const leftMs = until - performance.now()
     if (leftMs <= 0 || wait.signal.aborted) break
+    await watch(deps, read.order)
     await deps.changes.wait(before.id, Math.min(leftMs, lookAgainMs), wait.signal)
     await wait.checkAccess()
     read = { ...read, order: await requireOrder(deps, client, before.id) }

@@ -19,7 +19,7 @@ import {
 } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { isAnswered, nextUnknownAttempt } from './operation-ladder.ts'
-import { withOrderAccess } from './order-access.ts'
+import { aboutOrder, withOrderAccess } from './order-access.ts'
 import { sendAlone } from './send-alone.ts'
 
 export type CreationOutcome =
@@ -90,10 +90,11 @@ async function send(
     const evidence = remembered
       ? await withOrderAccess(deps, order, (access) =>
           deps.provider.orders.create(access.token, order.id, providerOrder(order), {
+            about: aboutOrder(order, source),
             deadlineMs,
           }),
         )
-      : await searchOrder(deps, order)
+      : await searchOrder(deps, order, source)
     const confirmed = evidence && (await confirmCreation(deps, order, evidence, source, actor))
     // Evidence that contradicts the order confirms nothing: whether the customer is charged stays unknown.
     return confirmed?.creation === 'confirmed'
@@ -143,13 +144,21 @@ function providerOrder(order: OrderRow): NewProviderOrder {
 }
 
 /** Only a hit that agrees in reference, terminal and amount counts: the search is not documented for terminals. */
-async function searchOrder(deps: PaymentDeps, order: OrderRow): Promise<OrderEvidence | undefined> {
+async function searchOrder(
+  deps: PaymentDeps,
+  order: OrderRow,
+  source: EvidenceSource,
+): Promise<OrderEvidence | undefined> {
   const found = await withOrderAccess(deps, order, (access) =>
-    deps.provider.orders.search(access.token, {
-      externalReference: order.mp_external_reference,
-      from: new Date(order.created_at.getTime() - 3600_000),
-      to: new Date(order.created_at.getTime() + 48 * 3600_000),
-    }),
+    deps.provider.orders.search(
+      access.token,
+      {
+        externalReference: order.mp_external_reference,
+        from: new Date(order.created_at.getTime() - 3600_000),
+        to: new Date(order.created_at.getTime() + 48 * 3600_000),
+      },
+      { about: aboutOrder(order, source) },
+    ),
   )
   return found.find(
     (evidence) =>

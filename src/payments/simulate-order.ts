@@ -6,6 +6,7 @@ import { findConnection } from '../repositories/oauth.ts'
 import { findOrderOfAnyClient, type OrderRow, planCheck } from '../repositories/orders.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
+import { aboutOrder } from './order-access.ts'
 import { refreshOrder } from './read-order.ts'
 import { withAccess } from './token-keeper.ts'
 
@@ -44,7 +45,9 @@ export async function simulateOrder(
       throw new AppError('CONFLICT', { message: 'The provider has not confirmed this order yet' })
     }
     await withAccess(deps, order.client, (access) =>
-      deps.provider.orders.simulate(access.token, mpOrderId, request.event),
+      deps.provider.orders.simulate(access.token, mpOrderId, request.event, {
+        about: aboutOrder(order, 'api'),
+      }),
     ).catch((error) => {
       throw error instanceof ProviderError ? toAppError(error, 'order.simulate') : error
     })

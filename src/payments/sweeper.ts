@@ -3,6 +3,7 @@ import { AppError } from '../errors.ts'
 import { readActivityHead } from '../repositories/activity.ts'
 import { deleteIdempotencyKeysBefore } from '../repositories/idempotency-keys.ts'
 import { deleteExpiredStates } from '../repositories/oauth.ts'
+import { deleteOrderCalls } from '../repositories/order-calls.ts'
 import {
   claimDueOperations,
   type OrderOperationRow,
@@ -17,11 +18,12 @@ import {
 } from '../repositories/orders.ts'
 import { withLease } from '../repositories/with-lease.ts'
 import { type AccountPauses, createAccountPauses } from './account-pauses.ts'
+import { isForgotten } from './apply-evidence.ts'
 import { cancelAtProvider, settleCancel } from './cancel-order.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
 import { nextUnknownAttempt } from './operation-ladder.ts'
 import { refreshOrder } from './read-order.ts'
-import { refundAtProvider, settleRefundByReading } from './refund-order.ts'
+import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
 import { renewDueConnections } from './token-keeper.ts'
 import type { WebhookInbox } from './webhook-inbox.ts'
 
@@ -42,10 +44,11 @@ const callsAtOnce = 8
 const claimMs = 30_000
 const housekeepingMs = 3600_000
 const keepKeysMs = 30 * 24 * 3600_000
+const keepCallsMs = 30 * 24 * 3600_000
+/** Of an order that a till asks for every second they are nearly all there is, and soon nobody asks for them. */
+const keepLooksMs = 3 * 24 * 3600_000
 /** As in resolve-creation: past it the provider may take a repeated key for a new one. */
 const keyMemoryMs = 23 * 3600_000
-/** The provider ends an order by itself; only one that it left open long past its time is canceled. */
-const expiryGraceMs = 60_000
 
 /** Finishes what requests left open, in every process; claimed rows keep two processes off the same work. */
 export function createSweeper(
@@ -124,10 +127,7 @@ async function checkOrder(
     }
     const { order: current, stale, failure } = await refreshOrder(deps, order, 'sweeper')
     pauses.note(order.mp_user_id, failure, deps.now())
-    const isForgotten =
-      current.cancel_requested_at !== null ||
-      current.expires_at.getTime() + expiryGraceMs < deps.now().getTime()
-    if (!stale && isForgotten && current.status === 'created' && current.mp_order_id !== null) {
+    if (!stale && isForgotten(current, deps.now()) && current.mp_order_id !== null) {
       await cancelAtProvider(deps, current, 'sweeper', serviceActor(deps.now()))
     }
   } catch (error) {
@@ -199,6 +199,10 @@ async function keepHouse(deps: PaymentDeps): Promise<void> {
   await renewDueConnections(deps)
   await deleteExpiredStates(deps.database.db, now)
   await deleteIdempotencyKeysBefore(deps.database.db, new Date(now.getTime() - keepKeysMs))
+  await deleteOrderCalls(deps.database.db, {
+    calls: new Date(now.getTime() - keepCallsMs),
+    looks: new Date(now.getTime() - keepLooksMs),
+  })
   // A checkpoint outside the database: with it a cut end of the audit log is noticed.
   const head = await readActivityHead(deps.database.db)
   deps.log.info({ seq: head.seq, hash: head.hash }, 'activity log checkpoint')

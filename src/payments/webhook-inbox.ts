@@ -15,6 +15,7 @@ import {
   findDelivery,
   findProcessedDelivery,
   storeDelivery,
+  tellRefused,
   trimRejected,
   updateDelivery,
   type WebhookRow,
@@ -136,8 +137,8 @@ export function createWebhookInbox(deps: PaymentDeps): WebhookInbox {
       }
       rejectedWindow.count += 1
       if (rejectedWindow.count > rejectedPerMinute) return
-      await deps.database.transaction((trx) =>
-        storeDelivery(trx, {
+      await deps.database.transaction(async (trx) => {
+        const { row } = await storeDelivery(trx, {
           ...logFields({ ...delivery, body: undefined }),
           id: randomUUID(),
           delivery_key: null,
@@ -151,8 +152,9 @@ export function createWebhookInbox(deps: PaymentDeps): WebhookInbox {
           processed_at: now,
           next_attempt_at: null,
           duration_ms: 0,
-        }),
-      )
+        })
+        await tellRefused(trx, row.id)
+      })
       if (rejectedWindow.count === 1) await trimRejected(deps.database.db, rejectedKept)
     },
 

@@ -76,6 +76,7 @@ async function perform<T>(
           requestId: requestIdOf(report.headers),
           code: parseErrorBody(report.refusal).code,
           failure: report.failure,
+          about: call.options?.about ?? null,
         }),
     })
     .catch((error: unknown) => {

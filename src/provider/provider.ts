@@ -15,13 +15,24 @@ export type * from './types.ts'
 /** The provider client: no database, no token lookup, no rule of ours. */
 export function createProvider(settings: ProviderSettings): Provider {
   const client = createClient(settings)
+  const cut = new AbortController()
+  const cuttable = cuttableBy(client, cut.signal)
   return {
     oauth: createOauth(client, settings),
     users: createUsers(client),
-    orders: createOrders(client, settings.now ?? (() => new Date())),
+    orders: createOrders(cuttable, settings.now ?? (() => new Date())),
     stores: createStores(client),
     pos: createPos(client, settings.posApi),
-    terminals: createTerminals(client),
+    terminals: createTerminals(cuttable),
+    cutShort: () => cut.abort(),
+    close: () => client.close(),
+  }
+}
+
+/** The same client for calls that end when `signal` aborts, unless they bring a signal of their own. */
+function cuttableBy(client: ProviderClient, signal: AbortSignal): ProviderClient {
+  return {
+    call: (call) => client.call({ ...call, options: { signal, ...call.options } }),
     close: () => client.close(),
   }
 }

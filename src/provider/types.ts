@@ -1,3 +1,4 @@
+import type { ClientName } from '../domain/client-name.ts'
 import type {
   OperatingMode,
   OrderEvidence,
@@ -33,9 +34,14 @@ export type ProviderCallLog = {
   requestId: string | null
   code: string | null
   failure: string | null
+  about: CallAbout | null
 }
 
+/** For whom a call is made, and why; it only goes into the records. */
+export type CallAbout = { client: ClientName; orderId: string; source: string }
+
 export type CallOptions = {
+  about?: CallAbout
   signal?: AbortSignal
   /** Budget over all attempts and waits, from now. */
   deadlineMs?: number
@@ -219,5 +225,10 @@ export type Provider = {
     ): Promise<{ terminals: ProviderTerminal[]; total: number }>
     setMode(token: string, terminalId: string, mode: OperatingMode, o?: CallOptions): Promise<void>
   }
+  /**
+   * Ends the calls for orders and terminals that run now or begin later, with an unknown outcome where they were sent. A
+   * renewal of tokens is never cut: the provider takes each refresh token once, and its answer holds the next.
+   */
+  cutShort(): void
   close(): Promise<void>
 }

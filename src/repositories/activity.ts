@@ -1,8 +1,27 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { ActivityLogTable } from '../db/tables.ts'
+import {
+  type ListPage,
+  type PageWish,
+  reachOf,
+  type SequencePlace,
+  toListPage,
+} from './list-page.ts'
 
 export type ActivityRow = Selectable<ActivityLogTable>
+
+export const activityChannel = 'activity_recorded'
+
+/** What listeners hear of a new entry. */
+export type ToldActivity = {
+  id: string
+  client: string | null
+  action: string
+  resource_type: string
+  resource_id: string | null
+  status: 'success' | 'failed'
+}
 
 /** Locks the tail of the chain until the transaction ends. */
 export async function lockActivityHead(trx: Trx): Promise<{ seq: number; hash: string }> {
@@ -17,7 +36,20 @@ export async function appendActivity(
   trx: Trx,
   row: Omit<ActivityRow, 'metadata'> & { metadata: string },
 ): Promise<void> {
-  await trx.insertInto('activity_log').values(row).execute()
+  const told: ToldActivity = {
+    id: row.id,
+    client: row.client_name,
+    action: row.action,
+    resource_type: row.resource_type,
+    resource_id: row.resource_id?.slice(0, 200) ?? null,
+    status: row.status,
+  }
+  await trx
+    .insertInto('activity_log')
+    .values(row)
+    // In one statement with the entry: the tail of the chain is locked meanwhile.
+    .returning(sql`pg_notify(${activityChannel}, ${JSON.stringify(told)})`.as('told'))
+    .execute()
   await trx.updateTable('activity_head').set({ seq: row.seq, hash: row.hash }).execute()
 }
 
@@ -32,8 +64,8 @@ export type ActivityFilter = {
 export async function listActivity(
   db: Db,
   filter: ActivityFilter,
-  page: { limit: number; offset: number },
-): Promise<{ rows: ActivityRow[]; total: number }> {
+  wish: PageWish<SequencePlace>,
+): Promise<ListPage<ActivityRow>> {
   let query = db.selectFrom('activity_log')
   if (filter.action !== undefined) query = query.where('action', '=', filter.action)
   if (filter.resourceType !== undefined) {
@@ -41,16 +73,16 @@ export async function listActivity(
   }
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.client !== undefined) query = query.where('client_name', '=', filter.client)
-  const rows = await query
+  const { place } = wish
+  const isBack = place?.side === 'newer'
+  const part = place ? query.where('seq', isBack ? '>' : '<', place.seq) : query
+  const rows = await part
     .selectAll()
-    .orderBy('seq', 'desc')
-    .limit(page.limit)
-    .offset(page.offset)
+    .orderBy('seq', isBack ? 'asc' : 'desc')
+    .limit(reachOf(wish))
+    .offset(wish.offset)
     .execute()
-  const { total } = await query
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow()
-  return { rows, total }
+  return toListPage(db, 'activity_log', query, rows, wish)
 }
 
 /** The next entries of the chain after `seq`, oldest first. */

@@ -1,5 +1,5 @@
-import { sql } from 'kysely'
-import type { Db, Trx } from '../db/database.ts'
+import { type RawBuilder, sql } from 'kysely'
+import type { Db } from '../db/database.ts'
 import type { DeliveryRow, DeliveryTarget } from './deliveries.ts'
 
 export type TargetCounts = DeliveryTarget & {
@@ -12,19 +12,78 @@ export type TargetCounts = DeliveryTarget & {
   oldestWaitingAt: Date | null
 }
 
-/** Reads only what is not done, however many items there are. A target that owes nothing is left out. */
-export async function countOpenDeliveries(db: Db, now: Date): Promise<TargetCounts[]> {
-  const { rows } = await sql<TargetCounts>`
-    select flow, destination,
+/** What is open of some rows of one target; `lastPk` is the last of these rows. */
+type OpenPart = TargetCounts & { lastPk: string; looked: number }
+
+type Place = DeliveryTarget & { pk: string }
+
+export const beforeAllOpen: Place = { flow: '', destination: '', pk: '' }
+
+/** As many rows as one statement looks at: 40 ms of the embedded database, in which it answers nobody else. */
+const rowsAtOnce = 20_000
+
+/** Asks for the next rows after a place that are not done, counted. */
+export function openParts(now: Date, page: { after: Place; limit: number }): RawBuilder<OpenPart> {
+  const { after } = page
+  return sql<OpenPart>`
+    with page as materialized (
+      select flow, destination, pk, state, not_before, queued_at from deliveries
+      where state <> 'done'
+        and (flow, destination, pk) > (${after.flow}, ${after.destination}, ${after.pk})
+      order by flow, destination, pk
+      limit ${page.limit}
+    )
+    select flow, destination, max(pk) as "lastPk", count(*) as looked,
       count(*) filter (where state = 'waiting' and (not_before is null or not_before <= ${now}))
         as waiting,
       count(*) filter (where state = 'waiting' and not_before > ${now}) as delayed,
       count(*) filter (where state = 'failed') as failed,
       min(queued_at) filter (where state = 'waiting') as "oldestWaitingAt"
-    from deliveries where state <> 'done'
+    from page
     group by flow, destination
-    order by flow, destination`.execute(db)
-  return rows
+    order by flow, destination`
+}
+
+/**
+ * Reads only what is not done, however many items there are, `limit` in each statement. A target that owes nothing is left
+ * out.
+ */
+export async function countOpenDeliveries(
+  db: Db,
+  now: Date,
+  limit = rowsAtOnce,
+): Promise<TargetCounts[]> {
+  const targets: TargetCounts[] = []
+  let after: Place | undefined = beforeAllOpen
+  while (after) {
+    const { rows }: { rows: OpenPart[] } = await openParts(now, { after, limit }).execute(db)
+    for (const { lastPk: _, looked: __, ...part } of rows) addPart(targets, part)
+    const looked = rows.reduce((sum, part) => sum + part.looked, 0)
+    const last: OpenPart | undefined = rows.at(-1)
+    after =
+      last && looked === limit
+        ? { flow: last.flow, destination: last.destination, pk: last.lastPk }
+        : undefined
+  }
+  return targets
+}
+
+/** A page may end within a target, which the next then begins with. */
+function addPart(targets: TargetCounts[], part: TargetCounts): void {
+  const known = targets.at(-1)
+  if (known?.flow !== part.flow || known.destination !== part.destination) {
+    targets.push(part)
+    return
+  }
+  known.waiting += part.waiting
+  known.delayed += part.delayed
+  known.failed += part.failed
+  const { oldestWaitingAt } = part
+  if (
+    known.oldestWaitingAt === null ||
+    (oldestWaitingAt && oldestWaitingAt < known.oldestWaitingAt)
+  )
+    known.oldestWaitingAt = oldestWaitingAt
 }
 
 /** Counts what waits for these destinations, delayed or not, but no further than to `most`: cheap at any depth. */
@@ -75,111 +134,27 @@ export async function listOpenDeliveries(
     : query.orderBy('finished_at', 'desc').orderBy('pk').execute()
 }
 
-export type FailureGroup = {
-  destination: string
-  error: string
-  status: number | null
-  items: number
-  lastAt: Date
-  /** The first `samplePks` of its items. */
-  pks: string[]
-}
-
-const samplePks = 20
-
-/** The failed deliveries of a flow by what went wrong, most items first. */
-export async function groupFailures(db: Db, flow: string, limit: number): Promise<FailureGroup[]> {
-  const { rows } = await sql<FailureGroup>`
-    select destination, coalesce(last_error, '') as error, last_status as status,
-      count(*) as items, max(finished_at) as "lastAt",
-      (array_agg(pk order by pk))[1:${sql.lit(samplePks)}] as pks
-    from deliveries where flow = ${flow} and state = 'failed'
-    group by 1, 2, 3
-    order by items desc, "lastAt" desc
-    limit ${limit}`.execute(db)
-  return rows
-}
-
 export type ItemDelivery = OpenDelivery &
   Pick<DeliveryRow, 'destination' | 'delivered_hash' | 'delivered_at'>
 
-/** What is owed of one item, or was delivered and is not forgotten yet, one row for each destination. */
+/**
+ * What is owed of one item to these destinations, or was delivered and is not forgotten yet, one row for each. By their names,
+ * because the key begins with them: without, it would read the deliveries of every item.
+ */
 export async function listItemDeliveries(
   db: Db,
   flow: string,
+  destinations: readonly string[],
   pk: string,
 ): Promise<ItemDelivery[]> {
   return db
     .selectFrom('deliveries')
     .select([...openColumns, 'destination', 'delivered_hash', 'delivered_at'])
     .where('flow', '=', flow)
+    .where(sql<boolean>`destination = any(${destinations}::text[])`)
     .where('pk', '=', pk)
     .orderBy('destination')
     .execute()
-}
-
-export type FailedFilter = {
-  flow: string
-  destination?: string | undefined
-  pk?: string | undefined
-  /** The words of one group of failures, exactly. */
-  error?: string | undefined
-}
-
-/**
- * Makes failed deliveries owed again, with all their attempts. Answers whom to wake; fewer than
- * `limit` means that none is left.
- */
-export async function reviveFailed(
-  trx: Trx,
-  filter: FailedFilter,
-  options: { at: Date; limit: number },
-): Promise<{ destination: string; pk: string }[]> {
-  const { destination, pk, error } = filter
-  const { rows } = await sql<{ destination: string; pk: string }>`
-    with chosen as (
-      select destination, pk from deliveries
-      where flow = ${filter.flow} and state = 'failed'
-        ${destination === undefined ? sql`` : sql`and destination = ${destination}`}
-        ${pk === undefined ? sql`` : sql`and pk = ${pk}`}
-        ${error === undefined ? sql`` : sql`and last_error = ${error}`}
-      order by destination, pk
-      limit ${options.limit}
-      for update
-    )
-    update deliveries set
-      state = 'waiting', version = version + 1, attempts = 0, queued_at = ${options.at},
-      last_error = null, last_status = null, not_before = null, finished_at = null
-    from chosen
-    where deliveries.flow = ${filter.flow}
-      and deliveries.destination = chosen.destination and deliveries.pk = chosen.pk
-    returning deliveries.destination, deliveries.pk`.execute(trx)
-  return rows
-}
-
-/**
- * Forgets rows that were finished before the given times, but no delivered one whose item is still known: its
- * `delivered_hash` is what tells that the destination has what the source showed last. An item without a row is not known
- * to be in step: it never was sent there, or its failure is older than failures are kept. Answers how many; call again
- * while it is `limit`.
- */
-export async function deleteFinished(
-  db: Db,
-  flow: string,
-  options: { doneBefore: Date; failedBefore: Date; limit: number },
-): Promise<number> {
-  const { numAffectedRows } = await sql`
-    delete from deliveries where (flow, destination, pk) in (
-      select flow, destination, pk from deliveries
-      where flow = ${flow} and (
-        (state = 'done' and finished_at < ${options.doneBefore} and not exists (
-          select from flow_items
-          where flow_items.flow = deliveries.flow and flow_items.pk = deliveries.pk))
-        or (state = 'failed' and finished_at < ${options.failedBefore}))
-      limit ${options.limit}
-      for update skip locked
-    )`.execute(db)
-  return Number(numAffectedRows ?? 0)
 }
 
 /** How many items have arrived at a destination and owe it nothing since. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
+import { tellFlow } from './flow-news.ts'
 
 export type Pause = { flow: string; pausedAt: Date; pausedBy: string; reason: string | null }
 
@@ -126,7 +127,11 @@ export type FlowActivity = {
 }
 
 export async function insertFlowActivity(trx: Trx, entry: Omit<FlowActivity, 'id'>): Promise<void> {
-  await trx.insertInto('flow_activity').values(entry).execute()
+  await trx
+    .insertInto('flow_activity')
+    .values(entry)
+    .returning(tellFlow('state').as('told'))
+    .execute()
 }
 
 export async function listFlowActivity(

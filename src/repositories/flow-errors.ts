@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Db } from '../db/database.ts'
 import type { FlowErrorsTable } from '../db/tables.ts'
 
@@ -56,14 +56,22 @@ export async function listFlowErrors(db: Db, filter: FlowErrorFilter): Promise<F
   return query.orderBy('at', 'desc').orderBy('id').limit(filter.limit).execute()
 }
 
-/** Answers how many there were. */
-export async function deleteFlowErrorsBefore(db: Db, flow: string, before: Date): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('flow_errors')
-    .where('flow', '=', flow)
-    .where('at', '<', before)
-    .executeTakeFirst()
-  return Number(numDeletedRows)
+/** Answers how many there were; `limit` in each statement. */
+export async function deleteFlowErrorsBefore(
+  db: Db,
+  flow: string,
+  before: Date,
+  limit = 5_000,
+): Promise<number> {
+  let gone = 0
+  for (let found = limit; found === limit; gone += found) {
+    const { numAffectedRows } = await sql`
+      delete from flow_errors where ctid = any(array(
+        select ctid from flow_errors where flow = ${flow} and at < ${before}
+        order by at limit ${limit}))`.execute(db)
+    found = Number(numAffectedRows ?? 0)
+  }
+  return gone
 }
 
 function toRow(error: NewFlowError): FlowErrorRow {

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 
 /** The stored hashes of these items; an item that was never seen is absent. */
@@ -91,12 +91,8 @@ export async function deleteHashes(trx: Trx, flow: string, pks: readonly string[
   await trx
     .deleteFrom('flow_items')
     .where('flow', '=', flow)
-    .where('pk', 'in', [...pks])
+    .where(sql<boolean>`pk = any(${pks}::text[])`)
     .execute()
-}
-
-export async function deleteAllHashes(trx: Trx, flow: string): Promise<void> {
-  await trx.deleteFrom('flow_items').where('flow', '=', flow).execute()
 }
 
 export async function countItems(db: Db | Trx, flow: string): Promise<number> {
@@ -118,15 +114,36 @@ export async function countItemsByFlow(db: Db): Promise<Map<string, number>> {
   return new Map(rows.map((row) => [row.flow, row.count]))
 }
 
-/** Keys after `afterPk` in the database's order: the pages of a walk over all items. */
+/**
+ * Keys after `afterPk` in the database's order: the pages of a walk over all items. `flow =` is left for the end, since a
+ * planner that knows nothing of the table yet would take the flow for a handful of rows and read all of them for each page.
+ */
 export async function listPksAfter(
-  db: Db,
+  db: Db | Trx,
   flow: string,
   afterPk: string | undefined,
   limit: number,
 ): Promise<string[]> {
-  let query = db.selectFrom('flow_items').select('pk').where('flow', '=', flow)
-  if (afterPk !== undefined) query = query.where('pk', '>', afterPk)
-  const rows = await query.orderBy('pk').limit(limit).execute()
+  const { rows } = await pksAfter(flow, afterPk, limit).execute(db)
   return rows.map((row) => row.pk)
+}
+
+/** What listPksAfter asks. */
+export function pksAfter(
+  flow: string,
+  afterPk: string | undefined,
+  limit: number,
+): RawBuilder<{ pk: string }> {
+  return sql<{ pk: string }>`
+    with page as materialized (
+      select flow, pk from flow_items
+      where ${
+        afterPk === undefined
+          ? sql`(flow, pk) >= (${flow}, '')`
+          : sql`(flow, pk) > (${flow}, ${afterPk})`
+      }
+      order by flow, pk
+      limit ${limit}
+    )
+    select pk from page where flow = ${flow} order by pk`
 }

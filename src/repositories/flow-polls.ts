@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
+import { tellFlow } from './flow-news.ts'
 
 /** Durations are judged over this many last polls of a flow. */
 const kept = 1_000
@@ -29,7 +30,7 @@ export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
       changes: poll.changes,
       error: poll.error,
     })
-    .returning('id')
+    .returning(['id', tellFlow('poll').as('told')])
     .executeTakeFirstOrThrow()
   const failed = poll.error === null ? 0 : 1
   await trx

@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { FlowProgressTable, FlowStateTable } from '../db/tables.ts'
+import { tellFlow } from './flow-news.ts'
 
 export type FlowStateRow = Selectable<FlowStateTable>
 
@@ -39,7 +40,9 @@ export async function insertFlowState(
 export async function updateFlowState(
   db: Db | Trx,
   flow: string,
-  fields: Partial<Omit<FlowStateRow, 'flow' | 'first_seen_at' | 'full_scan_due' | 'resets'>>,
+  fields: Partial<
+    Omit<FlowStateRow, 'flow' | 'first_seen_at' | 'full_scan_due' | 'forget_due' | 'resets'>
+  >,
 ): Promise<void> {
   await db.updateTable('flow_state').set(fields).where('flow', '=', flow).execute()
 }
@@ -50,6 +53,22 @@ export async function requestFullScan(trx: Trx, flow: string): Promise<void> {
     .updateTable('flow_state')
     .set((eb) => ({ full_scan_due: true, resets: eb('resets', '+', 1) }))
     .where('flow', '=', flow)
+    .execute()
+}
+
+/** Has the next poll forget all items and read everything from the beginning. */
+export async function requestForgetting(trx: Trx, flow: string): Promise<void> {
+  await requestFullScan(trx, flow)
+  await trx.updateTable('flow_state').set({ forget_due: true }).where('flow', '=', flow).execute()
+}
+
+/** Everything was forgotten that was there when there had been `resets`; a later reset still wants its own. */
+export async function settleForgetting(trx: Trx, flow: string, resets: number): Promise<void> {
+  await trx
+    .updateTable('flow_state')
+    .set({ forget_due: false })
+    .where('flow', '=', flow)
+    .where('resets', '=', resets)
     .execute()
 }
 
@@ -85,6 +104,7 @@ export async function saveProgress(db: Db, progress: Selectable<FlowProgressTabl
     .insertInto('flow_progress')
     .values(progress)
     .onConflict((conflict) => conflict.column('flow').doUpdateSet(fields))
+    .returning(tellFlow('progress').as('told'))
     .execute()
 }
 

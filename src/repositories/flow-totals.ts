@@ -1,16 +1,21 @@
-import type { Selectable } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { FlowTotalsTable } from '../db/tables.ts'
 
 export type FlowTotals = Selectable<FlowTotalsTable>
 
-/** Adds to the lifetime counts. The row stays locked until the transaction ends: last thing to do in it. */
+/**
+ * Adds to the lifetime counts. The row stays locked until the transaction ends: last thing to do in it. `alongside` is a
+ * statement that writes other rows, in the same trip to the server.
+ */
 export async function addJobTotals(
   trx: Trx,
   flow: string,
   jobs: { completed: number; failed: number },
+  alongside?: RawBuilder<object>,
 ): Promise<void> {
-  await trx
+  const query = alongside ? trx.with('alongside', () => sql<object>`(${alongside})`) : trx
+  await query
     .insertInto('flow_totals')
     .values({ flow, jobs_completed: jobs.completed, jobs_failed: jobs.failed })
     .onConflict((conflict) =>

@@ -42,3 +42,15 @@ export async function releaseLease(
     .where('owner', '=', lease.owner)
     .execute()
 }
+
+/** Who holds the lease matters to nobody else: its token, which tells whether it was taken since, and its deadline. */
+export async function findLease(
+  db: Db,
+  name: string,
+): Promise<{ token: number; deadline: Date } | undefined> {
+  return db
+    .selectFrom('leases')
+    .select(['token', 'deadline'])
+    .where('name', '=', name)
+    .executeTakeFirst()
+}

@@ -61,20 +61,34 @@ export type BoxRow = {
   lastDetail: string | null
   lastAt: Date | null
   open: number
+  /** Newest order that waits for its end; null for none. */
+  openId: string | null
+  openReference: string | null
+  openStatus: OrderStatus | null
+  openCents: number | null
+  openAt: Date | null
+  /** Orders of the span whose money came in, be it given back later or not. */
+  paid: number
+  paidCents: number
 }
 
-/** Every box in use, with its newest order since a moment; boxes being made or removed are left out. */
+/**
+ * Every box in use, with its sales of a span, what it charges now and its newest order since a moment; boxes being made
+ * or removed are left out.
+ */
 export async function listBoxStates(
   db: Db,
-  { client, since, limit }: { client?: ClientName | undefined; since: Date; limit: number },
+  { span, since, limit }: { span: Span; since: Date; limit: number },
 ): Promise<BoxRow[]> {
+  const { client } = span
   const { rows } = await sql<BoxRow>`
     select pos.client, stores.external_id as "storeId", pos.external_id as "boxId",
       pos.name as "boxName", last.status as "lastStatus", last.status_detail as "lastDetail",
       last.created_at as "lastAt",
-      (select count(*) from orders
-        where orders.client = pos.client and orders.caja_id = pos.external_id
-          and orders.status in ('created', 'at_terminal', 'action_required'))::integer as open
+      coalesce(waiting.count, 0)::integer as open, newest.id as "openId",
+      newest.external_reference as "openReference", newest.status as "openStatus",
+      newest.amount_cents as "openCents", newest.created_at as "openAt",
+      coalesce(sold.paid, 0)::integer as paid, coalesce(sold.cents, 0)::bigint as "paidCents"
     from pos
     join stores on stores.id = pos.store_id
     left join lateral (
@@ -84,6 +98,19 @@ export async function listBoxStates(
       order by created_at desc
       limit 1
     ) as last on true
+    left join (
+      select client, caja_id, count(*) as count, (array_agg(id order by created_at desc))[1] as newest
+      from orders
+      where status in ('created', 'at_terminal', 'action_required')
+      group by client, caja_id
+    ) as waiting on waiting.client = pos.client and waiting.caja_id = pos.external_id
+    left join orders as newest on newest.id = waiting.newest
+    left join (
+      select client, caja_id, count(*) as paid, sum(paid_cents) as cents
+      from orders
+      where ${within(span)} and ${wasPaid}
+      group by client, caja_id
+    ) as sold on sold.client = pos.client and sold.caja_id = pos.external_id
     where pos.state = 'active' ${client === undefined ? sql`` : sql`and pos.client = ${client}`}
     order by pos.client, stores.external_id, pos.external_id
     limit ${limit}`.execute(db)

@@ -3,10 +3,26 @@ import type { Db, Trx } from '../db/database.ts'
 import type { OrdersTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
+import {
+  beyondTime,
+  type ListPage,
+  type PageWish,
+  reachOf,
+  type TimePlace,
+  toListPage,
+} from './list-page.ts'
 
 export type OrderRow = Selectable<OrdersTable>
 
-const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+/** An id of ours; the provider's look otherwise. */
+export const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** Where an id stands that is ours or the provider's. */
+function placeOfId(id: string) {
+  return uuidShape.test(id)
+    ? { column: 'id' as const, value: id.toLowerCase() }
+    : { column: 'mp_order_id' as const, value: id }
+}
 
 /** An order by our id or the provider's, among the orders of one client. */
 export async function findOrder(
@@ -14,12 +30,9 @@ export async function findOrder(
   client: ClientName,
   id: string,
 ): Promise<OrderRow | undefined> {
+  const { column, value } = placeOfId(id)
   const query = db.selectFrom('orders').selectAll().where('client', '=', client)
-  return (
-    uuidShape.test(id)
-      ? query.where('id', '=', id.toLowerCase())
-      : query.where('mp_order_id', '=', id)
-  ).executeTakeFirst()
+  return query.where(column, '=', value).executeTakeFirst()
 }
 
 /** The same for whoever may see every client: the administrator, the sweeper, the webhook inbox. */
@@ -27,12 +40,8 @@ export async function findOrderOfAnyClient(
   db: Db | Trx,
   id: string,
 ): Promise<OrderRow | undefined> {
-  const query = db.selectFrom('orders').selectAll()
-  return (
-    uuidShape.test(id)
-      ? query.where('id', '=', id.toLowerCase())
-      : query.where('mp_order_id', '=', id)
-  ).executeTakeFirst()
+  const { column, value } = placeOfId(id)
+  return db.selectFrom('orders').selectAll().where(column, '=', value).executeTakeFirst()
 }
 
 export async function lockOrder(trx: Trx, id: string): Promise<OrderRow> {
@@ -209,6 +218,8 @@ export async function planCheck(
 }
 
 export type OrderFilter = {
+  /** Ours or the provider's. */
+  id?: string | undefined
   client?: ClientName | undefined
   status?: OrderStatus | undefined
   cajaId?: string | undefined
@@ -223,9 +234,13 @@ export type OrderFilter = {
 export async function listOrders(
   db: Db,
   filter: OrderFilter,
-  page: { limit: number; offset: number },
-): Promise<{ orders: OrderRow[]; total: number }> {
+  wish: PageWish<TimePlace>,
+): Promise<ListPage<OrderRow>> {
   let query = db.selectFrom('orders')
+  if (filter.id !== undefined) {
+    const { column, value } = placeOfId(filter.id)
+    query = query.where(column, '=', value)
+  }
   if (filter.client !== undefined) query = query.where('client', '=', filter.client)
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
@@ -246,17 +261,17 @@ export async function listOrders(
   }
   if (filter.from !== undefined) query = query.where('created_at', '>=', filter.from)
   if (filter.to !== undefined) query = query.where('created_at', '<', filter.to)
-  const orders = await query
+  const { place } = wish
+  const isBack = place?.side === 'newer'
+  const part = place ? query.where(beyondTime(place, 'created_at')) : query
+  const rows = await part
     .selectAll()
-    .orderBy('created_at', 'desc')
-    .orderBy('id')
-    .limit(page.limit)
-    .offset(page.offset)
+    .orderBy('created_at', isBack ? 'asc' : 'desc')
+    .orderBy('id', isBack ? 'desc' : 'asc')
+    .limit(reachOf(wish))
+    .offset(wish.offset)
     .execute()
-  const { total } = await query
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow()
-  return { orders, total }
+  return toListPage(db, 'orders', query, rows, wish)
 }
 
 /** Orders changed after this position, in the sequence of their changes. */

@@ -2,8 +2,24 @@ import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { WebhookLogTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import {
+  beyondTime,
+  type ListPage,
+  type PageWish,
+  reachOf,
+  type TimePlace,
+  toListPage,
+} from './list-page.ts'
 
 export type WebhookRow = Selectable<WebhookLogTable>
+
+export const webhookChannel = 'webhook_worked'
+
+/** What listeners hear of a delivery that was worked or refused. */
+export type ToldWebhook = Pick<WebhookRow, 'id' | 'client' | 'order_id' | 'topic' | 'status'>
+
+const tellWebhook = sql`pg_notify(${sql.lit(webhookChannel)}, json_build_object(
+  'id', id, 'client', client, 'order_id', order_id, 'topic', topic, 'status', status)::text)`
 
 /**
  * Stores a delivery. One that was stored before (same signed parts) only counts up: `fresh` is false then.
@@ -25,16 +41,27 @@ export async function storeDelivery(
   return { row, fresh: row.id === delivery.id }
 }
 
+/** Tells listeners of a delivery that was refused when it came. */
+export async function tellRefused(trx: Trx, id: string): Promise<void> {
+  await trx.selectFrom('webhook_log').select(tellWebhook.as('told')).where('id', '=', id).execute()
+}
+
 export async function findDelivery(db: Db | Trx, id: string): Promise<WebhookRow | undefined> {
   return db.selectFrom('webhook_log').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
+/** Writes what became of a delivery, and tells listeners. */
 export async function updateDelivery(
   db: Db | Trx,
   id: string,
   fields: Updateable<WebhookLogTable>,
 ): Promise<void> {
-  await db.updateTable('webhook_log').set(fields).where('id', '=', id).execute()
+  await db
+    .updateTable('webhook_log')
+    .set(fields)
+    .where('id', '=', id)
+    .returning(tellWebhook.as('told'))
+    .execute()
 }
 
 /** Takes deliveries that are still to be worked, by moving their next attempt into the future. */
@@ -62,23 +89,25 @@ export async function claimDueDeliveries(
     .execute()
 }
 
+/** A page of webhooks, newest first, with the number of all that fit the filter. */
 export async function listDeliveries(
   db: Db,
   filter: { client?: string | undefined },
-  limit: number,
-): Promise<{ rows: WebhookRow[]; total: number }> {
+  wish: PageWish<TimePlace>,
+): Promise<ListPage<WebhookRow>> {
   let query = db.selectFrom('webhook_log')
   if (filter.client !== undefined) query = query.where('client', '=', filter.client as ClientName)
-  const rows = await query
+  const { place } = wish
+  const isBack = place?.side === 'newer'
+  const part = place ? query.where(beyondTime(place, 'received_at')) : query
+  const rows = await part
     .selectAll()
-    .orderBy('received_at', 'desc')
-    .orderBy('id')
-    .limit(limit)
+    .orderBy('received_at', isBack ? 'asc' : 'desc')
+    .orderBy('id', isBack ? 'desc' : 'asc')
+    .limit(reachOf(wish))
+    .offset(wish.offset)
     .execute()
-  const { total } = await query
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow()
-  return { rows, total }
+  return toListPage(db, 'webhook_log', query, rows, wish)
 }
 
 /** Webhooks about one order, oldest first. */

@@ -29,7 +29,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the guard of client and admin routes. */
     principal: Principal | null
-    /** The client that this request may act for; set on client routes. */
+    /** The client that this request may act for; set on client routes. Null there only for all of them (`allClients`). */
     tenant: ClientName | null
     /** Monotonic time of arrival in milliseconds. */
     arrivedAt: number
@@ -182,7 +182,7 @@ async function tenantOf(
   deps: PaymentDeps,
   principal: Principal,
   request: FastifyRequest,
-): Promise<ClientName> {
+): Promise<ClientName | null> {
   const named = (request.query as Record<string, unknown>).client
   if (named !== undefined && (typeof named !== 'string' || /\p{Cc}/u.test(named))) {
     throw invalid('client', 'must be the name of one client')
@@ -191,6 +191,7 @@ async function tenantOf(
     if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
     return principal.client
   }
+  if (named === undefined && request.routeOptions.config.allClients) return null
   if (named === undefined || named === '') {
     throw invalid('client', 'is required with the admin token: the client to act for')
   }
@@ -202,6 +203,12 @@ async function tenantOf(
 
 /** The client of a client route. */
 export function tenantOfRequest(request: FastifyRequest): ClientName {
-  if (request.tenant === null) throw new Error('the route does not declare access: client')
+  if (request.tenant === null)
+    throw new Error('the route does not declare access: client, or is for all')
   return request.tenant
+}
+
+/** Streams of a client count together, whichever of its keys opened them. */
+export function streamOwner({ principal }: FastifyRequest): string {
+  return principal?.type === 'client' ? `client ${principal.client}` : 'admin'
 }

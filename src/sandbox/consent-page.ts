@@ -20,12 +20,12 @@ export function consentPage(action: string, sellers: Seller[], host: string): st
     .join('\n')
   return layout(
     'Autorizar la conexión',
-    `<p class="lead"><strong>${escapeHtml(host)}</strong> quiere cobrar en las terminales de tu cuenta.</p>
+    `<p class="lead"><strong>${escapeHtml(host)}</strong> quiere cobrar en las terminales de su cuenta.</p>
     <ul class="scopes">
       <li>Crear, leer y cancelar cobros</li>
       <li>Devolver pagos</li>
       <li>Administrar sucursales, cajas y terminales</li>
-      <li>Seguir conectada mientras no la quites</li>
+      <li>Seguir conectada mientras no la quite</li>
     </ul>
     <form method="post" action="${escapeHtml(action)}">
       <fieldset><legend>¿Con qué cuenta?</legend>${choices}</fieldset>
@@ -40,7 +40,7 @@ export function consentPage(action: string, sellers: Seller[], host: string): st
 export function problemPage(problem: string): string {
   return layout(
     'No se puede autorizar',
-    `<p class="lead">${escapeHtml(problem)}</p><p>Revisá la aplicación que te envió acá.</p>`,
+    `<p class="lead">${escapeHtml(problem)}</p><p>Revise la aplicación desde la que llegó.</p>`,
   )
 }
 

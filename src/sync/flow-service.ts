@@ -1,4 +1,6 @@
 import type { FlowActivity } from '../repositories/flow-control.ts'
+import type { Difference } from './item/differences.ts'
+import type { PreviewLimits, SyncPreview } from './sync-preview.ts'
 
 export type FlowStatus = {
   paused: boolean
@@ -88,6 +90,7 @@ export type ItemView = {
   /** What the source showed last; null for an item that it never showed, or that was reset or deleted. */
   seen: { hash: string; changedAt: Date } | null
   destinations: ItemDestination[]
+  history: ItemHistory
 }
 
 export type ItemDestination = {
@@ -105,7 +108,51 @@ export type ItemDestination = {
   deliveredAt: Date | null
 }
 
+/** What is kept of one item for a while; newest first. */
+export type ItemHistory = {
+  /** The item as its source showed it last; null when nothing is kept, or it is too large to be. */
+  content: Record<string, unknown> | null
+  versions: ItemVersion[]
+  attempts: ItemAttempt[]
+}
+
+export type ItemVersion = {
+  id: number
+  seenAt: Date
+  kind: 'upsert' | 'delete'
+  hash: string
+  /** How `differences` came to be; they are empty unless `compared`. */
+  comparison: 'compared' | 'first' | 'deleted' | 'too_large'
+  differences: Difference[]
+  /** All of them, also those that are left out. */
+  differenceCount: number
+}
+
+export type ItemAttempt = {
+  at: Date
+  destination: string
+  /** The version that was sent; null when it is not kept any longer. */
+  version: number | null
+  kind: 'upsert' | 'delete'
+  attempt: number
+  outcome: 'delivered' | 'retry' | 'failed'
+  status: number | null
+  reason: string | null
+}
+
 /** Everything the control API offers. Functions of one flow throw NOT_FOUND for a name that no file defines. */
+/** A delivery that is still to be made, or tried again. */
+export type WaitingDelivery = {
+  destination: string
+  pk: string
+  /** Failed ones so far. */
+  attempts: number
+  lastError: string | null
+  lastStatus: number | null
+  queuedAt: Date
+  nextAttemptAt: Date | null
+}
+
 export type FlowService = {
   status(): Promise<Map<string, FlowStatus>>
   metrics(): Promise<Map<string, FlowMetrics>>
@@ -116,9 +163,19 @@ export type FlowService = {
     pk?: string | undefined
     limit: number
   }): Promise<ErrorRecord[]>
-  /** Polls now; a paused flow only with `force`. */
-  sync(name: string, options: { force: boolean }): Promise<SyncOutcome>
-  syncItem(name: string, pk: string): Promise<{ found: boolean; changed: boolean; jobs: number }>
+  /** Polls now; a paused flow only with `force`. What somebody asked for is written down with the `actor`. */
+  sync(name: string, options: { force: boolean }, actor?: string): Promise<SyncOutcome>
+  /** What `sync` would do now; nothing is written. Ends when `signal` aborts, with its reason. See engine/previews.ts. */
+  preview(
+    name: string,
+    limits: PreviewLimits,
+    signal: AbortSignal,
+  ): Promise<SyncPreview & { paused: boolean }>
+  syncItem(
+    name: string,
+    pk: string,
+    actor?: string,
+  ): Promise<{ found: boolean; changed: boolean; jobs: number }>
   reset(name: string, actor: string): Promise<void>
   resetItem(name: string, pk: string, actor: string): Promise<{ existed: boolean }>
   resync(name: string, options: { force: boolean }, actor: string): Promise<SyncOutcome>
@@ -132,7 +189,7 @@ export type FlowService = {
   resume(names: 'all' | string, actor: string): Promise<string[]>
   limit(name: string, count: number, actor: string): Promise<void>
   unlimit(name: string, actor: string): Promise<FlowStatus>
-  testAlerts(name: string): Promise<AlertResult[]>
+  testAlerts(name: string, actor?: string): Promise<AlertResult[]>
   /** Sends failed deliveries again: of a flow, a destination, an item, or one kind of error. Answers how many. */
   retryFailed(
     filter: {
@@ -145,6 +202,7 @@ export type FlowService = {
   ): Promise<number>
   /** What failed for good in a flow and was not sent again since, by cause; most items first. */
   failures(name: string, limit: number): Promise<FailureView[]>
+  waiting(name: string, limit: number): Promise<WaitingDelivery[]>
   item(name: string, pk: string): Promise<ItemView>
   cards(): Promise<FlowCard[]>
   problems(): FlowProblemView[]

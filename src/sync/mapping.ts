@@ -7,13 +7,20 @@ import { convertField } from './mapping/field-values.ts'
 type Rules = Pick<Flow['destinations'][number], 'map' | 'fields'>
 type Fields = NonNullable<Rules['fields']>
 
-/** An item that its mapping cannot turn into a body. `message` shows where and why, and the item (300 characters). */
+/**
+ * An item that its mapping cannot turn into a body. `message` shows where and why, and the item (300 characters). Another
+ * attempt would fail the same way, unless the mapping ran out of its time.
+ */
 export class MappingError extends Error {
   override readonly name = 'MappingError'
+
+  get outOfTime(): boolean {
+    return this.cause instanceof ExpressionError && this.cause.outOfTime
+  }
 }
 
 export type Mapping = {
-  /** The body for an item, as plain JSON values. Rejects with MappingError: another attempt would fail the same way. */
+  /** The body for an item, as plain JSON values. Rejects with MappingError. */
   apply(value: Record<string, unknown>): Promise<unknown>
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
+export const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
 
 /** Any name: one that no file defines is 404, not 400. */
 export const FlowParams = z.object({ name: z.string().describe('Name of the flow') })
@@ -205,38 +205,6 @@ export const FailuresResponse = z
     ),
   })
   .meta({ id: 'FlowFailures' })
-
-export const ItemResponse = z
-  .object({
-    name: z.string(),
-    pk: z.string(),
-    seen: z
-      .object({ hash: z.string(), changed_at: Timestamp })
-      .nullable()
-      .describe(
-        'What the source showed last; null when it never did, or after a reset or a deletion',
-      ),
-    destinations: z.array(
-      z.object({
-        name: z.string(),
-        type: z.string(),
-        state: z
-          .enum(['waiting', 'delayed', 'failed', 'delivered', 'unknown'])
-          .describe('unknown: delivered longer ago than records are kept, or never owed'),
-        in_sync: z
-          .boolean()
-          .nullable()
-          .describe('Whether what arrived last is what the source showed last; null: not known'),
-        attempts: z.number().describe('Failed ones, of what is owed now'),
-        last_error: z.string().nullable(),
-        last_status: z.number().nullable(),
-        queued_at: Timestamp.nullable(),
-        next_attempt_at: Timestamp.nullable(),
-        delivered_at: Timestamp.nullable(),
-      }),
-    ),
-  })
-  .meta({ id: 'FlowItem' })
 
 export const RetryResponse = z
   .object({ name: z.string(), retried: z.number() })

@@ -10,9 +10,14 @@ export type SourceRow = Record<string, unknown>
 export type Source = {
   /**
    * Streams the records in batches. `since` is the cursor to read from (already minus the overlap), or null to read
-   * everything. Stops when `signal` aborts. Memory does not grow with the source.
+   * everything. Stops when `signal` aborts. Memory does not grow with the source. With `lookOnly` it gives what a poll
+   * would read now and leaves no trace: no `committed` follows it, and that of a poll beside it is not disturbed.
    */
-  scan(options: { since: string | null; signal: AbortSignal }): AsyncIterable<SourceRow[]>
+  scan(options: {
+    since: string | null
+    signal: AbortSignal
+    lookOnly?: boolean
+  }): AsyncIterable<SourceRow[]>
   /** The records of one item by its key values; none when the source does not have it. */
   readItem(options: { key: readonly string[]; signal: AbortSignal }): Promise<SourceRow[]>
   /** Called after a scan whose poll was committed: a file source archives what it read. */
@@ -44,7 +49,11 @@ export type DeliveryJob = {
 }
 
 export type DeliveryResult =
-  | { ok: true }
+  | {
+      ok: true
+      /** Of the answer, where the receiver speaks HTTP. */
+      status?: number
+    }
   | {
       ok: false
       /** Whether another attempt can help. */
@@ -61,6 +70,8 @@ export type DeliveryResult =
 /** Where items go. `deliver` answers for every failure it can judge; what it throws counts as retryable. */
 export type Destination = {
   deliver(job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult>
+  /** Why `deliver` would refuse the job, as far as that shows without asking anybody; undefined when nothing does. */
+  refusalOf(job: DeliveryJob): string | undefined
   close(): Promise<void>
 }
 
@@ -68,3 +79,10 @@ export type DestinationDefinition = Flow['destinations'][number]
 
 /** A failure at the source, told to the operator as it is: `message` holds no secret. */
 export class SourceError extends Error {}
+
+/** Whoever used the source has closed it, for a new definition of its flow or at the end. */
+export class SourceClosedError extends SourceError {
+  constructor() {
+    super('the source was closed')
+  }
+}

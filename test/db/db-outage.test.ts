@@ -111,6 +111,21 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await end()
   })
 
+  test('the listener says once it is back that something may have gone unheard', async () => {
+    let gaps = 0
+    const end = await database.listen(
+      'gaps',
+      () => {},
+      () => {
+        gaps += 1
+      },
+    )
+    expect(gaps).toBe(0)
+    await terminateAll()
+    await vi.waitFor(() => expect(gaps).toBe(1), { timeout: 3_000 })
+    await end()
+  })
+
   test('channels asked for while it is away are heard too, beside the old ones', async () => {
     const heard: string[] = []
     const ends = [await database.listen('old', (payload) => heard.push(payload))]

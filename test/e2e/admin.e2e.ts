@@ -2,24 +2,34 @@ import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   jsonFlow,
+  patientFlow,
   startTarget,
   startTestFlows,
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
+import { testServer } from '../sync/sources-support.ts'
 import {
+  button,
+  expectText,
   launchBrowser,
   openPage,
   seriousBarriers,
   sidewaysOverflow,
+  tooWideAt,
   type WatchedPage,
 } from './browser.ts'
 
 const hostileKey = '<img src=x onerror=alert(1)>\u202Eabc'
 const hostileReason = '<script>alert(1)</script>\u202Egnirts '.padEnd(500, 'x')
 
+/** The flows whose items the target does not take. */
+const refused = new Set(['failing', 'hostile'])
+
 let browser: Browser
 let target: TestTarget
+/** A source that never answers. */
+let silent: Awaited<ReturnType<typeof testServer>>
 let flows: TestFlows
 let url: string
 let opened: WatchedPage | undefined
@@ -29,24 +39,36 @@ const names = [
   'pausing',
   'limited',
   'syncing',
+  'previewed',
+  'hanging',
   'failing',
   'resetting',
   'alerting',
   'hostile',
   'calm',
   'noticed',
+  'explained',
+  'spoken',
+  'late',
+  'compared',
   'a-keyboard',
 ]
 
 beforeAll(async () => {
   browser = await launchBrowser()
   target = await startTarget()
-  target.answer(({ path }) => (/^\/(failing|hostile)\//.test(path) ? 422 : 200))
+  silent = await testServer()
+  target.answer(({ path }) =>
+    path.startsWith('/late/') ? 503 : refused.has(path.split('/')[1] ?? '') ? 422 : 200,
+  )
   const files = Object.fromEntries(
-    names.flatMap((name) => [
-      [`${name}.flow.yaml`, jsonFlow(name, target.url, { startPaused: false, ...extraOf(name) })],
-      [`${name}.json`, itemsOf(name)],
-    ]),
+    names.flatMap((name) => {
+      const flowOf = name === 'late' ? patientFlow : jsonFlow
+      return [
+        [`${name}.flow.yaml`, flowOf(name, target.url, { startPaused: false, ...extraOf(name) })],
+        [`${name}.json`, itemsOf(name)],
+      ]
+    }),
   )
   flows = await startTestFlows({
     files: { ...files, 'broken.flow.yaml': 'version: 1\nname: broken\npolInterval: 1m\n' },
@@ -59,13 +81,17 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await flows?.stop()
+  await silent?.close()
   await target?.close()
   await browser?.close()
 })
 
 function extraOf(name: string): Record<string, unknown> {
   if (name === 'hostile') return { description: '<b>bold</b>\u202E '.repeat(70) }
-  if (name !== 'alerting') return {}
+  if (name === 'hanging') {
+    return { startPaused: true, source: { type: 'http', url: `${silent.base}/items` } }
+  }
+  if (name !== 'alerting' && name !== 'spoken') return {}
   return {
     alerts: {
       onJobFailed: [
@@ -89,15 +115,6 @@ async function open(view = '', options = {}): Promise<Page> {
 function card(page: Page, name: string): Locator {
   return page.locator('article.flow', { has: page.locator(`#flow-${name}`) })
 }
-
-async function expectText(locator: Locator, text: string | RegExp): Promise<void> {
-  await expect
-    .poll(() => locator.innerText(), { timeout: 20_000 })
-    .toEqual(typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text))
-}
-
-const button = (scope: Page | Locator, name: string) =>
-  scope.getByRole('button', { name, exact: true })
 
 const sent = (name: string) => target.received.filter(({ path }) => path.startsWith(`/${name}/`))
 
@@ -164,6 +181,42 @@ test('sync tells how much changed, and asks before it runs a paused flow', async
   opened?.expectQuiet()
 })
 
+test('a sync is shown before it is done: what changed, who would refuse it, and nothing is sent', async () => {
+  await expect.poll(() => sent('previewed').length, { timeout: 20_000 }).toBe(2)
+  const page = await open('', { viewport: { width: 360, height: 740 } })
+  const flow = card(page, 'previewed')
+  const dialog = page.getByRole('dialog')
+  const items = [{ id: 'A-1', price: 7 }, { id: 'A-2' }, { id: '..' }, { id: '' }]
+  await flows.write('previewed.json', items)
+  await button(flow, 'Preview').click()
+  await expectText(dialog, '2 items would be sent')
+  await expectText(dialog, /1 record is an error[\s\S]*without a key:\s+the key field[\s\S]*blank/)
+  await expectText(dialog, /web http[\s\S]*2 to send[\s\S]*1 would fail[\s\S]*cannot stand in/)
+  await expectText(dialog, /changed\s+A-1\s+price\s+added: 7[\s\S]*new\s+\.\./)
+  expect([await sidewaysOverflow(page), await seriousBarriers(page)]).toEqual([0, []])
+  expect(sent('previewed')).toHaveLength(2)
+  await button(dialog, 'Sync').click()
+  await expectText(flow, 'Synced: 2 changes')
+  opened?.expectQuiet()
+})
+
+test('closing the preview ends the reading at the source', async () => {
+  const cut = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  silent.handle = (_, response) => {
+    response.once('close', cut.resolve)
+    asked.resolve()
+  }
+  const page = await open()
+  await button(card(page, 'hanging'), 'Preview').click()
+  await asked.promise
+  await expectText(page.getByRole('dialog'), /Reading the source[\s\S]*1 min at most/)
+  await button(page, 'Cancel').click()
+  await cut.promise
+  expect(await page.getByRole('dialog').count()).toBe(0)
+  opened?.expectQuiet()
+})
+
 test('failures stand together by cause; a group is sent again, and one item by itself', async () => {
   await expect.poll(() => sent('failing').length, { timeout: 20_000 }).toBe(2)
   const page = await open('errors?flow=failing')
@@ -173,7 +226,7 @@ test('failures stand together by cause; a group is sent again, and one item by i
   await button(group, 'Send again').first().click()
   await expect.poll(() => sent('failing').length, { timeout: 20_000 }).toBe(3)
   await expectText(group, '2 items')
-  target.answer(({ path }) => (path.startsWith('/hostile/') ? 422 : 200))
+  refused.delete('failing')
   await button(group, 'Send all 2 again').click()
   await expect.poll(() => sent('failing').length, { timeout: 20_000 }).toBe(5)
   await expectText(page.locator('main'), 'Nothing failed')
@@ -186,6 +239,33 @@ test('failures stand together by cause; a group is sent again, and one item by i
   await expectText(page.getByRole('table', { name: 'Errors of this item' }), '422')
   await button(page, 'Sync this item').click()
   await expectText(page.locator('main'), 'Unchanged')
+  opened?.expectQuiet()
+})
+
+test('why an item did not arrive: what changed, who answered what, and that it has arrived since', async () => {
+  await expect.poll(() => sent('explained').length, { timeout: 20_000 }).toBe(2)
+  refused.add('explained')
+  await flows.write('explained.json', [{ id: 'A-1', price: -1 }, { id: 'A-2' }])
+  await flows.flows.sync('explained', { force: false })
+  await expect.poll(() => sent('explained').length, { timeout: 20_000 }).toBe(3)
+
+  const page = await open('errors?flow=explained')
+  await page.getByText('Which items').click()
+  await page.getByRole('article').getByRole('link', { name: 'A-1' }).click()
+  const main = page.locator('main')
+  await expectText(main, /web did not get the last change; it still has what arrived/)
+  const versions = page.getByRole('region', { name: 'Versions and answers' }).locator('.version')
+  await expectText(
+    versions.nth(0),
+    /1 field changed\s+price\s+added: -1[\s\S]*web\s+failed[\s\S]*422/,
+  )
+  await expectText(versions.nth(1), /first on record[\s\S]*web\s+delivered\s+HTTP 200/)
+  expect(await seriousBarriers(page)).toEqual([])
+
+  refused.delete('explained')
+  await button(page, 'Retry what failed').click()
+  await expectText(main, 'Every destination has what the source showed last')
+  await expectText(versions.nth(0), /delivered\s+HTTP 200[\s\S]*failed/)
   opened?.expectQuiet()
 })
 
@@ -238,7 +318,7 @@ test('a wrong flow file is shown with its line and key, and is gone once it is m
   opened?.expectQuiet()
 })
 
-test('names and texts from outside are text, and nothing scrolls sideways on a phone', async () => {
+test('names and texts from outside are text, and nothing scrolls sideways', async () => {
   await flows.flows.pause('hostile', 'colleague', hostileReason)
   const page = await open('', { viewport: { width: 360, height: 740 } })
   await expectText(card(page, 'hostile'), '<script>alert(1)</script>')
@@ -251,25 +331,67 @@ test('names and texts from outside are text, and nothing scrolls sideways on a p
   ] as const) {
     await page.goto(`${url}#/${view}`)
     await expectText(page.locator('main'), text)
-    expect([view, await sidewaysOverflow(page)]).toEqual([view, 0])
+    expect([view, await tooWideAt(page)]).toEqual([view, []])
     expect(await page.locator('main :is(img, script, b)').count()).toBe(0)
   }
   opened?.expectQuiet()
 })
 
-test.each(['light', 'dark'] as const)('keeps nobody out, %s', async (colorScheme) => {
-  const page = await open('', { colorScheme, reducedMotion: 'reduce' })
-  await expectText(card(page, 'pausing'), 'Last run')
-  const barriers: string[] = await seriousBarriers(page)
-  await button(card(page, 'pausing'), 'Pause').click()
-  barriers.push(...(await seriousBarriers(page)))
-  await page.keyboard.press('Escape')
-  for (const view of ['errors', 'item?flow=hostile&pk=x', 'activity']) {
-    await page.goto(`${url}#/${view}`)
-    await expect.poll(() => page.locator('.loading').count(), { timeout: 20_000 }).toBe(0)
-    barriers.push(...(await seriousBarriers(page)))
+test('what a destination does not take yet stands among the errors, with its reason', async () => {
+  await expect.poll(() => sent('late').length, { timeout: 20_000 }).toBeGreaterThan(1)
+  const page = await open()
+  await card(page, 'late').getByText('2 delayed').click()
+  const late = page.getByRole('table', { name: 'Not there yet' })
+  await expectText(late, /late\s+web[\s\S]*A-1[\s\S]*503/)
+  expect([await sidewaysOverflow(page), await seriousBarriers(page)]).toEqual([0, []])
+  await late.getByText('A-1').click()
+  await expectText(page.locator('main'), 'On its way to')
+  opened?.expectQuiet()
+})
+
+test('who reads Spanish reads in Spanish what was done to a flow', async () => {
+  const named = (path: string) => flows.call('POST', path)
+  await named('/sync/spoken')
+  await named('/flow/spoken/limit/3')
+  await named('/flow/spoken/retry')
+  await named('/flow/spoken/test-alerts')
+  const page = await open('activity?flow=spoken', { locale: 'es-AR' })
+  for (const [action, detail] of [
+    ['Sincronizado', /\b0 cambios/],
+    ['Limitado', /3 corridas/],
+    ['Vuelto a enviar', /0 envíos/],
+    ['Alertas probadas', /llegaron 1 de 2/],
+  ] as const) {
+    await expectText(page.getByRole('row', { name: new RegExp(action) }), detail)
   }
-  expect(barriers).toEqual([])
+  await named('/flows/reload')
+  await page.goto(`${url}#/activity`)
+  await expectText(
+    page.getByRole('row', { name: /Archivos releídos/ }).first(),
+    /\d+ flujos, \d problemas?/,
+  )
+  opened?.expectQuiet()
+})
+
+test('what differs in a preview is text, however long and whatever its direction', async () => {
+  await expect.poll(() => sent('compared').length, { timeout: 20_000 }).toBe(2)
+  const mark = '<img src=x onerror=alert(1)>\u202Etxt.exe'
+  await flows.write('compared.json', [
+    { id: 'A-1', [mark]: mark, deep: { '<b>': ['<script>alert(1)</script>'] } },
+    { id: 'A-2', long: `<b>${'x'.repeat(10_000)}` },
+    { id: mark.padEnd(300, 'y') },
+  ])
+  const page = await open('', { viewport: { width: 360, height: 740 } })
+  await button(card(page, 'compared'), 'Preview').click()
+  const dialog = page.getByRole('dialog')
+  await expectText(dialog, '3 items would be sent')
+  await expectText(dialog, '<script>alert(1)</script>')
+  expect(await dialog.locator(':is(img, script, b)').count()).toBe(0)
+  expect([await sidewaysOverflow(page), await seriousBarriers(page)]).toEqual([0, []])
+  const inside =
+    'document.querySelector("dialog").scrollWidth - document.querySelector("dialog").clientWidth'
+  expect(await page.evaluate<number>(inside)).toBeLessThanOrEqual(0)
+  opened?.expectQuiet()
 })
 
 test('of many flows, those that need attention can be picked out', async () => {

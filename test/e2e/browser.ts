@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContextOptions,
+  chromium,
+  type Locator,
+  type Page,
+} from 'playwright-core'
 import { expect } from 'vitest'
 
 const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
@@ -64,6 +70,25 @@ export async function openPage(
   }
 }
 
+/** Signs in to the dashboard that `page` shows. */
+export async function signIn(page: Page, token: string): Promise<void> {
+  await page.locator('#token').fill(token)
+  await page.keyboard.press('Enter')
+  await page.locator('#title').waitFor()
+}
+
+/** Waits until it reads so. */
+export async function expectText(locator: Locator, text: string | RegExp): Promise<void> {
+  await expect
+    .poll(() => locator.innerText(), { timeout: generousMs })
+    .toEqual(typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text))
+}
+
+/** The button of exactly this name. */
+export function button(scope: Page | Locator, name: string | RegExp): Locator {
+  return scope.getByRole('button', { name, exact: true })
+}
+
 const axeSource = readFileSync(
   createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
   'utf8',
@@ -86,6 +111,21 @@ export async function seriousBarriers(page: Page): Promise<string[]> {
   return results.violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`))
+}
+
+/** From a phone to a wide screen, and where the layout changes in between. */
+const widths = [360, 780, 1024, 1200, 1600]
+
+/** At which widths of the window the page has to be scrolled sideways. */
+export async function tooWideAt(page: Page): Promise<number[]> {
+  const before = page.viewportSize()
+  const found: number[] = []
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 740 })
+    if ((await sidewaysOverflow(page)) > 0) found.push(width)
+  }
+  if (before) await page.setViewportSize(before)
+  return found
 }
 
 /** By how many pixels the page is wider than its window; 0 when nothing has to be scrolled sideways. */

@@ -33,15 +33,23 @@ export type KillPoints = {
   close(): Promise<void>
 }
 
-const intentSql: Record<KillOperation, string> = {
-  charge: 'insert into "orders"',
-  cancel: 'insert into "order_operations"',
-  refund: 'insert into "order_operations"',
+const activityMark = 'insert into "activity_log"'
+
+/** A text parameter with its length before it, as it is sent; a column of that name has no such length. */
+function parameter(value: string): string {
+  return `\0\0\0${String.fromCharCode(value.length)}${value}`
 }
-const auditAction: Record<KillOperation, string> = {
-  charge: 'order.created',
-  cancel: 'order.canceled',
-  refund: 'order.refunded',
+
+/** What tells a transaction of the operation from others: words of its SQL and its parameters, in PostgreSQL's protocol. */
+const intentMarks: Record<KillOperation, readonly string[]> = {
+  charge: ['insert into "orders"'],
+  cancel: ['insert into "order_operations"', parameter('cancel')],
+  refund: ['insert into "order_operations"', parameter('refund')],
+}
+const outcomeMarks: Record<KillOperation, readonly string[]> = {
+  charge: [activityMark, 'order.created'],
+  cancel: [activityMark, 'order.canceled'],
+  refund: [activityMark, 'order.refunded'],
 }
 const providerPath: Record<KillOperation, RegExp> = {
   charge: /^\/v1\/orders$/,
@@ -71,35 +79,38 @@ export async function openKillPoints(databaseUrl: string, sandboxUrl: string): P
         server.destroy()
       })
     }
-    server.on('data', (chunk) => client.write(chunk))
-    // What this connection's open transaction holds.
-    let seen = ''
+    /** What the transaction held whose commit the server has not answered yet. */
+    let committing: string | undefined
+    const answer = async (chunk: Buffer) => {
+      const done = committing ?? ''
+      committing = undefined
+      // The server has it, and the process will never know.
+      const isKilled =
+        (await pass('after the intent commits', (name) => isIntent(name, done))) ||
+        (await pass('after the outcome commits', (name) => isOutcome(name, done)))
+      if (!isKilled) client.write(chunk)
+    }
+    server.on('data', (chunk) => {
+      if (committing === undefined) client.write(chunk)
+      else void answer(chunk)
+    })
+    let held: string | undefined
     try {
-      for await (const chunk of client) {
-        const text = (chunk as Buffer).toString('latin1')
-        if (/\bbegin\b|\brollback\b/i.test(text)) seen = ''
-        seen += text
-        const isCommit = /\bcommit\b/i.test(text)
-        const holds = (words: string) => seen.includes(words)
-        const isIntent = (operation: KillOperation) =>
-          isCommit && holds(intentSql[operation]) && !holds('insert into "activity_log"')
-        const isOutcome = (operation: KillOperation) =>
-          isCommit && holds('insert into "activity_log"') && holds(auditAction[operation])
-        const isKilled =
-          (await pass('before the intent commits', isIntent)) ||
-          (await pass('before the outcome commits', isOutcome))
-        // What a dead process had not sent yet never arrives.
-        if (isKilled) break
-        server.write(chunk as Buffer)
-        if (!isCommit) continue
-        const [intent, outcome] = [isIntent, isOutcome].map((is) => ({
-          is: Object.fromEntries(killOperations.map((name) => [name, is(name)])),
-        }))
-        // The server has it; its answer may pass or not.
-        await wait(1)
-        await pass('after the intent commits', (operation) => intent?.is[operation] === true)
-        await pass('after the outcome commits', (operation) => outcome?.is[operation] === true)
-        seen = ''
+      for await (const chunk of client as AsyncIterable<Buffer>) {
+        const text = chunk.toString('latin1')
+        if (/\b(begin|rollback)\b/i.test(text)) held = ''
+        if (held !== undefined) held += text
+        if (held !== undefined && /\bcommit\b/i.test(text)) {
+          const open = held
+          held = undefined
+          const isKilled =
+            (await pass('before the intent commits', (name) => isIntent(name, open))) ||
+            (await pass('before the outcome commits', (name) => isOutcome(name, open)))
+          // What a dead process had not sent yet never arrives.
+          if (isKilled) break
+          committing = open
+        }
+        server.write(chunk)
       }
     } catch {
       // The process was killed in the middle of a statement.
@@ -133,7 +144,8 @@ export async function openKillPoints(databaseUrl: string, sandboxUrl: string): P
     const text = await answer.text()
     await pass('after the provider acted', fits)
     response.writeHead(answer.status, { 'content-type': 'application/json' })
-    response.end(text)
+    await new Promise<void>((resolve) => response.end(text, resolve))
+    // Long enough to be read and to begin the next transaction, too short to end it.
     await wait(1)
     await pass('after the provider answered', fits)
   }
@@ -157,4 +169,15 @@ export async function openKillPoints(databaseUrl: string, sandboxUrl: string): P
     },
   }
   return points
+}
+
+function isIntent(operation: KillOperation, transaction: string): boolean {
+  return (
+    intentMarks[operation].every((mark) => transaction.includes(mark)) &&
+    !transaction.includes(activityMark)
+  )
+}
+
+function isOutcome(operation: KillOperation, transaction: string): boolean {
+  return outcomeMarks[operation].every((mark) => transaction.includes(mark))
 }

@@ -3,25 +3,35 @@ import { parseArgs } from 'node:util'
 import { openDatabase } from '../../src/db/database.ts'
 import { openPgliteClone } from '../support/database.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
-import { runKills } from './kill-run.ts'
+import { noKills, runKills } from './kill-run.ts'
+import { runWithoutWebhooks } from './no-webhooks-run.ts'
+import { openCluster } from './postgres-cluster.ts'
+import { runRestarts } from './restart-run.ts'
 import { runSeed } from './run.ts'
 import { openWorld, shopsAtOnce } from './world.ts'
 
 /** A world forgets its provider's books and its database after this many seeds, so that no run grows without end. */
 const seedsPerWorld = 40
+/** The same for kills: what they cut is then judged while it is fresh. */
+const killsPerWorld = 100
 
 const { values } = parseArgs({
   options: {
     schedules: { type: 'string' },
     seed: { type: 'string' },
     kills: { type: 'string' },
+    restarts: { type: 'string' },
+    'no-webhooks': { type: 'boolean' },
   },
 })
 
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 async function main(): Promise<number> {
-  return values.kills === undefined ? runSchedules() : kill(Number(values.kills))
+  if (values.kills !== undefined) return kill(Number(values.kills))
+  if (values.restarts !== undefined) return restart(Number(values.restarts))
+  if (values['no-webhooks']) return waitWithoutWebhooks()
+  return runSchedules()
 }
 
 async function kill(kills: number): Promise<number> {
@@ -30,19 +40,79 @@ async function kill(kills: number): Promise<number> {
     print('set TEST_DATABASE_URL: the process that is killed needs a PostgreSQL that is not')
     return 1
   }
-  const result = await runKills(serverUrl, kills, Number(values.seed ?? 1))
-  for (const [step, count] of result.byStep) print(`${String(count).padStart(5)}  ${step}`)
-  for (const problem of result.problems) print(`! ${problem}`)
-  const { restartsMs } = result
-  const median = restartsMs[Math.floor(restartsMs.length / 2)] ?? 0
+  const byStep = noKills()
+  const totals = { kills: 0, orders: 0, charged: 0, refunds: 0 }
+  const problems: string[] = []
+  const restartsMs: number[] = []
+  const startedAt = performance.now()
+  while (totals.kills < kills) {
+    const count = Math.min(killsPerWorld, kills - totals.kills)
+    const result = await runKills(serverUrl, count, Number(values.seed ?? 1), totals.kills)
+    for (const [step, times] of result.byStep) byStep.set(step, (byStep.get(step) ?? 0) + times)
+    for (const name of Object.keys(totals) as (keyof typeof totals)[]) totals[name] += result[name]
+    problems.push(...result.problems)
+    for (const problem of result.problems) print(`! ${problem}`)
+    restartsMs.push(...result.restartsMs)
+    const seconds = (performance.now() - startedAt) / 1000
+    print(
+      `${totals.kills} kills in ${seconds.toFixed(0)} s (${(seconds / totals.kills).toFixed(1)} s each), ` +
+        `${totals.orders} orders, ${problems.length} problems`,
+    )
+  }
+  for (const [step, times] of byStep) print(`${String(times).padStart(5)}  ${step}`)
+  const sorted = restartsMs.toSorted((a, b) => a - b)
   print(
-    `${kills} kills: ${result.orders} orders at the provider, ${result.charged} charged, ` +
-      `${result.refunds} refunds; ready again after ${median.toFixed(0)} ms (median), ` +
-      `${(restartsMs.at(-1) ?? 0).toFixed(0)} ms at most`,
+    `${totals.kills} kills: ${totals.orders} orders at the provider, ${totals.charged} charged, ` +
+      `${totals.refunds} refunds; ready again after ` +
+      `${(sorted[Math.floor(sorted.length / 2)] ?? 0).toFixed(0)} ms (median), ` +
+      `${(sorted.at(-1) ?? 0).toFixed(0)} ms at most`,
   )
-  print(result.problems.length === 0 ? 'the books agree' : `${result.problems.length} problems`)
-  return result.problems.length === 0 ? 0 : 1
+  print(verdict(problems))
+  return problems.length === 0 ? 0 : 1
 }
+
+async function restart(restarts: number): Promise<number> {
+  const cluster = await openCluster().catch((error: unknown) => {
+    print(`no PostgreSQL of our own: ${error instanceof Error ? error.message : error}`)
+  })
+  if (!cluster) return 1
+  try {
+    const result = await runRestarts(cluster, restarts, Number(values.seed ?? 1))
+    for (const { mode, awayMs, backMs } of result.restarts) {
+      print(
+        `${mode}: away for ${awayMs.toFixed(0)} ms, the next new order ${backMs.toFixed(0)} ms later`,
+      )
+    }
+    for (const problem of result.problems) print(`! ${problem}`)
+    print(
+      `${restarts} restarts of PostgreSQL in ${result.sales} sales: ${result.orders} orders at the provider, ` +
+        `${result.charged} charged, ${result.refunds} refunds`,
+    )
+    print(verdict(result.problems))
+    return result.problems.length === 0 ? 0 : 1
+  } finally {
+    await cluster.remove()
+  }
+}
+
+async function waitWithoutWebhooks(): Promise<number> {
+  const serverUrl = process.env.TEST_DATABASE_URL
+  if (!serverUrl) {
+    print('set TEST_DATABASE_URL: the service runs on PostgreSQL')
+    return 1
+  }
+  const knownMs = await runWithoutWebhooks(serverUrl, Number(values.seed ?? 1))
+  const seconds = (share: number) =>
+    ((knownMs[Math.ceil(knownMs.length * share) - 1] ?? 0) / 1000).toFixed(2)
+  print(
+    `${knownMs.length} waiting tills and no webhook: paid at the provider, known at the till after ` +
+      `${seconds(0.5)} s (p50), ${seconds(0.99)} s (p99), ${seconds(1)} s at most`,
+  )
+  return (knownMs.at(-1) ?? 0) < 10_000 ? 0 : 1
+}
+
+const verdict = (problems: readonly string[]) =>
+  problems.length === 0 ? 'the books agree' : `${problems.length} problems`
 
 async function runSchedules(): Promise<number> {
   const seeds =

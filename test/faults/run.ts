@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { createDraw, type Draw } from './draw.ts'
 import { planFaults } from './fault-plan.ts'
 import type { Lane } from './lane.ts'
@@ -21,7 +22,7 @@ const minute = 60_000
 
 /**
  * Plays one schedule in each shop of the world at once, all drawn from `seed`: faults, buyers, cashiers, jumps of the
- * clock. Then the faults end, the sweepers get ten seconds, and the provider's books decide.
+ * clock. Then the faults end, requests under way too, the sweepers get ten seconds, and the provider's books decide.
  */
 export async function runSeed(world: World, seed: number): Promise<RunResult> {
   const draw = createDraw(seed)
@@ -62,9 +63,12 @@ export async function runSeed(world: World, seed: number): Promise<RunResult> {
     await world.sweepAfter(jumpMs[jump])
   })
   await world.arm([])
+  await requestsEnd(world)
   for (let round = 0; round < 5; round += 1) await world.sweepAfter(2_000)
+  const errors: string[] = []
   for (const service of world.services) {
     await service.inbox.idle()
+    errors.push(...service.logLines.filter((line) => line.startsWith('{"level":"error"')))
     service.logLines.length = 0
     service.sleeps.length = 0
   }
@@ -75,7 +79,7 @@ export async function runSeed(world: World, seed: number): Promise<RunResult> {
     seed,
     schedules: lanes.length,
     failures: lanes.flatMap((lane, index) =>
-      lane.problems.length === 0 ? [] : [describe(seed, index, lane, plans[index] ?? [])],
+      lane.problems.length === 0 ? [] : [describe(seed, index, lane, plans[index] ?? [], errors)],
     ),
     orders: books.length,
     charged: books.filter((book) => book.paid_amount !== null).length,
@@ -87,6 +91,30 @@ export async function runSeed(world: World, seed: number): Promise<RunResult> {
 
 const sum = (lanes: Lane[], count: (lane: Lane) => number) =>
   lanes.reduce((total, lane) => total + count(lane), 0)
+
+const patienceMs = 10_000
+
+/**
+ * A request that its till gave up goes on in the service until the provider's time is over, which is real time and not
+ * the clock's. Its intent stays open for so long, and nobody else touches it.
+ */
+async function requestsEnd({ database: { db } }: World): Promise<void> {
+  const until = performance.now() + patienceMs
+  for (;;) {
+    const charge = await db
+      .selectFrom('orders')
+      .select('id')
+      .where('creation', '=', 'intent')
+      .executeTakeFirst()
+    const operation = await db
+      .selectFrom('order_operations')
+      .select('id')
+      .where('state', '=', 'intent')
+      .executeTakeFirst()
+    if ((!charge && !operation) || performance.now() > until) return
+    await wait(20)
+  }
+}
 
 /** Runs all lanes; whenever every one of them pauses or is done, `between` runs and they go on together. */
 async function inStep(lanes: Lane[], between: (stage: number) => Promise<void>): Promise<void> {
@@ -131,11 +159,18 @@ async function clearTerminals(world: World): Promise<void> {
   }
 }
 
-function describe(seed: number, index: number, lane: Lane, plan: object[]): string {
+function describe(
+  seed: number,
+  index: number,
+  lane: Lane,
+  plan: object[],
+  errors: string[],
+): string {
   return [
     `seed ${seed}, shop ${index} (${lane.shop.client}):`,
     ...lane.problems.map((problem) => `  ! ${problem}`),
     ...plan.map((rule) => `  rule ${JSON.stringify(rule)}`),
     ...lane.history.map((line) => `  ${line}`),
+    ...errors.map((line) => `  log, of all shops: ${line.trim()}`),
   ].join('\n')
 }

@@ -1,10 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { flushCompileCache } from 'node:module'
 import { setTimeout as wait } from 'node:timers/promises'
-import { loadConfig } from '../../src/config.ts'
-import { createFlowSide } from '../../src/flow-side.ts'
 import { createLogger } from '../../src/http/logging.ts'
-import { createService } from '../../src/service.ts'
+import { openBothSides } from '../support/both-sides.ts'
 import { type CrashPoint, openCrashingDatabase } from './crashing-database.ts'
 
 /** To the child: begin on this database, or die at this point. */
@@ -26,32 +23,10 @@ async function begin({ databaseUrl, flowsDir }: { databaseUrl: string; flowsDir:
     if ('arm' in order) database.arm(order.arm)
   })
   const logger = createLogger('error', { write: (line: string) => report({ error: line }) })
-  const config = loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: flowsDir })
-  const adminToken = 'admin-token-for-tests-0123456789abcdef'
-  const nowhere = 'http://127.0.0.1:9'
-  const service = await createService({
-    config,
-    publicUrl: nowhere,
-    adminToken,
-    encryptionKeys: [{ id: 'k1', key: randomBytes(32) }],
-    providerAccess: {
-      apiUrl: nowhere,
-      authUrl: nowhere,
-      clientId: '1',
-      clientSecret: 'secret',
-      webhookSecrets: [],
-    },
+  const { service, side } = await openBothSides({
     database,
+    flowsDir,
     logger,
-  })
-  const side = await createFlowSide({
-    config,
-    adminToken,
-    publicUrl: nowhere,
-    database,
-    payments: service.deps,
-    logger,
-    env: {},
     sleep: async (ms, signal) => {
       await wait(Math.min(ms, longestSleepMs), undefined, signal && { signal })
     },

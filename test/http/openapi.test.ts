@@ -1,3 +1,4 @@
+import { brotliDecompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { errorCatalogue } from '../../src/errors.ts'
@@ -258,6 +259,33 @@ test('an input whose parts differ from the output keeps a name of its own', () =
       },
     },
   })
+})
+
+test('what weighs at /docs comes compressed, and is not sent again while it is the same', async () => {
+  for (const file of ['json', 'static/swagger-ui-bundle.js', 'static/swagger-ui.css']) {
+    const url = `/docs/${file}`
+    const plain = await payment.inject({ method: 'GET', url })
+    const packed = await payment.inject({
+      method: 'GET',
+      url,
+      headers: { 'accept-encoding': 'gzip, br' },
+    })
+    expect([file, packed.headers['content-encoding'], packed.headers['content-type']]).toEqual([
+      file,
+      'br',
+      plain.headers['content-type'],
+    ])
+    expect(brotliDecompressSync(packed.rawPayload).equals(plain.rawPayload)).toBe(true)
+    expect(packed.rawPayload.length).toBeLessThan(plain.rawPayload.length / 3)
+    const again = await payment.inject({
+      method: 'GET',
+      url,
+      headers: { 'if-none-match': String(packed.headers.etag) },
+    })
+    expect([again.statusCode, again.body]).toEqual([304, ''])
+  }
+  const shown = (await payment.inject({ method: 'GET', url: '/docs/json' })).json()
+  expect(shown).toEqual((await payment.inject({ method: 'GET', url: '/openapi.json' })).json())
 })
 
 test('the pages at /docs work under the strict policy: nothing inline, nothing foreign', async () => {

@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Script } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { bundlePage } from '../../src/http/page-bundle.ts'
 
 /** The pages are served as they are: nothing but this looks for a module or a text that is not there. */
 const root = fileURLToPath(new URL('../../public', import.meta.url))
@@ -36,7 +38,7 @@ test.each([...modules])('%s finds what it imports', (file, source) => {
 })
 
 test.each(pages)('%s refers to files that are there', (page) => {
-  const html = readFileSync(join(root, page), 'utf8')
+  const html = readFileSync(join(root, page), 'utf8').replace(/<link [^>]*as="fetch"[^>]*>/g, '')
   const paths = [...html.matchAll(/(?:href|src)="\/([^"]+)"/g)].map((match) => String(match[1]))
   expect(paths.length).toBeGreaterThan(0)
   expect(paths.filter((path) => !files.includes(path))).toEqual([])
@@ -65,9 +67,24 @@ test.each(['dashboard', 'admin'])('every text of /%s is there in both languages'
 })
 
 test.each(['dashboard', 'admin'])('/%s weighs at most 150 KB compressed', (page) => {
-  const weight = files
-    .filter((file) => /^[\w/-]+\.\w+$/.test(file))
-    .filter((file) => file.startsWith(`${page}/`) || file.startsWith('shared/'))
-    .reduce((sum, file) => sum + gzipSync(readFileSync(join(root, file))).length, 0)
+  const { html, script, style } = bundleOf(page)
+  const weight = [html, script, style].reduce((sum, text) => sum + gzipSync(text).length, 0)
   expect(weight).toBeLessThan(150 * 1024)
+})
+
+function bundleOf(page: string) {
+  const folder = (name: string) => ({ root: join(root, name), prefix: `/${name}` })
+  return bundlePage(folder(page), [folder('shared')])
+}
+
+test.each(['dashboard', 'admin'])('/%s is one script that holds every module once', (page) => {
+  const { script } = bundleOf(page)
+  expect(() => new Script(script)).not.toThrow()
+  const own = [...modules].filter(([file]) => file.startsWith(`${page}/`))
+  const missing = own.filter(([, source]) => {
+    const [name] = exportsOf(source)
+    return name !== undefined && !new RegExp(`(class|const|function) ${name}\\b`).test(script)
+  })
+  expect(missing.map(([file]) => file)).toEqual([])
+  expect([...script.matchAll(/^const module\d+ = /gm)].length).toBeGreaterThanOrEqual(own.length)
 })

@@ -1,8 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runInNewContext } from 'node:vm'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
 import { createServer } from '../../src/http/create-server.ts'
+import { bundlePage } from '../../src/http/page-bundle.ts'
 import { servePages } from '../../src/http/pages.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tillbridge-pages-'))
@@ -14,9 +17,35 @@ writeFileSync(join(root, 'app.js'), 'export {}')
 writeFileSync(join(root, '.hidden'), 'canary')
 mkdirSync(join(root, 'empty'))
 
+const modular = join(folder, 'modules')
+mkdirSync(modular)
+writeFileSync(
+  join(modular, 'index.html'),
+  `<link rel="stylesheet" href="/modules/a.css">
+<link rel="stylesheet" href="/modules/b.css">
+<script type="module" src="/modules/app.js"></script>
+`,
+)
+writeFileSync(join(modular, 'a.css'), 'b {}\n')
+writeFileSync(join(modular, 'b.css'), 'i {}\n')
+const broken = join(folder, 'broken')
+mkdirSync(broken)
+writeFileSync(join(broken, 'index.html'), '<script type="module" src="/broken/app.js"></script>')
+const appSource = `import './first.js'
+import {
+  number as late,
+} from './number.js'
+
+tell(late)
+`
+writeFileSync(join(modular, 'app.js'), appSource)
+writeFileSync(join(modular, 'first.js'), "import { number } from './number.js'\ntell('late')\n")
+writeFileSync(join(modular, 'number.js'), 'export const number = 42\n')
+
 const app = createServer({ logger: false })
 servePages(app, { root, prefix: '/dashboard' })
 servePages(app, { root, prefix: '/second' })
+servePages(app, { root: modular, prefix: '/modules' })
 const get = (url: string, headers = {}) => app.inject({ method: 'GET', url, headers })
 
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -38,6 +67,53 @@ test('browsers ask each time and get 304 while nothing changed', async () => {
   expect(first.headers['cache-control']).toBe('no-cache')
   const again = await get('/dashboard/', { 'if-none-match': first.headers.etag })
   expect([again.statusCode, again.body]).toEqual([304, ''])
+})
+
+test('modules and style sheets come as one file each, compressed, kept until they change', async () => {
+  const html = (await get('/modules')).body
+  const [style = '', script = '', ...more] = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(
+    (match) => String(match[1]),
+  )
+  expect([style, script, more.length]).toEqual([
+    expect.stringMatching(/^\/modules\/page\.css\?v=[\w-]{16}$/),
+    expect.stringMatching(/^\/modules\/page\.js\?v=[\w-]{16}$/),
+    0,
+  ])
+  expect((await get(style)).body).toBe('b {}\n\ni {}\n')
+  const plain = await get(script)
+  const seen: unknown[] = []
+  runInNewContext(plain.body, { tell: (value: unknown) => seen.push(value) })
+  expect(seen).toEqual(['late', 42])
+  expect(plain.headers).toMatchObject({
+    'cache-control': 'public, max-age=31536000, immutable',
+    vary: 'accept-encoding',
+    'x-content-type-options': 'nosniff',
+  })
+  expect((await get('/modules/page.js?v=other')).headers['cache-control']).toBe('no-cache')
+})
+
+test.each([
+  ['gzip, deflate', 'gzip', gunzipSync],
+  ['gzip, br;q=1.0', 'br', brotliDecompressSync],
+  ['br;q=0, gzip;q=0', undefined, undefined],
+  ['zstd', undefined, undefined],
+] as const)('a browser that takes %s gets %s', async (accepted, encoding, unpack) => {
+  const plain = await get('/modules/page.js')
+  const answer = await get('/modules/page.js', { 'accept-encoding': accepted })
+  expect(answer.headers['content-encoding']).toBe(encoding)
+  const content = unpack ? unpack(answer.rawPayload).toString() : answer.body
+  expect(content).toBe(plain.body)
+})
+
+test.each([
+  ['import more from "./b.js"', /cannot hold import more/],
+  ['export default 1', /cannot hold export default/],
+  ["import './app.js'\n", /imports itself/],
+  ["import './gone.js'\n", /no such file/],
+  ["import '../../secret.txt'\n", /none of the pages/],
+])('a module with %s fails its page and nothing else', async (source, message) => {
+  writeFileSync(join(broken, 'app.js'), source)
+  expect(() => bundlePage({ root: broken, prefix: '/broken' }, [])).toThrow(message)
 })
 
 test.each([

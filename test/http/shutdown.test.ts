@@ -83,7 +83,7 @@ test('what still comes on an open connection during a stop is 503, and says that
   expect(refused).toMatch(/\r\nconnection: close\r\n/i)
   expect(JSON.parse(refused.split('\r\n\r\n')[1] ?? '')).toMatchObject({
     code: 'SERVICE_UNAVAILABLE',
-    outcome: 'not_charged',
+    outcome: 'unknown',
     retry_safe: true,
   })
   finish()

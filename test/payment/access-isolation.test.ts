@@ -52,6 +52,7 @@ const attacks: [
       [kind, (id) => ({ url: `/orders/${id}` })],
       [kind, (id) => ({ url: `/orders/${id}?wait=1` })],
       [kind, (id) => ({ url: `/orders/${id}/timeline` })],
+      [kind, (id) => ({ url: `/orders/${id}/events` })],
       [kind, (id) => ({ url: '/orders/cancel', body: { order_id: id } })],
       [kind, (id) => ({ url: '/orders/refund', body: { order_id: id } })],
       [kind, (id) => ({ url: '/orders/refund', body: { order_id: id, amount: '1,00' } })],

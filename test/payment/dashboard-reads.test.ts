@@ -118,10 +118,25 @@ describe('the numbers of a day', () => {
 
   test('tell of every box what its newest order in a day came to', async () => {
     const [box] = (await statistics(shop.key)).boxes
-    expect(box).toMatchObject({ caja_id: 'CAJA-1', sucursal_id: 'SUC-1', open: 1 })
-    expect(box.last_status).toBe((await readOrder(service, shop, ids.open)).json().status)
+    const { status } = (await readOrder(service, shop, ids.open)).json()
+    expect(box).toMatchObject({
+      caja_id: 'CAJA-1',
+      sucursal_id: 'SUC-1',
+      open: 1,
+      open_order: { order_id: ids.open, status },
+      last_status: status,
+    })
     const [idle] = (await statistics(other.key)).boxes
     expect(idle).toMatchObject({ open: 0, last_status: null, last_order_at: null })
+  })
+
+  test('tell of every box what it sold in the span, and of none what others sold', async () => {
+    const { paid, paid_amount, boxes } = await statistics(shop.key)
+    expect(paid).toBeGreaterThan(0)
+    expect(boxes).toMatchObject([{ paid, paid_amount }])
+    expect((await statistics(other.key)).boxes).toMatchObject([
+      { paid: 0, paid_amount: '0.00', open_order: null },
+    ])
   })
 
   test('tell how webhooks fare; forged ones are the administrator’s', async () => {
@@ -176,6 +191,26 @@ describe('orders are found', () => {
     }
   })
 
+  test('by the administrator by an id of either side, whosever they are, and by nobody else', async () => {
+    const { mp_order_id } = (await readOrder(service, shop, ids.slow)).json()
+    const answers = async (path: string, token = adminToken) => {
+      const answer = await call(service, { url: path, token })
+      return answer.json().orders?.map((one: { order_id: string }) => one.order_id)
+    }
+    for (const id of [ids.slow, ids.slow.toUpperCase(), mp_order_id]) {
+      expect(await answers(`/admin/orders?order_id=${id}`)).toEqual([ids.slow])
+      expect(await answers(`/admin/orders?order_id=${id}&client=other`)).toEqual([])
+    }
+    expect(await answers('/admin/orders?order_id=ORD')).toEqual([])
+    const refused = await call(service, {
+      url: `/admin/orders?order_id=${ids.slow}`,
+      token: other.key,
+    })
+    expect(refused.statusCode).toBe(403)
+    const empty = await asAdmin(service, { url: '/admin/orders?order_id=' })
+    expect([empty.statusCode, empty.json().details[0].path]).toEqual([422, 'order_id'])
+  })
+
   test('among one’s own only; by the administrator among all', async () => {
     expect(await found('SLOW', '/orders', other.key)).toEqual([])
     expect(await found('slow', '/admin/orders', adminToken)).toEqual(['SLOW'])
@@ -190,10 +225,10 @@ describe('the timeline of an order', () => {
     const { order_id, entries } = await timelineOf(ids.refunded)
     expect(order_id).toBe(ids.refunded)
     const kinds = entries.map((entry: { kind: string }) => entry.kind)
-    expect(kinds[0]).toBe('asked')
-    expect(entries[0].amount).toBe('50.00')
     const firstOf = (kind: string) => kinds.indexOf(kind)
-    expect(firstOf('sent')).toBeGreaterThan(0)
+    expect(kinds[0]).toBe('request')
+    expect(entries[firstOf('asked')].amount).toBe('50.00')
+    expect(firstOf('sent')).toBeGreaterThan(firstOf('asked'))
     expect(firstOf('webhook')).toBeGreaterThan(firstOf('sent'))
     expect(firstOf('refund')).toBeGreaterThan(firstOf('webhook'))
     const times = entries.map((entry: { at: string }) => entry.at)

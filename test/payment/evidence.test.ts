@@ -51,7 +51,9 @@ test('what still can change is looked at again, ever more rarely, and an ended o
   const row = (status: OrderStatus) => ({
     status,
     created_at: start,
+    last_updated_at: start,
     expires_at: new Date(start.getTime() + 960_000),
+    cancel_requested_at: null,
   })
   const waitAt = (ageMs: number) => {
     const now = new Date(start.getTime() + ageMs)

@@ -177,18 +177,19 @@ test('a provider that fails is 502 or 504, and nothing is stored', async () => {
   }
 })
 
-test('a browser gets a page in place of JSON, without anything from the request in it', async () => {
+test('a browser gets a page in place of JSON, with no markup from the request in it', async () => {
   const back = await returnOf(service, '<script>alert(1)</script>', '412')
   const page = await call(service, { url: back, headers: html })
   expect(page.statusCode).toBe(200)
   expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
   expect(page.headers['content-security-policy']).toContain("default-src 'none'")
   expect(page.body).toContain('La cuenta quedó conectada')
+  expect(page.body).toContain('<bdi>&#60;script&#62;alert(1)&#60;/script&#62;</bdi>')
   expect(page.body).not.toContain('<script')
   const failed = await call(service, { url: back, headers: html })
   expect(failed.statusCode).toBe(400)
   expect(failed.headers['content-type']).toBe('text/html; charset=utf-8')
-  expect(failed.body).toContain('no quedó conectada')
+  expect(failed.body).toContain('Este intento de conexión ya no vale')
   const json = await call(service, { url: back, headers: { accept: 'application/json' } })
   expect(json.headers['content-type']).toMatch(/^application\/json/)
 })

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { cancelAtProvider } from '../../src/payments/cancel-order.ts'
 import {
   auditOf,
   breakProvider,
@@ -9,6 +10,7 @@ import {
   healProvider,
   openOwnShop,
   operationsOf,
+  orderRow,
   ordersAtProvider,
   providerRequests,
   sweepAfter,
@@ -49,7 +51,7 @@ test('a waiting order is canceled, and canceling it again answers the same', asy
   expect([again.statusCode, again.json()]).toEqual([200, first.json()])
   expect(await providerRequests(service)).toEqual([])
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
-  expect(await audited('plain')).toEqual(['success'])
+  expect(await audited(till.client)).toEqual(['success'])
 })
 
 test('the provider’s own number of the order cancels it too, and the answer names ours', async () => {
@@ -112,7 +114,20 @@ test('cancels at once are one call to the provider and one entry in the log', as
     expect(answers.map((answer) => answer.statusCode)).toEqual([200, 200, 200])
     expect(await providerRequests(service, canceling)).toHaveLength(1)
   }
-  expect(await audited('racing')).toEqual(Array(25).fill('success'))
+  expect(await audited(till.client)).toEqual(Array(25).fill('success'))
+})
+
+test('a cancel that comes just after another one finds the order canceled and asks the provider nothing', async () => {
+  const { till, orderId } = await openOrder('close behind')
+  // Read before the other cancel went through, as by a request of the same moment.
+  const asRead = await orderRow(service, orderId)
+  expect((await cancel(service, till, orderId)).statusCode).toBe(200)
+  await forgetRequests(service)
+  const actor = { ipAddress: null, startedAt: service.clock.now() }
+  const again = await cancelAtProvider(service.deps, asRead, 'api', actor)
+  expect(again.status).toBe('canceled')
+  expect(await providerRequests(service)).toEqual([])
+  expect(await operationsOf(service, orderId)).toHaveLength(1)
 })
 
 const lost: [string, Omit<FaultRule, 'path'>][] = [
@@ -173,7 +188,7 @@ test('a lost cancel that comes too late leaves the payment as it is', async () =
     outcome: 'charged',
   })
   expect((await operationsOf(service, orderId)).map((row) => row.state)).toEqual(['refused'])
-  expect(await audited('too late')).toEqual(['failed'])
+  expect(await audited(till.client)).toEqual(['failed'])
 })
 
 test.each([

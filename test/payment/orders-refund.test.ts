@@ -253,7 +253,10 @@ test('two refunds at once never give back more than was paid, ten times over', a
     const order = (await readOrder(service, till, orderId)).json()
     expect(Number(book.refunded_amount)).toBeLessThanOrEqual(100)
     expect(order.refunds).toHaveLength(book.refunds.length)
-    const paidBack = answers.filter((answer) => answer.statusCode === 200)
+    // On a busy machine the first may get lost on its way, and is then taken up by the second, which says so.
+    const paidBack = answers.filter(
+      ({ statusCode, headers }) => statusCode === 200 && headers['idempotent-replayed'] !== 'true',
+    )
     expect(paidBack).toHaveLength(book.refunds.length)
     for (const answer of answers) expect([200, 409, 422]).toContain(answer.statusCode)
   }
@@ -501,14 +504,19 @@ test('a refund whose caller was gone at its answer is not made again by the equa
   const url = await service.app.listen({ host: '127.0.0.1', port: 0 })
   const orderId = await paidOrder()
   await breakProvider(service, { ...refunding, kind: 'latency_after', delay_ms: 100, count: 1 })
+  await forgetRequests(service)
+  const caller = new AbortController()
   const body = JSON.stringify({ order_id: orderId, amount: '25,00' })
   const headers = { 'content-type': 'application/json', 'x-api-token': till.key }
   const gone = fetch(`${url}/orders/refund`, {
     method: 'POST',
     headers,
     body,
-    signal: AbortSignal.timeout(30),
+    signal: caller.signal,
   })
+  gone.catch(() => undefined)
+  await expect.poll(() => providerRequests(service, refunding)).toHaveLength(1)
+  caller.abort()
   await expect(gone).rejects.toThrow()
   await expect
     .poll(async () => (await operationsOf(service, orderId))[0]?.state, { timeout: 10_000 })

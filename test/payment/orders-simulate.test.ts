@@ -25,7 +25,7 @@ import {
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '200' } })
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '800' } })
 })
 afterAll(() => service.stop())
 afterEach(() => healProvider(service))

@@ -305,6 +305,25 @@ test('canceling an unknown charge is remembered and carried out as soon as the o
   ])
 })
 
+test.each([
+  { isGivenUp: true, name: 'was given up' },
+  { isGivenUp: false, name: 'nobody asked for again' },
+])(
+  'a charge that $name and turns up long after its time leaves the terminal within seconds',
+  async ({ isGivenUp }) => {
+    const till = await openOwnShop(service, `turns up late ${isGivenUp}`)
+    await breakProvider(service, { ...creation, kind: 'drop_before' })
+    const { order_id } = (await charge(service, till, { reference: 'U-19' })).json()
+    if (isGivenUp) expect((await cancel(service, till, order_id)).statusCode).toBe(504)
+    service.clock.advance(20 * 60_000)
+    await healProvider(service)
+    // The till itself asks, and its answer is what makes the provider take the charge.
+    await readOrder(service, till, order_id)
+    await sweepAfter(service, 2_100)
+    expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+  },
+)
+
 test('canceling an unknown charge that turns up at once cancels it at once', async () => {
   const till = await openOwnShop(service, 'turns up')
   await breakProvider(service, { ...creation, kind: 'drop_after' })
@@ -439,6 +458,22 @@ async function foundId(on: TestService, till: { key: string }, orderId: string):
   await call(on, { url: `/orders/${orderId}`, token: till.key })
   return orderId
 }
+
+test('while it cannot be looked up whether an equal charge went before, nobody is told that nothing was charged', async () => {
+  const till = await openOwnShop(service, 'no look')
+  const { order_id } = (await charge(service, till, { reference: 'U-20' })).json()
+  await act(service, order_id, payByCard)
+  await service.database.db.schema.alterTable('orders').renameTo('orders_away').execute()
+  const blind = await charge(service, till, { reference: 'U-20' })
+  await service.database.db.schema.alterTable('orders_away').renameTo('orders').execute()
+  expect(blind.statusCode).toBe(500)
+  expect(blind.json()).toMatchObject({ outcome: 'unknown', retry_safe: true })
+  expect((await charge(service, till, { reference: 'U-20' })).json()).toMatchObject({
+    code: 'ORDER_ALREADY_PAID',
+    outcome: 'charged',
+    order_id,
+  })
+})
 
 test('a read of a confirmed order never creates anything', async () => {
   const till = await openOwnShop(service, 'just reading')

@@ -246,7 +246,7 @@ test.each([...clientRoutes, ...adminRoutes])(
     expect([...bodies]).toHaveLength(1)
     expect(body401([...bodies])).toMatchObject({
       code: 'UNAUTHORIZED',
-      ...(method === 'POST' && url.startsWith('/orders') && { outcome: 'not_charged' }),
+      ...(method === 'POST' && url.startsWith('/orders') && { outcome: 'unknown' }),
     })
   },
 )

@@ -346,7 +346,7 @@ test('the administrator replays a webhook as often as he likes, and the state st
     status: 'processed',
     version: 3,
   })
-  const replays = await auditOf(service, 'replayed', 'webhook.replayed')
+  const replays = await auditOf(service, till.client, 'webhook.replayed')
   expect(replays.map((entry) => entry.resource_id)).toEqual(Array(3).fill(failed?.id))
   const unknown = await asAdmin(service, {
     method: 'POST',
@@ -378,13 +378,13 @@ test('a webhook about an order whose answer got lost finds it, whatever account 
   const mpOrderId = ordersAtProvider(service, till)[0]?.id ?? ''
   await deliver(service, { dataId: mpOrderId, body: { user_id: '1' } })
   expect(await logsOf(mpOrderId)).toMatchObject([
-    { status: 'processed', client: 'adopted', order_id },
+    { status: 'processed', client: till.client, order_id },
   ])
   expect(await orderRow(service, order_id)).toMatchObject({
     creation: 'confirmed',
     mp_order_id: mpOrderId,
   })
-  const created = await auditOf(service, 'adopted', 'order.created')
+  const created = await auditOf(service, till.client, 'order.created')
   expect(created.map((entry) => entry.status)).toEqual(['failed', 'success'])
 })
 

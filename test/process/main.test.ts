@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -59,6 +61,8 @@ async function json(
   return { status: response.status, body: text === '' ? {} : JSON.parse(text) }
 }
 
+const boxes = ['CAJA-1', 'CAJA-2', 'CAJA-3', 'CAJA-4']
+
 type Shop = { admin: string; token: string; orderId: string; mpOrderId: string }
 
 async function openShopAndCharge(url: string): Promise<Shop> {
@@ -78,18 +82,16 @@ async function openShopAndCharge(url: string): Promise<Shop> {
       name: 'Centro',
       external_id: 'SUC-1',
       location,
-      pos: [{ name: 'Caja 1', external_id: 'CAJA-1' }],
+      pos: boxes.map((id) => ({ name: id, external_id: id })),
     },
   })
   const stores = await json(`${url}/stores`, { token })
   const [store] = stores.body.stores as { pos: { mp_pos_id: string }[] }[]
-  await json(`${sandboxUrl}/_sandbox/terminals`, {
-    body: {
-      pos_id: store?.pos[0]?.mp_pos_id,
-      user_id: key.body.mp_user_id,
-      operating_mode: 'PDV',
-    },
-  })
+  for (const { mp_pos_id } of store?.pos ?? []) {
+    await json(`${sandboxUrl}/_sandbox/terminals`, {
+      body: { pos_id: mp_pos_id, user_id: key.body.mp_user_id, operating_mode: 'PDV' },
+    })
+  }
   const created = await json(`${url}/orders`, {
     token,
     body: { caja_id: 'CAJA-1', external_reference: 'T-1', amount: '100,00' },
@@ -100,7 +102,14 @@ async function openShopAndCharge(url: string): Promise<Shop> {
   return { admin, token, orderId, mpOrderId: String(order.body.mp_order_id) }
 }
 
-test('a killed service goes on where it was, a stopped one finishes what it was asked', async () => {
+// First: its end leaves the compiled modules behind, with which all later starts take half the time.
+test('a bad setting stops the start and is named', async () => {
+  const refused = spawnService({ ...env, PROVIDER_TIMEOUT_MS: '5' })
+  expect(await refused.ended).toBe(1)
+  expect(refused.stderr()).toContain('PROVIDER_TIMEOUT_MS')
+})
+
+test('a killed service goes on where it was, a stopped one answers every charge under way', async () => {
   const first = await start()
   const shop = await openShopAndCharge(first.url)
   expect((await stat(join(dataDir, 'secrets', 'secrets.env'))).mode & 0o777).toBe(0o600)
@@ -127,15 +136,28 @@ test('a killed service goes on where it was, a stopped one finishes what it was 
   const verified = await json(`${again.url}/admin/activity/verify`, { token: shop.admin })
   expect(verified.body).toMatchObject({ valid: true })
 
-  const held = json(`${again.url}/orders`, {
+  const order = (box: string, reference: string) =>
+    json(`${again.url}/orders`, {
+      token: shop.token,
+      body: { caja_id: box, external_reference: reference, amount: '5,00' },
+    })
+  const { body: waiting } = await order('CAJA-1', 'T-2')
+  const held = json(`${again.url}/orders/${String(waiting.order_id)}?wait=30`, {
     token: shop.token,
-    body: { caja_id: 'CAJA-1', external_reference: 'T-2', amount: '5,00' },
-  }).then(({ body }) =>
-    json(`${again.url}/orders/${String(body.order_id)}?wait=30`, { token: shop.token }),
-  )
-  await expect.poll(() => again.stdout()).toContain('"/orders"')
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  })
+  // The provider has done its part when the signal comes, and keeps its answers to three charges back.
+  await json(`${sandboxUrl}/_sandbox/faults`, {
+    method: 'PUT',
+    body: [{ path: '^/v1/orders$', method: 'POST', kind: 'latency_after', delay_ms: 800 }],
+  })
+  const charges = boxes.slice(1).map((box) => order(box, `T-${box}`))
+  await expect
+    .poll(async () => (await json(`${sandboxUrl}/_sandbox/ledger`)).body.orders)
+    .toHaveLength(5)
   again.child.kill('SIGTERM')
+  for (const charge of charges) {
+    expect(await charge).toMatchObject({ status: 201, body: { status: 'created' } })
+  }
   expect(await held).toMatchObject({ status: 200, body: { status: 'created' } })
   expect(await again.ended).toBe(0)
   expect(again.stdout()).toContain('"stopped"')
@@ -157,7 +179,7 @@ test('a killed service goes on where it was, a stopped one finishes what it was 
   expect(live.stderr()).toContain('This database belongs to PROVIDER=sandbox')
 }, 180_000)
 
-test('with the real provider no sandbox listens', async () => {
+test('with the real provider no sandbox listens; a second signal ends it at once', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-live-'))
   await prepareData(folder)
   const settings = {
@@ -180,13 +202,28 @@ test('with the real provider no sandbox listens', async () => {
     .poll(() => running.stdout(), { timeout: 20_000 })
     .toContain('MP_WEBHOOK_SECRETS is not set')
   expect(running.stdout()).not.toContain('canary-client-secret')
+
+  // A body that never comes keeps the stop waiting for seconds; a second signal does not.
+  const stuck = connect(Number(settings.PORT), '127.0.0.1')
+  stuck.write(
+    `POST /api-keys HTTP/1.1\r\nhost: a\r\nx-api-token: ${await adminTokenOf(folder)}\r\n` +
+      'content-type: application/json\r\ncontent-length: 9\r\nexpect: 100-continue\r\n\r\n',
+  )
+  await once(stuck, 'data')
   running.child.kill('SIGTERM')
-  expect(await running.ended).toBe(0)
+  await expect.poll(() => running.stdout()).toContain('"stopping"')
+  expect(running.child.exitCode).toBe(null)
+  const secondAt = performance.now()
+  running.child.kill('SIGTERM')
+  expect(await running.ended).toBe(1)
+  // Its status tells it from a finished stop, and the time from one that ran out of its 20 s.
+  expect(performance.now() - secondAt).toBeLessThan(10_000)
+  stuck.destroy()
+
+  const other = createServer().listen(Number(settings.PORT), '127.0.0.1')
+  const refused = spawnService(settings)
+  expect(await refused.ended).toBe(1)
+  expect(refused.stderr()).toContain(`cannot listen on 127.0.0.1:${settings.PORT}`)
+  other.close()
   await rm(folder, { recursive: true, force: true })
 }, 180_000)
-
-test('a bad setting stops the start and is named', async () => {
-  const refused = spawnService({ ...env, PROVIDER_TIMEOUT_MS: '5' })
-  expect(await refused.ended).toBe(1)
-  expect(refused.stderr()).toContain('PROVIDER_TIMEOUT_MS')
-})

@@ -1,5 +1,6 @@
 import nock from 'nock'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
 import { answer, drop, startServer, torn } from '../outbound/raw-server.ts'
 import { orderId, providerAt, providerFailure, sale } from './provider-setup.ts'
 
@@ -177,7 +178,8 @@ test('each attempt is one log entry, without body, token, key or query', async (
     answer(200, { access_token: 'new-token', expires_in: 60 }),
   )
   const { provider, log } = providerAt(server.url)
-  await provider.orders.create('token-secret', 'key-secret', sale)
+  const about = { client: asClientName('acme'), orderId: 'o-1', source: 'api' }
+  await provider.orders.create('token-secret', 'key-secret', sale, { about })
   await provider.orders.search('token-secret', { externalReference: 'reference-secret' })
   await provider.oauth.refresh('refresh-secret')
   expect(log.map(({ durationMs, ...entry }) => entry)).toEqual([
@@ -190,6 +192,7 @@ test('each attempt is one log entry, without body, token, key or query', async (
       requestId: null,
       code: null,
       failure: 'reset',
+      about,
     },
     {
       operation: 'order.create',
@@ -200,6 +203,7 @@ test('each attempt is one log entry, without body, token, key or query', async (
       requestId: 'r-2',
       code: '500',
       failure: null,
+      about,
     },
     {
       operation: 'order.create',
@@ -210,6 +214,7 @@ test('each attempt is one log entry, without body, token, key or query', async (
       requestId: 'r-3',
       code: null,
       failure: null,
+      about,
     },
     {
       operation: 'order.search',
@@ -220,6 +225,7 @@ test('each attempt is one log entry, without body, token, key or query', async (
       requestId: null,
       code: null,
       failure: null,
+      about: null,
     },
     {
       operation: 'oauth.refresh',
@@ -230,6 +236,7 @@ test('each attempt is one log entry, without body, token, key or query', async (
       requestId: null,
       code: null,
       failure: null,
+      about: null,
     },
   ])
   expect(JSON.stringify(log)).not.toMatch(/secret|new-token|1234/)

@@ -8,6 +8,7 @@ import type { LightMyRequestResponse } from 'fastify'
 import { loadConfig } from '../../src/config.ts'
 import type { Database } from '../../src/db/database.ts'
 import { createFlowSide, type FlowSide } from '../../src/flow-side.ts'
+import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { adminToken, startTestService, type TestService } from './service.ts'
 
@@ -38,6 +39,7 @@ export type TestFlowsOptions = {
   /** A service of the caller's, which stays open at the end. */
   service?: TestService
   database?: Database
+  streams?: Partial<StreamLimits>
 }
 
 /** Sleeps are this short, so that loops go round quickly; what depends on time goes by the clock. */
@@ -55,7 +57,7 @@ export async function startTestFlows(options: TestFlowsOptions = {}): Promise<Te
     return path
   }
   for (const [name, content] of Object.entries(options.files ?? {})) await write(name, content)
-  const started = await begin(service, dir, options.env ?? {})
+  const started = await begin(service, dir, options)
 
   const build = (side: Started): TestFlows => ({
     ...side,
@@ -79,7 +81,7 @@ export async function startTestFlows(options: TestFlowsOptions = {}): Promise<Te
     },
     async restart() {
       await side.end()
-      return build(await begin(service, dir, options.env ?? {}))
+      return build(await begin(service, dir, options))
     },
     async stop() {
       await side.end()
@@ -95,7 +97,7 @@ type Started = FlowSide & { logLines: string[]; end(): Promise<void> }
 async function begin(
   service: TestService,
   dir: string,
-  env: Record<string, string>,
+  { env = {}, streams }: Pick<TestFlowsOptions, 'env' | 'streams'>,
 ): Promise<Started> {
   const logLines: string[] = []
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
@@ -106,6 +108,7 @@ async function begin(
     database: service.database,
     payments: service.deps,
     logger,
+    ...(streams && { streams }),
     env: { ...env, DIR: dir },
     now: service.clock.now,
     sleep: async (ms, signal) => {
@@ -173,6 +176,17 @@ export async function startTarget(): Promise<TestTarget> {
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+/** The same as `jsonFlow`, whose deliveries wait for an hour after an attempt that failed. */
+export function patientFlow(
+  name: string,
+  target: string,
+  extra: Record<string, unknown> = {},
+): Record<string, unknown> {
+  const flow = jsonFlow(name, target, extra) as { destinations: object[] }
+  const retry = { attempts: 5, initial: '1h', max: '1h', jitter: 0 }
+  return { ...flow, destinations: flow.destinations.map((one) => ({ ...one, retry })) }
 }
 
 /** A flow file that reads `${dir}/${name}.json` and puts each item to the target; paused unless `extra` says otherwise. */

@@ -179,9 +179,18 @@ export function newAccount(): string {
   return String(account)
 }
 
-/** A shop (see openShop) on a provider account of its own. */
+const openedOn = new WeakMap<object, Map<string, number>>()
+
+/**
+ * A shop (see openShop) on a provider account of its own. A name that is asked for again, as by the second try of a test,
+ * gets a number.
+ */
 export function openOwnShop(service: TestService, client: string) {
-  return openShop(service, client, newAccount())
+  const opened = openedOn.get(service.database) ?? new Map<string, number>()
+  openedOn.set(service.database, opened)
+  const times = (opened.get(client) ?? 0) + 1
+  opened.set(client, times)
+  return openShop(service, times === 1 ? client : `${client} ${times}`, newAccount())
 }
 
 /** A refund made in the provider's panel, beside the service; without an amount of all that is left. */

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../../src/config.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
+import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import { createService, type ProviderAccess, type Service } from '../../src/service.ts'
@@ -43,6 +44,7 @@ export type TestServiceOptions = {
   twinOf?: TestService
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
+  streams?: Partial<StreamLimits>
 }
 
 /**
@@ -82,6 +84,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     },
     database,
     logger,
+    ...(options.streams && { streams: options.streams }),
     now: clock.now,
     sleep: async (ms) => {
       sleeps.push(ms)

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Database } from '../../src/db/database.ts'
 import { markDelivered, recordChanges } from '../../src/repositories/deliveries.ts'
-import { reviveFailed } from '../../src/repositories/delivery-reports.ts'
 import { type AlertDeps, type AlertFlow, createAlerts } from '../../src/sync/alerts/alerts.ts'
+import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
 import { alertsOf } from './alerts-receivers.ts'
 
 export const start = Date.parse('2026-11-21T12:00:00.000Z')
@@ -66,9 +66,7 @@ export function createWorld(database: Database) {
       })
     },
     retry: (destination = 'web') =>
-      database.transaction((trx) =>
-        reviveFailed(trx, { flow: name, destination }, { at: now(), limit: 1_000 }),
-      ),
+      retryFailed({ database, queue: { wake: async () => {} }, now }, { flow: name, destination }),
     deliver: (pks: readonly string[], destination = 'web') =>
       database.transaction((trx) => markDelivered(trx, { flow: name, destination }, pks, now())),
   }

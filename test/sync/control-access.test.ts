@@ -10,7 +10,8 @@ let unguarded: TestFlows
 
 beforeAll(async () => {
   service = await startTestService()
-  open = await startTestFlows({ service })
+  // An answer is read to its end here.
+  open = await startTestFlows({ service, streams: { longestMs: 1 } })
   guarded = await startTestFlows({ service, env: { SYNC_TOKEN: syncToken } })
   unguarded = await startTestFlows({ service, env: { SYNC_TOKEN: syncToken, SYNC_AUTH: 'none' } })
 })
@@ -19,7 +20,15 @@ afterAll(async () => {
   await service.stop()
 })
 
-const paths = ['/stats', '/metrics', '/errors', '/flows/status', '/flows', '/flows/activity']
+const paths = [
+  '/stats',
+  '/metrics',
+  '/errors',
+  '/flows/status',
+  '/flows',
+  '/flows/activity',
+  '/flows/events',
+]
 
 test.each(paths)('without SYNC_TOKEN a local caller may read %s', async (path) => {
   expect((await open.call('GET', path)).statusCode).toBe(200)

@@ -164,6 +164,8 @@ test('reset sends everything again with the next poll, resync at once', async ()
   await post(flows, `/sync/${name}?force=true`)
   const reset = await flows.call('DELETE', `/reset/${name}`)
   expect(reset.json()).toEqual({ name, status: 'reset' })
+  const { flows: cards } = (await flows.call('GET', '/flows')).json()
+  expect(cards.find((card: { name: string }) => card.name === name)).toMatchObject({ items: 0 })
   expect(await post(flows, `/sync/${name}?force=true`)).toEqual({ name, changes: 2 })
   expect(await post(flows, `/resync/${name}?force=true`)).toEqual({
     name,
@@ -333,11 +335,17 @@ test('who did what is kept', async () => {
   const { flows, name } = await start([])
   await post(flows, `/flow/${name}/limit/7`)
   await flows.call('DELETE', `/reset/${name}`)
+  await post(flows, `/sync/${name}?force=true`)
+  await post(flows, `/sync/${name}`)
+  await post(flows, `/sync/${name}/A-1`)
   const { activity } = (await flows.call('GET', `/flows/activity?flow=${name}`)).json()
   expect(activity.map((entry: { action: string }) => entry.action)).toEqual([
+    'item synced',
+    'synced',
     'reset',
     'limited',
     'paused',
   ])
-  expect(activity[0]).toMatchObject({ flow: name, actor: '127.0.0.1' })
+  expect(activity[0]).toMatchObject({ flow: name, actor: '127.0.0.1', detail: 'A-1' })
+  expect(activity[1]).toMatchObject({ actor: '127.0.0.1', detail: '0 changes' })
 })

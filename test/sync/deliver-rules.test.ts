@@ -147,6 +147,9 @@ const row: OwedRow = {
   attempts: 1,
 }
 
+const tried = { version: 4, change: 'upsert', hash: 'h1:x' }
+const arrived = { kind: 'delivered', ...tried, attempts: 2, status: null }
+
 function targetOf(answer: Answer, rules: Rules = {}) {
   const flow = flowOf('unit', [rules])
   const [definition] = flow.destinations
@@ -180,7 +183,7 @@ test('a row that waits no longer, or is gone, needs nothing', async () => {
   })
   expect(await attempt(signal, { ...row, state: 'failed' })).toEqual({ kind: 'nothing' })
   expect(web.calls).toEqual([])
-  expect(await attempt()).toEqual({ kind: 'delivered', version: 4, hash: 'h1:x' })
+  expect(await attempt()).toEqual(arrived)
   expect(web.calls).toMatchObject([{ key: ['a', 'b'], attempt: 2 }])
 })
 
@@ -198,10 +201,7 @@ test('broken off by us, an attempt is not counted; what arrived all the same is'
   const outcomes = Promise.all([failing.attempt(stop.signal), arriving.attempt(stop.signal)])
   stop.abort()
   hold.open()
-  expect(await outcomes).toEqual([
-    { kind: 'postponed', version: 4, delayMs: 0 },
-    { kind: 'delivered', version: 4, hash: 'h1:x' },
-  ])
+  expect(await outcomes).toEqual([{ kind: 'postponed', version: 4, delayMs: 0 }, arrived])
 })
 
 test('a destination that never ends its attempt is left alone at last, and that counts', async () => {
@@ -211,7 +211,7 @@ test('a destination that never ends its attempt is left alone at last, and that 
   })
   expect(await attempt()).toEqual({
     kind: 'retry',
-    version: 4,
+    ...tried,
     failure: { reason: 'no answer within 0.02 s', status: null, attempts: 2 },
     delayMs: 20,
   })

@@ -66,6 +66,7 @@ export function receiver(answer: Answer = async () => ({ ok: true })): Receiver 
       own.calls.push(job)
       return await answer(job, signal)
     },
+    refusalOf: () => undefined,
     close: async () => {
       own.closed = true
     },

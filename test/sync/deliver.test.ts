@@ -163,6 +163,14 @@ test('a failure is tried again under the same key; used up, it is recorded and t
   expect(errors).toMatchObject([
     { adapter: 'web', pk: 'x', error: 'HTTP 409', status: 409, attempts: 3 },
   ])
+  const [logged, ...more] = service().log.lines.filter(
+    ({ fields }) => 'flow' in fields && fields.flow === 'used-up',
+  )
+  expect(more).toEqual([])
+  expect(logged).toMatchObject({
+    level: 'warn',
+    fields: { destination: 'web', failed: 1, first: [{ pk: 'x', status: 409, attempts: 3 }] },
+  })
   const totals = await service()
     .database.db.selectFrom('flow_totals')
     .selectAll()
@@ -184,6 +192,16 @@ test('what no attempt can help fails at the first one', async () => {
   const row = await rowOf(service().database, 'final', 'unmapped')
   expect(row).toMatchObject({ attempts: 1, last_status: null })
   expect(row?.last_error).toMatch(/^map failed at line 1/)
+})
+
+test('a mapping that ran out of time, as on a busy machine, is tried again like any failure', async () => {
+  const endless = '($endless := function($n) { $endless($n + 1) }; $endless(1))'
+  const flow = flowOf('slow-map', [{ map: endless, retry: { attempts: 2 } }])
+  await service().run(flow, [receiver(async () => ({ ok: true }))])
+  await service().change(flow, [{ pk: 'x' }])
+  await expect
+    .poll(() => rowOf(service().database, 'slow-map', 'x'), soon)
+    .toMatchObject({ state: 'failed', attempts: 2, delivered_hash: null })
 })
 
 test('a destination that throws, or that does not end in time, is tried again', async () => {

@@ -55,7 +55,7 @@ function answerWith(status: number, headers: Record<string, string> = {}, body =
 
 test('an item arrives as JSON under its percent-encoded key, with the idempotency key', async () => {
   const pk = 'a/b?c#d%2F ñ😀|x'
-  expect(await open().deliver(job({ pk }), never)).toEqual({ ok: true })
+  expect(await open().deliver(job({ pk }), never)).toEqual({ ok: true, status: 200 })
   const [call] = calls
   expect(call?.method).toBe('PUT')
   expect(call?.url).toBe(`/api/stores/${encodeURIComponent(pk)}`)
@@ -103,7 +103,10 @@ test('GET and DELETE carry no body; a delete uses its own request and statuses',
     delete: { method: 'DELETE', url: `${base}/gone/{pk}`, headers: {}, okStatus: [204, 404] },
   })
   answerWith(404)
-  expect(await destination.deliver(job({ kind: 'delete' }), never)).toEqual({ ok: true })
+  expect(await destination.deliver(job({ kind: 'delete' }), never)).toEqual({
+    ok: true,
+    status: 404,
+  })
   answerWith(200)
   expect(await destination.deliver(job({ kind: 'delete' }), never)).toMatchObject({ ok: false })
   expect(calls.map((call) => [call.method, call.url, call.body])).toEqual([
@@ -178,7 +181,7 @@ test('a page of HTML is not quoted', async () => {
 test('the status counts when the answer is too large to read, success or not', async () => {
   const large = 'x'.repeat(200_000)
   answerWith(200, {}, large)
-  expect(await open().deliver(job(), never)).toEqual({ ok: true })
+  expect(await open().deliver(job(), never)).toEqual({ ok: true, status: 200 })
   answerWith(503, { 'retry-after': '5' }, large)
   expect(await open().deliver(job(), never)).toMatchObject({ status: 503, retryAfterSeconds: 5 })
 })

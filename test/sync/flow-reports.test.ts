@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
+import { createSparing } from '../../src/domain/sparing.ts'
 import { countItemsByFlow } from '../../src/repositories/flow-items.ts'
 import { insertPoll, readLatestPolls, sumChangesSince } from '../../src/repositories/flow-polls.ts'
-import { createSparing } from '../../src/sync/engine/sparing.ts'
 import { openTestDatabase } from '../support/database.ts'
 
 let database: Database

@@ -108,9 +108,9 @@ test('a reset in the middle of a poll is not taken for done by that poll', async
   }
   await poll.poll()
   poll.beforeBatch = () => undefined
-  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
   expect(poll.scans).toEqual([null, null])
-  expect(keys(poll)).toEqual(['1', '2', '1'])
+  expect(keys(poll)).toEqual(['1', '2', '1', '2'])
 })
 
 test.each(['a failure', 'a crash'])(

@@ -162,3 +162,52 @@ test('stop waits for the poll in progress and begins none', async () => {
   await stopping
   expect([one.poller.isPolling, polls]).toEqual([false, 1])
 })
+
+test('whether it may poll is asked only when a poll is due, since that counts what waits', async () => {
+  let asked = 0
+  const one = create({
+    mayPoll: async () => {
+      asked += 1
+      return true
+    },
+  })
+  await one.run(3 * intervalMs + 500)
+  expect(one.polls).toHaveLength(4)
+  expect(asked).toBe(4)
+})
+
+test('what runs aside keeps polls waiting, and does not begin while one runs', async () => {
+  const polled = Promise.withResolvers<PollOutcome>()
+  const worked = Promise.withResolvers<void>()
+  const events: string[] = []
+  const one = create({
+    poll: () => {
+      events.push('poll')
+      return polled.promise
+    },
+  })
+  const work = () => {
+    events.push('work')
+    return worked.promise
+  }
+  const aside = one.poller.aside(work)
+  const request = one.poller.request()
+  expect(await one.poller.aside(work)).toBe(false)
+  expect(events).toEqual(['work'])
+  worked.resolve()
+  expect(await aside).toBe(true)
+  await expect.poll(() => events).toEqual(['work', 'poll'])
+  expect(await one.poller.aside(work)).toBe(false)
+  polled.resolve({ changes: 2, rowsRead: 2 })
+  expect(await request).toEqual({ changes: 2, rowsRead: 2 })
+  expect(events).toEqual(['work', 'poll'])
+})
+
+test('what fails aside is told to who asked for it, and polls go on', async () => {
+  const one = create()
+  const work = async () => {
+    throw new Error('no database')
+  }
+  await expect(one.poller.aside(work)).rejects.toThrow('no database')
+  expect(await one.poller.request()).toEqual({ changes: 1, rowsRead: 1 })
+})

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { SourceContext } from '../../src/sync/sources/context.ts'
-import { SourceError } from '../../src/sync/types.ts'
+import { type Source, SourceError, type SourceRow } from '../../src/sync/types.ts'
 import { flowOf, ids, openTestSource, readAll } from './sources-support.ts'
 
 let root: string
@@ -293,6 +293,32 @@ test('a file that tells of an item again waits for the next poll, so that its ne
   const deleting = { deletes: { mode: 'delete' } }
   expect(await readAll(open({ path }).source)).toHaveLength(2)
   expect(await readAll(open({ path, after: 'delete' }, {}, deleting).source)).toHaveLength(2)
+})
+
+async function lookAt(source: Source): Promise<SourceRow[]> {
+  const rows: SourceRow[] = []
+  const { signal } = new AbortController()
+  const batches = source.scan({ since: null, signal, lookOnly: true })
+  for await (const batch of batches) rows.push(...batch)
+  return rows
+}
+
+test('who only looks reads what a poll would read, puts nothing away, and takes no file from a poll', async () => {
+  const { source, warnings } = open({ path: join(folder, '*.csv'), after: 'archive' })
+  await write('a.csv', 'id\n1\n')
+  await write('archive', 'a file of that name')
+  expect(ids(await lookAt(source))).toEqual(['1'])
+  expect(ids(await readAll(source))).toEqual(['1'])
+  expect(ids(await lookAt(source))).toEqual(['1'])
+  await source.committed?.()
+  expect(warnings).toEqual(['a file that was read cannot be archived'])
+  // A poll would first put away what it has read, and not read it again.
+  await write('b.csv', 'id,v\n1,new\n')
+  await rm(join(folder, 'archive'))
+  expect(await lookAt(source)).toEqual([{ id: '1', v: 'new' }])
+  expect(await readdir(folder)).toEqual(['a.csv', 'b.csv'])
+  expect(await readAll(source)).toEqual([{ id: '1', v: 'new' }])
+  expect(await readdir(folder)).toEqual(['archive', 'b.csv'])
 })
 
 test('a file that cannot be archived is told, and fails the next polls where later ones wait for it', async () => {

@@ -1,6 +1,6 @@
 import { h } from '../../shared/dom.js'
 import { name, time } from '../../shared/format.js'
-import { t, word } from '../../shared/i18n.js'
+import { count, t, word } from '../../shared/i18n.js'
 import { createFreshness, empty, table } from '../../shared/parts.js'
 import { flowFilter } from './flow-filter.js'
 
@@ -74,10 +74,31 @@ function columns(app) {
     {
       id: 'detail',
       title: t('activity.detail'),
-      cell: ({ detail }) =>
+      cell: ({ action, detail }) =>
         detail === null
           ? h('span', { class: 'soft' }, '—')
-          : name(word('reason', detail), { class: 'clip' }),
+          : name(detailText(action, detail), { class: 'clip' }),
     },
   ]
+}
+
+/** What the service writes down in English beside an action, such as `5 changes`. */
+const told = {
+  synced: [/^(\d+) changes$/, 'activity.changes'],
+  limited: [/^(\d+) runs$/, 'activity.runs'],
+  retried: [/^(\d+) deliveries(.*)$/, 'activity.deliveries'],
+}
+
+function detailText(action, detail) {
+  const [shape, key] = told[action] ?? []
+  const [, many, rest = ''] = shape?.exec(detail) ?? []
+  if (many !== undefined) return `${count(key, Number(many))}${rest}`
+  const [, flows, problems] = /^(\d+) flows, (\d+) problems$/.exec(detail) ?? []
+  if (action === 'reloaded' && problems !== undefined) {
+    return `${count('reload.flows', Number(flows))}, ${count('activity.problems', Number(problems))}`
+  }
+  const [, arrived, all] = /^(\d+) of (\d+) arrived$/.exec(detail) ?? []
+  return action === 'alerts tested' && all !== undefined
+    ? t('activity.arrived', { arrived, all })
+    : word('reason', detail)
 }

@@ -3,6 +3,7 @@ import { code, name, number, relative, time } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { createFreshness, empty, note, table } from '../../shared/parts.js'
 import { askRetry, retry } from '../retry.js'
+import { delayedPanel, readDelayed } from './delayed.js'
 import { flowFilter } from './flow-filter.js'
 
 const shownAtMost = 100
@@ -24,13 +25,14 @@ export function createErrors(app) {
         ({ name, destinations }) =>
           (!flow || name === flow) && destinations.some(({ failed }) => failed > 0),
       )
-      const [latest, ...answers] = await Promise.all([
+      const [delayed, latest, ...answers] = await Promise.all([
+        readDelayed(app, flow, signal),
         app.api.get('/errors', { flow, limit: shownAtMost }, signal),
         ...failing.map(({ name }) =>
           app.api.get(`/flow/${encodeURIComponent(name)}/failures`, { limit: shownAtMost }, signal),
         ),
       ])
-      shown = { question: flow ?? '', groups: groupByCause(answers), latest }
+      shown = { question: flow ?? '', groups: groupByCause(answers), delayed, latest }
     },
     body() {
       if (!shown) return [flowFilter(app), app.placeholder()]
@@ -44,6 +46,7 @@ export function createErrors(app) {
             ? empty(t('errors.none'), t('errors.noneHint'))
             : shown.groups.map((group) => groupPanel(app, group)),
         ),
+        delayedPanel(app, shown.delayed),
         h(
           'section',
           { key: 'latest', class: 'panel' },

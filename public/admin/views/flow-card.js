@@ -13,6 +13,7 @@ import {
   sync,
   testAlerts,
 } from '../flow-actions.js'
+import { openPreview } from '../sync-preview.js'
 import { spark } from './spark.js'
 
 /** One flow: how it is, what it is doing, what it owes to whom, and what can be done. */
@@ -175,7 +176,15 @@ function destinations(flow) {
           'span',
           { class: 'badges' },
           waiting > 0 && badge('info', count('target.waiting', waiting)),
-          delayed > 0 && badge('warn', count('target.delayed', delayed)),
+          delayed > 0 &&
+            h(
+              'a',
+              {
+                class: 'badge warn',
+                href: `#/errors?flow=${encodeURIComponent(flow.name)}`,
+              },
+              count('target.delayed', delayed),
+            ),
           failed > 0 &&
             h(
               'a',
@@ -237,6 +246,7 @@ function buttons(app, flow) {
       'div',
       { key: 'first', class: 'buttons' },
       button('sync', () => sync(app, flow), 'main'),
+      button('preview', () => openPreview(app, flow)),
       status.paused
         ? button('resume', () => void resume(app, flow))
         : button('pause', () => askPause(app, flow)),

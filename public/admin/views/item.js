@@ -5,8 +5,10 @@ import { code, name } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { announce } from '../../shared/notices.js'
 import { empty, facts, note } from '../../shared/parts.js'
+import { historyOf } from './item-history.js'
 import { foundIn, searchEverywhere, searchForm } from './item-search.js'
 import { errorsOf, whereItIs } from './item-state.js'
+import { verdictOf } from './item-verdict.js'
 
 /** "Where is my product?": one item of one flow, what went wrong with it, and how to send it. */
 export function createItem(app) {
@@ -121,6 +123,7 @@ export function createItem(app) {
         'section',
         { key: 'item', class: 'panel' },
         h('h2', null, name(app.query.flow), ' · ', code(app.query.pk)),
+        h('div', { key: 'verdict' }, verdictOf(shown.item)),
         h(
           'div',
           { key: 'result', role: 'status' },
@@ -130,6 +133,7 @@ export function createItem(app) {
         h('p', { class: 'soft small' }, t('item.syncHint')),
       ),
       whereItIs(shown.item),
+      historyOf(shown.item),
       errorsOf(shown.errors),
     ]
   }

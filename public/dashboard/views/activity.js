@@ -10,8 +10,8 @@ import {
   howMany,
   note,
   pageOf,
+  pageQuery,
   pager,
-  pageSize,
   table,
 } from '../../shared/parts.js'
 
@@ -25,6 +25,7 @@ const actions = [
   'pos.created',
   'pos.deleted',
   'terminal.mode_changed',
+  'terminal.freed',
   'api_key.created',
   'api_key.revoked',
   'oauth.connected',
@@ -64,13 +65,12 @@ export function createActivity(app) {
       ),
     async load(signal) {
       const { action, status } = app.query
-      const page = pageOf(app.query)
       const answer = await app.api.get(
         '/admin/activity',
-        { action, status, client: app.client, limit: pageSize, offset: (page - 1) * pageSize },
+        { action, status, client: app.client, ...pageQuery(app.query) },
         signal,
       )
-      shown = { question: JSON.stringify(app.query), page, ...answer }
+      shown = { question: JSON.stringify(app.query), page: pageOf(app.query), ...answer }
     },
     body: () => [
       h('div', { key: 'chain', role: 'status' }, check && chainState(check)),
@@ -98,7 +98,7 @@ function chainState({ result, failure }) {
     : note(
         'bad',
         h('p', { class: 'strong' }, t('chain.broken', { seq: result.broken_at ?? '?' })),
-        result.reason && h('p', null, name(result.reason)),
+        result.reason && h('p', null, word('chain', result.reason)),
       )
 }
 
@@ -110,7 +110,8 @@ function filters(app) {
       {
         name: filter,
         value: query[filter] ?? '',
-        onchange: (event) => app.setQuery({ [filter]: event.target.value, page: undefined }),
+        onchange: (event) =>
+          app.setQuery({ [filter]: event.target.value, page: undefined, cursor: undefined }),
       },
       h('option', { value: '' }, t('filter.any')),
       values.map((value) => h('option', { key: value, value }, word(group, value))),
@@ -125,7 +126,7 @@ function filters(app) {
   )
 }
 
-function list(app, { question, page, logs, total }, fresh, opened) {
+function list(app, { question, logs, total, ...place }, fresh, opened) {
   if (logs.length === 0) return empty(t('activity.none'))
   return h(
     'div',
@@ -149,13 +150,13 @@ function list(app, { question, page, logs, total }, fresh, opened) {
         h(
           'pre',
           { tabindex: '0', 'aria-label': t('activity.details') },
-          JSON.stringify({ ...log.metadata, seq: log.seq, hash: log.hash }, null, 2),
+          JSON.stringify(detailsOf(log), null, 2),
         ),
     }),
     pager({
-      page,
+      ...place,
       total,
-      hrefOf: (to) => app.link('activity', undefined, { ...app.query, page: to }),
+      hrefOf: (to) => app.link('activity', undefined, { ...app.query, ...to }),
     }),
   )
 }
@@ -168,7 +169,7 @@ function columns(app, opened) {
       title: t('activity.action'),
       cell: ({ action, error_message: message }) => [
         h('span', { class: 'strong' }, word('action', action)),
-        message && h('p', { class: 'soft small clip' }, name(message)),
+        message && h('p', { class: 'soft small clip' }, name(failureText(message))),
       ],
     },
     {
@@ -208,6 +209,17 @@ function columns(app, opened) {
         ),
     },
   ]
+}
+
+/** The log keeps `CODE: sentence in English`; the reader's language knows the code. */
+function failureText(message) {
+  const code = /^([A-Z_]+)(?=:|$)/.exec(message)?.[1]
+  const known = word('error', code)
+  return code === undefined || known === code ? message : known
+}
+
+function detailsOf({ metadata, error_message: error, seq, hash }) {
+  return { ...metadata, ...(error !== null && { error }), seq, hash }
 }
 
 function resourceOf(app, { resource_type: type, resource_id: id, client_name: client }) {

@@ -36,7 +36,7 @@ export function createClients(app) {
       const keys = shown.keys.filter(isShown)
       return [
         shown.setUp && shown.setUp.row.client === app.client && setUpPanel(app, shown.setUp),
-        howMany('clients.count', shown.total),
+        howMany('clients.count', app.client === undefined ? shown.total : clients.length),
         clients.length === 0
           ? empty(t('clients.none'), t('clients.noneHint'))
           : table({

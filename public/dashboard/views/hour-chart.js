@@ -29,7 +29,7 @@ export function hourChart({ from, hours }) {
   return h(
     'section',
     { key: 'hours', class: 'panel' },
-    h('h2', null, t('overview.hours')),
+    h('div', { class: 'panel-head' }, h('h2', null, t('overview.hours')), bestHour(hours)),
     hours.length === 0
       ? h('p', { class: 'soft' }, t('orders.none'))
       : [
@@ -54,6 +54,20 @@ export function hourChart({ from, hours }) {
             hours.map((hour) => h('li', { key: hour.from }, say(hour))),
           ),
         ],
+  )
+}
+
+/** What the highest bar stands for: the scale of all others. */
+function bestHour(hours) {
+  const best = hours.toSorted(
+    (a, b) => centsOfPoint(b.paid_amount) - centsOfPoint(a.paid_amount),
+  )[0]
+  if (!best || centsOfPoint(best.paid_amount) === 0) return null
+  const hour = new Date(best.from).getHours()
+  return h(
+    'p',
+    { class: 'soft small' },
+    t('overview.bestHour', { hour, next: hour + 1, amount: money(best.paid_amount) }),
   )
 }
 

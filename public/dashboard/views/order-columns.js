@@ -18,7 +18,11 @@ export function orderColumns(app) {
         ),
     },
     { id: 'amount', title: t('order.amount'), numeric: true, cell: (order) => money(order.amount) },
-    { id: 'status', title: t('order.status'), cell: orderBadges },
+    {
+      id: 'status',
+      title: t('order.status'),
+      cell: (order) => [orderBadges(order), reasonOf(order)],
+    },
     { id: 'how', title: t('order.method'), cell: (order) => methodOf(order) },
     { id: 'box', title: t('order.box'), cell: (order) => name(order.caja_id, { class: 'clip' }) },
     {
@@ -30,6 +34,18 @@ export function orderColumns(app) {
   ]
   const showsClient = app.isAdmin && app.client === undefined
   return columns.filter(({ id }) => id !== 'client' || showsClient)
+}
+
+function reasonOf(order) {
+  const reason = declineOf(order)
+  return reason && h('span', { class: 'reason soft small' }, word('detail', reason))
+}
+
+/** Why a charge failed, in the word of the payment that was refused last; null when nobody says, or it did not fail. */
+export function declineOf({ status, status_detail: detail, payments }) {
+  if (status !== 'failed') return null
+  const reason = payments.findLast((payment) => payment.status === 'rejected')?.status_detail
+  return reason ?? (detail === 'failed' ? null : detail)
 }
 
 /** How it was paid, or was to be. */

@@ -1,3 +1,4 @@
+import { ApiError } from '../../shared/api.js'
 import { copyButton } from '../../shared/copy.js'
 import { h } from '../../shared/dom.js'
 import { code, fullTime, name, relative, time } from '../../shared/format.js'
@@ -6,7 +7,7 @@ import { badge, facts, note, table } from '../../shared/parts.js'
 import { money, moneyOfCents } from '../amounts.js'
 import { sumsOf } from '../money.js'
 import { askCancel, askRefund, canCancel, canRefund } from '../order-actions.js'
-import { methodOf, orderBadges } from './order-columns.js'
+import { declineOf, methodOf, orderBadges } from './order-columns.js'
 import { timeline } from './timeline.js'
 
 /** States that nothing changes any more, so looking rarely is enough. */
@@ -27,7 +28,7 @@ export function createOrder(app) {
       const isQuiet = order && (final.has(order.status) || canRefund(order))
       if (isQuiet && Date.now() - readAt < paidEveryMs && !app.isForced) return
       const path = `/orders/${encodeURIComponent(app.id)}`
-      const query = app.clientQuery(app.query.of)
+      const query = app.clientQuery(app.query.of ?? app.client ?? (await clientOf(app, signal)))
       order = await app.api.get(path, query, signal)
       // After the order, whose reading may have added to it.
       history = await app.api.get(`${path}/timeline`, query, signal)
@@ -46,11 +47,19 @@ export function createOrder(app) {
         summary(app, order),
         payments(order),
         refunds(order),
-        timeline(history),
+        timeline(history, declineOf(order)),
         details(order),
       ]
     },
   }
+}
+
+/** Whose order an address without a client means, which only the administrator may ask. */
+async function clientOf(app, signal) {
+  const { orders } = await app.api.get('/admin/orders', { order_id: app.id, limit: 1 }, signal)
+  if (orders.length === 0)
+    throw new ApiError(404, { code: 'NOT_FOUND', error: 'There is no such order' })
+  return orders[0].client
 }
 
 function summary(app, order) {
@@ -187,6 +196,7 @@ function refunds(order) {
 function details(order) {
   const id = (text) =>
     text ? h('span', { class: 'id' }, code(text), ' ', copyButton(text)) : code(null)
+  const detail = declineOf(order) ?? order.status_detail
   return h(
     'section',
     { key: 'details', class: 'panel' },
@@ -200,7 +210,7 @@ function details(order) {
       [t('order.box'), name(order.caja_id)],
       [t('order.terminal'), code(order.terminal_id)],
       [t('order.asked'), word('method', order.payment_method)],
-      [t('order.statusDetail'), order.status_detail && word('detail', order.status_detail)],
+      [t('order.statusDetail'), detail && word('detail', detail)],
       [t('order.created'), fullTime(order.created_at)],
       [
         t('order.updated'),

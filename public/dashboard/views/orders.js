@@ -9,8 +9,8 @@ import {
   field,
   howMany,
   pageOf,
+  pageQuery,
   pager,
-  pageSize,
   table,
 } from '../../shared/parts.js'
 import { downloadOrders } from '../orders-csv.js'
@@ -71,12 +71,8 @@ export function createOrders(app) {
       ),
     async load(signal) {
       const { query } = app
-      const page = pageOf(query)
-      const answer = await app.getOrders(
-        { ...questionOf(query), limit: pageSize, offset: (page - 1) * pageSize },
-        signal,
-      )
-      shown = { question: JSON.stringify(query), page, ...answer }
+      const answer = await app.getOrders({ ...questionOf(query), ...pageQuery(query) }, signal)
+      shown = { question: JSON.stringify(query), page: pageOf(query), ...answer }
     },
     body: () => [filters(app, startsOpen), shown ? list(app, shown, fresh) : app.placeholder()],
   }
@@ -93,9 +89,9 @@ function questionOf({ q, status, caja_id, from, to }) {
   }
 }
 
-function list(app, { question, page, orders, total }, fresh) {
+function list(app, { question, orders, total, ...place }, fresh) {
   if (orders.length === 0) {
-    return isFiltered(app.query) || page > 1
+    return isFiltered(app.query) || place.page > 1
       ? h(
           'div',
           { key: 'nothing' },
@@ -127,9 +123,9 @@ function list(app, { question, page, orders, total }, fresh) {
       ),
     }),
     pager({
-      page,
+      ...place,
       total,
-      hrefOf: (to) => app.link('orders', undefined, { ...app.query, page: to }),
+      hrefOf: (to) => app.link('orders', undefined, { ...app.query, ...to }),
     }),
   )
 }
@@ -137,7 +133,7 @@ function list(app, { question, page, orders, total }, fresh) {
 function filters(app, startsOpen) {
   const { query } = app
   const change = (filter) => (event) =>
-    app.setQuery({ [filter]: event.target.value, page: undefined })
+    app.setQuery({ [filter]: event.target.value, page: undefined, cursor: undefined })
   const text = (filter, maxlength, type = 'text') =>
     h('input', {
       type,
@@ -148,7 +144,13 @@ function filters(app, startsOpen) {
       onchange: change(filter),
     })
   const date = (filter) =>
-    h('input', { type: 'date', name: filter, value: query[filter], onchange: change(filter) })
+    h('input', {
+      type: 'date',
+      name: filter,
+      // What is no day, in an address made by hand, is not asked for either.
+      value: midnight(query[filter]) && query[filter],
+      onchange: change(filter),
+    })
   return h(
     'details',
     { key: 'filters', class: 'filters', open: startsOpen },

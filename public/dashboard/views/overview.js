@@ -13,6 +13,7 @@ const latestShown = 8
 /** The day at a glance: what came in, what needs somebody, and how the service is. */
 export function createOverview(app) {
   const fresh = createFreshness()
+  const finder = { text: '' }
   let shown
 
   return {
@@ -30,7 +31,7 @@ export function createOverview(app) {
         attention(app, shown.statistics),
         numbers(shown.statistics),
         hourChart(shown.statistics),
-        boxLights(app, shown.statistics),
+        boxLights(app, shown.statistics, finder),
         h(
           'section',
           { key: 'latest', class: 'panel' },
@@ -218,6 +219,6 @@ function serviceState({ health }, { webhooks }) {
 
 /** The service says it in English: `fsync is off: data may be lost when the power fails`. */
 function warningText(warning) {
-  const setting = /^(\w+ is [\w-]+): data may be lost/.exec(warning)?.[1]
-  return setting === undefined ? warning : t('service.notDurable', { setting })
+  const [, setting, value] = /^(\w+) is ([\w-]+): data may be lost/.exec(warning) ?? []
+  return setting === undefined ? warning : t('service.notDurable', { setting, value })
 }

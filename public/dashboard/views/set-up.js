@@ -4,40 +4,44 @@ import { startOfToday } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
 import { icon } from '../../shared/icons.js'
 import { askInvitation, askKey, connectAddress } from '../client-actions.js'
+import { askTestCharge } from '../test-charge.js'
 
 /** How far one client is on the way to its first charge; undefined when it has charged before. */
 export async function readSetUp(app, row, signal) {
   const { total } = await app.getOrders({ limit: 1 }, signal)
   if (total > 0 && row.connection === 'connected' && row.active_keys > 0) return undefined
   const { boxes } = await app.getStatistics({ from: startOfToday() }, signal)
+  const ready = boxes.length > 0 ? await readyBoxes(app, row, signal) : []
   return {
     row,
+    ready,
     done: {
       connect: row.connection === 'connected',
       key: row.active_keys > 0,
       boxes: boxes.length > 0,
-      terminal: boxes.length > 0 && (await hasTerminal(app, row, signal)),
+      terminal: ready.length > 0,
       charge: total > 0,
     },
   }
 }
 
-/** Whether a box has a terminal that the ERP controls. What the provider does not tell is not done yet. */
-async function hasTerminal(app, { client, connection }, signal) {
-  if (connection !== 'connected') return false
+/** Boxes with a terminal that the ERP controls. What the provider does not tell is not done yet. */
+async function readyBoxes(app, { client, connection }, signal) {
+  if (connection !== 'connected') return []
   try {
     const { terminals } = await app.api.get('/terminals', { client }, signal)
-    return terminals.some(
+    const ready = terminals.filter(
       ({ caja_id: box, operating_mode: mode }) => box !== null && mode === 'PDV',
     )
+    return [...new Set(ready.map(({ caja_id: box }) => box))]
   } catch (error) {
-    if (error instanceof ApiError && error.status !== 401) return false
+    if (error instanceof ApiError && error.status !== 401) return []
     throw error
   }
 }
 
 /** The steps to a first charge; the first one that is not done says what to do. */
-export function setUpPanel(app, { row, done }) {
+export function setUpPanel(app, { row, ready, done }) {
   const steps = Object.keys(done)
   const next = steps.find((step) => !done[step])
   return h(
@@ -64,7 +68,7 @@ export function setUpPanel(app, { row, done }) {
           ),
           step === next && [
             h('p', { class: 'soft' }, t(`setUp.${step}Hint`)),
-            h('div', { class: 'buttons' }, actionOf(app, row, step)),
+            h('div', { class: 'buttons' }, actionOf(app, { row, ready }, step)),
           ],
         ),
       ),
@@ -72,7 +76,7 @@ export function setUpPanel(app, { row, done }) {
   )
 }
 
-function actionOf(app, row, step) {
+function actionOf(app, { row, ready }, step) {
   const button = (text, onclick) =>
     h('button', { key: text, type: 'button', class: 'button', onclick }, text)
   const link = (text, href) => h('a', { key: text, class: 'button', href }, text)
@@ -90,6 +94,9 @@ function actionOf(app, row, step) {
     case 'terminal':
       return link(t('setUp.toBoxes'), app.link('stores', undefined, { client }))
     default:
-      return link(t('setUp.docs'), '/docs')
+      return [
+        button(t('test.button'), () => askTestCharge(app, client, ready)),
+        link(t('setUp.docs'), '/docs'),
+      ]
   }
 }

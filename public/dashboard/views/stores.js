@@ -1,10 +1,13 @@
 import { ask } from '../../shared/dialog.js'
 import { h } from '../../shared/dom.js'
 import { errorSentence } from '../../shared/errors.js'
-import { code, name } from '../../shared/format.js'
+import { code, name, relative, startOfToday } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { toast } from '../../shared/notices.js'
 import { badge, empty, facts, howMany, note } from '../../shared/parts.js'
+import { money } from '../amounts.js'
+import { openFreeing } from '../free-terminal.js'
+import { soldToday, stateOf } from './box-lights.js'
 
 /** Listing terminals asks the provider, so it happens less often than the rest. */
 const terminalsEveryMs = 15_000
@@ -24,10 +27,15 @@ export function createStores(app) {
         shown = undefined
         return
       }
-      const { stores, total } = await app.api.get('/stores', app.clientQuery(), signal)
       const isDue = terminals.of !== client || Date.now() - terminals.readAt > terminalsEveryMs
-      if (isDue || app.isForced) terminals = await readTerminals(app, client, signal)
-      shown = { client, stores, total }
+      const [{ stores, total }, { boxes }, found] = await Promise.all([
+        app.api.get('/stores', app.clientQuery(), signal),
+        app.getStatistics({ from: startOfToday() }, signal),
+        isDue || app.isForced ? readTerminals(app, client, signal) : terminals,
+      ])
+      terminals = found
+      const states = new Map(boxes.map((box) => [box.caja_id, box]))
+      shown = { client, stores, total, states }
     },
     body() {
       if (app.client === undefined) return chooseClient(app)
@@ -42,7 +50,7 @@ export function createStores(app) {
             h('p', null, errorSentence(terminals.failure)),
           ),
         shown.stores.length === 0 && empty(t('stores.none'), t('stores.noneHint')),
-        shown.stores.map((store) => storePanel(app, store, terminals)),
+        shown.stores.map((store) => storePanel(app, store, shown.states, terminals)),
         others.length > 0 &&
           h(
             'section',
@@ -101,7 +109,7 @@ function chooseClient(app) {
   )
 }
 
-function storePanel(app, store, terminals) {
+function storePanel(app, store, states, terminals) {
   const {
     street_name: street,
     street_number: house,
@@ -115,7 +123,7 @@ function storePanel(app, store, terminals) {
       'div',
       { class: 'panel-head' },
       h('h2', null, name(store.name)),
-      h('p', null, code(store.external_id), unfinished(store)),
+      h('p', null, idUnlessNamed(store), unfinished(store)),
     ),
     h('p', { class: 'soft' }, name(`${street} ${house}, ${city}, ${state}`)),
     store.pos.length === 0
@@ -123,16 +131,23 @@ function storePanel(app, store, terminals) {
       : h(
           'ul',
           { class: 'boxes' },
-          store.pos.map((box) => boxCard(app, store, box, terminals)),
+          store.pos.map((box) =>
+            boxCard(app, { store, box, state: states.get(box.external_id) }, terminals),
+          ),
         ),
   )
+}
+
+/** The ERP's id, where the name does not tell it. */
+function idUnlessNamed({ name, external_id: id }) {
+  return name.includes(id) ? null : code(id)
 }
 
 function unfinished({ state }) {
   return state === 'active' ? null : [' ', badge('warn', word('creation', state))]
 }
 
-function boxCard(app, store, box, { list, failure }) {
+function boxCard(app, { store, box, state }, { list, failure }) {
   const own = list.filter(
     (terminal) =>
       terminal.caja_id === box.external_id && terminal.sucursal_id === store.external_id,
@@ -143,7 +158,8 @@ function boxCard(app, store, box, { list, failure }) {
     'li',
     { key: box.id, class: 'box' },
     h('h3', null, name(box.name)),
-    h('p', null, code(box.external_id), unfinished(box)),
+    h('p', null, idUnlessNamed(box), unfinished(box)),
+    state && boxState(app, state),
     own.length > 0
       ? h(
           'ul',
@@ -171,8 +187,51 @@ function boxCard(app, store, box, { list, failure }) {
           h('span', { class: 'visually-hidden' }, ` (${box.name})`),
         ),
       ),
+      app.isAdmin &&
+        own.map(({ id }) =>
+          h(
+            'button',
+            {
+              key: `free ${id}`,
+              type: 'button',
+              class: 'button small',
+              onclick: () => openFreeing(app, app.client, id),
+            },
+            t('free.button'),
+            h('span', { class: 'visually-hidden' }, ` (${own.length > 1 ? id : box.name})`),
+          ),
+        ),
     ),
   )
+}
+
+/** How the box fares, what it sold today and which order holds its terminal now. */
+function boxState(app, state) {
+  const { tone, text } = stateOf(state)
+  const { open_order: order, last_order_at: last } = state
+  return [
+    h(
+      'p',
+      null,
+      badge(tone, text),
+      last && [' ', h('span', { class: 'soft small' }, relative(last))],
+    ),
+    h('p', { class: 'small' }, soldToday(state)),
+    order &&
+      h(
+        'p',
+        { class: 'small' },
+        t('box.heldBy'),
+        ' ',
+        h(
+          'a',
+          { href: app.orderLink({ ...order, client: state.client }) },
+          name(order.external_reference),
+        ),
+        ` · ${money(order.amount)} · ${word('status', order.status)}, `,
+        relative(order.created_at),
+      ),
+  ]
 }
 
 function terminalLine({ id, operating_mode: mode }) {
@@ -185,7 +244,7 @@ function askMode(app, box, terminals, mode) {
     content: () => [
       h('p', null, t(`mode.means.${mode}`)),
       facts([
-        [t('order.box'), [name(box.name), ' ', code(box.external_id)]],
+        [t('order.box'), [name(box.name), ' ', idUnlessNamed(box)]],
         [t('mode.terminals'), terminals.map(({ id }) => h('p', { key: id }, code(id)))],
       ]),
       h('p', null, t('mode.restart')),

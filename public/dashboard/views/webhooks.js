@@ -3,9 +3,18 @@ import { errorSentence } from '../../shared/errors.js'
 import { code, name, number, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { toast } from '../../shared/notices.js'
-import { badge, createFreshness, empty, facts, howMany, table } from '../../shared/parts.js'
+import {
+  badge,
+  createFreshness,
+  empty,
+  facts,
+  howMany,
+  pageOf,
+  pageQuery,
+  pager,
+  table,
+} from '../../shared/parts.js'
 
-const steps = [50, 100, 200]
 const tones = {
   received: 'info',
   processed: 'good',
@@ -24,19 +33,19 @@ export function createWebhooks(app) {
   return {
     title: () => t('nav.webhooks'),
     async load(signal) {
-      const limit = limitOf(app.query)
       const answer = await app.api.get(
         '/admin/webhooks/logs',
-        { limit, client: app.client },
+        { client: app.client, ...pageQuery(app.query) },
         signal,
       )
-      shown = { question: `${app.client} ${limit}`, limit, ...answer }
+      shown = { question: JSON.stringify(app.query), page: pageOf(app.query), ...answer }
     },
     body() {
       if (!shown) return app.placeholder()
-      const { logs, total, limit, question } = shown
-      if (logs.length === 0) return empty(t('webhooks.none'), t('webhooks.noneHint'))
-      const more = steps.find((step) => step > limit)
+      const { logs, total, question, ...place } = shown
+      if (logs.length === 0 && place.page === 1) {
+        return empty(t('webhooks.none'), t('webhooks.noneHint'))
+      }
       return [
         howMany('webhooks.count', total),
         table({
@@ -50,28 +59,14 @@ export function createWebhooks(app) {
           ),
           extra: (log) => opened.has(log.id) && expanded(log),
         }),
-        h(
-          'p',
-          { key: 'more', class: 'center' },
-          total > logs.length && more
-            ? h(
-                'a',
-                {
-                  class: 'button',
-                  href: app.link('webhooks', undefined, { ...app.query, limit: more }),
-                },
-                t('webhooks.more', { count: more }),
-              )
-            : total > logs.length &&
-                h('span', { class: 'soft' }, t('webhooks.limit', { count: logs.length })),
-        ),
+        pager({
+          ...place,
+          total,
+          hrefOf: (to) => app.link('webhooks', undefined, { ...app.query, ...to }),
+        }),
       ]
     },
   }
-}
-
-function limitOf(query) {
-  return steps.find((step) => String(step) === query.limit) ?? steps[0]
 }
 
 function columns(app, opened) {
@@ -91,7 +86,7 @@ function columns(app, opened) {
     {
       id: 'event',
       title: t('webhooks.event'),
-      cell: ({ action, topic }) => name(action ?? topic ?? '—', { class: 'clip' }),
+      cell: ({ action, topic }) => name(word('event', action ?? topic ?? '—'), { class: 'clip' }),
     },
     {
       id: 'client',
@@ -168,6 +163,7 @@ function expanded(log) {
   return [
     facts([
       [t('webhooks.problem'), log.error_message && name(log.error_message)],
+      [t('webhooks.event'), code(log.action ?? log.topic)],
       [t('webhooks.resource'), code(log.resource_id)],
       [t('webhooks.account'), log.mp_user_id === null ? null : code(String(log.mp_user_id))],
       [t('webhooks.request'), code(log.request_id)],

@@ -9,6 +9,7 @@ export const texts = {
   copy: 'Copy',
   'copy.done': 'Copied',
   'copy.failed': 'Could not copy: select it and copy it by hand',
+  'problem.start': 'Show this view from its beginning',
   problem: 'Could not refresh: {what}. Trying again by itself.',
   lost: 'Connection lost, trying again. What you see may be out of date.',
   'lost.over': 'Connected again',

@@ -8,9 +8,11 @@ import type { WebhookInbox } from '../../payments/webhook-inbox.ts'
 import { listActivity } from '../../repositories/activity.ts'
 import { listDeliveries } from '../../repositories/webhook-log.ts'
 import { iso, isoOrNull } from '../fields.ts'
+import { cursorsOf, sequenceWish, timePlace, timeWish } from '../list-cursor.ts'
 import { findOrderPage } from '../orders/order-page.ts'
 import { OrdersResponse } from '../orders/schemas.ts'
 import { actorOf } from '../room.ts'
+import { addFreeTerminalRoute } from './free-terminal-route.ts'
 import {
   ActivityQuery,
   ActivityResponse,
@@ -37,11 +39,12 @@ export function addAdminRoutes(app: HttpServer, deps: PaymentDeps, inbox: Webhoo
   addWebhookLogRoutes(app, deps, inbox)
   addActivityRoutes(app, deps)
   addSimulateRoutes(app, deps)
+  addFreeTerminalRoute(app, deps)
 
   app.get(
     '/admin/orders',
     {
-      config: { access: 'admin' },
+      config: { access: 'admin', compressed: true },
       schema: {
         operationId: 'listAllOrders',
         summary: 'Orders of all clients, newest first',
@@ -51,10 +54,10 @@ export function addAdminRoutes(app: HttpServer, deps: PaymentDeps, inbox: Webhoo
       },
     },
     async (request) => {
-      const { client } = request.query
+      const { client, order_id } = request.query
       return findOrderPage(
         deps,
-        client === undefined ? undefined : asClientName(client),
+        { client: client === undefined ? undefined : asClientName(client), id: order_id },
         request.query,
         request.headers,
       )
@@ -66,7 +69,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/admin/clients',
     {
-      config: { access: 'admin' },
+      config: { access: 'admin', compressed: true },
       schema: {
         operationId: 'listClients',
         summary: 'All clients, without their tokens',
@@ -178,7 +181,7 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
   app.get(
     '/admin/webhooks/logs',
     {
-      config: { access: 'admin' },
+      config: { access: 'admin', compressed: true },
       schema: {
         operationId: 'listWebhooks',
         summary: 'Latest webhooks, newest first',
@@ -188,9 +191,13 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
       },
     },
     async (request) => {
-      const { limit, client } = request.query
-      const { rows, total } = await listDeliveries(deps.database.db, { client }, limit)
-      return { logs: rows.map(viewWebhook), total }
+      const { client } = request.query
+      const page = await listDeliveries(deps.database.db, { client }, timeWish(request.query))
+      return {
+        logs: page.rows.map(viewWebhook),
+        total: page.total,
+        ...cursorsOf(page, (row) => timePlace(row.received_at, row.id)),
+      }
     },
   )
 
@@ -217,7 +224,7 @@ function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/admin/activity',
     {
-      config: { access: 'admin' },
+      config: { access: 'admin', compressed: true },
       schema: {
         operationId: 'listActivity',
         summary: 'The audit log, newest first',
@@ -227,13 +234,17 @@ function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async (request) => {
-      const { limit, offset, action, resource_type, status, client } = request.query
-      const { rows, total } = await listActivity(
+      const { action, resource_type, status, client } = request.query
+      const page = await listActivity(
         deps.database.db,
         { action, resourceType: resource_type, status, client },
-        { limit, offset },
+        sequenceWish(request.query),
       )
-      return { logs: rows.map(viewActivity), total }
+      return {
+        logs: page.rows.map(viewActivity),
+        total: page.total,
+        ...cursorsOf(page, (row) => String(row.seq)),
+      }
     },
   )
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ClientName, OrderId, queryLimit, queryOffset, Timestamp, text } from '../fields.ts'
+import { pageFields, querySequenceCursor, queryTimeCursor } from '../list-cursor.ts'
 import { ListOrdersQuery, Status } from '../orders/schemas.ts'
 
 export const ClientParams = z.object({ clientName: ClientName })
@@ -110,6 +111,7 @@ export const InvitationResponse = z
 export const WebhookLogsQuery = z.object({
   limit: queryLimit(200, 50),
   client: ClientName.optional().describe('Webhooks of this client only'),
+  cursor: queryTimeCursor(),
 })
 
 export const WebhookLog = z
@@ -158,7 +160,7 @@ export const WebhookLog = z
   })
 
 export const WebhookLogsResponse = z
-  .object({ logs: z.array(WebhookLog), total: z.number() })
+  .object({ logs: z.array(WebhookLog), ...pageFields })
   .meta({ id: 'WebhookLogs' })
 
 export const WebhookParams = z.object({
@@ -176,6 +178,7 @@ export const ActivityQuery = z.object({
   resource_type: text(1, 100).optional().describe('This kind of thing only, such as order'),
   status: z.enum(['success', 'failed']).optional().describe('What became of the action'),
   client: ClientName.optional().describe('Actions for this client only'),
+  cursor: querySequenceCursor(),
 })
 
 export const ActivityResponse = z
@@ -220,7 +223,7 @@ export const ActivityResponse = z
           },
         }),
     ),
-    total: z.number(),
+    ...pageFields,
   })
   .meta({ id: 'ActivityLog' })
 
@@ -327,4 +330,6 @@ export const SimulateResponse = z
     },
   })
 
-export const AdminOrdersQuery = ListOrdersQuery
+export const AdminOrdersQuery = ListOrdersQuery.extend({
+  order_id: OrderId.optional().describe('This order only, whosever it is'),
+})

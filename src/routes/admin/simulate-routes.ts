@@ -17,6 +17,7 @@ export function addSimulateRoutes(app: HttpServer, deps: PaymentDeps): void {
       {
         config: {
           access: 'admin',
+          ofOrder: true,
           errors: [...providerErrors, 'NOT_SANDBOX', 'CONFLICT', 'ORDER_NOT_REFUNDABLE'],
         },
         schema: {
@@ -48,6 +49,7 @@ export function addSimulateRoutes(app: HttpServer, deps: PaymentDeps): void {
           },
           actorOf(deps, request),
         )
+        request.aboutOrder = order
         return {
           message: 'The provider plays the event',
           order_id: order.id,

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { AppError } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import {
   connectionStatus,
@@ -13,10 +12,11 @@ import { ClientOnlyQuery, iso, isoOrNull } from '../fields.ts'
 import { type Guards, tenantOfRequest } from '../guards.ts'
 import { actorOf } from '../room.ts'
 import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
-import { sendPage, wantsHtml } from './pages.ts'
+import { connectedPage, failurePage, wantsHtml } from './pages.ts'
 import {
   CallbackQuery,
   CallbackResponse,
+  ConnectedPage,
   LoginQuery,
   MessageResponse,
   RefreshResponse,
@@ -46,12 +46,13 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
           'INVITATION_INVALID',
           'RATE_LIMITED',
         ],
+        errorPage: failurePage,
       },
       schema: {
         operationId: 'startLogin',
         summary: 'Connect the provider account of a client',
         description:
-          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token).',
+          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A browser is told of a failure by a page in its language.',
         tags,
         querystring: LoginQuery,
         response: { 302: redirectTo('the provider') },
@@ -85,16 +86,22 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
           'PROVIDER_ERROR',
           'PROVIDER_TIMEOUT',
         ],
+        errorPage: failurePage,
       },
       schema: {
         operationId: 'finishLogin',
         summary: 'Return address for the provider; not for manual calls',
+        description:
+          'Exchanges the code for tokens and stores them. A browser (`Accept: text/html`) gets a page in its language, whether it worked or not; the status is the same.',
         tags,
         querystring: CallbackQuery,
         response: {
           200: {
             description: 'Connected; a page for browsers, JSON otherwise',
-            content: { 'application/json': { schema: CallbackResponse } },
+            content: {
+              'application/json': { schema: CallbackResponse },
+              'text/html': { schema: ConnectedPage },
+            },
           },
           302: redirectTo('target_url, once connected'),
         },
@@ -111,22 +118,10 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
           browserToken: isSecure ? browserTokenOf(request.headers.cookie) : undefined,
         },
         actorOf(deps, request),
-      ).catch((failure: unknown) => {
-        if (!(failure instanceof AppError) || !wantsHtml(request)) throw failure
-        request.log.info({ code: failure.code }, 'a connection was not made')
-        sendPage(reply, failure.status, {
-          es: 'La cuenta no quedó conectada. Vuelva a empezar desde el enlace de conexión.',
-          en: `The account is not connected: ${failure.message}`,
-        })
-        return undefined
-      })
-      if (finished === undefined) return reply
+      )
       if (finished.targetUrl !== null) return reply.redirect(finished.targetUrl, 302)
       if (wantsHtml(request)) {
-        return sendPage(reply, 200, {
-          es: 'La cuenta quedó conectada. Ya puede cerrar esta ventana.',
-          en: 'The account is connected. You may close this window.',
-        })
+        return reply.type('text/html; charset=utf-8').send(connectedPage(request, finished.client))
       }
       return { message: 'The account is connected', client: finished.client }
     },

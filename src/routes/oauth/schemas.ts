@@ -27,6 +27,8 @@ export const CallbackResponse = z.object({ message: z.string(), client: z.string
   example: { message: 'The account is connected', client: 'acme' },
 })
 
+export const ConnectedPage = z.string().describe('The same, for a person in a browser')
+
 export const ValidateResponse = z
   .object({
     valid: z.boolean(),

@@ -1,24 +1,24 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { z } from 'zod'
-import type { ClientName } from '../../domain/client-name.ts'
-import { cashierLanguage } from '../../payments/cashier.ts'
+import { preferredLanguage } from '../../domain/language.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { listOperations } from '../../repositories/order-operations.ts'
-import { listOrders } from '../../repositories/orders.ts'
+import { listOrders, type OrderFilter } from '../../repositories/orders.ts'
+import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
 import type { ListOrdersQuery } from './schemas.ts'
 import { viewOrder } from './view.ts'
 
-/** A page of orders on the wire; of every client when `client` is undefined. */
+/** A page of orders on the wire, of those that `among` lets in; of every client when it names none. */
 export async function findOrderPage(
   deps: PaymentDeps,
-  client: ClientName | undefined,
+  among: Pick<OrderFilter, 'client' | 'id'>,
   query: z.output<typeof ListOrdersQuery>,
   headers: IncomingHttpHeaders,
 ) {
-  const { orders, total } = await listOrders(
+  const page = await listOrders(
     deps.database.db,
     {
-      client,
+      ...among,
       status: query.status,
       cajaId: query.caja_id,
       externalReference: query.external_reference,
@@ -26,14 +26,18 @@ export async function findOrderPage(
       from: query.from === undefined ? undefined : storableDate(query.from),
       to: query.to === undefined ? undefined : storableDate(query.to),
     },
-    { limit: query.limit, offset: query.offset },
+    timeWish(query),
   )
   const operations = await listOperations(
     deps.database.db,
-    orders.map((order) => order.id),
+    page.rows.map((order) => order.id),
   )
-  const language = cashierLanguage(headers['accept-language'])
-  return { orders: orders.map((order) => viewOrder(order, operations, language)), total }
+  const language = preferredLanguage(headers['accept-language'])
+  return {
+    orders: page.rows.map((order) => viewOrder(order, operations, language)),
+    total: page.total,
+    ...cursorsOf(page, (order) => timePlace(order.created_at, order.id)),
+  }
 }
 
 /** No order lies outside these years, and beyond them the database has no such date. */

@@ -1,7 +1,7 @@
+import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromErp, pointFromCents } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { cancelOrder } from '../../payments/cancel-order.ts'
-import { cashierLanguage } from '../../payments/cashier.ts'
 import { createOrder } from '../../payments/create-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { readOrder } from '../../payments/read-order.ts'
@@ -35,6 +35,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     {
       config: {
         access: 'client',
+        ofOrder: true,
         money: { retrySafeWhenUnknown: deps.settings.duplicateOrderGuard },
         errors: [
           ...providerErrors,
@@ -89,6 +90,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         request.headers['idempotency-key'],
         actorOf(deps, request),
       )
+      request.aboutOrder = order
       if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(replayed ? 200 : 201).send({
         message: replayed
@@ -100,7 +102,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         ...viewOutcome(order),
         version: order.version,
         expires_at: iso(order.expires_at),
-        cashier: viewAdvice(order, cashierLanguage(request.headers['accept-language'])),
+        cashier: viewAdvice(order, preferredLanguage(request.headers['accept-language'])),
       })
     },
   )
@@ -108,7 +110,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
   app.get(
     '/orders',
     {
-      config: { access: 'client' },
+      config: { access: 'client', compressed: true },
       schema: {
         operationId: 'listOrders',
         summary: 'Orders of the client, newest first',
@@ -119,13 +121,13 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       },
     },
     async (request) =>
-      findOrderPage(deps, tenantOfRequest(request), request.query, request.headers),
+      findOrderPage(deps, { client: tenantOfRequest(request) }, request.query, request.headers),
   )
 
   app.get(
     '/orders/:orderId',
     {
-      config: { access: 'client' },
+      config: { access: 'client', ofOrder: true },
       schema: {
         operationId: 'readOrder',
         summary: 'The order as the provider sees it now',
@@ -157,7 +159,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         )
         if (stale) reply.header('x-order-stale', 'true')
         const operations = await listOperations(deps.database.db, [order.id])
-        const language = cashierLanguage(request.headers['accept-language'])
+        const language = preferredLanguage(request.headers['accept-language'])
         return viewOrder(order, operations, language, stale)
       } finally {
         forget()
@@ -170,6 +172,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     {
       config: {
         access: 'client',
+        ofOrder: true,
         money: { retrySafeWhenUnknown: true },
         errors: [
           ...providerErrors,
@@ -212,6 +215,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     {
       config: {
         access: 'client',
+        ofOrder: true,
         money: { retrySafeWhenUnknown: true },
         errors: [
           ...providerErrors,

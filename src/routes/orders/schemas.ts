@@ -12,6 +12,7 @@ import {
   Timestamp,
   text,
 } from '../fields.ts'
+import { pageFields, queryTimeCursor } from '../list-cursor.ts'
 
 export const Status = z.enum(orderStatuses)
 
@@ -247,10 +248,11 @@ export const ListOrdersQuery = z.object({
   to: z.iso.datetime({ offset: true }).optional().describe('Created before'),
   limit: queryLimit(200, 50),
   offset: queryOffset(1_000_000),
+  cursor: queryTimeCursor(),
 })
 
 export const OrdersResponse = z
-  .object({ orders: z.array(OrderResponse), total: z.number() })
+  .object({ orders: z.array(OrderResponse), ...pageFields })
   .meta({ id: 'Orders' })
 
 export const CancelOrderBody = z

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
+import type { Language } from '../../domain/language.ts'
 import { pointFromCents } from '../../domain/money.ts'
-import { adviseCashier, type CashierLanguage } from '../../payments/cashier.ts'
+import { adviseCashier } from '../../payments/cashier.ts'
 import { outcomeOf } from '../../payments/outcome.ts'
 import type { OrderOperationRow } from '../../repositories/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders.ts'
@@ -13,7 +14,7 @@ export type OrderView = z.input<typeof OrderResponse>
 export function viewOrder(
   order: OrderRow,
   operations: readonly OrderOperationRow[],
-  language: CashierLanguage,
+  language: Language,
   stale = false,
 ): OrderView {
   const advice = viewAdvice(order, language)
@@ -67,7 +68,7 @@ export function viewOrder(
   }
 }
 
-export function viewAdvice(order: OrderRow, language: CashierLanguage) {
+export function viewAdvice(order: OrderRow, language: Language) {
   const { message, action, retrySafe } = adviseCashier(order, language)
   return { message, action, retry_safe: retrySafe }
 }

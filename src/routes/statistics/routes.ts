@@ -4,6 +4,7 @@ import { invalid } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
+  type BoxRow,
   countOpenOrders,
   countOrdersByHour,
   listBoxStates,
@@ -26,7 +27,7 @@ export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/statistics',
     {
-      config: { access: 'client' },
+      config: { access: 'client', compressed: true },
       schema: {
         operationId: 'readStatistics',
         summary: 'Sales by hour, approval, speed and boxes of the client',
@@ -41,7 +42,7 @@ export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/admin/statistics',
     {
-      config: { access: 'admin' },
+      config: { access: 'admin', compressed: true },
       schema: {
         operationId: 'readAllStatistics',
         summary: 'Sales by hour, approval, speed and boxes of all clients',
@@ -77,7 +78,7 @@ async function readStatistics(
   const { open, actionRequired } = await countOpenOrders(db, client)
   const late = await listPaidAfterClose(db, span, mostLate)
   const since = new Date(now.getTime() - dayMs)
-  const boxes = await listBoxStates(db, { client, since, limit: mostBoxes })
+  const boxes = await listBoxStates(db, { span, since, limit: mostBoxes })
   const webhooks = await countDeliveries(db, { client, since: from })
   const sum = (of: (hour: (typeof hours)[number]) => number) =>
     hours.reduce((total, hour) => total + of(hour), 0)
@@ -103,21 +104,43 @@ async function readStatistics(
       paid,
       paid_amount: pointFromCents(paidCents),
     })),
-    boxes: boxes.map((box) => ({
-      client: box.client,
-      sucursal_id: box.storeId,
-      caja_id: box.boxId,
-      name: box.boxName,
-      open: box.open,
-      last_status: box.lastStatus,
-      last_status_detail: box.lastDetail,
-      last_order_at: isoOrNull(box.lastAt),
-    })),
+    boxes: boxes.map(viewBox),
     webhooks: {
       received: webhooks.received,
       failed: webhooks.failed,
       rejected: webhooks.rejected,
       last_received_at: isoOrNull(webhooks.lastReceivedAt),
     },
+  }
+}
+
+function viewBox(box: BoxRow) {
+  const { openId, openReference, openStatus, openCents, openAt } = box
+  const isOpen =
+    openId !== null &&
+    openReference !== null &&
+    openStatus !== null &&
+    openCents !== null &&
+    openAt !== null
+  return {
+    client: box.client,
+    sucursal_id: box.storeId,
+    caja_id: box.boxId,
+    name: box.boxName,
+    paid: box.paid,
+    paid_amount: pointFromCents(box.paidCents),
+    open: box.open,
+    open_order: isOpen
+      ? {
+          order_id: openId,
+          external_reference: openReference,
+          amount: pointFromCents(openCents),
+          status: openStatus,
+          created_at: iso(openAt),
+        }
+      : null,
+    last_status: box.lastStatus,
+    last_status_detail: box.lastDetail,
+    last_order_at: isoOrNull(box.lastAt),
   }
 }

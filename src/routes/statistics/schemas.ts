@@ -52,7 +52,19 @@ export const StatisticsResponse = z
           sucursal_id: z.string(),
           caja_id: z.string(),
           name: z.string(),
+          paid: z.number().describe('Orders of the span whose money came in'),
+          paid_amount: PointAmount,
           open: z.number().describe('Orders that wait for their end'),
+          open_order: z
+            .object({
+              order_id: z.uuid(),
+              external_reference: z.string(),
+              amount: PointAmount,
+              status: z.enum(orderStatuses),
+              created_at: Timestamp,
+            })
+            .nullable()
+            .describe('The newest of them'),
           last_status: z.enum(orderStatuses).nullable().describe('Of its newest order in a day'),
           last_status_detail: z.string().nullable(),
           last_order_at: Timestamp.nullable(),
@@ -89,7 +101,10 @@ export const StatisticsResponse = z
           sucursal_id: 'SUC-001',
           caja_id: 'CAJA-07',
           name: 'Caja 7',
+          paid: 40,
+          paid_amount: '182340.50',
           open: 0,
+          open_order: null,
           last_status: 'processed',
           last_status_detail: 'accredited',
           last_order_at: '2026-11-21T14:29:00.000Z',

@@ -32,7 +32,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/stores',
     {
-      config: { access: 'client' },
+      config: { access: 'client', compressed: true },
       schema: {
         operationId: 'listStores',
         summary: 'Stores of the client with their boxes',
@@ -50,7 +50,7 @@ export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/stores/:storeExternalId',
     {
-      config: { access: 'client' },
+      config: { access: 'client', compressed: true },
       schema: {
         operationId: 'readStore',
         summary: 'One store with its boxes',

@@ -17,7 +17,7 @@ export function addTerminalRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.get(
     '/terminals',
     {
-      config: { access: 'client', errors: providerErrors },
+      config: { access: 'client', errors: providerErrors, compressed: true },
       schema: {
         operationId: 'listTerminals',
         summary: 'Terminals of the client with the ERP’s ids',

@@ -2,15 +2,17 @@ import type { Db } from '../../db/database.ts'
 import { type ItemDelivery, listItemDeliveries } from '../../repositories/delivery-reports.ts'
 import { findItem } from '../../repositories/flow-items.ts'
 import type { ItemDestination, ItemView } from '../flow-service.ts'
+import { reportItemHistory } from './item-history.ts'
 
-/** Where one item is: what the source showed last, and what each destination of its flow got of it. */
+/** Where one item is: what the source showed last, and what each destination of its flow got of it, now and before. */
 export async function reportItem(
   deps: { db: Db; now: () => Date },
   flow: { name: string; destinations: readonly { name: string; type: string }[] },
   pk: string,
 ): Promise<ItemView> {
   const seen = (await findItem(deps.db, flow.name, pk)) ?? null
-  const rows = await listItemDeliveries(deps.db, flow.name, pk)
+  const names = flow.destinations.map(({ name }) => name)
+  const rows = await listItemDeliveries(deps.db, flow.name, names, pk)
   const byDestination = new Map(rows.map((row) => [row.destination, row]))
   return {
     seen,
@@ -18,6 +20,7 @@ export async function reportItem(
       const row = byDestination.get(name)
       return { name, type, ...(row ? viewOf(row, seen?.hash, deps.now()) : nothingKnown) }
     }),
+    history: await reportItemHistory(deps.db, flow.name, pk),
   }
 }
 

@@ -10,8 +10,12 @@ import {
   listPauses,
   upsertLimit,
 } from '../../repositories/flow-control.ts'
-import { deleteAllHashes, deleteHash } from '../../repositories/flow-items.ts'
-import { requestFullScan, updateFlowState } from '../../repositories/flow-state.ts'
+import { deleteHash } from '../../repositories/flow-items.ts'
+import {
+  requestForgetting,
+  requestFullScan,
+  updateFlowState,
+} from '../../repositories/flow-state.ts'
 
 export type SwitchDeps = { database: Database; now: () => Date }
 
@@ -133,8 +137,8 @@ export async function forgetLimits(deps: SwitchDeps): Promise<void> {
 }
 
 /**
- * Forgets all hashes. `definitionHash` is taken as accepted: whoever sends everything again has answered the question
- * that a changed definition asks.
+ * Has all hashes forgotten before the next poll reads. `definitionHash` is taken as accepted: whoever sends everything
+ * again has answered the question that a changed definition asks.
  */
 export async function resetFlow(
   deps: SwitchDeps,
@@ -144,12 +148,11 @@ export async function resetFlow(
 ): Promise<void> {
   const at = deps.now()
   await deps.database.transaction(async (trx) => {
-    await deleteAllHashes(trx, flow)
     await updateFlowState(trx, flow, {
       definition_hash: definitionHash,
       pending_definition_hash: null,
     })
-    await requestFullScan(trx, flow)
+    await requestForgetting(trx, flow)
     await insertFlowActivity(trx, { at, flow, action: 'reset', actor, detail: null })
   })
 }

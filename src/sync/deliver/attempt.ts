@@ -8,7 +8,7 @@ import { backoffMs, wishMs } from './backoff.ts'
 import type { Gate } from './gate.ts'
 import type { ItemBody } from './item-body.ts'
 import { jobKey } from './job-key.ts'
-import type { Failure, Outcome } from './outcome.ts'
+import type { Failure, Outcome, Tried } from './outcome.ts'
 
 export type AttemptDeps = {
   now: () => Date
@@ -53,27 +53,28 @@ export async function attemptDelivery(
   if (row?.state !== 'waiting') return { kind: 'nothing' }
   const { version, kind, hash, payload: item } = row
   if (item === null) throw new Error('a delivery that waits has no item')
-  const { flow, keyFields, definition, gate } = target
+  const { definition, gate } = target
   const attempt = row.attempts + 1
+  const tried: Tried = { version, change: kind, hash }
 
   let body: unknown
   try {
     body = await target.body(kind, item)
   } catch (error) {
     if (!(error instanceof MappingError)) throw error
-    return { kind: 'final', version, failure: failure(error.message, attempt) }
+    const failed = failure(error.message, attempt)
+    return error.outOfTime
+      ? again(deps, definition, tried, failed)
+      : { kind: 'final', ...tried, failure: failed }
   }
   const begun = gate.begin()
   if ('waitMs' in begun) return { kind: 'postponed', version, delayMs: begun.waitMs }
 
-  const destination = definition.name
-  const key = splitKey(pk, keyFields) ?? [pk]
-  const id = jobKey({ flow, destination, pk, hash, kind })
-  const job: DeliveryJob = { flow, destination, pk, key, kind, item, body, jobKey: id, attempt }
+  const job = jobOf(target, { pk, kind, hash, item, body, attempt })
   const answer = await ask(deps, target, job, signal)
   if (typeof answer === 'object' && answer.ok) {
     begun.report('answered')
-    return { kind: 'delivered', version, hash }
+    return { kind: 'delivered', ...tried, attempts: attempt, status: answer.status ?? null }
   }
   if (signal.aborted) {
     begun.report('unknown')
@@ -85,12 +86,33 @@ export async function attemptDelivery(
   const { retryable, reason, status, retryAfterSeconds } = refusal
   if (refusal.outage) gate.hush(wishMs(retryAfterSeconds))
   const failed = failure(reason, attempt, status)
-  if (!retryable || attempt >= definition.retry.attempts) {
-    return { kind: 'final', version, failure: failed }
-  }
-  const { random } = deps
-  const delayMs = backoffMs(definition.retry, attempt, { random, retryAfterSeconds })
-  return { kind: 'retry', version, failure: failed, delayMs }
+  if (!retryable) return { kind: 'final', ...tried, failure: failed }
+  return again(deps, definition, tried, failed, retryAfterSeconds)
+}
+
+/** What a destination is asked to do. */
+export function jobOf(
+  { flow, keyFields, definition }: Pick<OpenDestination, 'flow' | 'keyFields' | 'definition'>,
+  owed: Pick<DeliveryJob, 'pk' | 'kind' | 'item' | 'body' | 'attempt'> & { hash: string },
+): DeliveryJob {
+  const { hash, ...rest } = owed
+  const { pk, kind } = rest
+  const destination = definition.name
+  const key = splitKey(pk, keyFields) ?? [pk]
+  return { ...rest, flow, destination, key, jobKey: jobKey({ flow, destination, pk, hash, kind }) }
+}
+
+/** Another attempt, later, while there are any left. */
+function again(
+  { random }: AttemptDeps,
+  { retry }: OpenDestination['definition'],
+  tried: Tried,
+  failed: Failure,
+  retryAfterSeconds?: number,
+): Outcome {
+  if (failed.attempts >= retry.attempts) return { kind: 'final', ...tried, failure: failed }
+  const delayMs = backoffMs(retry, failed.attempts, { random, retryAfterSeconds })
+  return { kind: 'retry', ...tried, failure: failed, delayMs }
 }
 
 /** The destination's answer, within its time and what it may overrun. */
@@ -151,7 +173,10 @@ function refusalOf(answer: Answer, timeoutMs: number): Refusal {
 }
 
 function failure(reason: string, attempts: number, status?: number): Failure {
-  // The database holds no NUL in a text.
-  const text = shorten(reason.replaceAll('\0', ''), longestReason)
-  return { reason: text, status: status ?? null, attempts }
+  return { reason: reasonText(reason), status: status ?? null, attempts }
+}
+
+/** A reason as it is kept: not too long, and without NUL, which the database holds in no text. */
+export function reasonText(reason: string): string {
+  return shorten(reason.replaceAll('\0', ''), longestReason)
 }

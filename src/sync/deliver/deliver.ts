@@ -5,7 +5,9 @@ import {
   type OwedRow,
   recordChanges,
 } from '../../repositories/deliveries.ts'
-import { countWaiting, type FailedFilter } from '../../repositories/delivery-reports.ts'
+import { countWaiting } from '../../repositories/delivery-reports.ts'
+import type { FailedFilter } from '../../repositories/failed-deliveries.ts'
+import { insertItemVersions } from '../../repositories/item-history.ts'
 import type { Flow } from '../definition/schema.ts'
 import { type DestinationContext, openDestination } from '../destinations/index.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -13,10 +15,11 @@ import type { Work } from '../queue/pump.ts'
 import { createDeliveryQueue, type DeliveryQueueDeps } from '../queue/queue.ts'
 import type { Destination, DestinationDefinition, Item } from '../types.ts'
 import { type AttemptDeps, attemptDelivery, type OpenDestination } from './attempt.ts'
-import { cleanDeliveries } from './clean.ts'
+import { type Cleaned, cleanDeliveries } from './clean.ts'
 import { createGate, type Gate } from './gate.ts'
 import { compileItemBody } from './item-body.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
+import { type Rehearsal, rehearse } from './rehearse.ts'
 import { retryFailed } from './retry-failed.ts'
 import { settleOutcomes } from './settle.ts'
 
@@ -67,12 +70,14 @@ export type Deliveries = {
     runtime: Pick<FlowRuntime, 'flow'>,
     changes: readonly ItemChange[],
   ): Promise<void>
+  /** The destinations of a flow that is open in this process, to be asked what they would refuse. */
+  rehearsals(flow: string): Rehearsal[]
   /** How many deliveries wait, no further than to `queue.maxWaiting`: reaching it means that polls should hold back. */
   waitingCount(flow: Pick<Flow, 'name' | 'queue' | 'destinations'>): Promise<number>
   /** Has failed deliveries tried again, with all their attempts. Answers how many. */
   retryFailed(filter: FailedFilter): Promise<number>
   /** Housekeeping; see cleanDeliveries. Answers how many rows are gone. */
-  clean(flow: Pick<Flow, 'name' | 'queue'>): Promise<{ deliveries: number; errors: number }>
+  clean(flow: Pick<Flow, 'name' | 'queue'>): Promise<Cleaned>
   /** Deliveries that are in hand, over all processes. */
   countActive(): Promise<number>
   /**
@@ -84,7 +89,7 @@ export type Deliveries = {
   onDelivered(listener: (delivered: Delivered) => void): () => void
 }
 
-type Running = OpenDestination & { definition: DestinationDefinition }
+type Running = OpenDestination & { definition: DestinationDefinition; keepsHistory: boolean }
 
 const longestSwapMs = 60_000
 /** An attempt that has used up its time still needs a moment to say so. */
@@ -122,9 +127,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   }
 
   const workOf = (running: Running): Work<OwedRow, Outcome> => {
-    const target = { flow: running.flow, destination: running.definition.name }
+    const { flow, definition, keepsHistory } = running
+    const target = { flow, destination: definition.name }
     return {
-      concurrency: running.definition.concurrency,
+      concurrency: definition.concurrency,
       admit: running.gate.admit,
       load: async (pks) => {
         const rows = await findDeliveries(database.db, target, pks)
@@ -134,10 +140,13 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       settle: async (group) => {
         const at = now()
         const { delivered, finals } = await database.transaction((trx) =>
-          settleOutcomes(trx, queue, target, group, at),
+          settleOutcomes(trx, queue, { ...target, keepsHistory }, group, at),
         )
         if (delivered > 0) tell(deliveredListeners, { ...target, items: delivered, at })
-        if (finals.length > 0) tell(finalListeners, finals)
+        if (finals.length > 0) {
+          logFinals(log, target, finals)
+          tell(finalListeners, finals)
+        }
       },
     }
   }
@@ -160,6 +169,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           flow: flow.name,
           keyFields: flow.item.key.length,
           definition,
+          keepsHistory: keepsHistory(flow),
           body: compileItemBody(definition),
           destination: openOne(definition, { ...context, flow }),
           gate: gateFor(definition, before?.get(name), now),
@@ -230,8 +240,14 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
         payload: value,
       })),
     )
-    await recordChanges(trx, rows, now())
+    const at = now()
+    await recordChanges(trx, rows, at)
     const pks = ordered.map(({ pk }) => pk)
+    const [first] = names
+    if (first !== undefined && keepsHistory(flow)) {
+      // What is owed is the same to all of them.
+      await insertItemVersions(trx, { flow: flow.name, destination: first }, pks, at)
+    }
     for (const name of names) await queue.wake(trx, flow.name, name, pks)
   }
 
@@ -241,6 +257,12 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     open: (flow, context) => inTurn(flow.name, () => open(flow, context)),
     close: (flow) => inTurn(flow, () => close(flow)),
     enqueue,
+    rehearsals: (flow) =>
+      [...(flows.get(flow)?.values() ?? [])].map((running) => ({
+        name: running.definition.name,
+        type: running.definition.type,
+        refusalOf: (change) => rehearse(running, change),
+      })),
     waitingCount: ({ name, queue: { maxWaiting }, destinations }) =>
       countWaiting(
         database.db,
@@ -266,6 +288,24 @@ function gateFor(
     JSON.stringify([rateLimit, breaker])
   const isSame = before && rules(before.definition) === rules(definition)
   return isSame ? before.gate : createGate(definition, now)
+}
+
+function keepsHistory({ queue }: Pick<Flow, 'queue'>): boolean {
+  return queue.keepHistoryMs > 0
+}
+
+const failuresShown = 3
+
+/** One line for what failed for good together: a receiver that refuses everything must not flood the log. */
+function logFinals(
+  log: DeliveriesDeps['log'],
+  target: { flow: string; destination: string },
+  finals: readonly FinalFailure[],
+): void {
+  const shown = finals
+    .slice(0, failuresShown)
+    .map(({ pk, status, attempts, reason }) => ({ pk, status, attempts, reason }))
+  log.warn({ ...target, failed: finals.length, first: shown }, 'deliveries failed for good')
 }
 
 function added<T>(listeners: Set<T>, listener: T): () => void {

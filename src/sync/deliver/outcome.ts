@@ -6,11 +6,19 @@ export type Failure = {
   attempts: number
 }
 
+/** The change that an attempt was about, and the version of the row that had it. */
+export type Tried = { version: number; change: 'upsert' | 'delete'; hash: string }
+
 /** What became of a claim, about the version of the row that was read for it. */
 export type Outcome =
-  | { kind: 'delivered'; version: number; hash: string }
-  | { kind: 'retry'; version: number; failure: Failure; delayMs: number }
-  | { kind: 'final'; version: number; failure: Failure }
+  | (Tried & {
+      kind: 'delivered'
+      /** The attempts made of this version, this one included. */
+      attempts: number
+      status: number | null
+    })
+  | (Tried & { kind: 'retry'; failure: Failure; delayMs: number })
+  | (Tried & { kind: 'final'; failure: Failure })
   /** No attempt was made, or one that the service itself broke off: none is counted. */
   | { kind: 'postponed'; version: number; delayMs: number }
   /** There was nothing to do. */

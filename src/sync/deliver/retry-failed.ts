@@ -1,29 +1,43 @@
 import type { Database } from '../../db/database.ts'
-import { type FailedFilter, reviveFailed } from '../../repositories/delivery-reports.ts'
+import {
+  beforeAllFailed,
+  type FailedFilter,
+  failedRows,
+  reviveFailed,
+} from '../../repositories/failed-deliveries.ts'
+import { inKeyOrder } from '../../repositories/key-order.ts'
 import type { DeliveryQueue } from '../queue/queue.ts'
 
 const rowsAtOnce = 1_000
 
 /**
  * Has failed deliveries tried again from their first attempt on: of a flow, a destination, an item, or one group of
- * failures. Answers how many. Each thousand is committed by itself.
+ * failures. Walks once over what has failed by now, `limit` in each transaction. Answers how many.
  */
 export async function retryFailed(
-  deps: { database: Database; queue: DeliveryQueue; now: () => Date },
+  deps: { database: Database; queue: Pick<DeliveryQueue, 'wake'>; now: () => Date },
   filter: FailedFilter,
+  limit = rowsAtOnce,
 ): Promise<number> {
+  const { database, queue } = deps
+  const { flow } = filter
   const at = deps.now()
   let total = 0
-  for (;;) {
-    const revived = await deps.database.transaction(async (trx) => {
-      const rows = await reviveFailed(trx, filter, { at, limit: rowsAtOnce })
-      for (const [destination, group] of Map.groupBy(rows, (row) => row.destination)) {
-        const pks = group.map(({ pk }) => pk)
-        await deps.queue.wake(trx, filter.flow, destination, pks)
-      }
-      return rows.length
-    })
-    total += revived
-    if (revived < rowsAtOnce) return total
+  let after: typeof beforeAllFailed | undefined = beforeAllFailed
+  while (after) {
+    const page = failedRows(filter, { after, limit })
+    const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
+    for (const group of rows.filter(({ pks }) => pks.length > 0)) {
+      total += await database.transaction(async (trx) => {
+        const revived = await reviveFailed(trx, filter, group, at)
+        if (revived.length > 0) await queue.wake(trx, flow, group.destination, revived)
+        return revived.length
+      })
+    }
+    const looked = rows.reduce((sum, one) => sum + one.looked, 0)
+    const last = rows.at(-1)
+    after =
+      last && looked === limit ? { destination: last.destination, pk: last.lastPk } : undefined
   }
+  return total
 }

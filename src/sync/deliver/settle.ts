@@ -10,6 +10,7 @@ import {
 } from '../../repositories/deliveries.ts'
 import { insertFlowErrors } from '../../repositories/flow-errors.ts'
 import { addJobTotals } from '../../repositories/flow-totals.ts'
+import { insertItemAttempts, type NewItemAttempt } from '../../repositories/item-history.ts'
 import type { DeliveryQueue, WakeUp } from '../queue/queue.ts'
 import type { Settled } from '../queue/settlements.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
@@ -19,16 +20,17 @@ export type Settlement = { delivered: number; retried: number; finals: FinalFail
 /**
  * Writes what became of the claims, in the given transaction. The rows are locked first: a change that came meanwhile is
  * either seen here, and the row is woken again, or it comes after this and finds no claim in its way. An outcome about an
- * older version settles only what was delivered. Rejects with ClaimLostError when a claim is not ours any longer.
+ * older version settles only what was delivered. With `keepsHistory` every attempt is written down for the operator.
+ * Rejects with ClaimLostError when a claim is not ours any longer.
  */
 export async function settleOutcomes(
   trx: Trx,
   queue: Pick<DeliveryQueue, 'endClaims'>,
-  target: DeliveryTarget,
+  target: DeliveryTarget & { keepsHistory: boolean },
   group: readonly Settled<Outcome>[],
   at: Date,
 ): Promise<Settlement> {
-  const { flow, destination } = target
+  const { flow, destination, keepsHistory } = target
   const pks = group.map(({ claim }) => claim.pk)
   const rows = new Map((await lockDeliveries(trx, target, pks)).map((row) => [row.pk, row]))
   const next: WakeUp[] = []
@@ -90,8 +92,31 @@ export async function settleOutcomes(
   const claims = group.map(({ claim }) => claim)
   await queue.endClaims(trx, flow, destination, claims, next)
   const failed = settlement.finals.length
+  const attempts = keepsHistory ? group.flatMap(attemptOf) : []
+  const history = attempts.length > 0 ? insertItemAttempts(target, attempts, at) : undefined
   if (settlement.delivered + failed > 0) {
-    await addJobTotals(trx, flow, { completed: settlement.delivered, failed })
+    await addJobTotals(trx, flow, { completed: settlement.delivered, failed }, history)
+  } else {
+    await history?.execute(trx)
   }
   return settlement
+}
+
+/** What is written down of an outcome; nothing when no attempt was made, or one that does not count. */
+function attemptOf({ claim: { pk }, outcome }: Settled<Outcome>): NewItemAttempt[] {
+  switch (outcome.kind) {
+    case 'delivered': {
+      const { change: kind, hash, attempts: attempt, status } = outcome
+      return [{ pk, kind, hash, attempt, outcome: 'delivered', status, reason: null }]
+    }
+    case 'retry':
+    case 'final': {
+      const { change: kind, hash, failure } = outcome
+      const { attempts: attempt, status, reason } = failure
+      const word = outcome.kind === 'retry' ? 'retry' : 'failed'
+      return [{ pk, kind, hash, attempt, outcome: word, status, reason }]
+    }
+    default:
+      return []
+  }
 }

@@ -55,6 +55,10 @@ export function openFileDestination(settings: FileSettings): Destination {
         return postponed(`the file cannot be written: ${code}`, { outage: true })
       }
     },
+    refusalOf(job) {
+      const record = recordOf(job)
+      return 'problem' in record ? record.problem : undefined
+    },
     close: () => appender.idle(),
   }
 }

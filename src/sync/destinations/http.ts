@@ -42,28 +42,53 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   if (settings.delete) checkTemplate(settings.delete.url)
 
   const deliver = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
-    const template = job.kind === 'delete' ? settings.delete : settings.request
-    if (!template) return refused('the destination has no delete request')
-    const isEmpty = job.body === undefined || job.body === null
-    if (isEmpty && job.kind === 'upsert') return refused('the mapping made nothing of the item')
+    const made = requestOf(settings, job)
+    if ('problem' in made) return refused(made.problem)
     try {
-      const answer = await send(settings, template, job, signal)
-      return judge(settings, template, answer)
+      const answer = await exchange({
+        ...made.request,
+        agent: settings.agent,
+        timeoutMs: settings.timeoutMs,
+        maxBytes: maxAnswerBytes,
+        signal,
+        now: () => settings.now().getTime(),
+      })
+      return judge(settings, made.template, answer)
     } catch (error) {
-      if (error instanceof TemplateError) return refused(error.message)
       if (error instanceof RequestFailure) return ofFailure(error, signal)
       throw error
     }
   }
-  return { deliver, close: async () => {} }
+  return {
+    deliver,
+    refusalOf(job) {
+      const made = requestOf(settings, job)
+      return 'problem' in made ? made.problem : undefined
+    },
+    close: async () => {},
+  }
 }
 
-async function send(
+type Request = Pick<Parameters<typeof exchange>[0], 'method' | 'url' | 'headers' | 'body'>
+
+/** The request of a job, or why there is none. */
+function requestOf(
   settings: HttpSettings,
-  template: RequestTemplate,
   job: DeliveryJob,
-  signal: AbortSignal,
-): Promise<Answer> {
+): { template: RequestTemplate; request: Request } | { problem: string } {
+  const template = job.kind === 'delete' ? settings.delete : settings.request
+  if (!template) return { problem: 'the destination has no delete request' }
+  const isEmpty = job.body === undefined || job.body === null
+  if (isEmpty && job.kind === 'upsert') return { problem: 'the mapping made nothing of the item' }
+  try {
+    return { template, request: fillRequest(template, job) }
+  } catch (error) {
+    if (error instanceof TemplateError) return { problem: error.message }
+    throw error
+  }
+}
+
+function fillRequest(template: RequestTemplate, job: DeliveryJob): Request {
   const { method } = template
   const hasBody =
     method !== 'GET' && method !== 'DELETE' && job.body !== undefined && job.body !== null
@@ -76,23 +101,20 @@ async function send(
   for (const [name, value] of Object.entries(template.headers)) {
     headers[name.toLowerCase()] = fillHeader(value, job)
   }
-  return exchange({
-    agent: settings.agent,
+  return {
     method,
     url: fillUrl(template.url, job),
     headers,
     ...(hasBody && { body: JSON.stringify(job.body) }),
-    timeoutMs: settings.timeoutMs,
-    maxBytes: maxAnswerBytes,
-    signal,
-    now: () => settings.now().getTime(),
-  })
+  }
 }
 
 function judge(settings: HttpSettings, template: RequestTemplate, answer: Answer): DeliveryResult {
   const { status, retryAfterSeconds } = answer
   const { okStatus } = template
-  if (okStatus ? okStatus.includes(status) : status >= 200 && status <= 299) return { ok: true }
+  if (okStatus ? okStatus.includes(status) : status >= 200 && status <= 299) {
+    return { ok: true, status }
+  }
 
   const secrets = secretsOf(template)
   const reason = `HTTP ${status} ${describeRefusal(answer, secrets)}`.trim()

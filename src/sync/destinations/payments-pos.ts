@@ -19,6 +19,10 @@ export function openPaymentsPos(client: string, payments: PaymentsPort): Destina
   }
   return {
     deliver: (job) => (job.kind === 'delete' ? remove(job.body) : upsert(job.body)),
+    refusalOf({ kind, body }) {
+      const checked = checkBody(kind === 'delete' ? DeletedPosBody : PosBody, body)
+      return checked.ok ? undefined : checked.reason
+    },
     close: async () => {},
   }
 }

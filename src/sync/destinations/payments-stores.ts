@@ -17,22 +17,49 @@ export function openPaymentsStores(
 ): Destination {
   const { client } = settings
   const remove = async (body: unknown): Promise<DeliveryResult> => {
-    if (!settings.mayDeleteStores) {
-      return refused(
-        'a store is only deleted with deletes.mode: delete and allowStoreDelete: true, since that cannot be undone',
-      )
-    }
-    const checked = checkBody(DeletedStoreBody, body)
-    if (!checked.ok) return refused(checked.reason)
-    return payments.deleteStore(client, checked.value.external_id)
+    const made = storeToDelete(settings, body)
+    if ('problem' in made) return refused(made.problem)
+    return payments.deleteStore(client, made.externalId)
   }
   const upsert = async (body: unknown): Promise<DeliveryResult> => {
-    const checked = checkBody(StoreBody, body)
-    if (!checked.ok) return refused(checked.reason)
-    const { external_id, name, location, pos = [] } = checked.value
-    const ids = new Set(pos.map((box) => box.external_id))
-    if (ids.size < pos.length) return refused('pos: an external_id stands twice in the list')
-    return payments.upsertStore(client, {
+    const made = storeOf(body)
+    if ('problem' in made) return refused(made.problem)
+    return payments.upsertStore(client, made.store)
+  }
+  return {
+    deliver: (job) => (job.kind === 'delete' ? remove(job.body) : upsert(job.body)),
+    refusalOf({ kind, body }) {
+      const made = kind === 'delete' ? storeToDelete(settings, body) : storeOf(body)
+      return 'problem' in made ? made.problem : undefined
+    },
+    close: async () => {},
+  }
+}
+
+type Problem = { problem: string }
+
+function storeToDelete(
+  { mayDeleteStores }: PaymentsStoresSettings,
+  body: unknown,
+): { externalId: string } | Problem {
+  if (!mayDeleteStores) {
+    return {
+      problem:
+        'a store is only deleted with deletes.mode: delete and allowStoreDelete: true, since that cannot be undone',
+    }
+  }
+  const checked = checkBody(DeletedStoreBody, body)
+  return checked.ok ? { externalId: checked.value.external_id } : { problem: checked.reason }
+}
+
+function storeOf(body: unknown): { store: Parameters<PaymentsPort['upsertStore']>[1] } | Problem {
+  const checked = checkBody(StoreBody, body)
+  if (!checked.ok) return { problem: checked.reason }
+  const { external_id, name, location, pos = [] } = checked.value
+  const ids = new Set(pos.map((box) => box.external_id))
+  if (ids.size < pos.length) return { problem: 'pos: an external_id stands twice in the list' }
+  return {
+    store: {
       externalId: external_id,
       name,
       location: {
@@ -45,10 +72,6 @@ export function openPaymentsStores(
         reference: location.reference || null,
       },
       pos: pos.map((box) => ({ externalId: box.external_id, name: box.name })),
-    })
-  }
-  return {
-    deliver: (job) => (job.kind === 'delete' ? remove(job.body) : upsert(job.body)),
-    close: async () => {},
+    },
   }
 }

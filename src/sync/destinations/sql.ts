@@ -1,10 +1,17 @@
-import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import type { DeliveryJob, Destination } from '../types.ts'
 import { postponed, refused } from './result.ts'
 import type { SqlClient, SqlClientSettings } from './sql-client.ts'
 import { judgeSqlError } from './sql-errors.ts'
 import { openPostgres } from './sql-postgres.ts'
 import { deletedKey, rowOf } from './sql-row.ts'
-import { IdentifierError, quoteIdentifier, quoteTable, type SqlTarget } from './sql-statements.ts'
+import {
+  IdentifierError,
+  quoteIdentifier,
+  quoteTable,
+  type SqlRow,
+  type SqlTarget,
+  type SqlValue,
+} from './sql-statements.ts'
 
 type Opener = (target: SqlTarget, settings: SqlClientSettings) => SqlClient
 
@@ -30,31 +37,38 @@ export function openSqlDestination(target: SqlTarget, settings: SqlClientSetting
     deliver: async (job, signal) => {
       // Later a signal changes nothing: the statement's own limits end it, and only then its outcome is known.
       if (signal.aborted) return postponed('the delivery was given up', { outage: false })
+      const made = writeOf(target, job)
+      if ('problem' in made) return refused(made.problem)
       try {
         opened ??= open()
-        return await write(target, await opened, job)
+        const client = await opened
+        await ('row' in made ? client.upsert(made.row) : client.remove(made.key))
+        return { ok: true }
       } catch (error) {
-        if (error instanceof IdentifierError) return refused(error.message)
         return judgeSqlError(target.driver, error)
       }
+    },
+    refusalOf(job) {
+      const made = writeOf(target, job)
+      return 'problem' in made ? made.problem : undefined
     },
     close: async () => (await opened)?.close(),
   }
 }
 
-async function write(
+/** The row to write or the key to delete, or why there is none. */
+function writeOf(
   target: SqlTarget,
-  client: SqlClient,
   job: DeliveryJob,
-): Promise<DeliveryResult> {
-  if (job.kind === 'delete') {
-    const made = deletedKey(target, job)
-    if ('problem' in made) return refused(made.problem)
-    await client.remove(made.key)
-    return { ok: true }
-  }
+): { row: SqlRow } | { key: SqlValue[] } | { problem: string } {
+  if (job.kind === 'delete') return deletedKey(target, job)
   const made = rowOf(target, job.body)
-  if ('problem' in made) return refused(made.problem)
-  await client.upsert(made.row)
-  return { ok: true }
+  if ('problem' in made) return made
+  try {
+    for (const name of made.row.keys()) quoteIdentifier(target.driver, name)
+  } catch (error) {
+    if (error instanceof IdentifierError) return { problem: error.message }
+    throw error
+  }
+  return made
 }

@@ -1,7 +1,10 @@
+import { createSparing } from '../../domain/sparing.ts'
 import { AppError } from '../../errors.ts'
-import { groupFailures } from '../../repositories/delivery-reports.ts'
+import { type FailureGroup, groupFailures } from '../../repositories/failed-deliveries.ts'
 import { insertFlowActivity, isPaused, listFlowActivity } from '../../repositories/flow-control.ts'
+import { withLease } from '../../repositories/with-lease.ts'
 import { reportItem } from '../control/item-report.ts'
+import { listWaiting } from '../control/open-deliveries.ts'
 import {
   limitFlow,
   pauseFlows,
@@ -11,11 +14,17 @@ import {
   unlimitFlow,
 } from '../control/switches.ts'
 import type { AlertResult, FlowService, SyncOutcome } from '../flow-service.ts'
+import { forgetItems } from '../poll/forget.ts'
+import { LeaseLostError } from '../poll/poll-deps.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from './flow-engine.ts'
 import { createFlowReports } from './flow-reports.ts'
+import { createPreviews } from './previews.ts'
 import { type ItemSyncDeps, syncItem } from './sync-item.ts'
 
-export type FlowServiceDeps = Pick<EngineDeps, 'database' | 'now' | 'log' | 'deliveries'> & {
+export type FlowServiceDeps = Pick<
+  EngineDeps,
+  'database' | 'now' | 'sleep' | 'processId' | 'log' | 'deliveries'
+> & {
   engine: FlowEngine
   testAlerts: (flow: OpenFlow['loaded']['flow']) => Promise<AlertResult[]>
 }
@@ -37,6 +46,16 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     retryItem: (flow, pk) => deliveries.retryFailed({ flow, pk }),
   }
 
+  const previews = createPreviews({
+    database: deps.database,
+    deliveries,
+    now: deps.now,
+    sleep: deps.sleep,
+    current: (name) => engine.flows().get(name)?.runtime,
+  })
+
+  const failureGroups = new Map<string, () => Promise<FailureGroup[]>>()
+
   const find = (name: string): OpenFlow => {
     const flow = engine.flows().get(name)
     if (!flow) throw new AppError('NOT_FOUND', { message: 'There is no such flow' })
@@ -48,10 +67,18 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     for (const name of flows) engine.flows().get(name)?.poller.wake()
   }
 
-  const sync = async (name: string, { force }: { force: boolean }): Promise<SyncOutcome> => {
+  const writeDown = (flow: string, action: string, actor: string, detail: string) =>
+    deps.database.transaction((trx) =>
+      insertFlowActivity(trx, { at: deps.now(), flow, action, actor, detail }),
+    )
+
+  const sync: FlowService['sync'] = async (name, { force }, actor): Promise<SyncOutcome> => {
     const { poller } = find(name)
     if (!force && (await isPaused(deps.database.db, name))) return { changes: 0, skipped: 'paused' }
     const { changes, skipped } = await poller.request()
+    if (actor !== undefined && !skipped) {
+      await writeDown(name, 'synced', actor, `${changes} changes`)
+    }
     return { changes, ...(skipped && { skipped }) }
   }
 
@@ -60,15 +87,34 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     return { existed: await resetItem(deps, name, pk, actor) }
   }
 
+  /** Instead of a poll; while one is running here or in another process, it is left to the next. */
+  const forgetNow = async (name: string) => {
+    const lease = `flow:${name}`
+    await withLease(deps, lease, ({ token, signal }) =>
+      forgetItems(deps, name, { name: lease, token, signal }),
+    ).catch((error: unknown) => {
+      if (!(error instanceof LeaseLostError)) throw error
+    })
+  }
+
   const reset = async (name: string, actor: string) => {
-    const { runtime } = find(name)
+    const { runtime, poller } = find(name)
     await resetFlow(deps, name, runtime.definitionHash, actor)
+    await poller.aside(() => forgetNow(name))
   }
 
   return {
     ...reports,
     sync,
-    syncItem: async (name, pk) => syncItem(itemDeps, find(name).runtime, pk),
+    async preview(name, limits, signal) {
+      const preview = await previews.preview(find(name).runtime, limits, signal)
+      return { ...preview, paused: await isPaused(deps.database.db, name) }
+    },
+    async syncItem(name, pk, actor) {
+      const outcome = await syncItem(itemDeps, find(name).runtime, pk)
+      if (actor !== undefined) await writeDown(name, 'item synced', actor, pk)
+      return outcome
+    },
     reset,
     resetItem: forget,
     async resync(name, options, actor) {
@@ -101,12 +147,17 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       if (!status) throw new AppError('NOT_FOUND', { message: 'There is no such flow' })
       return status
     },
-    async testAlerts(name) {
+    async testAlerts(name, actor) {
       const { flow } = find(name).loaded
       if (flow.alerts.onJobFailed.length === 0) {
         throw new AppError('BAD_REQUEST', { message: 'The flow has no alert channels' })
       }
-      return deps.testAlerts(flow)
+      const results = await deps.testAlerts(flow)
+      const arrived = results.filter(({ ok }) => ok).length
+      if (actor !== undefined) {
+        await writeDown(name, 'alerts tested', actor, `${arrived} of ${results.length} arrived`)
+      }
+      return results
     },
     async retryFailed(filter, actor) {
       find(filter.flow)
@@ -116,19 +167,18 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
         .filter(([, value]) => value !== undefined)
         .map(([key, value]) => `${key}: ${value}`)
         .join(', ')
-      await deps.database.transaction((trx) =>
-        insertFlowActivity(trx, {
-          at: deps.now(),
-          flow,
-          action: 'retried',
-          actor,
-          detail: `${retried} deliveries${detail && ` (${detail})`}`,
-        }),
-      )
+      const told = `${retried} deliveries${detail && ` (${detail})`}`
+      await writeDown(flow, 'retried', actor, told)
       return retried
     },
-    failures: async (name, limit) =>
-      groupFailures(deps.database.db, find(name).loaded.flow.name, limit),
+    failures: async (name, limit) => {
+      find(name)
+      const count =
+        failureGroups.get(name) ?? createSparing(() => groupFailures(deps.database, name))
+      failureGroups.set(name, count)
+      return (await count()).slice(0, limit)
+    },
+    waiting: async (name, limit) => listWaiting(deps.database.db, find(name).loaded.flow, limit),
     item: async (name, pk) =>
       reportItem({ db: deps.database.db, now: deps.now }, find(name).loaded.flow, pk),
     problems: () => engine.problems(),

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Agent } from 'undici'
 import type { Database } from '../../db/database.ts'
+import { createSparing } from '../../domain/sparing.ts'
 import { insertFlowActivity, isPaused } from '../../repositories/flow-control.ts'
 import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
 import { withLease } from '../../repositories/with-lease.ts'
@@ -89,10 +90,17 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     enqueue: deps.deliveries.enqueue,
   }
 
-  const mayPoll = async ({ flow }: LoadedFlow) => {
-    if (!isInWindow(flow.window, deps.now())) return false
-    if (await isPaused(deps.database.db, flow.name)) return false
-    return (await deps.deliveries.waitingCount(flow)) < flow.queue.maxWaiting
+  const mayPollOf = ({ flow }: LoadedFlow) => {
+    // A flow that is held back asks every second, and its queue is long then.
+    const waitingCount = createSparing(async () => {
+      const value = await deps.deliveries.waitingCount(flow)
+      return { value, rows: value }
+    })
+    return async () => {
+      if (!isInWindow(flow.window, deps.now())) return false
+      if (await isPaused(deps.database.db, flow.name)) return false
+      return (await waitingCount()) < flow.queue.maxWaiting
+    }
   }
 
   const lastPollAt = async (name: string) => {
@@ -116,7 +124,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         )
         return held?.result
       },
-      mayPoll: () => mayPoll(loaded),
+      mayPoll: mayPollOf(loaded),
       lastPollAt: () => lastPollAt(name),
       intervalMs: () => pollIntervalMs,
       now: deps.now,

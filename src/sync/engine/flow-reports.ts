@@ -1,4 +1,5 @@
 import type { Database } from '../../db/database.ts'
+import { createSparing } from '../../domain/sparing.ts'
 import {
   countDone,
   countOpenDeliveries,
@@ -24,7 +25,6 @@ import type {
   QueueStatistics,
 } from '../flow-service.ts'
 import type { OpenFlow } from './flow-engine.ts'
-import { createSparing } from './sparing.ts'
 import { startOfDay } from './window.ts'
 
 export type ReportDeps = {

@@ -41,7 +41,7 @@ function wallClock(timeZone: string, now: Date): { day: number; minutes: number 
     parts.find((one) => one.type === type)?.value ?? ''
   const name = part('weekday').toLowerCase()
   return {
-    day: days.findIndex((day) => day === name),
+    day: (days as readonly string[]).indexOf(name),
     minutes: Number(part('hour')) * 60 + Number(part('minute')),
   }
 }

@@ -39,7 +39,11 @@ function next(): void {
   if (!task) return
   const seconds = hardTimeoutMs / 1_000
   const timer = setTimeout(() => {
-    replaceThread(new ExpressionError(`the expression ran longer than ${seconds} s and was ended`))
+    replaceThread(
+      new ExpressionError(`the expression ran longer than ${seconds} s and was ended`, {
+        outOfTime: true,
+      }),
+    )
   }, hardTimeoutMs)
   current = { ...task, timer }
   worker.postMessage(task.question)
@@ -98,5 +102,5 @@ function settle(answer: Answer): void {
   clearTimeout(timer)
   current = undefined
   if ('result' in answer) resolve(answer.result)
-  else reject(new ExpressionError(answer.message, answer.position))
+  else reject(new ExpressionError(answer.message, answer))
 }

@@ -1,21 +1,35 @@
-/** An expression that failed on a value, or that is not well formed. `position` is an index into its text. */
+/** jsonata's code for an evaluation that was cut for its time. */
+const outOfTimeCode = 'D1012'
+
+/**
+ * An expression that failed on a value, or that is not well formed. `position` is an index into its text. `outOfTime`
+ * when its time was up, which on a busy machine need not be its own fault.
+ */
 export class ExpressionError extends Error {
   readonly position: number | undefined
+  readonly outOfTime: boolean
 
-  constructor(message: string, position?: number) {
+  constructor(
+    message: string,
+    options: { position?: number | undefined; outOfTime?: boolean } = {},
+  ) {
     super(message)
     this.name = 'ExpressionError'
-    this.position = position
+    this.position = options.position
+    this.outOfTime = options.outOfTime ?? false
   }
 }
 
 /** What jsonata throws: a plain object with a message of its own, or whatever JavaScript throws. */
 export function toExpressionError(thrown: unknown): ExpressionError {
   if (thrown instanceof ExpressionError) return thrown
-  const { message, position } = (thrown ?? {}) as { message?: unknown; position?: unknown }
+  const { message, position, code } = (thrown ?? {}) as Partial<Record<string, unknown>>
   return new ExpressionError(
     typeof message === 'string' && message !== '' ? message : 'the expression failed',
-    typeof position === 'number' && position >= 0 ? position : undefined,
+    {
+      position: typeof position === 'number' && position >= 0 ? position : undefined,
+      outOfTime: code === outOfTimeCode,
+    },
   )
 }
 

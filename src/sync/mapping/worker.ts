@@ -4,7 +4,9 @@ import { compileGuarded, type Guarded } from './guarded.ts'
 
 /** What the thread is asked, and what it answers; `ready` once it can be asked. */
 export type Question = { text: string; value: unknown }
-export type Answer = { result: unknown } | { message: string; position: number | undefined }
+export type Answer =
+  | { result: unknown }
+  | { message: string; position: number | undefined; outOfTime: boolean }
 
 const maxCompiled = 1_000
 const compiled = new Map<string, Guarded>()
@@ -22,8 +24,8 @@ async function answer({ text, value }: Question): Promise<Answer> {
   try {
     return { result: await compile(text).evaluate(value) }
   } catch (thrown) {
-    const { message, position }: ExpressionError = toExpressionError(thrown)
-    return { message, position }
+    const { message, position, outOfTime }: ExpressionError = toExpressionError(thrown)
+    return { message, position, outOfTime }
   }
 }
 

@@ -1,6 +1,8 @@
+import type { Db } from '../../db/database.ts'
 import { countItems, deleteHashes, listPksAfter } from '../../repositories/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
 import { holdsLease } from '../../repositories/flow-state.ts'
+import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { KeySet } from './key-set.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
@@ -21,9 +23,15 @@ export async function sendDeletes(
 ): Promise<number> {
   const { flow } = runtime
   if (flow.deletes.mode !== 'delete') return 0
-  const vanished = await findVanished(deps, flow.name, seen)
+  const vanished: string[] = []
+  for await (const pks of vanishedItems(deps.database.db, flow.name, seen)) vanished.push(...pks)
   if (vanished.length === 0) return 0
-  const refusal = await refusalOf(deps, runtime, seen, vanished.length, problems)
+  const refusal = refusalOf(flow.deletes.guard, {
+    seen: seen.size,
+    known: await countItems(deps.database.db, flow.name),
+    vanished: vanished.length,
+    problems,
+  })
   if (refusal !== undefined) {
     deps.log.warn({ flow: flow.name, vanished: vanished.length }, 'deletes were held back')
     await insertSourceProblem(deps.database.db, {
@@ -49,31 +57,35 @@ export async function sendDeletes(
   return vanished.length
 }
 
-async function findVanished(deps: PollDeps, flow: string, seen: KeySet): Promise<string[]> {
-  const vanished: string[] = []
+/** The keys of stored items that a complete read has not met, some at a time. */
+export async function* vanishedItems(
+  db: Db,
+  flow: string,
+  seen: Pick<KeySet, 'has'>,
+): AsyncGenerator<string[]> {
   let after: string | undefined
   for (;;) {
-    const pks = await listPksAfter(deps.database.db, flow, after, pageSize)
-    for (const pk of pks) if (!seen.has(pk)) vanished.push(pk)
+    const pks = await listPksAfter(db, flow, after, pageSize)
+    yield pks.filter((pk) => !seen.has(pk))
     after = pks.at(-1)
-    if (pks.length < pageSize) return vanished
+    if (pks.length < pageSize) return
   }
 }
 
-async function refusalOf(
-  deps: PollDeps,
-  runtime: FlowRuntime,
-  seen: KeySet,
-  vanished: number,
-  problems: number,
-): Promise<string | undefined> {
-  const { guard } = runtime.flow.deletes
+/**
+ * Why the guard holds deletes back; undefined when it lets them through. `known` counts the stored items, those included
+ * that this read found new.
+ */
+export function refusalOf(
+  guard: Flow['deletes']['guard'],
+  found: { seen: number; known: number; vanished: number; problems: number },
+): string | undefined {
+  const { seen, known, vanished, problems } = found
   if (problems > 0)
     return `${vanished} deletes held back: the source had records that could not be read`
-  if (seen.size === 0 && guard.emptySource === 'refuse') {
+  if (seen === 0 && guard.emptySource === 'refuse') {
     return `${vanished} deletes held back: the source is empty`
   }
-  const known = await countItems(deps.database.db, runtime.flow.name)
   const percent = (vanished / known) * 100
   if (vanished > guard.minItems && percent > guard.maxPercent) {
     return `${vanished} deletes held back: ${percent.toFixed(1)} % of ${known} items vanished at once, more than ${guard.maxPercent} %`

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /**
  * Remembers which keys a poll has met in 8 bytes each, so that a million of them cost megabytes and not hundreds. It
@@ -12,21 +12,44 @@ export type KeySet = {
   readonly size: number
 }
 
-const emptySlot = 0n
 const fullest = 0.6
 
+/** `initialCapacity` is a power of two. */
 export function createKeySet(initialCapacity = 1024): KeySet {
-  let slots = new BigUint64Array(initialCapacity)
+  // Two words for each mark, and plain numbers: bigints or hash objects of a million keys would leave behind more for the
+  // garbage collector than the set is large. An empty slot is two zeros.
+  let slots = new Uint32Array(initialCapacity * 2)
   let size = 0
+  let high = 0
+  let low = 0
 
-  const slotOf = (table: BigUint64Array, mark: bigint) => {
-    let index = Number(mark % BigInt(table.length))
-    while (table[index] !== emptySlot && table[index] !== mark) index = (index + 1) % table.length
+  const mark = (key: string) => {
+    const digest = hash('sha256', key, 'binary')
+    high = wordAt(digest, 0)
+    // Never zero, which marks an empty slot.
+    low = wordAt(digest, 4) || 1
+  }
+  /** Where the mark is, or where it belongs. */
+  const slotOf = (table: Uint32Array) => {
+    const mask = table.length - 1
+    let index = (low * 2) & mask
+    while (table[index + 1] !== 0 && (table[index] !== high || table[index + 1] !== low)) {
+      index = (index + 2) & mask
+    }
     return index
   }
+  const put = (table: Uint32Array) => {
+    const index = slotOf(table)
+    table[index] = high
+    table[index + 1] = low
+  }
   const grow = () => {
-    const larger = new BigUint64Array(slots.length * 2)
-    for (const mark of slots) if (mark !== emptySlot) larger[slotOf(larger, mark)] = mark
+    const larger = new Uint32Array(slots.length * 2)
+    for (let index = 0; index < slots.length; index += 2) {
+      high = slots[index] ?? 0
+      low = slots[index + 1] ?? 0
+      if (low !== 0) put(larger)
+    }
     slots = larger
   }
 
@@ -34,24 +57,28 @@ export function createKeySet(initialCapacity = 1024): KeySet {
     get size() {
       return size
     },
-    has: (key) => {
-      const mark = markOf(key)
-      return slots[slotOf(slots, mark)] === mark
+    has(key) {
+      mark(key)
+      return slots[slotOf(slots) + 1] !== 0
     },
     add(key) {
-      const mark = markOf(key)
-      const index = slotOf(slots, mark)
-      if (slots[index] === mark) return false
-      slots[index] = mark
+      mark(key)
+      if (slots[slotOf(slots) + 1] !== 0) return false
+      put(slots)
       size += 1
-      if (size > slots.length * fullest) grow()
+      if (size * 2 > slots.length * fullest) grow()
       return true
     },
   }
 }
 
-/** Never zero, which marks an empty slot. */
-function markOf(key: string): bigint {
-  const mark = createHash('sha256').update(key).digest().readBigUInt64LE()
-  return mark === emptySlot ? 1n : mark
+/** Four bytes of a text whose characters are bytes, as an unsigned number. */
+function wordAt(bytes: string, at: number): number {
+  return (
+    ((bytes.charCodeAt(at) << 24) |
+      (bytes.charCodeAt(at + 1) << 16) |
+      (bytes.charCodeAt(at + 2) << 8) |
+      bytes.charCodeAt(at + 3)) >>>
+    0
+  )
 }

@@ -1,11 +1,6 @@
 import type { Trx } from '../../db/database.ts'
 import { countRun } from '../../repositories/flow-control.ts'
-import {
-  deleteAllHashes,
-  findHashes,
-  lockItemsChangedSince,
-  upsertHashes,
-} from '../../repositories/flow-items.ts'
+import { findHashes, lockItemsChangedSince, upsertHashes } from '../../repositories/flow-items.ts'
 import { insertPoll } from '../../repositories/flow-polls.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
 import {
@@ -13,27 +8,22 @@ import {
   type FlowStateRow,
   findFlowState,
   holdsLease,
-  requestFullScan,
+  requestForgetting,
   saveProgress,
   settleFullScan,
   updateFlowState,
 } from '../../repositories/flow-state.ts'
 import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { groupRows } from '../item/group-rows.ts'
-import { type Item, SourceError, type SourceRow } from '../types.ts'
-import { createBreather } from './breather.ts'
-import { cursorText, laterCursor, readFrom } from './cursor.ts'
+import { SourceError, type SourceRow } from '../types.ts'
+import { changesOf, type FoundChange, readBatch, recordsOf } from './compare.ts'
+import { cursorText, laterCursor } from './cursor.ts'
 import { sendDeletes } from './deletes.ts'
+import { forgetItems } from './forget.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
+import { planScan, type Turn, turnOf } from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 import type { PollOutcome } from './poller.ts'
-
-/**
- * `normal` sends changes; `rebase` only learns how known items look under a new definition, and sends what was never
- * seen: a new file of news would otherwise be put away unsent.
- */
-type Mode = 'normal' | 'rebase'
 
 type Progress = {
   startedAt: Date
@@ -55,12 +45,13 @@ export async function pollOnce(
   lease: PollLease,
 ): Promise<PollOutcome> {
   const { flow } = runtime
-  const mode = await settleDefinition(deps, runtime, await readState(deps, flow.name))
-  if (mode === 'paused') return { changes: 0, rowsRead: 0, skipped: 'paused' }
+  const turn = await settleDefinition(deps, runtime, await readState(deps, flow.name))
+  if (turn === 'ask') return { changes: 0, rowsRead: 0, skipped: 'paused' }
+  await forgetItems(deps, flow.name, lease)
   const state = await readState(deps, flow.name)
 
-  const isFull = mode === 'rebase' || mustReadAll(runtime, state, deps.now())
   const startedAt = deps.now()
+  const { isFull, since } = planScan(runtime, state, turn, startedAt)
   const progress: Progress = {
     startedAt,
     savedAtMs: startedAt.getTime(),
@@ -72,17 +63,10 @@ export async function pollOnce(
   await clearProgress(deps.database.db, flow.name)
   try {
     const seen = createKeySet()
-    const since =
-      isFull || state.cursor === null
-        ? null
-        : readFrom(state.cursor, runtime.cursor?.overlapMs ?? 0)
-    const groupBy = 'groupBy' in flow.source ? flow.source.groupBy : undefined
-    const rules = { item: flow.item, source: { groupBy } }
-    const records = counted(runtime, lease, since, progress)
-    for await (const rows of groupRows(rules, records)) {
-      await takeItems(deps, runtime, lease, mode, rows, seen, progress)
+    for await (const rows of recordsOf(runtime, counted(runtime, lease, since, progress))) {
+      await takeItems(deps, runtime, lease, turn, rows, seen, progress)
     }
-    if (isFull && mode === 'normal') {
+    if (isFull && turn !== 'rebase') {
       progress.changes += await sendDeletes(deps, runtime, lease, seen, progress.problems)
     }
     await finish(deps, runtime, lease, state, isFull, progress)
@@ -93,18 +77,17 @@ export async function pollOnce(
     throw failure
   }
   await runtime.source.committed?.()
-  deps.log.info(
-    {
-      flow: flow.name,
-      kind: isFull ? 'full' : 'incremental',
-      rowsRead: progress.rowsRead,
-      changes: progress.changes,
-      problems: progress.problems,
-      durationMs: deps.now().getTime() - startedAt.getTime(),
-    },
-    'flow polled',
-  )
+  logPoll(deps, flow.name, isFull, progress)
   return { changes: progress.changes, rowsRead: progress.rowsRead }
+}
+
+/** A flow that polls every few seconds would bury the log under polls that found nothing; `/metrics` counts those. */
+function logPoll(deps: PollDeps, flow: string, isFull: boolean, progress: Progress): void {
+  const { startedAt, rowsRead, changes, problems } = progress
+  if (changes + problems === 0) return
+  const kind = isFull ? 'full' : 'incremental'
+  const durationMs = deps.now().getTime() - startedAt.getTime()
+  deps.log.info({ flow, kind, rowsRead, changes, problems, durationMs }, 'flow polled')
 }
 
 async function readState(deps: PollDeps, flow: string): Promise<FlowStateRow> {
@@ -113,51 +96,32 @@ async function readState(deps: PollDeps, flow: string): Promise<FlowStateRow> {
   return state
 }
 
-/** What a changed definition means for this poll; `ask` pauses the flow until the operator resumes or resyncs it. */
+/** Does what a changed definition asks for before the source is read. Answers the turn of this poll. */
 async function settleDefinition(
   deps: PollDeps,
   runtime: FlowRuntime,
   state: FlowStateRow,
-): Promise<Mode | 'paused'> {
+): Promise<Turn> {
   const { flow, definitionHash } = runtime
-  if (state.definition_hash === definitionHash) return 'normal'
-  switch (flow.item.onDefinitionChange) {
-    case 'rebase':
-      return 'rebase'
-    case 'resync':
-      await deps.database.transaction(async (trx) => {
-        await deleteAllHashes(trx, flow.name)
-        await updateFlowState(trx, flow.name, { definition_hash: definitionHash })
-        await requestFullScan(trx, flow.name)
-      })
-      return 'normal'
-    case 'ask': {
-      // Resumed after having been asked: the operator wants no storm.
-      if (state.pending_definition_hash === definitionHash) return 'rebase'
-      await deps.database.transaction(async (trx) => {
-        await updateFlowState(trx, flow.name, { pending_definition_hash: definitionHash })
-        await pauseByService(trx, [flow.name], {
-          at: deps.now(),
-          reason:
-            'The definition changed. Resume: keep what was sent. Resync with force: send everything again',
-        })
-      })
-      deps.log.warn(
-        { flow: flow.name },
-        'the definition of a flow changed; it waits for an operator',
-      )
-      return 'paused'
-    }
-    default:
-      return flow.item.onDefinitionChange satisfies never
+  const turn = turnOf(runtime, state)
+  if (turn === 'resync') {
+    await deps.database.transaction(async (trx) => {
+      await updateFlowState(trx, flow.name, { definition_hash: definitionHash })
+      await requestForgetting(trx, flow.name)
+    })
   }
-}
-
-function mustReadAll(runtime: FlowRuntime, state: FlowStateRow, now: Date): boolean {
-  const { cursor, fullScanEveryMs } = runtime
-  if (!cursor || state.full_scan_due || state.cursor === null) return true
-  const last = state.last_full_scan_at?.getTime() ?? 0
-  return fullScanEveryMs !== undefined && now.getTime() - last >= fullScanEveryMs
+  if (turn === 'ask') {
+    await deps.database.transaction(async (trx) => {
+      await updateFlowState(trx, flow.name, { pending_definition_hash: definitionHash })
+      await pauseByService(trx, [flow.name], {
+        at: deps.now(),
+        reason:
+          'The definition changed. Resume: keep what was sent. Resync with force: send everything again',
+      })
+    })
+    deps.log.warn({ flow: flow.name }, 'the definition of a flow changed; it waits for an operator')
+  }
+  return turn
 }
 
 /** The source's records, counted, with the cursor moving along. */
@@ -185,37 +149,23 @@ async function takeItems(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
-  mode: Mode,
-  rows: readonly Record<string, unknown>[],
+  turn: Turn,
+  rows: readonly SourceRow[],
   seen: KeySet,
   progress: Progress,
 ): Promise<void> {
   const { flow } = runtime
-  const items: Item[] = []
-  const breathe = createBreather()
-  for (const row of rows) {
-    await breathe()
-    const read = await runtime.read(row)
-    if ('item' in read) {
-      if (seen.add(read.item.pk)) items.push(read.item)
-      else {
-        await reportProblem(deps, runtime, progress, {
-          pk: read.item.pk,
-          message: 'the key stands more than once in the source; only its first record counts',
-        })
-      }
-    } else if ('problem' in read) await reportProblem(deps, runtime, progress, read.problem)
-  }
+  const { items, problems } = await readBatch(runtime, rows, seen, lease.signal)
+  for (const problem of problems) await reportProblem(deps, runtime, progress, problem)
   const stored = await findHashes(
     deps.database.db,
     flow.name,
     items.map((item) => item.pk),
   )
-  const changed = items.filter((item) => stored.get(item.pk) !== item.hash)
-  const isOwed = ({ pk }: Item) => mode === 'normal' || !stored.has(pk)
-  if (changed.length > 0) {
+  const changes = changesOf(items, stored, turn)
+  if (changes.length > 0) {
     progress.changes += await deps.database.transaction((trx) =>
-      writeChanges(deps, runtime, trx, lease, { changed, readSince: progress.startedAt, isOwed }),
+      writeChanges(deps, runtime, trx, lease, { changes, readSince: progress.startedAt }),
     )
   }
   const now = deps.now()
@@ -236,25 +186,29 @@ async function writeChanges(
   runtime: FlowRuntime,
   trx: Trx,
   lease: PollLease,
-  batch: { changed: Item[]; readSince: Date; isOwed: (item: Item) => boolean },
+  { changes, readSince }: { changes: readonly FoundChange[]; readSince: Date },
 ): Promise<number> {
   const { flow } = runtime
-  const { changed, readSince } = batch
   const now = deps.now()
   if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
   const newer = await lockItemsChangedSince(
     trx,
     flow.name,
-    changed.map((item) => item.pk),
+    changes.map(({ item }) => item.pk),
     readSince,
   )
-  const ours = newer.size === 0 ? changed : changed.filter((item) => !newer.has(item.pk))
-  await upsertHashes(trx, flow.name, ours, now)
-  const owed = ours.filter(batch.isOwed)
+  const ours = changes.filter(({ item }) => !newer.has(item.pk))
+  await upsertHashes(
+    trx,
+    flow.name,
+    ours.map(({ item }) => item),
+    now,
+  )
+  const owed = ours.filter(({ isOwed }) => isOwed)
   await deps.enqueue(
     trx,
     runtime,
-    owed.map(({ pk, hash, value }) => ({ pk, kind: 'upsert', hash, value })),
+    owed.map(({ item: { pk, hash, value } }) => ({ pk, kind: 'upsert', hash, value })),
   )
   return owed.length
 }

@@ -11,6 +11,11 @@ export type Poller = {
    * the running one's back. Rejects with the poll's failure.
    */
   request(): Promise<PollOutcome>
+  /**
+   * Does something that no poll of this process may run beside; polls that are asked for meanwhile follow it. Answers false,
+   * and does nothing, while a poll runs.
+   */
+  aside(work: () => Promise<void>): Promise<boolean>
   /** Looks at the clock again at once: something about the flow was changed. */
   wake(): void
   readonly isPolling: boolean
@@ -19,7 +24,7 @@ export type Poller = {
 export type PollerDeps = {
   /** One poll under the flow's lease; undefined when another process holds it. */
   poll: () => Promise<PollOutcome | undefined>
-  /** Whether the timer may poll now: not paused, inside its window. */
+  /** Whether the timer may poll now: not paused, inside its window. Asked only when a poll is due. */
   mayPoll: () => Promise<boolean>
   /** End of the last poll by any process; null when there was none since this one started. */
   lastPollAt: () => Promise<Date | null>
@@ -78,10 +83,10 @@ export function createPoller(deps: PollerDeps): Poller {
   }
 
   const waitMs = async () => {
-    if (!(await deps.mayPoll())) return lookMs
     const last = await deps.lastPollAt()
-    if (last === null) return 0
-    return Math.min(lookMs, last.getTime() + deps.intervalMs() - deps.now().getTime())
+    const dueMs = last === null ? 0 : last.getTime() + deps.intervalMs() - deps.now().getTime()
+    if (dueMs > 0) return Math.min(lookMs, dueMs)
+    return (await deps.mayPoll()) ? 0 : lookMs
   }
 
   const turn = async () => {
@@ -102,6 +107,14 @@ export function createPoller(deps: PollerDeps): Poller {
     },
     wake: () => sleeping.abort(),
     request,
+    async aside(work) {
+      if (current !== undefined) return false
+      await run(async () => {
+        await work()
+        return { changes: 0, rowsRead: 0 }
+      })
+      return true
+    },
     start() {
       loop ??= (async () => {
         while (!stopped.signal.aborted) {

@@ -2,7 +2,14 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type JobInsert, PgBoss } from 'pg-boss'
 import { type Database, notify, type Trx } from '../../db/database.ts'
 import { bossDatabase } from './boss-database.ts'
-import { bringForward, countActiveJobs, listActiveJobs, listUnqueued } from './job-table.ts'
+import {
+  beforeAllWaiting,
+  bringForward,
+  countActiveJobs,
+  listActiveJobs,
+  type WaitingPlace,
+  waitingRows,
+} from './job-table.ts'
 import { type Pump, startPump, type Work } from './pump.ts'
 import type { QueueLog } from './queue-log.ts'
 import { queueName } from './queue-name.ts'
@@ -168,14 +175,20 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
       log.warn({ queue: target.queue, items: left.length }, 'deliveries left in hand come back')
     }
     const since = new Date(deps.now().getTime() - lostAfterMs)
-    for (let found = keysAtOnce; found === keysAtOnce; ) {
-      found = await database.transaction(async (trx) => {
-        const pks = await listUnqueued(trx, target, { since, limit: keysAtOnce })
+    let lost = 0
+    let last: WaitingPlace | undefined = beforeAllWaiting
+    while (last) {
+      const after: WaitingPlace = last
+      last = await database.transaction(async (trx) => {
+        const options = { since, after, limit: keysAtOnce }
+        const { rows } = await waitingRows(target, options).execute(trx)
+        const pks = rows.flatMap(({ pk, isLost }) => (isLost ? [pk] : []))
         if (pks.length > 0) await wakeAll(trx, target.queue, pks, 0)
-        return pks.length
+        lost += pks.length
+        return rows.length === keysAtOnce ? rows.at(-1) : undefined
       })
-      if (found > 0) log.warn({ queue: target.queue, items: found }, 'lost wake-ups are replaced')
     }
+    if (lost > 0) log.warn({ queue: target.queue, items: lost }, 'lost wake-ups are replaced')
   }
 
   const startWork = <Row, Outcome>(

@@ -1,6 +1,8 @@
 import type { HttpServer } from '../../http/create-server.ts'
+import { addFlowEvents } from './events.ts'
 import { addInquiries } from './inquiries.ts'
 import { addPolls } from './polls.ts'
+import { addPreview } from './preview.ts'
 import { addReadings } from './readings.ts'
 import type { ControlDeps } from './room.ts'
 import { addSwitches } from './switches.ts'
@@ -11,8 +13,10 @@ export type { ControlDeps } from './room.ts'
 /** Every route of the control API but its page. */
 export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addReadings(app, deps)
+  addFlowEvents(app, deps)
   addInquiries(app, deps.flows)
   addPolls(app, deps)
+  addPreview(app, deps)
   addSwitches(app, deps)
   addUpkeep(app, deps)
 }

@@ -1,13 +1,8 @@
 import { AppError } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import type { FlowService } from '../flow-service.ts'
-import {
-  FailuresQuery,
-  FailuresResponse,
-  FlowParams,
-  ItemParams,
-  ItemResponse,
-} from '../schemas.ts'
+import type { FlowService, ItemHistory } from '../flow-service.ts'
+import { ItemResponse, WaitingQuery, WaitingResponse } from '../item-schemas.ts'
+import { FailuresQuery, FailuresResponse, FlowParams, ItemParams } from '../schemas.ts'
 
 /** A route's parameter may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {
@@ -20,7 +15,7 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
   app.get(
     '/flow/:name/failures',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
       schema: {
         operationId: 'listFailures',
         summary: 'Deliveries that failed for good and wait to be sent again, by cause',
@@ -44,12 +39,43 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
   )
 
   app.get(
+    '/flow/:name/waiting',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      schema: {
+        operationId: 'listWaiting',
+        summary: 'Deliveries still to be made or tried again, oldest first, with what went wrong',
+        tags: ['Monitoring'],
+        params: FlowParams,
+        querystring: WaitingQuery,
+        response: { 200: WaitingResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      const waiting = await flows.waiting(name, request.query.limit)
+      return {
+        name,
+        waiting: waiting.map((one) => ({
+          destination: one.destination,
+          pk: one.pk,
+          attempts: one.attempts,
+          last_error: one.lastError,
+          last_status: one.lastStatus,
+          queued_at: one.queuedAt.toISOString(),
+          next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
+        })),
+      }
+    },
+  )
+
+  app.get(
     '/flow/:name/items/:pk',
     {
-      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
       schema: {
         operationId: 'readItem',
-        summary: 'Where one item is: seen at the source, delivered to each destination or not',
+        summary: 'Where one item is, how it changed, and what each destination answered',
         tags: ['Monitoring'],
         params: ItemParams,
         response: { 200: ItemResponse },
@@ -58,7 +84,7 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
     async (request) => {
       const { name } = request.params
       const pk = pkOf(request.params)
-      const { seen, destinations } = await flows.item(name, pk)
+      const { seen, destinations, history } = await flows.item(name, pk)
       return {
         name,
         pk,
@@ -75,7 +101,20 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
           next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
           delivered_at: one.deliveredAt?.toISOString() ?? null,
         })),
+        history: historyBody(history),
       }
     },
   )
+}
+
+function historyBody({ content, versions, attempts }: ItemHistory) {
+  return {
+    content,
+    versions: versions.map(({ seenAt, differenceCount, ...version }) => ({
+      ...version,
+      seen_at: seenAt.toISOString(),
+      difference_count: differenceCount,
+    })),
+    attempts: attempts.map(({ at, ...attempt }) => ({ ...attempt, at: at.toISOString() })),
+  }
 }

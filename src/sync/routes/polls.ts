@@ -29,7 +29,8 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { name } = request.params
-      return { name, ...(await flows.sync(name, { force: request.query.force === 'true' })) }
+      const force = request.query.force === 'true'
+      return { name, ...(await flows.sync(name, { force }, actorOf(request))) }
     },
   )
 
@@ -48,7 +49,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
     async (request) => {
       const { name } = request.params
       const pk = pkOf(request.params)
-      return { name, pk, ...(await flows.syncItem(name, pk)) }
+      return { name, pk, ...(await flows.syncItem(name, pk, actorOf(request))) }
     },
   )
 

@@ -62,7 +62,7 @@ export function addReadings(app: HttpServer, { flows, now, ping }: ControlDeps):
   app.get(
     '/metrics',
     {
-      ...forOperators,
+      config: { ...forOperators.config, compressed: true },
       schema: {
         operationId: 'readMetrics',
         summary: 'Figures of each flow; Prometheus text when Accept asks for it',
@@ -92,7 +92,7 @@ export function addReadings(app: HttpServer, { flows, now, ping }: ControlDeps):
   app.get(
     '/errors',
     {
-      ...forOperators,
+      config: { ...forOperators.config, compressed: true },
       schema: {
         operationId: 'listErrors',
         summary: 'Failures, newest first',
@@ -110,7 +110,7 @@ export function addReadings(app: HttpServer, { flows, now, ping }: ControlDeps):
   app.get(
     '/flows/status',
     {
-      ...forOperators,
+      config: { ...forOperators.config, compressed: true },
       schema: {
         operationId: 'readFlowStatus',
         summary: 'Running, paused or limited, by flow',
@@ -127,7 +127,7 @@ export function addReadings(app: HttpServer, { flows, now, ping }: ControlDeps):
   app.get(
     '/flows',
     {
-      ...forOperators,
+      config: { ...forOperators.config, compressed: true },
       schema: {
         operationId: 'listFlows',
         summary: 'Every flow at a glance, and what is wrong with flow files',
@@ -173,7 +173,7 @@ export function addReadings(app: HttpServer, { flows, now, ping }: ControlDeps):
   app.get(
     '/flows/activity',
     {
-      ...forOperators,
+      config: { ...forOperators.config, compressed: true },
       schema: {
         operationId: 'listFlowActivity',
         summary: 'Who did what to which flow, newest first',

@@ -1,8 +1,13 @@
 import type { FastifyRequest } from 'fastify'
+import type { StreamLimits } from '../../http/event-stream.ts'
+import type { FlowNews } from '../control/flow-news.ts'
 import type { FlowService } from '../flow-service.ts'
 
 export type ControlDeps = {
   flows: FlowService
+  news: FlowNews
+  /** How long and how many streams of events may be; for tests. */
+  streams?: Partial<StreamLimits> | undefined
   now: () => Date
   /** Whether the database answers. */
   ping: () => Promise<boolean>

@@ -30,7 +30,7 @@ export function addUpkeep(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request, reply) => {
       const { name } = request.params
-      const results = await flows.testAlerts(name)
+      const results = await flows.testAlerts(name, actorOf(request))
       return reply.code(results.every(({ ok }) => ok) ? 200 : 207).send({ flow: name, results })
     },
   )

@@ -1,15 +1,18 @@
 import type { Flow } from '../definition/schema.ts'
 import { createKeySet, type KeySet } from '../poll/key-set.ts'
-import { type Source, SourceError, type SourceRow } from '../types.ts'
+import { type Source, SourceClosedError, SourceError, type SourceRow } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { atMost, inBatches, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
 import { archiveFile, deleteFile } from './file-after.ts'
-import { type FoundFile, filePattern, findFiles } from './file-list.ts'
+import { type FoundFile, filePattern, findFiles, isSameFile } from './file-list.ts'
 import { recordsOfFile } from './file-records.ts'
 import { hasKey, rowKey } from './row-key.ts'
 
 type FileDefinition = Extract<Flow['source'], { type: 'file' }>
+
+/** `done` gets the files that were read whole; `lookOnly` passes over those that a poll would put away unread. */
+type ScanMarks = { done?: FoundFile[]; lookOnly?: boolean }
 
 /**
  * A file, or the files of a pattern, read whole and in the order of their last change.
@@ -84,11 +87,19 @@ export function openFileSource(
     return false
   }
 
-  async function* read(signal: AbortSignal, done?: FoundFile[]): AsyncGenerator<SourceRow[]> {
+  const isLeftover = ({ path, stats }: FoundFile): boolean =>
+    leftovers.some((file) => file.path === path && isSameFile(file.stats, stats))
+
+  async function* read(
+    signal: AbortSignal,
+    { done, lookOnly = false }: ScanMarks,
+  ): AsyncGenerator<SourceRow[]> {
     async function* records(): AsyncGenerator<SourceRow> {
       if (done) await putAwayLeftovers()
       const told = filesAreNews ? createKeySet() : undefined
       for (const file of await settledFiles()) {
+        // A poll would put it away unread.
+        if (lookOnly && isLeftover(file)) continue
         if (told && (await repeats(file, told, signal))) return
         for await (const record of recordsOfFile(file, definition)) {
           const key = told && rowKey(record, keyFields)
@@ -111,13 +122,14 @@ export function openFileSource(
     }
   }
 
-  const scan = (callerSignal: AbortSignal, done?: FoundFile[]) =>
-    atMost(read(AbortSignal.any([callerSignal, closing.signal]), done), limits.maxRows)
+  const scan = (callerSignal: AbortSignal, marks: ScanMarks = {}) =>
+    atMost(read(AbortSignal.any([callerSignal, closing.signal]), marks), limits.maxRows)
 
   return {
-    scan({ signal }) {
+    scan({ signal, lookOnly }) {
+      if (lookOnly) return scan(signal, { lookOnly })
       readByLastScan = []
-      return scan(signal, readByLastScan)
+      return scan(signal, { done: readByLastScan })
     },
     readItem: ({ key, signal }) => matching(scan(signal), (row) => hasKey(row, keyFields, key)),
     async committed() {
@@ -135,7 +147,7 @@ export function openFileSource(
       }
     },
     async close() {
-      closing.abort(new SourceError('the source was closed'))
+      closing.abort(new SourceClosedError())
     },
   }
 }

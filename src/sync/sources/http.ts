@@ -5,7 +5,7 @@ import { secretsOf } from '../destinations/http-excerpt.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import { type GuardedAnswer, RequestFailure } from '../net/request.ts'
-import { type Source, SourceError, type SourceRow } from '../types.ts'
+import { type Source, SourceClosedError, SourceError, type SourceRow } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { atMost, inBatches, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
@@ -100,7 +100,7 @@ export function openHttpSource(
       }
     },
     async close() {
-      closing.abort(new SourceError('the source was closed'))
+      closing.abort(new SourceClosedError())
       await agent.destroy()
     },
   }

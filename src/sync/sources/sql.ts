@@ -1,5 +1,5 @@
 import type { Flow } from '../definition/schema.ts'
-import { type Source, SourceError, type SourceRow } from '../types.ts'
+import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { atMost, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
@@ -87,7 +87,7 @@ export function openSqlSource(
       }
     },
     async close() {
-      closing.abort(new SourceError('the source was closed'))
+      closing.abort(new SourceClosedError())
     },
   }
 }

@@ -3,7 +3,7 @@ export type Counted<T> = { value: T; rows: number }
 
 /** So few rows are counted in milliseconds, so the answer may as well be exact. */
 const cheapRows = 10_000
-/** Of the database's time, what counting may take: operators look on every two seconds, and tills come first. */
+/** Of the database's time, what counting may take: pages look on every few seconds, and tills come first. */
 const share = 1 / 50
 
 /**

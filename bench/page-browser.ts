@@ -1,0 +1,77 @@
+import { existsSync } from 'node:fs'
+import { type Browser, type BrowserContext, type CDPSession, chromium } from 'playwright-core'
+
+export const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
+export const hasBrowser = existsSync(executablePath)
+
+/** A line as browsers' developer tools imitate it: each answer begins one round trip late at the earliest. */
+export type Line = { name: string; kbitPerSecond: number; roundTripMs: number }
+
+/** One opening of a page: milliseconds from the navigation, bytes as they came over the line. */
+export type Opening = { bytes: number; requests: number; paintMs: number; dataMs: number }
+
+/** Runs in the page: remembers when what `selector` names was first there. */
+const watchFor = (selector: string) => `
+  new MutationObserver((_, observer) => {
+    if (!document.querySelector(${JSON.stringify(selector)})) return
+    observer.disconnect()
+    requestAnimationFrame(() => { globalThis.dataMs = performance.now() })
+  }).observe(document, { childList: true, subtree: true })`
+
+/** A paint is told a moment after it happened. */
+const firstPaint = `new Promise((resolve) => {
+  new PerformanceObserver((list) => {
+    for (const { name, startTime } of list.getEntries()) {
+      if (name === 'first-contentful-paint') resolve(startTime)
+    }
+  }).observe({ type: 'paint', buffered: true })
+})`
+
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath,
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
+  })
+}
+
+async function throttle(session: CDPSession, line: Line): Promise<void> {
+  const bytesPerSecond = (line.kbitPerSecond * 1000) / 8
+  await session.send('Network.emulateNetworkConditions', {
+    offline: false,
+    latency: line.roundTripMs,
+    downloadThroughput: bytesPerSecond,
+    uploadThroughput: bytesPerSecond,
+  })
+}
+
+/** Opens `url` in a new tab over `line` and looks until what `selector` names is there. */
+export async function openOver(
+  context: BrowserContext,
+  line: Line,
+  { url, selector }: { url: string; selector: string },
+): Promise<Opening> {
+  const page = await context.newPage()
+  const session = await context.newCDPSession(page)
+  let bytes = 0
+  let requests = 0
+  await session.send('Network.enable')
+  session.on('Network.requestWillBeSent', () => {
+    requests += 1
+  })
+  session.on('Network.dataReceived', ({ encodedDataLength }) => {
+    bytes += encodedDataLength
+  })
+  session.on('Network.responseReceived', ({ response }) => {
+    bytes += response.encodedDataLength
+  })
+  await throttle(session, line)
+  await page.addInitScript(watchFor(selector))
+  await page.goto(url)
+  // Not by waitForFunction, whose way of asking the pages' policy refuses.
+  await page.locator(selector).first().waitFor({ state: 'attached', timeout: 60_000 })
+  const opening = { bytes, requests }
+  const dataMs = await page.evaluate<number>('globalThis.dataMs')
+  const paintMs = await page.evaluate<number>(firstPaint)
+  await page.close()
+  return { ...opening, paintMs, dataMs }
+}

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto'
+import { request } from 'undici'
+import { signature } from '../test/support/money.ts'
+import { payByCard } from '../test/support/till.ts'
+import {
+  type BenchService,
+  inLanes,
+  isEmbedded,
+  quantile,
+  type Shop,
+  say,
+  withService,
+} from './bench-service.ts'
+import { wholeOptions } from './whole-options.ts'
+
+// How long after the provider's webhook does a till know? Two tills follow each order, one by long-poll and one by
+// server-sent events; the time runs from the sending of the webhook, which makes the service read the provider, to the
+// moment the till has the paid order in hand. Beside it, of the same orders in the same run, a bare GET of the order,
+// which also reads the provider: what a till would pay for each look if it asked again and again.
+// Run: node bench/webhooks.bench.ts [--orders n]; 500 on PostgreSQL, 60 on the embedded database.
+
+const lanes = 4
+const settleMs = 100
+
+type Times = { longPoll: number[]; stream: number[]; bare: number[] }
+
+/** Resolves with the moment at which the stream has told of the paid order. */
+async function followUntilPaid(bench: BenchService, shop: Shop, path: string) {
+  const { statusCode, body } = await request(bench.at(`${path}/events`), {
+    dispatcher: bench.agent,
+    headers: { 'x-api-token': shop.key },
+  })
+  if (statusCode !== 200) throw new Error(`the stream is answered ${statusCode}`)
+  const opened = Promise.withResolvers<void>()
+  const paidAt = (async () => {
+    let text = ''
+    for await (const chunk of body) {
+      text += chunk
+      if (text.includes('event: order')) opened.resolve()
+      if (text.includes('"status":"processed"')) break
+    }
+    return performance.now()
+  })()
+  paidAt.catch(opened.reject)
+  await opened.promise
+  return paidAt
+}
+
+async function sell(bench: BenchService, shop: Shop, times: Times): Promise<void> {
+  const { send, at, service } = bench
+  const headers = { 'x-api-token': shop.key }
+  const charged = await send('POST', at('/orders'), {
+    headers,
+    body: { caja_id: 'CAJA-1', external_reference: randomUUID(), amount: '1234,50' },
+  })
+  const path = `/orders/${charged.order_id}`
+
+  const askedAt = performance.now()
+  const order = await send('GET', at(path), { headers })
+  times.bare.push(performance.now() - askedAt)
+
+  const streamed = followUntilPaid(bench, shop, path)
+  const polled = send('GET', at(`${path}?wait=30&version=${order.version}`), { headers }).then(
+    (answer) => ({ answer, at: performance.now() }),
+  )
+  // The long-poll's first look at the provider must be over, or it would find the payment by itself.
+  await new Promise((resolve) => setTimeout(resolve, settleMs))
+
+  const orderId = String(order.mp_order_id)
+  await send('POST', `${service.sandbox.url}/_sandbox/orders/${orderId}/act`, { body: payByCard })
+  const requestId = randomUUID()
+  const ts = String(Date.now())
+  const [secret = ''] = service.sandbox.info.webhook_secrets
+  const sentAt = performance.now()
+  const delivered = send('POST', at(`/webhooks?data.id=${orderId}&type=order`), {
+    headers: {
+      'x-request-id': requestId,
+      'x-signature': signature(secret, { dataId: orderId, requestId, ts }),
+    },
+    body: { type: 'order', action: 'order.processed', data: { id: orderId } },
+  })
+  const [{ answer, at: polledAt }, streamedAt] = await Promise.all([polled, streamed, delivered])
+  if (answer.status !== 'processed') throw new Error(`the long-poll told ${answer.status}`)
+  times.longPoll.push(polledAt - sentAt)
+  times.stream.push(streamedAt - sentAt)
+}
+
+const { orders } = wholeOptions({ orders: isEmbedded ? 60 : 500 })
+
+await withService(lanes, async (bench) => {
+  const times: Times = { longPoll: [], stream: [], bare: [] }
+  const shopsInTurn = (count: number) =>
+    Array.from({ length: lanes }, (_, lane) => ({
+      shop: bench.shops[lane] as Shop,
+      count: Math.floor(count / lanes),
+    }))
+  const run = (count: number) =>
+    inLanes(shopsInTurn(count), lanes, async ({ shop, count: own }) => {
+      for (let sale = 0; sale < own; sale += 1) await sell(bench, shop, times)
+    })
+  await run(10 * lanes)
+  for (const list of Object.values(times)) list.length = 0
+  const startedAt = performance.now()
+  await run(orders)
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
+  say(`webhook in, till out on ${bench.engine}: ${orders} orders, ${lanes} at a time, ${seconds} s`)
+  const names = { bare: 'bare GET', longPoll: 'long-poll', stream: 'event stream' }
+  for (const [name, label] of Object.entries(names)) {
+    const list = times[name as keyof Times]
+    const figures = [0.5, 0.99].map((share) => {
+      const ratio = quantile(list, share) / quantile(times.bare, share)
+      return `p${share * 100} ${quantile(list, share).toFixed(1)} ms (ratio ${ratio.toFixed(2)})`
+    })
+    say(`  ${label}: ${figures.join(', ')}`)
+  }
+})

@@ -1,0 +1,135 @@
+import { openDialog } from '../shared/dialog.js'
+import { h } from '../shared/dom.js'
+import { errorLines } from '../shared/errors.js'
+import { duration, name } from '../shared/format.js'
+import { t, word } from '../shared/i18n.js'
+import { badge, facts, field, loading, note } from '../shared/parts.js'
+import { money } from './amounts.js'
+import { orderTone } from './views/order-columns.js'
+
+const tones = { clear: 'plain', freed: 'good', would_be_freed: 'warn', held: 'bad' }
+const doable = new Set(['cancel', 'resolve'])
+
+/**
+ * Frees a terminal that stays busy: first says which orders hold it and what would be done, then asks for a reason, does
+ * it, and says what came of it. The service reads every order at the provider before it answers.
+ */
+export function openFreeing(app, client, terminalId) {
+  const state = { answer: undefined, failure: undefined, reason: '', complaint: false }
+  const dialog = openDialog((self) => render(self))
+  void send(true)
+
+  async function send(isDryRun) {
+    Object.assign(state, { failure: undefined, complaint: false })
+    dialog.busy = true
+    dialog.redraw()
+    try {
+      state.answer = await app.api.post(`/admin/terminals/${encodeURIComponent(terminalId)}/free`, {
+        body: { client, dry_run: isDryRun, reason: state.reason.trim() || t('free.looking') },
+      })
+      if (!isDryRun) app.reload()
+    } catch (error) {
+      state.failure = error
+    }
+    dialog.busy = false
+    dialog.redraw()
+  }
+
+  function submit(event) {
+    event.preventDefault()
+    if (dialog.busy) return
+    state.complaint = state.reason.trim() === ''
+    if (state.complaint) return dialog.redraw()
+    void send(false)
+  }
+
+  function render(self) {
+    const { answer, failure } = state
+    const canAct = answer?.dry_run && answer.orders.some(({ action }) => doable.has(action))
+    return h(
+      'form',
+      { class: 'ask', onsubmit: submit },
+      h('h2', { id: 'dialog-title' }, t('free.title')),
+      facts([
+        [t('order.client'), name(client)],
+        [t('order.terminal'), name(terminalId)],
+      ]),
+      h(
+        'div',
+        { key: 'result', role: 'status', class: 'stack' },
+        self.busy && !answer && loading(),
+        answer && result(answer),
+      ),
+      canAct &&
+        field(
+          t('free.reason'),
+          h('input', {
+            name: 'reason',
+            maxlength: 200,
+            autocomplete: 'off',
+            disabled: self.busy,
+            oninput: (event) => {
+              state.reason = event.target.value
+            },
+          }),
+          t('free.reasonHint'),
+        ),
+      h(
+        'div',
+        { key: 'failure', role: 'alert' },
+        state.complaint && h('div', { class: 'note bad' }, t('free.reasonMissing')),
+        failure && h('div', { class: 'note bad' }, errorLines(failure)),
+      ),
+      h(
+        'div',
+        { key: 'buttons', class: 'buttons' },
+        button(t('dialog.back'), self.busy, () => self.close()),
+        (failure || (answer && !canAct)) &&
+          button(t('free.again'), self.busy, () => void send(true)),
+        canAct &&
+          h(
+            'button',
+            { key: 'do', type: 'submit', class: 'button danger', disabled: self.busy },
+            t(self.busy ? 'dialog.busy' : 'free.confirm'),
+          ),
+      ),
+    )
+  }
+}
+
+function button(text, disabled, onclick) {
+  return h('button', { key: text, type: 'button', class: 'button', disabled, onclick }, text)
+}
+
+function result({ verdict, orders }) {
+  return [
+    note(tones[verdict], h('p', { class: 'strong' }, word('verdict', verdict))),
+    orders.length > 0 && h('ul', { class: 'plain-list held' }, orders.map(heldOrder)),
+  ]
+}
+
+function heldOrder(order) {
+  const { order_id: id, status, action, done, age_seconds: seconds } = order
+  return h(
+    'li',
+    { key: id },
+    h(
+      'p',
+      null,
+      name(order.external_reference, { class: 'strong' }),
+      ' · ',
+      money(order.amount),
+      ' · ',
+      name(order.caja_id),
+      ' ',
+      badge(orderTone(status), word('status', status)),
+    ),
+    h(
+      'p',
+      { class: 'small' },
+      t('free.since', { time: duration(seconds * 1000) }),
+      ' · ',
+      done ? t('free.done') : word('freeing', action),
+    ),
+  )
+}

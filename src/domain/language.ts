@@ -1,0 +1,21 @@
+/** Languages that people outside are spoken to in: cashiers, and owners who connect their shop. */
+export const languages = ['es', 'en', 'pt'] as const
+export type Language = (typeof languages)[number]
+
+/** The first language of `Accept-Language` that there are texts for; Spanish when there is none. */
+export function preferredLanguage(acceptLanguage: string | undefined): Language {
+  const wanted = (acceptLanguage ?? '')
+    .split(',')
+    .map((part) => {
+      const [tag = '', ...options] = part.trim().toLowerCase().split(';')
+      const weight = options.find((option) => option.trim().startsWith('q='))
+      return { language: tag.split('-')[0], quality: weight ? Number(weight.trim().slice(2)) : 1 }
+    })
+    .filter(({ quality }) => quality > 0)
+    .sort((left, right) => right.quality - left.quality)
+  for (const { language } of wanted) {
+    const known = languages.find((candidate) => candidate === language)
+    if (known) return known
+  }
+  return 'es'
+}

@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import swaggerUi from '@fastify/swagger-ui'
+import type { FastifyInstance } from 'fastify'
+import { createSender } from './text-sender.ts'
+
+const prefix = '/docs'
+const installed = fileURLToPath(new URL('static/', import.meta.resolve('@fastify/swagger-ui')))
+
+/** What weighs: 2.1 MB, which would go out as it lies there, with every opening of the page. */
+const heavy: Record<string, string> = {
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'swagger-ui-standalone-preset.js': 'text/javascript; charset=utf-8',
+  'swagger-ui.css': 'text/css; charset=utf-8',
+}
+
+/** Serves the description that `read` gives as pages at /docs, in a public scope. Its large parts come compressed once. */
+export async function serveDocs(
+  scope: FastifyInstance,
+  { title, read }: { title: string; read: () => string },
+): Promise<void> {
+  const sendDocument = createSender('application/json; charset=utf-8', read)
+  await scope.register(swaggerUi, {
+    routePrefix: prefix,
+    theme: { title },
+    // The default validator is a foreign service that would be sent the address of this one.
+    // BaseLayout: the top bar would set an inline style, which the policy refuses.
+    uiConfig: { validatorUrl: null, deepLinking: true, layout: 'BaseLayout' },
+    uiHooks: {
+      // The page asks for the description here and nowhere else.
+      preHandler: async (request, reply) => {
+        if (request.routeOptions.url !== `${prefix}/json`) return
+        const body = await sendDocument(request, reply)
+        return reply.sent ? reply : reply.send(body)
+      },
+    },
+  })
+  for (const [file, type] of Object.entries(heavy)) {
+    const send = createSender(type, () => readFileSync(join(installed, file), 'utf8'))
+    scope.get(`${prefix}/static/${file}`, { schema: { hide: true } }, send)
+  }
+}

@@ -1,0 +1,226 @@
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { AppError } from '../errors.ts'
+
+/** One event; `data` is sent as one line of JSON. */
+export type StreamEvent = { event: string; id?: number; data: unknown }
+
+/** Why a stream ends, told in its last event. A reader comes again after all but `final` and `access`. */
+export type StreamEnd = 'final' | 'time' | 'access' | 'stopping' | 'unavailable'
+
+export type StreamSource = {
+  /** Whose streams are counted together. */
+  owner: string
+  /** The least time between two tellings, in milliseconds; what happens meanwhile is told together. */
+  paceMs: number
+  /** Begins to watch, before the first `read`; `wake` says that there may be news. Answers how to end it. */
+  watch(wake: () => void): () => void
+  /** What is new by now. Asked only when the reader has taken what was told before, so a slow one misses steps, not ends. */
+  read(): Promise<readonly StreamEvent[]>
+  /** Whether nothing can ever follow. */
+  isOver(): boolean
+  /** Asked before every `read`; throws UNAUTHORIZED when the reader may hear no more. */
+  checkAccess(): Promise<void>
+}
+
+export type StreamLimits = {
+  /** A comment after so much silence keeps proxies from closing the connection, and shows who is gone. */
+  heartbeatMs: number
+  /** Sources are asked this often without being woken: a wake-up may get lost, a key be revoked. */
+  lookMs: number
+  /** Then a stream ends, and its reader comes again. */
+  longestMs: number
+  perOwner: number
+  total: number
+}
+
+/** A third of what proxies give a silent connection; the number of streams is half of the connections a listener has. */
+const defaults: StreamLimits = {
+  heartbeatMs: 15_000,
+  lookMs: 5_000,
+  longestMs: 15 * 60_000,
+  perOwner: 500,
+  total: 5_000,
+}
+
+/** When a reader that lost its stream comes again. */
+const comeAgainMs = 2_000
+/** A reader that takes nothing gets this long for the end before its connection is cut. */
+const cutAfterMs = 500
+
+export type EventStreams = {
+  /** Answers with a stream. Throws RATE_LIMITED or SERVICE_UNAVAILABLE when there are too many. */
+  open(request: FastifyRequest, reply: FastifyReply, source: StreamSource): FastifyReply
+  /** How many are open. */
+  count(): number
+}
+
+/**
+ * Server-sent events (WHATWG HTML 9.2) for the routes of one listener. Not with @fastify/sse 0.6: it writes what it is
+ * given, so each slow reader costs a queue, its wait for a drain never ends when the reader hangs up meanwhile, and what
+ * matters here it leaves to the caller: limits, an end at a stop, looking again whether the reader may still listen.
+ *
+ * Here the connection pulls: only when the last event is on its way the source is asked for what is new by then.
+ */
+export function createEventStreams(
+  app: FastifyInstance,
+  given: Partial<StreamLimits> = {},
+): EventStreams {
+  const limits = { ...defaults, ...given }
+  const byOwner = new Map<string, number>()
+  let count = 0
+
+  const admit = (owner: string) => {
+    const own = byOwner.get(owner) ?? 0
+    if (own >= limits.perOwner) {
+      throw new AppError('RATE_LIMITED', {
+        message: `Too many streams are open: ${limits.perOwner} at most`,
+        extra: { retryAfterSeconds: comeAgainMs / 1000 },
+      })
+    }
+    if (count >= limits.total) {
+      throw new AppError('SERVICE_UNAVAILABLE', {
+        message: 'Too many streams are open; read the orders instead, or try again',
+        extra: { retryAfterSeconds: comeAgainMs / 1000 },
+      })
+    }
+    byOwner.set(owner, own + 1)
+    count += 1
+    return () => {
+      const left = (byOwner.get(owner) ?? 1) - 1
+      if (left === 0) byOwner.delete(owner)
+      else byOwner.set(owner, left)
+      count -= 1
+    }
+  }
+
+  return {
+    count: () => count,
+    open(request, reply, source) {
+      // Who hung up while the request was being checked is told of no `close` any more.
+      if (reply.raw.closed) return reply.hijack()
+      const release = admit(source.owner)
+      const bell = createBell()
+      const forgetSource = source.watch(bell.ring)
+      let isStopping = false
+      const cut = () => reply.raw.destroy()
+      let cutting = setTimeout(cut, limits.longestMs + cutAfterMs)
+      const forgetStop = app.shutdown.onClosing(() => {
+        isStopping = true
+        bell.end()
+        clearTimeout(cutting)
+        cutting = setTimeout(cut, cutAfterMs)
+      })
+      reply.raw.once('close', () => {
+        clearTimeout(cutting)
+        bell.end()
+        forgetStop()
+        forgetSource()
+        release()
+        // Its headers were sent before the stop, so the reader thinks that the connection is kept.
+        if (isStopping) request.raw.socket.end()
+      })
+      const stream = Readable.from(tell(request, source, bell, limits, () => isStopping))
+      return reply
+        .header('content-type', 'text/event-stream; charset=utf-8')
+        .header('cache-control', 'no-store')
+        .header('x-accel-buffering', 'no')
+        .serializer(String)
+        .send(stream)
+    },
+  }
+}
+
+async function* tell(
+  request: FastifyRequest,
+  source: StreamSource,
+  bell: Bell,
+  limits: StreamLimits,
+  isStopping: () => boolean,
+): AsyncGenerator<string> {
+  // The first bytes go out at once: the reader knows that it is connected before anything happens.
+  yield `retry: ${comeAgainMs}\n\n`
+  const until = performance.now() + limits.longestMs
+  let toldAt = performance.now()
+  const end = (reason: StreamEnd) => format({ event: 'end', data: { reason } })
+  try {
+    while (!bell.isOver()) {
+      await source.checkAccess()
+      const events = await source.read()
+      for (const event of events) yield format(event)
+      if (source.isOver()) return yield end('final')
+      const now = performance.now()
+      if (now >= until) return yield end('time')
+      if (events.length > 0) {
+        toldAt = now
+        await bell.rest(Math.min(source.paceMs, until - now))
+      } else if (now - toldAt >= limits.heartbeatMs) {
+        toldAt = now
+        yield ': still here\n\n'
+      }
+      await bell.heard(Math.min(limits.lookMs, limits.heartbeatMs, until - performance.now()))
+    }
+    if (isStopping()) yield end('stopping')
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'UNAUTHORIZED') return yield end('access')
+    request.log.warn({ err: error }, 'an event stream broke off')
+    yield end('unavailable')
+  }
+}
+
+function format({ event, id, data }: StreamEvent): string {
+  const name = id === undefined ? '' : `id: ${id}\n`
+  return `${name}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+type Bell = {
+  ring(): void
+  end(): void
+  isOver(): boolean
+  /** Resolves when it rang since the last time, when it is over, or after `ms`. */
+  heard(ms: number): Promise<void>
+  /** Resolves after `ms`, or when it is over. */
+  rest(ms: number): Promise<void>
+}
+
+function createBell(): Bell {
+  let rang = false
+  let over = false
+  let hear = () => {}
+  let rouse = () => {}
+
+  const pause = (ms: number, onWait: (done: () => void) => void) =>
+    new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      const timer = setTimeout(done, Math.max(0, ms))
+      onWait(done)
+    })
+
+  return {
+    ring() {
+      rang = true
+      hear()
+    },
+    end() {
+      over = true
+      hear()
+      rouse()
+    },
+    isOver: () => over,
+    async heard(ms) {
+      if (!rang && !over) await pause(ms, (done) => (hear = done))
+      rang = false
+    },
+    async rest(ms) {
+      if (ms > 0 && !over) await pause(ms, (done) => (rouse = done))
+    },
+  }
+}
+
+/** The id of the last event that a reader has had; undefined when it names none, or none of ours. */
+export function lastEventId(header: string | undefined): number | undefined {
+  return header !== undefined && /^[1-9]\d{0,8}$/.test(header) ? Number(header) : undefined
+}

@@ -1,0 +1,164 @@
+import type { ClientName } from '../domain/client-name.ts'
+import { isOpen } from '../domain/order-state.ts'
+import { AppError } from '../errors.ts'
+import { ProviderError, toAppError } from '../provider/provider.ts'
+import { findClient } from '../repositories/clients.ts'
+import { findOpenOrdersOnTerminal, findOrder, type OrderRow } from '../repositories/orders.ts'
+import { auditFailure, recordSuccess } from './activity.ts'
+import { cancelOrder } from './cancel-order.ts'
+import type { Actor, PaymentDeps } from './deps.ts'
+import { refreshOrder } from './read-order.ts'
+import { withAccess } from './token-keeper.ts'
+
+/**
+ * What is to be done about an order that may hold a terminal:
+ * - `cancel`: it waits for the device; the provider cancels it
+ * - `resolve`: whether the provider has it is unknown; it is asked for under its own key, and canceled when it is there
+ * - `cancel_on_device`: the device shows it; only the device can cancel it
+ * - `wait`: the provider does not answer; nothing is done blindly
+ * - `other_client`: it belongs to another client, whom to name instead
+ * - `none`: it does not hold the terminal
+ */
+export const freeingActions = [
+  'cancel',
+  'resolve',
+  'cancel_on_device',
+  'wait',
+  'other_client',
+  'none',
+] as const
+export type FreeingAction = (typeof freeingActions)[number]
+
+export type HeldOrder = {
+  order: OrderRow
+  action: FreeingAction
+  /** The action was carried out; always false in a dry run. */
+  done: boolean
+  /** Why it was not, when it was tried. */
+  failure: AppError | undefined
+}
+
+/** `clear`: no order of ours holds it; `freed`, `would_be_freed`: nor after the actions; `held`: one still does. */
+export const terminalVerdicts = ['clear', 'freed', 'would_be_freed', 'held'] as const
+export type TerminalVerdict = (typeof terminalVerdicts)[number]
+
+export type FreedTerminal = { verdict: TerminalVerdict; orders: HeldOrder[] }
+
+/**
+ * Frees a terminal from orders of one client. Each order is read at the provider first, and only what the provider then
+ * says decides; a dry run does no more than that. An order whose creation is unknown is not sent by a dry run either.
+ *
+ * Throws NOT_FOUND (client), TERMINAL_NOT_FOUND, OAUTH_NOT_CONNECTED, CONNECTION_LOST or the provider's failure; the last
+ * three only when no order of ours is on record, since then the provider must say whether there is such a terminal.
+ */
+export async function freeTerminalByHand(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: { terminalId: string; dryRun: boolean; reason: string },
+  actor: Actor,
+): Promise<FreedTerminal> {
+  const { terminalId, dryRun, reason } = request
+  if (!(await findClient(deps.database.db, client))) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such client' })
+  }
+  if (dryRun) return look(deps, client, terminalId)
+  const entry = {
+    client,
+    actor,
+    action: 'terminal.freed',
+    resourceType: 'terminal',
+    resourceId: terminalId,
+    metadata: { reason },
+  }
+  return auditFailure(deps, entry, async () => {
+    const { orders } = await look(deps, client, terminalId)
+    const worked = await Promise.all(orders.map((held) => carryOut(deps, client, held, actor)))
+    const freed = { verdict: verdictOf(worked, false), orders: worked }
+    await deps.database.transaction((trx) =>
+      recordSuccess(deps, trx, {
+        ...entry,
+        metadata: {
+          reason,
+          verdict: freed.verdict,
+          orders: worked.map(({ order, action, done }) => ({ order_id: order.id, action, done })),
+        },
+      }),
+    )
+    return freed
+  })
+}
+
+async function look(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminalId: string,
+): Promise<FreedTerminal> {
+  const open = await findOpenOrdersOnTerminal(deps.database.db, terminalId)
+  if (open.length === 0) await requireTerminal(deps, client, terminalId)
+  const orders = await Promise.all(open.map((order) => judge(deps, client, order)))
+  return { verdict: verdictOf(orders, true), orders }
+}
+
+/** The provider lists at most this many terminals at once. */
+const pageSize = 50
+
+async function requireTerminal(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminalId: string,
+): Promise<void> {
+  for (let offset = 0; ; offset += pageSize) {
+    const page = await withAccess(deps, client, ({ token }) =>
+      deps.provider.terminals.list(token, { limit: pageSize, offset }),
+    ).catch((error) => {
+      throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
+    })
+    if (page.terminals.some(({ id }) => id === terminalId)) return
+    if (page.terminals.length < pageSize) {
+      throw new AppError('TERMINAL_NOT_FOUND', { message: 'The client has no such terminal' })
+    }
+  }
+}
+
+async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Promise<HeldOrder> {
+  const held = (of: OrderRow, action: FreeingAction): HeldOrder => {
+    return { order: of, action, done: false, failure: undefined }
+  }
+  if (order.client !== client) return held(order, 'other_client')
+  if (order.creation !== 'confirmed') return held(order, 'resolve')
+  const read = await refreshOrder(deps, order, 'api')
+  if (read.stale) return held(read.order, 'wait')
+  return held(read.order, actionFor(read.order))
+}
+
+/** By the provider's word on a confirmed order. One in `action_required` has left the terminal. */
+function actionFor(order: OrderRow): FreeingAction {
+  if (order.status === 'created') return 'cancel'
+  return order.status === 'at_terminal' ? 'cancel_on_device' : 'none'
+}
+
+async function carryOut(
+  deps: PaymentDeps,
+  client: ClientName,
+  held: HeldOrder,
+  actor: Actor,
+): Promise<HeldOrder> {
+  if (held.action !== 'cancel' && held.action !== 'resolve') return held
+  try {
+    return { ...held, order: await cancelOrder(deps, client, held.order.id, actor), done: true }
+  } catch (failure) {
+    if (!(failure instanceof AppError)) throw failure
+    const order = (await findOrder(deps.database.db, client, held.order.id)) ?? held.order
+    // It reached the device, or ended, between our look and the cancel: what the provider said then counts.
+    const hasMoved = order.creation !== 'unknown' && order.status !== 'created'
+    return { order, action: hasMoved ? actionFor(order) : held.action, done: false, failure }
+  }
+}
+
+function verdictOf(orders: readonly HeldOrder[], isPlan: boolean): TerminalVerdict {
+  const holding = orders.filter(({ order, action }) => action !== 'none' && isOpen(order.status))
+  const freeing = orders.filter(({ done }) => done)
+  if (holding.length === 0) return freeing.length > 0 ? 'freed' : 'clear'
+  const canBeFreed = holding.every(({ action }) => action === 'cancel' || action === 'resolve')
+  return isPlan && canBeFreed ? 'would_be_freed' : 'held'
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { invalid } from '../errors.ts'
+import type {
+  ListPage,
+  PageWish,
+  SequencePlace,
+  Side,
+  TimePlace,
+} from '../repositories/list-page.ts'
+
+const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+/** As many digits as any date of the database has milliseconds. */
+const timeCursor = new RegExp(`^(older|newer)\\.(\\d{1,14})\\.(${uuid})$`)
+const sequenceCursor = /^(older|newer)\.(\d{1,15})$/
+
+const queryCursor = (shape: RegExp) =>
+  z
+    .string()
+    .regex(shape, 'must be a cursor that this list has given')
+    .optional()
+    .describe(
+      'The page beside an earlier one: its `next_cursor` or `previous_cursor`. Unlike an offset it costs the same however far back, and no entry is repeated or left out when others come meanwhile. Not together with `offset`',
+    )
+
+/** Of lists sorted by time. */
+export const queryTimeCursor = () => queryCursor(timeCursor)
+/** Of lists sorted by a number. */
+export const querySequenceCursor = () => queryCursor(sequenceCursor)
+
+/** What the answer of a list says of the whole and of the pages beside it. */
+export const pageFields = {
+  total: z
+    .number()
+    .describe('How many entries fit the query. Of more than 10,000 as it was a few seconds ago'),
+  next_cursor: z.string().optional().describe('For the older entries; absent when there are none'),
+  previous_cursor: z
+    .string()
+    .optional()
+    .describe('For the newer entries; absent on the page that begins with the newest'),
+}
+
+type PageQuery = { limit: number; offset?: number; cursor?: string | undefined }
+
+/** The wish of a query whose schema has checked it. Throws VALIDATION_ERROR for a cursor with an offset. */
+export function timeWish(query: PageQuery): PageWish<TimePlace> {
+  const [, side, at, id] = timeCursor.exec(query.cursor ?? '') ?? []
+  return wishOf(
+    query,
+    id === undefined ? undefined : { side: side as Side, at: new Date(Number(at)), id },
+  )
+}
+
+/** The same for a list sorted by a number. */
+export function sequenceWish(query: PageQuery): PageWish<SequencePlace> {
+  const [, side, seq] = sequenceCursor.exec(query.cursor ?? '') ?? []
+  return wishOf(query, seq === undefined ? undefined : { side: side as Side, seq: Number(seq) })
+}
+
+function wishOf<Place>({ limit, offset = 0 }: PageQuery, place: Place | undefined) {
+  if (place !== undefined && offset > 0) throw invalid('cursor', 'does not go with an offset')
+  return { limit, offset, place }
+}
+
+/** The cursors of a page; `place` tells where an entry stands, as `<time>.<id>` or a number. */
+export function cursorsOf<Row>(page: ListPage<Row>, place: (row: Row) => string) {
+  const first = page.rows[0]
+  const last = page.rows.at(-1)
+  return {
+    ...(page.hasOlder && last && { next_cursor: `older.${place(last)}` }),
+    ...(page.hasNewer && first && { previous_cursor: `newer.${place(first)}` }),
+  }
+}
+
+/** Where an entry of a list sorted by time stands. */
+export function timePlace(at: Date, id: string): string {
+  return `${at.getTime()}.${id}`
+}

@@ -1,0 +1,160 @@
+import type { Language } from '../../domain/language.ts'
+import type { ErrorCode } from '../../errors.ts'
+
+/** For each language a title, and what to do. */
+export type PageText = Record<Language, readonly [title: string, advice: string]>
+
+export const requestIdText: Record<Language, string> = {
+  es: 'Para pedir ayuda, indique:',
+  en: 'When asking for help, quote:',
+  pt: 'Para pedir ajuda, informe:',
+}
+
+export const connectedText: PageText = {
+  es: ['La cuenta quedó conectada', 'Ya puede cerrar esta ventana.'],
+  en: ['The account is connected', 'You may close this window.'],
+  pt: ['A conta foi conectada', 'Você já pode fechar esta janela.'],
+}
+
+const badLink: PageText = {
+  es: [
+    'Este enlace no está completo',
+    'Ábralo otra vez tal como lo recibió, o pida uno nuevo a quien se lo envió.',
+  ],
+  en: [
+    'This link is not complete',
+    'Open it again exactly as you received it, or ask whoever sent it for a new one.',
+  ],
+  pt: [
+    'Este link não está completo',
+    'Abra-o de novo exatamente como o recebeu, ou peça um novo a quem o enviou.',
+  ],
+}
+
+const providerFailed: PageText = {
+  es: [
+    'La cuenta no quedó conectada',
+    'Mercado Pago no respondió como se esperaba. Espere unos minutos y abra otra vez el enlace de conexión; si era una invitación, pida una nueva.',
+  ],
+  en: [
+    'The account is not connected',
+    'Mercado Pago did not answer as expected. Wait a few minutes and open the connection link again; if it was an invitation, ask for a new one.',
+  ],
+  pt: [
+    'A conta não foi conectada',
+    'O Mercado Pago não respondeu como esperado. Aguarde alguns minutos e abra de novo o link de conexão; se era um convite, peça um novo.',
+  ],
+}
+
+const unavailable: PageText = {
+  es: ['El servicio no puede atenderlo ahora', 'Vuelva a intentarlo en unos minutos.'],
+  en: ['The service cannot help you right now', 'Try again in a few minutes.'],
+  pt: ['O serviço não pode atender agora', 'Tente de novo em alguns minutos.'],
+}
+
+const byCode: Partial<Record<ErrorCode, PageText>> = {
+  VALIDATION_ERROR: badLink,
+  BAD_REQUEST: badLink,
+  PROVIDER_REJECTED: providerFailed,
+  PROVIDER_ERROR: providerFailed,
+  PROVIDER_TIMEOUT: providerFailed,
+  OAUTH_DENIED: {
+    es: [
+      'No se autorizó la conexión',
+      'La cuenta no quedó conectada. Si fue sin querer, abra otra vez el enlace de conexión; si era una invitación, pida una nueva.',
+    ],
+    en: [
+      'The connection was not authorised',
+      'The account is not connected. If that was a mistake, open the connection link again; if it was an invitation, ask for a new one.',
+    ],
+    pt: [
+      'A conexão não foi autorizada',
+      'A conta não foi conectada. Se foi sem querer, abra de novo o link de conexão; se era um convite, peça um novo.',
+    ],
+  },
+  OAUTH_STATE_INVALID: {
+    es: [
+      'Este intento de conexión ya no vale',
+      'Se usó antes o pasaron más de diez minutos. Si ya vio que la cuenta quedó conectada, no falta nada. Si no, abra otra vez el enlace de conexión; si era una invitación, pida una nueva.',
+    ],
+    en: [
+      'This attempt to connect is over',
+      'It was used before, or more than ten minutes have passed. If you saw that the account is connected, nothing is missing. If not, open the connection link again; if it was an invitation, ask for a new one.',
+    ],
+    pt: [
+      'Esta tentativa de conexão já não vale',
+      'Ela já foi usada ou passaram mais de dez minutos. Se você viu que a conta foi conectada, não falta nada. Se não, abra de novo o link de conexão; se era um convite, peça um novo.',
+    ],
+  },
+  INVITATION_INVALID: {
+    es: [
+      'Esta invitación ya no vale',
+      'Cada invitación se abre una sola vez, dentro de un día. Pida una nueva a quien se la envió.',
+    ],
+    en: [
+      'This invitation is no longer valid',
+      'An invitation can be opened once, within a day. Ask whoever sent it for a new one.',
+    ],
+    pt: [
+      'Este convite já não vale',
+      'Cada convite só pode ser aberto uma vez, dentro de um dia. Peça um novo a quem o enviou.',
+    ],
+  },
+  FORBIDDEN: {
+    es: [
+      'Hace falta una invitación',
+      'La primera conexión de un comercio empieza con un enlace de invitación. Pídalo a quien administra el servicio.',
+    ],
+    en: [
+      'You need an invitation',
+      'The first connection of a shop begins with an invitation link. Ask the administrator of the service for one.',
+    ],
+    pt: [
+      'É preciso um convite',
+      'A primeira conexão de uma loja começa com um link de convite. Peça-o a quem administra o serviço.',
+    ],
+  },
+  OAUTH_ALREADY_CONNECTED: {
+    es: ['La cuenta ya está conectada', 'No falta nada: puede cerrar esta ventana.'],
+    en: ['The account is connected already', 'Nothing is missing: you may close this window.'],
+    pt: ['A conta já está conectada', 'Não falta nada: você pode fechar esta janela.'],
+  },
+  API_KEY_REQUIRED: {
+    es: [
+      'Este comercio no puede conectarse',
+      'Todas sus claves fueron revocadas. Hable con quien administra el servicio.',
+    ],
+    en: [
+      'This shop cannot connect',
+      'All of its keys were revoked. Talk to the administrator of the service.',
+    ],
+    pt: [
+      'Esta loja não pode se conectar',
+      'Todas as suas chaves foram revogadas. Fale com quem administra o serviço.',
+    ],
+  },
+  ACCOUNT_MISMATCH: {
+    es: [
+      'Se eligió otra cuenta',
+      'Este comercio pertenece a otra cuenta de Mercado Pago. Abra otra vez el enlace de conexión y entre con esa cuenta; para cambiarla, hable con quien administra el servicio.',
+    ],
+    en: [
+      'Another account was chosen',
+      'This shop belongs to another Mercado Pago account. Open the connection link again and log in with that account; to change it, talk to the administrator of the service.',
+    ],
+    pt: [
+      'Foi escolhida outra conta',
+      'Esta loja pertence a outra conta do Mercado Pago. Abra de novo o link de conexão e entre com essa conta; para trocá-la, fale com quem administra o serviço.',
+    ],
+  },
+  RATE_LIMITED: {
+    es: ['Demasiados intentos', 'Espere un minuto y abra otra vez el enlace.'],
+    en: ['Too many attempts', 'Wait a minute and open the link again.'],
+    pt: ['Tentativas demais', 'Aguarde um minuto e abra de novo o link.'],
+  },
+}
+
+/** What a person is told when a connection fails for this reason. */
+export function failureText(code: ErrorCode): PageText {
+  return byCode[code] ?? unavailable
+}

@@ -1,0 +1,48 @@
+import type { Db } from '../../db/database.ts'
+import {
+  type ItemAttemptRow,
+  type ItemVersionRow,
+  listItemHistory,
+} from '../../repositories/item-history.ts'
+import type { ItemAttempt, ItemHistory, ItemVersion } from '../flow-service.ts'
+import { compareVersions } from '../item/differences.ts'
+
+/** What one item looked like, version by version, what changed in between, and who answered what; newest first. */
+export async function reportItemHistory(db: Db, flow: string, pk: string): Promise<ItemHistory> {
+  const { versions, attempts } = await listItemHistory(db, flow, pk)
+  return {
+    content: versions[0]?.payload ?? null,
+    versions: versions.map((version, index) => versionOf(version, versions.slice(index + 1))),
+    attempts: attempts.map((attempt) => attemptOf(attempt, versions)),
+  }
+}
+
+/** `older` are the versions before it, newest first. */
+function versionOf(version: ItemVersionRow, older: readonly ItemVersionRow[]): ItemVersion {
+  const { id, seen_at: seenAt, kind, hash } = version
+  const common = { id, seenAt, kind, hash }
+  if (kind === 'delete') {
+    return { ...common, comparison: 'deleted', differences: [], differenceCount: 0 }
+  }
+  // An item that came back is compared with what it was before it was deleted.
+  const before = older.find((one) => one.kind === 'upsert')
+  return { ...common, ...compareVersions(before?.payload, version.payload) }
+}
+
+/** An attempt sends what the item looked like then: the newest version of that content that was seen before. */
+function attemptOf(attempt: ItemAttemptRow, versions: readonly ItemVersionRow[]): ItemAttempt {
+  const { at, destination, kind, hash, outcome, status, reason } = attempt
+  const sent = versions.find(
+    (version) => version.hash === hash && version.kind === kind && version.seen_at <= at,
+  )
+  return {
+    at,
+    destination,
+    version: sent?.id ?? null,
+    kind,
+    attempt: attempt.attempt,
+    outcome,
+    status,
+    reason,
+  }
+}

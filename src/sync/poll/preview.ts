@@ -1,0 +1,186 @@
+import type { Db } from '../../db/database.ts'
+import { countItems, findHashes } from '../../repositories/flow-items.ts'
+import { findFlowState } from '../../repositories/flow-state.ts'
+import { findLastContents } from '../../repositories/item-history.ts'
+import type { Rehearsal } from '../deliver/rehearse.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import { compareVersions } from '../item/differences.ts'
+import type { DeletesPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
+import type { SourceRow } from '../types.ts'
+import { createBreather } from './breather.ts'
+import { changesOf, readBatch, recordsOf } from './compare.ts'
+import { refusalOf, vanishedItems } from './deletes.ts'
+import { createKeySet, type KeySet } from './key-set.ts'
+import { planScan, type Turn, turnOf } from './plan.ts'
+import { createTally, type Sampled, type Tally } from './preview-tally.ts'
+
+export type PreviewDeps = {
+  db: Db
+  now: () => Date
+  /** The flow's destinations. */
+  rehearsals: readonly Rehearsal[]
+  /** Called between batches; throws when nobody wants the preview to go on. */
+  pulse: () => Promise<void>
+}
+
+/** Ends a preview early; what is known by then is told. Also the reason of a signal that ends one. */
+export class CutOff extends Error {
+  readonly by: 'rows' | 'time'
+
+  constructor(by: 'rows' | 'time') {
+    super(`the limit of ${by} was reached`)
+    this.name = 'CutOff'
+    this.by = by
+  }
+}
+
+/**
+ * What `pollOnce` would do now, by the same reading and comparing, without writing anything anywhere. It holds no lease:
+ * what it says is true as long as neither the source nor the flow changes. Memory does not grow with the source.
+ */
+export async function previewPoll(
+  deps: PreviewDeps,
+  runtime: FlowRuntime,
+  { maxRows, signal }: { maxRows: number; signal: AbortSignal },
+): Promise<SyncPreview> {
+  const { flow } = runtime
+  const startedAt = deps.now()
+  const state = await findFlowState(deps.db, flow.name)
+  if (!state) throw new Error(`the flow ${flow.name} has no state`)
+  const turn = turnOf(runtime, state)
+  const plan = turn === 'ask' ? null : planScan(runtime, state, turn, startedAt)
+  const tally = createTally(deps.rehearsals)
+  let deletes = unasked(runtime, turn, plan?.isFull ?? false)
+  let cutOff: SyncPreview['cutOff'] = null
+  try {
+    if (plan) {
+      const seen = createKeySet()
+      const isForgetting = turn === 'resync' || state.forget_due
+      const looking = { seen, tally, signal, isForgetting }
+      const batches = runtime.source.scan({ since: plan.since, signal, lookOnly: true })
+      for await (const rows of recordsOf(runtime, upTo(maxRows, batches, tally))) {
+        await look(deps, runtime, turn, rows, looking)
+        await deps.pulse()
+      }
+      if (!deletes) deletes = await lookForDeletes(deps, runtime, looking)
+    }
+  } catch (error) {
+    // A source that was broken off may say so in its own words.
+    const cut = error instanceof CutOff ? error : signal.reason
+    if (!(cut instanceof CutOff)) throw error
+    cutOff = cut.by
+  }
+  return {
+    turn,
+    scan: plan && { kind: plan.isFull ? 'full' : 'incremental', since: plan.since },
+    cutOff,
+    durationMs: deps.now().getTime() - startedAt.getTime(),
+    deletes: deletes ?? { verdict: 'unknown', count: null, reason: 'not everything was read' },
+    ...tally.report(),
+    sample: await describe(deps.db, flow.name, tally.sampled()),
+  }
+}
+
+/** Counts what comes. Of more records than `maxRows` the first are handed on before it ends. */
+async function* upTo(
+  maxRows: number,
+  batches: AsyncIterable<SourceRow[]>,
+  tally: Tally,
+): AsyncGenerator<SourceRow[]> {
+  for await (const rows of batches) {
+    const kept = rows.slice(0, maxRows - tally.rowsRead)
+    tally.rowsRead += kept.length
+    if (kept.length > 0) yield kept
+    // Thrown, not returned: the records of an item that is put together from several may be half there.
+    if (kept.length < rows.length) throw new CutOff('rows')
+  }
+}
+
+/** `isForgetting`: the poll forgets first what was there, as after a reset. */
+type Looking = { seen: KeySet; tally: Tally; signal: AbortSignal; isForgetting: boolean }
+
+async function look(
+  deps: PreviewDeps,
+  runtime: FlowRuntime,
+  turn: Turn,
+  rows: readonly SourceRow[],
+  { seen, tally, signal, isForgetting }: Looking,
+): Promise<void> {
+  const batch = await readBatch(runtime, rows, seen, signal)
+  const pks = batch.items.map(({ pk }) => pk)
+  const stored = isForgetting ? new Map() : await findHashes(deps.db, runtime.flow.name, pks)
+  const changes = changesOf(batch.items, stored, turn)
+  tally.count(batch, changes)
+  const breathe = createBreather()
+  for (const { item, isOwed } of changes) {
+    if (!isOwed) continue
+    await breathe()
+    signal.throwIfAborted()
+    await tally.tryOut({ ...item, kind: 'upsert' })
+  }
+}
+
+/** Why this poll would not look for what is gone; undefined when it would. */
+function unasked({ flow }: FlowRuntime, turn: Turn, isFull: boolean): DeletesPreview | undefined {
+  const say = (reason: string): DeletesPreview => ({ verdict: 'not_asked', count: null, reason })
+  if (flow.deletes.mode !== 'delete') return say('deletes.mode of the flow is ignore')
+  if (turn === 'ask') return say('the poll reads nothing')
+  if (turn === 'rebase') return say('the first poll of a changed definition deletes nothing')
+  return isFull ? undefined : say('only a full scan shows what is gone')
+}
+
+async function lookForDeletes(
+  { db, pulse }: PreviewDeps,
+  runtime: FlowRuntime,
+  looking: Looking,
+): Promise<DeletesPreview> {
+  const { flow } = runtime
+  const { seen, tally, signal, isForgetting } = looking
+  if (isForgetting) return { verdict: 'none', count: 0, reason: null }
+  let vanished = 0
+  for await (const pks of vanishedItems(db, flow.name, seen)) {
+    signal.throwIfAborted()
+    vanished += pks.length
+    tally.sampleDeleted(pks)
+    await pulse()
+  }
+  if (vanished === 0) return { verdict: 'none', count: 0, reason: null }
+  const { new: added, duplicate, rejected } = tally.report().items
+  const refusal = refusalOf(flow.deletes.guard, {
+    seen: seen.size,
+    // A poll has stored the new ones by then.
+    known: (await countItems(db, flow.name)) + added,
+    vanished,
+    problems: duplicate + rejected,
+  })
+  if (refusal !== undefined) return { verdict: 'hold_back', count: vanished, reason: refusal }
+  tally.countDeletes(vanished)
+  await tryDeletes(db, runtime, looking)
+  return { verdict: 'send', count: vanished, reason: null }
+}
+
+async function tryDeletes(db: Db, runtime: FlowRuntime, { seen, tally, signal }: Looking) {
+  const breathe = createBreather()
+  for await (const pks of vanishedItems(db, runtime.flow.name, seen)) {
+    for (const pk of pks) {
+      await breathe()
+      signal.throwIfAborted()
+      const value = runtime.keyValue(pk)
+      const mayGoOn = await tally.tryOut({ pk, kind: 'delete', hash: 'deleted', value })
+      if (!mayGoOn) return
+    }
+  }
+}
+
+async function describe(db: Db, flow: string, sampled: Sampled[]): Promise<SampledChange[]> {
+  const before = await findLastContents(
+    db,
+    flow,
+    sampled.map(({ pk }) => pk),
+  )
+  return sampled.map(({ pk, kind, value }) =>
+    kind === 'deleted'
+      ? { pk, kind, comparison: 'deleted', differences: [], differenceCount: 0 }
+      : { pk, kind, ...compareVersions(before.get(pk), value) },
+  )
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import type { HttpServer } from '../../http/create-server.ts'
+import { createEventStreams, type StreamEvent } from '../../http/event-stream.ts'
+import type { FlowChange } from '../../repositories/flow-news.ts'
+import type { ControlDeps } from './room.ts'
+
+const description = `Server-sent events: small hints at what changed, after which one reads what one shows. \`flow\` has
+\`{flow, what}\`: \`state\` (paused, resumed, limited, reset, reloaded; then \`flow\` may be null, for all), \`poll\` (one came to its
+end), \`progress\` (one goes on), \`deliveries\` (some arrived or failed). \`resync\` comes first, and whenever something may have
+been missed: read everything. \`end\` has a \`reason\`: \`time\` (after 15 minutes), \`stopping\` or \`unavailable\`; come again.
+
+Events are sent at most twice a second, and each flow's changes of one kind together.`
+
+const FlowEvents = z.string().meta({
+  example:
+    'retry: 2000\n\nevent: resync\ndata: {}\n\nevent: flow\ndata: {"flow":"articulos","what":"poll"}\n\n',
+})
+
+const paceMs = 500
+/** More flows at once than anybody looks at singly. */
+const changesAtMost = 100
+
+export function addFlowEvents(app: HttpServer, { news, streams: limits }: ControlDeps): void {
+  const streams = createEventStreams(app, limits)
+  app.get(
+    '/flows/events',
+    {
+      config: { access: 'admin', errors: ['RATE_LIMITED'] },
+      schema: {
+        operationId: 'followFlows',
+        summary: 'Follow what changes about flows live, as server-sent events',
+        description,
+        tags: ['Monitoring'],
+        response: {
+          200: {
+            description: 'Hints at what changed',
+            content: { 'text/event-stream': { schema: FlowEvents } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const changes = new Map<string, FlowChange>()
+      let missed = true
+      const miss = () => {
+        missed = true
+        changes.clear()
+      }
+      return streams.open(request, reply, {
+        owner: 'operators',
+        paceMs,
+        watch: (wake) =>
+          news.follow(
+            (change) => {
+              // After what cannot be told singly the reader looks at everything, this included.
+              if (!missed) changes.set(`${change.what} ${change.flow}`, change)
+              if (changes.size > changesAtMost) miss()
+              wake()
+            },
+            () => {
+              miss()
+              wake()
+            },
+          ),
+        isOver: () => false,
+        // The token was looked at when the stream was opened, and is the same as long as the process lives.
+        checkAccess: async () => {},
+        async read(): Promise<StreamEvent[]> {
+          const told = missed
+            ? [{ event: 'resync', data: {} }]
+            : [...changes.values()].map((data) => ({ event: 'flow', data }))
+          missed = false
+          changes.clear()
+          return told
+        },
+      }) as never
+    },
+  )
+}

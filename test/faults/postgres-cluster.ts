@@ -1,0 +1,66 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { chown, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { freePort } from '../process/real-process.ts'
+
+const run = promisify(execFile)
+
+/** A PostgreSQL server of our own, which may be restarted without disturbing anybody. */
+export type Cluster = {
+  /** Address of its `postgres` database. */
+  url: string
+  /** `fast` ends every session and shuts down cleanly; `immediate` is a crash, with recovery at the start. */
+  restart(mode: 'fast' | 'immediate'): Promise<void>
+  /** Stops it and removes its files. */
+  remove(): Promise<void>
+}
+
+/** Where distributions put the server's programs when they are not on the PATH. */
+const usualFolders = [18, 17, 16, 15].flatMap((version) => [
+  `/usr/lib/postgresql/${version}/bin`,
+  `/usr/pgsql-${version}/bin`,
+])
+
+/**
+ * Makes and starts a server in a temporary folder. Root may not run one, so root runs it as the account `postgres`.
+ * Rejects with the reason when there is no initdb or no such account.
+ */
+export async function openCluster(): Promise<Cluster> {
+  const account = serverAccount()
+  const env = { PATH: [process.env.PATH, ...usualFolders].join(delimiter), LC_ALL: 'C' }
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-postgres-'))
+  if (account) await chown(folder, account.uid, account.gid)
+  const as = { env, cwd: folder, ...account }
+  const data = join(folder, 'data')
+  const port = await freePort()
+  const control = (...words: string[]) =>
+    run('pg_ctl', ['--pgdata', data, '--wait', '--silent', ...words], as)
+  const settings = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`
+  try {
+    await run('initdb', ['--pgdata', data, '--username', 'tester', '--auth', 'trust'], as)
+    await control('--log', join(folder, 'log'), '--options', settings, 'start')
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true })
+    throw error
+  }
+  return {
+    url: `postgres://tester@127.0.0.1:${port}/postgres`,
+    async restart(mode) {
+      // A restart remembers the options of the start.
+      await control('--log', join(folder, 'log'), '--mode', mode, 'restart')
+    },
+    async remove() {
+      await control('--mode', 'immediate', 'stop')
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function serverAccount(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const id = (option: string) =>
+    Number(execFileSync('id', [option, 'postgres'], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}

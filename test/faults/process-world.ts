@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Agent } from 'undici'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
+import { freePort, type RealProcess, startService } from '../process/real-process.ts'
+import { adminToken, type TestService } from '../support/service.ts'
+import { openShop } from '../support/till.ts'
+import { createDraw } from './draw.ts'
+import type { Lane } from './lane.ts'
+import type { World } from './world.ts'
+
+/** The real process on PostgreSQL, the provider beside it, and tills that reach it over the wire. */
+export type ProcessWorld = {
+  sandbox: Sandbox
+  /** Our own way to the same database, for the verdict. */
+  database: Database
+  world: World
+  /** Starts the process; there is one at a time, always on the same port. */
+  start(): Promise<RealProcess>
+  /** A shop with one till, drawn from `seed`; the service must run. */
+  openLane(seed: number, index: number): Promise<Lane>
+  close(): Promise<void>
+}
+
+export type ProcessWorldOptions = {
+  /** A migrated database. */
+  databaseUrl: string
+  /** What stands between the process and its database and provider; absent: nothing. */
+  between?: (
+    databaseUrl: string,
+    sandboxUrl: string,
+  ) => Promise<{ databaseUrl: string; providerUrl: string }>
+  env?: Record<string, string>
+}
+
+export async function openProcessWorld(options: ProcessWorldOptions): Promise<ProcessWorld> {
+  const { databaseUrl } = options
+  const database = await openDatabase({ databaseUrl })
+  const sandbox = await startSandbox({
+    port: 0,
+    pace: { fetchMs: 0, eventMs: 0 },
+    webhookRetryMs: [200],
+  })
+  const way = await options.between?.(databaseUrl, sandbox.url)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  sandbox.setWebhookUrl(`${url}/webhooks`)
+  const env = {
+    PORT: String(port),
+    SYNC_PORT: '0',
+    DATABASE_URL: way?.databaseUrl ?? databaseUrl,
+    PROVIDER: 'sandbox',
+    MP_API_URL: way?.providerUrl ?? sandbox.url,
+    MP_AUTH_URL: sandbox.url,
+    ADMIN_TOKEN: adminToken,
+    ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+    SWEEP_INTERVAL_MS: '200',
+    POS_CREATE_DELAY_MS: '0',
+    LOG_LEVEL: 'warn',
+    ...options.env,
+  }
+  const agent = new Agent({ connections: 64 })
+  const service = overHttp(url, { database, sandbox })
+  const world = {
+    services: [service, service],
+    urls: [url, url],
+    agent,
+    clock: { now: () => new Date() },
+    database,
+    books: (from = 0) => sandbox.ledger().orders.slice(from),
+  } as unknown as World
+  return {
+    sandbox,
+    database,
+    world,
+    start: () => startService(env),
+    openLane: async (seed, index) => ({
+      world,
+      shop: await openShop(service, `shop ${index}`, String(7_600_000 + index)),
+      draw: createDraw(seed, index),
+      bookStart: 0,
+      sales: [],
+      claims: [],
+      problems: [],
+      history: [],
+      forced: new Set(),
+      hasWebhooks: true,
+    }),
+    async close() {
+      await agent.destroy()
+      await sandbox.close()
+      await database.close()
+    },
+  }
+}
+
+/** The little of a test service that the shop's preparations use, over the wire. */
+function overHttp(url: string, parts: object): TestService {
+  const inject = async (options: {
+    method: string
+    url: string
+    headers: Record<string, string>
+    payload?: object
+  }) => {
+    const response = await fetch(url + options.url, {
+      method: options.method,
+      redirect: 'manual',
+      headers: {
+        ...options.headers,
+        ...(options.payload && { 'content-type': 'application/json' }),
+      },
+      ...(options.payload && { body: JSON.stringify(options.payload) }),
+    })
+    const body = await response.text()
+    return {
+      statusCode: response.status,
+      headers: Object.fromEntries(response.headers),
+      body,
+      json: () => JSON.parse(body),
+    }
+  }
+  return { ...parts, app: { inject } } as unknown as TestService
+}
+
+/** Longer than any outcome may take: a claim of a dead process ends after 5 s, its untouched operations after 45 s. */
+const quietMs = 60_000
+
+/** Waits until nothing is open, at most as long as it may take. What then still is, the verdict names. */
+export async function untilQuiet(database: Database): Promise<void> {
+  const { db } = database
+  const until = performance.now() + quietMs
+  while (performance.now() < until) {
+    const open = await db
+      .selectFrom('orders')
+      .select('id')
+      .where('creation', 'in', ['intent', 'unknown'])
+      .unionAll(
+        db.selectFrom('order_operations').select('id').where('state', 'in', ['intent', 'unknown']),
+      )
+      .execute()
+    if (open.length === 0) break
+    await wait(200)
+  }
+  // One more round for what is confirmed but was not read again yet.
+  await wait(3_000)
+}

@@ -1,0 +1,232 @@
+import { once } from 'node:events'
+import { afterEach, expect, test } from 'vitest'
+import { createServer, type HttpServer } from '../../src/http/create-server.ts'
+import {
+  createEventStreams,
+  lastEventId,
+  type StreamLimits,
+  type StreamSource,
+} from '../../src/http/event-stream.ts'
+import { closeServer } from '../../src/http/shutdown.ts'
+import { openStream } from '../support/event-stream.ts'
+import { open, readAll } from './sample-app.ts'
+
+const apps: HttpServer[] = []
+afterEach(async () => {
+  for (const app of apps.splice(0)) await closeServer(app, { deadlineMs: 100 })
+})
+
+/** An app with one stream, of a number that the test sets. */
+function counting(limits: Partial<StreamLimits> = {}, source: Partial<StreamSource> = {}) {
+  const app = createServer({ logger: false })
+  apps.push(app)
+  const streams = createEventStreams(app, limits)
+  const state = { value: 1, told: 0, reads: 0, padding: '' }
+  const wakes = new Set<() => void>()
+  app.get('/count', { config: { access: 'public' } }, (request, reply) => {
+    let told = 0
+    return streams.open(request, reply, {
+      owner: String(request.headers.owner ?? 'one'),
+      paceMs: 0,
+      watch(wake) {
+        wakes.add(wake)
+        return () => wakes.delete(wake)
+      },
+      async read() {
+        state.reads += 1
+        if (told === state.value) return []
+        told = state.value
+        return [{ event: 'count', id: told, data: { value: told, padding: state.padding } }]
+      },
+      isOver: () => false,
+      checkAccess: async () => {},
+      ...source,
+    })
+  })
+  return {
+    app,
+    streams,
+    state,
+    wakes,
+    set(value: number) {
+      state.value = value
+      for (const wake of wakes) wake()
+    },
+  }
+}
+
+const until = (condition: () => boolean) =>
+  expect.poll(condition, { timeout: 3_000, interval: 5 }).toBe(true)
+
+test('the headers keep proxies and caches from holding events back, and a change is told at once', async () => {
+  const { app, set } = counting()
+  const stream = await openStream(app, '/count')
+  expect(stream.response.headers.get('content-type')).toMatch(/^text\/event-stream/)
+  expect(stream.response.headers.get('cache-control')).toBe('no-store')
+  expect(stream.response.headers.get('x-accel-buffering')).toBe('no')
+  expect(await stream.next()).toMatchObject({ event: 'count', id: 1 })
+  expect(stream.text()).toMatch(/^retry: \d+\n\n/)
+  const changedAt = performance.now()
+  set(2)
+  expect(await stream.next()).toMatchObject({ id: 2 })
+  // Far below the interval at which the source is looked at without a wake-up.
+  expect(performance.now() - changedAt).toBeLessThan(2_000)
+})
+
+test('a change between the subscription and the first look is not missed', async () => {
+  const { app, set, state } = counting(
+    {},
+    {
+      async checkAccess() {
+        if (state.value === 1) set(2)
+      },
+    },
+  )
+  const stream = await openStream(app, '/count')
+  expect(await stream.next()).toMatchObject({ id: 2 })
+})
+
+test('silence is broken by comments, which are no events', async () => {
+  const { app, set } = counting({ heartbeatMs: 20, lookMs: 10 })
+  const stream = await openStream(app, '/count')
+  await stream.next()
+  const later = stream.next()
+  await until(() => (stream.text().match(/^: /gm)?.length ?? 0) >= 3)
+  set(2)
+  expect(await later).toMatchObject({ id: 2 })
+})
+
+test('a stream ends after its time and says so', async () => {
+  const { app, streams } = counting({ longestMs: 30 })
+  const stream = await openStream(app, '/count')
+  expect((await stream.rest()).at(-1)).toEqual({ event: 'end', data: { reason: 'time' } })
+  await until(() => streams.count() === 0)
+})
+
+test('a reader that hangs up leaves nothing behind', async () => {
+  const { app, streams, wakes, state } = counting({ lookMs: 10 })
+  const stream = await openStream(app, '/count')
+  await stream.next()
+  expect([streams.count(), wakes.size]).toEqual([1, 1])
+  stream.hangUp()
+  await until(() => streams.count() === 0 && wakes.size === 0)
+  const { reads } = state
+  await new Promise((resolve) => setTimeout(resolve, 40))
+  expect(state.reads).toBe(reads)
+})
+
+test('a reader that was gone before its stream began leaves nothing behind', async () => {
+  const { app, streams, wakes } = counting()
+  const seen = { request: false, handled: false }
+  app.addHook('preHandler', async (request) => {
+    seen.request = true
+    await once(request.raw.socket, 'close')
+    setImmediate(() => (seen.handled = true))
+  })
+  const socket = await open(app, 'GET /count HTTP/1.1\r\nhost: x\r\n\r\n')
+  await until(() => seen.request)
+  socket.destroy()
+  await until(() => seen.handled)
+  expect([streams.count(), wakes.size]).toEqual([0, 0])
+})
+
+test('a reader that does not read costs one event, then gets the newest state, and is cut in the end', async () => {
+  const { app, streams, state, set } = counting({ longestMs: 700 })
+  state.padding = 'x'.repeat(1_000_000)
+  const socket = await open(app, 'GET /count HTTP/1.1\r\nhost: x\r\n\r\n')
+  socket.pause()
+  await until(() => state.reads > 0)
+  for (let value = 2; value <= 300; value++) {
+    set(value)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  // What the sockets of the system take, and not 300 MB.
+  expect(state.reads).toBeLessThan(30)
+  await until(() => streams.count() === 0)
+  const ids = [...(await readAll(socket.resume())).matchAll(/^id: (\d+)$/gm)].map(([, id]) => id)
+  expect(ids.length).toBeLessThan(30)
+})
+
+test('a reader that falls behind gets the newest state, not every step', async () => {
+  const { app, state, set } = counting()
+  state.padding = 'x'.repeat(1_000_000)
+  const socket = await open(app, 'GET /count HTTP/1.1\r\nhost: x\r\n\r\n')
+  socket.pause()
+  await until(() => state.reads > 0)
+  for (let value = 2; value <= 300; value++) {
+    set(value)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  let text = ''
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString().replaceAll('x', '')))
+  socket.resume()
+  await until(() => text.includes('id: 300\n'))
+  expect(text.match(/^id: /gm)?.length).toBeLessThan(30)
+  socket.destroy()
+})
+
+test('a stop ends streams at once, also one whose reader does not read or whose source hangs', async () => {
+  const { app, state } = counting()
+  const hanging = counting({}, { read: () => new Promise(() => {}) })
+  const well = await openStream(app, '/count')
+  await well.next()
+  const stuck = await openStream(hanging.app, '/count')
+  state.padding = 'x'.repeat(20_000_000)
+  const socket = await open(app, 'GET /count HTTP/1.1\r\nhost: x\r\n\r\n')
+  socket.pause()
+  await until(() => state.reads >= 2)
+  const startedAt = performance.now()
+  const closed = Promise.all(
+    [app, hanging.app].map((one) => closeServer(one, { deadlineMs: 10_000 })),
+  )
+  expect(await well.rest()).toEqual([{ event: 'end', data: { reason: 'stopping' } }])
+  await stuck.rest().catch(() => [])
+  expect(await closed).toEqual([{ forced: false }, { forced: false }])
+  expect(performance.now() - startedAt).toBeLessThan(3_000)
+  socket.destroy()
+})
+
+test('there is a most of streams of one owner and in all, and both come free again', async () => {
+  const { app, streams } = counting({ perOwner: 1, total: 2 })
+  const first = await openStream(app, '/count', { owner: 'a' })
+  const refused = await openStream(app, '/count', { owner: 'a' })
+  expect(refused.response.status).toBe(429)
+  expect(refused.response.headers.get('retry-after')).toBe('2')
+  await openStream(app, '/count', { owner: 'b' })
+  expect((await openStream(app, '/count', { owner: 'c' })).response.status).toBe(503)
+  first.hangUp()
+  await until(() => streams.count() === 1)
+  expect((await openStream(app, '/count', { owner: 'a' })).response.status).toBe(200)
+})
+
+test('what happens within the pace is told together', async () => {
+  const { app, set, state } = counting({}, { paceMs: 100 })
+  const stream = await openStream(app, '/count')
+  await stream.next()
+  for (let value = 2; value <= 50; value++) {
+    set(value)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(await stream.next()).toMatchObject({ id: 50 })
+  expect(state.reads).toBeLessThanOrEqual(3)
+})
+
+test('a source that fails ends the stream instead of leaving it silent', async () => {
+  const read = () => Promise.reject(new Error('the database is away'))
+  const { app } = counting({}, { read })
+  const stream = await openStream(app, '/count')
+  expect(await stream.rest()).toEqual([{ event: 'end', data: { reason: 'unavailable' } }])
+})
+
+test.each([
+  ['7', 7],
+  ['0', undefined],
+  ['', undefined],
+  ['-1', undefined],
+  ['1.5', undefined],
+  ['1e3', undefined],
+  ['7, 8', undefined],
+  ['9'.repeat(30), undefined],
+])('Last-Event-ID %j is %j', (header, id) => {
+  expect(lastEventId(header)).toBe(id)
+})

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  breakProvider,
+  cancel,
+  creation,
+  healProvider,
+  openOwnShop,
+  operationsOf,
+  orderRow,
+  ordersAtProvider,
+  refund,
+  refunding,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ env: { RATE_LIMIT_PER_SECOND: '100000' } })
+})
+afterAll(() => service.stop())
+
+type Shop = { till: Till; orderId: string }
+type Story = {
+  name: string
+  /** Until the service stops. */
+  before(till: Till): Promise<string>
+  /** While it is down; no webhook arrives. */
+  during?(shop: Shop): Promise<void>
+  status: string
+  outcome: string
+}
+
+const amount = '1234,50'
+const sell = async (till: Till) =>
+  (await charge(service, till, { reference: 'S-1', amount })).json().order_id as string
+const paid = async (till: Till) => {
+  const orderId = await sell(till)
+  await act(service, orderId, payByCard)
+  await readOrder(service, till, orderId)
+  return orderId
+}
+const lose = async (kind: string, till: Till) => {
+  await breakProvider(service, { ...creation, kind })
+  const orderId = await sell(till)
+  await healProvider(service)
+  return orderId
+}
+const actThere = async ({ till }: Shop, action: object) => {
+  const [book] = ordersAtProvider(service, till)
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${book?.id}/act`, action)
+}
+
+const stories: Story[] = [
+  {
+    name: 'paid meanwhile',
+    before: sell,
+    during: (shop) => actThere(shop, payByCard),
+    status: 'processed',
+    outcome: 'charged',
+  },
+  {
+    name: 'declined meanwhile',
+    before: sell,
+    during: (shop) => actThere(shop, { do: 'decline' }),
+    status: 'failed',
+    outcome: 'not_charged',
+  },
+  { name: 'left alone', before: sell, status: 'expired', outcome: 'not_charged' },
+  {
+    name: 'unknown, paid meanwhile',
+    before: (till) => lose('drop_after', till),
+    during: (shop) => actThere(shop, payByCard),
+    status: 'processed',
+    outcome: 'charged',
+  },
+  {
+    name: 'unknown, never arrived',
+    before: (till) => lose('drop_before', till),
+    status: 'canceled',
+    outcome: 'not_charged',
+  },
+  {
+    name: 'unknown, given up',
+    async before(till) {
+      await breakProvider(service, { ...creation, kind: 'drop_after' })
+      const orderId = await sell(till)
+      await cancel(service, till, orderId)
+      await healProvider(service)
+      return orderId
+    },
+    status: 'expired',
+    outcome: 'not_charged',
+  },
+  {
+    name: 'refund whose answer was lost',
+    async before(till) {
+      const orderId = await paid(till)
+      await breakProvider(service, { ...refunding, kind: 'drop_after' })
+      await refund(service, till, orderId, '34,50')
+      await healProvider(service)
+      return orderId
+    },
+    status: 'partially_refunded',
+    outcome: 'charged',
+  },
+  {
+    name: 'refund that never arrived',
+    async before(till) {
+      const orderId = await paid(till)
+      await breakProvider(service, { ...refunding, kind: 'drop_before' })
+      await refund(service, till, orderId)
+      await healProvider(service)
+      return orderId
+    },
+    status: 'refunded',
+    outcome: 'not_charged',
+  },
+]
+
+test('an hour after a stop everything is right within a minute of the start, without any webhook', async () => {
+  const shops: (Shop & { story: Story })[] = []
+  for (const story of stories) {
+    const till = await openOwnShop(service, story.name)
+    shops.push({ story, till, orderId: await story.before(till) })
+  }
+  for (const shop of shops) await shop.story.during?.(shop)
+  service.clock.advance(3_600_000)
+
+  const restarted = await startTestService({ twinOf: service })
+  // Every round of a minute, two seconds apart as a running sweeper makes them.
+  for (let round = 0; round < 30; round += 1) await sweepAfter(restarted, 2_000)
+
+  for (const { story, till, orderId } of shops) {
+    const { status, creation: found } = await orderRow(service, orderId)
+    expect({ status, found }, story.name).toEqual({ status: story.status, found: 'confirmed' })
+    const operations = await operationsOf(service, orderId)
+    expect(operations.map(({ state }) => state).filter((state) => state !== 'done')).toEqual([])
+    expect((await readOrder(restarted, till, orderId)).json(), story.name).toMatchObject({
+      status: story.status,
+      outcome: story.outcome,
+    })
+    const books = ordersAtProvider(service, till)
+    expect(books, story.name).toHaveLength(1)
+    expect(books[0]?.refunds.length, story.name).toBe(story.name.startsWith('refund') ? 1 : 0)
+  }
+  await restarted.stop()
+})

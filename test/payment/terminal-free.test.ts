@@ -1,0 +1,197 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  auditOf,
+  breakProvider,
+  canceling,
+  creation,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  ordersAtProvider,
+  providerRequests,
+  reading,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, asAdmin, charge, payByCard } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    env: { PROVIDER_TIMEOUT_MS: '200', RATE_LIMIT_PER_SECOND: '100000' },
+  })
+})
+afterAll(() => service.stop())
+afterEach(() => healProvider(service))
+
+type Shop = Awaited<ReturnType<typeof openOwnShop>>
+
+async function free(shop: Pick<Shop, 'client' | 'terminalId'>, dryRun?: boolean) {
+  const response = await asAdmin(service, {
+    url: `/admin/terminals/${shop.terminalId}/free`,
+    body: {
+      client: shop.client,
+      reason: 'Box 1 is stuck',
+      ...(dryRun !== undefined && { dry_run: dryRun }),
+    },
+  })
+  expect(response.statusCode, response.body).toBe(200)
+  return response.json()
+}
+
+/** A shop whose terminal has an order, and that order's id. */
+async function openHeld(client: string) {
+  const shop = await openOwnShop(service, client)
+  const orderId = String((await charge(service, shop, { reference: 'T-1' })).json().order_id)
+  await forgetRequests(service)
+  return { shop, orderId }
+}
+
+test('a dry run, which is the default, names the order that holds the terminal and changes nothing', async () => {
+  const { shop, orderId } = await openHeld('dry')
+  service.clock.advance(60_000)
+  for (const dryRun of [undefined, true]) {
+    expect(await free(shop, dryRun)).toMatchObject({
+      verdict: 'would_be_freed',
+      client: shop.client,
+      terminal_id: shop.terminalId,
+      dry_run: true,
+      orders: [
+        {
+          order_id: orderId,
+          mp_order_id: ordersAtProvider(service, shop)[0]?.id,
+          client: shop.client,
+          caja_id: 'CAJA-1',
+          external_reference: 'T-1',
+          amount: '1234.50',
+          status: 'created',
+          action: 'cancel',
+          done: false,
+        },
+      ],
+    })
+  }
+  expect((await free(shop)).orders[0].age_seconds).toBeGreaterThanOrEqual(60)
+  expect(ordersAtProvider(service, shop)[0]?.status).toBe('created')
+  expect((await providerRequests(service)).every(({ method }) => method === 'GET')).toBe(true)
+  expect(await auditOf(service, shop.client, 'terminal.freed')).toEqual([])
+})
+
+test('a waiting order is canceled at the provider, with both audit entries, and the next charge goes', async () => {
+  const { shop, orderId } = await openHeld('real')
+  expect(await free(shop, false)).toMatchObject({
+    verdict: 'freed',
+    dry_run: false,
+    orders: [{ order_id: orderId, status: 'canceled', action: 'cancel', done: true }],
+  })
+  expect(ordersAtProvider(service, shop)[0]?.status).toBe('canceled')
+  expect(await auditOf(service, shop.client, 'order.canceled')).toMatchObject([
+    { resource_id: orderId },
+  ])
+  expect(await auditOf(service, shop.client, 'terminal.freed')).toMatchObject([
+    {
+      resource_type: 'terminal',
+      resource_id: shop.terminalId,
+      status: 'success',
+      metadata: {
+        reason: 'Box 1 is stuck',
+        verdict: 'freed',
+        orders: [{ order_id: orderId, action: 'cancel', done: true }],
+      },
+    },
+  ])
+  expect((await charge(service, shop, { reference: 'T-2' })).statusCode).toBe(201)
+})
+
+test('what the device shows is left to the device, with the way to do it', async () => {
+  const { shop, orderId } = await openHeld('shown')
+  await act(service, orderId, { do: 'fetch' })
+  for (const dryRun of [true, false]) {
+    const answer = await free(shop, dryRun)
+    expect(answer).toMatchObject({
+      verdict: 'held',
+      orders: [{ status: 'at_terminal', action: 'cancel_on_device', done: false }],
+    })
+    expect(answer.orders[0].message).toContain('only the device can cancel it')
+  }
+  expect(await providerRequests(service, canceling)).toEqual([])
+})
+
+test('an order of unknown creation is settled under its own key before it is canceled, and not by a dry run', async () => {
+  const shop = await openOwnShop(service, 'unknown')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, shop, { reference: 'T-1' })).json()
+  await healProvider(service)
+  await forgetRequests(service)
+  expect(await free(shop, true)).toMatchObject({
+    verdict: 'would_be_freed',
+    orders: [{ order_id, mp_order_id: null, action: 'resolve', done: false }],
+  })
+  expect(await providerRequests(service)).toEqual([])
+  expect(await free(shop, false)).toMatchObject({
+    verdict: 'freed',
+    orders: [{ order_id, action: 'resolve', done: true, status: 'canceled' }],
+  })
+  expect(ordersAtProvider(service, shop)).toMatchObject([{ status: 'canceled' }])
+})
+
+test('while the provider is silent nothing is done, and a cancel that it refuses is told', async () => {
+  const { shop } = await openHeld('silent')
+  await breakProvider(service, { ...reading, kind: '500' })
+  expect(await free(shop, false)).toMatchObject({
+    verdict: 'held',
+    orders: [{ action: 'wait', done: false }],
+  })
+  expect(await providerRequests(service, canceling)).toEqual([])
+  await breakProvider(service, {
+    ...canceling,
+    kind: 'status',
+    status: 409,
+    code: 'cannot_cancel_order',
+  })
+  const refused = await free(shop, false)
+  expect(refused).toMatchObject({ verdict: 'held', orders: [{ action: 'cancel', done: false }] })
+  expect(refused.orders[0].message).toMatch(/^It could not be canceled: /)
+})
+
+test('an order that was paid unseen is no reason to cancel anything', async () => {
+  const { shop, orderId } = await openHeld('paid')
+  await act(service, orderId, payByCard)
+  expect(await free(shop, false)).toMatchObject({
+    verdict: 'clear',
+    orders: [{ status: 'processed', action: 'none', done: false }],
+  })
+  const again = await free(shop, false)
+  expect(again).toMatchObject({ verdict: 'clear', orders: [] })
+  expect(again.message).toContain('somewhere else')
+  expect(await providerRequests(service, canceling)).toEqual([])
+})
+
+test('an order of another client is shown and not touched; an unknown terminal or client is 404', async () => {
+  const { shop, orderId } = await openHeld('owner')
+  const other = await openOwnShop(service, 'stranger')
+  expect(await free({ client: other.client, terminalId: shop.terminalId }, false)).toMatchObject({
+    verdict: 'held',
+    orders: [{ order_id: orderId, client: 'owner', action: 'other_client', done: false }],
+  })
+  expect(ordersAtProvider(service, shop)[0]?.status).toBe('created')
+  for (const [terminalId, client, code] of [
+    ['NO_SUCH__TERMINAL', 'owner', 'TERMINAL_NOT_FOUND'],
+    [shop.terminalId, 'nobody', 'NOT_FOUND'],
+  ]) {
+    const response = await asAdmin(service, {
+      url: `/admin/terminals/${terminalId}/free`,
+      body: { client, reason: 'x' },
+    })
+    expect([response.statusCode, response.json().code]).toEqual([404, code])
+  }
+})
+
+test.each([
+  [{ client: 'acme' }, 'reason'],
+  [{ client: 'acme', reason: '' }, 'reason'],
+  [{ reason: 'x' }, 'client'],
+  [{ client: 'acme', reason: 'x', dry_run: 'no' }, 'dry_run'],
+])('the body %j is refused by field', async (body, path) => {
+  const response = await asAdmin(service, { url: '/admin/terminals/SBX/free', body })
+  expect([response.statusCode, response.json().details[0].path]).toEqual([422, path])
+})
