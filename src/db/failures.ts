@@ -29,6 +29,8 @@ export class OpenTransactionError extends Error {
 const unavailableClasses = new Set(['08', '53', '58'])
 const unavailableStates = new Set([
   '25006', // read-only transaction: after a failover this server is a standby
+  '25P03', // idle_in_transaction_session_timeout
+  '25P04', // transaction_timeout
   '40001', // serialization failure and
   '40P01', // deadlock: nothing was written, and the retries of `transaction` are spent
   '55P03', // lock_timeout
@@ -38,6 +40,7 @@ const unavailableStates = new Set([
   '57P03', // cannot_connect_now: starting up or shutting down
   '57P05', // idle_session_timeout
 ])
+const lastStates = new Set(['25006', '25P03', '25P04', '57P01', '57P02', '57P03', '57P05'])
 const socketCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -65,6 +68,15 @@ export function isDatabaseUnavailable(error: unknown): boolean {
     current = current.cause
   }
   return false
+}
+
+/**
+ * Whether nothing more can come of the connection that gave this error: the server ends it in the same breath (its
+ * socket may close only after the next query was sent), or has become a standby, where every later write fails too.
+ */
+export function endsConnection(error: unknown): boolean {
+  const code = codeOf(error)
+  return code !== undefined && (lastStates.has(code) || /^08...$/.test(code))
 }
 
 /** The name of the violated constraint for a unique (23505), check (23514) or foreign key (23503) violation. */

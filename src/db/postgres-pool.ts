@@ -1,9 +1,8 @@
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import { Pool, type PoolClient, type PoolConfig } from 'pg'
 import type { Log } from './engine.ts'
-import { codeOf, DatabaseUnavailableError, hideValues } from './failures.ts'
+import { DatabaseUnavailableError, endsConnection, hideValues } from './failures.ts'
 
-const READ_ONLY = '25006'
 /** A connection that idled longer is asked before it is used, as HikariCP does. */
 const VERIFY_AFTER_IDLE_MS = 500
 const VERIFY_TIMEOUT_MS = 2_000
@@ -45,9 +44,9 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
         const client = clients.get(await connect(pool)) as WatchedClient
         const mustProve = Math.max(lastLossAt, performance.now() - verifyAfterIdleMs)
         if (client.answeredAt > mustProve) return client
-        if (asking && (await client.proves(verifyTimeoutMs))) return client
+        if (asking ? await client.proves(verifyTimeoutMs) : client.isNew) return client
         asking = false
-        // Removed from the pool, so the loop ends with a new connection at the latest.
+        // Removed from the pool, so the loop ends with a new connection at the latest: that one needs no proof.
         client.release(true)
       }
     },
@@ -67,6 +66,8 @@ async function connect(pool: Pool): Promise<PoolClient> {
 class WatchedClient implements PostgresPoolClient {
   /** Of performance.now(): when the server was last heard of. */
   answeredAt = performance.now()
+  /** Whether nothing was asked of it since it was connected. */
+  isNew = true
   readonly #client: PoolClient
   readonly #queryTimeoutMs: number
   readonly #onLost: () => void
@@ -113,6 +114,7 @@ class WatchedClient implements PostgresPoolClient {
   }
 
   async #ask(text: string, parameters: readonly unknown[], timeoutMs: number): Promise<unknown> {
+    this.isNew = false
     if (this.#lost) throw this.#lost
     try {
       const answer = await this.#answer(text, parameters, timeoutMs)
@@ -120,8 +122,7 @@ class WatchedClient implements PostgresPoolClient {
       return answer
     } catch (error) {
       if (this.#lost) throw this.#lost
-      // Every later write would fail too: after a failover this server is a standby.
-      if (codeOf(error) === READ_ONLY) this.#lose(error)
+      if (endsConnection(error)) this.#lose(error)
       hideValues(error)
       throw error
     }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import {
   constraintOf,
   DatabaseUnavailableError,
+  endsConnection,
   isDatabaseUnavailable,
   isRepeatable,
 } from '../../src/db/failures.ts'
@@ -46,6 +47,17 @@ test('the constraint is named for violations only', () => {
   expect(constraintOf(withCode('23503', { constraint: 'fk' }))).toBe('fk')
   expect(constraintOf(withCode('22P02', { constraint: 'orders_pkey' }))).toBeUndefined()
   expect(constraintOf(withCode('23505'))).toBeUndefined()
+})
+
+test('a connection is given up for what ends it, not for what ends a statement', () => {
+  const ends = (codes: string[]) => codes.map((code) => endsConnection(withCode(code)))
+  expect(new Set(ends(['57P01', '57P02', '57P05', '25P03', '25006', '08006']))).toEqual(
+    new Set([true]),
+  )
+  expect(new Set(ends(['57014', '55P03', '40001', '23505', '53100', 'ECONNRESET']))).toEqual(
+    new Set([false]),
+  )
+  expect(endsConnection({ code: '57P01' })).toBe(false)
 })
 
 test('only collisions are worth the same work again', () => {

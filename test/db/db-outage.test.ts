@@ -38,6 +38,18 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       return rowCount ?? 0
     })
 
+  /** Until the server works on `select pg_sleep(10)`. */
+  const untilItSleeps = () =>
+    vi.waitFor(async () => {
+      const { rowCount } = await onServer(postgresUrl ?? '', (client) =>
+        client.query(
+          `select from pg_stat_activity where datname = $1 and query = 'select pg_sleep(10)' and state = 'active'`,
+          [new URL(clone.url).pathname.slice(1)],
+        ),
+      )
+      expect(rowCount).toBe(1)
+    })
+
   const five = () =>
     Promise.all(Array.from({ length: 5 }, () => sql`select pg_sleep(0.02)`.execute(database.db)))
 
@@ -62,14 +74,57 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await db.destroy()
   })
 
+  test('after a connection that could not prove itself a new one is taken, however old it looks', async () => {
+    const proxy = await silentProxy(clone.url)
+    const pool = resilientPool(
+      { connectionString: proxy.url, max: 1 },
+      // Nothing is ever young enough: as in a process that stood still between the connecting and the asking.
+      { queryTimeoutMs: 1_000, verifyAfterIdleMs: -1_000, verifyTimeoutMs: 20 },
+      () => {},
+    )
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    await sql`select 1`.execute(db)
+    proxy.silent = true
+    // Only the one question goes unanswered; the new connection finds the server again.
+    proxy.onSwallow = () => {
+      proxy.silent = false
+    }
+    await sql`select 1`.execute(db)
+    expect(proxy.swallowed).toHaveLength(1)
+    expect(proxy.connections).toBe(2)
+    await db.destroy()
+    proxy.server.close()
+  })
+
   test('a running query fails as unavailable, the next one works', async () => {
     const running = expect(sql`select pg_sleep(10)`.execute(database.db)).rejects.toSatisfy(
       isDatabaseUnavailable,
     )
-    await sleep(50)
+    await untilItSleeps()
     await terminateAll()
     await running
     await sql`select 1`.execute(database.db)
+  })
+
+  test('a connection whose end was announced is not used again, even while its socket is still open', async () => {
+    const proxy = await silentProxy(clone.url)
+    proxy.holdsEnds = true
+    const pool = resilientPool(
+      { connectionString: proxy.url, max: 1 },
+      { queryTimeoutMs: 5_000 },
+      () => {},
+    )
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    const running = expect(sql`select pg_sleep(10)`.execute(db)).rejects.toSatisfy(
+      isDatabaseUnavailable,
+    )
+    await untilItSleeps()
+    await terminateAll()
+    await running
+    await sql`select 1`.execute(db)
+    await db.destroy()
+    proxy.server.close()
+    proxy.drop()
   })
 
   test('a transaction that loses its connection between two statements fails as unavailable', async () => {
@@ -209,7 +264,17 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
   })
 })
 
-type Proxy = { url: string; silent: boolean; swallowed: string[]; server: Server }
+type Proxy = {
+  url: string
+  silent: boolean
+  /** The client's socket outlives the server's, as on a machine too busy to tell of its end at once. */
+  holdsEnds: boolean
+  swallowed: string[]
+  onSwallow: () => void
+  connections: number
+  server: Server
+  drop: () => void
+}
 
 /** Passes bytes on to the server of `url`; while `silent` it swallows them, as a network that has lost the way does. */
 async function silentProxy(url: string): Promise<Proxy> {
@@ -220,19 +285,38 @@ async function silentProxy(url: string): Promise<Proxy> {
     from.on('data', (bytes) => {
       if (proxy.silent) {
         proxy.swallowed.push(bytes.toString('latin1'))
-      } else {
+        proxy.onSwallow()
+      } else if (to.writable) {
         to.write(bytes)
       }
     })
-    from.on('close', () => to.destroy())
-    from.on('error', () => to.destroy())
+    from.on('error', () => {})
   }
+  const clients = new Set<Socket>()
   const server = createServer((client) => {
+    proxy.connections += 1
+    clients.add(client)
     const upstream = connect(upstreamPort, upstreamHost)
     pass(client, upstream)
     pass(upstream, client)
+    client.on('close', () => upstream.destroy())
+    upstream.on('close', () => {
+      if (!proxy.holdsEnds) client.destroy()
+    })
   })
-  const proxy: Proxy = { url: '', silent: false, swallowed: [], server }
+  const drop = () => {
+    for (const client of clients) client.destroy()
+  }
+  const proxy: Proxy = {
+    url: '',
+    silent: false,
+    holdsEnds: false,
+    swallowed: [],
+    onSwallow: () => {},
+    connections: 0,
+    server,
+    drop,
+  }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
   target.hostname = '127.0.0.1'
