@@ -5,7 +5,7 @@
  * Text always becomes a text node and there is no way to pass markup: names from outside cannot turn into elements.
  */
 
-const svgTags = new Set(['svg', 'path', 'circle', 'rect', 'title'])
+const svgTags = new Set(['svg', 'path'])
 const liveProperties = new Set(['value', 'checked', 'disabled', 'selected', 'indeterminate'])
 
 /** What each node was made from. */
@@ -13,7 +13,8 @@ const made = new WeakMap()
 
 /**
  * Describes an element. `props` are attributes, event handlers (`onclick`), the live properties above, and `key`, which
- * ties an entry of a list to its node. Children that are null, undefined or false are left out.
+ * ties an entry of a list to its node. Children that are null, undefined or false are left out. What is in an element with
+ * `draw` is left to that function, which gets the element each time.
  */
 export function h(tag, props, ...children) {
   return { tag, props: props ?? {}, children: wanted(children) }
@@ -85,17 +86,19 @@ function update(node, child) {
 function fill(element, before, child) {
   const chosen = child.tag === 'select' && made.has(element) ? element.value : undefined
   // A select takes its value only once its options are there.
-  patch(element, child.children)
+  if (!child.props.draw) patch(element, child.children)
   // When the chosen option's node gives way to another one of the same value, the browser chooses the first of all.
   if (chosen !== undefined && [...element.options].some(({ value }) => value === chosen)) {
     element.value = chosen
   }
   for (const name of new Set([...Object.keys(before), ...Object.keys(child.props)])) {
-    if (name !== 'key' && before[name] !== child.props[name]) {
+    if (name !== 'key' && name !== 'draw' && before[name] !== child.props[name]) {
       setProp(element, name, child.props[name])
     }
   }
   made.set(element, { tag: child.tag, props: child.props })
+  // A drawing needs its room: a new element gets it only once the page holds it.
+  if (child.props.draw) requestAnimationFrame(() => child.props.draw(element))
   return element
 }
 

@@ -5,6 +5,13 @@ export function number(value) {
   return new Intl.NumberFormat(locale()).format(value)
 }
 
+/** Short enough for an axis: `12 k`. */
+export function shortNumber(value) {
+  return new Intl.NumberFormat(locale(), { notation: 'compact', maximumFractionDigits: 1 }).format(
+    value,
+  )
+}
+
 export function percent(part, whole) {
   return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: 1 }).format(
     part / whole,

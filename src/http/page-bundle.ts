@@ -12,7 +12,7 @@ export type PageBundle = { html: string; script: string; style: string }
  * deep chain of imports costs a slow line a round trip. The files stay as they are written; this puts them side by side,
  * each module in a function of its own, and refers to the two by `?v=` and a hash of what they hold. Not with esbuild or
  * rolldown: they are native programs of some 10 MB beside the tills' process, or a build step, for fifty files whose form is
- * ours to choose.
+ * ours to choose. A script with `defer` stays by itself behind them, under `?v=` too.
  *
  * Modules may use `import { … } from './x.js'`, `import './x.js'` and `export` before a function, class or const, nothing
  * else. Throws for any other form, for a circle of imports, and for a file that is not there.
@@ -37,13 +37,17 @@ export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle 
       .replace(
         moduleScript,
         () => `<script type="module" src="${page.prefix}/page.js?v=${versionOf(script)}"></script>`,
-      ),
+      )
+      .replace(deferredScript, (_line, path: string) => {
+        return `<script defer src="${path}?v=${versionOf(read(path))}"></script>`
+      }),
     script,
     style,
   }
 }
 
 const sheetLink = /<link rel="stylesheet" href="([^"]+)">\n?/g
+const deferredScript = /<script defer src="([^"]+)"><\/script>/g
 const moduleScript = /<script type="module" src="([^"]+)"><\/script>/
 const importLine = /^import (?:\{([^}]*)\} from )?'(\.[^']+)'\n/gm
 const exportMark = /^export (?=(?:async )?(?:class|const|function) (\w+))/gm

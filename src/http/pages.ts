@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
@@ -10,6 +13,13 @@ const shared: Folder = {
   prefix: '/shared',
 }
 
+/** The charting library as its authors publish it; the pages have its style sheet in their own. */
+export const vendor: Folder = {
+  root: dirname(createRequire(import.meta.url).resolve('uplot/dist/uPlot.min.css')),
+  prefix: '/vendor',
+}
+const chartScript = 'uPlot.iife.min.js'
+
 /**
  * Serves a page under `prefix` (such as `/dashboard`), with and without a slash at the end, so its files must refer to each
  * other by absolute paths. Browsers get its modules as one script and its style sheets as one, compressed, which they keep
@@ -21,7 +31,7 @@ const shared: Folder = {
 export function servePages(app: FastifyInstance, folder: Folder): void {
   const { prefix } = folder
   let bundle: PageBundle | undefined
-  const bundled = () => (bundle ??= bundlePage(folder, [shared]))
+  const bundled = () => (bundle ??= bundlePage(folder, [shared, vendor]))
   app.register(async (scope) => {
     await serveFiles(scope, folder)
     const options = { schema: { hide: true } }
@@ -43,7 +53,12 @@ export function servePages(app: FastifyInstance, folder: Folder): void {
 
 /** Serves under `/shared` what the pages of both listeners are made of. */
 export function serveSharedParts(app: FastifyInstance): void {
-  app.register((scope) => serveFiles(scope, shared))
+  app.register(async (scope) => {
+    await serveFiles(scope, shared)
+    const read = () => readFileSync(join(vendor.root, chartScript), 'utf8')
+    const send = createSender('text/javascript; charset=utf-8', read)
+    scope.get(`${vendor.prefix}/${chartScript}`, { schema: { hide: true } }, send)
+  })
 }
 
 async function serveFiles(scope: FastifyInstance, { root, prefix }: Folder): Promise<void> {

@@ -299,7 +299,18 @@ test('the overview tells what came in, how each box fares and leads to its order
   await expect.poll(() => page.getByLabel('Client').locator('option').count()).toBeGreaterThan(2)
   expect(await page.getByLabel('Client').inputValue()).toBe('libreria')
   await expectText(main(page), /Approved today\s+ARS\s1,234\.50[\s\S]*Approval rate\s+100%/)
-  await expectText(main(page), /to \d+:00: ARS\s1,234\.50, 1 paid of 1/)
+  const told = /^\d+:00 to \d+:00: ARS\s1,234\.50, 1 paid of 1$/
+  await page.getByText('As a list').press('Enter')
+  await expectText(page.locator('.hour-list li'), told)
+  const hour = new Date().getHours()
+  const bars = await page.locator('.hours .u-over').boundingBox()
+  if (!bars) throw new Error('there is no chart')
+  // Over the bar of this hour, which may have passed since the sale.
+  for (const at of [hour, hour - 1]) {
+    await page.mouse.move(bars.x + ((at + 0.5) / 24) * bars.width, bars.y + bars.height / 2)
+    if (await page.locator('.chart-tip').isVisible()) break
+  }
+  await expectText(page.locator('.chart-tip'), told)
   const box = page.getByRole('link', { name: /Caja CAJA-1 works.*Today ARS\s1,234\.50 · 1 paid/ })
   await box.click()
   await expectText(main(page), 'LIB-1')

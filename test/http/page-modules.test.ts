@@ -5,6 +5,7 @@ import { Script } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { bundlePage } from '../../src/http/page-bundle.ts'
+import { vendor } from '../../src/http/pages.ts'
 
 /** The pages are served as they are: nothing but this looks for a module or a text that is not there. */
 const root = fileURLToPath(new URL('../../public', import.meta.url))
@@ -41,7 +42,8 @@ test.each(pages)('%s refers to files that are there', (page) => {
   const html = readFileSync(join(root, page), 'utf8').replace(/<link [^>]*as="fetch"[^>]*>/g, '')
   const paths = [...html.matchAll(/(?:href|src)="\/([^"]+)"/g)].map((match) => String(match[1]))
   expect(paths.length).toBeGreaterThan(0)
-  expect(paths.filter((path) => !files.includes(path))).toEqual([])
+  const foreign = readdirSync(vendor.root).map((file) => `vendor/${file}`)
+  expect(paths.filter((path) => ![...files, ...foreign].includes(path))).toEqual([])
 })
 
 async function textsOf(folder: string, language: string): Promise<Record<string, string>> {
@@ -68,13 +70,14 @@ test.each(['dashboard', 'admin'])('every text of /%s is there in both languages'
 
 test.each(['dashboard', 'admin'])('/%s weighs at most 150 KB compressed', (page) => {
   const { html, script, style } = bundleOf(page)
-  const weight = [html, script, style].reduce((sum, text) => sum + gzipSync(text).length, 0)
+  const charts = readFileSync(join(vendor.root, 'uPlot.iife.min.js'), 'utf8')
+  const weight = [html, script, style, charts].reduce((sum, text) => sum + gzipSync(text).length, 0)
   expect(weight).toBeLessThan(150 * 1024)
 })
 
 function bundleOf(page: string) {
   const folder = (name: string) => ({ root: join(root, name), prefix: `/${name}` })
-  return bundlePage(folder(page), [folder('shared')])
+  return bundlePage(folder(page), [folder('shared'), vendor])
 }
 
 test.each(['dashboard', 'admin'])('/%s is one script that holds every module once', (page) => {

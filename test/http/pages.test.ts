@@ -1,12 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { runInNewContext } from 'node:vm'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
 import { createServer } from '../../src/http/create-server.ts'
 import { bundlePage } from '../../src/http/page-bundle.ts'
-import { servePages } from '../../src/http/pages.ts'
+import { servePages, serveSharedParts, vendor } from '../../src/http/pages.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tillbridge-pages-'))
 const root = join(folder, 'dashboard')
@@ -17,6 +18,7 @@ writeFileSync(join(root, 'app.js'), 'export {}')
 writeFileSync(join(root, '.hidden'), 'canary')
 mkdirSync(join(root, 'empty'))
 
+const publicFolder = fileURLToPath(new URL('../../public', import.meta.url))
 const modular = join(folder, 'modules')
 mkdirSync(modular)
 writeFileSync(
@@ -24,8 +26,10 @@ writeFileSync(
   `<link rel="stylesheet" href="/modules/a.css">
 <link rel="stylesheet" href="/modules/b.css">
 <script type="module" src="/modules/app.js"></script>
+<script defer src="/modules/behind.js"></script>
 `,
 )
+writeFileSync(join(modular, 'behind.js'), 'tell(this)\n')
 writeFileSync(join(modular, 'a.css'), 'b {}\n')
 writeFileSync(join(modular, 'b.css'), 'i {}\n')
 const broken = join(folder, 'broken')
@@ -71,12 +75,13 @@ test('browsers ask each time and get 304 while nothing changed', async () => {
 
 test('modules and style sheets come as one file each, compressed, kept until they change', async () => {
   const html = (await get('/modules')).body
-  const [style = '', script = '', ...more] = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(
-    (match) => String(match[1]),
-  )
-  expect([style, script, more.length]).toEqual([
+  const [style = '', script = '', behind = '', ...more] = [
+    ...html.matchAll(/(?:href|src)="([^"]+)"/g),
+  ].map((match) => String(match[1]))
+  expect([style, script, behind, more.length]).toEqual([
     expect.stringMatching(/^\/modules\/page\.css\?v=[\w-]{16}$/),
     expect.stringMatching(/^\/modules\/page\.js\?v=[\w-]{16}$/),
+    expect.stringMatching(/^\/modules\/behind\.js\?v=[\w-]{16}$/),
     0,
   ])
   expect((await get(style)).body).toBe('b {}\n\ni {}\n')
@@ -90,6 +95,22 @@ test('modules and style sheets come as one file each, compressed, kept until the
     'x-content-type-options': 'nosniff',
   })
   expect((await get('/modules/page.js?v=other')).headers['cache-control']).toBe('no-cache')
+})
+
+test('the charting library is the one of its package, compressed, kept under the name that the pages use', async () => {
+  const own = createServer({ logger: false })
+  serveSharedParts(own)
+  servePages(own, { root: join(publicFolder, 'admin'), prefix: '/admin' })
+  const { body: html } = await own.inject('/admin')
+  const [, url = ''] = /<script defer src="([^"]+)"/.exec(html) ?? []
+  const answer = await own.inject({ url, headers: { 'accept-encoding': 'br' } })
+  expect(answer.headers['cache-control']).toBe('public, max-age=31536000, immutable')
+  expect(brotliDecompressSync(answer.rawPayload).toString()).toBe(
+    readFileSync(join(vendor.root, 'uPlot.iife.min.js'), 'utf8'),
+  )
+  const style = await own.inject('/admin/page.css')
+  expect(style.body).toContain('.u-over')
+  expect((await own.inject('/vendor/uPlot.d.ts')).statusCode).toBe(404)
 })
 
 test.each([

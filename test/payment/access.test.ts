@@ -37,6 +37,7 @@ const table: Record<string, Row> = {
   'GET /dashboard/index.html': { access: 'public', lets: 200 },
   'GET /dashboard/page.css': { access: 'public', lets: 200 },
   'GET /dashboard/page.js': { access: 'public', lets: 200 },
+  'GET /vendor/uPlot.iife.min.js': { access: 'public', lets: 200 },
   'GET /dashboard/*': { access: 'public', lets: 404, url: '/dashboard/no-such-file' },
   'HEAD /dashboard/*': { access: 'public', lets: 404, url: '/dashboard/no-such-file' },
   // Under /shared, which the list of routes leaves out since nothing is served there itself.

@@ -111,8 +111,12 @@ test('the same expression gives the same inside the process and in the thread', 
 test('many evaluations at once do not spend the time limit of each other', async () => {
   const value = { list: Array.from({ length: 200 }, (_, n) => ({ n })) }
   const expression = compileExpression('{ "n": [list[n > 100].{ "n": n * 2, "t": $string(n) }] }')
-  const results = await Promise.all(Array.from({ length: 300 }, () => expression.evaluate(value)))
-  expect(results).toHaveLength(300)
+  const results = await Promise.allSettled(
+    Array.from({ length: 300 }, () => expression.evaluate(value)),
+  )
+  // A machine that stands still for so long ends the one under way; if they shared their time, most would end.
+  const ended = results.filter(({ status }) => status === 'rejected')
+  expect(ended.length).toBeLessThan(10)
 })
 
 test('fields picks, renames and converts', async () => {

@@ -233,6 +233,7 @@ export const texts = {
   'overview.hour': '{hour}:00 to {next}:00: {amount}, {paid} paid of {orders}',
   'overview.boxes': 'Boxes',
   'overview.moreBoxes': 'And {count} more: see Boxes',
+  'overview.hourList': 'As a list',
   'overview.bestHour': 'Best hour: {hour}:00 to {next}:00, {amount}',
   'overview.findBox': 'Find a box',
   'overview.noBox': 'No box of that name',

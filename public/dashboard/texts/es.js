@@ -231,6 +231,7 @@ export const texts = {
   'overview.hour': 'De {hour}:00 a {next}:00: {amount}, {paid} pagados de {orders}',
   'overview.boxes': 'Cajas',
   'overview.moreBoxes': 'Y {count} más: vea Cajas',
+  'overview.hourList': 'Como lista',
   'overview.bestHour': 'Mejor hora: {hour}:00 a {next}:00, {amount}',
   'overview.findBox': 'Buscar una caja',
   'overview.noBox': 'Ninguna caja con ese nombre',

@@ -1,31 +1,14 @@
+import { chart, colorOf } from '../../shared/chart.js'
 import { h } from '../../shared/dom.js'
-import { t } from '../../shared/i18n.js'
+import { shortNumber } from '../../shared/format.js'
+import { locale, t } from '../../shared/i18n.js'
 import { money } from '../amounts.js'
 import { centsOfPoint } from '../money.js'
 
 const hourMs = 3_600_000
-const height = 64
 
-/** What came in by the hour of the day as bars; who cannot see them gets the same as a list. */
+/** What came in by the hour of the day as bars; whoever cannot see or point at them opens the same as a list. */
 export function hourChart({ from, hours }) {
-  const start = new Date(from).getTime()
-  const byHour = new Map(
-    hours.map((hour) => [Math.round((new Date(hour.from).getTime() - start) / hourMs), hour]),
-  )
-  const top = Math.max(1, ...hours.map((hour) => centsOfPoint(hour.paid_amount)))
-  // 25 on the day that the clocks go back.
-  const last = Math.max(23, ...byHour.keys())
-  const bars = Array.from({ length: last + 1 }, (_none, index) => {
-    const hour = byHour.get(index)
-    if (!hour) return null
-    const share = centsOfPoint(hour.paid_amount) / top
-    const tall = share === 0 ? 1 : Math.max(2, share * height)
-    return h(
-      'rect',
-      { key: index, class: 'bar', x: index * 10 + 1, y: height - tall, width: 8, height: tall },
-      h('title', null, say(hour)),
-    )
-  })
   return h(
     'section',
     { key: 'hours', class: 'panel' },
@@ -33,31 +16,87 @@ export function hourChart({ from, hours }) {
     hours.length === 0
       ? h('p', { class: 'soft' }, t('orders.none'))
       : [
+          bars(from, hours),
           h(
-            'svg',
-            {
-              class: 'hours',
-              viewBox: `0 0 ${(last + 1) * 10} ${height}`,
-              preserveAspectRatio: 'none',
-              'aria-hidden': 'true',
-            },
-            bars,
-          ),
-          h(
-            'div',
-            { class: 'hour-marks', 'aria-hidden': 'true' },
-            ['0', '6', '12', '18', '24'].map((mark) => h('span', { key: mark }, mark)),
-          ),
-          h(
-            'ul',
-            { class: 'visually-hidden' },
-            hours.map((hour) => h('li', { key: hour.from }, say(hour))),
+            'details',
+            { key: 'list', class: 'hour-list' },
+            h('summary', null, t('overview.hourList')),
+            h(
+              'ul',
+              null,
+              hours.map((hour) => h('li', { key: hour.from }, say(hour))),
+            ),
           ),
         ],
   )
 }
 
-/** What the highest bar stands for: the scale of all others. */
+function bars(from, hours) {
+  const start = new Date(from).getTime()
+  const byHour = new Map(
+    hours.map((hour) => [Math.round((new Date(hour.from).getTime() - start) / hourMs), hour]),
+  )
+  // 25 on the day that the clocks go back.
+  const last = Math.max(23, ...byHour.keys())
+  const columns = Array.from({ length: last + 1 }, (_none, index) => index)
+  const amounts = columns.map((index) => {
+    const hour = byHour.get(index)
+    return hour ? centsOfPoint(hour.paid_amount) / 100 : null
+  })
+  const clockOf = (index) => String(new Date(start + index * hourMs).getHours())
+  return chart({
+    kind: 'hours',
+    height: 140,
+    data: [columns, amounts],
+    form: `${from} ${locale()}`,
+    tipOf: (index) => {
+      const hour = byHour.get(index)
+      return hour && say(hour)
+    },
+    optionsOf: (uPlot) => ({
+      padding: [8, 4, 0, 0],
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: {
+        x: { time: false, range: [-0.5, last + 0.5] },
+        // An hour in which nothing was paid still has room above the line.
+        y: { range: (_chart, _least, top) => uPlot.rangeNum(0, Math.max(top ?? 0, 1), 0.1, true) },
+      },
+      axes: [
+        {
+          ...axis(),
+          size: 24,
+          gap: 2,
+          space: 26,
+          grid: { show: false },
+          incrs: [1, 2, 3, 6, 12],
+          values: (_chart, splits) => splits.map((index) => (index > last ? '' : clockOf(index))),
+        },
+        { ...axis(), size: 48, space: 36, values: (_chart, splits) => splits.map(shortNumber) },
+      ],
+      series: [
+        {},
+        {
+          paths: uPlot.paths.bars({ size: [0.75, 48] }),
+          fill: colorOf('--accent'),
+          stroke: colorOf('--accent'),
+          width: 0,
+          points: { show: false },
+        },
+      ],
+    }),
+  })
+}
+
+function axis() {
+  return {
+    font: '12px system-ui, sans-serif',
+    stroke: colorOf('--soft'),
+    grid: { stroke: colorOf('--line'), width: 1 },
+    ticks: { show: false },
+  }
+}
+
+/** The highest bar in words. */
 function bestHour(hours) {
   const best = hours.toSorted(
     (a, b) => centsOfPoint(b.paid_amount) - centsOfPoint(a.paid_amount),
