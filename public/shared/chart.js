@@ -1,8 +1,7 @@
 import { h } from './dom.js'
 
 /**
- * Charts of the library uPlot, which the pages fetch behind their own script, so that nothing waits for it. A chart says
- * nothing to a screen reader: whoever shows one tells the same in text beside it.
+ * Charts of the library uPlot. A chart says nothing to a screen reader: whoever shows one tells the same in text beside it.
  */
 
 /** Of each element: the chart in it, what it shows, and what it should show once the library is there. */
@@ -13,10 +12,14 @@ const waiting = new Map()
 let uPlot
 let isMissing = false
 
-const script = document.querySelector('script[src*="/uPlot."]')
-// Modules and deferred scripts run in the order of the page, this one first: neither event can have passed.
-script?.addEventListener('load', settle)
-script?.addEventListener('error', settle)
+/** The first chart fetches the library: a page's first paint, or one without charts, must not share the line with it. */
+function fetchLibrary() {
+  const script = document.createElement('script')
+  script.src = document.querySelector('meta[name="later:charts"]').content
+  script.onload = settle
+  script.onerror = settle
+  document.head.append(script)
+}
 
 function settle() {
   uPlot = globalThis.uPlot
@@ -58,7 +61,10 @@ function show(element, wanted) {
 function begin(element, state) {
   if (uPlot) draw(element, state)
   else if (isMissing) element.hidden = true
-  else waiting.set(element, state)
+  else {
+    if (waiting.size === 0) fetchLibrary()
+    waiting.set(element, state)
+  }
 }
 
 function draw(element, state) {

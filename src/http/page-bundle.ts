@@ -12,7 +12,7 @@ export type PageBundle = { html: string; script: string; style: string }
  * deep chain of imports costs a slow line a round trip. The files stay as they are written; this puts them side by side,
  * each module in a function of its own, and refers to the two by `?v=` and a hash of what they hold. Not with esbuild or
  * rolldown: they are native programs of some 10 MB beside the tills' process, or a build step, for fifty files whose form is
- * ours to choose. A script with `defer` stays by itself behind them, under `?v=` too.
+ * ours to choose. A file that modules fetch later stands in a `<meta name="later:…">`, which gets its `?v=` too.
  *
  * Modules may use `import { … } from './x.js'`, `import './x.js'` and `export` before a function, class or const, nothing
  * else. Throws for any other form, for a circle of imports, and for a file that is not there.
@@ -38,8 +38,8 @@ export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle 
         moduleScript,
         () => `<script type="module" src="${page.prefix}/page.js?v=${versionOf(script)}"></script>`,
       )
-      .replace(deferredScript, (_line, path: string) => {
-        return `<script defer src="${path}?v=${versionOf(read(path))}"></script>`
+      .replace(laterFile, (_line, start: string, path: string) => {
+        return `${start}${path}?v=${versionOf(read(path))}">`
       }),
     script,
     style,
@@ -47,7 +47,7 @@ export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle 
 }
 
 const sheetLink = /<link rel="stylesheet" href="([^"]+)">\n?/g
-const deferredScript = /<script defer src="([^"]+)"><\/script>/g
+const laterFile = /(<meta name="later:\w+" content=")([^"]+)">/g
 const moduleScript = /<script type="module" src="([^"]+)"><\/script>/
 const importLine = /^import (?:\{([^}]*)\} from )?'(\.[^']+)'\n/gm
 const exportMark = /^export (?=(?:async )?(?:class|const|function) (\w+))/gm

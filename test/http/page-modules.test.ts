@@ -40,7 +40,9 @@ test.each([...modules])('%s finds what it imports', (file, source) => {
 
 test.each(pages)('%s refers to files that are there', (page) => {
   const html = readFileSync(join(root, page), 'utf8').replace(/<link [^>]*as="fetch"[^>]*>/g, '')
-  const paths = [...html.matchAll(/(?:href|src)="\/([^"]+)"/g)].map((match) => String(match[1]))
+  const paths = [...html.matchAll(/(?:href|src|content)="\/([^"]+)"/g)].map((match) =>
+    String(match[1]),
+  )
   expect(paths.length).toBeGreaterThan(0)
   const foreign = readdirSync(vendor.root).map((file) => `vendor/${file}`)
   expect(paths.filter((path) => ![...files, ...foreign].includes(path))).toEqual([])

@@ -26,10 +26,10 @@ writeFileSync(
   `<link rel="stylesheet" href="/modules/a.css">
 <link rel="stylesheet" href="/modules/b.css">
 <script type="module" src="/modules/app.js"></script>
-<script defer src="/modules/behind.js"></script>
+<meta name="later:extras" content="/modules/later.js">
 `,
 )
-writeFileSync(join(modular, 'behind.js'), 'tell(this)\n')
+writeFileSync(join(modular, 'later.js'), 'tell(this)\n')
 writeFileSync(join(modular, 'a.css'), 'b {}\n')
 writeFileSync(join(modular, 'b.css'), 'i {}\n')
 const broken = join(folder, 'broken')
@@ -75,13 +75,13 @@ test('browsers ask each time and get 304 while nothing changed', async () => {
 
 test('modules and style sheets come as one file each, compressed, kept until they change', async () => {
   const html = (await get('/modules')).body
-  const [style = '', script = '', behind = '', ...more] = [
-    ...html.matchAll(/(?:href|src)="([^"]+)"/g),
+  const [style = '', script = '', later = '', ...more] = [
+    ...html.matchAll(/(?:href|src|content)="([^"]+)"/g),
   ].map((match) => String(match[1]))
-  expect([style, script, behind, more.length]).toEqual([
+  expect([style, script, later, more.length]).toEqual([
     expect.stringMatching(/^\/modules\/page\.css\?v=[\w-]{16}$/),
     expect.stringMatching(/^\/modules\/page\.js\?v=[\w-]{16}$/),
-    expect.stringMatching(/^\/modules\/behind\.js\?v=[\w-]{16}$/),
+    expect.stringMatching(/^\/modules\/later\.js\?v=[\w-]{16}$/),
     0,
   ])
   expect((await get(style)).body).toBe('b {}\n\ni {}\n')
@@ -102,7 +102,7 @@ test('the charting library is the one of its package, compressed, kept under the
   serveSharedParts(own)
   servePages(own, { root: join(publicFolder, 'admin'), prefix: '/admin' })
   const { body: html } = await own.inject('/admin')
-  const [, url = ''] = /<script defer src="([^"]+)"/.exec(html) ?? []
+  const [, url = ''] = /<meta name="later:charts" content="([^"]+)"/.exec(html) ?? []
   const answer = await own.inject({ url, headers: { 'accept-encoding': 'br' } })
   expect(answer.headers['cache-control']).toBe('public, max-age=31536000, immutable')
   expect(brotliDecompressSync(answer.rawPayload).toString()).toBe(
