@@ -4,7 +4,7 @@ import { isDatabaseUnavailable } from './db/failures.ts'
 import { installCompression } from './http/compression.ts'
 import { createServer, type HttpServer } from './http/create-server.ts'
 import { registerOpenApi } from './http/openapi.ts'
-import { servePages, serveSharedParts } from './http/pages.ts'
+import { leadBrowsersTo, servePages, serveSharedParts } from './http/pages.ts'
 import { type ControlAccess, installControlAccess } from './sync/control-access.ts'
 import { addControlRoutes, type ControlDeps } from './sync/routes/index.ts'
 
@@ -48,5 +48,6 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
   addControlRoutes(app, options)
   servePages(app, { root: options.adminRoot, prefix: '/admin' })
   serveSharedParts(app)
+  leadBrowsersTo(app, '/admin')
   return app
 }

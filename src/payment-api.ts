@@ -5,7 +5,7 @@ import { installCompression } from './http/compression.ts'
 import { createServer, type HttpServer } from './http/create-server.ts'
 import { createEventStreams, type StreamLimits } from './http/event-stream.ts'
 import { registerOpenApi } from './http/openapi.ts'
-import { servePages, serveSharedParts } from './http/pages.ts'
+import { leadBrowsersTo, servePages, serveSharedParts } from './http/pages.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import type { WebhookInbox } from './payments/webhook-inbox.ts'
 import { addAdminRoutes } from './routes/admin/routes.ts'
@@ -92,5 +92,6 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addWebhookRoutes(app, inbox)
   servePages(app, { root: options.dashboardRoot, prefix: '/dashboard' })
   serveSharedParts(app)
+  leadBrowsersTo(app, '/dashboard')
   return app
 }

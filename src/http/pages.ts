@@ -4,7 +4,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
+import { AppError } from '../errors.ts'
 import { makePublic } from './access.ts'
+import { wantsHtml } from './html.ts'
 import { bundlePage, type Folder, type PageBundle } from './page-bundle.ts'
 import { createSender } from './text-sender.ts'
 
@@ -48,6 +50,16 @@ export function servePages(app: FastifyInstance, folder: Folder): void {
       options,
       createSender('text/css; charset=utf-8', () => bundled().style),
     )
+  })
+}
+
+/** Shows the page at `path` to browsers that open the bare address. For programs there is nothing there: 404. */
+export function leadBrowsersTo(app: FastifyInstance, path: string): void {
+  const options = { schema: { hide: true }, config: { access: 'public' } } as const
+  app.get('/', options, async (request, reply) => {
+    reply.header('vary', 'accept')
+    if (!wantsHtml(request)) throw new AppError('NOT_FOUND')
+    return reply.redirect(path, 302)
   })
 }
 

@@ -7,7 +7,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
 import { createServer } from '../../src/http/create-server.ts'
 import { bundlePage } from '../../src/http/page-bundle.ts'
-import { servePages, serveSharedParts, vendor } from '../../src/http/pages.ts'
+import { leadBrowsersTo, servePages, serveSharedParts, vendor } from '../../src/http/pages.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tillbridge-pages-'))
 const root = join(folder, 'dashboard')
@@ -48,6 +48,7 @@ writeFileSync(join(modular, 'number.js'), 'export const number = 42\n')
 
 const app = createServer({ logger: false })
 servePages(app, { root, prefix: '/dashboard' })
+leadBrowsersTo(app, '/dashboard')
 servePages(app, { root, prefix: '/second' })
 servePages(app, { root: modular, prefix: '/modules' })
 const get = (url: string, headers = {}) => app.inject({ method: 'GET', url, headers })
@@ -64,6 +65,17 @@ test('the page is served with and without a slash at the end, more than one fold
   }
   const script = await get('/dashboard/app.js')
   expect(script.headers['content-type']).toMatch(/^(text|application)\/javascript/)
+})
+
+test('the bare address leads browsers to the page, and is nothing for programs', async () => {
+  const accept = 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8'
+  const browser = await get('/?from=bookmark', { accept })
+  expect([browser.statusCode, browser.headers.location]).toEqual([302, '/dashboard'])
+  for (const headers of [{}, { accept: '*/*' }, { accept: 'application/json' }]) {
+    const program = await get('/', headers)
+    expect([program.statusCode, program.json().code]).toEqual([404, 'NOT_FOUND'])
+    expect(program.headers.vary).toContain('accept')
+  }
 })
 
 test('browsers ask each time and get 304 while nothing changed', async () => {

@@ -33,6 +33,7 @@ const table: Record<string, Row> = {
   'GET /docs/static/swagger-ui.css': { access: 'public', lets: 200 },
   'GET /docs/*': { access: 'public', lets: 404, url: '/docs/no-such-file' },
   'HEAD /docs/*': { access: 'public', lets: 404, url: '/docs/no-such-file' },
+  'GET /': { access: 'public', lets: 404 },
   'GET /dashboard/': { access: 'public', lets: 200 },
   'GET /dashboard/index.html': { access: 'public', lets: 200 },
   'GET /dashboard/page.css': { access: 'public', lets: 200 },
@@ -40,9 +41,9 @@ const table: Record<string, Row> = {
   'GET /vendor/uPlot.iife.min.js': { access: 'public', lets: 200 },
   'GET /dashboard/*': { access: 'public', lets: 404, url: '/dashboard/no-such-file' },
   'HEAD /dashboard/*': { access: 'public', lets: 404, url: '/dashboard/no-such-file' },
-  // Under /shared, which the list of routes leaves out since nothing is served there itself.
-  'GET *': { access: 'public', lets: 404, url: '/shared/no-such-file' },
-  'HEAD *': { access: 'public', lets: 404, url: '/shared/no-such-file' },
+  // Files under /shared, which the list of routes shows so.
+  'GET /*': { access: 'public', lets: 404, url: '/shared/no-such-file' },
+  'HEAD /*': { access: 'public', lets: 404, url: '/shared/no-such-file' },
   'GET /oauth/login': {
     access: 'public',
     lets: 403,

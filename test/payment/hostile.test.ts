@@ -104,7 +104,7 @@ const routes: Record<
   'POST /admin/orders/simulate/:idempotencyKey': { token: 'admin', body: event },
 }
 const names = Object.keys(routes)
-const isPage = (route: string) => /^(GET|HEAD) (\/(docs|dashboard|vendor)|\*$)/.test(route)
+const isPage = (route: string) => /^(GET|HEAD) \/($|\*$|docs|dashboard|vendor)/.test(route)
 const withBody = names.filter((name) => routes[name]?.body && name !== 'POST /webhooks')
 
 let service: TestService

@@ -52,6 +52,11 @@ test.each([
   }
 })
 
+test('the bare address leads a browser to /admin', async () => {
+  const answer = await guarded.call('GET', '/', { headers: { accept: 'text/html' } })
+  expect([answer.statusCode, answer.headers.location]).toEqual([302, '/admin'])
+})
+
 test.each([
   { origin: 'http://127.0.0.1:8080', 'sec-fetch-site': 'same-origin' },
   { host: 'localhost:8080', origin: 'http://localhost:8080' },

@@ -1,12 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import { preferredLanguage } from '../../domain/language.ts'
 import type { AppError } from '../../errors.ts'
+import { wantsHtml } from '../../http/html.ts'
 import { connectedText, failureText, type PageText, requestIdText } from './page-texts.ts'
-
-/** Whether a person is looking: a browser names HTML before anything else. */
-export function wantsHtml(request: FastifyRequest): boolean {
-  return /\btext\/html\b/.test(request.headers.accept ?? '')
-}
 
 /** Tells the shop owner who comes back from the provider that all is done. */
 export function connectedPage(request: FastifyRequest, client: string): string {

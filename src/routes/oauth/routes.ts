@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { HttpServer } from '../../http/create-server.ts'
+import { wantsHtml } from '../../http/html.ts'
 import {
   connectionStatus,
   finishLogin,
@@ -12,7 +13,7 @@ import { ClientOnlyQuery, iso, isoOrNull } from '../fields.ts'
 import { type Guards, tenantOfRequest } from '../guards.ts'
 import { actorOf } from '../room.ts'
 import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
-import { connectedPage, failurePage, wantsHtml } from './pages.ts'
+import { connectedPage, failurePage } from './pages.ts'
 import {
   CallbackQuery,
   CallbackResponse,
