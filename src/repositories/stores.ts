@@ -1,4 +1,4 @@
-import type { Insertable, Selectable } from 'kysely'
+import type { Insertable, Selectable, Updateable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { CreationState, PosTable, StoresTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
@@ -48,6 +48,20 @@ export async function insertStore(trx: Trx, store: Insertable<StoresTable>): Pro
   await trx.insertInto('stores').values(store).execute()
 }
 
+async function updateStore(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  fields: Updateable<StoresTable>,
+): Promise<void> {
+  await trx
+    .updateTable('stores')
+    .set(fields)
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .execute()
+}
+
 export async function updateUnfinishedStore(
   trx: Trx,
   client: ClientName,
@@ -69,12 +83,7 @@ export async function setStoreCreated(
   id: string,
   mpStoreId: string,
 ): Promise<void> {
-  await trx
-    .updateTable('stores')
-    .set({ mp_store_id: mpStoreId, state: 'active' })
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .execute()
+  await updateStore(trx, client, id, { mp_store_id: mpStoreId, state: 'active' })
 }
 
 export async function setStoreState(
@@ -83,12 +92,7 @@ export async function setStoreState(
   id: string,
   state: CreationState,
 ): Promise<void> {
-  await trx
-    .updateTable('stores')
-    .set({ state })
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .execute()
+  await updateStore(trx, client, id, { state })
 }
 
 export async function deleteStore(trx: Trx, client: ClientName, id: string): Promise<boolean> {
@@ -160,18 +164,27 @@ export async function insertPos(trx: Trx, boxes: Insertable<PosTable>[]): Promis
   if (boxes.length > 0) await trx.insertInto('pos').values(boxes).execute()
 }
 
+async function updatePos(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  fields: Updateable<PosTable>,
+): Promise<void> {
+  await trx
+    .updateTable('pos')
+    .set(fields)
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .execute()
+}
+
 export async function setPosCreated(
   trx: Trx,
   client: ClientName,
   id: string,
   mpPosId: string,
 ): Promise<void> {
-  await trx
-    .updateTable('pos')
-    .set({ mp_pos_id: mpPosId, state: 'active' })
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .execute()
+  await updatePos(trx, client, id, { mp_pos_id: mpPosId, state: 'active' })
 }
 
 export async function setPosState(
@@ -180,12 +193,7 @@ export async function setPosState(
   id: string,
   state: CreationState,
 ): Promise<void> {
-  await trx
-    .updateTable('pos')
-    .set({ state })
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .execute()
+  await updatePos(trx, client, id, { state })
 }
 
 /** Removes the boxes of a store that never got as far as the provider. */
@@ -237,12 +245,7 @@ export async function renameStore(
   id: string,
   fields: { name: string; location: string },
 ): Promise<void> {
-  await trx
-    .updateTable('stores')
-    .set(fields)
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .execute()
+  await updateStore(trx, client, id, fields)
 }
 
 export async function renamePos(
@@ -251,10 +254,5 @@ export async function renamePos(
   id: string,
   name: string,
 ): Promise<void> {
-  await trx
-    .updateTable('pos')
-    .set({ name })
-    .where('client', '=', client)
-    .where('id', '=', id)
-    .execute()
+  await updatePos(trx, client, id, { name })
 }
