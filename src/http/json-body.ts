@@ -17,7 +17,13 @@ export function installJsonBody(app: FastifyInstance): void {
     try {
       text = utf8.decode(bytes as Buffer)
     } catch (cause) {
-      return done(new AppError('BAD_REQUEST', { message: 'The body is not valid UTF-8', cause }))
+      return done(
+        new AppError('BAD_REQUEST', {
+          message:
+            'The body is not valid UTF-8; send it with content-type application/json; charset=utf-8',
+          cause,
+        }),
+      )
     }
     // It answers through the callback; the promise in its type is for other parsers.
     void parse(request, text, (error, value) => {
