@@ -27,7 +27,8 @@ const expiryMarginMs = 60_000
 
 /**
  * Calls the provider in the name of a client. A token that the provider refuses is renewed once and the call repeated;
- * writes carry their idempotency key, so the repetition is the same logical attempt.
+ * writes carry their idempotency key, so the repetition is the same logical attempt. What it throws covers both calls: an
+ * effect that the first one may have had stays unknown until the provider excludes it.
  *
  * Throws OAUTH_NOT_CONNECTED, CONNECTION_LOST, or whatever the call throws.
  */
@@ -41,9 +42,22 @@ export async function withAccess<T>(
     return await call(access)
   } catch (error) {
     if (!(error instanceof ProviderError) || error.kind !== 'unauthorized') throw error
-    await renewPatiently(deps, client, access.connectionVersion)
-    return call(await currentAccess(deps, client))
+    try {
+      await renewPatiently(deps, client, access.connectionVersion)
+      return await call(await currentAccess(deps, client))
+    } catch (later) {
+      throw error.effect === 'unknown' && !saysWhatHappened(later) ? error : later
+    }
   }
+}
+
+/**
+ * Whether a failure of the repeated call speaks for the first call too. "No connection" and a refusal that is not about
+ * the key do not: taken for "nothing was sent", they would turn a lost answer into a second charge or refund.
+ */
+function saysWhatHappened(error: unknown): boolean {
+  if (error instanceof ProviderError) return error.provesAbsence || error.effect === 'unknown'
+  return !(error instanceof AppError)
 }
 
 /** A till behind this call has some 25 s in all. */

@@ -422,6 +422,27 @@ test('without a connection nothing is refunded, then or later', async () => {
   expect((await bookOf(orderId)).refunds).toEqual([])
 })
 
+test('a refund whose answer was lost before its token was refused is made once', async () => {
+  const shop = await openOwnShop(service, 'refused token')
+  const orderId = await paidOrder(payByCard, shop)
+  proxy.alter = (_answer, { path }) =>
+    path.endsWith('/refund') ? { status: 401, body: { code: 'unauthorized' } } : undefined
+  await breakProvider(
+    service,
+    { ...refunding, kind: 'drop_after', count: 1 },
+    { path: '/oauth/token', kind: 'status', status: 400, code: 'invalid_grant' },
+  )
+  const lostRefund = await refund(service, shop, orderId, '10,00')
+  expect([lostRefund.statusCode, lostRefund.json().outcome]).toEqual([504, 'unknown'])
+  expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'unknown' }])
+
+  proxy.alter = undefined
+  await healProvider(service)
+  await connect(service, 'refused token', String(shop.mpUserId))
+  expect((await refund(service, shop, orderId, '10,00')).statusCode).toBe(200)
+  expect((await bookOf(orderId)).refunds).toMatchObject([{ amount: '10.00' }])
+})
+
 test('an order of the account before is refunded on no other account', async () => {
   const shop = await openOwnShop(service, 'other account')
   const orderId = await paidOrder(payByCard, shop)

@@ -226,6 +226,47 @@ test.each([
   },
 )
 
+test.each([
+  ['the connection is lost', undefined],
+  [
+    'the new token is told to wait',
+    { status: 429, body: { errors: [{ code: 'too_many_requests' }] } },
+  ],
+])(
+  'after a lost answer and a refused token, %s: the charge stays unknown',
+  async (name, second) => {
+    const till = await openOwnShop(service, `refused token ${name}`)
+    let isRenewed = false
+    proxy.alter = (_answer, { method, path }) => {
+      if (path === '/oauth/token') isRenewed = true
+      if (method !== 'POST' || path !== '/v1/orders') return undefined
+      return isRenewed ? second : { status: 401, body: { code: 'unauthorized' } }
+    }
+    const noRenewal = { path: '/oauth/token', kind: 'status', status: 400, code: 'invalid_grant' }
+    await breakProvider(
+      service,
+      { ...creation, kind: 'drop_after', count: 1 },
+      ...(second ? [] : [noRenewal]),
+    )
+    const response = await charge(service, till, { reference: 'U-20' })
+    expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
+    expect([response.statusCode, response.json().code]).toEqual([504, 'PROVIDER_TIMEOUT'])
+    expect(response.json()).toMatchObject({
+      outcome: 'unknown',
+      retry_safe: true,
+      status: 'created',
+    })
+
+    proxy.alter = undefined
+    await healProvider(service)
+    if (!second) await connect(service, till.client, String(till.mpUserId))
+    await sweepAfter(service, 60_000)
+    const found = await charge(service, till, { reference: 'U-20' })
+    expect([found.statusCode, found.json().order_id]).toEqual([200, response.json().order_id])
+    expect(ordersAtProvider(service, till)).toHaveLength(1)
+  },
+)
+
 test('a definite refusal of the repeated key proves that there never was an order', async () => {
   const till = await openOwnShop(service, 'never there')
   await breakProvider(service, { ...creation, kind: 'drop_before' })
