@@ -307,6 +307,7 @@ export type FlowStateTable = {
   definition_hash: string
   pending_definition_hash: string | null
   cursor: string | null
+  cursor_origin: string | null
   last_full_scan_at: Date | null
   full_scan_due: WithDefault<boolean>
   forget_due: WithDefault<boolean>

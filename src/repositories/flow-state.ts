@@ -27,6 +27,7 @@ export async function insertFlowState(
       definition_hash: definitionHash,
       pending_definition_hash: null,
       cursor: null,
+      cursor_origin: null,
       last_full_scan_at: null,
       first_seen_at: now,
       last_poll_at: null,

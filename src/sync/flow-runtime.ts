@@ -7,8 +7,11 @@ export type FlowRuntime = {
   flow: Flow
   definitionHash: string
   source: Source
-  /** Where an incremental read goes on; undefined when the source is always read whole. */
-  cursor: { field: string; overlapMs: number } | undefined
+  /**
+   * Where an incremental read goes on; undefined when the source is always read whole. A position is worth nothing where
+   * `origin` is another: that is what is read and by which field.
+   */
+  cursor: { field: string; overlapMs: number; origin: string } | undefined
   fullScanEveryMs: number | undefined
   read: (row: SourceRow) => Promise<ReadItem>
   /** The key fields of an item, for a delete, when nothing else of it is known. */

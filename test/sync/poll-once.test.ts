@@ -4,6 +4,7 @@ import { isPaused, upsertLimit } from '../../src/repositories/flow-control.ts'
 import { countItems, findHashes } from '../../src/repositories/flow-items.ts'
 import { findFlowState } from '../../src/repositories/flow-state.ts'
 import { resetFlow, resetItem } from '../../src/sync/control/switches.ts'
+import { syncItem } from '../../src/sync/engine/sync-item.ts'
 import { LeaseLostError } from '../../src/sync/poll/poll-deps.ts'
 import { SourceError } from '../../src/sync/types.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -76,6 +77,45 @@ test('the cursor moves with the end of the poll only, and reads begin before it 
   expect((await state(poll))?.cursor).toBe('2026-01-01T10:00:00.000Z')
   await poll.poll()
   expect(poll.scans).toEqual([null, null, '2026-01-01T09:59:00.000Z'])
+})
+
+test('a position that no record has any longer is given up by the next full scan', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
+  poll.rows = [[{ id: '1', at: '2062-01-01T00:00:00Z' }]]
+  await poll.poll()
+  poll.rows = [[{ id: '1', at: '2026-01-01T00:00:00Z' }]]
+  offsetMs += 3_600_000
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null, '2026-01-01T00:00:00Z'])
+})
+
+test('a position in another column or source is not read from', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: '2026-01-01T00:00:00Z' }]]
+  await poll.poll()
+  poll.runtime.cursor = { field: 'version', overlapMs: 0, origin: 'o2' }
+  poll.rows = [[{ id: '1', version: '7' }]]
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null, '7'])
+})
+
+test.each([
+  ['2026-01-01 10:00:00', '2026-01-01 09:50:00'],
+  ['2026-01-01T10:00', '2026-01-01T09:50'],
+  ['2026-01-01 10:00:00.250', '2026-01-01 09:50:00.250'],
+  ['2026-01-01 10:00:00.123456', '2026-01-01 09:50:00.123456'],
+  ['2026-01-01 10:00:00.5', '2026-01-01 09:50:00.5'],
+  ['2026-01-01', '2025-12-31'],
+  ['2026-01-01T00:00:00-03:00', '2025-12-31T23:50:00-03:00'],
+  ['2026-01-01T10:00:00Z', '2026-01-01T09:50:00Z'],
+])('the overlap before %s begins at %s, in the form that the source uses', async (at, since) => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 600_000 } })
+  poll.rows = [[{ id: '1', at }]]
+  await poll.poll()
+  await poll.poll()
+  expect(poll.scans).toEqual([null, since])
 })
 
 test('a full scan comes again when its time has come', async () => {
@@ -332,6 +372,26 @@ test('the guard lets through exactly its limit', async () => {
   await poll.poll()
   poll.rows = [records(1, 180)]
   expect(await poll.poll()).toMatchObject({ changes: 20 })
+})
+
+test('an item that is synced by itself while the source is read is not deleted', async () => {
+  const poll = await create(deleting())
+  poll.rows = [records(1, 2)]
+  poll.runtime.source.readItem = async () => records(3, 3)
+  poll.beforeBatch = async () => {
+    offsetMs += 1
+    const item = { ...poll.deps, retryItem: async () => 0 }
+    expect(await syncItem(item, poll.runtime, '3')).toMatchObject({ found: true, changed: true })
+  }
+  await poll.poll()
+  expect(poll.enqueued.map(({ pk, kind }) => [pk, kind])).toEqual([
+    ['3', 'upsert'],
+    ['1', 'upsert'],
+    ['2', 'upsert'],
+  ])
+  poll.beforeBatch = () => undefined
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(poll.enqueued.at(-1)).toMatchObject({ pk: '3', kind: 'delete' })
 })
 
 test('without deletes.mode a vanished item is left alone', async () => {

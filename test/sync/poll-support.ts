@@ -36,7 +36,7 @@ export async function createTestPoll(
   options: {
     now: () => Date
     flow?: Record<string, unknown>
-    cursor?: FlowRuntime['cursor']
+    cursor?: Omit<NonNullable<FlowRuntime['cursor']>, 'origin'>
     fullScanEveryMs?: number
     definitionHash?: string
     name?: string
@@ -97,7 +97,7 @@ export async function createTestPoll(
       flow,
       definitionHash: options.definitionHash ?? 'd1',
       source,
-      cursor: options.cursor,
+      cursor: options.cursor && { origin: 'o1', ...options.cursor },
       fullScanEveryMs: options.fullScanEveryMs,
       read: (row) => reader.read(row),
       keyValue: (pk) => ({ id: pk }),

@@ -1,5 +1,10 @@
 import type { Db } from '../../db/database.ts'
-import { countItems, deleteHashes, listPksAfter } from '../../repositories/flow-items.ts'
+import {
+  countItems,
+  deleteHashes,
+  listPksAfter,
+  lockItemsChangedSince,
+} from '../../repositories/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
 import { holdsLease } from '../../repositories/flow-state.ts'
 import type { Flow } from '../definition/schema.ts'
@@ -11,15 +16,15 @@ const pageSize = 1_000
 
 /**
  * After a complete read: items that the source no longer has are deleted at the destinations, when the flow says so and
- * the guard sees no accident. A read with problems deletes nothing, since what could not be read did not vanish.
+ * the guard sees no accident. A read with problems deletes nothing, since what could not be read did not vanish; nor is an
+ * item deleted that somebody else has met since `readSince`, after the source had given what it had.
  * Answers how many deletes were queued.
  */
 export async function sendDeletes(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
-  seen: KeySet,
-  problems: number,
+  { seen, problems, readSince }: { seen: KeySet; problems: number; readSince: Date },
 ): Promise<number> {
   const { flow } = runtime
   if (flow.deletes.mode !== 'delete') return 0
@@ -42,19 +47,23 @@ export async function sendDeletes(
     })
     return 0
   }
+  let deleted = 0
   for (let from = 0; from < vanished.length; from += pageSize) {
-    const pks = vanished.slice(from, from + pageSize)
-    await deps.database.transaction(async (trx) => {
+    const page = vanished.slice(from, from + pageSize)
+    deleted += await deps.database.transaction(async (trx) => {
       if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+      const newer = await lockItemsChangedSince(trx, flow.name, page, readSince)
+      const pks = page.filter((pk) => !newer.has(pk))
       await deleteHashes(trx, flow.name, pks)
       await deps.enqueue(
         trx,
         runtime,
         pks.map((pk) => ({ pk, kind: 'delete', hash: 'deleted', value: runtime.keyValue(pk) })),
       )
+      return pks.length
     })
   }
-  return vanished.length
+  return deleted
 }
 
 /** The keys of stored items that a complete read has not met, some at a time. */

@@ -39,6 +39,8 @@ export function planScan(
 function mustReadAll(runtime: FlowRuntime, state: FlowStateRow, now: Date): boolean {
   const { cursor, fullScanEveryMs } = runtime
   if (!cursor || state.full_scan_due) return true
+  // Before positions had an origin, they came from the source there is.
+  if (state.cursor_origin !== null && state.cursor_origin !== cursor.origin) return true
   const last = state.last_full_scan_at?.getTime() ?? 0
   return fullScanEveryMs !== undefined && now.getTime() - last >= fullScanEveryMs
 }

@@ -58,7 +58,8 @@ export async function pollOnce(
     rowsRead: 0,
     changes: 0,
     problems: 0,
-    cursor: state.cursor,
+    // A full read learns the position anew: one that no record has any longer would hide all that changes.
+    cursor: isFull ? null : state.cursor,
   }
   await clearProgress(deps.database.db, flow.name)
   try {
@@ -67,7 +68,11 @@ export async function pollOnce(
       await takeItems(deps, runtime, lease, turn, rows, seen, progress)
     }
     if (isFull && turn !== 'rebase') {
-      progress.changes += await sendDeletes(deps, runtime, lease, seen, progress.problems)
+      progress.changes += await sendDeletes(deps, runtime, lease, {
+        seen,
+        problems: progress.problems,
+        readSince: startedAt,
+      })
     }
     await finish(deps, runtime, lease, state, isFull, progress)
   } catch (error) {
@@ -254,6 +259,7 @@ async function finish(
     })
     await updateFlowState(trx, flow.name, {
       cursor: progress.cursor,
+      cursor_origin: runtime.cursor?.origin ?? null,
       definition_hash: runtime.definitionHash,
       pending_definition_hash: null,
       last_poll_at: now,
