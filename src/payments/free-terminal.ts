@@ -128,7 +128,7 @@ async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Pr
   if (order.creation !== 'confirmed') return held(order, 'resolve')
   const read = await refreshOrder(deps, order, 'api')
   if (read.stale) return held(read.order, 'wait')
-  return held(read.order, actionFor(read.order))
+  return held(read.order, read.isGone ? 'none' : actionFor(read.order))
 }
 
 /** By the provider's word on a confirmed order. One in `action_required` has left the terminal. */

@@ -20,6 +20,8 @@ export type ReadOrder = {
   stale: boolean
   /** Why it could not. */
   failure?: unknown
+  /** The provider does not keep it any more: this is what we knew before, and all there will ever be. */
+  isGone?: boolean
 }
 
 /** An order of this client by our id or the provider's. Throws NOT_FOUND, for another client's order too. */
@@ -87,7 +89,9 @@ export async function refreshOrder(
       await planNext(deps, order, null, gone)
       if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
       const local = (await findOrderOfAnyClient(deps.database.db, order.id)) ?? order
-      return gone ? { order: local, stale: false } : { order: local, stale: true, failure: error }
+      return gone
+        ? { order: local, stale: false, isGone: true }
+        : { order: local, stale: true, failure: error }
     }
   }
   return source === 'webhook' ? read() : deps.once(`read:${order.id}`, read)

@@ -7,7 +7,7 @@ import {
 } from '../repositories/orders.ts'
 import { cancelAtProvider } from './cancel-order.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
-import { refreshOrder } from './read-order.ts'
+import { type ReadOrder, refreshOrder } from './read-order.ts'
 
 /** What a charge may spend on looking at its terminal before it begins: the charge itself needs the rest. */
 const lookWithinMs = 6_000
@@ -64,10 +64,10 @@ export async function freeTerminal(
 async function confirmedNow(deps: PaymentDeps, order: OrderRow): Promise<OrderRow | undefined> {
   const readAt = order.checked_at ?? order.last_updated_at
   const isFresh = deps.now().getTime() - readAt.getTime() < freshMs
-  const read = isFresh
+  const read: ReadOrder = isFresh
     ? { order, stale: false }
     : await refreshOrder(deps, order, 'api', lookWithinMs)
-  if (read.stale) return undefined
+  if (read.stale || read.isGone) return undefined
   const { status } = read.order
   return status === 'created' || status === 'at_terminal' ? read.order : undefined
 }

@@ -117,14 +117,18 @@ export async function isReferenceTaken(
   return row !== undefined
 }
 
-/** Orders that may still hold this terminal, whichever client made them. Oldest first. */
+/**
+ * Orders that may still hold this terminal, whichever client made them. Newest first: the provider takes no order on a
+ * taken terminal, so an older one holds it less likely. One in `action_required` has left the terminal, and may stay so for
+ * ever.
+ */
 export async function findOpenOrdersOnTerminal(db: Db, terminalId: string): Promise<OrderRow[]> {
   return db
     .selectFrom('orders')
     .selectAll()
     .where('terminal_id', '=', terminalId)
-    .where('status', 'in', ['created', 'at_terminal', 'action_required'])
-    .orderBy('created_at')
+    .where('status', 'in', ['created', 'at_terminal'])
+    .orderBy('created_at', 'desc')
     .limit(10)
     .execute()
 }

@@ -18,6 +18,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
+  asAdmin,
   call,
   charge,
   createStore,
@@ -96,6 +97,45 @@ test('an order that ended unseen frees its terminal', async () => {
     await act(service, created.json().order_id, action)
     service.clock.advance(5_000)
   }
+})
+
+test('orders that left the terminal without an end neither slow the next charge nor hide what holds it', async () => {
+  const till = await openOwnShop(service, 'left open')
+  for (let ticket = 1; ticket <= 11; ticket += 1) {
+    const { order_id } = (await charge(service, till, { reference: `held ${ticket}` })).json()
+    await act(service, order_id, { do: 'hold' })
+    expect((await readOrder(service, till, order_id)).json().status).toBe('action_required')
+    service.clock.advance(5_000)
+  }
+  await forgetRequests(service)
+  const { order_id } = (await charge(service, till, { reference: 'T-18' })).json()
+  expect(await providerRequests(service, reading)).toEqual([])
+  service.clock.advance(5_000)
+  const busy = await charge(service, till, { reference: 'T-19' })
+  expect(busy.json()).toMatchObject({ code: 'TERMINAL_BUSY', open_order: { order_id } })
+  // The provider leaves it open past its time, with none of the others in the way of its end.
+  await service.database.db
+    .updateTable('orders')
+    .set({ expires_at: service.clock.now() })
+    .where('id', '=', order_id)
+    .execute()
+  expect((await charge(service, till, { reference: 'T-19' })).statusCode).toBe(201)
+})
+
+test('an order that the provider no longer keeps does not hold its terminal', async () => {
+  const till = await openOwnShop(service, 'closed for winter')
+  const { order_id } = (await charge(service, till, { reference: 'T-20' })).json()
+  service.clock.advance(100 * 24 * 3600_000)
+  const next = await charge(service, till, { reference: 'T-21' })
+  expect(next.statusCode, next.body).toBe(201)
+  const looked = await asAdmin(service, {
+    url: `/admin/terminals/${till.terminalId}/free`,
+    body: { client: till.client, reason: 'opened again' },
+  })
+  expect(looked.json().orders).toMatchObject([
+    { order_id: next.json().order_id, action: 'cancel' },
+    { order_id, action: 'none' },
+  ])
 })
 
 test('a read in the last seconds is not repeated; an older one is', async () => {
