@@ -12,8 +12,8 @@ export default defineConfig({
     maxWorkers: 2,
     isolate: false,
     testTimeout: 20_000,
-    // On a busy runner a socket test may lose a race with the machine; the second try is printed beside the result.
-    retry: process.env.CI ? 1 : 0,
+    // On a busy runner a socket test may lose a race with the machine; further tries are printed beside the result.
+    retry: process.env.CI ? 2 : 0,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 10_000 } },
   },
