@@ -15,6 +15,16 @@ const wholeNumber = /^-?\d+$/
 const time =
   /^(\d{4}-\d{2}-\d{2})(?:([T ])(\d{2}:\d{2})(?:(:\d{2})(?:\.(\d+))?)?(Z|[+-]\d{2}:?\d{2})?)?$/
 
+const furthestAheadMs = 24 * 3_600_000
+
+/**
+ * Whether a position is a time that lies further ahead than zones and clocks differ, such as the 9999-12-31 of a record that
+ * never ends. Reads that went on from there would miss whatever changes until then.
+ */
+export function isAhead(cursor: string, now: Date): boolean {
+  return cursor === 'infinity' || (instantOf(cursor) ?? 0) > now.getTime() + furthestAheadMs
+}
+
 /** The later of two positions: by number, by time, or else as text. */
 export function laterCursor(left: string | null, right: string): string {
   if (left === null) return right

@@ -17,7 +17,7 @@ import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { changesOf, type FoundChange, readBatch, recordsOf } from './compare.ts'
-import { cursorText, laterCursor } from './cursor.ts'
+import { cursorText, isAhead, laterCursor } from './cursor.ts'
 import { sendDeletes } from './deletes.ts'
 import { forgetItems } from './forget.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
@@ -143,7 +143,8 @@ async function* counted(
     if (field !== undefined) {
       for (const row of rows) {
         const text = cursorText(row[field])
-        if (text !== undefined) progress.cursor = laterCursor(progress.cursor, text)
+        if (text === undefined || isAhead(text, progress.startedAt)) continue
+        progress.cursor = laterCursor(progress.cursor, text)
       }
     }
     yield rows
