@@ -14,9 +14,8 @@ export const LimitParams = z.object({
   name: z.string().describe('Name of the flow'),
   count: z
     .string()
-    .regex(/^[0-9]{1,7}$/, 'must be a whole number from 1 to 1000000')
-    .refine(
-      (count) => Number(count) >= 1 && Number(count) <= 1_000_000,
+    .regex(
+      /^(?=[0-9]{1,7}$)0*(?:[1-9][0-9]{0,5}|1000000)$/,
       'must be a whole number from 1 to 1000000',
     )
     .describe('Runs until the flow pauses, 1 to 1000000'),
