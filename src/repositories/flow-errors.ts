@@ -23,23 +23,6 @@ export async function insertFlowErrors(db: Db, errors: readonly NewFlowError[]):
   await db.insertInto('flow_errors').values(errors.map(toRow)).execute()
 }
 
-/**
- * As insertFlowErrors, unless the newest entry of this flow, adapter and item says the same: what fails again at each
- * poll stands there once.
- */
-export async function insertFlowErrorOnce(db: Db, error: NewFlowError): Promise<void> {
-  const newest = await db
-    .selectFrom('flow_errors')
-    .select('error')
-    .where('flow', '=', error.flow)
-    .where('adapter', '=', error.adapter)
-    .where('pk', '=', error.pk)
-    .orderBy('at', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  if (newest?.error !== error.error) await insertFlowErrors(db, [error])
-}
-
 export type FlowErrorFilter = {
   flow?: string | undefined
   adapter?: string | undefined
