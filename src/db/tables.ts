@@ -290,8 +290,8 @@ export type Tables = {
 
 export type FlowPauseTable = {
   flow: string
-  paused_at: Date
-  paused_by: string
+  paused_at: WithDefault<Date>
+  paused_by: WithDefault<string>
   reason: string | null
 }
 

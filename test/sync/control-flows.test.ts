@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   jsonFlow,
@@ -157,6 +158,18 @@ test('FLOWS_START_PAUSED pauses every flow at the start', async () => {
     env: { FLOWS_START_PAUSED: 'true' },
   })
   expect(await status(flows, name)).toMatchObject({ paused: true, reason: 'FLOWS_START_PAUSED' })
+})
+
+test('a name in the pause set before the first start is enough: the flow does not poll', async () => {
+  const { db } = service.database
+  await sql`insert into flow_pause (flow) values ('early')`.execute(db)
+  await shared.write('early.json', [{ id: '1' }])
+  const file = jsonFlow('early', target.url, { startPaused: false })
+  await shared.write('early.flow.yaml', file)
+  await shared.flows.reload('test')
+  expect(await post(shared, '/sync/early')).toMatchObject({ skipped: 'paused' })
+  expect(await status(shared, 'early')).toMatchObject({ paused: true, reason: null })
+  expect(got('early')).toEqual([])
 })
 
 test('reset sends everything again with the next poll, resync at once', async () => {
