@@ -12,6 +12,7 @@ import {
 } from '../repositories/order-operations.ts'
 import { lockOrder, type OrderRow, updateOrder } from '../repositories/orders.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
+import { answerWithinMs, lookFirstMs, shortestCallMs, timeLeftMs } from './answer-time.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { firstOperationAttempt, nextUnknownAttempt } from './operation-ladder.ts'
@@ -47,7 +48,7 @@ export async function cancelOrder(
       async () => {
         const order = isOpen(found.status) ? await readForCancel(deps, found) : found
         if (order.status !== 'created') return canceledOrNot(order)
-        return cancelAtProvider(deps, order, 'api', actor)
+        return cancelAtProvider(deps, order, 'api', actor, timeLeftMs(deps, actor))
       },
     )
   })
@@ -62,7 +63,7 @@ function canceledOrNot(order: OrderRow): OrderRow {
 /** The order's real state; for one whose creation is unknown, the wish to cancel is kept first. */
 async function readForCancel(deps: PaymentDeps, order: OrderRow): Promise<OrderRow> {
   if (order.creation !== 'confirmed') await keepCancelWish(deps, order)
-  const read = await refreshOrder(deps, order, 'api')
+  const read = await refreshOrder(deps, order, 'api', lookFirstMs)
   if (read.order.creation === 'unknown' || read.order.creation === 'intent') {
     throw unknownCreation(read.order, undefined)
   }
@@ -93,15 +94,17 @@ export function notCancelable(order: OrderRow): AppError {
 
 /**
  * Cancels a `created` order at the provider. Whoever asks at the same time, or again after a lost answer, works on the
- * same intent and therefore under the same key.
+ * same intent and therefore under the same key. Of `withinMs` a part is kept for looking what became of it.
  */
 export async function cancelAtProvider(
   deps: PaymentDeps,
   order: OrderRow,
   source: EvidenceSource,
   actor: Actor,
+  withinMs = answerWithinMs,
 ): Promise<OrderRow> {
   return deps.once(`cancel:${order.id}`, async () => {
+    const until = deps.now().getTime() + withinMs
     const intent = await openCancel(deps, order)
     if ('ended' in intent) return canceledOrNot(intent.ended)
     const { operation, isFirst } = intent
@@ -109,6 +112,7 @@ export async function cancelAtProvider(
       const evidence = await withOrderAccess(deps, order, (access) =>
         deps.provider.orders.cancel(access.token, order.mp_order_id as string, operation.id, {
           about: aboutOrder(order, source),
+          deadlineMs: Math.max(shortestCallMs, withinMs * 0.75),
         }),
       )
       const canceled = await deps.database.transaction(async (trx) => {
@@ -121,7 +125,8 @@ export async function cancelAtProvider(
       return canceled
     } catch (error) {
       if (error instanceof ProviderError) {
-        return cancelRefused(deps, order, operation, error, source, actor)
+        const leftMs = Math.max(shortestCallMs, until - deps.now().getTime())
+        return cancelRefused(deps, order, operation, error, { source, actor, leftMs })
       }
       if (error instanceof AppError && isFirst) {
         // Nothing was sent (no connection): the till is told so, and nobody cancels behind its back.
@@ -195,8 +200,7 @@ async function cancelRefused(
   order: OrderRow,
   operation: OrderOperationRow,
   error: ProviderError,
-  source: EvidenceSource,
-  actor: Actor,
+  { source, actor, leftMs }: { source: EvidenceSource; actor: Actor; leftMs: number },
 ): Promise<OrderRow> {
   const isUnknown = error.effect === 'unknown'
   await deps.database.transaction((trx) =>
@@ -208,7 +212,7 @@ async function cancelRefused(
     }),
   )
   if (isUnknown) await keepCancelWish(deps, order)
-  const read = await refreshOrder(deps, order, source)
+  const read = await refreshOrder(deps, order, source, leftMs)
   if (!read.stale && read.order.status !== 'created') {
     await deps.database.transaction((trx) => settleCancel(deps, trx, read.order, operation, actor))
     if (read.order.status === 'canceled') return read.order

@@ -154,8 +154,12 @@ export function adviseCashier(order: OrderRow, language: Language): CashierAdvic
 }
 
 function situationOf(order: OrderRow): Situation {
-  if (order.paid_after_close) return 'paid_after_close'
+  if (order.paid_after_close) {
+    return outcomeOf(order) === 'not_charged' ? 'refunded' : 'paid_after_close'
+  }
   if (order.creation === 'intent' || order.creation === 'unknown') return 'unknown'
+  // Its cancel is under way: nobody should be sent to the terminal for it.
+  if (order.status === 'created' && order.cancel_requested_at !== null) return 'unknown'
   if (order.status !== 'failed') return order.status
   if (order.creation === 'refused') return 'not_created'
   const detail = order.payments.at(-1)?.statusDetail ?? order.status_detail ?? ''

@@ -20,12 +20,14 @@ import {
 } from '../repositories/orders.ts'
 import { findPos, lockPos, type PosWithStore } from '../repositories/stores.ts'
 import { auditFailure } from './activity.ts'
+import { answerWithinMs, shortestCallMs, timeLeftMs } from './answer-time.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { tellOrderChanged } from './order-changes.ts'
 import { refreshOrder } from './read-order.ts'
 import { type CreationOutcome, resolveCreation } from './resolve-creation.ts'
 import { newSender } from './send-alone.ts'
 import {
+  cancelForgotten,
   cancelForgottenOrders,
   chooseTerminal,
   freeTerminal,
@@ -45,9 +47,6 @@ export type OrderRequest = {
   expirationMinutes: number
 }
 
-/** A till gets its answer within this time whatever the provider does. */
-const answerWithinMs = 24_000
-const shortestCallMs = 1_000
 const route = 'POST /orders'
 
 /**
@@ -159,10 +158,6 @@ async function attemptCharge(
   return callProvider(deps, identity, intent.order, actor, true)
 }
 
-function timeLeftMs(deps: PaymentDeps, actor: Actor): number {
-  return answerWithinMs - (deps.now().getTime() - actor.startedAt.getTime())
-}
-
 type Identity = {
   client: ClientName
   key: string | undefined
@@ -194,7 +189,8 @@ const replayReadMs = 5_000
 
 /**
  * The same, after an open order was read at the provider: it may have been paid, or have ended on the terminal, since
- * anybody looked. When the provider is silent the local state decides.
+ * anybody looked. When the provider is silent the local state decides. One that its cashier gave up while the provider was
+ * silent is canceled first, as he wished: the charge he asks for now is another one.
  */
 async function findEarlierNow(
   deps: PaymentDeps,
@@ -203,8 +199,9 @@ async function findEarlierNow(
 ): Promise<OrderRow | undefined> {
   const { db } = deps.database
   const earlier = await findEarlier(db, identity, request)
-  if (earlier?.creation !== 'confirmed' || !isOpen(earlier.status)) return earlier
-  await refreshOrder(deps, earlier, 'api', replayReadMs)
+  if (!earlier || !isOpen(earlier.status)) return earlier
+  if (isGivenUp(earlier)) await cancelForgotten(deps, earlier, replayReadMs)
+  else if (earlier.creation === 'confirmed') await refreshOrder(deps, earlier, 'api', replayReadMs)
   return findEarlier(db, identity, request)
 }
 
@@ -251,8 +248,17 @@ async function replay(
   order: OrderRow,
   actor: Actor,
 ): Promise<{ order: OrderRow; replayed: boolean }> {
-  if (order.creation === 'confirmed') return { order, replayed: true }
-  return { ...(await callProvider(deps, identity, order, actor, false)), replayed: true }
+  const current =
+    order.creation === 'confirmed'
+      ? order
+      : (await callProvider(deps, identity, order, actor, false)).order
+  // The customer must not be sent to a terminal from which this service is about to take the charge.
+  if (isGivenUp(current)) throw unknownCreation(current, undefined, identity.repeatable)
+  return { order: current, replayed: true }
+}
+
+function isGivenUp(order: OrderRow): boolean {
+  return order.status === 'created' && order.cancel_requested_at !== null
 }
 
 type Place = { pos: PosWithStore; terminalId: string; mpUserId: number }

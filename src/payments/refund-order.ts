@@ -20,6 +20,7 @@ import {
 } from '../repositories/order-operations.ts'
 import { lockOrder, type OrderRow } from '../repositories/orders.ts'
 import { auditFailure } from './activity.ts'
+import { lookFirstMs } from './answer-time.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { firstOperationAttempt, operationInFlightMs } from './operation-ladder.ts'
 import { outcomeOf } from './outcome.ts'
@@ -93,7 +94,7 @@ async function refund(
   const earlier = await findEarlier(deps, deps.database.db, identity)
   if (earlier?.state === 'done') return answer(found, earlier, true)
 
-  const { order, stale } = await refreshOrder(deps, found, 'api')
+  const { order, stale } = await refreshOrder(deps, found, 'api', lookFirstMs)
   if (order.creation === 'intent' || order.creation === 'unknown') {
     throw unknownCreation(order, undefined)
   }

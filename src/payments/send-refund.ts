@@ -11,6 +11,7 @@ import {
 } from '../repositories/order-operations.ts'
 import { lockOrder, type OrderRow } from '../repositories/orders.ts'
 import { recordSuccess } from './activity.ts'
+import { shortestCallMs, timeLeftMs } from './answer-time.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { nextUnknownAttempt } from './operation-ladder.ts'
@@ -32,7 +33,7 @@ export async function refundAtProvider(
   isFirst = false,
 ): Promise<OrderRow> {
   return deps.once(`refund:${operation.id}`, async () => {
-    const until = performance.now() + waitForOtherMs
+    const until = performance.now() + timeLeftMs(deps, actor)
     for (;;) {
       const held = isFirst ? operation.sender : null
       const row = { table: 'order_operations' as const, id: operation.id }
@@ -47,8 +48,7 @@ export async function refundAtProvider(
   })
 }
 
-/** How long a request waits for another process that is making its refund, and how often it looks. */
-const waitForOtherMs = 20_000
+/** How often a request that waits for another process to make its refund looks. */
 const lookAgainMs = 200
 
 async function sendRefund(
@@ -76,22 +76,24 @@ async function sendRefund(
     await refuseOperation(deps, operation, 'no_payment')
     throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
   }
+  const leftMs = () => Math.max(shortestCallMs, timeLeftMs(deps, actor))
   const partial = isWhole || !payment ? null : { paymentId: payment.id, amountCents }
   try {
     const given = await withOrderAccess(deps, order, (access) =>
       deps.provider.orders.refund(access.token, mpOrderId, operation.id, partial, {
         about: aboutOrder(order, source),
+        deadlineMs: leftMs(),
       }),
     )
     const recorded = await recordRefund(deps, operation, given, source, actor)
     // An answer that does not show the refund leaves its sum to the provider's own books.
     const isShown = given.refunds.length > 0
-    return isShown ? recorded : (await refreshOrder(deps, recorded, source)).order
+    return isShown ? recorded : (await refreshOrder(deps, recorded, source, leftMs())).order
   } catch (error) {
     if (error instanceof ProviderError) {
       // Perhaps by our own earlier call, whose answer was lost: the provider's books tell.
       if (!isFirst && error.providerCode === 'order_already_refunded') {
-        const read = await refreshOrder(deps, order, source)
+        const read = await refreshOrder(deps, order, source, leftMs())
         if (!read.stale && (await settleRefundByReading(deps, read.order, operation, actor))) {
           return read.order
         }

@@ -55,7 +55,8 @@ export async function freeTerminal(
     if (deps.now().getTime() > until) return
     const current = await confirmedNow(deps, order)
     if (current === undefined) continue
-    if (isForgotten(deps, current) && (await tryCancel(deps, current))) continue
+    const leftMs = until - deps.now().getTime()
+    if (isForgotten(deps, current) && (await tryCancel(deps, current, leftMs))) continue
     throw await terminalBusy(deps, client, terminalId)
   }
 }
@@ -80,9 +81,9 @@ function isForgotten(deps: PaymentDeps, order: OrderRow): boolean {
   )
 }
 
-async function tryCancel(deps: PaymentDeps, order: OrderRow): Promise<boolean> {
+async function tryCancel(deps: PaymentDeps, order: OrderRow, withinMs: number): Promise<boolean> {
   try {
-    await cancelAtProvider(deps, order, 'api', serviceActor(deps.now()))
+    await cancelAtProvider(deps, order, 'api', serviceActor(deps.now()), withinMs)
     return true
   } catch (error) {
     deps.log.warn({ orderId: order.id, err: error }, 'a forgotten order still holds its terminal')
@@ -99,15 +100,30 @@ export async function cancelForgottenOrders(
   deps: PaymentDeps,
   terminalId: string,
 ): Promise<boolean> {
+  const until = deps.now().getTime() + lookWithinMs
   let freed = false
   for (const order of await findOpenOrdersOnTerminal(deps.database.db, terminalId)) {
     if (!isForgotten(deps, order)) continue
-    const read = await refreshOrder(deps, order, 'api')
-    if (!read.stale && isForgotten(deps, read.order) && (await tryCancel(deps, read.order))) {
-      freed = true
-    }
+    const leftMs = until - deps.now().getTime()
+    if (leftMs <= 0) break
+    if (await cancelForgotten(deps, order, leftMs)) freed = true
   }
   return freed
+}
+
+/**
+ * Cancels an order that nobody waits for, if the provider has it and no terminal shows it. Answers whether it is canceled
+ * now; it takes `withinMs`, or a little longer.
+ */
+export async function cancelForgotten(
+  deps: PaymentDeps,
+  order: OrderRow,
+  withinMs: number,
+): Promise<boolean> {
+  const until = deps.now().getTime() + withinMs
+  const read = await refreshOrder(deps, order, 'api', withinMs)
+  if (read.stale || read.isGone || !isForgotten(deps, read.order)) return false
+  return tryCancel(deps, read.order, until - deps.now().getTime())
 }
 
 /** 409 with the order that holds the terminal, when it is this client's own. */

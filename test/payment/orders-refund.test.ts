@@ -635,6 +635,12 @@ test('money that came after a cancel is shown, flagged, and can be given back', 
     status: 'canceled',
     outcome: 'not_charged',
   })
+  // "Do not charge again" would contradict it.
+  expect((await readOrder(service, shop, order_id)).json()).toMatchObject({
+    outcome: 'not_charged',
+    retry_safe: true,
+    cashier: { action: 'none', retry_safe: true },
+  })
   expect((await bookOf(order_id)).refunded_amount).toBe('50.00')
   expect(ordersAtProvider(service, shop)).toHaveLength(1)
 })

@@ -4,6 +4,7 @@ import {
   auditOf,
   breakProvider,
   cancel,
+  canceling,
   creation,
   type FaultRule,
   forgetRequests,
@@ -20,7 +21,16 @@ import {
 } from '../support/money.ts'
 import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { act, asAdmin, call, charge, connect, payByCard, readOrder } from '../support/till.ts'
+import {
+  act,
+  asAdmin,
+  call,
+  charge,
+  connect,
+  payByCard,
+  readOrder,
+  type Till,
+} from '../support/till.ts'
 
 let service: TestService
 let proxy: ProviderProxy
@@ -362,6 +372,87 @@ test.each([
     await readOrder(service, till, order_id)
     await sweepAfter(service, 2_100)
     expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+  },
+)
+
+test.each([
+  ['its creation', creation, 'created'],
+  ['its cancel', canceling, 'canceled'],
+] as const)(
+  'a charge given up while %s was unknown is canceled before the same ticket is charged again',
+  async (name, lostCall, left) => {
+    const till = await openOwnShop(service, `again after ${name}`)
+    if (lostCall === creation) await breakProvider(service, { ...creation, kind: 'drop_after' })
+    const { order_id } = (await charge(service, till, { reference: 'U-21' })).json()
+    const silent = [creation, reading, canceling].map((rule) => ({ ...rule, kind: 'drop_after' }))
+    await breakProvider(service, ...silent)
+    expect((await cancel(service, till, order_id)).statusCode).toBe(504)
+    expect((await readOrder(service, till, order_id)).json().cashier.action).toBe('wait')
+
+    const stillSilent = await charge(service, till, { reference: 'U-21' })
+    expect([stillSilent.statusCode, stillSilent.json().order_id]).toEqual([504, order_id])
+    expect(ordersAtProvider(service, till)).toMatchObject([{ status: left }])
+
+    await healProvider(service)
+    const again = await charge(service, till, { reference: 'U-21' })
+    expect([again.statusCode, again.json().status]).toEqual([201, 'created'])
+    await sweepAfter(service, 60_000)
+    expect(ordersAtProvider(service, till).map(({ status }) => status)).toEqual([
+      'canceled',
+      'created',
+    ])
+  },
+)
+
+test('under its Idempotency-Key a charge given up while unknown is told as canceled, and no other is made', async () => {
+  const till = await openOwnShop(service, 'keyed and given up')
+  const sale = { reference: 'U-22', headers: { 'idempotency-key': 'given-up' } }
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, sale)).json()
+  expect((await cancel(service, till, order_id)).statusCode).toBe(504)
+  await healProvider(service)
+  const again = await charge(service, till, sale)
+  expect(again.statusCode).toBe(200)
+  expect(again.json()).toMatchObject({ order_id, status: 'canceled', outcome: 'not_charged' })
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+})
+
+test.each([
+  ['a cancel', 4_000, /./, (till: Till, id: string) => cancel(service, till, id)],
+  ['a refund', 10_000, /./, (till: Till, id: string) => refund(service, till, id)],
+  [
+    'a charge behind an order past its time',
+    10_000,
+    /cancel$/,
+    (till: Till) => charge(service, till, { reference: 'U-24' }),
+  ],
+] as const)(
+  'however slow the provider is, %s begins no call when its till should have its answer',
+  async (name, tookMs, slow, ask) => {
+    const till = await openOwnShop(service, `slow ${name}`)
+    const { order_id } = (await charge(service, till, { reference: 'U-23' })).json()
+    if (name === 'a refund') {
+      await act(service, order_id, payByCard)
+      await readOrder(service, till, order_id)
+    }
+    await service.database.db
+      .updateTable('orders')
+      .set({ expires_at: service.clock.now() })
+      .where('id', '=', order_id)
+      .execute()
+    service.clock.advance(60_000)
+    const askedAt = service.clock.now().getTime()
+    const begunAfterMs: number[] = []
+    proxy.alter = (_answer, { path }) => {
+      begunAfterMs.push(service.clock.now().getTime() - askedAt)
+      if (!slow.test(path)) return undefined
+      service.clock.advance(tookMs)
+      return { status: 500, body: {} }
+    }
+    const { outcome } = (await ask(till, order_id)).json()
+    expect(['unknown', 'not_charged']).toContain(outcome)
+    expect(begunAfterMs.length).toBeGreaterThan(2)
+    expect(Math.max(...begunAfterMs)).toBeLessThan(24_000)
   },
 )
 
