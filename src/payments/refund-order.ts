@@ -4,8 +4,9 @@ import { hashSecret } from '../domain/api-key.ts'
 import { canonicalJson } from '../domain/canonical-json.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
-import { isPaid } from '../domain/order-state.ts'
-import { AppError, type ErrorExtra, withMoneyOutcome } from '../errors.ts'
+import { isOpen, isPaid } from '../domain/order-state.ts'
+import { AppError, type ErrorExtra, withExtra, withMoneyOutcome } from '../errors.ts'
+import { ProviderError, toAppError } from '../provider/provider.ts'
 import {
   findIdempotencyKey,
   type IdempotencyScope,
@@ -94,10 +95,12 @@ async function refund(
   const earlier = await findEarlier(deps, deps.database.db, identity)
   if (earlier?.state === 'done') return answer(found, earlier, true)
 
-  const { order, stale } = await refreshOrder(deps, found, 'api', lookFirstMs)
+  const { order, stale, failure } = await refreshOrder(deps, found, 'api', lookFirstMs)
   if (order.creation === 'intent' || order.creation === 'unknown') {
     throw unknownCreation(order, undefined)
   }
+  // It may have been paid since anybody looked, so nobody can say that it takes no refund.
+  if (stale && isOpen(order.status)) throw unreadable(order, failure)
   if (stale) deps.log.warn({ orderId: order.id }, 'refunding an order that could not be read')
 
   const intent = await deps.database.transaction(async (trx) => {
@@ -118,6 +121,15 @@ async function refund(
   const isFirst = 'isFirst' in intent && intent.isFirst
   const refunded = await refundAtProvider(deps, order, operation, 'api', actor, isFirst)
   return answer(refunded, operation, earlier !== undefined || 'twin' in intent)
+}
+
+/** Nothing was given back, and asking again later is of use. */
+function unreadable(order: OrderRow, failure: unknown): AppError {
+  const error = failure instanceof ProviderError ? toAppError(failure, 'order.read') : failure
+  const extra = { ...refundStanding(order), retrySafe: true }
+  return error instanceof AppError
+    ? withExtra(error, extra)
+    : new AppError('PROVIDER_ERROR', { cause: error, extra })
 }
 
 type Identity = {

@@ -13,6 +13,7 @@ import {
   orderRow,
   ordersAtProvider,
   providerRequests,
+  reading,
   refund,
   refunding,
   sandboxRefund,
@@ -408,6 +409,28 @@ test.each([
   await sweepAfter(service, 60_000)
   expect((await orderRow(service, orderId)).status).toBe('refunded')
 })
+
+test.each([
+  ['it is away', 502, 'PROVIDER_ERROR'],
+  ['the connection is gone', 409, 'OAUTH_NOT_CONNECTED'],
+])(
+  'a payment that nobody has seen yet is not called not refundable while the provider cannot be read: %s',
+  async (name, status, code) => {
+    const shop = await openOwnShop(service, `unread ${name}`)
+    const { order_id } = (await charge(service, shop, { reference: 'UNREAD' })).json()
+    await act(service, order_id, payByCard)
+    if (status === 409)
+      await call(service, { method: 'POST', url: '/oauth/logout', token: shop.key })
+    else await breakProvider(service, { ...reading, kind: '500' })
+    const response = await refund(service, shop, order_id, '10,00')
+    expect([response.statusCode, response.json().code]).toEqual([status, code])
+    expect(response.json()).toMatchObject({ outcome: 'unknown', retry_safe: true, order_id })
+    await healProvider(service)
+    if (status === 409) await connect(service, shop.client, String(shop.mpUserId))
+    expect((await refund(service, shop, order_id, '10,00')).statusCode).toBe(200)
+    expect((await bookOf(order_id)).refunds).toMatchObject([{ amount: '10.00' }])
+  },
+)
 
 test('without a connection nothing is refunded, then or later', async () => {
   const shop = await openOwnShop(service, 'unplugged')
