@@ -306,6 +306,7 @@ export type FlowStateTable = {
   flow: Fixed<string>
   definition_hash: string
   pending_definition_hash: string | null
+  item_form: string | null
   cursor: string | null
   cursor_origin: string | null
   last_full_scan_at: Date | null

@@ -26,6 +26,7 @@ export async function insertFlowState(
       flow,
       definition_hash: definitionHash,
       pending_definition_hash: null,
+      item_form: null,
       cursor: null,
       cursor_origin: null,
       last_full_scan_at: null,

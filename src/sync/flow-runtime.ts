@@ -6,6 +6,8 @@ import type { Source, SourceRow } from './types.ts'
 export type FlowRuntime = {
   flow: Flow
   definitionHash: string
+  /** Of what decides how an item looks: where it is the same, hashes can be compared whatever else of the definition changed. */
+  itemForm: string
   source: Source
   /**
    * Where an incremental read goes on; undefined when the source is always read whole. A position is worth nothing where

@@ -59,7 +59,7 @@ export const PreviewResponse = z
     definition: z
       .enum(['normal', 'rebase', 'resync', 'ask'])
       .describe(
-        'normal: as it was. Changed since the last poll: rebase learns the new form of known items and sends none of them, resync sends everything again, ask reads nothing and pauses the flow',
+        'normal: as it was. Changed since the last poll: rebase learns the new form of known items and sends none of them (what changed at the source is sent when the change of definition leaves the items as they are), resync sends everything again, ask reads nothing and pauses the flow',
       ),
     scan: z
       .object({
@@ -80,7 +80,7 @@ export const PreviewResponse = z
     changes: z.number().describe('What POST /sync/{name} would answer as changes'),
     items: z.object({
       new: z.number(),
-      changed: z.number().describe('After definition rebase they are learned and not sent'),
+      changed: z.number().describe('After definition rebase they may be learned and not sent'),
       unchanged: z.number(),
       filtered: z.number().describe('Left out by item.filter'),
       duplicate: z.number().describe('Records whose key had come before; they are errors'),

@@ -172,6 +172,30 @@ test('a name in the pause set before the first start is enough: the flow does no
   expect(got('early')).toEqual([])
 })
 
+test('what the ERP changes while a new mapping waits for the operator is sent once he resumes, and nothing else', async () => {
+  const { flows, name } = await start([
+    { id: '1', price: 1 },
+    { id: '2', price: 1 },
+  ])
+  await post(flows, `/flow/${name}/resume`)
+  await expect.poll(() => got(name).length).toBe(2)
+  await flows.delivered()
+  const { destinations } = jsonFlow(name, target.url) as { destinations: object[] }
+  const mapped = destinations.map((one) => ({ ...one, fields: { sku: 'id', precio: 'price' } }))
+  await flows.write(`${name}.flow.yaml`, jsonFlow(name, target.url, { destinations: mapped }))
+  await flows.flows.reload('test')
+  expect(await post(flows, `/sync/${name}`)).toMatchObject({ skipped: 'paused' })
+  await flows.write(`${name}.json`, [
+    { id: '1', price: 1 },
+    { id: '2', price: 9 },
+  ])
+  await post(flows, `/flow/${name}/resume`)
+  await post(flows, `/sync/${name}`)
+  await expect.poll(() => got(name).length).toBe(3)
+  await flows.delivered()
+  expect(got(name).slice(2)).toMatchObject([{ body: { sku: '2', precio: 9 } }])
+})
+
 test('reset sends everything again with the next poll, resync at once', async () => {
   const { flows, name } = await start([{ id: '1' }, { id: '2' }])
   await post(flows, `/sync/${name}?force=true`)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { itemFormHash } from '../../src/sync/definition/definition-hash.ts'
 import { createFlowReader } from '../../src/sync/definition/read-flow.ts'
 import { context, read } from './definition-support.ts'
 
@@ -135,4 +136,40 @@ test('stays the same with another secret, another order of destinations, another
       `  type: sql\n  driver: mysql\n  url: mysql://host/erp\n  query: ${query}\n`,
     )
   expect(hashOf(sql('select 2 from b'))).toBe(hashOf(sql('select 1 from a')))
+})
+
+function formOf(text: string, reader?: Parameters<typeof read>[1]): string {
+  const found = read(text, reader)
+  if ('problems' in found) throw new Error(found.problems.map(({ message }) => message).join())
+  return itemFormHash(found.loaded.flow)
+}
+
+test.each([
+  ['another key', 'key: [codigo, pais]', 'key: [codigo]'],
+  ['another field ignored', 'ignore: [modif, usuario]', 'ignore: [modif]'],
+  ['other decimals', 'lat: 6', 'lat: 5'],
+  ['another list', 'children: { cajas:', 'children: { boxes:'],
+  ['decimalComma of the source', 'decimalComma: false', 'decimalComma: true'],
+  ['another file', 'path: erp.csv', 'path: new.csv'],
+])('the form of items is another with %s', (_, from, to) => {
+  expect(formOf(replaced(from, to))).not.toBe(formOf(base))
+})
+
+test('the form of items is another with another query, and the same with another password', () => {
+  const sql = (query: string) =>
+    base.replace(
+      / {2}type: file\n.*\n.*\n.*\n/,
+      `  type: sql\n  driver: mysql\n  url: "mysql://me:\${env:TOKEN}@host/erp"\n  query: ${query}\n`,
+    )
+  expect(formOf(sql('select a from b'))).not.toBe(formOf(sql('select a, c from b')))
+  const other = createFlowReader({ ...context, env: { TOKEN: 'renewed' } })
+  expect(formOf(sql('select a from b'), other)).toBe(formOf(sql('select a from b')))
+})
+
+test.each([
+  ['another map', '"id": codigo', '"codigo": codigo'],
+  ['another filter', '$exists(lat)', '$exists(lng)'],
+  ['another name of a destination', 'name: web', 'name: shop'],
+])('the form of items is the same with %s', (_, from, to) => {
+  expect(formOf(replaced(from, to))).toBe(formOf(base))
 })

@@ -316,7 +316,7 @@ test('ask: a changed definition pauses; resuming learns the new form and sends n
   const poll = await create()
   poll.rows = [records(1, 2)]
   await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
   poll.rows = [records(1, 2, { more: 1 })]
   expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
   expect(await isPaused(database.db, poll.name)).toBe(true)
@@ -341,17 +341,28 @@ test('rebase: a changed definition sends nothing', async () => {
   const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
   poll.rows = [records(1, 2)]
   await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
   poll.rows = [records(1, 2, { more: 1 })]
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(keys(poll)).toEqual(['1', '2'])
+})
+
+test('rebase: what changed at the source is sent when the definition did not change how items look', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 3)]
+  await poll.poll()
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
+  poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 4)]]
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(keys(poll).slice(3)).toEqual(['2', '4'])
 })
 
 test('rebase: what was never seen is sent all the same', async () => {
   const poll = await create({ flow: { item: { onDefinitionChange: 'rebase' } } })
   poll.rows = [records(1, 2)]
   await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
+  poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm: 'f2' }
   poll.rows = [records(1, 3, { more: 1 })]
   expect(await poll.poll()).toMatchObject({ changes: 1 })
   expect(keys(poll)).toEqual(['1', '2', '3'])

@@ -96,6 +96,7 @@ export async function createTestPoll(
     runtime: {
       flow,
       definitionHash: options.definitionHash ?? 'd1',
+      itemForm: 'f1',
       source,
       cursor: options.cursor && { origin: 'o1', ...options.cursor },
       fullScanEveryMs: options.fullScanEveryMs,

@@ -121,7 +121,9 @@ test('a preview writes nothing, and the poll after it does what it said, whateve
       })
       for (const [index, { batches, before }] of steps.entries()) {
         const definitionHash = `d${index + 2}`
-        if (before === 'new definition') poll.runtime = { ...poll.runtime, definitionHash }
+        if (before === 'new definition') {
+          poll.runtime = { ...poll.runtime, definitionHash, itemForm: `f${index % 2}` }
+        }
         if (before === 'reset') {
           await resetFlow({ database, now }, poll.name, poll.runtime.definitionHash, 'me')
         }
@@ -157,20 +159,24 @@ test('known items that are gone are told, with what the guard says to it', async
 })
 
 test.each([
-  ['resync', { changes: 3, items: { new: 3, changed: 0, unchanged: 0 } }],
-  ['rebase', { changes: 1, items: { new: 1, changed: 1, unchanged: 1 } }],
-])('after a changed definition, %s is told by what it sends', async (turn, said) => {
-  const poll = await create({
-    flow: { item: { onDefinitionChange: turn }, deletes: { mode: 'delete' } },
-  })
-  poll.rows = [records(1, 2)]
-  await poll.poll()
-  poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
-  poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 3)]]
-  const verdict = turn === 'resync' ? 'none' : 'not_asked'
-  expect(await preview(poll)).toMatchObject({ turn, ...said, deletes: { verdict } })
-  await expectAgreement(poll)
-})
+  ['resync', 'f2', { changes: 3, items: { new: 3, changed: 0, unchanged: 0 } }],
+  ['rebase', 'f2', { changes: 1, items: { new: 1, changed: 1, unchanged: 1 } }],
+  ['rebase', 'f1', { changes: 2, items: { new: 1, changed: 1, unchanged: 1 } }],
+])(
+  'after a changed definition, %s to form %s is told by what it sends',
+  async (turn, itemForm, said) => {
+    const poll = await create({
+      flow: { item: { onDefinitionChange: turn }, deletes: { mode: 'delete' } },
+    })
+    poll.rows = [records(1, 2)]
+    await poll.poll()
+    poll.runtime = { ...poll.runtime, definitionHash: 'd2', itemForm }
+    poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 3)]]
+    const verdict = turn === 'resync' ? 'none' : 'not_asked'
+    expect(await preview(poll)).toMatchObject({ turn, ...said, deletes: { verdict } })
+    await expectAgreement(poll)
+  },
+)
 
 test('a flow that ignores deletes, and a poll that reads the increment, look for none', async () => {
   const ignoring = await create()

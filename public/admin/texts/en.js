@@ -103,7 +103,7 @@ export const texts = {
   'preview.ask':
     'The definition of the flow changed. A sync reads nothing now: it pauses the flow and asks. Resuming it keeps what was sent; a resync sends everything again.',
   'preview.rebase':
-    'The definition of the flow changed: how known items look now is learned, and only new ones are sent.',
+    'The definition of the flow changed: how known items look now is learned. New ones are sent, and changed ones when only their mapping is another.',
   'preview.resync': 'The definition of the flow changed: everything is sent again.',
   'preview.cut.time': 'The reading was ended after {time}.',
   'preview.cut.rows': 'The reading was ended after {rows} rows.',

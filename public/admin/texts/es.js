@@ -104,7 +104,7 @@ export const texts = {
   'preview.ask':
     'La definición del flujo cambió. Una sincronización ahora no lee nada: pausa el flujo y pregunta. Reanudarlo deja lo enviado como está; reenviar todo lo envía de nuevo.',
   'preview.rebase':
-    'La definición del flujo cambió: se aprende cómo son ahora los ítems conocidos, y solo se envían los nuevos.',
+    'La definición del flujo cambió: se aprende cómo son ahora los ítems conocidos. Se envían los nuevos, y los cambiados si solo cambió su mapeo.',
   'preview.resync': 'La definición del flujo cambió: se envía todo de nuevo.',
   'preview.cut.time': 'La lectura se interrumpió después de {time}.',
   'preview.cut.rows': 'La lectura se interrumpió después de {rows} filas.',

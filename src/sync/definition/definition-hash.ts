@@ -32,6 +32,22 @@ export function definitionHash({ item, source, destinations }: Flow): string {
   return hash('sha256', canonicalJson(parts), 'hex')
 }
 
+/**
+ * SHA-256 (hex) over the part of a definition that decides how an item looks: how the source is read and what is made of a
+ * record, but not how destinations see it. Secrets count as the file has them, a new password changes no item.
+ */
+export function itemFormHash({ item, source }: Pick<Flow, 'item' | 'source'>): string {
+  const { ignore, trim, emptyAsNull, decimals } = item.hash
+  const parts = {
+    version: [definitionVersion, hashVersion],
+    key: item.key,
+    hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
+    // Of a secret it writes the template only.
+    source,
+  }
+  return hash('sha256', canonicalJson(parts), 'hex')
+}
+
 function groupByOf(source: Flow['source']): Record<string, string[]> | undefined {
   if (!('groupBy' in source) || !source.groupBy) return undefined
   const lists = Object.entries(source.groupBy.children)

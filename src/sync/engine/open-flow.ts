@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/canonical-json.ts'
+import { itemFormHash } from '../definition/definition-hash.ts'
 import type { LoadedFlow } from '../definition/load.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -21,6 +22,7 @@ export function openFlow(
   return {
     flow,
     definitionHash,
+    itemForm: itemFormHash(flow),
     source: openSource({ ...context, flow }),
     cursor: cursorOf(source),
     fullScanEveryMs: 'fullScanEveryMs' in source ? source.fullScanEveryMs : undefined,

@@ -3,7 +3,6 @@ import { groupRows } from '../item/group-rows.ts'
 import type { Item, SourceRow } from '../types.ts'
 import { createBreather } from './breather.ts'
 import type { KeySet } from './key-set.ts'
-import type { Turn } from './plan.ts'
 
 /** A record that is no item, or repeats one. `pk` is null when it has no usable key. */
 export type RecordProblem = { pk: string | null; message: string; isDuplicate: boolean }
@@ -47,16 +46,16 @@ export async function readBatch(
   return batch
 }
 
-/** Which of the items changed, against the stored hashes by key. A rebase sends only what was never seen. */
+/** Which of the items changed, against the stored hashes by key. Without `sendsChanges` only what was never seen is owed. */
 export function changesOf(
   items: readonly Item[],
   stored: ReadonlyMap<string, string>,
-  turn: Turn,
+  sendsChanges: boolean,
 ): FoundChange[] {
   return items
     .filter(({ pk, hash }) => stored.get(pk) !== hash)
     .map((item) => {
       const kind = stored.has(item.pk) ? 'changed' : 'new'
-      return { item, kind, isOwed: turn !== 'rebase' || kind === 'new' }
+      return { item, kind, isOwed: sendsChanges || kind === 'new' }
     })
 }

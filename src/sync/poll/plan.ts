@@ -4,7 +4,7 @@ import { readFrom } from './cursor.ts'
 
 /**
  * What kind of poll is due. `normal` sends changes. After the definition changed: `rebase` only learns how known items
- * look now, and sends what was never seen (a new file of news would otherwise be put away unsent); `resync` forgets all
+ * look now, and sends what was never seen (a new file of news would otherwise be put away unsent) and what `tellsChanges`; `resync` forgets all
  * hashes first; `ask` reads nothing and pauses the flow, until the operator resumes or resyncs it.
  */
 export type Turn = 'normal' | 'rebase' | 'resync' | 'ask'
@@ -17,6 +17,14 @@ export function turnOf(runtime: FlowRuntime, state: FlowStateRow): Turn {
   // Resumed after having been asked: the operator wants no storm.
   const isAnswered = state.pending_definition_hash === definitionHash
   return onDefinitionChange === 'ask' && isAnswered ? 'rebase' : onDefinitionChange
+}
+
+/**
+ * Whether a hash that is not the stored one means that the source changed. After a rebase to another form of items it may
+ * be the definition's doing; one that changed only how destinations see them must not hide what happened meanwhile.
+ */
+export function tellsChanges(runtime: FlowRuntime, state: FlowStateRow, turn: Turn): boolean {
+  return turn !== 'rebase' || state.item_form === runtime.itemForm
 }
 
 /** How far a poll reads: `since` is where it begins, null for the beginning. */

@@ -21,7 +21,7 @@ import { cursorText, isAhead, laterCursor } from './cursor.ts'
 import { sendDeletes } from './deletes.ts'
 import { forgetItems } from './forget.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
-import { planScan, type Turn, turnOf } from './plan.ts'
+import { planScan, type Turn, tellsChanges, turnOf } from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 import type { PollOutcome } from './poller.ts'
 
@@ -51,6 +51,7 @@ export async function pollOnce(
   const state = await readState(deps, flow.name)
 
   const startedAt = deps.now()
+  const sendsChanges = tellsChanges(runtime, state, turn)
   const { isFull, since } = planScan(runtime, state, turn, startedAt)
   const progress: Progress = {
     startedAt,
@@ -65,7 +66,7 @@ export async function pollOnce(
   try {
     const seen = createKeySet()
     for await (const rows of recordsOf(runtime, counted(runtime, lease, since, progress))) {
-      await takeItems(deps, runtime, lease, turn, rows, seen, progress)
+      await takeItems(deps, runtime, lease, sendsChanges, rows, seen, progress)
     }
     if (isFull && turn !== 'rebase') {
       progress.changes += await sendDeletes(deps, runtime, lease, {
@@ -155,7 +156,7 @@ async function takeItems(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
-  turn: Turn,
+  sendsChanges: boolean,
   rows: readonly SourceRow[],
   seen: KeySet,
   progress: Progress,
@@ -168,7 +169,7 @@ async function takeItems(
     flow.name,
     items.map((item) => item.pk),
   )
-  const changes = changesOf(items, stored, turn)
+  const changes = changesOf(items, stored, sendsChanges)
   if (changes.length > 0) {
     progress.changes += await deps.database.transaction((trx) =>
       writeChanges(deps, runtime, trx, lease, { changes, readSince: progress.startedAt }),
@@ -263,6 +264,7 @@ async function finish(
       cursor_origin: runtime.cursor?.origin ?? null,
       definition_hash: runtime.definitionHash,
       pending_definition_hash: null,
+      item_form: runtime.itemForm,
       last_poll_at: now,
       last_success_at: now,
       ...(isFull && { last_full_scan_at: progress.startedAt }),

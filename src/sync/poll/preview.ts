@@ -11,7 +11,7 @@ import { createBreather } from './breather.ts'
 import { changesOf, readBatch, recordsOf } from './compare.ts'
 import { refusalOf, vanishedItems } from './deletes.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
-import { planScan, type Turn, turnOf } from './plan.ts'
+import { planScan, type Turn, tellsChanges, turnOf } from './plan.ts'
 import { createTally, type Sampled, type Tally } from './preview-tally.ts'
 
 export type PreviewDeps = {
@@ -56,10 +56,11 @@ export async function previewPoll(
     if (plan) {
       const seen = createKeySet()
       const isForgetting = turn === 'resync' || state.forget_due
-      const looking = { seen, tally, signal, isForgetting }
+      const sendsChanges = tellsChanges(runtime, state, turn)
+      const looking = { seen, tally, signal, isForgetting, sendsChanges }
       const batches = runtime.source.scan({ since: plan.since, signal, lookOnly: true })
       for await (const rows of recordsOf(runtime, upTo(maxRows, batches, tally))) {
-        await look(deps, runtime, turn, rows, looking)
+        await look(deps, runtime, rows, looking)
         await deps.pulse()
       }
       if (!deletes) deletes = await lookForDeletes(deps, runtime, looking)
@@ -97,19 +98,24 @@ async function* upTo(
 }
 
 /** `isForgetting`: the poll forgets first what was there, as after a reset. */
-type Looking = { seen: KeySet; tally: Tally; signal: AbortSignal; isForgetting: boolean }
+type Looking = {
+  seen: KeySet
+  tally: Tally
+  signal: AbortSignal
+  isForgetting: boolean
+  sendsChanges: boolean
+}
 
 async function look(
   deps: PreviewDeps,
   runtime: FlowRuntime,
-  turn: Turn,
   rows: readonly SourceRow[],
-  { seen, tally, signal, isForgetting }: Looking,
+  { seen, tally, signal, isForgetting, sendsChanges }: Looking,
 ): Promise<void> {
   const batch = await readBatch(runtime, rows, seen, signal)
   const pks = batch.items.map(({ pk }) => pk)
   const stored = isForgetting ? new Map() : await findHashes(deps.db, runtime.flow.name, pks)
-  const changes = changesOf(batch.items, stored, turn)
+  const changes = changesOf(batch.items, stored, sendsChanges)
   tally.count(batch, changes)
   const breathe = createBreather()
   for (const { item, isOwed } of changes) {
