@@ -12,7 +12,7 @@ declare module 'fastify' {
     /**
      * Set on routes that move money: their error answers always carry `outcome` and `retry_safe`.
      * `retrySafeWhenUnknown`: whether repeating the same request after an unknown outcome can never charge or refund
-     * twice.
+     * twice. `namesOrder`: the request is about an order that may have been charged before it.
      */
     money?: MoneyRoute
     /** Codes of the catalogue that this route may answer beyond those of its access class; for the API description. */
@@ -22,7 +22,7 @@ declare module 'fastify' {
   }
 }
 
-export type MoneyRoute = { retrySafeWhenUnknown: boolean }
+export type MoneyRoute = { retrySafeWhenUnknown: boolean; namesOrder?: boolean }
 
 /**
  * Deny by default: an app with a route that does not declare `config.access` does not become ready. The check comes

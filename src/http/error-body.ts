@@ -15,7 +15,7 @@ const common = {
   outcome: z
     .enum(['charged', 'not_charged', 'unknown'])
     .optional()
-    .describe('Whether money moved; always present on routes that move money'),
+    .describe('Whether the customer is charged; always present on routes that move money'),
   retry_safe: z
     .boolean()
     .optional()
@@ -104,7 +104,8 @@ const passing: ReadonlySet<number> = new Set([408, 429])
  * What a till needs to know before it charges again. A service that knows says so in `extra`. Otherwise, on a money
  * route: what was refused for its content was never charged, nor was an equal request before it. What was refused unread
  * did nothing either, but says nothing of the request whose answer the till has lost and which it is repeating now; it
- * may be sent again if only waiting helps. After a 5xx nobody knows, and repeating is safe only where the route guards
+ * may be sent again if only waiting helps. Nor does a cancel or refund that could not be read say that its order, which
+ * nobody has looked for, is not paid. After a 5xx nobody knows, and repeating is safe only where the route guards
  * against duplicates.
  */
 function moneyFields(
@@ -114,9 +115,12 @@ function moneyFields(
   if (!money) return failure.extra
   const { status, extra } = failure
   const isUnread = refusedUnread.has(status)
-  const outcome = extra.outcome ?? (status < 500 && !isUnread ? 'not_charged' : 'unknown')
+  const isForContent = status < 500 && !isUnread
+  const isDenial = isForContent && (!money.namesOrder || failure.code === 'NOT_FOUND')
+  const outcome = extra.outcome ?? (isDenial ? 'not_charged' : 'unknown')
   if (extra.retrySafe !== undefined) return { outcome, retrySafe: extra.retrySafe }
   if (isUnread) return { outcome, retrySafe: passing.has(status) }
+  if (isForContent && extra.outcome === undefined) return { outcome, retrySafe: false }
   if (outcome === 'unknown') return { outcome, retrySafe: money.retrySafeWhenUnknown }
   return { outcome, retrySafe: outcome === 'not_charged' && [503, 504].includes(status) }
 }

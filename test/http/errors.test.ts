@@ -28,6 +28,11 @@ function throwingApp(style: 'coded' | 'plain' = 'coded') {
     throw next
   }
   app.post('/plain', { config: { access: 'public' } }, fail)
+  app.post(
+    '/cancel',
+    { config: { access: 'public', money: { retrySafeWhenUnknown: true, namesOrder: true } } },
+    fail,
+  )
   app.post('/charge', { config: { access: 'public', money: { retrySafeWhenUnknown: true } } }, fail)
   app.post(
     '/refund',
@@ -136,6 +141,23 @@ test.each<[ErrorCode, string, boolean, boolean]>([
     expect([url, body.outcome, body.retry_safe]).toEqual([url, outcome, safe])
   }
 })
+
+test.each<[ErrorCode, string, boolean]>([
+  ['NOT_FOUND', 'not_charged', false],
+  ['BAD_REQUEST', 'unknown', false],
+  ['PAYLOAD_TOO_LARGE', 'unknown', false],
+  ['UNSUPPORTED_MEDIA_TYPE', 'unknown', false],
+  ['VALIDATION_ERROR', 'unknown', false],
+  ['UNAUTHORIZED', 'unknown', false],
+  ['RATE_LIMITED', 'unknown', true],
+  ['INTERNAL_ERROR', 'unknown', true],
+])(
+  'where the request names an order that may be paid, %s says %s without being told',
+  async (code, outcome, safe) => {
+    const { body } = await call('/cancel', new AppError(code))
+    expect([body.outcome, body.retry_safe]).toEqual([outcome, safe])
+  },
+)
 
 test('an unforeseen error on a money route never claims that nothing was charged', async () => {
   const { body } = await call('/refund', new Error('x'))

@@ -173,7 +173,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       config: {
         access: 'client',
         ofOrder: true,
-        money: { retrySafeWhenUnknown: true },
+        money: { retrySafeWhenUnknown: true, namesOrder: true },
         errors: [
           ...providerErrors,
           'NOT_FOUND',
@@ -216,7 +216,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       config: {
         access: 'client',
         ofOrder: true,
-        money: { retrySafeWhenUnknown: true },
+        money: { retrySafeWhenUnknown: true, namesOrder: true },
         errors: [
           ...providerErrors,
           'NOT_FOUND',
