@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Agent } from 'undici'
-import type { Database } from '../../db/database.ts'
+import { type Database, notify } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
+import { AppError } from '../../errors.ts'
 import { insertFlowActivity, isPaused } from '../../repositories/flow-control.ts'
 import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
 import { withLease } from '../../repositories/with-lease.ts'
@@ -60,7 +61,10 @@ export type FlowEngine = {
   countActive(): Promise<number>
   /** Reads the files and opens the flows; polls begin with `start`. */
   load(): Promise<void>
-  /** Reads the files again. A file that is bad now leaves its flow as it is; one that is gone pauses it. */
+  /**
+   * Reads the files again, here and in all processes on the database. A file that is bad now leaves its flow as it is; one
+   * that is gone pauses it.
+   */
   reload(actor: string): Promise<void>
   start(): void
   /**
@@ -71,6 +75,10 @@ export type FlowEngine = {
 }
 
 const stopWithinMs = 6_000
+/** Tells every process on the database that one of them has read its files again; the payload is which. */
+const filesChannel = 'flow_files'
+/** A process that polls by another definition is let alone until it has missed a poll and this long. */
+const silenceMs = 60_000
 
 /**
  * The set of flows that run: opened from their files, each with a poller of its own, changed by reloads one at a time.
@@ -110,18 +118,35 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     return last !== null && last >= startedAt ? last : null
   }
 
+  /**
+   * Whether another process goes on with another definition than this one: each would take the other's for a change and
+   * send everything again, in turns. The one that began later polls.
+   */
+  const isOutdated = async ({ flow, definitionHash }: LoadedFlow) => {
+    const state = await findFlowState(deps.database.db, flow.name)
+    if (!state?.last_poll_at || state.definition_hash === definitionHash) return false
+    const silentMs = deps.now().getTime() - state.last_poll_at.getTime()
+    return silentMs < 2 * flow.pollIntervalMs + silenceMs
+  }
+
   const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {
     const { name, pollIntervalMs } = loaded.flow
     const lease = `flow:${name}`
+    let hasPolled = false
     return createPoller({
       poll: async () => {
-        const held = await withLease(deps, lease, ({ token, signal }) =>
-          pollOnce(pollDeps, runtime, {
+        const held = await withLease(deps, lease, async ({ token, signal }) => {
+          if (hasPolled && (await isOutdated(loaded))) {
+            throw new AppError('SERVICE_UNAVAILABLE', { message: outdatedText })
+          }
+          const outcome = await pollOnce(pollDeps, runtime, {
             name: lease,
             token,
             signal: AbortSignal.any([signal, letGo.signal]),
-          }),
-        )
+          })
+          hasPolled ||= outcome.skipped === undefined
+          return outcome
+        })
         return held?.result
       },
       mayPoll: mayPollOf(loaded),
@@ -182,14 +207,17 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     await agent.close()
   }
 
-  /** A flow whose file is gone keeps its state, and says why it does nothing. */
-  const dropMissing = async (loaded: readonly LoadedFlow[]) => {
+  /**
+   * A flow whose file is gone keeps its state, and says why it does nothing. With `onlyOpen` flows that were never open here
+   * are left alone: another process may have their files already.
+   */
+  const dropMissing = async (loaded: readonly LoadedFlow[], onlyOpen: boolean) => {
     const named = new Set(loaded.map(({ flow }) => flow.name))
     const broken = new Set(problems.map(({ file }) => file))
     const missing = (await listFlowStates(deps.database.db))
       .map(({ flow }) => flow)
       .filter((name) => {
-        if (named.has(name)) return false
+        if (named.has(name) || (onlyOpen && !open.has(name))) return false
         const file = open.get(name)?.loaded.file
         // A file that cannot be read may be the one: of a running flow it is known which, of others any may be it.
         return file === undefined ? broken.size === 0 : !broken.has(file)
@@ -213,13 +241,27 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
   }
 
+  /** What one process was told to read again the others read too, or they would go on by what it replaced. */
+  const followOthers = async () => {
+    unlisten ??= await deps.database.listen(filesChannel, (processId) => {
+      if (processId === deps.processId) return
+      inTurn(async () => {
+        await apply({ isTold: true })
+        deps.log.info({}, 'the flow files were read again, as another process did')
+      }).catch((error: unknown) =>
+        deps.log.error({ err: error }, 'the flow files could not be read again'),
+      )
+    })
+  }
+
+  let unlisten: (() => Promise<void>) | undefined
   let deliveriesStarted = false
   const startDeliveries = async () => {
     if (!deliveriesStarted) await deps.deliveries.start()
     deliveriesStarted = true
   }
 
-  const apply = async () => {
+  const apply = async ({ isTold = false } = {}) => {
     const { flows, problems: found } = await loadFlows(deps.flowsDir, deps.files)
     problems = [...found]
     // Without flows there is nothing to deliver, and no queue to be set up in the database.
@@ -228,7 +270,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       const problem = await openOne(loaded)
       if (problem) problems.push(problem)
     }
-    await dropMissing(flows)
+    await dropMissing(flows, isTold)
     for (const problem of problems) {
       deps.log.error({ ...problem }, 'a flow file is wrong; its flow is left out')
     }
@@ -249,6 +291,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     countActive: async () => (deliveriesStarted ? deps.deliveries.countActive() : 0),
     load: () =>
       inTurn(async () => {
+        await followOthers()
         await forgetLimits(deps)
         await apply()
         if (deps.startPaused && open.size > 0) {
@@ -261,15 +304,16 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     reload: (actor) =>
       inTurn(async () => {
         await apply()
-        await deps.database.transaction((trx) =>
-          insertFlowActivity(trx, {
+        await deps.database.transaction(async (trx) => {
+          await insertFlowActivity(trx, {
             at: deps.now(),
             flow: null,
             action: 'reloaded',
             actor,
             detail: `${open.size} flows, ${problems.length} problems`,
-          }),
-        )
+          })
+          await notify(trx, filesChannel, deps.processId)
+        })
       }),
     start() {
       started = true
@@ -277,6 +321,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     },
     async stop() {
       stopped = true
+      await unlisten?.()
       const timer = setTimeout(() => letGo.abort(), stopWithinMs)
       const endDeliveries = async () => {
         if (deliveriesStarted) await deps.deliveries.stop({ timeoutMs: stopWithinMs })
@@ -291,6 +336,9 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     },
   }
 }
+
+const outdatedText =
+  'Another process polls this flow by another definition; read the flow files again'
 
 /** What a definition cannot mean although its form is right shows only when it is opened. */
 function problemOf(file: string, error: unknown): FlowProblemView {

@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const items = [{ id: '1' }, { id: '2' }]
+
+let target: TestTarget
+let services: TestService[]
+let one: TestFlows
+let two: TestFlows
+
+/** Two processes on one database, each with a folder of its own. */
+beforeEach(async () => {
+  target = await startTarget()
+  const service = await startTestService()
+  services = [service, await startTestService({ twinOf: service })]
+  const files = { 'stock.flow.yaml': definition('sku'), 'stock.json': items }
+  one = await startTestFlows({ service, files })
+  two = await startTestFlows({ service: services[1] as TestService, files })
+  for (const process of [one, two]) await process.flows.sync('stock', { force: true })
+})
+afterEach(async () => {
+  await two?.stop()
+  await one?.stop()
+  for (const service of services.reverse()) await service.stop()
+  await target?.close()
+})
+
+/** Sends everything again by itself when its mapping changes. */
+function definition(field: string): object {
+  const file = jsonFlow('stock', target.url, {
+    pollInterval: '1m',
+    item: { key: 'id', onDefinitionChange: 'resync' },
+  }) as { destinations: object[] }
+  const destinations = file.destinations.map((one) => ({ ...one, fields: { [field]: 'id' } }))
+  return { ...file, destinations }
+}
+
+const sync = (process: TestFlows) => process.call('POST', '/sync/stock?force=true')
+
+test('what one process reads again, the others read too', async () => {
+  for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
+  await one.call('POST', '/flows/reload')
+  await expect.poll(() => two.logLines.some((line) => line.includes('read again'))).toBe(true)
+  expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 2 })
+  await two.delivered()
+  expect(target.received.slice(-2)).toMatchObject([
+    { body: { codigo: expect.any(String) } },
+    { body: { codigo: expect.any(String) } },
+  ])
+  expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
+})
+
+test('a flow that only one process has a file of is not paused by another that is told to read again', async () => {
+  await one.write('fresh.json', items)
+  await one.write('fresh.flow.yaml', jsonFlow('fresh', target.url, { startPaused: false }))
+  await one.call('POST', '/flows/reload')
+  await expect.poll(() => two.logLines.some((line) => line.includes('read again'))).toBe(true)
+  expect((await one.call('GET', '/flows/status')).json().fresh).toMatchObject({ paused: false })
+})
+
+test('two definitions do not send everything again in turns: the process that began later polls', async () => {
+  await two.write('stock.flow.yaml', definition('codigo'))
+  two = await two.restart()
+  expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 2 })
+  const refused = await sync(one)
+  expect([refused.statusCode, refused.json()]).toEqual([
+    503,
+    { error: expect.stringContaining('by another definition') },
+  ])
+  expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 0 })
+
+  // When it has gone, the flow is not left alone.
+  services[0]?.clock.advance(4 * 60_000)
+  expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 2 })
+})
