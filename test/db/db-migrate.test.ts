@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { MigrationError, migrate, migrationsFolder } from '../../src/db/migrate.ts'
 import { needsPostgres, postgresUrl } from '../support/database.ts'
@@ -17,16 +17,16 @@ const shipped = (await readdir(migrationsFolder)).sort()
 describe.each(engines)('on $title', ({ skip, open }) => {
   let database: Database
   let folder: string
-  beforeAll(async () => {
-    if (!skip) database = await open()
-  })
-  afterAll(() => database?.close())
   beforeEach(async () => {
+    if (!skip) database = await open()
     folder = await mkdtemp(join(tmpdir(), 'tillbridge-'))
     // The database has had these, so the folder must go on from them.
     for (const name of shipped) await writeFile(join(folder, name), '')
   })
-  afterEach(() => rm(folder, { recursive: true }))
+  afterEach(async () => {
+    await database?.close()
+    await rm(folder, { recursive: true })
+  })
 
   test.skipIf(skip)('a database that has them all is left alone', async () => {
     expect(await migrate(database)).toEqual([])

@@ -24,8 +24,6 @@ test('anybody sees that the service lives and where charges go, and nothing else
   }
 })
 
-const provider = async () => (await asAdmin(service, { url: '/health' })).json().checks.provider
-
 test('the administrator sees version and checks too', async () => {
   expect((await asAdmin(service, { url: '/health' })).json()).toEqual({
     ...plain,
@@ -63,30 +61,34 @@ test('settings of the database that may lose data are a degraded check and still
 })
 
 test('trouble at the provider is a degraded check and still 200, until it answers again', async () => {
-  const fresh = await startTestService({ database: service.database })
-  const check = async () => (await asAdmin(fresh, { url: '/health' })).json().checks.provider
-  expect(await check()).toEqual({ status: 'unknown', last_answer_at: null, last_failure_at: null })
-  await fresh.stop()
+  const troubled = await startTestService({ database: service.database })
+  const provider = async () => (await asAdmin(troubled, { url: '/health' })).json().checks.provider
+  expect(await provider()).toEqual({
+    status: 'unknown',
+    last_answer_at: null,
+    last_failure_at: null,
+  })
 
-  const till = await enrol(service, 'other', '1802')
-  const ask = () => call(service, { url: '/terminals', token: till.key })
+  const till = await enrol(troubled, 'other', '1802')
+  const ask = () => call(troubled, { url: '/terminals', token: till.key })
   await ask()
   expect(await provider()).toMatchObject({ status: 'ok', last_failure_at: null })
   for (const kind of ['500', 'drop_before']) {
-    service.clock.advance(1000)
-    await faults(service, { path: '/terminals', kind })
+    troubled.clock.advance(1000)
+    await faults(troubled, { path: '/terminals', kind })
     await ask()
     const failed = await provider()
     expect(failed.status, kind).toBe('degraded')
     expect(Date.parse(failed.last_failure_at)).toBeGreaterThan(Date.parse(failed.last_answer_at))
-    expect((await call(service, { url: '/health' })).statusCode).toBe(200)
-    await noFaults(service)
-    service.clock.advance(1000)
+    expect((await call(troubled, { url: '/health' })).statusCode).toBe(200)
+    await noFaults(troubled)
+    troubled.clock.advance(1000)
     // A refusal is an answer too.
-    await faults(service, { path: '/terminals', kind: 'status', status: 403, count: 1 })
+    await faults(troubled, { path: '/terminals', kind: 'status', status: 403, count: 1 })
     await ask()
     expect((await provider()).status, kind).toBe('ok')
   }
+  await troubled.stop()
 })
 
 test('without the database it is 503, and so is everything that needs it, with what that means for money', async () => {

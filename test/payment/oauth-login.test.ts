@@ -126,11 +126,14 @@ test('a connection that the provider ended does not stand in the way of a new on
 })
 
 test('a refused login stores no state', async () => {
+  await enrol(service, 'here already', '307')
+  await logout(await enrol(service, 'shut out', '308'))
+  await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'shut out' } })
   const states = async () =>
     (await service.database.db.selectFrom('oauth_states').selectAll().execute()).length
   const before = await states()
-  await login(service, 'connected')
-  await login(service, 'banned')
+  await login(service, 'here already')
+  await login(service, 'shut out')
   await login(service, 'fresh', { target_url: 'https://evil.example/' })
   expect(await states()).toBe(before)
 })

@@ -28,20 +28,21 @@ afterAll(() => service.stop())
 
 const remove = (path: string, who = till) =>
   call(service, { method: 'DELETE', url: path, token: who.key })
-const read = (path: string) => call(service, { url: path, token: till.key })
+const read = (path: string, who = till) => call(service, { url: path, token: who.key })
 
 test('deletes one box, at the provider and here, and leaves its store', async () => {
-  const { pos } = (await createStore(service, till, { id: 'S1', boxes: ['S1-A', 'S1-B'] })).json()
+  const own = await enrol(service, 'one box less', '1202')
+  const { pos } = (await createStore(service, own, { id: 'S1', boxes: ['S1-A', 'S1-B'] })).json()
   await forgetRequests(service)
-  const answer = await remove('/stores/S1/pos/S1-A')
+  const answer = await remove('/stores/S1/pos/S1-A', own)
   expect(answer.statusCode).toBe(200)
   expect(answer.json()).toEqual({ message: expect.any(String), deleted: { store: 0, pos: 1 } })
   const asked = await providerRequests(service, ['DELETE'])
   expect(asked.map(({ path }) => path)).toEqual([`/v2/pos/${pos[0].mpPosId}`])
-  expect((await read('/stores/S1')).json().pos).toMatchObject([{ external_id: 'S1-B' }])
-  const there = await atProvider(service, till.mpUserId)
+  expect((await read('/stores/S1', own)).json().pos).toMatchObject([{ external_id: 'S1-B' }])
+  const there = await atProvider(service, own.mpUserId)
   expect(there.pos.map(({ id }) => String(id))).toEqual([pos[1].mpPosId])
-  expect((await remove('/stores/S1/pos/S1-A')).statusCode).toBe(404)
+  expect((await remove('/stores/S1/pos/S1-A', own)).statusCode).toBe(404)
 })
 
 test('deletes the boxes of a store before the store', async () => {
@@ -187,16 +188,21 @@ test('asking for stores that do not exist leaves nothing behind, however often',
 })
 
 test('deletions are audited, the failed ones too', async () => {
-  const answer = await asAdmin(service, { url: '/admin/activity?client=acme&limit=200' })
+  const own = await enrol(service, 'audited', '1203')
+  await createStore(service, own, { id: 'S1', boxes: ['S1-A'] })
+  await remove('/stores/S1/pos/S1-A', own)
+  await faults(service, { path: '/users/', method: 'DELETE', kind: 'drop_after', count: 1 })
+  await remove('/stores/S1', own)
+  await remove('/stores/S1', own)
+  const answer = await asAdmin(service, { url: '/admin/activity?client=audited&limit=200' })
   const told = answer
     .json()
     .logs.map((entry: Record<string, string>) => [entry.action, entry.resource_id, entry.status])
   expect(told).toEqual(
     expect.arrayContaining([
       ['pos.deleted', 'S1-A', 'success'],
-      ['store.deleted', 'S2', 'success'],
-      ['store.deleted', 'LOST', 'failed'],
-      ['store.deleted', 'LOST', 'success'],
+      ['store.deleted', 'S1', 'failed'],
+      ['store.deleted', 'S1', 'success'],
     ]),
   )
 })

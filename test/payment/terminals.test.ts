@@ -14,19 +14,21 @@ import {
 let service: TestService
 let till: Till
 /** Terminals of `till` by box. */
-let paired: Record<'pdv' | 'standalone' | 'other' | 'undefined' | 'foreign' | 'unbound', string>
+let paired: Paired
 
-beforeAll(async () => {
-  service = await startTestService()
-  till = await enrol(service, 'acme', '1401')
+type Paired = Record<'pdv' | 'standalone' | 'other' | 'undefined' | 'foreign' | 'unbound', string>
+
+/** A client with a terminal of each kind. */
+async function openAll(client: string, userId: string): Promise<[Till, Paired]> {
+  const till = await enrol(service, client, userId)
   // The same account under another name: what it has here is unknown to `till`.
-  const twin = await enrol(service, 'twin', '1401')
+  const twin = await enrol(service, `${client}'s twin`, userId)
   await createStore(service, till, { id: 'S 1', boxes: ['B 1', 'B-2', 'EMPTY'] })
   await createStore(service, till, { id: 'S-2', boxes: ['B-3', 'GONE'] })
   await createStore(service, twin, { id: 'T-1', boxes: ['T-BOX'] })
   const unbound = await pairTerminal(service, till, 'GONE')
   await call(service, { method: 'DELETE', url: '/stores/S-2/pos/GONE', token: till.key })
-  paired = {
+  const paired = {
     pdv: await pairTerminal(service, till, 'B 1', 'PDV'),
     standalone: await pairTerminal(service, till, 'B 1', 'STANDALONE'),
     other: await pairTerminal(service, till, 'B-2', 'STANDALONE'),
@@ -34,12 +36,19 @@ beforeAll(async () => {
     foreign: await pairTerminal(service, twin, 'T-BOX', 'PDV'),
     unbound,
   }
+  return [till, paired]
+}
+
+beforeAll(async () => {
+  service = await startTestService()
+  ;[till, paired] = await openAll('acme', '1401')
 })
 beforeEach(() => forgetRequests(service))
 afterEach(() => noFaults(service))
 afterAll(() => service.stop())
 
-const list = (query = '') => call(service, { url: `/terminals${query}`, token: till.key })
+const list = (query = '', who = till) =>
+  call(service, { url: `/terminals${query}`, token: who.key })
 const setMode = (body: unknown, key = till.key) =>
   call(service, { method: 'PATCH', url: '/terminals/operating-mode', token: key, body })
 
@@ -64,7 +73,8 @@ const auditOf = async (box: string) => {
 }
 
 test('lists every terminal of the account with the ERP’s ids, null where the box is not known here', async () => {
-  const answer = await list()
+  const [own, paired] = await openAll('never switched', '1403')
+  const answer = await list('', own)
   expect(answer.statusCode).toBe(200)
   const known = (sucursal_id: string | null, caja_id: string | null, operating_mode: string) => ({
     id: expect.any(String),
@@ -86,8 +96,9 @@ test('lists every terminal of the account with the ERP’s ids, null where the b
 })
 
 test('a mode that this service does not know is shown as STANDALONE and named in the log', async () => {
+  const [own, paired] = await openAll('new mode', '1404')
   service.logLines.length = 0
-  await list('?caja_id=B-3')
+  await list('?caja_id=B-3', own)
   const lines = service.logLines.filter((line) => line.includes('a mode that this service'))
   expect(lines).toHaveLength(1)
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({

@@ -123,9 +123,12 @@ test.each([
       // Nobody's order: read, and found to be none of ours.
       expect(
         (await logs()).filter(
-          (log) => log.resource_id === (id ?? null) && log.request_id === (request ?? null),
+          (log) =>
+            log.resource_id === (id ?? null) &&
+            log.request_id === (request ?? null) &&
+            log.signature_valid === true,
         ),
-      ).toMatchObject([{ signature_valid: true, status: 'ignored' }])
+      ).toMatchObject([{ status: 'ignored' }])
     } finally {
       service.clock.advance(before - 1_790_000_005_000)
     }
@@ -133,6 +136,8 @@ test.each([
 )
 
 test('missing, forged, moved, repeated and old signatures are 401, logged as rejected, and do nothing', async () => {
+  // Only so many a minute are logged.
+  service.clock.advance(120_000)
   const { till, orderId, mpOrderId } = await openOrder('forged')
   await act(service, orderId, payByCard)
   await forgetRequests(service)
@@ -173,6 +178,7 @@ test('missing, forged, moved, repeated and old signatures are 401, logged as rej
     ['old, in seconds', { 'x-signature': sign(oldSeconds) }],
     ['of tomorrow', { 'x-signature': sign(early) }],
   ]
+  const known = new Set((await logs()).map(({ id }) => id))
   for (const [name, headers, url] of bad) {
     const response = await post(
       url ?? `/webhooks?data.id=${mpOrderId}&type=order`,
@@ -184,7 +190,8 @@ test('missing, forged, moved, repeated and old signatures are 401, logged as rej
   await service.inbox.idle()
   expect(await providerRequests(service)).toEqual([])
   expect(await localStatus(till)).toBe('created')
-  const rejected = (await logs()).slice(0, bad.length)
+  const rejected = (await logs()).filter(({ id }) => !known.has(id))
+  expect(rejected).toHaveLength(bad.length)
   for (const log of rejected) {
     expect(log).toMatchObject({
       status: 'rejected',

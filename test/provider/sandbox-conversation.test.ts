@@ -70,16 +70,12 @@ async function connect(provider: Provider): Promise<TokenGrant> {
 
 describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   let provider: Provider
-  let grant: TokenGrant
+  let token: string
   let userId: number
-  let mpStoreId: string
-  let mpPosId: string
   let terminalId: string
   let runs = 0
-  const store = `SUC${posApi}`
-  const box = `CAJA${posApi}`
 
-  beforeAll(() => {
+  beforeAll(async () => {
     provider = createProvider({
       apiUrl: sandbox.url,
       authUrl: sandbox.url,
@@ -89,9 +85,43 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
       posApi,
       sleep: () => Promise.resolve(),
     })
+    token = (await connect(provider)).accessToken
+    userId = (await provider.users.me(token)).id
+    const { mpPosId } = await openBox('SALES')
+    await control('POST', 'terminals', { pos_id: mpPosId, operating_mode: 'PDV' })
+    const { terminals } = await provider.terminals.list(token, { mpPosId })
+    terminalId = terminals[0]?.id ?? ''
   })
 
   afterAll(() => provider.close())
+
+  const newStore = (name: string) => ({
+    name: 'Sucursal Centro',
+    externalId: `SUC${posApi}${name}`,
+    location: {
+      streetName: 'Av. Corrientes',
+      streetNumber: '1234',
+      cityName: 'Balvanera',
+      stateName: 'Capital Federal',
+      latitude: -34.6037,
+      longitude: -58.3816,
+      reference: 'Planta baja',
+    },
+  })
+
+  /** A store with one box, whose ids end on `name`. */
+  async function openBox(name: string) {
+    const store = newStore(name)
+    const { mpStoreId } = await provider.stores.create(token, userId, store)
+    const newPos = {
+      name: 'Caja N° 1',
+      externalId: `CAJA${posApi}${name}`,
+      mpStoreId,
+      mpExternalStoreId: store.externalId,
+    }
+    const { mpPosId } = await provider.pos.create(token, `pos-${posApi}-${name}`, newPos)
+    return { store, newPos, mpStoreId, mpPosId }
+  }
 
   function newSale(change: Partial<NewProviderOrder> = {}): [string, NewProviderOrder] {
     runs += 1
@@ -106,40 +136,27 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   test('connects with PKCE, refreshes once per token and knows its account', async () => {
     const first = await connect(provider)
     expect(first).toMatchObject({ mpUserId: expect.any(Number), expiresInSeconds: 15552000 })
-    grant = await provider.oauth.refresh(first.refreshToken ?? '')
+    const grant = await provider.oauth.refresh(first.refreshToken ?? '')
     const again = await providerFailure(provider.oauth.refresh(first.refreshToken ?? ''))
     expect(again).toMatchObject({ kind: 'refused', providerCode: 'invalid_grant' })
     const user = await provider.users.me(grant.accessToken)
     expect(user).toMatchObject({ id: first.mpUserId, siteId: 'MLA', isTestUser: true })
-    userId = user.id
     const stranger = await providerFailure(provider.users.me('APP_USR-unknown'))
     expect(stranger).toMatchObject({ kind: 'unauthorized', status: 401 })
   })
 
   test('creates a store and a box and finds both again', async () => {
-    const token = grant.accessToken
-    const location = {
-      streetName: 'Av. Corrientes',
-      streetNumber: '1234',
-      cityName: 'Balvanera',
-      stateName: 'Capital Federal',
-      latitude: -34.6037,
-      longitude: -58.3816,
-      reference: 'Planta baja',
-    }
-    const newStore = { name: 'Sucursal Centro', externalId: store, location }
-    mpStoreId = (await provider.stores.create(token, userId, newStore)).mpStoreId
-    expect(await provider.stores.findByExternalId(token, userId, store)).toMatchObject({
+    const { store, newPos, mpStoreId, mpPosId } = await openBox('FOUND')
+    expect(await provider.stores.findByExternalId(token, userId, store.externalId)).toMatchObject({
       mpStoreId,
     })
     expect(await provider.stores.findByExternalId(token, userId, 'OTHER')).toBeUndefined()
-    const twice = await providerFailure(provider.stores.create(token, userId, newStore))
+    const twice = await providerFailure(provider.stores.create(token, userId, store))
     expect(twice).toMatchObject({ kind: 'refused', status: 400 })
 
-    const newPos = { name: 'Caja N° 1', externalId: box, mpStoreId, mpExternalStoreId: store }
-    mpPosId = (await provider.pos.create(token, `pos-${posApi}`, newPos)).mpPosId
-    expect(await provider.pos.findByExternalId(token, box)).toEqual({ mpPosId, mpStoreId })
-    const other = provider.pos.create(token, `pos-${posApi}-2`, newPos)
+    const found = await provider.pos.findByExternalId(token, newPos.externalId)
+    expect(found).toEqual({ mpPosId, mpStoreId })
+    const other = provider.pos.create(token, `pos-${posApi}-again`, newPos)
     expect(await providerFailure(other)).toMatchObject({
       status: 409,
       providerCode: posApi === 'v1' ? 'point_of_sale_exists' : 'pos_already_exists',
@@ -147,21 +164,23 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   })
 
   test('lists the terminal of the box and switches its mode', async () => {
-    const token = grant.accessToken
+    const { newPos, mpStoreId, mpPosId } = await openBox('MODES')
     await control('POST', 'terminals', { pos_id: mpPosId, operating_mode: 'STANDALONE' })
     const before = await provider.terminals.list(token, { mpPosId, limit: 50, offset: 0 })
     expect(before).toMatchObject({
       total: 1,
-      terminals: [{ mpPosId, mpStoreId, externalPosId: box, operatingMode: 'STANDALONE' }],
+      terminals: [
+        { mpPosId, mpStoreId, externalPosId: newPos.externalId, operatingMode: 'STANDALONE' },
+      ],
     })
-    terminalId = before.terminals[0]?.id ?? ''
-    await provider.terminals.setMode(token, terminalId, 'PDV')
+    const first = before.terminals[0]?.id ?? ''
+    await provider.terminals.setMode(token, first, 'PDV')
     const after = await provider.terminals.list(token, { mpPosId })
     expect(after.terminals[0]).toMatchObject({ operatingMode: 'PDV', providerMode: 'PDV' })
 
     await control('POST', 'terminals', { pos_id: mpPosId, operating_mode: 'STANDALONE' })
     const both = await provider.terminals.list(token, { mpPosId })
-    const second = both.terminals.find(({ id }) => id !== terminalId)?.id ?? ''
+    const second = both.terminals.find(({ id }) => id !== first)?.id ?? ''
     expect(await providerFailure(provider.terminals.setMode(token, second, 'PDV'))).toMatchObject({
       status: 412,
       effect: 'none',
@@ -169,7 +188,6 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   })
 
   test('charges, and create, read and search agree on the evidence', async () => {
-    const token = grant.accessToken
     const [key, order] = newSale()
     const created = await provider.orders.create(token, key, order)
     expect(created).toMatchObject({
@@ -236,7 +254,6 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   })
 
   test('cancels what waits, and the answer is what a read says', async () => {
-    const token = grant.accessToken
     const [key, order] = newSale({ description: null, ticketNumber: null, printTicket: false })
     const { mpOrderId } = await provider.orders.create(token, key, order)
     const canceled = await provider.orders.cancel(token, mpOrderId, `${key}-cancel`)
@@ -247,7 +264,6 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   })
 
   test('a simulated decline ends as failed', async () => {
-    const token = grant.accessToken
     const [key, order] = newSale()
     const { mpOrderId } = await provider.orders.create(token, key, order)
     await provider.orders.simulate(token, mpOrderId, {
@@ -266,7 +282,6 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   })
 
   test('an answer lost after the effect is found by the same key, and charged once', async () => {
-    const token = grant.accessToken
     for (const kind of ['drop_after', 'torn_body', 'reset', '503']) {
       const [key, order] = newSale()
       await control('PUT', 'faults', [{ path: '/v1/orders', method: 'POST', kind, count: 1 }])
@@ -281,7 +296,6 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   })
 
   test('an answer that never comes leaves the effect open, although the order exists', async () => {
-    const token = grant.accessToken
     const impatient = createProvider({
       apiUrl: sandbox.url,
       authUrl: sandbox.url,
@@ -302,6 +316,9 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   })
 
   test('its webhooks carry signatures that hold', async () => {
+    const [key, order] = newSale()
+    const { mpOrderId } = await provider.orders.create(token, key, order)
+    await provider.orders.cancel(token, mpOrderId, `${key}-cancel`)
     const isOrder = ({ url }: Delivery) => url.searchParams.get('type') === 'order'
     await vi.waitUntil(() => deliveries.some(isOrder), patience)
     for (const { url, headers } of deliveries.filter(isOrder)) {
@@ -319,12 +336,13 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
   })
 
   test('deletes box and store, and again without complaint', async () => {
-    const token = grant.accessToken
+    const { store, newPos, mpStoreId, mpPosId } = await openBox('GONE')
     await provider.pos.delete(token, mpPosId)
     await provider.pos.delete(token, mpPosId)
-    expect(await provider.pos.findByExternalId(token, box)).toBeUndefined()
+    expect(await provider.pos.findByExternalId(token, newPos.externalId)).toBeUndefined()
     await provider.stores.delete(token, userId, mpStoreId)
     await provider.stores.delete(token, userId, mpStoreId)
-    expect(await provider.stores.findByExternalId(token, userId, store)).toBeUndefined()
+    const found = await provider.stores.findByExternalId(token, userId, store.externalId)
+    expect(found).toBeUndefined()
   })
 })

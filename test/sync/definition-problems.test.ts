@@ -383,17 +383,17 @@ const cases: Case[] = [
   ],
 ]
 
-const problems = new Map<string, string[]>()
+type Given = (typeof cases)[number][1]
+const problemsIn = (given: Given) => problemsOf(typeof given === 'string' ? given : flowText(given))
 
-test.each(cases)('%s', (what, given, ...expected) => {
-  const found = problemsOf(typeof given === 'string' ? given : flowText(given))
-  problems.set(what, found)
-  expect(found).toEqual(expected)
+test.each(cases)('%s', (_what, given, ...expected) => {
+  expect(problemsIn(given)).toEqual(expected)
 })
 
 test('no problem repeats a secret, whether it stands in the file or behind a reference', () => {
-  expect(problems.size).toBe(cases.length)
-  expect([...problems.values()].flat().join('\n')).not.toMatch(/hunter2|top-secret-value|192\.168/)
+  const problems = cases.flatMap(([, given]) => problemsIn(given))
+  expect(problems.length).toBeGreaterThanOrEqual(cases.length)
+  expect(problems.join('\n')).not.toMatch(/hunter2|top-secret-value|192\.168/)
 })
 
 test('every function and variable that JSONata knows or an expression makes is known', async () => {

@@ -30,7 +30,7 @@ beforeAll(async () => {
       'articles.json': [{ id: 'A-1' }, { id: 'A-2' }, { id: 'B-1' }, { id: hostileKey }],
     },
   })
-  target.answer(({ path }) => (path.includes('/A-') ? 422 : path.includes('/B-') ? 400 : 200))
+  target.answer(({ path }) => (/\/[AC]-/.test(path) ? 422 : /\/[BD]-/.test(path) ? 400 : 200))
   await flows.flows.sync('articles', { force: true })
   await vi.waitUntil(async () => (await flows.flows.stats()).queue.failed === 3, {
     timeout: 20_000,
@@ -103,20 +103,27 @@ test('after a reset nobody knows whether the item is in sync, until it is read a
 })
 
 test('what is sent again is no failure any more; a long text of an error names its group', async () => {
+  await flows.write('returns.json', [{ id: 'C-1' }, { id: 'C-2' }, { id: 'D-1' }])
+  await flows.write('returns.flow.yaml', jsonFlow('returns', target.url))
+  await flows.flows.reload('test')
+  await flows.flows.sync('returns', { force: true })
+  const failed = async () => (await get('/flow/returns/failures')).failures
+  await vi.waitUntil(async () => (await failed()).length === 2, { timeout: 20_000 })
+  await flows.delivered()
   target.answer(200)
-  const [group] = (await get('/flow/articles/failures')).failures
-  const other = await flows.call('POST', '/flow/articles/retry', {
+  const [group] = await failed()
+  const other = await flows.call('POST', '/flow/returns/retry', {
     body: { error: 'x'.repeat(20_000) },
   })
-  expect(other.json()).toEqual({ name: 'articles', retried: 0 })
-  const again = await flows.call('POST', '/flow/articles/retry', {
+  expect(other.json()).toEqual({ name: 'returns', retried: 0 })
+  const again = await flows.call('POST', '/flow/returns/retry', {
     body: { destination: 'web', error: group.error },
   })
-  expect(again.json()).toEqual({ name: 'articles', retried: 2 })
+  expect(again.json()).toEqual({ name: 'returns', retried: 2 })
   await flows.delivered()
-  expect((await get('/flow/articles/failures')).failures).toMatchObject([{ pks: ['B-1'] }])
-  expect(await get(itemUrl('A-2'))).toMatchObject({
-    destinations: [{ state: 'delivered', in_sync: true, attempts: 0 }, {}],
+  expect(await failed()).toMatchObject([{ pks: ['D-1'] }])
+  expect(await get('/flow/returns/items/C-2')).toMatchObject({
+    destinations: [{ state: 'delivered', in_sync: true, attempts: 0 }],
   })
 })
 
