@@ -103,8 +103,12 @@ test('requests while a poll runs share the one after it', async () => {
       return gate.promise
     },
   })
-  const first = one.poller.request()
-  const others = [one.poller.request(), one.poller.request(), one.poller.request()]
+  const first = one.poller.request({ force: false })
+  const others = [
+    one.poller.request({ force: false }),
+    one.poller.request({ force: false }),
+    one.poller.request({ force: false }),
+  ]
   expect(gates).toHaveLength(1)
   gates[0]?.resolve({ changes: 1, rowsRead: 1 })
   expect(await first).toEqual({ changes: 1, rowsRead: 1 })
@@ -112,6 +116,32 @@ test('requests while a poll runs share the one after it', async () => {
   gates[1]?.resolve({ changes: 2, rowsRead: 2 })
   expect(await Promise.all(others)).toEqual(Array(3).fill({ changes: 2, rowsRead: 2 }))
   expect(gates).toHaveLength(2)
+})
+
+test('a shared poll is forced when one of those who share it forces it, and only that one', async () => {
+  const gates: PromiseWithResolvers<PollOutcome>[] = []
+  const forced: boolean[] = []
+  const one = create({
+    poll: ({ force }) => {
+      const gate = Promise.withResolvers<PollOutcome>()
+      gates.push(gate)
+      forced.push(force)
+      return gate.promise
+    },
+  })
+  const outcome = { changes: 0, rowsRead: 0 }
+  const first = one.poller.request({ force: false })
+  const shared = [true, false].map((force) => one.poller.request({ force }))
+  gates[0]?.resolve(outcome)
+  await first
+  await expect.poll(() => gates.length).toBe(2)
+  const last = one.poller.request({ force: false })
+  gates[1]?.resolve(outcome)
+  await Promise.all(shared)
+  await expect.poll(() => gates.length).toBe(3)
+  gates[2]?.resolve(outcome)
+  await last
+  expect(forced).toEqual([false, true, false])
 })
 
 test('a request after a failed poll is a poll of its own', async () => {
@@ -123,8 +153,8 @@ test('a request after a failed poll is a poll of its own', async () => {
       return gate.promise
     },
   })
-  const first = one.poller.request()
-  const second = one.poller.request()
+  const first = one.poller.request({ force: false })
+  const second = one.poller.request({ force: false })
   gates[0]?.reject(new Error('down'))
   await expect(first).rejects.toThrow('down')
   await expect.poll(() => gates.length).toBe(2)
@@ -137,7 +167,7 @@ test('a request waits for another process to end its poll', async () => {
   const one = create({
     poll: async () => (++tries < 4 ? undefined : { changes: 3, rowsRead: 3 }),
   })
-  expect(await one.poller.request()).toEqual({ changes: 3, rowsRead: 3 })
+  expect(await one.poller.request({ force: false })).toEqual({ changes: 3, rowsRead: 3 })
   expect(tries).toBe(4)
 })
 
@@ -191,7 +221,7 @@ test('what runs aside keeps polls waiting, and does not begin while one runs', a
     return worked.promise
   }
   const aside = one.poller.aside(work)
-  const request = one.poller.request()
+  const request = one.poller.request({ force: false })
   expect(await one.poller.aside(work)).toBe(false)
   expect(events).toEqual(['work'])
   worked.resolve()
@@ -209,5 +239,5 @@ test('what fails aside is told to who asked for it, and polls go on', async () =
     throw new Error('no database')
   }
   await expect(one.poller.aside(work)).rejects.toThrow('no database')
-  expect(await one.poller.request()).toEqual({ changes: 1, rowsRead: 1 })
+  expect(await one.poller.request({ force: false })).toEqual({ changes: 1, rowsRead: 1 })
 })

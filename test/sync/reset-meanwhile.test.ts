@@ -33,3 +33,16 @@ test('a reset leaves a poll that runs alone, and the next one sends everything a
   expect(await polling).toMatchObject({ changes: items.length })
   expect(await flows.flows.sync('big', { force: true })).toMatchObject({ changes: items.length })
 })
+
+test('a sync that waits for the last poll of a limit does not run beyond it', async () => {
+  await flows.call('POST', '/resync/big')
+  await flows.call('POST', '/flow/big/limit/1')
+  const { db } = flows.service.database
+  flows.service.clock.advance(3_600_000)
+  await flows.call('POST', '/flow/big/resume')
+  await expect.poll(() => countItems(db, 'big'), { interval: 5 }).toBeGreaterThan(0)
+  const late = await flows.call('POST', '/sync/big')
+  expect(late.json()).toEqual({ name: 'big', changes: 0, skipped: 'paused' })
+  const { big } = (await flows.call('GET', '/flows/status')).json()
+  expect(big).toMatchObject({ paused: true, runLimit: 1, runCount: 1 })
+})

@@ -75,7 +75,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
   const sync: FlowService['sync'] = async (name, { force }, actor): Promise<SyncOutcome> => {
     const { poller } = find(name)
     if (!force && (await isPaused(deps.database.db, name))) return { changes: 0, skipped: 'paused' }
-    const { changes, skipped } = await poller.request()
+    const { changes, skipped } = await poller.request({ force })
     if (actor !== undefined && !skipped) {
       await writeDown(name, 'synced', actor, `${changes} changes`)
     }

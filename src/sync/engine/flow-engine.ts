@@ -134,8 +134,11 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     const lease = `flow:${name}`
     let hasPolled = false
     return createPoller({
-      poll: async () => {
+      poll: async ({ force }) => {
         const held = await withLease(deps, lease, async ({ token, signal }) => {
+          if (!force && (await isPaused(deps.database.db, name))) {
+            return { changes: 0, rowsRead: 0, skipped: 'paused' } as const
+          }
           if (hasPolled && (await isOutdated(loaded))) {
             throw new AppError('SERVICE_UNAVAILABLE', { message: outdatedText })
           }

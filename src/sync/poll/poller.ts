@@ -8,9 +8,9 @@ export type Poller = {
   stop(): Promise<void>
   /**
    * Polls now. While a poll runs, every request shares the one after it, since what they ask for may have changed behind
-   * the running one's back. Rejects with the poll's failure.
+   * the running one's back. A paused flow is polled only when one of them says `force`. Rejects with the poll's failure.
    */
-  request(): Promise<PollOutcome>
+  request(options: { force: boolean }): Promise<PollOutcome>
   /**
    * Does something that no poll of this process may run beside; polls that are asked for meanwhile follow it. Answers false,
    * and does nothing, while a poll runs.
@@ -22,8 +22,11 @@ export type Poller = {
 }
 
 export type PollerDeps = {
-  /** One poll under the flow's lease; undefined when another process holds it. */
-  poll: () => Promise<PollOutcome | undefined>
+  /**
+   * One poll under the flow's lease; undefined when another process holds it. It skips a flow that is paused by then, unless
+   * `force`: the poll that it waited for may have been the last of a limit.
+   */
+  poll: (options: { force: boolean }) => Promise<PollOutcome | undefined>
   /** Whether the timer may poll now: not paused, inside its window. Asked only when a poll is due. */
   mayPoll: () => Promise<boolean>
   /** End of the last poll by any process; null when there was none since this one started. */
@@ -46,6 +49,7 @@ export function createPoller(deps: PollerDeps): Poller {
   let loop: Promise<void> | undefined
   let current: Promise<PollOutcome> | undefined
   let next: Promise<PollOutcome> | undefined
+  let forcesNext = false
 
   const nap = async (ms: number) => {
     sleeping = new AbortController()
@@ -53,9 +57,9 @@ export function createPoller(deps: PollerDeps): Poller {
     await deps.sleep(ms, signal).catch(() => undefined)
   }
 
-  const pollByRequest = async (): Promise<PollOutcome> => {
+  const pollByRequest = async (options: { force: boolean }): Promise<PollOutcome> => {
     for (let waitedMs = 0; waitedMs < longestLeaseWaitMs; waitedMs += waitForLeaseMs) {
-      const outcome = await deps.poll()
+      const outcome = await deps.poll(options)
       if (outcome) return outcome
       if (stopped.signal.aborted) break
       await deps.sleep(waitForLeaseMs, stopped.signal).catch(() => undefined)
@@ -71,13 +75,16 @@ export function createPoller(deps: PollerDeps): Poller {
     return started
   }
 
-  const request = (): Promise<PollOutcome> => {
-    if (current === undefined) return run(pollByRequest)
+  const request = ({ force }: { force: boolean }): Promise<PollOutcome> => {
+    if (current === undefined) return run(() => pollByRequest({ force }))
+    forcesNext ||= force
     next ??= current
       .catch(() => undefined)
       .then(() => {
+        const options = { force: forcesNext }
         next = undefined
-        return request()
+        forcesNext = false
+        return request(options)
       })
     return next
   }
@@ -96,7 +103,7 @@ export function createPoller(deps: PollerDeps): Poller {
       await current.catch(() => undefined)
       return undefined
     }
-    await run(async () => (await deps.poll()) ?? { changes: 0, rowsRead: 0 })
+    await run(async () => (await deps.poll({ force: false })) ?? { changes: 0, rowsRead: 0 })
     // No interval is shorter, and when another process was at it, its end will show in the database.
     return nap(lookMs)
   }
