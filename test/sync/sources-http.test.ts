@@ -230,6 +230,34 @@ test('paging by Link follows rel=next within the origin only', async () => {
   expect(elsewhere).toEqual([])
 })
 
+test.each([
+  { type: 'page' },
+  { type: 'offset', size: 10 },
+  { type: 'cursor', next: '$string(t)' },
+  { type: 'link' },
+])(
+  'pages of $type that bring the same records for ever in other words are an error',
+  async (paging) => {
+    server.handle = (_, response) => {
+      const t = server.asked.length
+      const rows = numbered(1, 10).map((row) => ({ ...row, t }))
+      sendJson(response, { d: t > 2_000 ? [] : rows, t }, { link: `</list?t=${t}>; rel=next` })
+    }
+    const failure = await failureOf(read({ items: 'd', paging }))
+    expect(failure.message).toContain('100 pages in a row without a new record')
+    expect(server.asked.length).toBeLessThan(110)
+  },
+)
+
+test('an item whose parts fill many pages is no repetition', async () => {
+  server.handle = (_, response) => {
+    const part = server.asked.length
+    sendJson(response, part > 150 ? [] : [{ id: 1, part }])
+  }
+  const groupBy = { children: { parts: ['part'] } }
+  expect(await read({ paging: { type: 'page' }, groupBy })).toHaveLength(150)
+})
+
 test('pages that never end are an error: the same page, the same cursor, the same link', async () => {
   server.handle = (_, response) => sendJson(response, { d: numbered(1, 10), n: 'same' })
   const failures = await Promise.all(

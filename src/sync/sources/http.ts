@@ -5,6 +5,7 @@ import { secretsOf } from '../destinations/http-excerpt.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import { type GuardedAnswer, RequestFailure } from '../net/request.ts'
+import { createKeySet } from '../poll/key-set.ts'
 import { type Source, SourceClosedError, SourceError, type SourceRow } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { atMost, inBatches, matching } from './counted.ts'
@@ -13,11 +14,15 @@ import { checkAddress, fillAddress } from './http-address.ts'
 import { getJson, isJson, type JsonClient } from './http-json.ts'
 import { type PageWalk, pageWalks } from './http-paging.ts'
 import { isRecord, recordsOf, valueAt } from './json-items.ts'
-import { hasKey, joinKey } from './row-key.ts'
+import { hasKey, joinKey, rowKey } from './row-key.ts'
 
 type HttpDefinition = Extract<Flow['source'], { type: 'http' }>
 
 const longestConnectMs = 10_000
+/** Pages that bring nothing but records that came before: a server that never ends, and words them anew each time. */
+const maxKnownPages = 100
+/** With `groupBy` the records of one item may fill some hundred pages. */
+const maxPagesOfOneItem = 1_000
 
 /**
  * A JSON API that is read page by page; a page may have 32 MiB. `{cursor}` in the address is where to read from
@@ -57,7 +62,25 @@ export function openHttpSource(
       : new SourceError(`http source: GET ${place}: ${what}`)
   }
 
+  /** Throws SourceError when too many pages follow each other whose records have all come before. */
+  const watchForNews = () => {
+    const most = definition.groupBy ? maxPagesOfOneItem : maxKnownPages
+    const seen = createKeySet()
+    let knownPages = 0
+    return (rows: readonly SourceRow[]) => {
+      const keys = rows.map((row) => rowKey(row, keyFields))
+      const news = keys.filter((key) => key === null || seen.add(key))
+      knownPages = rows.length > 0 && news.length === 0 ? knownPages + 1 : 0
+      if (knownPages >= most) {
+        throw new SourceError(
+          `${most} pages in a row without a new record: does the server know the parameter?`,
+        )
+      }
+    }
+  }
+
   async function* pages(walk: PageWalk, signal: AbortSignal): AsyncGenerator<SourceRow[]> {
+    const checkNews = watchForNews()
     let url: string | undefined = walk.first
     for (let page = 1; url !== undefined; page += 1) {
       const isNothing = (answer: GuardedAnswer) =>
@@ -68,6 +91,7 @@ export function openHttpSource(
         const answer = await getJson(client, url, isNothing, signal)
         if (!answer) return
         rows = recordsOf(valueAt(answer.document, definition.items), definition.items)
+        checkNews(rows)
         url = await walk.next({ ...answer, rows })
       } catch (error) {
         const place = definition.url.template
