@@ -54,6 +54,18 @@ export function planFaults(draw: Draw, userId: number): ScopedRule[] {
       ...(!isForGood && { count: isHang ? 1 : draw.int(label('count'), 1, 8) }),
     })
   }
+  // Drawn apart from the other rules, so that older seeds keep theirs: it is what comes after a lost answer that counts.
+  if (draw.maybe('token refused', 0.35)) {
+    rules.push({
+      user_id: userId,
+      path: '^/v1/',
+      kind: 'status',
+      status: 401,
+      code: 'unauthorized',
+      chance: draw.pick('token refused chance', [0.3, 0.6]),
+      seed: draw.int('token refused seed', 1, 1e9),
+    })
+  }
   for (const kind of ['missing', 'duplicate', 'late', 'reorder']) {
     if (!draw.maybe(`webhooks ${kind}`, 0.35)) continue
     const chance = draw.pick(`webhooks ${kind} chance`, [0.4, 1])
