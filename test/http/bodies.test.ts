@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { exchange, json, sampleApp } from './sample-app.ts'
 
 const { app, seen } = sampleApp()
+afterAll(() => app.close())
 
 async function post(
   payload: string | Buffer,
@@ -152,5 +153,4 @@ test('a chunked body without end is cut at the limit and the socket closed', asy
   expect(answer).toMatch(/^HTTP\/1.1 413 /)
   expect(answer).toContain('"code":"PAYLOAD_TOO_LARGE"')
   expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1)
-  await app.close()
 })

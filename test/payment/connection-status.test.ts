@@ -17,11 +17,11 @@ async function statusOf({ key }: Till) {
 }
 
 test('shows the connection of the client with the fields of the specification', async () => {
-  const status = await statusOf(till)
+  const status = await statusOf(await enrol(service, 'newcomer', '707'))
   expect(status).toEqual({
     authenticated: true,
-    client: 'acme',
-    mp_user_id: 701,
+    client: 'newcomer',
+    mp_user_id: 707,
     live_mode: false,
     expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     expires_in_hours: expect.any(Number),
@@ -39,8 +39,9 @@ test('shows no token to the client', async () => {
 })
 
 test('the administrator sees the same for a client that he names', async () => {
-  const answer = await asAdmin(service, { url: '/oauth/status?client=acme' })
-  expect(answer.json()).toMatchObject({ client: 'acme', mp_user_id: 701, authenticated: true })
+  await enrol(service, 'named', '708')
+  const answer = await asAdmin(service, { url: '/oauth/status?client=named' })
+  expect(answer.json()).toMatchObject({ client: 'named', mp_user_id: 708, authenticated: true })
 })
 
 test('live credentials are shown as live', async () => {

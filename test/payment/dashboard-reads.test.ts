@@ -154,16 +154,18 @@ describe('the numbers of a day', () => {
   })
 
   test('name orders whose money came after their end', async () => {
-    await service.database.db
-      .updateTable('orders')
-      .set({ paid_after_close: true, paid_cents: 700 })
-      .where('id', '=', ids.declined)
-      .execute()
-    const numbers = await statistics(shop.key)
-    expect(numbers.paid_after_close).toEqual([
-      { order_id: ids.declined, client: 'acme', external_reference: 'DECLINED' },
-    ])
-    expect(numbers).toMatchObject({ paid: 3, declined: 0, paid_amount: '157.00' })
+    const set = (fields: { paid_after_close: boolean; paid_cents: number }) =>
+      service.database.db.updateTable('orders').set(fields).where('id', '=', ids.declined).execute()
+    await set({ paid_after_close: true, paid_cents: 700 })
+    try {
+      const numbers = await statistics(shop.key)
+      expect(numbers.paid_after_close).toEqual([
+        { order_id: ids.declined, client: 'acme', external_reference: 'DECLINED' },
+      ])
+      expect(numbers).toMatchObject({ paid: 3, declined: 0, paid_amount: '157.00' })
+    } finally {
+      await set({ paid_after_close: false, paid_cents: 0 })
+    }
   })
 })
 

@@ -224,8 +224,23 @@ test('without a connection nothing is planned', async () => {
 })
 
 test('a creation that fails is audited as failed, with the reason', async () => {
-  const answer = await asAdmin(services.v2, {
-    url: '/admin/activity?client=second&action=store.created&status=failed&limit=200',
+  const { v2: service } = services
+  const till = await enrol(service, 'audited', '1103')
+  const post = { method: 'POST', kind: 'status', status: 422, count: 20 }
+  await faults(service, { path: '/v2/pos', ...post })
+  await createStore(service, till, { id: 'MIDDLE', boxes: ['M-A'] })
+  await noFaults(service)
+  await faults(service, { path: '/users/', method: 'POST', kind: '500', count: 1 })
+  await createStore(service, till, { id: 'SUR', boxes: [] })
+  await noFaults(service)
+  const body = {
+    name: 'Norte',
+    external_id: 'NORTE',
+    location: { ...location, city_name: 'Nunez' },
+  }
+  await call(service, { url: '/stores', token: till.key, body })
+  const answer = await asAdmin(service, {
+    url: '/admin/activity?client=audited&action=store.created&status=failed&limit=200',
   })
   const told = answer
     .json()
