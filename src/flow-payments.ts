@@ -14,7 +14,9 @@ export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
   ): Promise<PaymentsOutcome> => {
     try {
       if (!(await findClient(deps.database.db, client))) {
-        throw new AppError('NOT_FOUND', { message: `There is no client ${client}` })
+        // It comes into being when the shop connects.
+        const reason = `There is no client ${client}`
+        return { ok: false, retryable: true, outage: true, reason }
       }
       await work(asClientName(client), serviceActor(deps.now()))
       return { ok: true }
@@ -44,8 +46,9 @@ export function createPaymentsPort(deps: PaymentDeps): PaymentsPort {
 }
 
 /**
- * A connection that is missing is mended by people soon enough, and a store that another request is working on is free
- * in a moment: both are worth another attempt. What the content is to blame for is not.
+ * A connection that is missing is mended by people soon enough, a store that another request is working on is free in a
+ * moment, and one that is not there yet may be on its way by another flow: all are worth another attempt. What the content
+ * is to blame for is not.
  */
 function outcomeOf(error: AppError): PaymentsOutcome {
   const details = error.details?.map(({ path, message }) => `${path}: ${message}`).join('; ')
@@ -57,7 +60,8 @@ function outcomeOf(error: AppError): PaymentsOutcome {
     retryable:
       isConnection ||
       (isTrouble && error.code !== 'PROVIDER_REJECTED') ||
-      error.code === 'CONFLICT',
+      error.code === 'CONFLICT' ||
+      error.code === 'NOT_FOUND',
     reason: details ? `${error.message}: ${details}` : error.message,
     outage: isConnection || isTrouble,
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTestFlows, type TestFlows } from '../support/flows.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { call, enrol, type Till } from '../support/till.ts'
+
+let service: TestService
+let till: Till
+let flows: TestFlows
+
+beforeAll(async () => {
+  service = await startTestService()
+  till = await enrol(service, 'acme')
+  flows = await startTestFlows({ service })
+})
+afterAll(async () => {
+  await flows?.stop()
+  await service?.stop()
+})
+
+const branch = (id: string, more: object = {}) => ({
+  id,
+  nombre: `Sucursal ${id}`,
+  cajas: [],
+  ...more,
+})
+
+const storesMap = `{
+  "external_id": id, "name": nombre,
+  "location": { "street_name": "Av. Corrientes", "street_number": "1234", "city_name": "Balvanera",
+    "state_name": "Capital Federal", "latitude": -34.6037, "longitude": -58.3816 },
+  "pos": [cajas.{ "external_id": id, "name": nombre }]
+}`
+const posMap = '{ "store_external_id": sucursal, "external_id": id, "name": nombre }'
+
+/** A flow of its own into the shop of acme, paused. */
+async function start(
+  name: string,
+  destination: object,
+  items: object[],
+  extra: object = {},
+): Promise<void> {
+  await flows.write(`${name}.json`, items)
+  await flows.write(`${name}.flow.yaml`, {
+    version: 1,
+    name,
+    pollInterval: '1h',
+    startPaused: true,
+    source: { type: 'file', path: `\${env:DIR}/${name}.json`, format: 'json', settle: '0s' },
+    item: { key: 'id' },
+    destinations: [
+      {
+        name: 'shop',
+        client: 'acme',
+        retry: { attempts: 3, initial: '100ms', max: '100ms', jitter: 0 },
+        ...destination,
+      },
+    ],
+    ...extra,
+  })
+  await flows.flows.reload('test')
+}
+
+const sync = async (name: string, items?: object[]) => {
+  if (items) await flows.write(`${name}.json`, items)
+  await flows.call('POST', `/sync/${name}?force=true`)
+  await flows.delivered()
+}
+const shop = async () =>
+  ((await call(service, { url: '/stores', token: till.key })).json() as { stores: Store[] }).stores
+type Store = { external_id: string; name: string; pos: { external_id: string; name: string }[] }
+const errors = async (name: string) =>
+  (await flows.call('GET', `/errors?flow=${name}`)).json() as { pk: string; error: string }[]
+
+const eager = { attempts: 50, initial: '100ms', max: '200ms', jitter: 0 }
+
+test('stores and boxes are created, changed and added to; a box of another store is refused', async () => {
+  await start('stores', { type: 'payments.stores', map: storesMap }, [
+    branch('S1', { cajas: [{ id: 'C1', nombre: 'Caja 1' }] }),
+    branch('S2'),
+  ])
+  await sync('stores')
+  expect(await shop()).toMatchObject([
+    { external_id: 'S1', name: 'Sucursal S1', pos: [{ external_id: 'C1', name: 'Caja 1' }] },
+    { external_id: 'S2', name: 'Sucursal S2', pos: [] },
+  ])
+  const boxes = [
+    { id: 'C1', nombre: 'Caja uno' },
+    { id: 'C2', nombre: 'Caja 2' },
+  ]
+  await sync('stores', [
+    branch('S1', { nombre: 'Centro', cajas: boxes }),
+    branch('S2', { cajas: [{ id: 'C1', nombre: 'ajena' }] }),
+  ])
+  expect(await shop()).toMatchObject([
+    { name: 'Centro', pos: [{ name: 'Caja uno' }, { external_id: 'C2', name: 'Caja 2' }] },
+    { name: 'Sucursal S2', pos: [] },
+  ])
+  await expect
+    .poll(() => errors('stores'), { timeout: 15_000 })
+    .toMatchObject([{ pk: 'S2', error: 'Box C1 belongs to store S1', attempts: 3 }])
+})
+
+test('a box that comes before its store waits for it', async () => {
+  const boxes = [{ id: 'C9', sucursal: 'S9', nombre: 'Caja 9' }]
+  await start('boxes', { type: 'payments.pos', map: posMap, retry: eager }, boxes)
+  await flows.call('POST', '/sync/boxes?force=true')
+  const waiting = async () => (await flows.call('GET', '/flow/boxes/waiting')).json().waiting
+  await expect.poll(waiting).toMatchObject([{ pk: 'C9', last_error: 'There is no store S9' }])
+  await start('later', { type: 'payments.stores', map: storesMap }, [branch('S9')])
+  await sync('later')
+  await expect
+    .poll(async () => (await shop()).find(({ external_id }) => external_id === 'S9')?.pos)
+    .toMatchObject([{ external_id: 'C9', name: 'Caja 9' }])
+  expect(await errors('boxes')).toEqual([])
+})
+
+test('items for a shop that is not there yet wait until it is connected', async () => {
+  const destination = { type: 'payments.stores', map: storesMap, client: 'soon', retry: eager }
+  await start('first', destination, [branch('F1')])
+  await flows.call('POST', '/sync/first?force=true')
+  const waiting = async () => (await flows.call('GET', '/flow/first/waiting')).json().waiting
+  await expect.poll(waiting).toMatchObject([{ pk: 'F1', last_error: 'There is no client soon' }])
+  const { key } = await enrol(service, 'soon')
+  await expect
+    .poll(async () => (await call(service, { url: '/stores', token: key })).json().stores)
+    .toMatchObject([{ external_id: 'F1', state: 'active' }])
+  expect(await errors('first')).toEqual([])
+})
+
+test('what is gone at the source is deleted, boxes and whole stores', async () => {
+  const deletes = { deletes: { mode: 'delete', guard: { emptySource: 'allow' } } }
+  await start(
+    'gone',
+    { type: 'payments.stores', map: storesMap, allowStoreDelete: true },
+    [branch('G1', { cajas: [{ id: 'GC1', nombre: 'Caja' }] }), branch('G2')],
+    deletes,
+  )
+  await sync('gone')
+  const ids = async () => (await shop()).map(({ external_id }) => external_id)
+  expect(await ids()).toEqual(expect.arrayContaining(['G1', 'G2']))
+  await sync('gone', [branch('G2')])
+  expect(await ids()).not.toContain('G1')
+  expect(await ids()).toContain('G2')
+  expect(await errors('gone')).toEqual([])
+})
