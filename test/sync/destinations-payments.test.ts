@@ -107,6 +107,34 @@ test('no body, a list and a text are refused, not thrown', async () => {
   }
 })
 
+test('a box that waits for its turn is not begun when the service stops meanwhile', async () => {
+  const gate = Promise.withResolvers<void>()
+  const begun: string[] = []
+  const unused = () => Promise.reject(new Error('not asked'))
+  const port: PaymentsPort = {
+    upsertStore: unused,
+    deletePos: unused,
+    deleteStore: unused,
+    addPos: async (_client, _store, [box]) => {
+      begun.push(box?.externalId ?? '')
+      await gate.promise
+      return { ok: true }
+    },
+  }
+  const pos = openPaymentsPos('acme', port)
+  const body = (external_id: string) => ({ store_external_id: 'S', external_id, name: 'Caja' })
+  const stop = new AbortController()
+  const results = Promise.all([
+    pos.deliver(job({ body: body('1') }), never),
+    pos.deliver(job({ body: body('2') }), stop.signal),
+    pos.deliver(job({ body: body('3') }), AbortSignal.abort(new DOMException('', 'TimeoutError'))),
+  ])
+  stop.abort(new Error('the service stops'))
+  gate.resolve()
+  expect(await results).toMatchObject([{ ok: true }, { ok: false, retryable: true }, { ok: true }])
+  expect(begun).toEqual(['1', '3'])
+})
+
 test('the outcome of the payment side is passed on as it is', async () => {
   const outcome = { ok: false, retryable: true, reason: 'later', outage: true } as const
   const { stores } = setup({ ...outcome, retryAfterSeconds: 7 })

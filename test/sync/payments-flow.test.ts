@@ -143,3 +143,18 @@ test('what is gone at the source is deleted, boxes and whole stores', async () =
   expect(await ids()).toContain('G2')
   expect(await errors('gone')).toEqual([])
 })
+
+test("boxes of one store that are delivered side by side do not get into each other's way", async () => {
+  await start('many', { type: 'payments.stores', map: storesMap }, [branch('M1')])
+  await sync('many')
+  const boxes = Array.from({ length: 12 }, (_, index) => ({
+    id: `M1C${index}`,
+    sucursal: 'M1',
+    nombre: `Caja ${index}`,
+  }))
+  const once = { attempts: 1, initial: '100ms', max: '100ms', jitter: 0 }
+  await start('side', { type: 'payments.pos', map: posMap, concurrency: 6, retry: once }, boxes)
+  await sync('side')
+  expect(await errors('side')).toEqual([])
+  expect((await shop()).find(({ external_id }) => external_id === 'M1')?.pos).toHaveLength(12)
+})
