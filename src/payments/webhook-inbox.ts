@@ -54,7 +54,11 @@ export type WebhookInbox = {
 /** Provider reads that webhooks may have under way together; the rest waits in the table. */
 const workersAtOnce = 8
 const claimMs = 30_000
-const attemptsAtMost = 12
+/**
+ * How long a delivery that cannot be worked is tried. The provider was told 200 and sends it no more, and money that came
+ * after an order was closed is found by nothing else: so for longer than a shop without a connection stays unnoticed.
+ */
+const keepTryingMs = 3 * 24 * 3600_000
 const unsigned = 'The webhook is not signed with a secret of this service'
 /** The provider repeats a delivery for about a day; a captured one must not be good for ever. */
 const oldestMs = 48 * 3600_000
@@ -254,13 +258,14 @@ async function workDelivery(deps: PaymentDeps, row: WebhookRow): Promise<void> {
     const attempts = row.attempts + 1
     const now = deps.now()
     const waitMs = Math.min(15 * 60_000, 2_000 * 2 ** attempts)
+    const isHopeless = now.getTime() - row.received_at.getTime() > keepTryingMs
     const code =
       error instanceof ProviderError || error instanceof AppError ? error.message : 'internal error'
     await updateDelivery(db, row.id, {
       status: 'failed',
       error_message: code,
       attempts,
-      next_attempt_at: attempts < attemptsAtMost ? new Date(now.getTime() + waitMs) : null,
+      next_attempt_at: isHopeless ? null : new Date(now.getTime() + waitMs),
       processed_at: now,
       duration_ms: now.getTime() - startedAt.getTime(),
     })

@@ -419,6 +419,35 @@ test('money that a webhook finds after a cancel is shown, not hidden', async () 
   })
 })
 
+test('money that came while the shop was not connected is found when it is again, a day later', async () => {
+  const { till, orderId, mpOrderId } = await openOrder('unplugged and paid')
+  await cancel(service, till, orderId)
+  await act(service, orderId, { ...payByCard, force: true })
+  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
+  await deliver(service, { dataId: mpOrderId })
+  for (let tries = 0; tries < 24; tries += 1) {
+    service.clock.advance(3600_000)
+    await service.inbox.workDue()
+  }
+  expect(await statesOf(mpOrderId)).toEqual(['failed'])
+  await connect(service, till.client, String(till.mpUserId))
+  service.clock.advance(3600_000)
+  await service.inbox.workDue()
+  expect(await statesOf(mpOrderId)).toEqual(['processed'])
+  expect(await orderRow(service, orderId)).toMatchObject({ paid_after_close: true })
+})
+
+test('a webhook that nobody can work is not tried for ever', async () => {
+  const { till, mpOrderId } = await openOrder('unplugged for good')
+  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
+  await deliver(service, { dataId: mpOrderId })
+  service.clock.advance(73 * 3600_000)
+  expect(await service.inbox.workDue()).toBe(1)
+  service.clock.advance(3600_000)
+  expect(await service.inbox.workDue()).toBe(0)
+  expect(await statesOf(mpOrderId)).toEqual(['failed'])
+})
+
 test('an unknown order, another topic and an odd id are taken, logged and left alone', async () => {
   await forgetRequests(service)
   for (const [id, type] of [
