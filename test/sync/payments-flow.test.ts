@@ -1,7 +1,18 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { call, enrol, type Till } from '../support/till.ts'
+import {
+  act,
+  call,
+  charge,
+  enrol,
+  openShop,
+  payByCard,
+  readOrder,
+  type Till,
+} from '../support/till.ts'
 
 let service: TestService
 let till: Till
@@ -157,4 +168,37 @@ test("boxes of one store that are delivered side by side do not get into each ot
   await sync('side')
   expect(await errors('side')).toEqual([])
   expect((await shop()).find(({ external_id }) => external_id === 'M1')?.pos).toHaveLength(12)
+})
+
+test('every change of a charge reaches the destination, and only those of the client', async () => {
+  const open = await openShop(service, 'orders-of', '4801')
+  const other = await openShop(service, 'others', '4802')
+  const file = `\${env:DIR}/orders.ndjson`
+  await start('orders', { type: 'file', path: file, client: undefined }, [], {
+    source: { type: 'payments.orders', client: 'orders-of' },
+    item: { key: 'order_id' },
+  })
+  const told = async () =>
+    (await readFile(join(flows.dir, 'orders.ndjson'), 'utf8'))
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  const { order_id } = (await charge(service, open, { reference: 'R-1' })).json()
+  await charge(service, other, { reference: 'R-2' })
+  await sync('orders')
+  expect(await told()).toMatchObject([
+    { _pk: order_id, external_reference: 'R-1', amount: '1234.50', outcome: 'unknown' },
+  ])
+  await act(service, order_id, { do: 'fetch' })
+  await act(service, order_id, payByCard)
+  service.clock.advance(5_000)
+  await readOrder(service, open, order_id)
+  await sync('orders')
+  await sync('orders')
+  expect(await told()).toMatchObject([
+    { external_reference: 'R-1' },
+    { _pk: order_id, status: 'processed', outcome: 'charged', paid_amount: '1234.50' },
+  ])
+  const item = await flows.call('POST', `/sync/orders/${order_id}`)
+  expect(item.json()).toMatchObject({ found: true, changed: false, jobs: 0 })
 })
