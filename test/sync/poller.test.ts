@@ -68,6 +68,20 @@ test('after downtime there is one poll, not a burst', async () => {
   expect(one.polls).toHaveLength(1)
 })
 
+test('a clock that is set back by a day stops no flow for a day', async () => {
+  const one = create()
+  one.setLastPoll(new Date(one.now() + 86_400_000))
+  await one.run(intervalMs)
+  expect(one.polls).toHaveLength(1)
+})
+
+test('a poll that another process, whose clock is ahead, has just ended is not repeated', async () => {
+  const one = create()
+  one.setLastPoll(new Date(one.now() + 5_000))
+  await one.run(intervalMs - 1_000)
+  expect(one.polls).toEqual([])
+})
+
 test('a flow that may not poll is left alone, and polls soon after it may', async () => {
   let allowed = false
   const one = create({ mayPoll: async () => allowed })

@@ -91,8 +91,10 @@ export function createPoller(deps: PollerDeps): Poller {
 
   const waitMs = async () => {
     const last = await deps.lastPollAt()
-    const dueMs = last === null ? 0 : last.getTime() + deps.intervalMs() - deps.now().getTime()
-    if (dueMs > 0) return Math.min(lookMs, dueMs)
+    const intervalMs = deps.intervalMs()
+    const dueMs = last === null ? 0 : last.getTime() + intervalMs - deps.now().getTime()
+    // A last poll that lies more than an interval ahead was written before the clock was set back.
+    if (dueMs > 0 && dueMs <= 2 * intervalMs) return Math.min(lookMs, dueMs)
     return (await deps.mayPoll()) ? 0 : lookMs
   }
 
