@@ -206,12 +206,12 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
 
   test('with every connection in use the wait for one ends as unavailable', async () => {
     const pool = resilientPool(
-      { connectionString: clone.url, max: 1, connectionTimeoutMillis: 50 },
+      { connectionString: clone.url, max: 1, connectionTimeoutMillis: 500 },
       { queryTimeoutMs: 0 },
       () => {},
     )
     const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
-    const busy = sql`select pg_sleep(0.3)`.execute(db)
+    const busy = sql`select pg_sleep(1.5)`.execute(db)
     await expect(sql`select 1`.execute(db)).rejects.toBeInstanceOf(DatabaseUnavailableError)
     await busy
     await sql`select 1`.execute(db)
@@ -250,7 +250,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
   test('of many idle connections to a server that fell silent only one is waited for', async () => {
     const proxy = await silentProxy(clone.url)
     const pool = resilientPool(
-      { connectionString: proxy.url, max: 4, connectionTimeoutMillis: 50 },
+      { connectionString: proxy.url, max: 4, connectionTimeoutMillis: 1_000 },
       { queryTimeoutMs: 1_000, verifyAfterIdleMs: 0, verifyTimeoutMs: 50 },
       () => {},
     )
