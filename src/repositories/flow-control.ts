@@ -54,6 +54,21 @@ export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<
     .execute()
 }
 
+/** Takes away a pause that was set by this hand for this reason, and no other. Answers whether there was one. */
+export async function deletePauseFor(
+  trx: Trx,
+  flow: string,
+  { by, reason }: { by: string; reason: string },
+): Promise<boolean> {
+  const result = await trx
+    .deleteFrom('flow_pause')
+    .where('flow', '=', flow)
+    .where('paused_by', '=', by)
+    .where('reason', '=', reason)
+    .executeTakeFirst()
+  return result.numDeletedRows === 1n
+}
+
 export type RunLimit = { flow: string; runLimit: number; runCount: number }
 
 export async function listLimits(db: Db | Trx): Promise<RunLimit[]> {

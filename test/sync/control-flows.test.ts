@@ -196,6 +196,38 @@ test('what the ERP changes while a new mapping waits for the operator is sent on
   expect(got(name).slice(2)).toMatchObject([{ body: { sku: '2', precio: 9 } }])
 })
 
+test('a flow whose file is gone is paused for that, and goes on where it was when the file is back', async () => {
+  const { flows, name, restart } = await startAlone([{ id: '1' }], {
+    extra: { startPaused: false },
+  })
+  await expect.poll(() => got(name).length).toBe(1)
+  await flows.remove(`${name}.flow.yaml`)
+  await flows.flows.reload('test')
+  expect((await flows.call('POST', `/sync/${name}`)).statusCode).toBe(404)
+  const { db } = service.database
+  const pause = () => db.selectFrom('flow_pause').selectAll().where('flow', '=', name).execute()
+  expect(await pause()).toMatchObject([{ paused_by: 'service', reason: 'definition missing' }])
+
+  // A folder that was not mounted at the start must not leave the flows stopped.
+  await flows.write(`${name}.flow.yaml`, jsonFlow(name, target.url, { startPaused: false }))
+  await flows.write(`${name}.json`, [{ id: '1' }, { id: '2' }])
+  const again = await restart()
+  expect(await status(again, name)).toMatchObject({ paused: false, reason: null })
+  await expect.poll(() => got(name).length).toBe(2)
+})
+
+test('who paused a flow before its file was gone has paused it still when the file is back', async () => {
+  const { flows, name } = await startAlone([])
+  await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking' } })
+  await post(flows, `/flow/${name}/resume`)
+  await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking' } })
+  await flows.remove(`${name}.flow.yaml`)
+  await flows.flows.reload('test')
+  await flows.write(`${name}.flow.yaml`, jsonFlow(name, target.url))
+  await flows.flows.reload('test')
+  expect(await status(flows, name)).toMatchObject({ paused: true, reason: 'stocktaking' })
+})
+
 test('reset sends everything again with the next poll, resync at once', async () => {
   const { flows, name } = await start([{ id: '1' }, { id: '2' }])
   await post(flows, `/sync/${name}?force=true`)

@@ -312,6 +312,7 @@ export const texts = {
   'action.reloaded': 'Archivos releídos',
   'actor.service': 'el servicio',
   'reason.definition missing': 'Falta el archivo de este flujo',
+  'reason.the definition is back': 'El archivo de este flujo volvió',
   'reason.startPaused in the flow file': 'startPaused en el archivo del flujo',
   'reason.FLOWS_START_PAUSED': 'FLOWS_START_PAUSED: todo empieza en pausa',
   'reason.The limit of runs was reached': 'Se alcanzó el límite de corridas',

@@ -2,6 +2,7 @@ import type { Database, Trx } from '../../db/database.ts'
 import {
   deleteAllLimits,
   deleteLimits,
+  deletePauseFor,
   deletePauses,
   deleteSpentLimits,
   insertFlowActivity,
@@ -86,6 +87,16 @@ export async function pauseByService(
     const entry = { at, flow, action: 'paused', actor: 'service', detail: reason }
     await insertFlowActivity(trx, entry)
   }
+}
+
+/** Ends a pause of the service's own whose reason is over; one that somebody else set stays. */
+export async function resumeByService(
+  trx: Trx,
+  flow: string,
+  { at, reason, detail }: { at: Date; reason: string; detail: string },
+): Promise<void> {
+  if (!(await deletePauseFor(trx, flow, { by: 'service', reason }))) return
+  await insertFlowActivity(trx, { at, flow, action: 'resumed', actor: 'service', detail })
 }
 
 /** Takes the pause away, and a limit that is used up: it would pause the flow again at once. */

@@ -7,7 +7,7 @@ import { insertFlowActivity, isPaused } from '../../repositories/flow-control.ts
 import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import type { Alerts } from '../alerts/alerts.ts'
-import { forgetLimits, pauseByService } from '../control/switches.ts'
+import { forgetLimits, pauseByService, resumeByService } from '../control/switches.ts'
 import type { FlowContext } from '../definition/context.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
 import { Secret } from '../definition/secret.ts'
@@ -168,6 +168,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       if (isNew && flow.startPaused) {
         await pauseByService(trx, [flow.name], { at, reason: 'startPaused in the flow file' })
       }
+      const back = { at, reason: missingReason, detail: 'the definition is back' }
+      await resumeByService(trx, flow.name, back)
     })
   }
 
@@ -211,7 +213,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   }
 
   /**
-   * A flow whose file is gone keeps its state, and says why it does nothing. With `onlyOpen` flows that were never open here
+   * A flow whose file is gone keeps its state, and says why it does nothing until the file is back. With `onlyOpen` flows that were never open here
    * are left alone: another process may have their files already.
    */
   const dropMissing = async (loaded: readonly LoadedFlow[], onlyOpen: boolean) => {
@@ -234,7 +236,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
     const at = deps.now()
     await deps.database.transaction((trx) =>
-      pauseByService(trx, missing, { at, reason: 'definition missing' }),
+      pauseByService(trx, missing, { at, reason: missingReason }),
     )
     if (missing.length > 0) {
       deps.log.warn(
@@ -340,6 +342,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   }
 }
 
+const missingReason = 'definition missing'
 const outdatedText =
   'Another process polls this flow by another definition; read the flow files again'
 
