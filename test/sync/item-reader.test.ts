@@ -130,6 +130,13 @@ test('filter leaves out, with a reason, and what it cannot judge is a problem', 
   })
 })
 
+test('a filter that ran out of its time is a problem that may pass', async () => {
+  const read = reader({ filter: '$match(codigo, /^(a+)+$/)' }).read
+  expect(await read({ codigo: `${'a'.repeat(40)}!` })).toMatchObject({
+    problem: { mayPass: true, message: expect.stringContaining('item.filter failed') },
+  })
+})
+
 test('a filter that gives something truthy but not true leaves out', async () => {
   expect(await reader({ filter: 'codigo' }).read({ codigo: 'A' })).toHaveProperty('skipped')
 })

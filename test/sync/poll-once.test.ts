@@ -139,6 +139,35 @@ test.each([
   expect(poll.scans).toEqual([null, since])
 })
 
+test('a record that could not be judged in time is read again by the next poll', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: 5 }]]
+  await poll.poll()
+  const { read, source } = poll.runtime
+  let putAway = 0
+  source.committed = async () => {
+    putAway += 1
+  }
+  poll.runtime.read = async (row) => {
+    if (row.id !== '2') return await read(row)
+    return { problem: { pk: '2', message: 'item.filter failed: out of time', mayPass: true } }
+  }
+  poll.rows = [
+    [
+      { id: '2', at: 6 },
+      { id: '3', at: 7 },
+    ],
+  ]
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(putAway).toBe(0)
+  poll.runtime.read = read
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(putAway).toBe(1)
+  await poll.poll()
+  expect(poll.scans).toEqual([null, '5', '5', '7'])
+  expect(keys(poll)).toEqual(['1', '3', '2'])
+})
+
 test('a full scan comes again when its time has come', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 }, fullScanEveryMs: 3_600_000 })
   poll.rows = [[{ id: '1', at: 5 }]]

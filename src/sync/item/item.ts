@@ -10,8 +10,8 @@ export type ReadItem =
   | { item: Item }
   /** Left out on purpose; the reason is for people. */
   | { skipped: string; pk: string }
-  /** `pk` is null when the record has no usable key. */
-  | { problem: { pk: string | null; message: string } }
+  /** `pk` is null when the record has no usable key. `mayPass`: another time the same record may be judged. */
+  | { problem: { pk: string | null; message: string; mayPass?: true } }
 
 /** Changes when the way of hashing does; then every item counts as changed by definition, not by its source. */
 export const hashVersion = 'h1'
@@ -68,7 +68,8 @@ async function filtered(item: Item, condition: Expression): Promise<ReadItem> {
     return { skipped: 'item.filter is not true for it', pk }
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error
-    return { problem: { pk, message: `item.filter failed: ${error.message}` } }
+    const message = `item.filter failed: ${error.message}`
+    return { problem: { pk, message, ...(error.outOfTime && { mayPass: true }) } }
   }
 }
 

@@ -5,7 +5,13 @@ import { createBreather } from './breather.ts'
 import type { KeySet } from './key-set.ts'
 
 /** A record that is no item, or repeats one. `pk` is null when it has no usable key. */
-export type RecordProblem = { pk: string | null; message: string; isDuplicate: boolean }
+export type RecordProblem = {
+  pk: string | null
+  message: string
+  isDuplicate: boolean
+  /** Another time the same record may be judged. */
+  mayPass?: true
+}
 
 /** The items of a batch of records, and what is in the way of the others; `filtered` were left out on purpose. */
 export type ReadBatch = { items: Item[]; problems: RecordProblem[]; filtered: number }

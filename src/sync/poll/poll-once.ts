@@ -31,6 +31,10 @@ type Progress = {
   rowsRead: number
   changes: number
   problems: number
+  /** Something could not be judged this time: the next poll begins where this one did. */
+  mustReadAgain: boolean
+  /** The position before this poll; null when it reads everything. */
+  from: string | null
   cursor: string | null
 }
 
@@ -53,14 +57,17 @@ export async function pollOnce(
   const startedAt = deps.now()
   const sendsChanges = tellsChanges(runtime, state, turn)
   const { isFull, since } = planScan(runtime, state, turn, startedAt)
+  // A full read learns the position anew: one that no record has any longer would hide all that changes.
+  const from = isFull ? null : state.cursor
   const progress: Progress = {
     startedAt,
     savedAtMs: startedAt.getTime(),
     rowsRead: 0,
     changes: 0,
     problems: 0,
-    // A full read learns the position anew: one that no record has any longer would hide all that changes.
-    cursor: isFull ? null : state.cursor,
+    mustReadAgain: false,
+    from,
+    cursor: from,
   }
   await clearProgress(deps.database.db, flow.name)
   try {
@@ -82,7 +89,7 @@ export async function pollOnce(
     await recordFailure(deps, runtime, isFull, progress, failure)
     throw failure
   }
-  await runtime.source.committed?.()
+  if (!progress.mustReadAgain) await runtime.source.committed?.()
   logPoll(deps, flow.name, isFull, progress)
   return { changes: progress.changes, rowsRead: progress.rowsRead }
 }
@@ -164,6 +171,7 @@ async function takeItems(
   const { flow } = runtime
   const { items, problems } = await readBatch(runtime, rows, seen, lease.signal)
   for (const problem of problems) await reportProblem(deps, runtime, progress, problem)
+  progress.mustReadAgain ||= problems.some(({ mayPass }) => mayPass === true)
   const stored = await findHashes(
     deps.database.db,
     flow.name,
@@ -260,7 +268,7 @@ async function finish(
       error: null,
     })
     await updateFlowState(trx, flow.name, {
-      cursor: progress.cursor,
+      cursor: progress.mustReadAgain ? progress.from : progress.cursor,
       cursor_origin: runtime.cursor?.origin ?? null,
       definition_hash: runtime.definitionHash,
       pending_definition_hash: null,
