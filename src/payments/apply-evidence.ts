@@ -32,8 +32,10 @@ export async function applyEvidence(
       ? {}
       : { creation: 'confirmed' as const, mp_order_id: evidence.mpOrderId }
   const { status } = evidence
-  // A refund never shrinks: less than we know of is an old answer that arrived late.
-  const stale = evidence.refundedCents < order.refunded_cents
+  // A refund never shrinks, nor does money that came after the close: less than we know of is an old answer that arrived late.
+  const stale =
+    evidence.refundedCents < order.refunded_cents ||
+    (order.paid_after_close && evidence.paidCents < order.paid_cents)
   const moves = status !== null && canMove(order.status, status)
   const paidLate =
     status !== null && isClosedUnpaid(order.status) && (isPaid(status) || status === 'refunded')

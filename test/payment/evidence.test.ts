@@ -174,6 +174,7 @@ test('whatever is told in whatever order: states follow the table, money never s
       if (finals.includes(before.status)) expect(after.status).toBe(before.status)
       if (told.status === null) expect(after.status).toBe(before.status)
       expect(after.refunded_cents).toBeGreaterThanOrEqual(before.refunded_cents)
+      if (before.paid_after_close) expect(after.paid_cents).toBe(before.paid_cents)
       // The first id that is told is the order's; another one after it contradicts.
       const { mpOrderId } = evidenceOf(before, told)
       const isFlawed =

@@ -667,3 +667,30 @@ test('money that came after a cancel is shown, flagged, and can be given back', 
   expect((await bookOf(order_id)).refunded_amount).toBe('50.00')
   expect(ordersAtProvider(service, shop)).toHaveLength(1)
 })
+
+test('an answer from before the late money does not hide it again', async () => {
+  const shop = await openOwnShop(service, 'old answer')
+  const { order_id } = (await charge(service, shop, { reference: 'OLD', amount: '50,00' })).json()
+  await cancel(service, shop, order_id)
+  const { id } = await bookOf(order_id)
+  let before: Record<string, unknown> = {}
+  proxy.alter = ({ body }, { method }) => {
+    if (method === 'GET') before = body
+    return undefined
+  }
+  await deliver(service, { dataId: id })
+  await act(service, order_id, { ...payByCard, force: true })
+  proxy.alter = undefined
+  await deliver(service, { dataId: id })
+  expect((await readOrder(service, shop, order_id)).json().outcome).toBe('charged')
+
+  // The read of an earlier webhook, which was slower.
+  proxy.alter = ({ status }, { method }) =>
+    method === 'GET' ? { status, body: before } : undefined
+  await deliver(service, { dataId: id })
+  const [order] = (await call(service, { url: '/orders', token: shop.key })).json().orders
+  expect(order).toMatchObject({ paid_after_close: true, outcome: 'charged', retry_safe: false })
+  expect(order.payments).toMatchObject([{ paid_amount: '50.00' }])
+  const again = await charge(service, shop, { reference: 'OLD', amount: '50,00' })
+  expect(again.json().code).toBe('ORDER_ALREADY_PAID')
+})
