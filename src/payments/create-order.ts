@@ -188,8 +188,8 @@ function identify(
 const replayReadMs = 5_000
 
 /**
- * The same, after an open order was read at the provider: it may have been paid, or have ended on the terminal, since
- * anybody looked. When the provider is silent the local state decides. One that its cashier gave up while the provider was
+ * The same, after the order was read at the provider: since anybody looked it may have been paid, have ended on the terminal,
+ * or have been refunded in the provider's panel. When the provider is silent the local state decides. One that its cashier gave up while the provider was
  * silent is canceled first, as he wished: the charge he asks for now is another one.
  */
 async function findEarlierNow(
@@ -198,8 +198,10 @@ async function findEarlierNow(
   request: OrderRequest,
 ): Promise<OrderRow | undefined> {
   const { db } = deps.database
-  const earlier = await findEarlier(db, identity, request)
-  if (!earlier || !isOpen(earlier.status)) return earlier
+  const earlier = identity.guard
+    ? await findEqual(db, identity, request)
+    : await findEarlier(db, identity, request)
+  if (!earlier) return undefined
   if (isGivenUp(earlier)) await cancelForgotten(deps, earlier, replayReadMs)
   else if (earlier.creation === 'confirmed') await refreshOrder(deps, earlier, 'api', replayReadMs)
   return findEarlier(db, identity, request)
@@ -226,14 +228,27 @@ async function findEarlier(
     return order
   }
   if (!identity.guard) return undefined
-  const equal = await findEqualOrders(db, client, request)
-  const paid = equal.find((order) => isPaid(order.status) || hasLatePayment(order))
-  if (paid) {
+  const equal = await findEqual(db, identity, request)
+  if (equal && isCharged(equal)) {
     throw new AppError('ORDER_ALREADY_PAID', {
-      extra: { outcome: 'charged', retrySafe: false, orderId: paid.id, status: paid.status },
+      extra: { outcome: 'charged', retrySafe: false, orderId: equal.id, status: equal.status },
     })
   }
-  return equal.find((order) => isOpen(order.status))
+  return equal
+}
+
+/** The order of equal content that is charged, or else the one that still may be. */
+async function findEqual(
+  db: Db | Trx,
+  { client }: Identity,
+  request: OrderRequest,
+): Promise<OrderRow | undefined> {
+  const equal = await findEqualOrders(db, client, request)
+  return equal.find(isCharged) ?? equal.find((order) => isOpen(order.status))
+}
+
+function isCharged(order: OrderRow): boolean {
+  return isPaid(order.status) || hasLatePayment(order)
 }
 
 /** Paid after it was closed, and not given back since. */

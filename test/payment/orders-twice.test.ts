@@ -9,7 +9,9 @@ import {
   orderRow,
   ordersAtProvider,
   providerRequests,
+  reading,
   refund,
+  sandboxRefund,
   simulate,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -201,6 +203,27 @@ test.each([
     'G-3',
     'G-3-2',
   ])
+})
+
+test('a paid order that was refunded in the provider’s panel unseen does not refuse the equal charge', async () => {
+  const till = await openOwnShop(service, 'guard-panel')
+  const { order_id } = (await charge(service, till, { reference: 'G-9' })).json()
+  await act(service, order_id, payByCard)
+  expect((await readOrder(service, till, order_id)).json().status).toBe('processed')
+  const [book] = ordersAtProvider(service, till)
+  if (!book) throw new Error('the provider has no order')
+  await sandboxRefund(service, book, '1.00')
+  const partly = await charge(service, till, { reference: 'G-9' })
+  expect(partly.json()).toMatchObject({ code: 'ORDER_ALREADY_PAID', status: 'partially_refunded' })
+
+  await sandboxRefund(service, book)
+  // While the provider cannot be asked, what is known here decides.
+  await breakProvider(service, { ...reading, kind: '500' })
+  const blind = await charge(service, till, { reference: 'G-9' })
+  expect([blind.statusCode, blind.json().code]).toEqual([409, 'ORDER_ALREADY_PAID'])
+  await healProvider(service)
+  const again = await charge(service, till, { reference: 'G-9' })
+  expect([again.statusCode, again.json().order_id === order_id]).toEqual([201, false])
 })
 
 test('another amount or another box of the same ticket is a split payment, a new order', async () => {
