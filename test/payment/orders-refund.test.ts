@@ -38,7 +38,7 @@ let till: Till
 beforeAll(async () => {
   proxy = await startProviderProxy()
   service = await startTestService({
-    env: { PROVIDER_TIMEOUT_MS: '200', RATE_LIMIT_PER_SECOND: '100000' },
+    env: { PROVIDER_TIMEOUT_MS: '500', RATE_LIMIT_PER_SECOND: '100000' },
     provider: { apiUrl: proxy.url },
   })
   proxy.target = service.sandbox.url

@@ -37,7 +37,7 @@ let proxy: ProviderProxy
 beforeAll(async () => {
   proxy = await startProviderProxy()
   service = await startTestService({
-    env: { PROVIDER_TIMEOUT_MS: '200', RATE_LIMIT_PER_SECOND: '100000' },
+    env: { PROVIDER_TIMEOUT_MS: '500', RATE_LIMIT_PER_SECOND: '100000' },
     provider: { apiUrl: proxy.url },
   })
   proxy.target = service.sandbox.url
@@ -563,7 +563,7 @@ test('an order of the account before is neither sent to the new account nor take
 
 test('without key and guard a repetition of an unknown charge is not called safe', async () => {
   const open = await startTestService({
-    env: { DUPLICATE_ORDER_GUARD: 'off', PROVIDER_TIMEOUT_MS: '200' },
+    env: { DUPLICATE_ORDER_GUARD: 'off', PROVIDER_TIMEOUT_MS: '500' },
   })
   try {
     const till = await openOwnShop(open, 'unguarded')
