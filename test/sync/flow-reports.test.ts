@@ -124,3 +124,23 @@ test('a dear count that fails is asked for again', async () => {
   fails = false
   expect(await read()).toBe('counted')
 })
+
+test('old polls are forgotten in a flow that always polls after another one too', async () => {
+  await sql`
+    insert into flow_polls (flow, kind, started_at, duration_ms, rows_read, changes)
+    select 'second', 'full', ${now}, 5, 1, 0 from generate_series(1, 1200)`.execute(database.db)
+  // The numbers of polls are given to all flows together: the second one gets those that are no hundredth.
+  await sql`
+    select setval(pg_get_serial_sequence('flow_polls', 'id'), 1000000 + 99)`.execute(database.db)
+  for (let round = 0; round < 100; round += 1) {
+    await poll('first')
+    await poll('second')
+  }
+  const { rows } = await sql<{ flow: string; count: number }>`
+    select flow, count(*) as count from flow_polls
+    where flow in ('first', 'second') group by flow order by flow`.execute(database.db)
+  expect(rows).toEqual([
+    { flow: 'first', count: 100 },
+    { flow: 'second', count: 1_000 },
+  ])
+})
