@@ -23,6 +23,7 @@ beforeEach(async () => {
   const files = { 'stock.flow.yaml': definition('sku'), 'stock.json': items }
   one = await startTestFlows({ service, files })
   two = await startTestFlows({ service: services[1] as TestService, files })
+  await hasReadAgain(one)
   for (const process of [one, two]) await process.flows.sync('stock', { force: true })
 })
 afterEach(async () => {
@@ -42,12 +43,18 @@ function definition(field: string): object {
   return { ...file, destinations }
 }
 
+/** Waits until a process has read its files because another one did. */
+async function hasReadAgain({ logLines }: TestFlows): Promise<void> {
+  await expect.poll(() => logLines.some((line) => line.includes('read again'))).toBe(true)
+  logLines.length = 0
+}
+
 const sync = (process: TestFlows) => process.call('POST', '/sync/stock?force=true')
 
 test('what one process reads again, the others read too', async () => {
   for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
   await one.call('POST', '/flows/reload')
-  await expect.poll(() => two.logLines.some((line) => line.includes('read again'))).toBe(true)
+  await hasReadAgain(two)
   expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 2 })
   await two.delivered()
   expect(target.received.slice(-2)).toMatchObject([
@@ -57,11 +64,19 @@ test('what one process reads again, the others read too', async () => {
   expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
 })
 
+test('what a process reads when it starts, the others read too', async () => {
+  for (const process of [one, two]) await process.write('stock.flow.yaml', definition('codigo'))
+  two = await two.restart()
+  await hasReadAgain(one)
+  expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 2 })
+  expect((await sync(two)).json()).toEqual({ name: 'stock', changes: 0 })
+})
+
 test('a flow that only one process has a file of is not paused by another that is told to read again', async () => {
   await one.write('fresh.json', items)
   await one.write('fresh.flow.yaml', jsonFlow('fresh', target.url, { startPaused: false }))
   await one.call('POST', '/flows/reload')
-  await expect.poll(() => two.logLines.some((line) => line.includes('read again'))).toBe(true)
+  await hasReadAgain(two)
   expect((await one.call('GET', '/flows/status')).json().fresh).toMatchObject({ paused: false })
 })
 

@@ -75,7 +75,7 @@ export type FlowEngine = {
 }
 
 const stopWithinMs = 6_000
-/** Tells every process on the database that one of them has read its files again; the payload is which. */
+/** Tells every process on the database that one of them has read its files, at its start or again; the payload is which. */
 const filesChannel = 'flow_files'
 /** A process that polls by another definition is let alone until it has missed a poll and this long. */
 const silenceMs = 60_000
@@ -246,7 +246,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
   }
 
-  /** What one process was told to read again the others read too, or they would go on by what it replaced. */
+  /** What one process has read the others read too, or they would go on by what it replaced. */
   const followOthers = async () => {
     unlisten ??= await deps.database.listen(filesChannel, (processId) => {
       if (processId === deps.processId) return
@@ -305,6 +305,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
             pauseByService(trx, [...open.keys()], { at, reason: 'FLOWS_START_PAUSED' }),
           )
         }
+        await deps.database.transaction((trx) => notify(trx, filesChannel, deps.processId))
       }),
     reload: (actor) =>
       inTurn(async () => {
