@@ -92,7 +92,8 @@ test.each([
   ['id,name\n1,a\n2\n', 'has a record with another number of values than the header, at line 3'],
   ['id,name\n1,a\n2,b,c\n', 'another number of values than the header, at line 3'],
   ['id,name\n1,"a\n2,b\n', 'has a quote that is not closed'],
-  ['id,name\n1,"a"b\n', 'is not well-formed CSV at line 2'],
+  ['id,name\n1,"a"b\n', 'has text behind a closing quote, at line 2'],
+  ['id,name\n1,Tornillo 3" x\n', 'has a quote inside a value that is not quoted, at line 2'],
   [`id,name\n1,"${'x'.repeat(4 * 1024 * 1024 + 1)}"\n`, 'has a record longer than'],
 ])('CSV that is broken fails the poll (%#)', async (content, message) => {
   expect(await messageOf(csv(content))).toContain(message)

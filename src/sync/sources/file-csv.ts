@@ -68,6 +68,10 @@ function reasonOf(error: CsvError & { lines?: unknown }): string {
   switch (error.code) {
     case 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH':
       return `has a record with another number of values than the header, at ${place}`
+    case 'INVALID_OPENING_QUOTE':
+      return `has a quote inside a value that is not quoted, at ${place}; such a value stands in quotes, and its own are doubled`
+    case 'CSV_INVALID_CLOSING_QUOTE':
+      return `has text behind a closing quote, at ${place}; a quote inside a quoted value is doubled`
     case 'CSV_QUOTE_NOT_CLOSED':
       return `has a quote that is not closed, at ${place}`
     case 'CSV_MAX_RECORD_SIZE':
