@@ -43,6 +43,19 @@ export type ProviderRefund = {
   status: string
 }
 
+const failedRefunds: ReadonlySet<string> = new Set([
+  'failed',
+  'rejected',
+  'canceled',
+  'cancelled',
+  'expired',
+])
+
+/** Whether the money of a refund of this status did not and will not move. */
+export function isFailedRefund(status: string): boolean {
+  return failedRefunds.has(status)
+}
+
 /** What the provider says of an order, in our words: the only thing that moves an order's state. */
 export type OrderEvidence = {
   mpOrderId: string

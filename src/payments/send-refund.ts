@@ -1,6 +1,6 @@
 import type { Trx } from '../db/database.ts'
 import { pointFromCents } from '../domain/money.ts'
-import type { OrderEvidence } from '../domain/order.ts'
+import { isFailedRefund, type OrderEvidence, type ProviderRefund } from '../domain/order.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts'
 import { ProviderError, type RefundAnswer, toAppError } from '../provider/provider.ts'
 import {
@@ -85,6 +85,14 @@ async function sendRefund(
         deadlineMs: leftMs(),
       }),
     )
+    const fresh = freshRefunds(order, given)
+    if (fresh.length > 0 && fresh.every(({ status }) => isFailedRefund(status))) {
+      await refuseOperation(deps, operation, 'refund_failed')
+      throw new AppError('PROVIDER_REJECTED', {
+        message: 'The provider took the refund and then refused it; nothing was given back',
+        extra: refundStanding(order),
+      })
+    }
     const recorded = await recordRefund(deps, operation, given, source, actor)
     // An answer that does not show the refund leaves its sum to the provider's own books.
     const isShown = given.refunds.length > 0
@@ -187,11 +195,15 @@ export async function settleRefundByReading(
   })
 }
 
+/** Refunds in the answer that the order did not have before. */
+function freshRefunds(order: OrderRow, given: RefundAnswer): ProviderRefund[] {
+  const before = new Set(order.refunds.map((refund) => refund.id))
+  return given.refunds.filter((refund) => !before.has(refund.id))
+}
+
 /** The refund in the answer that the order did not have before; the last one when the provider repeats itself. */
 function newRefundId(order: OrderRow, given: RefundAnswer): string | null {
-  const before = new Set(order.refunds.map((refund) => refund.id))
-  const fresh = given.refunds.filter((refund) => !before.has(refund.id))
-  return (fresh.at(-1) ?? given.refunds.at(-1))?.id ?? null
+  return (freshRefunds(order, given).at(-1) ?? given.refunds.at(-1))?.id ?? null
 }
 
 /**
@@ -203,8 +215,7 @@ function evidenceOfRefund(
   operation: OrderOperationRow,
   given: RefundAnswer,
 ): OrderEvidence {
-  const before = new Set(order.refunds.map((refund) => refund.id))
-  const fresh = given.refunds.filter((refund) => !before.has(refund.id))
+  const fresh = freshRefunds(order, given)
   const isKnown = fresh.length === 0
   const amountCents = operation.amount_cents as number
   const refundedCents = order.refunded_cents + (isKnown ? 0 : amountCents)

@@ -1,4 +1,10 @@
-import type { OrderEvidence, OrderStatus, Payment, ProviderRefund } from '../domain/order.ts'
+import {
+  isFailedRefund,
+  type OrderEvidence,
+  type OrderStatus,
+  type Payment,
+  type ProviderRefund,
+} from '../domain/order.ts'
 import type { ProviderTerminal, RefundAnswer, TokenGrant } from './types.ts'
 import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
 
@@ -21,15 +27,6 @@ const paymentStatusOf: ReadonlyMap<string, string> = new Map([
 
 /** Payment statuses whose money went to the shop, even if it came back later. */
 const wentThrough: ReadonlySet<string> = new Set(['processed', 'refunded'])
-
-/** Refund statuses whose money did not and will not move. */
-const refundFailed: ReadonlySet<string> = new Set([
-  'failed',
-  'rejected',
-  'canceled',
-  'cancelled',
-  'expired',
-])
 
 /** What an order body says, whichever call it answers. */
 export function evidenceFrom(order: MpOrder): OrderEvidence {
@@ -144,9 +141,7 @@ function refundFrom(refund: MpRefund): ProviderRefund {
 }
 
 function refundedSum(refunds: MpRefund[]): number {
-  return sum(refunds, (refund) =>
-    refundFailed.has(refund.status ?? '') ? 0 : (refund.amount ?? 0),
-  )
+  return sum(refunds, (refund) => (isFailedRefund(refund.status ?? '') ? 0 : (refund.amount ?? 0)))
 }
 
 function paidThrough(payment: Payment): number {

@@ -612,6 +612,30 @@ test('an answer that does not show the refund is completed by a read', async () 
   expect((await orderRow(service, orderId)).refunded_cents).toBe(1_000)
 })
 
+test('a refund that the provider shows as failed gave nothing back, and may be tried again', async () => {
+  const orderId = await paidOrder()
+  const failed = { id: 'REF01FAILED', transaction_id: 'PAY1', amount: '10.00', status: 'failed' }
+  await breakProvider(service, { ...refunding, kind: 'status', status: 400, code: 'x' })
+  proxy.alter = ({ body }, { path }) =>
+    path.endsWith('/refund')
+      ? {
+          status: 201,
+          body: { ...body, id: mpId, status: 'processed', transactions: { refunds: [failed] } },
+        }
+      : undefined
+  const mpId = (await bookOf(orderId)).id
+  const response = await refund(service, till, orderId, '10,00')
+  expect([response.statusCode, response.json().code]).toEqual([502, 'PROVIDER_REJECTED'])
+  expect(response.json()).toMatchObject({ outcome: 'charged', order_id: orderId })
+  expect((await orderRow(service, orderId)).refunded_cents).toBe(0)
+  expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'refused' }])
+
+  proxy.alter = undefined
+  await healProvider(service)
+  expect((await refund(service, till, orderId, '10,00')).json().status).toBe('partially_refunded')
+  expect((await bookOf(orderId)).refunds).toMatchObject([{ amount: '10.00' }])
+})
+
 test('a paid order of which the provider names no method can be refunded in full', async () => {
   const orderId = await paidOrder()
   proxy.alter = ({ status, body }, { method, path }) => {
