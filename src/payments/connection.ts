@@ -196,12 +196,14 @@ async function connect(
         throw new AppError('ACCOUNT_MISMATCH')
       }
       await setPinnedAccount(trx, client, { mpUserId, nickname: row?.mp_nickname ?? null })
+      const tokens = sealGrant(deps, client, grant)
       await upsertConnection(trx, {
         client,
         mp_user_id: mpUserId,
-        ...sealGrant(deps, client, grant),
+        ...tokens,
         scope: grant.scope,
-        connected_at: now,
+        // The same moment as long as these tokens were not renewed.
+        connected_at: tokens.refreshed_at,
         refresh_started_at: null,
         status: 'connected',
         lost_reason: null,

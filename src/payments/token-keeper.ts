@@ -20,10 +20,18 @@ export type Access = {
   mpUserId: number
   liveMode: boolean
   connectionVersion: number
+  /** When it replaced another one; undefined for one that came with the connection itself. */
+  renewedAt: Date | undefined
 }
 
 /** A token this close to its end is renewed before it is used. */
 const expiryMarginMs = 60_000
+
+/**
+ * A token refused so soon after its renewal is not the trouble. Each renewal uses up a refresh token that works once, and
+ * an answer lost on the way can end the connection: a provider that answers 401 to all must not make every call ask for one.
+ */
+const renewalRestMs = 60_000
 
 /**
  * Calls the provider in the name of a client. A token that the provider refuses is renewed once and the call repeated;
@@ -42,6 +50,7 @@ export async function withAccess<T>(
     return await call(access)
   } catch (error) {
     if (!(error instanceof ProviderError) || error.kind !== 'unauthorized') throw error
+    if (isJustRenewed(deps, access)) throw error
     try {
       await renewPatiently(deps, client, access.connectionVersion)
       return await call(await currentAccess(deps, client))
@@ -49,6 +58,12 @@ export async function withAccess<T>(
       throw error.effect === 'unknown' && !saysWhatHappened(later) ? error : later
     }
   }
+}
+
+function isJustRenewed(deps: PaymentDeps, { renewedAt }: Access): boolean {
+  if (!renewedAt) return false
+  const ageMs = deps.now().getTime() - renewedAt.getTime()
+  return ageMs >= 0 && ageMs < renewalRestMs
 }
 
 /**
@@ -97,6 +112,8 @@ async function currentAccess(deps: PaymentDeps, client: ClientName): Promise<Acc
     mpUserId: connection.mp_user_id,
     liveMode: connection.live_mode,
     connectionVersion: connection.version,
+    renewedAt:
+      connection.refreshed_at > connection.connected_at ? connection.refreshed_at : undefined,
   }
 }
 

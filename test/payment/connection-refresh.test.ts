@@ -309,6 +309,25 @@ test('a token that the provider no longer takes is renewed once and the call rep
   expect(await refreshCalls()).toBe(1)
 })
 
+test('a provider that refuses every token costs one renewal a minute, not one a call', async () => {
+  const till = await enrol(service, 'every token refused', '851')
+  await forgetCalls()
+  const refusal = { path: '/terminals/v1/list', kind: 'status', status: 401 }
+  await fault({ ...refusal, count: 100 })
+  const list = () => call(service, { url: '/terminals', token: till.key })
+  for (let round = 0; round < 5; round += 1) {
+    expect((await list()).statusCode).toBe(409)
+    service.clock.advance(10_000)
+  }
+  expect(await refreshCalls()).toBe(1)
+  service.clock.advance(10_000)
+  expect((await list()).statusCode).toBe(409)
+  expect(await refreshCalls()).toBe(2)
+  await sandboxCall(service, 'DELETE', '/_sandbox/faults')
+  expect((await list()).statusCode).toBe(200)
+  expect(await refreshCalls()).toBe(2)
+})
+
 test('a token close to its end is renewed before it is used', async () => {
   const till = await enrol(service, 'aged', '813')
   const { expires_at } = await rowOf('aged')
