@@ -20,7 +20,7 @@ import { act, call, charge, connect, payByCard, readOrder } from '../support/til
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '200' } })
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' } })
 })
 afterAll(() => service.stop())
 afterEach(() => healProvider(service))

@@ -24,7 +24,7 @@ let proxy: ProviderProxy
 beforeAll(async () => {
   proxy = await startProviderProxy()
   service = await startTestService({
-    env: { PROVIDER_TIMEOUT_MS: '200' },
+    env: { PROVIDER_TIMEOUT_MS: '500' },
     provider: { apiUrl: proxy.url },
   })
   proxy.target = service.sandbox.url
