@@ -17,8 +17,12 @@ export function nextUnknownAttempt(now: Date, createdAt: Date): Date {
   return new Date(now.getTime() + (ageMs < 120_000 ? 2_000 : 5_000))
 }
 
-/** Whether the provider itself said something, were it only "wait"; false when it was away, broken or overloaded. */
+/**
+ * Whether the provider itself said something about what it was asked; false when it was away, broken or overloaded, and
+ * when it only did not take the token: that passes, and an order of unknown outcome must still be looked for then.
+ */
 export function isAnswered(error: unknown): boolean {
   if (!(error instanceof ProviderError)) return true
-  return error.status !== null && error.status < 500 && error.kind !== 'rate_limited'
+  if (error.kind === 'rate_limited' || error.kind === 'unauthorized') return false
+  return error.status !== null && error.status < 500
 }

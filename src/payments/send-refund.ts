@@ -109,10 +109,14 @@ async function sendRefund(
       throw await refundRefused(deps, order, operation, error, { isFirst, sender })
     }
     // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back.
-    if (error instanceof AppError && isFirst) {
-      await refuseOperation(deps, operation, error.code)
-    }
-    throw error
+    if (!(error instanceof AppError && isFirst)) throw error
+    if (await refuseOperation(deps, operation, error.code, sender)) throw error
+    // Unless somebody else sends by now, under the same key: what becomes of that call is not known here.
+    throw new AppError(error.code, {
+      message: error.message,
+      cause: error,
+      extra: { outcome: 'unknown', retrySafe: true, orderId: order.id, status: order.status },
+    })
   }
 }
 
@@ -241,13 +245,20 @@ function evidenceOfRefund(
   }
 }
 
+/** Ends the intent as refused; with `sender` only while that one has the right to send. Answers whether it did. */
 async function refuseOperation(
   deps: PaymentDeps,
   operation: OrderOperationRow,
   providerCode: string,
-): Promise<void> {
-  await deps.database.transaction((trx) =>
-    settleOperation(trx, operation.id, { state: 'refused', providerCode, finishedAt: deps.now() }),
+  sender?: string,
+): Promise<boolean> {
+  return deps.database.transaction((trx) =>
+    settleOperation(trx, operation.id, {
+      state: 'refused',
+      providerCode,
+      finishedAt: deps.now(),
+      ...(sender !== undefined && { sender }),
+    }),
   )
 }
 

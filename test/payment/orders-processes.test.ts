@@ -14,7 +14,7 @@ import {
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { act, charge, payByCard, readOrder } from '../support/till.ts'
+import { act, charge, payByCard, readOrder, sandboxCall } from '../support/till.ts'
 
 /** Two processes on one database, as they stand behind a load balancer. */
 let service: TestService
@@ -96,6 +96,34 @@ test('a refused refund ends equal ones in another process too, and its key makes
     'refused',
     'done',
   ])
+})
+
+test('a refund that finds no connection is not called refused when another process has taken it over', async () => {
+  const till = await openOwnShop(service, 'taken over')
+  const { order_id } = (await charge(service, till, { reference: 'P-6', amount: '100,00' })).json()
+  await act(service, order_id, payByCard)
+  await readOrder(service, till, order_id)
+  await forgetRequests(service)
+  const renewal = { path: '/oauth/token', method: 'POST' }
+  await breakProvider(
+    service,
+    { ...refunding, kind: 'status', status: 401 },
+    { ...renewal, kind: 'latency', delay_ms: 500, count: 1 },
+  )
+  const answer = refund(service, till, order_id, '30,00', 'refund-key')
+  await reached(renewal)
+  await sandboxCall(service, 'POST', `/_sandbox/users/${till.mpUserId}/revoke`)
+  // Its claim has ended, as when this process stood still, and another one sends.
+  await service.database.db
+    .updateTable('order_operations')
+    .set({ sender: order_id })
+    .where('order_id', '=', order_id)
+    .execute()
+  expect([(await answer).statusCode, (await answer).json()]).toMatchObject([
+    409,
+    { code: 'CONNECTION_LOST', outcome: 'unknown', retry_safe: true },
+  ])
+  expect((await operationsOf(service, order_id)).map((row) => row.state)).toEqual(['intent'])
 })
 
 test('a key that a dead process was sending under is free after a few seconds', async () => {

@@ -498,6 +498,21 @@ test('past the memory of the provider the key is never sent again; a search may 
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
+test('long past its time an order is still searched for when the provider had only refused the token', async () => {
+  const till = await openOwnShop(service, 'two days later')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'U-21' })).json()
+  await breakProvider(service, { path: '^/v1/orders$', method: 'GET', kind: 'status', status: 401 })
+  await sweepAfter(service, 50 * 3600_000)
+  expect((await orderRow(service, order_id)).creation).toBe('unknown')
+  await healProvider(service)
+  await sweepAfter(service, 10_000)
+  expect(await orderRow(service, order_id)).toMatchObject({
+    creation: 'confirmed',
+    mp_order_id: ordersAtProvider(service, till)[0]?.id,
+  })
+})
+
 test('past the memory of the provider a search hit on another terminal or amount is not the order', async () => {
   const till = await openOwnShop(service, 'not the one')
   await breakProvider(service, { ...creation, kind: 'drop_before' })
