@@ -273,12 +273,14 @@ async function refundUntilKnown(
       ),
     )
     if (answers.some(isGood)) return 'done'
-    const told = answers.find((answer) => answer.kind === 'answered')
-    if (told?.kind !== 'answered') {
-      wasLost = true
-      continue
-    }
-    if (told.body.outcome === 'unknown' || told.body.code === 'REFUND_IN_PROGRESS') continue
+    const heard = answers.filter((answer) => answer.kind === 'answered')
+    const [told] = heard
+    if (heard.length < answers.length) wasLost = true
+    // Of two clicks each is answered for itself: the second may be under way although the first was refused.
+    const isOpen = heard.some(
+      ({ body }) => body.outcome === 'unknown' || body.code === 'REFUND_IN_PROGRESS',
+    )
+    if (told === undefined || isOpen) continue
     if (told.body.code === 'ORDER_ALREADY_REFUNDED' && wasLost) return 'unknown'
     if (told.body.retry_safe !== true) return wasLost ? 'unknown' : 'refused'
   }
