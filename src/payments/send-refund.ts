@@ -78,25 +78,14 @@ async function sendRefund(
   }
   const leftMs = () => Math.max(shortestCallMs, timeLeftMs(deps, actor))
   const partial = isWhole || !payment ? null : { paymentId: payment.id, amountCents }
+  let given: RefundAnswer
   try {
-    const given = await withOrderAccess(deps, order, (access) =>
+    given = await withOrderAccess(deps, order, (access) =>
       deps.provider.orders.refund(access.token, mpOrderId, operation.id, partial, {
         about: aboutOrder(order, source),
         deadlineMs: leftMs(),
       }),
     )
-    const fresh = freshRefunds(order, given)
-    if (fresh.length > 0 && fresh.every(({ status }) => isFailedRefund(status))) {
-      await refuseOperation(deps, operation, 'refund_failed')
-      throw new AppError('PROVIDER_REJECTED', {
-        message: 'The provider took the refund and then refused it; nothing was given back',
-        extra: refundStanding(order),
-      })
-    }
-    const recorded = await recordRefund(deps, operation, given, source, actor)
-    // An answer that does not show the refund leaves its sum to the provider's own books.
-    const isShown = given.refunds.length > 0
-    return isShown ? recorded : (await refreshOrder(deps, recorded, source, leftMs())).order
   } catch (error) {
     if (error instanceof ProviderError) {
       // Perhaps by our own earlier call, whose answer was lost: the provider's books tell.
@@ -118,6 +107,18 @@ async function sendRefund(
       extra: { outcome: 'unknown', retrySafe: true, orderId: order.id, status: order.status },
     })
   }
+  const fresh = freshRefunds(order, given)
+  if (fresh.length > 0 && fresh.every(({ status }) => isFailedRefund(status))) {
+    await refuseOperation(deps, operation, 'refund_failed')
+    throw new AppError('PROVIDER_REJECTED', {
+      message: 'The provider took the refund and then refused it; nothing was given back',
+      extra: refundStanding(order),
+    })
+  }
+  const recorded = await recordRefund(deps, operation, given, source, actor)
+  // An answer that does not show the refund leaves its sum to the provider's own books.
+  const isShown = given.refunds.length > 0
+  return isShown ? recorded : (await refreshOrder(deps, recorded, source, leftMs())).order
 }
 
 async function recordRefund(
