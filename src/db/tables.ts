@@ -131,6 +131,9 @@ export type OrdersTable = {
   conflict: string | null
   cancel_requested_at: Date | null
   sent_at: Date | null
+  unanswered_at: ColumnType<Date | null, Date | null | undefined, Date | null>
+  request_key: ColumnType<string | null, string | null | undefined, string | null>
+  refund_open: Generated<boolean>
   created_at: Fixed<Date>
   last_updated_at: Date
   expires_at: Date
@@ -157,6 +160,8 @@ export type OrderOperationsTable = {
   /** Who sends to the provider under this operation's key now. */
   sender: string | null
   sender_until: Date | null
+  unanswered_at: ColumnType<Date | null, Date | null | undefined, Date | null>
+  request_key: ColumnType<string | null, string | null | undefined, string | null>
   created_at: Fixed<Date>
   finished_at: Date | null
 }
