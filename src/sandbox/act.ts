@@ -3,29 +3,51 @@ import { failureDetails, paymentMethod, paymentTypes } from './buyer.ts'
 import type { Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { wishOf } from './events.ts'
-import { canMove, type Move, moveOrder } from './order-moves.ts'
+import {
+  canMove,
+  endRefund,
+  type Move,
+  moveOrder,
+  refundableCents,
+  refundOrder,
+} from './order-moves.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Order } from './rows.ts'
 
-const deeds = ['fetch', 'pay', 'decline', 'cancel', 'hold', 'expire'] as const
+const deeds = [
+  'fetch',
+  'pay',
+  'decline',
+  'cancel',
+  'hold',
+  'expire',
+  'panel_cancel',
+  'refund',
+  'end_refund',
+] as const
 type Deed = (typeof deeds)[number]
+/** Done by a person in the provider's panel, or by the provider itself: no terminal takes part. */
+type MoneyDeed = 'refund' | 'end_refund'
 
 const keys = 'do payment_method_type payment_method_id installments status_detail tip_amount force'
+const moneyKeys: Record<MoneyDeed, string> = { refund: 'do amount', end_refund: 'do refund_id as' }
 /** `force` makes the provider do what its own table forbids: an expired order that was paid after all. */
-const forcible: Deed[] = ['pay', 'decline', 'cancel', 'expire']
+const forcible: Deed[] = ['pay', 'decline', 'cancel', 'panel_cancel', 'expire']
 
 /**
- * The buyer, or the clerk at the device, does something. On a `created` order the terminal first fetches it. Throws a
- * control error: 400 for a bad body, 404 for an unknown order, 409 when the order or the terminal does not allow it.
+ * The buyer, the clerk at the device, or somebody in the provider's panel does something. On a `created` order the
+ * terminal first fetches it, unless it is not concerned. Throws a control error: 400 for a bad body, 404 for an unknown
+ * order, 409 when the order or the terminal does not allow it.
  */
 export function act(ctx: Context, orderId: string, body: unknown): Order {
   const fields = readAct(body)
   const deed = fields.do
   let order = ctx.world.tables.orders.get(orderId)
   if (order === undefined) throw new ControlError(404, `there is no order ${orderId}`)
+  if (isMoneyDeed(deed)) return moveMoney(ctx, order, deed, fields.body)
   if (fields.force && forcible.includes(deed))
     return moveOrder(ctx, order, moveOf(order, deed, fields.body))
-  if (order.status === 'created' && deed !== 'expire') {
+  if (order.status === 'created' && deed !== 'expire' && deed !== 'panel_cancel') {
     const terminal = ctx.world.tables.terminals.get(order.terminalId)
     if (terminal?.operatingMode !== 'PDV') {
       throw new ControlError(
@@ -43,12 +65,17 @@ export function act(ctx: Context, orderId: string, body: unknown): Order {
   return moveOrder(ctx, order, move)
 }
 
+function isMoneyDeed(deed: Deed): deed is MoneyDeed {
+  return deed === 'refund' || deed === 'end_refund'
+}
+
 function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   if (!isRecord(body)) throw badCall('send a JSON object with "do"')
-  const extra = Object.keys(body).find((key) => !keys.split(' ').includes(key))
-  if (extra !== undefined) throw badCall(`${extra} is not known`)
   const deed = deeds.find((known) => known === body.do)
   if (deed === undefined) throw badCall(`do must be one of ${deeds.join(', ')}`)
+  const known = (isMoneyDeed(deed) ? moneyKeys[deed] : keys).split(' ')
+  const extra = Object.keys(body).find((key) => !known.includes(key))
+  if (extra !== undefined) throw badCall(`${extra} is not known`)
   const { payment_method_type: type, installments, status_detail: detail, tip_amount: tip } = body
   if (type !== undefined && !paymentTypes.includes(String(type))) {
     throw badCall(`payment_method_type must be one of ${paymentTypes.join(', ')}`)
@@ -66,13 +93,36 @@ function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   if (tip !== undefined && (typeof tip !== 'string' || parseAmount(tip) === undefined)) {
     throw badCall('tip_amount must be an amount such as "10.00"')
   }
+  if (body.amount !== undefined && !(parseAmount(String(body.amount)) ?? 0)) {
+    throw badCall('amount must be an amount such as "10.00"')
+  }
+  if (body.as !== undefined && body.as !== 'processed' && body.as !== 'failed') {
+    throw badCall('as must be processed or failed')
+  }
   if (body.force !== undefined && typeof body.force !== 'boolean') {
     throw badCall('force must be true or false')
   }
   return { do: deed, force: body.force === true, body }
 }
 
-function moveOf(order: Order, deed: Deed, body: Fields): Move {
+/** Refunds of the panel: `amount`, or all that is left; and the end of one that is processing: `refund_id`, or the last. */
+function moveMoney(ctx: Context, order: Order, deed: MoneyDeed, body: Fields): Order {
+  if (deed === 'end_refund') {
+    const refund = order.refunds.findLast(
+      ({ id, status }) => status === 'processing' && id === (body.refund_id ?? id),
+    )
+    if (!refund) throw new ControlError(409, 'no such refund is processing')
+    return endRefund(ctx, order, refund.id, body.as === 'failed' ? 'failed' : 'processed')
+  }
+  const left = refundableCents(order)
+  const cents = body.amount === undefined ? left : (parseAmount(String(body.amount)) ?? 0)
+  if (order.status !== 'processed' || cents > left) {
+    throw new ControlError(409, `an order in ${order.status} does not give this back`)
+  }
+  return refundOrder(ctx, order, cents)
+}
+
+function moveOf(order: Order, deed: Exclude<Deed, MoneyDeed>, body: Fields): Move {
   const method = paymentMethod(wishOf(order, body))
   switch (deed) {
     case 'fetch':
@@ -87,6 +137,8 @@ function moveOf(order: Order, deed: Deed, body: Fields): Move {
       const asked = order.payment.statusDetail === 'cancellation_requested'
       return { to: 'canceled', detail: asked ? 'canceled_by_api' : 'canceled_on_terminal' }
     }
+    case 'panel_cancel':
+      return { to: 'canceled', detail: 'canceled_by_api' }
     case 'hold':
       return { to: 'action_required' }
     case 'expire':

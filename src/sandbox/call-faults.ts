@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Context } from './context.ts'
-import { ApiError } from './errors.ts'
+import { envelopeOf, errorBody } from './errors.ts'
 import type { CallFault, Fault } from './faults.ts'
+import { hasArrivedLate, holdCall } from './late-calls.ts'
 import type { LoggedRequest } from './request-log.ts'
 import { maskBody } from './request-log.ts'
 
@@ -26,22 +27,31 @@ export function callHooks(app: FastifyInstance, ctx: Context): void {
     logged.set(request, ctx.requests.start({ ...entry, fault: null }, request.headers))
   })
 
-  app.addHook('preHandler', async (request) => {
+  app.addHook('preHandler', async (request, reply) => {
     const entry = logged.get(request)
     if (entry === undefined) return
     entry.body = maskBody(request.body)
+    if (hasArrivedLate(ctx, request)) {
+      entry.fault = 'arrived_late'
+      return
+    }
     const found = ctx.faults.onCall(request.method, entry.path, entry.user_id)
     if (found.length === 0) return
     hits.set(request, found)
     entry.fault = found.map(({ kind }) => kind).join(' ')
-    for (const hit of found) await beforeEffect(request, hit)
+    for (const hit of found) {
+      await beforeEffect(ctx, request, reply, hit)
+      if (reply.sent) return reply
+    }
   })
 
   app.addHook('onSend', async (request, reply, payload) => {
     const entry = logged.get(request)
     if (entry !== undefined) entry.status = reply.statusCode
-    for (const hit of hits.get(request) ?? []) await afterEffect(request, reply, payload, hit)
-    return payload
+    let given = payload
+    for (const hit of hits.get(request) ?? []) given = await afterEffect(request, reply, given, hit)
+    if (entry !== undefined) entry.status = reply.statusCode
+    return given
   })
 }
 
@@ -51,38 +61,52 @@ export function isProviderCall(request: FastifyRequest): boolean {
   return !/^\/($|_sandbox(\/|$)|page\/|terminals$|favicon\.ico$)/.test(path)
 }
 
-async function beforeEffect(request: FastifyRequest, { kind, rule }: Hit): Promise<void> {
+async function beforeEffect(
+  ctx: Context,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { kind, rule }: Hit,
+): Promise<void> {
   switch (kind) {
     case 'latency':
       return sleep(rule.delayMs ?? 1000, undefined, { ref: false })
     case 'status':
-      throw statusError(request, rule)
+      await reply.send(faultAnswer(request, reply, rule))
+      return
+    case 'arrive_late':
+      holdCall(ctx, request, rule.delayMs ?? 1000)
+      if (rule.answer === 'status') await reply.send(faultAnswer(request, reply, rule))
+      else if (rule.answer === 'hang') await hang(request, undefined)
+      else await cut(request)
+      return
     case 'drop_before':
-      request.raw.socket.destroy()
-      return forever()
+      return cut(request)
     case 'reset':
       request.raw.socket.resetAndDestroy()
       return forever()
     case 'hang_before':
-      return hang(request, rule)
+      return hang(request, rule.delayMs)
     default:
   }
 }
 
+/** Returns what is sent instead of `payload`. */
 async function afterEffect(
   request: FastifyRequest,
   reply: FastifyReply,
   payload: unknown,
   { kind, rule }: Hit,
-): Promise<void> {
+): Promise<unknown> {
   switch (kind) {
     case 'latency_after':
-      return sleep(rule.delayMs ?? 1000, undefined, { ref: false })
+      await sleep(rule.delayMs ?? 1000, undefined, { ref: false })
+      return payload
+    case 'status_after':
+      return faultAnswer(request, reply, rule)
     case 'drop_after':
-      request.raw.socket.destroy()
-      return forever()
+      return cut(request)
     case 'hang_after':
-      return hang(request, rule)
+      return hang(request, rule.delayMs)
     case 'torn_body': {
       const body = Buffer.from(typeof payload === 'string' ? payload : '')
       reply.raw.writeHead(reply.statusCode, {
@@ -93,11 +117,16 @@ async function afterEffect(
       return forever()
     }
     default:
+      return payload
   }
 }
 
-async function hang(request: FastifyRequest, rule: Fault): Promise<void> {
-  await sleep(rule.delayMs ?? hangMs, undefined, { ref: false })
+async function hang(request: FastifyRequest, delayMs: number | null | undefined): Promise<never> {
+  await sleep(delayMs ?? hangMs, undefined, { ref: false })
+  return cut(request)
+}
+
+function cut(request: FastifyRequest): Promise<never> {
   request.raw.socket.destroy()
   return forever()
 }
@@ -107,13 +136,19 @@ function forever(): Promise<never> {
   return new Promise(() => {})
 }
 
-function statusError(request: FastifyRequest, rule: Fault): ApiError {
+/** Sets status and headers of `reply` as the rule says and returns the body: the provider's own, or a gateway's. */
+function faultAnswer(request: FastifyRequest, reply: FastifyReply, rule: Fault): string {
+  const message = `The sandbox was told to answer ${rule.status}.`
+  reply.code(rule.status)
+  if (rule.retryAfter !== null) reply.header('retry-after', String(rule.retryAfter))
+  if (rule.form === 'html') {
+    reply.type('text/html')
+    return `<html><head><title>${rule.status}</title></head><body><h1>${message}</h1></body></html>`
+  }
+  reply.type('application/json; charset=utf-8')
+  if (rule.form === 'bare') return JSON.stringify({ message })
   const limited = request.url.startsWith('/oauth/') ? 'local_rate_limited' : 'too_many_requests'
   const code = rule.code ?? (rule.status === 429 ? limited : String(rule.status))
-  const headers = rule.retryAfter === null ? {} : { 'retry-after': String(rule.retryAfter) }
-  return new ApiError(
-    rule.status,
-    { code, message: `The sandbox was told to answer ${rule.status}.` },
-    { headers },
-  )
+  const path = request.url.split('?')[0] ?? ''
+  return JSON.stringify(errorBody(rule.status, [{ code, message }], envelopeOf(path)))
 }

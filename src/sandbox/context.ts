@@ -1,4 +1,5 @@
 import type { FaultBox } from './faults.ts'
+import type { LateCall } from './late-calls.ts'
 import type { RequestLog } from './request-log.ts'
 import type { Application } from './rows.ts'
 import type { World } from './state.ts'
@@ -36,6 +37,11 @@ export type Context = {
   deliveries: Delivery[]
   /** Webhooks held back until a later one went out; `after` names it once it exists. */
   held: Map<string, { after: string | null }>
+  /** Calls that arrive later, and the marks of those that are arriving now. */
+  lateCalls: LateCall[]
+  arriving: Set<string>
+  /** How long the provider remembers a key, in milliseconds. */
+  keyMemoryMs: number
   /** Says that something became due: orders move and webhooks leave on the next turn. */
   wake: () => void
 }

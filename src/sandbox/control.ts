@@ -5,7 +5,9 @@ import { badCall, ControlError } from './control-error.ts'
 import { readFaultRules } from './faults.ts'
 import { oneText } from './form.ts'
 import { notCrossSite } from './guard.ts'
+import { keyMemoryMs } from './idempotency.ts'
 import { readLedger } from './ledger.ts'
+import { commitOrder } from './order-moves.ts'
 import { showOrder } from './order-view.ts'
 import { pairTerminal } from './pairing.ts'
 import { isRecord } from './problems.ts'
@@ -40,6 +42,15 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return showOrder(ctx, act(ctx, request.params.id, request.body))
   })
 
+  // What answers about the order show instead, member by member; null shows the truth again. The books keep to the truth.
+  app.put<{ Params: { id: string } }>('/_sandbox/orders/:id/shown', (request) => {
+    const order = ctx.world.tables.orders.get(request.params.id)
+    if (order === undefined) throw new ControlError(404, `there is no order ${request.params.id}`)
+    const shown = request.body ?? null
+    if (shown !== null && !isRecord(shown)) throw badCall('send a JSON object, or null')
+    return showOrder(ctx, commitOrder(ctx, { ...order, shown }, null, 'order.shown'))
+  })
+
   app.get('/_sandbox/faults', () => ({ rules: ctx.faults.list() }))
   app.put('/_sandbox/faults', (request) => {
     try {
@@ -61,6 +72,11 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     Object.assign(ctx.pace, { fetchMs, eventMs })
     ctx.wake()
     return showPace(ctx)
+  })
+
+  app.put('/_sandbox/keys', (request) => {
+    ctx.keyMemoryMs = readMs(request.body, 'memory_ms') ?? keyMemoryMs
+    return { memory_ms: ctx.keyMemoryMs }
   })
 
   app.get('/_sandbox/requests', () => ({ requests: ctx.requests.list() }))
@@ -99,16 +115,18 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   webhookControl(app, ctx)
 }
 
+const longestMs = 86_400_000
+
 function showPace(ctx: Context): object {
   return { fetch_ms: ctx.pace.fetchMs, event_ms: ctx.pace.eventMs }
 }
 
 function readMs(body: unknown, key: string): number | undefined {
-  if (!isRecord(body)) throw badCall('send a JSON object with fetch_ms and event_ms')
+  if (!isRecord(body)) throw badCall('send a JSON object with times in milliseconds')
   const value = body[key]
   if (value === undefined) return undefined
-  if (typeof value !== 'number' || !(value >= 0 && value <= 3_600_000)) {
-    throw badCall(`${key} must be a number of milliseconds from 0 to 3600000`)
+  if (typeof value !== 'number' || !(value >= 0 && value <= longestMs)) {
+    throw badCall(`${key} must be a number of milliseconds from 0 to ${longestMs}`)
   }
   return value
 }

@@ -28,6 +28,7 @@ export function nextDue(ctx: Context): number | undefined {
     const fetched = ctx.world.tables.orders.get(pending.orderId)?.status !== 'created'
     times.push(fetched ? pending.applyAt : Math.min(pending.fetchAt, pending.applyAt))
   }
+  for (const call of ctx.lateCalls) times.push(call.arrivesAt)
   for (const id of ctx.world.openOrders) {
     const order = ctx.world.tables.orders.get(id)
     if (order !== undefined) times.push(Math.min(order.expiresAt, fetchesAt(ctx, id) ?? Infinity))

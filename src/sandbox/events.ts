@@ -4,7 +4,7 @@ import { authenticate } from './auth.ts'
 import { failureDetails, methodWish, paymentMethod } from './buyer.ts'
 import type { Context } from './context.ts'
 import { ApiError, apiError } from './errors.ts'
-import { canMove, moveOrder, refundableCents, refundOrder } from './order-moves.ts'
+import { canMove, endRefund, moveOrder, refundableCents, refundOrder } from './order-moves.ts'
 import { findOrder, orderNotFound } from './orders.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Order, PendingEvent } from './rows.ts'
@@ -100,6 +100,10 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
   let order = ctx.world.tables.orders.get(pending.orderId)
   const { event } = pending
   if (order === undefined) return
+  if (event.status === 'refund_ended') {
+    endRefund(ctx, order, pending.id, event.as === 'failed' ? 'failed' : 'processed')
+    return
+  }
   if (event.status === 'refunded') {
     if (order.status === 'processed') refundOrder(ctx, order, refundableCents(order), () => done)
     else ctx.world.commit('event.dropped', order.id, done)

@@ -1,10 +1,15 @@
 import { isRecord } from './problems.ts'
 
-/** What a rule does to a call. `*_before`: the effect does not happen; `*_after`: it does, the answer is lost. */
+/**
+ * What a rule does to a call. `*_before`: the effect does not happen; `*_after`: it does, the answer is lost or another.
+ * `arrive_late`: the caller is answered at once as `answer` says, and the call arrives `delay_ms` later, as one of then.
+ */
 export const callFaults = [
   'latency',
   'latency_after',
   'status',
+  'status_after',
+  'arrive_late',
   'drop_before',
   'drop_after',
   'reset',
@@ -14,6 +19,14 @@ export const callFaults = [
 ] as const
 export const webhookFaults = ['duplicate', 'late', 'reorder', 'missing', 'bad_signature'] as const
 
+/** Refunds begin as `processing` and end as `ends` says: `delay_ms` later, or when they are told to. */
+const refundFaults = ['refund_processing'] as const
+/** Bodies of a status: the provider's envelope, JSON without a code, and what a gateway in front of it sends. */
+const answerForms = ['provider', 'bare', 'html'] as const
+/** What becomes of the caller whose call arrives late. */
+const lateAnswers = ['cut', 'hang', 'status'] as const
+const refundEnds = ['processed', 'failed'] as const
+
 export type CallFault = (typeof callFaults)[number]
 export type WebhookFault = (typeof webhookFaults)[number]
 
@@ -22,7 +35,7 @@ export type FaultRule = {
   method: string | null
   /** Only calls with a token of this account, and webhooks about it; null for everybody. */
   userId: number | null
-  kind: CallFault | WebhookFault
+  kind: CallFault | WebhookFault | (typeof refundFaults)[number]
   chance: number
   count: number | null
   seed: number
@@ -30,6 +43,9 @@ export type FaultRule = {
   status: number
   retryAfter: number | null
   code: string | null
+  form: (typeof answerForms)[number]
+  answer: (typeof lateAnswers)[number]
+  ends: (typeof refundEnds)[number]
 }
 
 export type Fault = Omit<FaultRule, 'kind'>
@@ -44,6 +60,8 @@ export type FaultBox = {
     userId: number | null,
   ) => { kind: CallFault; rule: Fault }[]
   onWebhook: (action: string, userId: number | null) => { kind: WebhookFault; rule: Fault }[]
+  /** The rule under which the refund of this call is `processing` first; undefined when none is. */
+  onRefund: (path: string, userId: number | null) => Fault | undefined
 }
 
 type Armed = {
@@ -93,6 +111,7 @@ export function createFaultBox(): FaultBox {
     list: () => armed.map(({ rule, met, fired }) => ({ ...showRule(rule), met, fired })),
     onCall: (method, path, userId) => pick(callFaults, method, path, userId),
     onWebhook: (action, userId) => pick(webhookFaults, null, action, userId),
+    onRefund: (path, userId) => pick(refundFaults, 'POST', path, userId)[0]?.rule,
   }
 }
 
@@ -142,8 +161,11 @@ export function readFaultRules(body: unknown): FaultRule[] {
   return list.map((item, index) => readRule(item, `rules[${index}]`))
 }
 
+const kinds = [...callFaults, ...webhookFaults, ...refundFaults]
 const ruleKeys =
-  'path method user_id kind chance count seed delay_ms status retry_after code'.split(' ')
+  'path method user_id kind chance count seed delay_ms status retry_after code form answer ends'.split(
+    ' ',
+  )
 
 function readRule(item: unknown, where: string): FaultRule {
   if (!isRecord(item)) throw new Error(`${where} must be an object`)
@@ -152,12 +174,9 @@ function readRule(item: unknown, where: string): FaultRule {
   const named = String(item.kind)
   const byStatus = statusKinds.get(named)
   const alias = aliases.get(named) ?? named
-  const kind =
-    byStatus !== undefined
-      ? 'status'
-      : [...callFaults, ...webhookFaults].find((known) => known === alias)
+  const kind = byStatus !== undefined ? 'status' : kinds.find((known) => known === alias)
   if (kind === undefined) {
-    const known = [...callFaults, ...webhookFaults, ...statusKinds.keys(), ...aliases.keys()]
+    const known = [...kinds, ...statusKinds.keys(), ...aliases.keys()]
     throw new Error(`${where}.kind must be one of ${[...new Set(known)].join(', ')}`)
   }
   const number = (key: string, fallback: number | null, low: number, high: number) => {
@@ -175,6 +194,13 @@ function readRule(item: unknown, where: string): FaultRule {
     }
     return value
   }
+  const choice = <K extends string>(key: string, choices: readonly [K, ...K[]]): K => {
+    const value = item[key] ?? choices[0]
+    const chosen = choices.find((each) => each === value)
+    if (chosen === undefined)
+      throw new Error(`${where}.${key} must be one of ${choices.join(', ')}`)
+    return chosen
+  }
   const path = text('path') ?? ''
   try {
     pathMatcher(path)
@@ -189,9 +215,13 @@ function readRule(item: unknown, where: string): FaultRule {
     chance: number('chance', 1, 0, 1) ?? 1,
     count: number('count', null, 0, 1e9),
     seed: number('seed', 1, 0, 2 ** 32) ?? 1,
-    delayMs: number('delay_ms', null, 0, 600_000),
-    status: number('status', byStatus ?? 500, 400, 599) ?? 500,
+    delayMs: number('delay_ms', null, 0, 7 * 86_400_000),
+    // A call that arrives late stood in a gateway meanwhile, which gave it up.
+    status: number('status', byStatus ?? (kind === 'arrive_late' ? 504 : 500), 400, 599) ?? 500,
     retryAfter: number('retry_after', null, 0, 86_400),
     code: text('code'),
+    form: choice('form', answerForms),
+    answer: choice('answer', lateAnswers),
+    ends: choice('ends', refundEnds),
   }
 }

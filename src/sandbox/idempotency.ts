@@ -5,8 +5,8 @@ import { apiError } from './errors.ts'
 import { isRecord } from './problems.ts'
 import type { Change, Remembered } from './rows.ts'
 
-/** The provider remembers a key for 24 hours (provider facts 7). */
-const memoryMs = 24 * 3_600_000
+/** The provider remembers a key for 24 hours (provider facts 7), unless a test makes it forget earlier. */
+export const keyMemoryMs = 24 * 3_600_000
 
 export type KeyUse = {
   key: string
@@ -35,7 +35,7 @@ export function useKey(
   const fingerprint = hash(JSON.stringify(canonical(request.body ?? null)))
   const now = ctx.nowMs()
   const found = ctx.world.tables.memory.get(id)
-  const first = found !== undefined && now - found.at < memoryMs ? found : undefined
+  const first = found !== undefined && now - found.at < ctx.keyMemoryMs ? found : undefined
   if (first !== undefined && first.fingerprint !== fingerprint) throw options.reused
   return {
     key,

@@ -88,6 +88,13 @@ export function refundableCents(order: Order): number {
   return (order.payment.paidCents ?? 0) - order.payment.refundedCents
 }
 
+/** How a refund goes on: done at once, or `processing` until it ends by itself at `endsAt` or is told to. */
+export type RefundCourse = {
+  status: 'processed' | 'processing'
+  endsAt: number | null
+  ends: 'processed' | 'failed'
+}
+
 /**
  * Gives back `amountCents` of a paid order. Reaching the paid amount makes it `refunded`; less leaves it `processed` with
  * the detail `partially_refunded` (provider facts 0.2). The caller has checked state and amount.
@@ -97,32 +104,71 @@ export function refundOrder(
   order: Order,
   amountCents: number,
   extra: (refund: Refund) => Change = () => ({}),
+  course: RefundCourse = { status: 'processed', endsAt: null, ends: 'processed' },
 ): Order {
   const now = ctx.nowMs()
-  const whole = amountCents === refundableCents(order)
   const refund: Refund = {
     id: `REF${ulid(now)}`,
     transactionId: order.payment.id,
     referenceId: String(newNumber(10)),
     amountCents,
-    status: 'processed',
+    status: course.status,
     createdDate: nanoStamp(now),
   }
-  const refunded: Order = {
+  const refunded = withRefunds(ctx, order, [...order.refunds, refund])
+  const kind = refunded.status === 'refunded' ? 'order.refunded' : 'order.partially_refunded'
+  const { endsAt, ends } = course
+  const ending = endsAt !== null && {
+    events: {
+      [refund.id]: {
+        id: refund.id,
+        orderId: order.id,
+        fetchAt: endsAt,
+        applyAt: endsAt,
+        event: { status: 'refund_ended', as: ends },
+      },
+    },
+  }
+  // `order.refunded` confirms a refund: one that is processing is told of when it ends.
+  const action = course.status === 'processed' ? 'refunded' : null
+  return commitOrder(ctx, refunded, action, kind, mergeChanges(ending || {}, extra(refund)))
+}
+
+/** Ends a refund that is `processing`; one that failed gives its amount back to what is left of the order. */
+export function endRefund(
+  ctx: Context,
+  order: Order,
+  refundId: string,
+  as: Refund['status'],
+): Order {
+  const refunds = order.refunds.map((refund) =>
+    refund.id === refundId ? { ...refund, status: as } : refund,
+  )
+  const done = ctx.world.tables.events.has(refundId) ? { events: { [refundId]: null } } : {}
+  const action = as === 'failed' ? 'processed' : 'refunded'
+  return commitOrder(ctx, withRefunds(ctx, order, refunds), action, `refund.${as}`, done)
+}
+
+function withRefunds(ctx: Context, order: Order, refunds: Refund[]): Order {
+  const refundedCents = refunds
+    .filter(({ status }) => status !== 'failed')
+    .reduce((sum, refund) => sum + refund.amountCents, 0)
+  const whole = refundedCents === order.payment.paidCents
+  const detail = refundedCents > 0 ? 'partially_refunded' : 'accredited'
+  return {
     ...order,
     status: whole ? 'refunded' : 'processed',
-    statusDetail: whole ? 'refunded' : 'partially_refunded',
-    lastUpdatedDate: refund.createdDate,
+    statusDetail: whole ? 'refunded' : detail,
+    lastUpdatedDate: nanoStamp(ctx.nowMs()),
     payment: {
       ...order.payment,
-      ...(whole && { status: 'refunded', statusDetail: 'refunded' }),
-      refundedCents: order.payment.refundedCents + amountCents,
+      status: whole ? 'refunded' : 'processed',
+      statusDetail: whole ? 'refunded' : 'accredited',
+      refundedCents,
     },
-    refunds: [...order.refunds, refund],
+    refunds,
     version: order.version + 1,
   }
-  const kind = whole ? 'order.refunded' : 'order.partially_refunded'
-  return commitOrder(ctx, refunded, 'refunded', kind, extra(refund))
 }
 
 /** Writes an order with what its change owes the service. */

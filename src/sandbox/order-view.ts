@@ -59,6 +59,7 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
       payments: [showPayment(order.payment)],
       ...(order.refunds.length > 0 && { refunds: order.refunds.map(showRefund) }),
     },
+    ...order.shown,
   }
 }
 

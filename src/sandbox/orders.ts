@@ -104,6 +104,7 @@ function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
       paidAt: null,
     },
     refunds: [],
+    shown: null,
     version: 1,
     idempotencyKey: use.key,
   }

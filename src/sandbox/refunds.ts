@@ -37,10 +37,21 @@ function refund(ctx: Context, seller: Seller, request: FastifyRequest, id: strin
   checkState(ctx, order)
   const amountCents = part === null ? refundableCents(order) : partCents(order, part)
   let refundId = ''
-  const after = refundOrder(ctx, order, amountCents, (made) => {
-    refundId = made.id
-    return use.remember(201, made.id)
-  })
+  const rule = ctx.faults.onRefund(request.url.split('?')[0] ?? '', seller.id)
+  const after = refundOrder(
+    ctx,
+    order,
+    amountCents,
+    (made) => {
+      refundId = made.id
+      return use.remember(201, made.id)
+    },
+    rule && {
+      status: 'processing',
+      endsAt: rule.delayMs === null ? null : ctx.nowMs() + rule.delayMs,
+      ends: rule.ends,
+    },
+  )
   return showRefundAnswer(after, [refundId])
 }
 
@@ -65,7 +76,7 @@ function partCents(order: Order, part: { paymentId: string; amountCents: number 
     throw apiError(400, 'refund_amount_exceeds', 'The amount exceeds what can be refunded.')
   }
   // The whole amount in one go is no partial refund, whatever its form.
-  if (part.amountCents === left && order.refunds.length === 0) return left
+  if (part.amountCents === left && order.payment.refundedCents === 0) return left
   if (order.payment.tipCents > 0) {
     throw apiError(
       403,

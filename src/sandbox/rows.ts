@@ -115,7 +115,7 @@ export type Refund = {
   transactionId: string
   referenceId: string
   amountCents: number
-  status: 'processed'
+  status: 'processing' | 'processed' | 'failed'
   createdDate: string
 }
 
@@ -147,6 +147,8 @@ export type Order = {
   lastUpdatedDate: string
   payment: Payment
   refunds: Refund[]
+  /** What answers show instead of the truth: states and evidence that no document describes. Null: the truth. */
+  shown: Record<string, unknown> | null
   version: number
   idempotencyKey: string
 }

@@ -1,9 +1,11 @@
+import type { FastifyInstance } from 'fastify'
 import type { Context } from './context.ts'
 import { nextDue, runDue } from './due.ts'
+import { arriveDue } from './late-calls.ts'
 import type { WebhookSender } from './webhook-sender.ts'
 
-/** One timer for everything that has a time: terminals, events, expiry, webhooks. */
-export function createScheduler(ctx: Context, sender: WebhookSender) {
+/** One timer for everything that has a time: terminals, events, expiry, calls that arrive late, webhooks. */
+export function createScheduler(app: FastifyInstance, ctx: Context, sender: WebhookSender) {
   let timer: NodeJS.Timeout | undefined
   let queued: NodeJS.Immediate | undefined
   let closed = false
@@ -13,11 +15,16 @@ export function createScheduler(ctx: Context, sender: WebhookSender) {
     try {
       runDue(ctx)
       sender.sendDue()
+      arriveDue(app, ctx).catch(warn)
     } catch (error) {
-      // A full disk must not end the process this runs in; what is due stays due.
-      process.emitWarning(error instanceof Error ? error : String(error))
+      warn(error)
     }
     arm()
+  }
+
+  // A full disk must not end the process this runs in; what is due stays due.
+  function warn(error: unknown): void {
+    process.emitWarning(error instanceof Error ? error : String(error))
   }
 
   function arm(): void {

@@ -11,8 +11,10 @@ import { ApiError, envelopeOf, errorBody } from './errors.ts'
 import { eventRoute } from './events.ts'
 import { createFaultBox } from './faults.ts'
 import { hostIsLoopback, isLoopbackName } from './guard.ts'
+import { keyMemoryMs } from './idempotency.ts'
 import { newNumber } from './ids.ts'
 import { fileJournal, memoryJournal } from './journal.ts'
+import { arriveDue } from './late-calls.ts'
 import { readLedger, type SandboxLedger } from './ledger.ts'
 import { tokenRoute } from './oauth.ts'
 import { orderRoutes } from './orders.ts'
@@ -85,12 +87,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       requests: createRequestLog(),
       deliveries: [],
       held: new Map(),
+      lateCalls: [],
+      arriving: new Set(),
+      keyMemoryMs,
       wake: () => scheduler.wake(),
     }
     ensureApplication(ctx, options)
     const sender = createWebhookSender(ctx)
-    const scheduler = createScheduler(ctx, sender)
     const app = buildServer(ctx)
+    const scheduler = createScheduler(app, ctx, sender)
     await app.listen({ host, port: options.port })
     scheduler.wake()
     const { port } = app.server.address() as AddressInfo
@@ -169,6 +174,7 @@ function buildServer(ctx: Context): FastifyInstance {
     }
     // Whatever became due is done before anybody looks, also when a test moved the clock.
     runDue(ctx)
+    await arriveDue(app, ctx)
   })
   callHooks(app, ctx)
   app.setErrorHandler(answerError)

@@ -2,11 +2,16 @@ import { request as rawRequest } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Sandbox } from '../../src/sandbox/server.ts'
 import {
+  act,
   call,
+  createClock,
   createOrder,
+  getOrder,
   newKey,
   openShop,
   orderBody,
+  paidOrder,
+  refund,
   type Shop,
   startTestSandbox,
 } from './support.ts'
@@ -152,6 +157,158 @@ describe('calls', () => {
   })
 })
 
+describe('answers instead of the true one', () => {
+  it.each([
+    ['provider', 'application/json', '{"errors":[{"code":"forbidden"'],
+    ['bare', 'application/json', '{"message":'],
+    ['html', 'text/html', '<html>'],
+  ])('status_after in the form %s denies what happened', async (form, type, begin) => {
+    await arm({ ...orders, kind: 'status_after', status: 403, code: 'forbidden', form })
+    const response = await fetch(`${sandbox.url}/v1/orders`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${shop.token}`,
+        'x-idempotency-key': newKey(),
+      },
+      body: JSON.stringify(orderBody(shop)),
+    })
+    expect(response.status).toBe(403)
+    expect(response.headers.get('content-type')).toContain(type)
+    expect((await response.text()).startsWith(begin)).toBe(true)
+    expect(sandbox.ledger().orders).toHaveLength(1)
+  })
+
+  it('status takes the same forms, and nothing happened', async () => {
+    await arm({ ...orders, kind: 'status', status: 404, form: 'html' })
+    const answer = await createOrder(sandbox, shop)
+    expect(answer.status).toBe(404)
+    expect(answer.headers.get('content-type')).toContain('text/html')
+    expect(sandbox.ledger().orders).toEqual([])
+  })
+})
+
+describe('a call that arrives late', () => {
+  let clock: ReturnType<typeof createClock>
+  beforeEach(async () => {
+    await sandbox.close()
+    clock = createClock()
+    sandbox = await startTestSandbox({ now: clock.now })
+    shop = await openShop(sandbox)
+    await arm({ ...orders, kind: 'arrive_late', delay_ms: 7000 })
+  })
+  const send = (key: string) =>
+    call(sandbox, 'POST', '/v1/orders', { token: shop.token, key, body: orderBody(shop) })
+  const keys = () => sandbox.ledger().orders.map((order) => order.idempotency_key)
+  const arrive = async () => {
+    clock.advance(7000)
+    return (await call(sandbox, 'GET', '/_sandbox/requests')).body.requests.findLast(
+      (request: { fault: string | null }) => request.fault === 'arrived_late',
+    )
+  }
+
+  it('is cut off at once and has its effect when its time comes', async () => {
+    await expect(send('first')).rejects.toThrow()
+    clock.advance(6999)
+    expect((await getOrder(sandbox, shop, 'none')).status).toBe(400)
+    expect(keys()).toEqual([])
+    expect(await arrive()).toMatchObject({ status: 201, path: '/v1/orders' })
+    expect(keys()).toEqual(['first'])
+  })
+
+  it('arrives by the clock when nobody calls', async () => {
+    await arm({ ...orders, kind: 'arrive_late', delay_ms: 0 })
+    await expect(send('first')).rejects.toThrow()
+    await expect.poll(keys).toEqual(['first'])
+  })
+
+  it('is overtaken by the next attempt under its key, and then does nothing more', async () => {
+    await expect(send('first')).rejects.toThrow()
+    const { body } = await send('first')
+    expect(await arrive()).toMatchObject({ status: 201 })
+    expect(sandbox.ledger().orders.map(({ id }) => id)).toEqual([body.id])
+  })
+
+  it('finds the terminal taken by another order, and does nothing', async () => {
+    await expect(send('first')).rejects.toThrow()
+    await send('another')
+    expect(await arrive()).toMatchObject({ status: 409 })
+    expect(keys()).toEqual(['another'])
+  })
+
+  it('takes the terminal that was taken when a later attempt was refused', async () => {
+    const { body } = await call(sandbox, 'DELETE', '/_sandbox/faults').then(() => send('another'))
+    await arm({ ...orders, kind: 'arrive_late', delay_ms: 7000 })
+    await expect(send('first')).rejects.toThrow()
+    expect((await send('first')).status).toBe(409)
+    await act(sandbox, body.id, { do: 'pay' })
+    expect(await arrive()).toMatchObject({ status: 201 })
+    expect(keys()).toEqual(['another', 'first'])
+  })
+
+  it('may be answered by the gateway that holds it, or not at all', async () => {
+    await arm(
+      { ...orders, kind: 'arrive_late', answer: 'status', form: 'html', delay_ms: 7000 },
+      { path: '/cancel$', kind: 'arrive_late', answer: 'hang', delay_ms: 7000 },
+    )
+    expect((await send('first')).status).toBe(504)
+    const { body } = await send('second')
+    const hanging = fetch(`${sandbox.url}/v1/orders/${body.id}/cancel`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${shop.token}`, 'x-idempotency-key': newKey() },
+      signal: AbortSignal.timeout(50),
+    })
+    await expect(hanging).rejects.toThrow('timeout')
+    expect((await getOrder(sandbox, shop, body.id)).body.status).toBe('created')
+    await arrive()
+    expect((await getOrder(sandbox, shop, body.id)).body.status).toBe('canceled')
+  })
+})
+
+describe('what no document describes', () => {
+  it('an order may show a state and payments of its own, and the books keep to the truth', async () => {
+    const { id, paymentId } = await paidOrder(sandbox, shop, '10.00')
+    const { payments } = (await getOrder(sandbox, shop, id)).body.transactions
+    const shown = {
+      status: 'under_review',
+      transactions: { payments: [{ ...payments[0], id: 'PAY0', status: 'failed' }, payments[0]] },
+    }
+    await call(sandbox, 'PUT', `/_sandbox/orders/${id}/shown`, { body: shown })
+    const { body } = await getOrder(sandbox, shop, id)
+    expect(body).toMatchObject({ id, ...shown })
+    expect(body.transactions.payments.map((each: { id: string }) => each.id)).toEqual([
+      'PAY0',
+      paymentId,
+    ])
+    expect(sandbox.ledger().orders[0]).toMatchObject({ status: 'processed', paid_amount: '10.00' })
+    await call(sandbox, 'PUT', `/_sandbox/orders/${id}/shown`, { body: 'null' })
+    expect((await getOrder(sandbox, shop, id)).body.status).toBe('processed')
+  })
+
+  it('a key may be forgotten before its day is over', async () => {
+    const again = { token: shop.token, key: newKey(), body: { ...orderBody(shop) } }
+    await call(sandbox, 'POST', '/v1/orders', again)
+    await call(sandbox, 'PUT', '/_sandbox/keys', { body: { memory_ms: 0 } })
+    const forgotten = await call(sandbox, 'POST', '/v1/orders', again)
+    expect(forgotten.body.errors[0].code).toBe('already_queued_order_on_terminal')
+    await call(sandbox, 'PUT', '/_sandbox/keys', { body: {} })
+    expect((await call(sandbox, 'POST', '/v1/orders', again)).status).toBe(201)
+  })
+})
+
+it('of one call both faults happen: the effect, a wrong answer, and it late', async () => {
+  const { id } = await paidOrder(sandbox, shop, '10.00')
+  const path = '/refund$'
+  await arm(
+    { path, kind: 'latency_after', delay_ms: 20 },
+    { path, kind: 'status_after', status: 502 },
+  )
+  const started = performance.now()
+  expect((await refund(sandbox, shop, id)).status).toBe(502)
+  expect(performance.now() - started).toBeGreaterThanOrEqual(19)
+  expect(sandbox.ledger().refunded_total).toBe('10.00')
+})
+
 describe('rules', () => {
   it('fire by chance in the same places for the same seed', async () => {
     const pattern = async (seed: number) => {
@@ -187,6 +344,9 @@ describe('rules', () => {
     [{ kind: '500', path: '(' }, 'path'],
     [{ kind: '500', typo: 1 }, 'typo'],
     [{ kind: 'status', status: 200 }, 'status'],
+    [{ kind: 'status_after', form: 'pdf' }, 'form'],
+    [{ kind: 'arrive_late', answer: 'twice' }, 'answer'],
+    [{ kind: 'refund_processing', ends: 'perhaps' }, 'ends'],
   ])('refuses %o and keeps the old ones', async (rule, word) => {
     await arm({ path: '/', kind: '429' })
     const answer = await arm(rule)

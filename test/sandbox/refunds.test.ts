@@ -1,6 +1,8 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Sandbox } from '../../src/sandbox/server.ts'
 import {
+  act,
+  call,
   createClock,
   createOrder,
   getOrder,
@@ -8,6 +10,7 @@ import {
   paidOrder,
   refund,
   type Shop,
+  startReceiver,
   startTestSandbox,
 } from './support.ts'
 
@@ -163,4 +166,90 @@ it('refuses orders that are not paid, unknown payments, other sellers and odd bo
   expect(await asOwner({ transactions: [{ id: paymentId }] })).toBe('required_properties')
   expect(await asOwner({ transactions: [{ id: paymentId, amount: '-1' }] })).toBe('property_value')
   expect(sandbox.ledger().refunds).toBe(0)
+})
+
+describe('a refund that is processing first', () => {
+  const arm = (rule: object) =>
+    call(sandbox, 'PUT', '/_sandbox/faults', {
+      body: [{ path: '/refund$', kind: 'refund_processing', ...rule }],
+    })
+
+  it.each([
+    ['processed', 'refunded', '100.00'],
+    ['failed', 'processed', undefined],
+  ])('ends as %s after its time, and the order is %s', async (ends, status, refunded) => {
+    const { id } = await paidOrder(sandbox, shop, '100.00')
+    await arm({ delay_ms: 60_000, ends })
+    const answer = await refund(sandbox, shop, id)
+    expect(answer).toMatchObject({ status: 201, body: { status: 'refunded' } })
+    expect(answer.body.transactions.refunds[0].status).toBe('processing')
+    const receiver = await startReceiver()
+    try {
+      await call(sandbox, 'PUT', '/_sandbox/webhooks', { body: { url: receiver.url } })
+      clock.advance(59_999)
+      expect((await getOrder(sandbox, shop, id)).body.status).toBe('refunded')
+      clock.advance(1)
+      const { body } = await getOrder(sandbox, shop, id)
+      expect(body.status).toBe(status)
+      expect(body.transactions.refunds[0].status).toBe(ends)
+      expect(body.transactions.payments[0].refunded_amount).toBe(refunded)
+      expect(body.transactions.payments[0].status).toBe(status)
+      const [told] = await receiver.until(1)
+      expect(told?.body.data).toMatchObject({ id, status })
+      expect(receiver.received).toHaveLength(1)
+    } finally {
+      await receiver.close()
+    }
+  })
+
+  it('gives only its own amount back when it fails', async () => {
+    const { id, paymentId } = await paidOrder(sandbox, shop, '100.00')
+    await refund(sandbox, shop, id, { body: part(paymentId, '30.00') })
+    await arm({ count: 1 })
+    await refund(sandbox, shop, id)
+    await act(sandbox, id, { do: 'end_refund', as: 'failed' })
+    expect(sandbox.ledger().orders[0]).toMatchObject({
+      status: 'processed',
+      status_detail: 'partially_refunded',
+      refunded_amount: '30.00',
+      refunds: [
+        { amount: '30.00', status: 'processed' },
+        { amount: '70.00', status: 'failed' },
+      ],
+    })
+    const again = await refund(sandbox, shop, id)
+    expect(again.body.transactions.refunds[0]).toMatchObject({
+      amount: '70.00',
+      status: 'processed',
+    })
+  })
+
+  it('ends when it is told to, once', async () => {
+    const { id } = await paidOrder(sandbox, shop, '100.00')
+    await arm({})
+    const { body } = await refund(sandbox, shop, id)
+    const end = { do: 'end_refund', refund_id: body.transactions.refunds[0].id, as: 'processed' }
+    clock.advance(86_400_000)
+    expect((await getOrder(sandbox, shop, id)).body.transactions.refunds[0].status).toBe(
+      'processing',
+    )
+    expect((await act(sandbox, id, end)).status).toBe(200)
+    expect((await act(sandbox, id, end)).status).toBe(409)
+  })
+})
+
+it('the panel gives back and cancels beside every caller', async () => {
+  const { id } = await paidOrder(sandbox, shop, '100.00')
+  await act(sandbox, id, { do: 'refund', amount: '30.00' })
+  expect((await act(sandbox, id, { do: 'refund', amount: '70.01' })).status).toBe(409)
+  expect((await act(sandbox, id, { do: 'refund', amount: 'all' })).status).toBe(400)
+  const { body } = await act(sandbox, id, { do: 'refund' })
+  expect(body.transactions.refunds.map((each: { amount: string }) => each.amount)).toEqual([
+    '30.00',
+    '70.00',
+  ])
+  const open = await createOrder(sandbox, shop)
+  const canceled = await act(sandbox, open.body.id, { do: 'panel_cancel' })
+  expect(canceled.body).toMatchObject({ status: 'canceled' })
+  expect((await act(sandbox, open.body.id, { do: 'refund' })).status).toBe(409)
 })

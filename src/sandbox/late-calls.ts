@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Context } from './context.ts'
+
+/** A call on its way: its caller has given it up or been cut off, and it arrives at its time. */
+export type LateCall = {
+  arrivesAt: number
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  url: string
+  headers: Record<string, string>
+  body: string | undefined
+}
+
+const mark = 'x-sandbox-late-call'
+
+/** Keeps the call back: it arrives `delayMs` of the sandbox's clock from now. */
+export function holdCall(ctx: Context, request: FastifyRequest, delayMs: number): void {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (typeof value === 'string' && name !== 'content-length') headers[name] = value
+  }
+  ctx.lateCalls.push({
+    arrivesAt: ctx.nowMs() + delayMs,
+    method: request.method as LateCall['method'],
+    url: request.url,
+    headers,
+    body: request.body === undefined ? undefined : JSON.stringify(request.body),
+  })
+  ctx.wake()
+}
+
+/** Lets every call arrive whose time has come, one after the other. Nobody hears their answers. */
+export async function arriveDue(app: FastifyInstance, ctx: Context): Promise<void> {
+  const now = ctx.nowMs()
+  const due = ctx.lateCalls.filter((call) => call.arrivesAt <= now)
+  if (due.length === 0) return
+  ctx.lateCalls = ctx.lateCalls.filter((call) => call.arrivesAt > now)
+  due.sort((a, b) => a.arrivesAt - b.arrivesAt)
+  for (const { method, url, headers, body } of due) {
+    const id = randomUUID()
+    ctx.arriving.add(id)
+    await app.inject({
+      method,
+      url,
+      headers: { ...headers, [mark]: id },
+      ...(body !== undefined && { payload: body }),
+    })
+    ctx.arriving.delete(id)
+  }
+}
+
+/** Whether this is a call that was held back: it meets no fault a second time. */
+export function hasArrivedLate(ctx: Context, request: FastifyRequest): boolean {
+  return ctx.arriving.has(String(request.headers[mark]))
+}
