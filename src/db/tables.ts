@@ -40,6 +40,7 @@ export type OauthStatesTable = {
   code_verifier: string
   target_url: string | null
   browser_hash: string | null
+  may_choose_account: boolean
   created_at: Date
   expires_at: Date
 }
@@ -57,6 +58,8 @@ export type ApiKeysTable = {
   client: Fixed<ClientName>
   key_hash: Fixed<string>
   key_mask: Fixed<string>
+  /** The account it was made for; null only for keys from before this was kept, of clients without an account. */
+  mp_user_id: number | null
   description: string | null
   active: boolean
   created_at: Fixed<Date>

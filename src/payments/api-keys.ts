@@ -3,7 +3,7 @@ import { hashSecret, maskApiKey, newApiKey } from '../domain/api-key.ts'
 import { asClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors.ts'
 import { insertApiKey, revokeApiKeys } from '../repositories/api-keys.ts'
-import { findClient } from '../repositories/clients.ts'
+import { lockClient } from '../repositories/clients.ts'
 import { findConnection } from '../repositories/oauth.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
@@ -33,6 +33,8 @@ export async function createApiKey(
     const key = newApiKey()
     const id = randomUUID()
     return deps.database.transaction(async (trx) => {
+      // Locked as by a connection that ends: the key's account cannot change before the key is there to end with it.
+      const account = await lockClient(trx, client)
       const connection = await findConnection(trx, client)
       const now = deps.now()
       if (!connection || connection.status === 'lost' || connection.expires_at <= now) {
@@ -43,6 +45,7 @@ export async function createApiKey(
         client,
         key_hash: hashSecret(key),
         key_mask: maskApiKey(key),
+        mp_user_id: connection.mp_user_id,
         description: request.description,
         active: true,
         created_at: now,
@@ -50,7 +53,6 @@ export async function createApiKey(
         revoked_at: null,
       })
       await recordSuccess(deps, trx, { ...entry, resourceId: id })
-      const account = await findClient(trx, client)
       return { key, mpUserId: connection.mp_user_id, nickname: account?.mp_nickname ?? null }
     })
   })

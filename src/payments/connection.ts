@@ -1,11 +1,13 @@
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import type { Trx } from '../db/database.ts'
 import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { codeChallenge, randomToken } from '../domain/pkce.ts'
 import { AppError, invalid } from '../errors.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
-import { countApiKeys } from '../repositories/api-keys.ts'
+import { countApiKeys, revokeKeysOfOtherAccounts } from '../repositories/api-keys.ts'
 import {
+  findClient,
   insertClientIfAbsent,
   lockClient,
   setNickname,
@@ -54,9 +56,7 @@ export async function startLogin(
   if (connection?.status === 'connected' && connection.expires_at > now) {
     throw new AppError('OAUTH_ALREADY_CONNECTED')
   }
-  const keys = await countApiKeys(db, client)
-  if (keys.total > 0 && keys.active === 0) throw new AppError('API_KEY_REQUIRED')
-  if (keys.total === 0) await checkEnrolment(deps, request, now)
+  const mayChooseAccount = await checkEnrolment(deps, request, now)
 
   const state = randomToken()
   const verifier = randomToken()
@@ -68,6 +68,7 @@ export async function startLogin(
     code_verifier: deps.sealer.seal(verifier, sealContext(client, 'code_verifier')),
     target_url: targetUrl,
     browser_hash: hashSecret(browserToken),
+    may_choose_account: mayChooseAccount,
     created_at: now,
     expires_at: new Date(now.getTime() + stateLifeMs),
   })
@@ -79,20 +80,40 @@ export async function startLogin(
   return { redirectTo, browserToken }
 }
 
-/** A first connection: without an invitation, only where enrolment is open or the administrator asks. */
-async function checkEnrolment(deps: PaymentDeps, request: LoginRequest, now: Date): Promise<void> {
+/**
+ * Lets a login begin, and says whether it may choose the client's account: only by the administrator's will, which is his
+ * own request or his invitation. Anybody else gets at most what can do no harm: the account that is pinned, or, where
+ * enrolment is open, a name that was never connected.
+ */
+async function checkEnrolment(
+  deps: PaymentDeps,
+  request: LoginRequest,
+  now: Date,
+): Promise<boolean> {
+  const { db } = deps.database
+  const known = await findClient(db, request.client)
+  const isPinned = known !== undefined && known.mp_user_id !== null
+  const keys = await countApiKeys(db, request.client)
+  if (isPinned && keys.total > 0) {
+    if (keys.active === 0) throw new AppError('API_KEY_REQUIRED')
+    return request.isAdmin
+  }
   if (request.invitation !== undefined) {
     const id = readInvitation(deps, request.invitation, request.client)
-    const used =
-      id !== undefined && (await useInvitation(deps.database.db, id, request.client, now))
+    const used = id !== undefined && (await useInvitation(db, id, request.client, now))
     if (!used) throw new AppError('INVITATION_INVALID')
-    return
+    return true
   }
-  if (deps.settings.enrolment === 'invite' && !request.isAdmin) {
-    throw new AppError('FORBIDDEN', {
-      message: 'A first connection needs an invitation link from the administrator',
-    })
-  }
+  if (request.isAdmin) return true
+  if (keys.total > 0 && keys.active === 0) throw new AppError('API_KEY_REQUIRED')
+  if (deps.settings.enrolment === 'invite' || (known && !isPinned)) throw needsInvitation()
+  return false
+}
+
+function needsInvitation(): AppError {
+  return new AppError('FORBIDDEN', {
+    message: 'This connection needs an invitation link from the administrator',
+  })
 }
 
 /** The registered redirect address: always from PUBLIC_URL, never from the request's Host. */
@@ -132,9 +153,10 @@ export type CallbackRequest = {
 }
 
 /**
- * Ends a connection: exchanges the code, checks the account against the pinned one, stores the tokens sealed.
+ * Ends a connection: exchanges the code, checks the account against the pinned one, stores the tokens sealed. Keys that
+ * were made for another account end with it.
  *
- * Throws OAUTH_STATE_INVALID, OAUTH_DENIED, ACCOUNT_MISMATCH, or the provider's failure.
+ * Throws OAUTH_STATE_INVALID, OAUTH_DENIED, ACCOUNT_MISMATCH, FORBIDDEN, or the provider's failure.
  */
 export async function finishLogin(
   deps: PaymentDeps,
@@ -170,17 +192,17 @@ export async function finishLogin(
     resourceType: 'oauth',
     resourceId: state.client,
   }
-  const code = request.code
-  return auditFailure(deps, entry, () => connect(deps, client, { code, codeVerifier }, entry)).then(
-    () => ({ client, targetUrl: state.target_url }),
-  )
+  const proof = { code: request.code, codeVerifier }
+  const mayChoose = state.may_choose_account
+  await auditFailure(deps, entry, () => connect(deps, client, proof, { mayChoose, entry }))
+  return { client, targetUrl: state.target_url }
 }
 
 async function connect(
   deps: PaymentDeps,
   client: ClientName,
   proof: { code: string; codeVerifier: string },
-  entry: ActivityEntry,
+  { mayChoose, entry }: { mayChoose: boolean; entry: ActivityEntry },
 ): Promise<void> {
   try {
     const grant = await deps.provider.oauth.exchangeCode({
@@ -190,12 +212,17 @@ async function connect(
     const mpUserId = grant.mpUserId ?? (await deps.provider.users.me(grant.accessToken)).id
     await deps.database.transaction(async (trx) => {
       const now = deps.now()
-      await insertClientIfAbsent(trx, client, now)
+      const isNew = await insertClientIfAbsent(trx, client, now)
       const row = await lockClient(trx, client)
-      if (row?.mp_user_id !== null && row?.mp_user_id !== mpUserId) {
-        throw new AppError('ACCOUNT_MISMATCH')
+      const pinned = row?.mp_user_id ?? null
+      if (pinned !== null && pinned !== mpUserId) throw new AppError('ACCOUNT_MISMATCH')
+      if (pinned === null) {
+        // What held when the login began may hold no more: the account may have been released meanwhile.
+        const isOpen = isNew && deps.settings.enrolment === 'open'
+        if (!mayChoose && !isOpen) throw needsInvitation()
+        await setPinnedAccount(trx, client, { mpUserId, nickname: row?.mp_nickname ?? null })
+        await endForeignKeys(deps, trx, client, mpUserId, entry.actor)
       }
-      await setPinnedAccount(trx, client, { mpUserId, nickname: row?.mp_nickname ?? null })
       const tokens = sealGrant(deps, client, grant)
       await upsertConnection(trx, {
         client,
@@ -214,6 +241,26 @@ async function connect(
   } catch (error) {
     throw error instanceof ProviderError ? toAppError(error, 'oauth.exchange') : error
   }
+}
+
+/** A key made for one account never charges for another: whoever holds it must be given a new one. */
+async function endForeignKeys(
+  deps: PaymentDeps,
+  trx: Trx,
+  client: ClientName,
+  mpUserId: number,
+  actor: Actor,
+): Promise<void> {
+  const revoked = await revokeKeysOfOtherAccounts(trx, client, mpUserId, deps.now())
+  if (revoked === 0) return
+  await recordSuccess(deps, trx, {
+    client,
+    actor,
+    action: 'api_key.revoked',
+    resourceType: 'api_key',
+    resourceId: client,
+    metadata: { revoked, reason: 'account_changed', mp_user_id: mpUserId },
+  })
 }
 
 /** Fetches the account's nickname, which only helps people to recognise it: a failure is no failure of the login. */
@@ -302,7 +349,10 @@ export async function logout(deps: PaymentDeps, client: ClientName, actor: Actor
   )
 }
 
-/** Lets the next connection of this client choose its account. Throws NOT_FOUND. */
+/**
+ * Lets the next connection of this client choose its account, which then needs an invitation or the administrator.
+ * Throws NOT_FOUND.
+ */
 export async function unpinAccount(
   deps: PaymentDeps,
   name: string,
@@ -327,7 +377,10 @@ export async function unpinAccount(
   )
 }
 
-/** Makes a signed link that lets one client name connect for the first time, once, within a day. */
+/**
+ * Makes a signed link with which a client without an account, or without any key, is connected: once, within a day.
+ * Throws CONFLICT for a client that has both.
+ */
 export async function createInvitation(
   deps: PaymentDeps,
   client: string,
@@ -350,9 +403,11 @@ export async function createInvitation(
   await auditFailure(deps, entry, () =>
     deps.database.transaction(async (trx) => {
       const keys = await countApiKeys(trx, client)
-      if (keys.total > 0) {
+      const known = await findClient(trx, client)
+      if (keys.total > 0 && known?.mp_user_id !== null) {
         throw new AppError('CONFLICT', {
-          message: 'The client has keys already and needs no invitation',
+          message:
+            'The client has keys and an account: it needs no invitation, and another account only once this one is released',
         })
       }
       await insertInvitation(trx, invitation)

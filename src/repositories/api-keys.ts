@@ -75,6 +75,23 @@ export async function findNewestActiveKey(
     .executeTakeFirst()
 }
 
+/** Revokes the client's active keys that were made for another account, or nobody knows for which. Returns how many. */
+export async function revokeKeysOfOtherAccounts(
+  trx: Trx,
+  client: ClientName,
+  mpUserId: number,
+  now: Date,
+): Promise<number> {
+  const result = await trx
+    .updateTable('api_keys')
+    .set({ active: false, revoked_at: now })
+    .where('client', '=', client)
+    .where('active', '=', true)
+    .where('mp_user_id', 'is distinct from', mpUserId)
+    .executeTakeFirst()
+  return Number(result.numUpdatedRows)
+}
+
 /** Revokes every active key of the client. Returns how many there were. */
 export async function revokeApiKeys(trx: Trx, client: string, now: Date): Promise<number> {
   const result = await trx

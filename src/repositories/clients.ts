@@ -9,12 +9,18 @@ export async function findClient(db: Db | Trx, name: string) {
     .executeTakeFirst()
 }
 
-export async function insertClientIfAbsent(trx: Trx, name: ClientName, now: Date): Promise<void> {
-  await trx
+/** Returns whether the client is new. */
+export async function insertClientIfAbsent(
+  trx: Trx,
+  name: ClientName,
+  now: Date,
+): Promise<boolean> {
+  const result = await trx
     .insertInto('clients')
     .values({ name, mp_user_id: null, mp_nickname: null, created_at: now })
     .onConflict((conflict) => conflict.column('name').doNothing())
-    .execute()
+    .executeTakeFirst()
+  return result.numInsertedOrUpdatedRows === 1n
 }
 
 /** Locks the row, so that two first connections of one client cannot pin two accounts. */

@@ -49,6 +49,7 @@ test('the list has every field of the record, newest first, and never a value', 
     created_at: expect.stringMatching(/Z$/),
     last_used_at: null,
     key: `${key.slice(0, 7)}…${key.slice(-4)}`,
+    mp_user_id: 901,
   })
   expect(answer.body).not.toMatch(/mk_[0-9a-f]{64}/)
   expect(answer.body).not.toContain(hashOf(key))

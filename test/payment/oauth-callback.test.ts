@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { consent, login, returnOf } from '../support/oauth.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, connect, enrol, sandboxCall } from '../support/till.ts'
 
 let service: TestService
@@ -221,10 +221,13 @@ test('another account is 409 until the administrator releases the first', async 
 
   const unpin = await asAdmin(service, { method: 'POST', url: '/admin/clients/pinned/unpin' })
   expect(unpin.json()).toMatchObject({ client: 'pinned', mp_user_id: 420 })
-  expect((await connect(service, 'pinned', '421')).statusCode).toBe(200)
+  const begun = await login(service, 'pinned', {}, { token: adminToken })
+  const back = await consent(begun.headers.location, { account: '421' })
+  expect((await call(service, { url: back })).statusCode).toBe(200)
   expect(await connectionOf('pinned')).toMatchObject({ mp_user_id: 421 })
   expect((await activityOf('pinned')).map(({ action, status }) => `${action} ${status}`)).toEqual([
     'oauth.connected success',
+    'api_key.revoked success',
     'client.unpinned success',
     'oauth.connected failed',
     'oauth.logout success',

@@ -143,6 +143,8 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       schema: {
         operationId: 'unpinAccount',
         summary: 'Let the next connection of a client choose its account',
+        description:
+          'The next connection then needs an invitation or the admin token. Keys that were made for the released account end when the client is connected on another one.',
         tags,
         params: ClientParams,
         response: { 200: UnpinResponse },
@@ -161,7 +163,7 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'admin', errors: ['CONFLICT'] },
       schema: {
         operationId: 'createInvitation',
-        summary: 'Make a single-use link for the first connection of a client',
+        summary: 'Make a single-use link that connects a client without an account',
         tags,
         body: InvitationBody,
         response: { 201: InvitationResponse },

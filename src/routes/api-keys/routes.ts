@@ -31,6 +31,7 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
           created_at: iso(key.created_at),
           last_used_at: isoOrNull(key.last_used_at),
           key: key.key_mask,
+          mp_user_id: key.mp_user_id,
         })),
       }
     },

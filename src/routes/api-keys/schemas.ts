@@ -38,6 +38,10 @@ export const ApiKeysResponse = z
           created_at: Timestamp,
           last_used_at: Timestamp.nullable(),
           key: z.string().describe('Masked'),
+          mp_user_id: z
+            .number()
+            .nullable()
+            .describe('Account it was made for; it ends when the client is connected on another'),
         })
         .meta({
           id: 'ApiKey',
@@ -48,6 +52,7 @@ export const ApiKeysResponse = z
             created_at: '2026-11-21T14:30:00.000Z',
             last_used_at: '2026-11-21T18:05:11.000Z',
             key: 'mk_0123…cdef',
+            mp_user_id: 2025701502,
           },
         }),
     ),

@@ -53,7 +53,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         operationId: 'startLogin',
         summary: 'Connect the provider account of a client',
         description:
-          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A browser is told of a failure by a page in its language.',
+          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A client whose account was released needs an invitation or the admin token too. A browser is told of a failure by a page in its language.',
         tags,
         querystring: LoginQuery,
         response: { 302: redirectTo('the provider') },
@@ -83,6 +83,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
           'OAUTH_STATE_INVALID',
           'OAUTH_DENIED',
           'ACCOUNT_MISMATCH',
+          'FORBIDDEN',
           'PROVIDER_REJECTED',
           'PROVIDER_ERROR',
           'PROVIDER_TIMEOUT',
