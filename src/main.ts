@@ -6,11 +6,13 @@ import { type Config, ConfigError, loadConfig, urlHost } from './config.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
 import { migrate } from './db/migrate.ts'
+import type { EncryptionKey } from './domain/sealed.ts'
 import { createFlowSide, type FlowSide } from './flow-side.ts'
 import { createLogger } from './http/logging.ts'
 import { closeServer } from './http/shutdown.ts'
+import { EncryptionKeysError, requireFittingKeys } from './payments/encryption-keys.ts'
 import { rememberSetting } from './repositories/settings.ts'
-import { ensureSecrets } from './secrets-file.ts'
+import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
 import { createService, type ProviderAccess } from './service.ts'
 
 /** All of a stop happens within this time, or the process ends with status 1. */
@@ -40,13 +42,6 @@ async function start(): Promise<void> {
     }
   }
   try {
-    const secrets =
-      config.databaseUrl === undefined ? await ensureSecrets(config.dataDir) : undefined
-    const adminToken = config.adminToken ?? secrets?.adminToken
-    const encryptionKeys = config.encryptionKeys ?? secrets?.encryptionKeys
-    if (adminToken === undefined || encryptionKeys === undefined) {
-      throw new StartError('ADMIN_TOKEN and ENCRYPTION_KEYS are required')
-    }
     const port = config.port === 0 ? await freePort(config.host) : config.port
     const publicUrl = config.publicUrlGiven
       ? config.publicUrl
@@ -59,6 +54,7 @@ async function start(): Promise<void> {
       log: (level, fields, message) => logger[level](fields, message),
     })
     closers.push({ name: 'database', close: () => database.close() })
+    const { adminToken, encryptionKeys, secrets } = await findKeys(config, database)
     await migrate(database)
     await rememberMode(database, config)
 
@@ -171,6 +167,33 @@ function startFlows(flowSide: FlowSide, logger: Logger): void {
   })
 }
 
+type Keys = {
+  adminToken: string
+  encryptionKeys: readonly EncryptionKey[]
+  secrets: Secrets | undefined
+}
+
+/**
+ * The administrator token and the encryption keys, made at the first start of the embedded database. Throws
+ * EncryptionKeysError when what is stored needs others: before anything is changed, the file of secrets included, since a
+ * service with the wrong keys would look well and fail every charge.
+ */
+async function findKeys(config: Config, database: Database): Promise<Keys> {
+  const isEmbedded = config.databaseUrl === undefined
+  const found = isEmbedded ? await findSecrets(config.dataDir) : undefined
+  await requireFittingKeys(database.db, {
+    keys: config.encryptionKeys ?? found?.encryptionKeys ?? [],
+    source: keysSource(config, found),
+  })
+  const secrets = found ?? (isEmbedded ? await ensureSecrets(config.dataDir) : undefined)
+  const adminToken = config.adminToken ?? secrets?.adminToken
+  const encryptionKeys = config.encryptionKeys ?? secrets?.encryptionKeys
+  if (adminToken === undefined || encryptionKeys === undefined) {
+    throw new StartError('ADMIN_TOKEN and ENCRYPTION_KEYS are required')
+  }
+  return { adminToken, encryptionKeys, secrets }
+}
+
 /** Refuses a database that has served the other provider: a shop must never charge into a sandbox, or the reverse. */
 async function rememberMode(database: Database, config: Config): Promise<void> {
   const remembered = await database.transaction((trx) =>
@@ -248,6 +271,7 @@ start().catch((error: unknown) => {
   const isExpected =
     error instanceof ConfigError ||
     error instanceof StartError ||
+    error instanceof EncryptionKeysError ||
     error instanceof DatabaseLockedError ||
     error instanceof DatabaseUnavailableError
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : ''

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, link, mkdir, open, readFile, unlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseEnv } from 'node:util'
-import { ConfigError, loadConfig } from './config.ts'
+import { type Config, ConfigError, loadConfig } from './config.ts'
 import type { EncryptionKey } from './domain/sealed.ts'
 
 /** `path` is for a message to the operator; the values are for nobody's log. */
@@ -21,16 +21,37 @@ export type Secrets = {
  * @throws ConfigError when the file is there but not usable: a new key would make the stored tokens unreadable.
  */
 export async function ensureSecrets(dataDir: string): Promise<Secrets> {
-  const folder = join(dataDir, 'secrets')
+  const existing = await findSecrets(dataDir)
+  if (existing) return existing
+  const path = secretsPath(dataDir)
+  const folder = dirname(path)
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
-  const path = join(folder, 'secrets.env')
-  const existing = await readIfThere(path)
-  if (existing !== undefined) return { ...parse(existing, path), path, created: false }
-
   const created = await createOnce(folder, path)
   return { ...parse(await readFile(path, 'utf8'), path), path, created }
+}
+
+/**
+ * What an earlier start made; undefined when there is none, and none is made.
+ * @throws ConfigError as ensureSecrets does.
+ */
+export async function findSecrets(dataDir: string): Promise<Secrets | undefined> {
+  const path = secretsPath(dataDir)
+  const text = await readIfThere(path)
+  if (text === undefined) return undefined
+  await chmod(dirname(path), 0o700)
+  return { ...parse(text, path), path, created: false }
+}
+
+/** Where the encryption keys come from, in words for the operator. */
+export function keysSource(config: Config, secrets: Secrets | undefined): string {
+  if (config.encryptionKeys !== undefined) return 'ENCRYPTION_KEYS in the environment'
+  return secrets ? secrets.path : `${secretsPath(config.dataDir)}, which is not there`
+}
+
+function secretsPath(dataDir: string): string {
+  return join(dataDir, 'secrets', 'secrets.env')
 }
 
 /** False when another process was faster: then its file stands. */

@@ -3,13 +3,25 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 /** A 32-byte key with the short name that sealed values carry. */
 export type EncryptionKey = { id: string; key: Buffer }
 
+/** The value was changed, moved, or sealed with a key that is not configured, or is another one by the same name. */
+export class SealedError extends Error {
+  /** The key that the value names; undefined when it is no sealed value at all. */
+  readonly keyId: string | undefined
+
+  constructor(message: string, keyId: string | undefined, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'SealedError'
+    this.keyId = keyId
+  }
+}
+
 /**
  * Encrypts short secrets for the database. `context` (client and field) is authenticated, so a value moved to another
  * row or column does not open.
  */
 export type Sealer = {
   seal(plaintext: string, context: string): string
-  /** Throws when the value was changed, moved, or sealed with a key that is no longer configured. */
+  /** Throws SealedError. */
   open(sealed: string, context: string): string
   /** The key that signs new audit entries, derived so that it never encrypts anything. */
   signingKey(): { id: string; key: Buffer }
@@ -44,19 +56,25 @@ export function createSealer(keys: readonly EncryptionKey[]): Sealer {
       const [version, id, data] = sealed.split('.')
       const key = id === undefined ? undefined : byId.get(id)
       if (version !== 'v1' || data === undefined || !key) {
-        throw new Error('sealed with a key that is not configured')
+        throw new SealedError('sealed with a key that is not configured', id)
       }
       const bytes = Buffer.from(data, 'base64url')
-      // Without authTagLength Node would accept a tag of four bytes.
-      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes), {
-        authTagLength: tagBytes,
-      })
-      decipher.setAAD(Buffer.from(context))
-      decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes))
-      return Buffer.concat([
-        decipher.update(bytes.subarray(nonceBytes + tagBytes)),
-        decipher.final(),
-      ]).toString('utf8')
+      try {
+        // Without authTagLength Node would accept a tag of four bytes.
+        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, nonceBytes), {
+          authTagLength: tagBytes,
+        })
+        decipher.setAAD(Buffer.from(context))
+        decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes))
+        return Buffer.concat([
+          decipher.update(bytes.subarray(nonceBytes + tagBytes)),
+          decipher.final(),
+        ]).toString('utf8')
+      } catch (cause) {
+        throw new SealedError('changed, moved, or sealed with another key of this name', id, {
+          cause,
+        })
+      }
     },
     signingKey() {
       return { id: first.id, key: signing.get(first.id) as Buffer }

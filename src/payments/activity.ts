@@ -11,6 +11,7 @@ import {
   readActivityHead,
 } from '../repositories/activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
+import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
 export type ActivityEntry = {
   client: string | null
@@ -83,6 +84,11 @@ async function append(
   await appendActivity(trx, { ...row, metadata, hash })
 }
 
+/** Whether the entry was made with this signing key and not changed since. */
+export function isSignedWith(key: Buffer, { hash, ...row }: ActivityRow): boolean {
+  return hashRow(key, row) === hash
+}
+
 function hashRow(key: Buffer, row: Omit<ActivityRow, 'hash'>): string {
   const { created_at, ...fields } = row
   return createHmac('sha256', key)
@@ -105,6 +111,7 @@ export async function verifyActivityChain(
   batchSize = 1000,
 ): Promise<ChainCheck> {
   const head = await readActivityHead(deps.db)
+  const kept = await openKeptSigningKeys(deps.db, deps.sealer)
   let previous = { seq: 0, hash: '' }
   const broken = (seq: number, reason: string): ChainCheck => ({
     valid: false,
@@ -120,7 +127,7 @@ export async function verifyActivityChain(
       if (row.seq > head.seq) break
       if (row.seq !== previous.seq + 1) return broken(previous.seq + 1, 'an entry is missing')
       if (row.previous_hash !== previous.hash) return broken(row.seq, 'the link is broken')
-      const key = deps.sealer.signingKeyById(row.key_id)
+      const key = deps.sealer.signingKeyById(row.key_id) ?? kept.get(row.key_id)
       if (!key) return broken(row.seq, 'its encryption key is not configured')
       if (hashRow(key, row) !== hash) return broken(row.seq, 'the entry was changed')
       previous = { seq: row.seq, hash }

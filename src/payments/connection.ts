@@ -3,6 +3,7 @@ import type { Trx } from '../db/database.ts'
 import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { codeChallenge, randomToken } from '../domain/pkce.ts'
+import { SealedError } from '../domain/sealed.ts'
 import { AppError, invalid } from '../errors.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
 import { countApiKeys, revokeKeysOfOtherAccounts } from '../repositories/api-keys.ts'
@@ -181,10 +182,7 @@ export async function finishLogin(
   if (request.denied || request.code === undefined) throw new AppError('OAUTH_DENIED')
 
   const client = asClientName(state.client)
-  const codeVerifier = deps.sealer.open(
-    state.code_verifier,
-    sealContext(state.client, 'code_verifier'),
-  )
+  const codeVerifier = openVerifier(deps, state)
   const entry = {
     client: state.client,
     actor,
@@ -196,6 +194,23 @@ export async function finishLogin(
   const mayChoose = state.may_choose_account
   await auditFailure(deps, entry, () => connect(deps, client, proof, { mayChoose, entry }))
   return { client, targetUrl: state.target_url }
+}
+
+/** Throws OAUTH_STATE_INVALID when another process sealed it with a key that this one does not have. */
+function openVerifier(
+  deps: PaymentDeps,
+  { client, code_verifier }: { client: string; code_verifier: string },
+): string {
+  try {
+    return deps.sealer.open(code_verifier, sealContext(client, 'code_verifier'))
+  } catch (error) {
+    if (!(error instanceof SealedError)) throw error
+    deps.log.error(
+      { client, keyId: error.keyId, err: error },
+      'a login cannot go on: this process lacks the key that another one encrypts with (ENCRYPTION_KEYS)',
+    )
+    throw new AppError('OAUTH_STATE_INVALID', { cause: error })
+  }
 }
 
 async function connect(

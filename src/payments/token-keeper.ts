@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientName } from '../domain/client-name.ts'
+import { SealedError } from '../domain/sealed.ts'
 import { AppError } from '../errors.ts'
 import { ProviderError, type TokenGrant, toAppError } from '../provider/provider.ts'
 import {
@@ -108,7 +109,7 @@ async function currentAccess(deps: PaymentDeps, client: ClientName): Promise<Acc
     connection = await renewPatiently(deps, client, connection.version)
   }
   return {
-    token: deps.sealer.open(connection.access_token, sealContext(client, 'access_token')),
+    token: openToken(deps, client, 'access_token', connection.access_token),
     mpUserId: connection.mp_user_id,
     liveMode: connection.live_mode,
     connectionVersion: connection.version,
@@ -122,6 +123,28 @@ async function usableConnection(deps: PaymentDeps, client: ClientName): Promise<
   if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
   if (connection.status === 'lost') throw new AppError('CONNECTION_LOST')
   return connection
+}
+
+/**
+ * A stored token in clear. Throws CONNECTION_LOST when it does not open: another process, or a restored backup, may have
+ * brought one that was sealed with a key that this process was not given. Nothing is marked as lost, since the key helps.
+ */
+export function openToken(
+  deps: Pick<PaymentDeps, 'sealer' | 'log'>,
+  client: ClientName,
+  field: 'access_token' | 'refresh_token',
+  sealed: string,
+): string {
+  try {
+    return deps.sealer.open(sealed, sealContext(client, field))
+  } catch (error) {
+    if (!(error instanceof SealedError)) throw error
+    deps.log.error(
+      { client, keyId: error.keyId, err: error },
+      'a stored token cannot be opened: give this process the key (ENCRYPTION_KEYS), or connect the client again',
+    )
+    throw new AppError('CONNECTION_LOST', { cause: error })
+  }
 }
 
 /** What a sealed token is bound to. */
@@ -177,10 +200,7 @@ async function renewHeld(
     await markLost(database.db, client, renewal, 'no_refresh_token')
     throw new AppError('CONNECTION_LOST')
   }
-  const refreshToken = deps.sealer.open(
-    connection.refresh_token,
-    sealContext(client, 'refresh_token'),
-  )
+  const refreshToken = openToken(deps, client, 'refresh_token', connection.refresh_token)
   const grant = await deps.provider.oauth.refresh(refreshToken).catch(async (error: unknown) => {
     if (!(error instanceof ProviderError)) throw error
     const failure = toAppError(error, 'oauth.refresh')

@@ -1,0 +1,144 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { ActivityRow } from './activity.ts'
+
+/** A column with sealed values: who finds them by key, whom they are bound to, and what names the row. */
+type SealedColumn = {
+  table: 'oauth_connections' | 'oauth_states'
+  column: 'access_token' | 'refresh_token' | 'code_verifier'
+  primaryKey: 'client' | 'state_hash'
+  /** Which rows still matter. */
+  alive: RawBuilder<boolean>
+}
+
+const always = sql<boolean>`true`
+
+/** Every column with values of the sealer; the index `split_part(column, '.', 2), primaryKey` belongs to each. */
+export const sealedColumns: readonly SealedColumn[] = [
+  { table: 'oauth_connections', column: 'access_token', primaryKey: 'client', alive: always },
+  { table: 'oauth_connections', column: 'refresh_token', primaryKey: 'client', alive: always },
+  {
+    table: 'oauth_states',
+    column: 'code_verifier',
+    primaryKey: 'state_hash',
+    alive: sql<boolean>`expires_at > now()`,
+  },
+]
+
+export type SealedValue = { row: string; client: string; sealed: string }
+
+/** False before the first migration. */
+export async function hasTables(db: Db): Promise<boolean> {
+  const { rows } = await sql<{ found: boolean }>`
+    select to_regclass('activity_log') is not null as found`.execute(db)
+  return rows[0]?.found === true
+}
+
+/** The ids of the keys that sealed what stands in the column; one step of the index per id, however many rows. */
+export function findSealingKeys(db: Db, { table, column, alive }: SealedColumn): Promise<string[]> {
+  return distinct(db, table, sql`split_part(${sql.ref(column)}, '.', 2)`, alive)
+}
+
+/** The ids of the keys that signed entries of the audit log, in the same way. */
+export function findSigningKeys(db: Db): Promise<string[]> {
+  return distinct(db, 'activity_log', sql`key_id`, always)
+}
+
+/** DISTINCT would read every row: https://wiki.postgresql.org/wiki/Loose_indexscan */
+async function distinct(
+  db: Db,
+  table: string,
+  id: RawBuilder<unknown>,
+  alive: RawBuilder<boolean>,
+): Promise<string[]> {
+  const from = sql`${sql.table(table)} where ${alive}`
+  const { rows } = await sql<{ id: string }>`
+    with recursive found as (
+      (select ${id} as id from ${from} and ${id} is not null order by ${id} limit 1)
+      union all
+      select (select ${id} from ${from} and ${id} > found.id order by ${id} limit 1)
+      from found where found.id is not null
+    )
+    select id from found where id is not null`.execute(db)
+  return rows.map((row) => row.id)
+}
+
+/** Values under the key, by primary key, from after `after` on. */
+export async function readSealedBy(
+  db: Db,
+  { table, column, primaryKey, alive }: SealedColumn,
+  keyId: string,
+  { after = '', limit }: { after?: string; limit: number },
+): Promise<SealedValue[]> {
+  const { rows } = await sql<SealedValue>`
+    select ${sql.ref(primaryKey)} as row, client, ${sql.ref(column)} as sealed from ${sql.table(table)}
+    where ${alive} and split_part(${sql.ref(column)}, '.', 2) = ${keyId} and ${sql.ref(primaryKey)} > ${after}
+    order by ${sql.ref(primaryKey)} limit ${limit}`.execute(db)
+  return rows
+}
+
+/** Puts the new form of a value in the place of the old one. False when somebody else has changed it meanwhile. */
+export async function replaceSealed(
+  db: Db,
+  { table, column, primaryKey }: SealedColumn,
+  { row, sealed }: SealedValue,
+  renewed: string,
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update ${sql.table(table)} set ${sql.ref(column)} = ${renewed}
+    where ${sql.ref(primaryKey)} = ${row} and ${sql.ref(column)} = ${sealed}`.execute(db)
+  return numAffectedRows === 1n
+}
+
+/** The newest entries of the audit log that name the key, newest first. */
+export async function readEntriesSignedBy(
+  db: Db,
+  keyId: string,
+  limit: number,
+): Promise<ActivityRow[]> {
+  return db
+    .selectFrom('activity_log')
+    .selectAll()
+    .where('key_id', '=', keyId)
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute()
+}
+
+const keptPrefix = 'signing_key:'
+
+/** Signing keys of encryption keys that were exchanged: by id, sealed, or empty when the key was lost. */
+export async function readKeptSigningKeys(db: Db): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom('settings')
+    .select(['name', 'value'])
+    .where('name', 'like', `${keptPrefix}%`)
+    .execute()
+  return new Map(rows.map(({ name, value }) => [name.slice(keptPrefix.length), value]))
+}
+
+/** Keeps the signing key of an id; `before` is what stood there, undefined for nothing. False when that is no longer so. */
+export async function keepSigningKey(
+  db: Db | Trx,
+  id: string,
+  sealed: string,
+  before: string | undefined,
+  now: Date,
+): Promise<boolean> {
+  const name = `${keptPrefix}${id}`
+  if (before === undefined) {
+    const { numInsertedOrUpdatedRows } = await db
+      .insertInto('settings')
+      .values({ name, value: sealed, updated_at: now })
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .executeTakeFirst()
+    return numInsertedOrUpdatedRows === 1n
+  }
+  const { numUpdatedRows } = await db
+    .updateTable('settings')
+    .set({ value: sealed, updated_at: now })
+    .where('name', '=', name)
+    .where('value', '=', before)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}

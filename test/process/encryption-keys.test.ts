@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto'
+import { access, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import type { EncryptionKey } from '../../src/domain/sealed.ts'
+import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
+import { sealedRows, seedSealed } from '../support/sealed-rows.ts'
+import { adminToken } from '../support/service.ts'
+import {
+  freePort,
+  prepareData,
+  type RealProcess,
+  spawnService,
+  startService,
+} from './real-process.ts'
+
+const right = newKey('k1')
+const started: RealProcess[] = []
+let dataDir: string
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-keys-'))
+  await prepareData(dataDir)
+})
+afterAll(async () => {
+  for (const { child } of started) if (child.exitCode === null) child.kill('SIGKILL')
+  await Promise.all(started.map(({ ended }) => ended))
+  await rm(dataDir, { recursive: true, force: true })
+})
+
+function newKey(id: string): EncryptionKey {
+  return { id, key: randomBytes(32) }
+}
+
+const inWords = (keys: EncryptionKey[]) =>
+  keys.map(({ id, key }) => `${id}:${key.toString('base64')}`).join(',')
+
+async function settings(keys: EncryptionKey[], more: Record<string, string>) {
+  return {
+    PORT: String(await freePort()),
+    SYNC_PORT: '0',
+    SANDBOX_PORT: String(await freePort()),
+    DATA_DIR: dataDir,
+    ADMIN_TOKEN: adminToken,
+    ENCRYPTION_KEYS: inWords(keys),
+    ...more,
+  }
+}
+
+async function refusal(env: Record<string, string>): Promise<string> {
+  const running = spawnService(env)
+  started.push(running)
+  // One that starts after all would never end.
+  const served = setInterval(() => {
+    if (running.stdout().includes('is ready')) running.child.kill('SIGKILL')
+  }, 50)
+  expect(await running.ended).toBe(1)
+  clearInterval(served)
+  expect(running.stderr()).not.toContain('    at ')
+  expect(running.stderr()).not.toContain(env.ENCRYPTION_KEYS?.split(':')[1]?.slice(0, 20) ?? '?')
+  return running.stderr()
+}
+
+const databases: [name: string, isThere: boolean, open: () => Promise<Opened>][] = [
+  [
+    'the embedded database',
+    true,
+    async () => {
+      const database = await openDatabase({ dataDir })
+      await seedSealed(database, [right])
+      await database.close()
+      const rows = async () => {
+        const again = await openDatabase({ dataDir })
+        const found = await sealedRows(again)
+        await again.close()
+        return found
+      }
+      return { env: {}, rows }
+    },
+  ],
+  [
+    `PostgreSQL (${needsPostgres})`,
+    postgresUrl !== undefined,
+    async () => {
+      const { database, url } = await openPostgresClone(postgresUrl ?? '')
+      await seedSealed(database, [right])
+      return { env: { DATABASE_URL: url }, rows: () => sealedRows(database), database }
+    },
+  ],
+]
+type Opened = { env: Record<string, string>; rows: () => Promise<unknown>; database?: Database }
+
+describe.each(databases)('on %s', (_name, isThere, open) => {
+  test.skipIf(!isThere)(
+    'a start without a key that sealed something is refused by name and changes nothing',
+    async () => {
+      const { env, rows, database } = await open()
+      const before = await rows()
+
+      const missing = await refusal(await settings([newKey('k2')], env))
+      expect(missing).toMatch(/\bk1\b.*missing|missing.*\bk1\b/)
+      expect(missing).toContain('ENCRYPTION_KEYS')
+      const wrong = await refusal(await settings([newKey('k2'), newKey('k1')], env))
+      expect(wrong).toMatch(/\bk1\b.*other bytes/)
+      expect(await rows()).toEqual(before)
+
+      const added = await startService(await settings([newKey('k2'), right], env))
+      started.push(added)
+      added.child.kill('SIGTERM')
+      await added.ended
+      await database?.close()
+    },
+    120_000,
+  )
+})
+
+test('a lost file of secrets is not replaced by a new one that cannot open anything', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-keys-'))
+  await prepareData(folder)
+  const database = await openDatabase({ dataDir: folder })
+  await seedSealed(database, [right])
+  await database.close()
+  const env = await settings([right], { DATA_DIR: folder })
+  const said = await refusal({ ...env, ENCRYPTION_KEYS: '' })
+  const file = join(folder, 'secrets', 'secrets.env')
+  expect(said).toContain(file)
+  expect(said).toMatch(/\bk1\b/)
+  await expect(access(file)).rejects.toThrow('ENOENT')
+  await rm(folder, { recursive: true, force: true })
+}, 60_000)

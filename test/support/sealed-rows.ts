@@ -1,0 +1,64 @@
+import { sql } from 'kysely'
+import type { Database } from '../../src/db/database.ts'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
+import { recordSuccess } from '../../src/payments/activity.ts'
+import { sealContext } from '../../src/payments/token-keeper.ts'
+import { insertClientIfAbsent } from '../../src/repositories/clients.ts'
+import { insertState, upsertConnection } from '../../src/repositories/oauth.ts'
+
+/** A connected client, a login under way and an audit entry, all under the first of the keys. */
+export async function seedSealed(
+  database: Database,
+  keys: EncryptionKey[],
+  name = 'acme',
+): Promise<void> {
+  const sealer = createSealer(keys)
+  const client = asClientName(name)
+  const now = new Date()
+  await database.transaction(async (trx) => {
+    await insertClientIfAbsent(trx, client, now)
+    await upsertConnection(trx, {
+      client,
+      mp_user_id: 1801,
+      live_mode: false,
+      access_token: sealer.seal(`access of ${name}`, sealContext(client, 'access_token')),
+      refresh_token: sealer.seal(`refresh of ${name}`, sealContext(client, 'refresh_token')),
+      public_key: null,
+      scope: null,
+      expires_at: new Date(now.getTime() + 86_400_000),
+      connected_at: now,
+      refreshed_at: now,
+      refresh_started_at: null,
+      status: 'connected',
+      lost_reason: null,
+    })
+    await insertState(trx, {
+      state_hash: `state of ${name}`,
+      client,
+      code_verifier: sealer.seal(`verifier of ${name}`, sealContext(client, 'code_verifier')),
+      target_url: null,
+      may_choose_account: false,
+      browser_hash: null,
+      created_at: now,
+      expires_at: new Date(now.getTime() + 600_000),
+    })
+    await recordSuccess({ sealer, now: () => now }, trx, {
+      client,
+      actor: { ipAddress: null, startedAt: now },
+      action: 'oauth.connected',
+      resourceType: 'oauth',
+      resourceId: client,
+    })
+  })
+}
+
+/** Everything that a start with the wrong keys must leave as it is. */
+export async function sealedRows(database: Database): Promise<unknown> {
+  const { rows } = await sql`
+    select (select jsonb_agg(t order by t.client) from oauth_connections t) as connections,
+      (select jsonb_agg(t order by t.state_hash) from oauth_states t) as states,
+      (select jsonb_agg(t order by t.seq) from activity_log t) as log,
+      (select jsonb_agg(t order by t.name) from settings t) as settings`.execute(database.db)
+  return rows
+}
