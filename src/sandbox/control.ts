@@ -2,13 +2,15 @@ import type { FastifyInstance } from 'fastify'
 import { act } from './act.ts'
 import { applicationOf, type Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
-import { readFaultRules } from './faults.ts'
+import { type FaultRule, readFaultRules } from './faults.ts'
 import { oneText } from './form.ts'
 import { notCrossSite } from './guard.ts'
 import { keyMemoryMs } from './idempotency.ts'
 import { readLedger } from './ledger.ts'
+import { readOrderBody } from './order-body.ts'
 import { commitOrder } from './order-moves.ts'
 import { showOrder } from './order-view.ts'
+import { openOrderOn, placeOrder } from './orders.ts'
 import { pairTerminal } from './pairing.ts'
 import { isRecord } from './problems.ts'
 import { createSeller, revokeSeller } from './sellers.ts'
@@ -38,6 +40,16 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   app.post('/_sandbox/terminals', (request, reply) => {
     return reply.code(201).send(showTerminal(ctx, pairTerminal(ctx, request.body)))
   })
+  // Somebody else's order: of another application, or made in the provider's panel.
+  app.post('/_sandbox/orders', (request, reply) => {
+    const { expirySeconds, amountCents, ...wanted } = readOrderBody(request.body)
+    const terminal = ctx.world.tables.terminals.get(wanted.terminalId)
+    const seller = ctx.world.tables.sellers.get(String(terminal?.userId))
+    if (seller === undefined) throw new ControlError(404, 'there is no such terminal')
+    if (openOrderOn(ctx, wanted.terminalId)) throw new ControlError(409, 'the terminal is taken')
+    const order = placeOrder(ctx, seller, { ...wanted, amountCents, expirySeconds }, '')
+    return reply.code(201).send(showOrder(ctx, order))
+  })
   app.post<{ Params: { id: string } }>('/_sandbox/orders/:id/act', (request) => {
     return showOrder(ctx, act(ctx, request.params.id, request.body))
   })
@@ -53,16 +65,19 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
 
   app.get('/_sandbox/faults', () => ({ rules: ctx.faults.list() }))
   app.put('/_sandbox/faults', (request) => {
-    try {
-      ctx.faults.replace(readFaultRules(request.body))
-    } catch (error) {
-      throw badCall(error instanceof Error ? error.message : 'bad rules')
-    }
+    ctx.faults.replace(readRules(request.body))
     return { rules: ctx.faults.list() }
   })
-  app.delete('/_sandbox/faults', () => {
-    ctx.faults.replace([])
-    return { rules: [] }
+  app.post('/_sandbox/faults', (request) => {
+    ctx.faults.add(readRules(request.body))
+    return { rules: ctx.faults.list() }
+  })
+  // `?user_id=` ends the rules about one account only.
+  app.delete('/_sandbox/faults', (request) => {
+    const userId = oneText(request.query, 'user_id')
+    if (userId === undefined) ctx.faults.replace([])
+    else ctx.faults.heal(Number(userId))
+    return { rules: ctx.faults.list() }
   })
 
   app.get('/_sandbox/pace', () => showPace(ctx))
@@ -79,7 +94,11 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return { memory_ms: ctx.keyMemoryMs }
   })
 
-  app.get('/_sandbox/requests', () => ({ requests: ctx.requests.list() }))
+  // `?after=` leaves out those up to this number.
+  app.get('/_sandbox/requests', (request) => {
+    const after = Number(oneText(request.query, 'after') ?? 0)
+    return { requests: ctx.requests.list().filter(({ seq }) => seq > after) }
+  })
   app.delete('/_sandbox/requests', () => {
     ctx.requests.clear()
     return { requests: [] }
@@ -116,6 +135,14 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
 }
 
 const longestMs = 86_400_000
+
+function readRules(body: unknown): FaultRule[] {
+  try {
+    return readFaultRules(body)
+  } catch (error) {
+    throw badCall(error instanceof Error ? error.message : 'bad rules')
+  }
+}
 
 function showPace(ctx: Context): object {
   return { fetch_ms: ctx.pace.fetchMs, event_ms: ctx.pace.eventMs }

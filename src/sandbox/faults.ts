@@ -38,6 +38,8 @@ export type FaultRule = {
   kind: CallFault | WebhookFault | (typeof refundFaults)[number]
   chance: number
   count: number | null
+  /** So many calls that match are spared first. */
+  skip: number
   seed: number
   delayMs: number | null
   status: number
@@ -51,6 +53,9 @@ export type FaultRule = {
 export type Fault = Omit<FaultRule, 'kind'>
 export type FaultBox = {
   replace: (rules: FaultRule[]) => void
+  add: (rules: FaultRule[]) => void
+  /** Ends the rules about this account. */
+  heal: (userId: number) => void
   /** The rules as they stand, with how often each was met and fired. */
   list: () => object[]
   /** The faults of this call, in the order of the rules. Draws one number per rule that matches. */
@@ -90,6 +95,7 @@ export function createFaultBox(): FaultBox {
       if (rule.method !== null && method !== null && rule.method !== method) continue
       if (rule.userId !== null && rule.userId !== userId) continue
       entry.met += 1
+      if (entry.met <= rule.skip) continue
       if (entry.draw() >= rule.chance) continue
       if (rule.count !== null && entry.fired >= rule.count) continue
       entry.fired += 1
@@ -100,19 +106,24 @@ export function createFaultBox(): FaultBox {
 
   return {
     replace: (rules) => {
-      armed = rules.map((rule) => ({
-        rule,
-        matches: pathMatcher(rule.path),
-        draw: seededRandom(rule.seed),
-        met: 0,
-        fired: 0,
-      }))
+      armed = rules.map(arm)
+    },
+    add: (rules) => {
+      armed.push(...rules.map(arm))
+    },
+    heal: (userId) => {
+      armed = armed.filter(({ rule }) => rule.userId !== userId)
     },
     list: () => armed.map(({ rule, met, fired }) => ({ ...showRule(rule), met, fired })),
     onCall: (method, path, userId) => pick(callFaults, method, path, userId),
     onWebhook: (action, userId) => pick(webhookFaults, null, action, userId),
     onRefund: (path, userId) => pick(refundFaults, 'POST', path, userId)[0]?.rule,
   }
+}
+
+function arm(rule: FaultRule): Armed {
+  const { path, seed } = rule
+  return { rule, matches: pathMatcher(path), draw: seededRandom(seed), met: 0, fired: 0 }
 }
 
 /** A path with characters of a pattern is a regular expression, any other a prefix. */
@@ -163,7 +174,7 @@ export function readFaultRules(body: unknown): FaultRule[] {
 
 const kinds = [...callFaults, ...webhookFaults, ...refundFaults]
 const ruleKeys =
-  'path method user_id kind chance count seed delay_ms status retry_after code form answer ends'.split(
+  'path method user_id kind chance count skip seed delay_ms status retry_after code form answer ends'.split(
     ' ',
   )
 
@@ -214,6 +225,7 @@ function readRule(item: unknown, where: string): FaultRule {
     kind,
     chance: number('chance', 1, 0, 1) ?? 1,
     count: number('count', null, 0, 1e9),
+    skip: number('skip', 0, 0, 1e9) ?? 0,
     seed: number('seed', 1, 0, 2 ** 32) ?? 1,
     delayMs: number('delay_ms', null, 0, 7 * 86_400_000),
     // A call that arrives late stood in a gateway meanwhile, which gave it up.

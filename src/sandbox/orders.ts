@@ -4,11 +4,11 @@ import type { Context } from './context.ts'
 import { apiError } from './errors.ts'
 import { useOrderKey } from './idempotency.ts'
 import { nanoStamp, newOrderId, orderIdPattern, ulid } from './ids.ts'
-import { readOrderBody } from './order-body.ts'
+import { type OrderRequest, readOrderBody } from './order-body.ts'
 import { commitOrder, moveOrder } from './order-moves.ts'
 import { searchOrders } from './order-search.ts'
 import { showCancelRequested, showOrder } from './order-view.ts'
-import type { Order, Seller } from './rows.ts'
+import type { Change, Order, Seller } from './rows.ts'
 import { isOpen } from './state.ts'
 
 /** Create, read, search and cancel of the Orders API (provider facts 2.1 to 2.3). */
@@ -58,7 +58,7 @@ export function findOrder(ctx: Context, seller: Seller, id: string): Order {
 
 function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
   const use = useOrderKey(ctx, request, seller.id)
-  const { amountCents, expirySeconds, ...wanted } = readOrderBody(request.body)
+  const wanted = readOrderBody(request.body)
   if (use.first !== undefined) {
     const first = ctx.world.tables.orders.get(use.first.resourceId)
     if (first !== undefined) return { status: use.first.status, order: first }
@@ -79,6 +79,18 @@ function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
       'There is already a queued order on the terminal.',
     )
   }
+  const order = placeOrder(ctx, seller, wanted, use.key, (id) => use.remember(201, id))
+  return { status: 201, order }
+}
+
+/** Queues an order on its terminal, which the caller has found free. */
+export function placeOrder(
+  ctx: Context,
+  seller: Seller,
+  { amountCents, expirySeconds, ...wanted }: OrderRequest,
+  key: string,
+  extra: (orderId: string) => Change = () => ({}),
+): Order {
   const now = ctx.nowMs()
   const createdDate = nanoStamp(now)
   const order: Order = {
@@ -106,10 +118,9 @@ function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
     refunds: [],
     shown: null,
     version: 1,
-    idempotencyKey: use.key,
+    idempotencyKey: key,
   }
-  commitOrder(ctx, order, null, 'order.created', use.remember(201, order.id))
-  return { status: 201, order }
+  return commitOrder(ctx, order, null, 'order.created', extra(order.id))
 }
 
 /** The unfinished order that holds a terminal: there is never more than one. */

@@ -23,7 +23,7 @@ export type RequestLog = {
   clear: () => void
 }
 
-const kept = 2000
+const kept = 5000
 const secretHeaders = new Set(['authorization', 'cookie', 'proxy-authorization'])
 const secretFields = new Set(['client_secret', 'code', 'code_verifier', 'refresh_token'])
 

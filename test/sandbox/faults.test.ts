@@ -266,6 +266,18 @@ describe('a call that arrives late', () => {
 })
 
 describe('what no document describes', () => {
+  it('somebody else puts an order on the terminal', async () => {
+    const placed = await call(sandbox, 'POST', '/_sandbox/orders', { body: orderBody(shop) })
+    expect(placed).toMatchObject({ status: 201, body: { status: 'created' } })
+    expect((await createOrder(sandbox, shop)).body.errors[0].code).toBe(
+      'already_queued_order_on_terminal',
+    )
+    const again = await call(sandbox, 'POST', '/_sandbox/orders', { body: orderBody(shop) })
+    expect(again.status).toBe(409)
+    await act(sandbox, placed.body.id, { do: 'pay' })
+    expect((await createOrder(sandbox, shop)).status).toBe(201)
+  })
+
   it('an order may show a state and payments of its own, and the books keep to the truth', async () => {
     const { id, paymentId } = await paidOrder(sandbox, shop, '10.00')
     const { payments } = (await getOrder(sandbox, shop, id)).body.transactions
@@ -336,6 +348,20 @@ describe('rules', () => {
     await arm({ path: '/', kind: '500' })
     await call(sandbox, 'DELETE', '/_sandbox/faults')
     expect(await me()).toBe(200)
+  })
+
+  it('can begin later, be added to, and be ended for one account', async () => {
+    const other = await openShop(sandbox, 2_025_799_999)
+    const me = async (who: Shop) =>
+      (await call(sandbox, 'GET', '/users/me', { token: who.token })).status
+    await arm({ path: '/users/me', kind: '503', skip: 1, count: 1, user_id: shop.userId })
+    const more = [{ path: '/users/me', kind: '500', user_id: other.userId }]
+    await call(sandbox, 'POST', '/_sandbox/faults', { body: more })
+    expect([await me(shop), await me(shop), await me(shop)]).toEqual([200, 503, 200])
+    expect(await me(other)).toBe(500)
+    await call(sandbox, 'DELETE', `/_sandbox/faults?user_id=${other.userId}`)
+    expect(await me(other)).toBe(200)
+    expect((await call(sandbox, 'GET', '/_sandbox/faults')).body.rules).toHaveLength(1)
   })
 
   it.each([
