@@ -14,7 +14,7 @@ import {
   setNickname,
   setPinnedAccount,
 } from '../repositories/clients.ts'
-import { insertInvitation, useInvitation } from '../repositories/invitations.ts'
+import { findInvitation, insertInvitation, useInvitation } from '../repositories/invitations.ts'
 import {
   consumeState,
   deleteConnection,
@@ -53,10 +53,7 @@ export async function startLogin(
   const client = asClientName(request.client)
   const now = deps.now()
 
-  const connection = await findConnection(db, client)
-  if (connection?.status === 'connected' && connection.expires_at > now) {
-    throw new AppError('OAUTH_ALREADY_CONNECTED')
-  }
+  await refuseConnected(deps, client)
   const mayChooseAccount = await checkEnrolment(deps, request, now)
 
   const state = randomToken()
@@ -79,6 +76,13 @@ export async function startLogin(
     redirectUri: redirectUri(deps),
   })
   return { redirectTo, browserToken }
+}
+
+async function refuseConnected(deps: PaymentDeps, client: ClientName): Promise<void> {
+  const connection = await findConnection(deps.database.db, client)
+  if (connection?.status === 'connected' && connection.expires_at > deps.now()) {
+    throw new AppError('OAUTH_ALREADY_CONNECTED')
+  }
 }
 
 /**
@@ -149,6 +153,8 @@ export type CallbackRequest = {
   code: string | undefined
   state: string | undefined
   denied: boolean
+  /** Who says to have sent the browser back; undefined when nobody says. */
+  issuer: string | undefined
   /** The browser's copy of the binding value, when it sent one. */
   browserToken: string | undefined
 }
@@ -170,10 +176,14 @@ export async function finishLogin(
   if (stateHash === undefined || !waiting || waiting.expires_at <= deps.now()) {
     throw new AppError('OAUTH_STATE_INVALID')
   }
-  if (
-    request.browserToken !== undefined &&
-    hashSecret(request.browserToken) !== waiting.browser_hash
-  ) {
+  // Over plain http no browser keeps the cookie (browser-cookie.ts), and the state alone must do.
+  const isBound = deps.settings.publicUrl.startsWith('https:') || request.browserToken !== undefined
+  if (isBound && hashSecret(request.browserToken ?? '') !== waiting.browser_hash) {
+    throw new AppError('OAUTH_STATE_INVALID')
+  }
+  // The code of another server must not be told to ours, nor ours be taken for the one asked (RFC 9207).
+  if (request.issuer !== undefined && !deps.provider.oauth.isIssuer(request.issuer)) {
+    deps.log.warn({ client: waiting.client }, 'a login came back from a server that was not asked')
     throw new AppError('OAUTH_STATE_INVALID')
   }
   if (!request.denied && request.code === undefined) throw invalid('code', 'Required')
@@ -429,13 +439,30 @@ export async function createInvitation(
       await recordSuccess(deps, trx, entry)
     }),
   )
-  const url = new URL(`${deps.settings.publicUrl}/oauth/login`)
+  const url = new URL(`${deps.settings.publicUrl}/oauth/invitation`)
   url.searchParams.set('client', client)
   url.searchParams.set(
     'invitation',
     `${invitation.id}.${signInvitation(deps, invitation.id, client)}`,
   )
   return { url: url.href, expiresAt: invitation.expires_at }
+}
+
+/**
+ * That the invitation could begin a login now; it stays as it is, since messengers open links too.
+ * Throws INVITATION_INVALID, OAUTH_ALREADY_CONNECTED.
+ */
+export async function checkInvitation(
+  deps: PaymentDeps,
+  client: string,
+  invitation: string,
+): Promise<void> {
+  const id = readInvitation(deps, invitation, client)
+  const row = id === undefined ? undefined : await findInvitation(deps.database.db, id)
+  if (!row || row.used_at !== null || row.expires_at <= deps.now()) {
+    throw new AppError('INVITATION_INVALID')
+  }
+  await refuseConnected(deps, asClientName(client))
 }
 
 function signInvitation(deps: PaymentDeps, id: string, client: string): string {

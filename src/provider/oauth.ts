@@ -24,7 +24,9 @@ export function createOauth(client: ProviderClient, settings: ProviderSettings):
         options,
       }),
     )
+  const origins = [settings.authUrl, settings.apiUrl].map((url) => new URL(url).origin)
   return {
+    isIssuer: (iss) => origins.includes(URL.parse(iss)?.origin ?? ''),
     authorizationUrl({ state, codeChallenge, redirectUri }) {
       const url = new URL(`${settings.authUrl.replace(/\/+$/, '')}/authorization`)
       url.search = new URLSearchParams({

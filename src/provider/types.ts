@@ -132,6 +132,8 @@ export type ProviderUser = {
 /** The payment provider. Every call throws ProviderError for anything but a usable answer. */
 export type Provider = {
   oauth: {
+    /** Whether the `iss` of a callback (RFC 9207) means this provider. */
+    isIssuer(iss: string): boolean
     authorizationUrl(p: { state: string; codeChallenge: string; redirectUri: string }): string
     exchangeCode(
       p: { code: string; codeVerifier: string; redirectUri: string },

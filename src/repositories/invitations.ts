@@ -10,6 +10,10 @@ export async function insertInvitation(
     .execute()
 }
 
+export async function findInvitation(db: Db | Trx, id: string) {
+  return db.selectFrom('invitations').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
 /** Uses the invitation up. Returns whether it was there, unused and in time. */
 export async function useInvitation(
   db: Db | Trx,

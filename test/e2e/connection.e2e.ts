@@ -40,6 +40,8 @@ const looks = [
   {
     locale: 'es-AR',
     colorScheme: 'light',
+    invited: 'Conectar la cuenta de Mercado Pago',
+    go: 'Seguir en Mercado Pago',
     denied: 'No se autorizó la conexión',
     used: 'Esta invitación ya no vale',
     connected: 'La cuenta quedó conectada',
@@ -48,6 +50,8 @@ const looks = [
   {
     locale: 'en-GB',
     colorScheme: 'dark',
+    invited: 'Connect the Mercado Pago account',
+    go: 'Continue at Mercado Pago',
     denied: 'The connection was not authorised',
     used: 'This invitation is no longer valid',
     connected: 'The account is connected',
@@ -56,6 +60,8 @@ const looks = [
   {
     locale: 'pt-BR',
     colorScheme: 'light',
+    invited: 'Conectar a conta do Mercado Pago',
+    go: 'Continuar no Mercado Pago',
     denied: 'A conexão não foi autorizada',
     used: 'Este convite já não vale',
     connected: 'A conta foi conectada',
@@ -78,12 +84,18 @@ test.each(looks)('in $locale, $colorScheme', async ({ locale, colorScheme, ...te
     expect(await tooWideAt(page)).toEqual([])
   }
 
+  await reads(texts.invited)
+  await expectText(page.locator('bdi'), client)
+  // Looking again, as the previews of messengers do, leaves it as it is.
+  await page.reload()
+  await button(page, texts.go).click()
   await button(page, 'Rechazar').click()
   await reads(texts.denied)
   await page.goto(link)
   await reads(texts.used)
 
   await page.goto(await invite())
+  await button(page, texts.go).click()
   await button(page, 'Autorizar').click()
   await reads(texts.connected)
   await expectText(page.locator('bdi'), client)

@@ -50,6 +50,18 @@ const table: Record<string, Row> = {
     takesClient: true,
     url: '/oauth/login?client=retired',
   },
+  'GET /oauth/invitation': {
+    access: 'public',
+    lets: 409,
+    takesClient: true,
+    url: '/oauth/invitation?client=retired&invitation=none',
+  },
+  // Not from the page itself.
+  'POST /oauth/invitation': {
+    access: 'public',
+    lets: 400,
+    body: { client: 'retired', invitation: 'none' },
+  },
   'GET /oauth/callback': { access: 'public', lets: 400, url: '/oauth/callback?code=a&state=b' },
   'GET /oauth/validate': { access: 'public', lets: 200 },
   'GET /session': { access: 'public', lets: 200 },

@@ -121,6 +121,25 @@ test('a login is good for ten minutes, not for a second more', async () => {
   expect((await call(service, { url: back })).statusCode).toBe(200)
 })
 
+test('a return that names another server is 400 and does not use the state up; ours and none are taken', async () => {
+  for (const [client, iss, status] of [
+    ['mixed-1', 'https://evil.example', 400],
+    ['mixed-2', `${service.sandbox.url}.evil.example`, 400],
+    ['mixed-3', 'not an address', 400],
+    ['mixed-4', '', 400],
+    ['mixed-5', service.sandbox.url, 200],
+    ['mixed-6', `${service.sandbox.url}/`, 200],
+  ] as const) {
+    const back = await returnOf(service, client, '414')
+    const answer = await call(service, { url: `${back}&${new URLSearchParams({ iss })}` })
+    expect(answer.statusCode, iss).toBe(status)
+    if (status === 200) continue
+    expect(answer.json().code).toBe('OAUTH_STATE_INVALID')
+    await nothingStored(client)
+    expect((await call(service, { url: back })).statusCode).toBe(200)
+  }
+})
+
 test('a seller who refuses gives 400, stores nothing and uses the state up', async () => {
   const begun = await login(service, 'shy')
   const back = await consent(begun.headers.location, { account: '408', consent: 'deny' })

@@ -1,5 +1,6 @@
+import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { consent, login } from '../support/oauth.ts'
+import { acceptInvitation, consent, cookieOf, login } from '../support/oauth.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call } from '../support/till.ts'
 
@@ -25,15 +26,23 @@ async function invite(client: string): Promise<{ url: string; token: string; exp
   }
 }
 
-/** The invited one opens the link. */
-function open(url: string) {
+/** Whoever has the link looks at its page: a person, or a messenger that shows a preview. */
+function look(url: string, headers: Record<string, string> = {}) {
   const { pathname, search } = new URL(url)
-  return call(service, { url: `${pathname}${search}` })
+  return call(service, { url: `${pathname}${search}`, headers })
 }
 
-async function finish(location: unknown, account: string, cookie?: string) {
-  const back = await consent(location, { account })
-  return call(service, { url: back, ...(cookie !== undefined && { headers: { cookie } }) })
+/** The invited one presses the page's button. */
+const accept = (url: string) => acceptInvitation(service, url)
+
+/** The link that carries this token. */
+const linkOf = (client: string, token: string) =>
+  `https://pay.example/oauth/invitation?${new URLSearchParams({ client, invitation: token })}`
+
+/** The browser that began goes through the consent page and comes back. */
+async function finish(begun: LightMyRequestResponse, account: string) {
+  const back = await consent(begun.json().url, { account })
+  return call(service, { url: back, headers: { cookie: cookieOf(begun) } })
 }
 
 test('without an invitation nobody but the administrator begins a first connection', async () => {
@@ -45,41 +54,103 @@ test('without an invitation nobody but the administrator begins a first connecti
 
 test('an invitation is a link of this service, for one name, with a day to live', async () => {
   const { url, expiresAt } = await invite('Café «Ñandú»')
-  expect(url).toMatch(/^https:\/\/pay\.example\/oauth\/login\?client=/)
+  expect(url).toMatch(/^https:\/\/pay\.example\/oauth\/invitation\?client=/)
   expect(new URL(url).searchParams.get('client')).toBe('Café «Ñandú»')
   const leftMs = Date.parse(expiresAt) - service.clock.now().getTime()
   expect(Math.round(leftMs / hourMs)).toBe(24)
 })
 
-test('an invitation opens one login and no second', async () => {
+test('an invitation begins one login and no second', async () => {
   const { url } = await invite('single')
-  expect((await open(url)).statusCode).toBe(302)
-  const second = await open(url)
-  expect(second.statusCode).toBe(409)
-  expect(second.json().code).toBe('INVITATION_INVALID')
+  const begun = await accept(url)
+  expect(begun.statusCode).toBe(200)
+  expect(begun.json()).toEqual({
+    message: expect.any(String),
+    url: expect.stringMatching(`^${service.sandbox.url}/authorization\\?`),
+  })
+  for (const again of [await accept(url), await look(url)]) {
+    expect([again.statusCode, again.json().code]).toEqual([409, 'INVITATION_INVALID'])
+  }
 })
 
-test('of two who open an invitation at the same time one gets in', async () => {
+test('of two who accept an invitation at the same time one gets in', async () => {
   const { url } = await invite('pair')
-  const answers = await Promise.all([open(url), open(url)])
-  expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([302, 409])
+  const answers = await Promise.all([accept(url), accept(url)])
+  expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 409])
+})
+
+test('looking at a link changes nothing, however often: a preview leaves the invitation to the invited', async () => {
+  const { url } = await invite('previewed')
+  const rows = async () => [
+    await service.database.db.selectFrom('invitations').selectAll().orderBy('id').execute(),
+    await service.database.db.selectFrom('oauth_states').selectAll().execute(),
+  ]
+  const before = await rows()
+  for (const headers of [
+    {},
+    { accept: 'text/html' },
+    { accept: '*/*', 'user-agent': 'WhatsApp/2' },
+  ]) {
+    const page = await look(url, headers)
+    expect(page.statusCode).toBe(200)
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(page.headers['set-cookie']).toBeUndefined()
+  }
+  expect(await rows()).toEqual(before)
+  expect((await finish(await accept(url), '610')).statusCode).toBe(200)
+})
+
+test('a link of the earlier form leads to the page and is not used up', async () => {
+  const { token } = await invite('earlier')
+  const moved = await login(service, 'earlier', { invitation: token })
+  expect(moved.statusCode).toBe(302)
+  expect(moved.headers.location).toBe(
+    `/oauth/invitation?${new URLSearchParams({ client: 'earlier', invitation: token })}`,
+  )
+  expect((await accept(linkOf('earlier', token))).statusCode).toBe(200)
+})
+
+test.each([
+  ['another site', { 'sec-fetch-site': 'cross-site' }],
+  ['another port of this host', { 'sec-fetch-site': 'same-site' }],
+  ['an address typed by hand', { 'sec-fetch-site': 'none' }],
+  ['a page that hides itself', { 'sec-fetch-site': '', origin: 'null' }],
+  ['another origin', { 'sec-fetch-site': '', origin: 'https://evil.example' }],
+  ['a program that does not say', { 'sec-fetch-site': '' }],
+])('the button counts on our own page only, not from %s', async (_name, headers) => {
+  const { url } = await invite('pressed elsewhere')
+  const given = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ''))
+  const form = new URL(url).searchParams.toString()
+  const refused = await service.app.inject({
+    method: 'POST',
+    url: '/oauth/invitation',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...given },
+    payload: form,
+  })
+  expect([refused.statusCode, refused.json().code]).toEqual([400, 'BAD_REQUEST'])
+  expect(refused.headers['set-cookie']).toBeUndefined()
+  const own = await acceptInvitation(service, url, { origin: 'https://pay.example' })
+  expect(own.statusCode).toBe(200)
 })
 
 test('an invitation ends after a day', async () => {
   const soon = await invite('soon')
   const late = await invite('late')
   service.clock.advance(24 * hourMs - 5000)
-  expect((await open(soon.url)).statusCode).toBe(302)
+  expect((await accept(soon.url)).statusCode).toBe(200)
   service.clock.advance(6000)
-  expect((await open(late.url)).json().code).toBe('INVITATION_INVALID')
+  for (const answer of [await look(late.url), await accept(late.url)]) {
+    expect(answer.json().code).toBe('INVITATION_INVALID')
+  }
 })
 
 test('an invitation for one name is none for another', async () => {
   const { token } = await invite('invited')
-  const other = await login(service, 'uninvited', { invitation: token })
-  expect(other.json().code).toBe('INVITATION_INVALID')
+  for (const ask of [look, accept]) {
+    expect((await ask(linkOf('uninvited', token))).json().code).toBe('INVITATION_INVALID')
+  }
   // The try did not use it up.
-  expect((await login(service, 'invited', { invitation: token })).statusCode).toBe(302)
+  expect((await accept(linkOf('invited', token))).statusCode).toBe(200)
 })
 
 test('a forged, cut or altered invitation is 409 and shows nothing of how it was checked', async () => {
@@ -99,13 +170,15 @@ test('a forged, cut or altered invitation is 409 and shows nothing of how it was
   ]
   const bodies = new Set<string>()
   for (const invitation of forged) {
-    const answer = await login(service, 'target', { invitation })
-    expect(answer.statusCode, invitation).toBe(409)
-    const { request_id: _id, ...body } = answer.json()
-    bodies.add(JSON.stringify(body))
+    for (const ask of [look, accept]) {
+      const answer = await ask(linkOf('target', invitation))
+      expect(answer.statusCode, invitation).toBe(409)
+      const { request_id: _id, ...body } = answer.json()
+      bodies.add(JSON.stringify(body))
+    }
   }
   expect(bodies.size).toBe(1)
-  expect((await login(service, 'target', { invitation: token })).statusCode).toBe(302)
+  expect((await accept(linkOf('target', token))).statusCode).toBe(200)
 })
 
 test('an invitation token is not the id under which it is stored', async () => {
@@ -117,8 +190,7 @@ test('an invitation token is not the id under which it is stored', async () => {
 })
 
 test('a client that has a key needs and gets no invitation', async () => {
-  const begun = await open((await invite('grown')).url)
-  await finish(begun.headers.location, '601')
+  await finish(await accept((await invite('grown')).url), '601')
   const created = await asAdmin(service, { url: '/api-keys', body: { client: 'grown' } })
   const { key } = created.json()
   const again = await asAdmin(service, { url: '/admin/invitations', body: { client: 'grown' } })
@@ -137,7 +209,7 @@ test('making an invitation is audited', async () => {
 })
 
 test('under https the login binds the browser with a __Host- cookie', async () => {
-  const begun = await open((await invite('browser')).url)
+  const begun = await accept((await invite('browser')).url)
   const cookie = String(begun.headers['set-cookie'])
   expect(cookie).toMatch(/^__Host-tillbridge-login=[\w-]{43}; /)
   for (const attribute of ['Path=/', 'Secure', 'HttpOnly', 'SameSite=Lax', 'Max-Age=600']) {
@@ -145,28 +217,44 @@ test('under https the login binds the browser with a __Host- cookie', async () =
   }
   expect(cookie).not.toMatch(/domain=/i)
   const [pair = ''] = cookie.split(';')
-  const answer = await finish(begun.headers.location, '602', `other=1; ${pair}`)
+  const back = await consent(begun.json().url, { account: '602' })
+  const answer = await call(service, { url: back, headers: { cookie: `other=1; ${pair}` } })
   expect(answer.statusCode).toBe(200)
+})
+
+test('under https a return without the cookie is 400: a consent link sent to a victim joins nobody’s account', async () => {
+  const begun = await accept((await invite('trap')).url)
+  const back = await consent(begun.json().url, { account: '666' })
+  for (const headers of [{}, { cookie: 'other=1' }] as Record<string, string>[]) {
+    const answer = await call(service, { url: back, headers })
+    expect([answer.statusCode, answer.json().code]).toEqual([400, 'OAUTH_STATE_INVALID'])
+  }
+  const info = await asAdmin(service, { url: '/admin/clients/trap' })
+  expect(info.statusCode).toBe(404)
+  // Nor can the victim's refusal, or anybody's, use up the login of the one who began.
+  expect(
+    (await call(service, { url: back.replace(/code=[^&]+/, 'error=access_denied') })).statusCode,
+  ).toBe(400)
+  const right = await call(service, { url: back, headers: { cookie: cookieOf(begun) } })
+  expect(right.statusCode).toBe(200)
 })
 
 test('a return in another browser that has a login of its own is 400, and the right one still works', async () => {
   const mine = await login(service, 'victim', {}, { token: adminToken })
   const theirs = await login(service, 'attacker', {}, { token: adminToken })
-  const pairOf = (answer: typeof mine) => String(answer.headers['set-cookie']).split(';')[0] ?? ''
   const back = await consent(mine.headers.location, { account: '603' })
-  for (const cookie of [pairOf(theirs), '__Host-tillbridge-login=', `${pairOf(mine)}x`]) {
+  for (const cookie of [cookieOf(theirs), '__Host-tillbridge-login=', `${cookieOf(mine)}x`]) {
     const answer = await call(service, { url: back, headers: { cookie } })
     expect(answer.statusCode, cookie).toBe(400)
     expect(answer.json().code).toBe('OAUTH_STATE_INVALID')
   }
-  const right = await call(service, { url: back, headers: { cookie: pairOf(mine) } })
+  const right = await call(service, { url: back, headers: { cookie: cookieOf(mine) } })
   expect(right.statusCode).toBe(200)
 })
 
 test('a foreign first connection is visible before a key can charge for it', async () => {
   // The attack of a stranger who was let in by mistake: his account shows in the answer that makes the key.
-  const begun = await open((await invite('shop')).url)
-  await finish(begun.headers.location, '666')
+  await finish(await accept((await invite('shop')).url), '666')
   const created = await asAdmin(service, { url: '/api-keys', body: { client: 'shop' } })
   expect(created.json()).toMatchObject({ mp_user_id: 666, nickname: 'TESTUSER666' })
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { consent, login } from '../support/oauth.ts'
+import { acceptInvitation, consent, login } from '../support/oauth.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, sandboxCall } from '../support/till.ts'
 
@@ -27,8 +27,8 @@ async function invitation(client: string): Promise<string> {
 
 /** The address with which the invited one's browser comes back. */
 async function backOf(client: string, answer: Parameters<typeof consent>[1] = {}): Promise<string> {
-  const begun = await call(service, { url: await invitation(client) })
-  return consent(begun.headers.location, answer)
+  const begun = await acceptInvitation(service, await invitation(client))
+  return consent(begun.json().url, answer)
 }
 
 /** Ways to fail: each answers the address that a browser is at then. */
@@ -42,7 +42,7 @@ const failures: Record<
     es: 'Esta invitación ya no vale',
     async at() {
       const link = await invitation(unique('page-used'))
-      await call(service, { url: link })
+      await acceptInvitation(service, link)
       return link
     },
   },
@@ -160,6 +160,41 @@ test.each([
   const url = '/oauth/callback?code=c&state=s'
   expectPage(await call(service, { url, headers: browser(wanted) }), language, title)
 })
+
+test.each([
+  ['es-AR', 'es', 'Conectar la cuenta de Mercado Pago', 'Siga en Mercado Pago'],
+  ['en', 'en', 'Connect the Mercado Pago account', 'Continue at Mercado Pago'],
+  ['pt-BR', 'pt', 'Conectar a conta do Mercado Pago', 'Continue no Mercado Pago'],
+])(
+  'an invitation opened in %s is a page with a button that begins',
+  async (wanted, language, title, next) => {
+    const client = unique('Almacén «Ñandú» & <b>hijos</b>')
+    const link = await invitation(client)
+    const page = await call(service, { url: link, headers: browser(wanted) })
+    expect(page.statusCode).toBe(200)
+    expectPage(page, language, title)
+    expect(page.body).toContain('<bdi>Almacén «Ñandú» &#38; &#60;b&#62;hijos&#60;/b&#62;-')
+    // Over plain http the browser tells where the button was pressed only under this policy.
+    expect(page.headers['referrer-policy']).toBe('same-origin')
+    const fields = [...page.body.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)">/g)]
+    const form = Object.fromEntries(
+      fields.map(([, name = '', value = '']) => [name, unescaped(value)]),
+    )
+    expect(page.body).toContain('<form method="post" action="/oauth/invitation">')
+    expect(form).toEqual(Object.fromEntries(new URL(link, 'http://x').searchParams))
+
+    const begun = await acceptInvitation(service, link, browser(wanted))
+    expect(begun.statusCode).toBe(200)
+    expectPage(begun, language, next)
+    const [, target = ''] = /<a class="button main" href="([^"]+)">/.exec(begun.body) ?? []
+    expect(begun.body).toContain(`<meta http-equiv="refresh" content="0; url=${target}">`)
+    const back = await consent(unescaped(target), { account: '7300006' })
+    expect((await call(service, { url: back })).statusCode).toBe(200)
+  },
+)
+
+const unescaped = (html: string) =>
+  html.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
 
 test('a connection that was made is told in the language of the browser, with the name of the shop', async () => {
   const client = unique('Almacén «Ñandú» & <b>hijos</b>')

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { login, returnOf } from '../support/oauth.ts'
+import { consent, cookieOf, login } from '../support/oauth.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call } from '../support/till.ts'
 
@@ -89,12 +89,16 @@ const refusedTargets = [
   `https://erp.example/${'x'.repeat(2000)}`,
 ]
 
+async function connectBrowser(client: string, account: string, query: Record<string, string> = {}) {
+  const begun = await login(service, client, query)
+  const back = await consent(begun.headers.location, { account })
+  return call(service, { url: back, headers: { accept: 'text/html', cookie: cookieOf(begun) } })
+}
+
 test.each(allowed)('leads to %s at the end', async (target) => {
   const client = `to ${target}`.slice(0, 90)
-  const back = await returnOf(service, client, String(5000 + allowed.indexOf(target)), {
-    target_url: target,
-  })
-  const answer = await call(service, { url: back, headers: { accept: 'text/html' } })
+  const account = String(5000 + allowed.indexOf(target))
+  const answer = await connectBrowser(client, account, { target_url: target })
   expect(answer.statusCode).toBe(302)
   expect(answer.headers.location).toBe(new URL(target).href)
 })
@@ -115,7 +119,7 @@ test('two targets in one request are refused', async () => {
 })
 
 test('without a target the browser stays here', async () => {
-  const answer = await call(service, { url: await returnOf(service, 'home', '5999') })
+  const answer = await connectBrowser('home', '5999')
   expect(answer.statusCode).toBe(200)
   expect(answer.headers.location).toBeUndefined()
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { consent, login, returnOf } from '../support/oauth.ts'
+import { acceptInvitation, consent, login, returnOf } from '../support/oauth.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, enrol, type Till } from '../support/till.ts'
 
@@ -163,10 +163,9 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'invited' } })
     const made = await asAdmin(service, { url: '/admin/invitations', body: { client: 'invited' } })
     expect(made.statusCode).toBe(201)
-    const invitation = new URL(made.json().url).searchParams.get('invitation') ?? ''
-    const begun = await login(service, 'invited', { invitation })
-    expect(begun.statusCode).toBe(302)
-    const back = await consent(begun.headers.location, { account: '7110051' })
+    const begun = await acceptInvitation(service, made.json().url)
+    expect(begun.statusCode).toBe(200)
+    const back = await consent(begun.json().url, { account: '7110051' })
     expect((await call(service, { url: back })).statusCode).toBe(200)
     expect(await accountOf('invited')).toBe(7110051)
   })

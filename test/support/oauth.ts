@@ -13,6 +13,30 @@ export async function login(
   return call(service, { url: `/oauth/login?${search}`, ...more })
 }
 
+/** What a browser that got this answer sends back: the cookie that binds the login to it, over https. */
+export function cookieOf(answer: LightMyRequestResponse): string {
+  return String(answer.headers['set-cookie'] ?? '').split(';')[0] ?? ''
+}
+
+/** The button on the page of an invitation link, pressed in a browser or by a program that plays one. */
+export async function acceptInvitation(
+  service: TestService,
+  link: string,
+  headers: Record<string, string> = {},
+): Promise<LightMyRequestResponse> {
+  const form = new URL(link, 'http://x').searchParams
+  return service.app.inject({
+    method: 'POST',
+    url: '/oauth/invitation',
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      'sec-fetch-site': 'same-origin',
+      ...headers,
+    },
+    payload: form.toString(),
+  })
+}
+
 /** The seller answers at the provider's consent page; gives the path and query with which the browser comes back. */
 export async function consent(
   location: unknown,

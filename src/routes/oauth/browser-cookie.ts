@@ -1,6 +1,6 @@
 /**
  * Binds a login to the browser that began it. The `__Host-` prefix needs https, so over plain http (loopback) there is
- * no cookie and only the state protects.
+ * no cookie and only the state protects; over https a return without it is refused.
  */
 const name = '__Host-tillbridge-login'
 

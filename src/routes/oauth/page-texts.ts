@@ -16,6 +16,33 @@ export const connectedText: PageText = {
   pt: ['A conta foi conectada', 'Você já pode fechar esta janela.'],
 }
 
+export const invitedText: PageText = {
+  es: [
+    'Conectar la cuenta de Mercado Pago',
+    'Este comercio cobrará, y podrá devolver dinero, con la cuenta con la que usted entre en el paso siguiente. Siga solo si lo conoce y esperaba esta invitación.',
+  ],
+  en: [
+    'Connect the Mercado Pago account',
+    'This shop will charge, and can refund, with the account you log in to in the next step. Go on only if you know it and expected this invitation.',
+  ],
+  pt: [
+    'Conectar a conta do Mercado Pago',
+    'Esta loja vai cobrar, e poderá devolver dinheiro, com a conta em que você entrar no próximo passo. Continue só se você a conhece e esperava este convite.',
+  ],
+}
+
+export const continueText: Record<Language, string> = {
+  es: 'Seguir en Mercado Pago',
+  en: 'Continue at Mercado Pago',
+  pt: 'Continuar no Mercado Pago',
+}
+
+export const onTheWayText: PageText = {
+  es: ['Siga en Mercado Pago', 'Si la página no se abre sola, use el botón.'],
+  en: ['Continue at Mercado Pago', 'If the page does not open by itself, use the button.'],
+  pt: ['Continue no Mercado Pago', 'Se a página não abrir sozinha, use o botão.'],
+}
+
 const badLink: PageText = {
   es: [
     'Este enlace no está completo',
@@ -75,43 +102,43 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
   OAUTH_STATE_INVALID: {
     es: [
       'Este intento de conexión ya no vale',
-      'Se usó antes o pasaron más de diez minutos. Si ya vio que la cuenta quedó conectada, no falta nada. Si no, abra otra vez el enlace de conexión; si era una invitación, pida una nueva.',
+      'Se usó antes, pasaron más de diez minutos o empezó en otro navegador. Si ya vio que la cuenta quedó conectada, no falta nada. Si no, abra otra vez el enlace de conexión; si era una invitación, pida una nueva.',
     ],
     en: [
       'This attempt to connect is over',
-      'It was used before, or more than ten minutes have passed. If you saw that the account is connected, nothing is missing. If not, open the connection link again; if it was an invitation, ask for a new one.',
+      'It was used before, more than ten minutes have passed, or it began in another browser. If you saw that the account is connected, nothing is missing. If not, open the connection link again; if it was an invitation, ask for a new one.',
     ],
     pt: [
       'Esta tentativa de conexão já não vale',
-      'Ela já foi usada ou passaram mais de dez minutos. Se você viu que a conta foi conectada, não falta nada. Se não, abra de novo o link de conexão; se era um convite, peça um novo.',
+      'Ela já foi usada, passaram mais de dez minutos ou começou em outro navegador. Se você viu que a conta foi conectada, não falta nada. Se não, abra de novo o link de conexão; se era um convite, peça um novo.',
     ],
   },
   INVITATION_INVALID: {
     es: [
       'Esta invitación ya no vale',
-      'Cada invitación se abre una sola vez, dentro de un día. Pida una nueva a quien se la envió.',
+      'Cada invitación sirve una sola vez, dentro de un día. Pida una nueva a quien se la envió.',
     ],
     en: [
       'This invitation is no longer valid',
-      'An invitation can be opened once, within a day. Ask whoever sent it for a new one.',
+      'An invitation works once, within a day. Ask whoever sent it for a new one.',
     ],
     pt: [
       'Este convite já não vale',
-      'Cada convite só pode ser aberto uma vez, dentro de um dia. Peça um novo a quem o enviou.',
+      'Cada convite vale uma só vez, dentro de um dia. Peça um novo a quem o enviou.',
     ],
   },
   FORBIDDEN: {
     es: [
       'Hace falta una invitación',
-      'La primera conexión de un comercio empieza con un enlace de invitación. Pídalo a quien administra el servicio.',
+      'Esta conexión empieza con un enlace de invitación. Pídalo a quien administra el servicio.',
     ],
     en: [
       'You need an invitation',
-      'The first connection of a shop begins with an invitation link. Ask the administrator of the service for one.',
+      'This connection begins with an invitation link. Ask the administrator of the service for one.',
     ],
     pt: [
       'É preciso um convite',
-      'A primeira conexão de uma loja começa com um link de convite. Peça-o a quem administra o serviço.',
+      'Esta conexão começa com um link de convite. Peça-o a quem administra o serviço.',
     ],
   },
   OAUTH_ALREADY_CONNECTED: {

@@ -13,6 +13,7 @@ import { ClientOnlyQuery, iso, isoOrNull } from '../fields.ts'
 import { type Guards, tenantOfRequest } from '../guards.ts'
 import { actorOf } from '../room.ts'
 import { browserTokenCookie, browserTokenOf } from './browser-cookie.ts'
+import { addInvitationRoutes } from './invitation-routes.ts'
 import { connectedPage, failurePage } from './pages.ts'
 import {
   CallbackQuery,
@@ -40,39 +41,39 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     {
       config: {
         access: 'public',
-        errors: [
-          'OAUTH_ALREADY_CONNECTED',
-          'API_KEY_REQUIRED',
-          'FORBIDDEN',
-          'INVITATION_INVALID',
-          'RATE_LIMITED',
-        ],
+        errors: ['OAUTH_ALREADY_CONNECTED', 'API_KEY_REQUIRED', 'FORBIDDEN', 'RATE_LIMITED'],
         errorPage: failurePage,
       },
       schema: {
         operationId: 'startLogin',
         summary: 'Connect the provider account of a client',
         description:
-          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A client whose account was released needs an invitation or the admin token too. A browser is told of a failure by a page in its language.',
+          'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A client whose account was released needs an invitation or the admin token too. With an invitation the browser is sent to its page, which begins. Over https the browser that begins gets a cookie that it must bring back. A browser is told of a failure by a page in its language.',
         tags,
         querystring: LoginQuery,
-        response: { 302: redirectTo('the provider') },
+        response: { 302: redirectTo('the provider, or to the page of the invitation') },
       },
     },
     async (request, reply) => {
       const principal = await guards.identify(request)
       if (principal?.type !== 'admin') await guards.countTry(request)
       const { client, target_url, invitation } = request.query
+      if (invitation !== undefined) {
+        // A link from before invitations had their page. GET must not use one up.
+        const query = new URLSearchParams({ client, invitation, ...(target_url && { target_url }) })
+        return reply.redirect(`/oauth/invitation?${query}`, 302)
+      }
       const login = await startLogin(deps, {
         client,
         targetUrl: target_url,
-        invitation,
         isAdmin: principal?.type === 'admin',
       })
       if (isSecure) reply.header('set-cookie', browserTokenCookie(login.browserToken))
       return reply.redirect(login.redirectTo, 302)
     },
   )
+
+  addInvitationRoutes(app, deps, guards)
 
   app.get(
     '/oauth/callback',
@@ -94,7 +95,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         operationId: 'finishLogin',
         summary: 'Return address for the provider; not for manual calls',
         description:
-          'Exchanges the code for tokens and stores them. A browser (`Accept: text/html`) gets a page in its language, whether it worked or not; the status is the same.',
+          'Exchanges the code for tokens and stores them. A browser (`Accept: text/html`) gets a page in its language, whether it worked or not; the status is the same. Over https the browser must be the one that began. An `iss` that is not the provider is refused.',
         tags,
         querystring: CallbackQuery,
         response: {
@@ -110,13 +111,14 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       },
     },
     async (request, reply) => {
-      const { code, state, error } = request.query
+      const { code, state, error, iss } = request.query
       const finished = await finishLogin(
         deps,
         {
           code,
           state,
           denied: error !== undefined,
+          issuer: iss,
           browserToken: isSecure ? browserTokenOf(request.headers.cookie) : undefined,
         },
         actorOf(deps, request),

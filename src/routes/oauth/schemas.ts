@@ -1,23 +1,53 @@
 import { z } from 'zod'
 import { ClientName, Timestamp, text } from '../fields.ts'
 
+const TargetUrl = text(1, 2000)
+  .optional()
+  .describe(
+    'Where the browser goes after the connection: this service, loopback, or an allowed origin',
+  )
+const Invitation = text(1, 200).describe('Single-use token of an invitation link')
+
 export const LoginQuery = z.object({
   client: ClientName,
-  target_url: text(1, 2000)
-    .optional()
-    .describe(
-      'Where the browser goes after the connection: this service, loopback, or an allowed origin',
-    ),
-  invitation: text(1, 200)
-    .optional()
-    .describe(
-      'Single-use token of an invitation link; needed for a first connection in invite mode',
-    ),
+  target_url: TargetUrl,
+  invitation: Invitation.optional(),
 })
+
+export const InvitationQuery = z.object({
+  client: ClientName,
+  invitation: Invitation,
+  target_url: TargetUrl,
+})
+
+export const InvitationPage = z
+  .string()
+  .describe('What is about to be connected, and a button')
+  .meta({ id: 'InvitationPage', example: '<!doctype html>…' })
+
+export const AcceptInvitationBody = z
+  .strictObject({ client: ClientName, invitation: Invitation, target_url: TargetUrl })
+  .meta({
+    id: 'AcceptInvitation',
+    example: { client: 'acme', invitation: '1f0c6a1e-6a55-4f0c-8b8e-0f4f8f2a9a10.Q2xh…' },
+  })
+
+export const LoginBegunResponse = z
+  .object({ message: z.string(), url: z.string().describe('The consent page of the provider') })
+  .meta({
+    id: 'LoginBegun',
+    example: {
+      message: 'The login goes on at the provider',
+      url: 'https://auth.mercadopago.com/authorization?client_id=…',
+    },
+  })
+
+export const LoginBegunPage = z.string().describe('The same, for a person: it leads on by itself')
 
 export const CallbackQuery = z.object({
   code: text(1, 500).optional().describe('Authorization code; exchanged once for the tokens'),
   state: text(1, 200).optional().describe('State of the login that this return belongs to'),
+  iss: text(0, 1000).optional().describe('Who sent the browser back; must be the provider'),
   error: text(0, 200).optional().describe('Set by the provider when the seller refused'),
   error_description: text(0, 1000).optional().describe('Why, in the words of the provider'),
 })
