@@ -134,6 +134,31 @@ export async function markLost(
     .execute()
 }
 
+/** Marks the connection as lost while it still has these tokens, which nobody can read. Returns whether it did. */
+export async function markUnreadable(
+  db: Db | Trx,
+  client: string,
+  tokens: Partial<Pick<ConnectionRow, 'access_token' | 'refresh_token'>>,
+  emptyToken: string,
+): Promise<boolean> {
+  let query = db
+    .updateTable('oauth_connections')
+    .set((eb) => ({
+      access_token: emptyToken,
+      refresh_token: null,
+      refresh_started_at: null,
+      status: 'lost' as const,
+      lost_reason: 'encryption_key_lost',
+      version: eb('version', '+', 1),
+    }))
+    .where('client', '=', client as ClientName)
+  for (const [column, value] of Object.entries(tokens)) {
+    query = query.where(column as 'access_token', '=', value)
+  }
+  const result = await query.executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
 export async function deleteConnection(trx: Trx, client: ClientName): Promise<boolean> {
   const result = await trx
     .deleteFrom('oauth_connections')

@@ -3,7 +3,7 @@ import type { Db, Trx } from '../db/database.ts'
 import type { ActivityRow } from './activity.ts'
 
 /** A column with sealed values: who finds them by key, whom they are bound to, and what names the row. */
-type SealedColumn = {
+export type SealedColumn = {
   table: 'oauth_connections' | 'oauth_states'
   column: 'access_token' | 'refresh_token' | 'code_verifier'
   primaryKey: 'client' | 'state_hash'
@@ -88,6 +88,10 @@ export async function replaceSealed(
     update ${sql.table(table)} set ${sql.ref(column)} = ${renewed}
     where ${sql.ref(primaryKey)} = ${row} and ${sql.ref(column)} = ${sealed}`.execute(db)
   return numAffectedRows === 1n
+}
+
+export async function deleteStatesSealedBy(db: Db, keyId: string): Promise<void> {
+  await sql`delete from oauth_states where split_part(code_verifier, '.', 2) = ${keyId}`.execute(db)
 }
 
 /** The newest entries of the audit log that name the key, newest first. */

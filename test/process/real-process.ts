@@ -10,7 +10,7 @@ import { pgliteTemplate } from '../support/pglite-template.ts'
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 /** What a start compiles serves the next one: half of the time that loading the modules takes. */
-const compiled = fileURLToPath(
+export const compiled: string = fileURLToPath(
   new URL('../../node_modules/.cache/tillbridge-compiled', import.meta.url),
 )
 

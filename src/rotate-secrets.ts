@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { type Config, ConfigError, loadConfig } from './config.ts'
+import { openDatabase } from './db/database.ts'
+import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
+import { checkEncryptionKeys, EncryptionKeysError } from './payments/encryption-keys.ts'
+import { type Rotation, rotateSecrets } from './payments/rotate-secrets.ts'
+import { findSecrets, keysSource } from './secrets-file.ts'
+
+/**
+ * `npm run secrets:rotate`: encrypts everything anew under the first key of ENCRYPTION_KEYS. Beside running processes on
+ * PostgreSQL; the embedded database belongs to one process, so the service has to be stopped there. Exit code: 0 when the
+ * other keys are no longer needed, 1 when they are, 2 for a wrong command line.
+ */
+const usage = 'usage: npm run secrets:rotate [-- --lost=ID ...]\n'
+
+async function rotate(config: Config, lost: readonly string[]): Promise<Rotation> {
+  const secrets = config.databaseUrl === undefined ? await findSecrets(config.dataDir) : undefined
+  const source = keysSource(config, secrets)
+  const keys = config.encryptionKeys ?? secrets?.encryptionKeys ?? []
+  const present = lost.filter((id) => keys.some((key) => key.id === id))
+  if (keys.length === 0 || present.length > 0) {
+    const what =
+      present.length > 0 ? `has ${present.join(', ')}, which is not lost then` : 'is empty'
+    throw new ConfigError([{ variable: 'ENCRYPTION_KEYS', message: `${what} (from ${source})` }])
+  }
+  const database = await openDatabase(
+    config.databaseUrl === undefined
+      ? { dataDir: config.dataDir }
+      : { databaseUrl: config.databaseUrl },
+  )
+  try {
+    const troubles = (await checkEncryptionKeys(database.db, keys)).filter(
+      ({ id }) => !lost.includes(id),
+    )
+    if (troubles.length > 0) throw new EncryptionKeysError(troubles, source)
+    return await rotateSecrets({ database, now: () => new Date(), sleep }, keys, lost)
+  } finally {
+    await database.close()
+  }
+}
+
+function describe({ first, renewed, givenUp, unreadable, stillUsed }: Rotation): string[] {
+  const lines = [`${renewed} values were encrypted anew under ${first}.`]
+  if (givenUp > 0)
+    lines.push(`${givenUp} clients lost their connection with the key: they must connect again.`)
+  if (unreadable.length > 0) {
+    lines.push(
+      `No key opens what is stored of: ${unreadable.join(', ')}. These clients must log out and connect again.`,
+    )
+  }
+  if (stillUsed.length > 0) {
+    lines.push(
+      `Still in use: ${stillUsed.join(', ')}. Restart every process with ${first} first in ENCRYPTION_KEYS, then run this again.`,
+    )
+  } else {
+    lines.push(
+      `Nothing needs the other keys any more, the audit log included: ${first} may stand alone in ENCRYPTION_KEYS as soon as every process runs with it as the first.`,
+    )
+  }
+  return lines
+}
+
+async function main(): Promise<void> {
+  let lost: string[]
+  try {
+    lost = parseArgs({ options: { lost: { type: 'string', multiple: true } } }).values.lost ?? []
+  } catch {
+    process.stderr.write(usage)
+    process.exitCode = 2
+    return
+  }
+  try {
+    const rotation = await rotate(loadConfig(process.env), lost)
+    process.stdout.write(`${describe(rotation).join('\n')}\n`)
+    process.exitCode = rotation.stillUsed.length === 0 ? 0 : 1
+  } catch (error) {
+    process.exitCode = 1
+    if (error instanceof DatabaseLockedError) {
+      process.stderr.write(`${error.message}: stop the service, run this, start it again\n`)
+    } else if (
+      error instanceof ConfigError ||
+      error instanceof EncryptionKeysError ||
+      error instanceof DatabaseUnavailableError
+    ) {
+      process.stderr.write(`${error.message}\n`)
+    } else {
+      throw error
+    }
+  }
+}
+
+await main()

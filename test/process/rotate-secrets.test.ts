@@ -1,0 +1,265 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { sql } from 'kysely'
+import { describe, expect, test } from 'vitest'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
+import { verifyActivityChain } from '../../src/payments/activity.ts'
+import { checkEncryptionKeys } from '../../src/payments/encryption-keys.ts'
+import { rotateSecrets } from '../../src/payments/rotate-secrets.ts'
+import { sealContext } from '../../src/payments/token-keeper.ts'
+import { findConnection, markRefreshStarted, replaceTokens } from '../../src/repositories/oauth.ts'
+import {
+  needsPostgres,
+  openPostgresClone,
+  openTestDatabase,
+  postgresUrl,
+} from '../support/database.ts'
+import { seedSealed } from '../support/sealed-rows.ts'
+import { compiled, prepareData } from './real-process.ts'
+
+const command = fileURLToPath(new URL('../../src/rotate-secrets.ts', import.meta.url))
+const old: EncryptionKey = { id: 'k1', key: randomBytes(32) }
+const fresh: EncryptionKey = { id: 'k2', key: randomBytes(32) }
+const third: EncryptionKey = { id: 'k3', key: randomBytes(32) }
+
+function run(env: Record<string, string>, keys: EncryptionKey[], words: string[] = []) {
+  const child = spawn(process.execPath, [command, ...words], {
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: compiled,
+      ADMIN_TOKEN: 'x'.repeat(32),
+      ENCRYPTION_KEYS: keys.map(({ id, key }) => `${id}:${key.toString('base64')}`).join(','),
+      ...env,
+    },
+  })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (bytes: Buffer) => {
+      said += bytes.toString()
+    })
+  }
+  const ended = new Promise<{ code: number | null; said: string }>((resolve) =>
+    child.once('close', (code) => resolve({ code, said })),
+  )
+  return { child, ended }
+}
+
+/** As many connected clients as a killed run leaves work behind. */
+async function manyClients(database: Database, count: number): Promise<string[]> {
+  const names = Array.from({ length: count }, (_, index) => `shop ${index}`)
+  for (const name of names) await seedSealed(database, [old], name)
+  return names
+}
+
+/** A renewal as the service does it, by a process that encrypts with `keys`. */
+async function renew(database: Database, keys: EncryptionKey[], name: string, text: string) {
+  const sealer = createSealer(keys)
+  const client = name as never
+  const before = await findConnection(database.db, client)
+  if (!before) throw new Error('no connection')
+  const renewal = { fromVersion: before.version, startedAt: new Date() }
+  await markRefreshStarted(database.db, client, renewal)
+  return database.transaction((trx) =>
+    replaceTokens(trx, client, renewal, {
+      access_token: sealer.seal(`access of ${text}`, sealContext(name, 'access_token')),
+      refresh_token: sealer.seal(`refresh of ${text}`, sealContext(name, 'refresh_token')),
+      public_key: null,
+      live_mode: false,
+      expires_at: new Date(Date.now() + 86_400_000),
+      refreshed_at: new Date(),
+    }),
+  )
+}
+
+/** What the tokens of every client say, opened with these keys only. */
+async function tokensWith(database: Database, keys: EncryptionKey[]) {
+  const sealer = createSealer(keys)
+  const rows = await database.db.selectFrom('oauth_connections').selectAll().execute()
+  return new Map(
+    rows.map((row) => [
+      String(row.client),
+      [
+        sealer.open(row.access_token, sealContext(row.client, 'access_token')),
+        sealer.open(String(row.refresh_token), sealContext(row.client, 'refresh_token')),
+      ],
+    ]),
+  )
+}
+
+const chain = (database: Database, keys: EncryptionKey[]) =>
+  verifyActivityChain({ sealer: createSealer(keys), db: database.db })
+
+test.skipIf(!postgresUrl)(
+  `an exchange of keys that is killed again and again beside renewals ends with every newest token under the first key (${needsPostgres})`,
+  async () => {
+    const { database, url } = await openPostgresClone(postgresUrl ?? '')
+    const names = await manyClients(database, 400)
+    const expected = new Map(names.map((name) => [name, name]))
+    const env = { DATABASE_URL: url }
+    let isRotating = true
+    let renewals = 0
+    const renewing = (async () => {
+      for (let round = 0; isRotating; round += 1) {
+        const name = names[(round * 7) % names.length] as string
+        const text = `${name}, renewal ${round}`
+        // At first some processes still encrypt with the old key.
+        if (await renew(database, round % 2 === 0 ? [old, fresh] : [fresh, old], name, text)) {
+          expected.set(name, text)
+          renewals += 1
+        }
+        await wait(2)
+      }
+    })()
+    let cut = 0
+    for (let round = 0; round < 6; round += 1) {
+      const { child, ended } = run(env, [fresh, old])
+      // It works once the first value has moved.
+      for (;;) {
+        const { rows } = await sql<{ moved: number }>`
+          select count(*)::int as moved from oauth_connections where access_token like 'v1.k2.%'`.execute(
+          database.db,
+        )
+        if ((rows[0]?.moved ?? 0) > 40 * (round + 1) || child.exitCode !== null) break
+        await wait(5)
+      }
+      child.kill('SIGKILL')
+      if ((await ended).code === null) cut += 1
+    }
+    isRotating = false
+    await renewing
+
+    const last = await run(env, [fresh, old]).ended
+    expect(last.said).toMatch(/values were encrypted anew under k2/)
+    expect(last.code).toBe(0)
+    expect(cut).toBeGreaterThan(2)
+    expect(renewals).toBeGreaterThan(20)
+    expect(await tokensWith(database, [fresh])).toEqual(
+      new Map(
+        [...expected].map(([name, text]) => [name, [`access of ${text}`, `refresh of ${text}`]]),
+      ),
+    )
+    expect(await checkEncryptionKeys(database.db, [fresh])).toEqual([])
+    expect(await chain(database, [fresh])).toMatchObject({ valid: true })
+    expect((await run(env, [fresh]).ended).said).toMatch(/^0 values/)
+    await database.close()
+  },
+  120_000,
+)
+
+describe('after an exchange', () => {
+  test('the old key may go, twice over, and the audit log verifies what it signed', async () => {
+    const database = await openTestDatabase()
+    const deps = { database, now: () => new Date(), sleep: wait }
+    await manyClients(database, 3)
+    expect(await rotateSecrets(deps, [fresh, old])).toEqual({
+      first: 'k2',
+      renewed: 9,
+      givenUp: 0,
+      unreadable: [],
+      stillUsed: [],
+    })
+    expect(await chain(database, [fresh])).toMatchObject({ valid: true, entries: 4 })
+    expect(await rotateSecrets(deps, [third, fresh])).toMatchObject({ renewed: 9, stillUsed: [] })
+    expect(await checkEncryptionKeys(database.db, [third])).toEqual([])
+    expect(await chain(database, [third])).toMatchObject({ valid: true, entries: 5 })
+    expect((await tokensWith(database, [third])).get('shop 1')?.[0]).toBe('access of shop 1')
+
+    // A new key under an old name would make a lie of every entry that the old one signed.
+    const reused = { id: 'k1', key: randomBytes(32) }
+    expect(await checkEncryptionKeys(database.db, [third, reused])).toEqual([
+      { id: 'k1', kind: 'wrong', uses: ['the audit log'] },
+    ])
+    await sql`alter table activity_log disable trigger all`.execute(database.db)
+    await sql`update activity_log set action = 'other' where seq = 2`.execute(database.db)
+    expect(await chain(database, [third])).toMatchObject({ valid: false, brokenAt: 2 })
+    await database.close()
+  })
+
+  test('a process that went on encrypting with the old key is noticed, and another run takes that along', async () => {
+    const database = await openTestDatabase()
+    await manyClients(database, 2)
+    const deps = { database, now: () => new Date(), sleep: wait }
+    expect(await rotateSecrets(deps, [fresh, old])).toMatchObject({ stillUsed: [] })
+    await renew(database, [old], 'shop 1', 'later')
+    expect(await checkEncryptionKeys(database.db, [fresh])).toEqual([
+      { id: 'k1', kind: 'missing', uses: ['tokens of clients'] },
+    ])
+    expect(await rotateSecrets(deps, [fresh, old])).toMatchObject({ renewed: 2 })
+    expect(await checkEncryptionKeys(database.db, [fresh])).toEqual([])
+    expect((await tokensWith(database, [fresh])).get('shop 1')?.[0]).toBe('access of later')
+    await database.close()
+  })
+
+  test('a key that is lost for good costs its clients their connection, and nobody else', async () => {
+    const database = await openTestDatabase()
+    await seedSealed(database, [old], 'before')
+    await seedSealed(database, [fresh], 'after')
+    const deps = { database, now: () => new Date(), sleep: wait }
+    expect(await checkEncryptionKeys(database.db, [fresh])).toEqual([
+      {
+        id: 'k1',
+        kind: 'missing',
+        uses: ['tokens of clients', 'logins under way', 'the audit log'],
+      },
+    ])
+    expect(await rotateSecrets(deps, [fresh], ['k1'])).toMatchObject({ givenUp: 1, stillUsed: [] })
+    expect(await checkEncryptionKeys(database.db, [fresh])).toEqual([])
+    const rows = await database.db
+      .selectFrom('oauth_connections')
+      .select(['client', 'status', 'lost_reason'])
+      .orderBy('client')
+      .execute()
+    expect(rows).toEqual([
+      { client: 'after', status: 'connected', lost_reason: null },
+      { client: 'before', status: 'lost', lost_reason: 'encryption_key_lost' },
+    ])
+    await database.close()
+  })
+
+  test('a value that no key opens is named and left alone', async () => {
+    const database = await openTestDatabase()
+    await manyClients(database, 2)
+    const damaged = createSealer([{ id: 'k1', key: randomBytes(32) }]).seal('x', 'y')
+    await database.db
+      .updateTable('oauth_connections')
+      .set({ access_token: damaged })
+      .where('client', '=', 'shop 1' as never)
+      .execute()
+    const deps = { database, now: () => new Date(), sleep: wait }
+    // One of two values under the key opens, so it is the value that is wrong.
+    expect(await checkEncryptionKeys(database.db, [old])).toEqual([])
+    expect(await rotateSecrets(deps, [fresh, old])).toMatchObject({
+      renewed: 5,
+      unreadable: ['shop 1'],
+      stillUsed: ['k1'],
+    })
+    await database.close()
+  })
+})
+
+test('the embedded database is exchanged while the service is stopped, and refused while it runs', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-rotate-'))
+  await prepareData(dataDir)
+  const database = await openDatabase({ dataDir })
+  await seedSealed(database, [old])
+  const busy = await run({ DATA_DIR: dataDir }, [fresh, old]).ended
+  expect([busy.code, busy.said]).toEqual([1, expect.stringContaining('stop the service')])
+  await database.close()
+
+  const wrong = await run({ DATA_DIR: dataDir }, [fresh]).ended
+  expect([wrong.code, wrong.said]).toEqual([1, expect.stringContaining('key k1 is missing')])
+  const notLost = await run({ DATA_DIR: dataDir }, [fresh, old], ['--lost=k1']).ended
+  expect([notLost.code, notLost.said]).toEqual([1, expect.stringContaining('not lost')])
+  const done = await run({ DATA_DIR: dataDir }, [fresh, old]).ended
+  expect([done.code, done.said]).toEqual([0, expect.stringContaining('3 values')])
+  const after = await openDatabase({ dataDir })
+  expect(await checkEncryptionKeys(after.db, [fresh])).toEqual([])
+  await after.close()
+  await rm(dataDir, { recursive: true, force: true })
+}, 120_000)
