@@ -30,6 +30,7 @@ export type FlowSideOptions = {
   logger: Logger
   /** For `${env:NAME}` in flow files. */
   env: Readonly<Record<string, string | undefined>>
+  /** The payment side's clock when absent. */
   now?: () => Date
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   /** How long and how many streams of events may be; for tests. */
@@ -48,7 +49,7 @@ export type FlowSide = {
 /** Puts the flow side together. Nothing runs yet: listen on `app` and start. */
 export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide> {
   const { config, database, payments } = options
-  const now = options.now ?? (() => new Date())
+  const now = options.now ?? payments.now
   const sleep =
     options.sleep ??
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))

@@ -23,8 +23,10 @@ export type OutboundSettings = {
   /** Largest answer that is read; 1 MiB when absent. */
   maxResponseBytes?: number
   policy?: RetryPolicy
-  /** Milliseconds of the clock. */
+  /** Milliseconds since 1970, to read a date of the other side by. */
   now?: () => number
+  /** What budgets and durations go by: a clock that nobody can set. */
+  monotonicMs?: () => number
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   random?: () => number
 }
@@ -100,24 +102,25 @@ async function send(
   request: OutboundRequest,
 ): Promise<OutboundAnswer> {
   const now = settings.now ?? Date.now
+  const monotonicMs = settings.monotonicMs ?? (() => performance.now())
   const sleep = settings.sleep ?? defaultSleep
-  const deadline = now() + (request.deadlineMs ?? Number.POSITIVE_INFINITY)
+  const deadline = monotonicMs() + (request.deadlineMs ?? Number.POSITIVE_INFINITY)
   const minAttemptMs = Math.min(settings.timeoutMs, shortestAttemptMs)
   let unknownEffect = false
 
   for (let attempt = 1; ; attempt += 1) {
-    const startedAt = now()
+    const startedAt = monotonicMs()
     const roomMs = deadline - startedAt
     const timeoutMs = Math.ceil(Math.min(settings.timeoutMs, roomMs))
     const result =
       roomMs < minAttemptMs ? noRoom : await attemptOnce(agent, attemptInput(request, timeoutMs))
     const read = readResult(result)
-    const endedAt = now()
+    const endedAt = monotonicMs()
     request.onAttempt?.({
       attempt,
       status: read.status,
       failure: read.failure,
-      durationMs: endedAt - startedAt,
+      durationMs: Math.round(endedAt - startedAt),
       headers: result.headers,
       refusal: read.success ? null : read.body,
     })
@@ -128,7 +131,7 @@ async function send(
     const judgement = judge(read, result.ok || result.sent, request.judge)
     if (judgement !== 'silent') unknownEffect = judgement === 'ambiguous'
     const effect: Effect = isWrite(request.method) && unknownEffect ? 'unknown' : 'none'
-    const retryAfterSeconds = parseRetryAfter(result.headers['retry-after'], endedAt)
+    const retryAfterSeconds = parseRetryAfter(result.headers['retry-after'], now())
     const decision = decideRetry({
       method: request.method,
       hasIdempotencyKey: request.hasIdempotencyKey ?? false,

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
+import { startDatabaseClock } from './db/clock.ts'
 import type { Database } from './db/database.ts'
 import { createSealer, type EncryptionKey } from './domain/sealed.ts'
 import type { HttpServer } from './http/create-server.ts'
@@ -37,7 +38,10 @@ export type ServiceOptions = {
   /** Open and migrated. The caller closes it after the service. */
   database: Database
   logger: Logger
+  /** The database's clock when absent. */
   now?: () => Date
+  /** What the database's clock is measured against; for tests. */
+  monotonicMs?: () => number
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   /** How long and how many streams of events may be; for tests. */
   streams?: Partial<StreamLimits>
@@ -57,7 +61,13 @@ export type Service = {
 /** Puts the payment side together. Nothing runs yet: listen on `app` and start the sweeper. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { config, database, logger } = options
-  const now = options.now ?? (() => new Date())
+  const clock = options.now
+    ? { now: options.now, stop: () => undefined }
+    : await startDatabaseClock(database, {
+        ...(options.monotonicMs && { monotonicMs: options.monotonicMs }),
+        log: (level, fields, message) => logger[level](fields, message),
+      })
+  const { now } = clock
   const sleep =
     options.sleep ??
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
@@ -130,6 +140,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       await changes.close()
       await provider.close()
       await calls.close()
+      clock.stop()
     },
   }
 }

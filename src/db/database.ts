@@ -31,6 +31,8 @@ export type Database = {
   ): Promise<() => Promise<void>>
   /** Connections without time limits, for migrations; the limits of `db` would cut a long one. */
   maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
+  /** What the database's own clock shows, in milliseconds since 1970. For DatabaseClock, which everybody else asks. */
+  clockMs(): Promise<number>
   /** Whether a query is answered within 2 s. */
   ping(): Promise<boolean>
   /** One sentence per server setting under which acknowledged data may be lost in a power cut. */
@@ -142,6 +144,11 @@ export function build(engine: Engine, log: Log = () => {}): Database {
       } finally {
         await unlimited.destroy()
       }
+    },
+    clockMs: async () => {
+      const { rows } = await sql<{ ms: number }>`
+        select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`.execute(db)
+      return rows[0]?.ms as number
     },
     ping: async () => {
       assertOutsideTransaction()

@@ -48,7 +48,7 @@ export async function cancelOrder(
       async () => {
         const order = isOpen(found.status) ? await readForCancel(deps, found) : found
         if (order.status !== 'created') return canceledOrNot(order)
-        return cancelAtProvider(deps, order, 'api', actor, timeLeftMs(deps, actor))
+        return cancelAtProvider(deps, order, 'api', actor, timeLeftMs(actor))
       },
     )
   })

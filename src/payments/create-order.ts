@@ -144,7 +144,7 @@ async function attemptCharge(
   place: Place,
   actor: Actor,
 ): Promise<{ order: OrderRow; replayed: boolean }> {
-  if (timeLeftMs(deps, actor) < shortestCallMs) {
+  if (timeLeftMs(actor) < shortestCallMs) {
     throw new AppError('PROVIDER_TIMEOUT', {
       message: 'The provider was too slow for the charge to begin; nothing was charged',
     })
@@ -387,7 +387,7 @@ async function callProvider(
     orderId: order.id,
   }
   return withMoneyOutcome(known, async () => {
-    const deadlineMs = Math.max(shortestCallMs, timeLeftMs(deps, actor))
+    const deadlineMs = Math.max(shortestCallMs, timeLeftMs(actor))
     const outcome = await resolveCreation(deps, order, 'api', actor, deadlineMs, isFirst)
     return { order: await orderOf(deps, identity, outcome), replayed: false }
   })

@@ -42,9 +42,14 @@ export type PaymentDeps = {
 }
 
 /** Who asked, for the audit log. */
-export type Actor = { ipAddress: string | null; startedAt: Date }
+export type Actor = {
+  ipAddress: string | null
+  startedAt: Date
+  /** The same moment by performance.now(), which nobody can set: how much of the answer's time is left goes by it. */
+  startedMs: number
+}
 
 /** The service itself as the one who acts: sweeper, token renewal, webhooks. */
 export function serviceActor(now: Date): Actor {
-  return { ipAddress: null, startedAt: now }
+  return { ipAddress: null, startedAt: now, startedMs: performance.now() }
 }

@@ -33,7 +33,7 @@ export async function refundAtProvider(
   isFirst = false,
 ): Promise<OrderRow> {
   return deps.once(`refund:${operation.id}`, async () => {
-    const until = performance.now() + timeLeftMs(deps, actor)
+    const until = performance.now() + timeLeftMs(actor)
     for (;;) {
       const held = isFirst ? operation.sender : null
       const row = { table: 'order_operations' as const, id: operation.id }
@@ -76,7 +76,7 @@ async function sendRefund(
     await refuseOperation(deps, operation, 'no_payment')
     throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
   }
-  const leftMs = () => Math.max(shortestCallMs, timeLeftMs(deps, actor))
+  const leftMs = () => Math.max(shortestCallMs, timeLeftMs(actor))
   const partial = isWhole || !payment ? null : { paymentId: payment.id, amountCents }
   let given: RefundAnswer
   try {

@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../db/database.ts'
 import type { FlowAlertsTable } from '../db/tables.ts'
 import type { DeliveryTarget } from './deliveries.ts'
+import { columnHasCome, furthestMs } from './due.ts'
 
 export type AlertRow = Selectable<FlowAlertsTable>
 
@@ -157,7 +158,12 @@ export async function listDueMessages(
     .where('flow', '=', channel.flow)
     .where('channel', '=', channel.channel)
     .where('message', 'is not', null)
-    .where((eb) => eb.or([eb('next_attempt_at', 'is', null), eb('next_attempt_at', '<=', now)]))
+    .where((eb) =>
+      eb.or([
+        eb('next_attempt_at', 'is', null),
+        columnHasCome('next_attempt_at', now, furthestMs.alert),
+      ]),
+    )
     .orderBy('kind')
     .orderBy('subject')
     .execute()

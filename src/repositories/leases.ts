@@ -1,29 +1,37 @@
 import { sql } from 'kysely'
 import type { Db } from '../db/database.ts'
+import { columnHasCome, hasCome } from './due.ts'
+
+/** Longest time a dead process can hold up the others. */
+export const leaseMs = 10_000
+
+/** A deadline that lies further ahead than a lease is long, with room for a renewal, is of before the clock was set back. */
+const furthestMs = (lengthMs: number) => 2 * lengthMs
 
 /**
- * Takes the lease when it is free, expired or already ours. Answers its fencing token, which grows with each new owner,
- * or undefined while somebody else holds it. Time is the caller's clock; deadlines are short, so small skews between
- * machines only delay a takeover.
+ * Takes the lease when it is free, expired or already ours, for `lengthMs` (`leaseMs` when absent). Answers its fencing
+ * token, which grows with each new owner, or undefined while somebody else holds it. `now` is the database's time, as
+ * all processes know it.
  */
 export async function acquireLease(
   db: Db,
-  lease: { name: string; owner: string; now: Date; deadline: Date },
+  lease: { name: string; owner: string; now: Date; lengthMs?: number },
 ): Promise<number | undefined> {
+  const { now, lengthMs = leaseMs } = lease
+  const deadline = new Date(now.getTime() + lengthMs)
+  const isOver = columnHasCome('leases.deadline', now, furthestMs(lengthMs))
   const row = await db
     .insertInto('leases')
-    .values({ name: lease.name, owner: lease.owner, deadline: lease.deadline, token: 1 })
+    .values({ name: lease.name, owner: lease.owner, deadline, token: 1 })
     .onConflict((conflict) =>
       conflict
         .column('name')
         .doUpdateSet({
           owner: lease.owner,
-          deadline: lease.deadline,
-          token: sql<number>`leases.token + case when leases.owner = ${lease.owner} and leases.deadline > ${lease.now} then 0 else 1 end`,
+          deadline,
+          token: sql<number>`leases.token + case when leases.owner = ${lease.owner} and not ${isOver} then 0 else 1 end`,
         })
-        .where((eb) =>
-          eb.or([eb('leases.deadline', '<=', lease.now), eb('leases.owner', '=', lease.owner)]),
-        ),
+        .where((eb) => eb.or([isOver, eb('leases.owner', '=', lease.owner)])),
     )
     .returning('token')
     .executeTakeFirst()
@@ -31,26 +39,29 @@ export async function acquireLease(
 }
 
 /** Gives the lease back, if it is still ours. The row stays: its token must never fall back. */
-export async function releaseLease(
-  db: Db,
-  lease: { name: string; owner: string; now: Date },
-): Promise<void> {
+export async function releaseLease(db: Db, lease: { name: string; owner: string }): Promise<void> {
   await db
     .updateTable('leases')
-    .set({ deadline: lease.now })
+    // Not this moment, which a clock that is set back would put into the future.
+    .set({ deadline: new Date(0) })
     .where('name', '=', lease.name)
     .where('owner', '=', lease.owner)
     .execute()
 }
 
-/** Who holds the lease matters to nobody else: its token, which tells whether it was taken since, and its deadline. */
+/**
+ * Who holds a lease of `leaseMs` matters to nobody else: its token, which tells whether it was taken since, and whether
+ * anybody holds it at this moment.
+ */
 export async function findLease(
   db: Db,
   name: string,
-): Promise<{ token: number; deadline: Date } | undefined> {
-  return db
+  now: Date,
+): Promise<{ token: number; isHeld: boolean } | undefined> {
+  const row = await db
     .selectFrom('leases')
     .select(['token', 'deadline'])
     .where('name', '=', name)
     .executeTakeFirst()
+  return row && { token: row.token, isHeld: !hasCome(row.deadline, now, furthestMs(leaseMs)) }
 }

@@ -1,6 +1,7 @@
 import type { Insertable, Selectable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { OrderOperationsTable } from '../db/tables.ts'
+import { columnHasCome, furthestMs } from './due.ts'
 
 export type OrderOperationRow = Selectable<OrderOperationsTable>
 
@@ -105,6 +106,7 @@ export async function claimDueOperations(
   claimUntil: Date,
   bounds: { limit: number; except: readonly number[] },
 ): Promise<OrderOperationRow[]> {
+  const isDue = columnHasCome('next_attempt_at', now, furthestMs.operation)
   return trx
     .updateTable('order_operations')
     .set((eb) => ({ next_attempt_at: claimUntil, attempts: eb('attempts', '+', 1) }))
@@ -113,7 +115,7 @@ export async function claimDueOperations(
         .selectFrom('order_operations')
         .select('id')
         .where('state', 'in', ['intent', 'unknown'])
-        .where('next_attempt_at', '<=', now)
+        .where(isDue)
         .$if(bounds.except.length > 0, (some) =>
           some.where('order_id', 'not in', (paused) =>
             paused
@@ -127,7 +129,7 @@ export async function claimDueOperations(
         .forUpdate()
         .skipLocked(),
     )
-    .where('next_attempt_at', '<=', now)
+    .where(isDue)
     .returningAll()
     .execute()
 }

@@ -3,6 +3,7 @@ import type { Db, Trx } from '../db/database.ts'
 import type { OrdersTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
+import { columnHasCome, furthestMs } from './due.ts'
 import {
   beyondTime,
   type ListPage,
@@ -167,6 +168,7 @@ export async function claimDueOrders(
   claimUntil: Date,
   bounds: { limit: number; perAccount: number; except: readonly number[] },
 ): Promise<OrderRow[]> {
+  const isDue = columnHasCome('next_check_at', now, furthestMs.look)
   return trx
     .updateTable('orders')
     .set({ next_check_at: claimUntil })
@@ -186,7 +188,7 @@ export async function claimDueOrders(
                     .over((over) => over.partitionBy('mp_user_id').orderBy('next_check_at'))
                     .as('place'),
                 ])
-                .where('next_check_at', '<=', now)
+                .where(isDue)
                 .$if(bounds.except.length > 0, (some) =>
                   some.where('mp_user_id', 'not in', [...bounds.except]),
                 )
@@ -200,7 +202,7 @@ export async function claimDueOrders(
         .forUpdate()
         .skipLocked(),
     )
-    .where('next_check_at', '<=', now)
+    .where(isDue)
     .returningAll()
     .execute()
 }

@@ -1,8 +1,12 @@
 import { sql } from 'kysely'
 import type { Db } from '../db/database.ts'
+import { columnHasCome } from './due.ts'
 
 /** Rows whose id is a key at the provider. */
 export type KeyedTable = 'orders' | 'order_operations'
+
+/** Claims are short and follow each other; one that lies further ahead is of before the clock was set back. */
+const claimsAhead = 2
 
 /** Takes the right to send under the key of a row. Returns whether it was free. */
 export async function takeSender(
@@ -11,9 +15,11 @@ export async function takeSender(
   id: string,
   claim: { sender: string; now: Date; until: Date },
 ): Promise<boolean> {
+  const furthestMs = claimsAhead * (claim.until.getTime() - claim.now.getTime())
+  const isOver = columnHasCome('sender_until', claim.now, furthestMs)
   const result = await sql`update ${sql.table(table)}
     set sender = ${claim.sender}, sender_until = ${claim.until}
-    where id = ${id} and (sender is null or sender_until <= ${claim.now})`.execute(db)
+    where id = ${id} and (sender is null or ${isOver})`.execute(db)
   return result.numAffectedRows === 1n
 }
 

@@ -2,6 +2,7 @@ import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { WebhookLogTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { columnHasCome, furthestMs } from './due.ts'
 import {
   beyondTime,
   type ListPage,
@@ -71,6 +72,7 @@ export async function claimDueDeliveries(
   claimUntil: Date,
   limit: number,
 ): Promise<WebhookRow[]> {
+  const isDue = columnHasCome('next_attempt_at', now, furthestMs.webhook)
   return trx
     .updateTable('webhook_log')
     .set({ next_attempt_at: claimUntil })
@@ -78,13 +80,13 @@ export async function claimDueDeliveries(
       eb
         .selectFrom('webhook_log')
         .select('id')
-        .where('next_attempt_at', '<=', now)
+        .where(isDue)
         .orderBy('next_attempt_at')
         .limit(limit)
         .forUpdate()
         .skipLocked(),
     )
-    .where('next_attempt_at', '<=', now)
+    .where(isDue)
     .returningAll()
     .execute()
 }

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts'
-import { acquireLease, releaseLease } from './leases.ts'
+import { acquireLease, leaseMs, releaseLease } from './leases.ts'
 
 export type LeaseDeps = {
   database: Database
@@ -8,9 +8,6 @@ export type LeaseDeps = {
   processId: string
   log: { warn(fields: object, message: string): void }
 }
-
-/** Longest time a dead process can hold up the others. */
-const leaseMs = 10_000
 
 /**
  * Does `work` while no other process does work of the same name. Answers `undefined` at once when somebody else is at
@@ -23,10 +20,7 @@ export async function withLease<T>(
   work: (lease: { token: number; signal: AbortSignal }) => Promise<T>,
 ): Promise<{ result: T } | undefined> {
   const { db } = deps.database
-  const lease = () => {
-    const now = deps.now()
-    return { name, owner: deps.processId, now, deadline: new Date(now.getTime() + leaseMs) }
-  }
+  const lease = () => ({ name, owner: deps.processId, now: deps.now() })
   const token = await acquireLease(db, lease())
   if (token === undefined) return undefined
   const lost = new AbortController()
@@ -42,7 +36,7 @@ export async function withLease<T>(
     return { result: await work({ token, signal: lost.signal }) }
   } finally {
     clearInterval(renewal)
-    await releaseLease(db, { name, owner: deps.processId, now: deps.now() }).catch((error) =>
+    await releaseLease(db, { name, owner: deps.processId }).catch((error) =>
       deps.log.warn({ err: error, lease: name }, 'a lease was not given back; it will expire'),
     )
   }

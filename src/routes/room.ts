@@ -16,6 +16,7 @@ export function actorOf(deps: PaymentDeps, request: FastifyRequest): Actor {
   return {
     ipAddress: request.ip,
     startedAt: new Date(deps.now().getTime() - Math.round(requestAgeMs(request))),
+    startedMs: request.arrivedAt,
   }
 }
 

@@ -255,11 +255,21 @@ test('a budget too small for an attempt sends nothing', async () => {
 test('no wait begins that leaves no room for an attempt', async () => {
   await using server = await startServer(answer(503, {}, { 'retry-after': '4' }))
   const clock = { ms: 1_000_000 }
-  const { send, waits } = client({ now: () => clock.ms })
+  const { send, waits } = client({ monotonicMs: () => clock.ms })
   await failure(send({ ...keyed(server.url), deadlineMs: 4_900 }))
   expect([server.seen.length, waits]).toEqual([1, []])
   await failure(send({ ...keyed(server.url), deadlineMs: 5_000, maxAttempts: 2 }))
   expect([server.seen.length, waits]).toEqual([3, [4_000]])
+})
+
+test('a clock that is set back does not prolong the budget', async () => {
+  await using server = await startServer(hang)
+  const clock = { ms: 1_800_000_000_000 }
+  const { send } = client({ now: () => clock.ms })
+  const failed = failure(send({ ...keyed(server.url), deadlineMs: 1_600, maxAttempts: 3 }))
+  await expect.poll(() => server.seen.length).toBe(1)
+  clock.ms -= 3_600_000
+  expect(await failed).toMatchObject({ failure: 'timeout', attempts: 1 })
 })
 
 test('an attempt is cut at the end of the budget', async () => {

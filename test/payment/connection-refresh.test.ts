@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import nock from 'nock'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { serviceActor } from '../../src/payments/deps.ts'
 import { renewConnection, renewDueConnections } from '../../src/payments/token-keeper.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, connect, enrol, openShop, sandboxCall, type Till } from '../support/till.ts'
@@ -141,7 +142,7 @@ test('two processes that refresh at the same time make one provider call', async
   const { version } = await rowOf('twins')
   await fault({ path: '/oauth/token', kind: 'latency', delay_ms: 30 })
   await forgetCalls()
-  const actor = { ipAddress: null, startedAt: service.clock.now() }
+  const actor = serviceActor(service.clock.now())
   const [answer, row] = await Promise.all([
     refresh(till),
     renewConnection(other, 'twins' as never, version, actor),
@@ -249,7 +250,7 @@ async function renewDuring(client: string, meanwhile: () => Promise<unknown>): P
     ...service.deps,
     provider: { ...provider, oauth: { ...provider.oauth, refresh: held } },
   }
-  const actor = { ipAddress: null, startedAt: service.clock.now() }
+  const actor = serviceActor(service.clock.now())
   const { version } = await rowOf(client)
   const renewal = renewConnection(deps, client as never, version, actor).catch(String)
   await asked.promise

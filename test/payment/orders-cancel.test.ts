@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { cancelAtProvider } from '../../src/payments/cancel-order.ts'
+import { serviceActor } from '../../src/payments/deps.ts'
 import {
   auditOf,
   breakProvider,
@@ -123,7 +124,7 @@ test('a cancel that comes just after another one finds the order canceled and as
   const asRead = await orderRow(service, orderId)
   expect((await cancel(service, till, orderId)).statusCode).toBe(200)
   await forgetRequests(service)
-  const actor = { ipAddress: null, startedAt: service.clock.now() }
+  const actor = serviceActor(service.clock.now())
   const again = await cancelAtProvider(service.deps, asRead, 'api', actor)
   expect(again.status).toBe('canceled')
   expect(await providerRequests(service)).toEqual([])

@@ -3,6 +3,7 @@ import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
 import { recordSuccess } from '../../src/payments/activity.ts'
+import { serviceActor } from '../../src/payments/deps.ts'
 import { sealContext } from '../../src/payments/token-keeper.ts'
 import { insertClientIfAbsent } from '../../src/repositories/clients.ts'
 import { insertState, upsertConnection } from '../../src/repositories/oauth.ts'
@@ -45,7 +46,7 @@ export async function seedSealed(
     })
     await recordSuccess({ sealer, now: () => now }, trx, {
       client,
-      actor: { ipAddress: null, startedAt: now },
+      actor: serviceActor(now),
       action: 'oauth.connected',
       resourceType: 'oauth',
       resourceId: client,

@@ -20,6 +20,9 @@ export class TestClock {
   }
 }
 
+/** The true time, whatever a test does to `Date`. */
+const steady = () => new Date(performance.timeOrigin + performance.now())
+
 export type TestService = Service & {
   database: Database
   encryptionKeys: EncryptionKey[]
@@ -45,6 +48,8 @@ export type TestServiceOptions = {
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
   streams?: Partial<StreamLimits>
+  /** By the database's clock, as a real process is, and `clock` moves nothing. */
+  ownTime?: boolean
 }
 
 /**
@@ -58,7 +63,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     (await startSandbox({
       port: 0,
       pace: { fetchMs: 0, eventMs: 0 },
-      now: clock.now,
+      now: options.ownTime ? steady : clock.now,
       webhookRetryMs: [20],
       ...(options.webhookSecrets && { webhookSecrets: options.webhookSecrets }),
       ...(options.publicUrl && { redirectUris: [`${options.publicUrl}/oauth/callback`] }),
@@ -85,7 +90,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     database,
     logger,
     ...(options.streams && { streams: options.streams }),
-    now: clock.now,
+    ...(!options.ownTime && { now: clock.now }),
     sleep: async (ms) => {
       sleeps.push(ms)
       // Yields, so that a loop of sleeps never starves the sockets.

@@ -1,5 +1,6 @@
 import type { Agent } from 'undici'
 import type { Database } from '../../db/database.ts'
+import { furthestMs, hasCome } from '../../repositories/due.ts'
 import {
   type AlertKey,
   type AlertRow,
@@ -199,7 +200,8 @@ export function createAlerts(deps: AlertDeps): Alerts {
     }
     const now = deps.now()
     for (const row of await listOpenAlerts(db, names)) {
-      const isDue = row.next_attempt_at === null || row.next_attempt_at <= now
+      const isDue =
+        row.next_attempt_at === null || hasCome(row.next_attempt_at, now, furthestMs.alert)
       if (row.message !== null && isDue) beginSending(row)
     }
   }

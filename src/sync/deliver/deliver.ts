@@ -172,7 +172,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           keepsHistory: keepsHistory(flow),
           body: compileItemBody(definition),
           destination: openOne(definition, { ...context, flow }),
-          gate: gateFor(definition, before?.get(name), now),
+          gate: gateFor(definition, before?.get(name)),
         })
       }
     } catch (error) {
@@ -278,16 +278,15 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   }
 }
 
+/** A clock that is set back must not keep a breaker open, nor a receiver silent. */
+const steadyTime = () => new Date(performance.now())
+
 /** A reload must not open a breaker, or let through twice what a rate limit allows: the gate outlives its destination. */
-function gateFor(
-  definition: DestinationDefinition,
-  before: Running | undefined,
-  now: () => Date,
-): Gate {
+function gateFor(definition: DestinationDefinition, before: Running | undefined): Gate {
   const rules = ({ rateLimit, breaker }: DestinationDefinition) =>
     JSON.stringify([rateLimit, breaker])
   const isSame = before && rules(before.definition) === rules(definition)
-  return isSame ? before.gate : createGate(definition, now)
+  return isSame ? before.gate : createGate(definition, steadyTime)
 }
 
 function keepsHistory({ queue }: Pick<Flow, 'queue'>): boolean {

@@ -126,7 +126,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     const state = await findFlowState(deps.database.db, flow.name)
     if (!state?.last_poll_at || state.definition_hash === definitionHash) return false
     const silentMs = deps.now().getTime() - state.last_poll_at.getTime()
-    return silentMs < 2 * flow.pollIntervalMs + silenceMs
+    // One that lies ahead was written before the clock was set back, and says nothing.
+    return silentMs > -silenceMs && silentMs < 2 * flow.pollIntervalMs + silenceMs
   }
 
   const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {

@@ -57,8 +57,8 @@ export function createPreviews(deps: PreviewsDeps): Previews {
   /** Waits until nobody polls the flow. Answers the token of its last poll, which the next one changes. */
   const quiet = async (lease: string, signal: AbortSignal): Promise<number | undefined> => {
     for (;;) {
-      const held = await findLease(db, lease)
-      if (held === undefined || held.deadline <= deps.now()) return held?.token
+      const found = await findLease(db, lease, deps.now())
+      if (!found?.isHeld) return found?.token
       signal.throwIfAborted()
       await deps.sleep(lookEveryMs, signal).catch(() => undefined)
     }
@@ -75,7 +75,7 @@ export function createPreviews(deps: PreviewsDeps): Previews {
       throw error instanceof CutOff ? disturbed() : error
     })
     const checkUndisturbed = async () => {
-      const isSame = (await findLease(db, lease))?.token === token
+      const isSame = (await findLease(db, lease, deps.now()))?.token === token
       if (!isSame || deps.current(name) !== runtime) throw disturbed()
     }
     let lookedAt = performance.now()

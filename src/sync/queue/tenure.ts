@@ -41,15 +41,16 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
   }
 
   const renew = async () => {
-    const now = deps.now()
-    const deadline = new Date(now.getTime() + deps.leaseMs)
-    const lease = await acquireLease(db, { name, owner: deps.processId, now, deadline })
+    // Our own end of it goes by a clock that nobody can set, from before the question was asked.
+    const untilMs = performance.now() + deps.leaseMs
+    const claim = { name, owner: deps.processId, now: deps.now(), lengthMs: deps.leaseMs }
+    const lease = await acquireLease(db, claim)
     // Another number means that the lease had run out, so somebody may have worked in between.
     if (term && term.lease !== lease) end('the lease was lost')
     if (lease === undefined || stopped) return
-    if (term) term.untilMs = deadline.getTime()
+    if (term) term.untilMs = untilMs
     else {
-      term = { lease, untilMs: deadline.getTime(), end: new AbortController() }
+      term = { lease, untilMs, end: new AbortController() }
       onBegin()
     }
   }
@@ -60,7 +61,7 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
         deps.log.warn({ err: error, lease: name }, 'a lease could not be renewed'),
       )
       .finally(() => {
-        if (term && deps.now().getTime() >= term.untilMs) end('the lease could not be renewed')
+        if (term && performance.now() >= term.untilMs) end('the lease could not be renewed')
         renewing = undefined
       })
   }
@@ -69,7 +70,7 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
 
   return {
     current: () => {
-      if (term && deps.now().getTime() >= term.untilMs) {
+      if (term && performance.now() >= term.untilMs) {
         // The machine slept: it is ours again at once, unless somebody took it.
         end('the lease ran out')
         tick()
@@ -82,9 +83,8 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
       await renewing
       if (!term) return
       end('the work was stopped')
-      await releaseLease(db, { name, owner: deps.processId, now: deps.now() }).catch(
-        (error: unknown) =>
-          deps.log.warn({ err: error, lease: name }, 'a lease was not given back; it will expire'),
+      await releaseLease(db, { name, owner: deps.processId }).catch((error: unknown) =>
+        deps.log.warn({ err: error, lease: name }, 'a lease was not given back; it will expire'),
       )
     },
   }

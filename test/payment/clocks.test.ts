@@ -1,0 +1,207 @@
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { nextCheck } from '../../src/payments/apply-evidence.ts'
+import { createOrder } from '../../src/payments/create-order.ts'
+import { furthestMs } from '../../src/repositories/due.ts'
+import { acquireLease, leaseMs, releaseLease } from '../../src/repositories/leases.ts'
+import {
+  breakProvider,
+  creation,
+  deliver,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  operationsOf,
+  orderRow,
+  ordersAtProvider,
+  providerRequests,
+  refund,
+  refunding,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, charge, payByCard } from '../support/till.ts'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+
+/** Two processes on one database; each goes by what it takes for the time, as real ones do. */
+let service: TestService
+let twin: TestService
+beforeAll(async () => {
+  service = await startTestService({ ownTime: true })
+  twin = await startTestService({ twinOf: service, ownTime: true })
+})
+afterAll(async () => {
+  await twin.stop()
+  await service.stop()
+})
+afterEach(async () => {
+  vi.useRealTimers()
+  await healProvider(service)
+})
+
+/** From now on the wall clock of this host is wrong by so much. It runs on. */
+function setWallClock(offMs: number): void {
+  vi.useRealTimers()
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + offMs, shouldAdvanceTime: true })
+}
+
+/** In the embedded database there is one host only, so its wall clock is the database's. */
+const hasHosts = () => service.database.engine === 'postgres'
+
+async function aheadOfDatabaseMs(at: Date | null): Promise<number> {
+  return (at?.getTime() ?? Number.NaN) - (await service.database.clockMs())
+}
+
+test('a process whose host is ten minutes ahead cancels no charge before its time', async () => {
+  const till = await openOwnShop(service, 'early host')
+  const { order_id } = (await charge(service, till, { reference: 'K-1' })).json()
+  const { expiration_minutes } = await orderRow(service, order_id)
+  setWallClock(hasHosts() ? (expiration_minutes + 2) * minuteMs : 0)
+  await service.database.db
+    .updateTable('orders')
+    .set({ next_check_at: new Date(0) })
+    .where('id', '=', order_id)
+    .execute()
+  await twin.sweeper.sweepOnce()
+  expect(await orderRow(service, order_id)).toMatchObject({ status: 'created', checks: 1 })
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
+})
+
+test('a process ten minutes ahead that dies holds a key for no longer than any other', async () => {
+  const till = await openOwnShop(service, 'died ahead')
+  await breakProvider(service, { ...creation, kind: 'latency', delay_ms: 300, count: 1 })
+  await forgetRequests(service)
+  setWallClock(hasHosts() ? 10 * minuteMs : 0)
+  const charging = charge(service, till, { reference: 'K-2' })
+  await expect.poll(async () => (await providerRequests(service, creation)).length).not.toBe(0)
+  const [row] = await service.database.db
+    .selectFrom('orders')
+    .select(['sender_until', 'next_check_at', 'expires_at'])
+    .where('client', '=', till.client as never)
+    .execute()
+  expect(await aheadOfDatabaseMs(row?.sender_until ?? null)).toBeLessThan(5_000)
+  expect(await aheadOfDatabaseMs(row?.next_check_at ?? null)).toBeLessThan(30_000)
+  expect((await charging).statusCode).toBe(201)
+})
+
+test('orders are looked at as before when the wall clock is set back by an hour', async () => {
+  const till = await openOwnShop(service, 'set back')
+  const { order_id } = (await charge(service, till, { reference: 'K-3' })).json()
+  await act(service, order_id, payByCard)
+  setWallClock(-hourMs)
+  const settled = async () => {
+    await service.sweeper.sweepOnce()
+    return (await orderRow(service, order_id)).status
+  }
+  await expect.poll(settled, { interval: 100, timeout: 6_000 }).toBe('processed')
+})
+
+test('what was planned before the clock of the database was set back is due', async () => {
+  const till = await openOwnShop(service, 'planned far')
+  const ahead = new Date((await service.database.clockMs()) + hourMs)
+  const { db } = service.database
+
+  const { order_id } = (await charge(service, till, { reference: 'K-4' })).json()
+  await act(service, order_id, payByCard)
+  const planned = { next_check_at: ahead, sender: order_id, sender_until: ahead }
+  await db.updateTable('orders').set(planned).where('id', '=', order_id).execute()
+  await service.sweeper.sweepOnce()
+  expect(await orderRow(service, order_id)).toMatchObject({ status: 'processed' })
+
+  await breakProvider(service, { ...refunding, kind: 'drop_before' })
+  expect((await refund(service, till, order_id)).statusCode).toBe(504)
+  await healProvider(service)
+  await db
+    .updateTable('order_operations')
+    .set({ next_attempt_at: ahead, sender: order_id, sender_until: ahead })
+    .where('order_id', '=', order_id)
+    .execute()
+  await twin.sweeper.sweepOnce()
+  expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done' }])
+})
+
+test('a webhook that waits for a time before the clock was set back is worked', async () => {
+  const ahead = new Date((await service.database.clockMs()) + hourMs)
+  await deliver(service, { dataId: 'ORD00000000000000000000000000' })
+  const { db } = service.database
+  const { id } = await db
+    .updateTable('webhook_log')
+    .set({ status: 'received', next_attempt_at: ahead })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  await service.sweeper.sweepOnce()
+  const after = await db
+    .selectFrom('webhook_log')
+    .select('next_attempt_at')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  expect(after.next_attempt_at).toBeNull()
+})
+
+test('a clock that is set back during a request gives it no more time', async () => {
+  const till = await openOwnShop(service, 'set back meanwhile')
+  const agoMs = 23_500
+  const actor = {
+    ipAddress: null,
+    startedAt: new Date(service.deps.now().getTime() - agoMs),
+    startedMs: performance.now() - agoMs,
+  }
+  const deps = { ...service.deps, now: () => new Date(service.deps.now().getTime() - hourMs) }
+  const request = {
+    cajaId: 'CAJA-1',
+    externalReference: 'K-5',
+    amountCents: 10_00,
+    description: null,
+    ticketNumber: null,
+    printTicket: false,
+    paymentMethod: 'all' as const,
+    expirationMinutes: 15,
+  }
+  await expect(
+    createOrder(deps, asClientName(till.client), request, undefined, actor),
+  ).rejects.toMatchObject({ code: 'PROVIDER_TIMEOUT', extra: { outcome: 'not_charged' } })
+  expect(ordersAtProvider(service, till)).toEqual([])
+})
+
+test('a lease of before the clock was set back holds up nobody, and neither does one that was given back', async () => {
+  const before = new Date((await service.database.clockMs()) + hourMs)
+  const { db } = service.database
+  for (const isGivenBack of [false, true]) {
+    const name = `set back ${isGivenBack}`
+    const first = await acquireLease(db, { name, owner: 'one', now: before })
+    if (isGivenBack) await releaseLease(db, { name, owner: 'one' })
+    const token = await acquireLease(db, { name, owner: 'two', now: service.deps.now() })
+    expect(token).toBe((first ?? 0) + 1)
+  }
+  const [name, now] = ['held', service.deps.now()]
+  await acquireLease(db, { name, owner: 'one', now })
+  expect(await acquireLease(db, { name, owner: 'two', now })).toBeUndefined()
+  const almostOver = new Date(now.getTime() + leaseMs - 1)
+  expect(await acquireLease(db, { name, owner: 'two', now: almostOver })).toBeUndefined()
+  expect(
+    await acquireLease(db, { name, owner: 'two', now: new Date(now.getTime() + leaseMs) }),
+  ).toBe(2)
+})
+
+test('no look is planned so far ahead that it would count as one of before the clock was set back', () => {
+  const createdAt = new Date('2026-11-22T12:00:00Z')
+  const expiresAt = new Date(createdAt.getTime() + 180 * minuteMs)
+  const order = {
+    status: 'created' as const,
+    created_at: createdAt,
+    last_updated_at: createdAt,
+    expires_at: expiresAt,
+    cancel_requested_at: null,
+  }
+  let furthest = 0
+  for (let ageMs = 0; ageMs < 30 * hourMs; ageMs += 20_000) {
+    const now = new Date(createdAt.getTime() + ageMs)
+    for (const answered of [true, false]) {
+      const next = nextCheck(order, now, answered)
+      if (next) furthest = Math.max(furthest, next.getTime() - now.getTime())
+    }
+  }
+  expect(furthest).toBeGreaterThan(0)
+  expect(furthest).toBeLessThan(furthestMs.look)
+})
