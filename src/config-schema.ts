@@ -119,8 +119,11 @@ export const settingsSchema = z.object({
       'administrator token, at least 32 characters; required with DATABASE_URL, else made once and kept in DATA_DIR',
     ),
   SYNC_TOKEN: fits((text) => headerToken.test(text), tokenText)
+    .refine((text) => text.length >= 32, 'must have at least 32 characters')
     .optional()
-    .describe('token of the flow control API; required when SYNC_HOST is not loopback'),
+    .describe(
+      'token of the flow control API, at least 32 characters; required when SYNC_HOST is not loopback',
+    ),
   SYNC_AUTH: oneOf(['auto', 'none'])
     .prefault('auto')
     .describe('auto: SYNC_TOKEN is asked for when it is set; none: never asked for'),
@@ -141,7 +144,7 @@ export const settingsSchema = z.object({
   OAUTH_ENROLMENT: oneOf(['open', 'invite'])
     .optional()
     .describe(
-      'who may connect a new client: open (anybody) or invite (administrator); default open when PUBLIC_URL is loopback, else invite',
+      'who may connect a new client: open (anybody) or invite (administrator); default open when HOST and PUBLIC_URL are loopback, else invite; open elsewhere stops the start',
     ),
   OAUTH_TARGET_ORIGINS: origins
     .optional()

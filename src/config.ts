@@ -70,7 +70,8 @@ function toConfig(given: Settings) {
     encryptionKeys: given.ENCRYPTION_KEYS,
     provider,
     providerNamed: given.PROVIDER !== undefined,
-    oauthEnrolment: given.OAUTH_ENROLMENT ?? (publicIsLoopback ? 'open' : 'invite'),
+    oauthEnrolment:
+      given.OAUTH_ENROLMENT ?? (publicIsLoopback && isLoopback(given.HOST) ? 'open' : 'invite'),
     oauthTargetOrigins: Object.freeze(
       (given.OAUTH_TARGET_ORIGINS ?? []).map((text) => new URL(text).origin),
     ),
@@ -119,6 +120,12 @@ function crossProblems(config: Config): ConfigProblem[] {
     refuse(
       'PROVIDER',
       'must be named (mercadopago or sandbox) because PUBLIC_URL, or HOST when it is unset, is not loopback',
+    )
+  }
+  if (config.oauthEnrolment === 'open' && !(config.publicIsLoopback && isLoopback(config.host))) {
+    refuse(
+      'OAUTH_ENROLMENT',
+      'must be invite unless both HOST and PUBLIC_URL are loopback: with open, anybody who reaches the service could tie an account of his own to the name of a shop',
     )
   }
   if (config.provider === 'mercadopago') {

@@ -42,7 +42,7 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
       { name: 'Monitoring', description: 'Counts, figures, failures, alerts' },
       { name: 'Service', description: 'State of the service' },
     ],
-    tokens: { admin: 'The SYNC_TOKEN (or the ADMIN_TOKEN); needed when SYNC_TOKEN is set' },
+    tokens: { admin: 'The SYNC_TOKEN; needed when it is set' },
   })
   installControlAccess(app, options.access)
   addControlRoutes(app, options)

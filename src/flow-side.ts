@@ -21,7 +21,6 @@ import type { FlowService } from './sync/flow-service.ts'
 
 export type FlowSideOptions = {
   config: Config
-  adminToken: string
   /** Address under which operators reach the control API. */
   publicUrl: string
   database: Database
@@ -85,7 +84,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     access: {
       auth: config.syncAuth,
       syncToken: config.syncToken,
-      adminToken: options.adminToken,
+      authFailuresPerMinute: config.authFailuresPerMinute,
     },
     publicUrl: options.publicUrl,
     trustProxy: config.trustProxy,

@@ -93,7 +93,6 @@ async function start(): Promise<void> {
     const syncUrl = `http://${urlHost(config.syncHost)}:${syncPort}`
     flowSide = await createFlowSide({
       config,
-      adminToken,
       publicUrl: syncUrl,
       database,
       payments: service.deps,

@@ -14,11 +14,11 @@ const byAccess: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
   admin: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
 }
 
-/** The flow control API has tokens but neither clients nor request limits. */
+/** The flow control API has a token but no clients; it limits failed tries only. */
 const byAccessPlain: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
   public: [],
   client: [],
-  admin: ['UNAUTHORIZED', 'FORBIDDEN'],
+  admin: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
 }
 
 /**

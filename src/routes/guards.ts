@@ -5,6 +5,7 @@ import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { AppError, invalid } from '../errors.ts'
 import { sameSecret } from '../http/constant-time.ts'
 import type { HttpServer } from '../http/create-server.ts'
+import { createFailureLimit } from '../http/failure-limit.ts'
 import { isFromOwnPage } from '../http/same-origin.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import {
@@ -45,7 +46,7 @@ export type Guards = {
   /** That the token of a request already let in still speaks for the same. Throws UNAUTHORIZED. */
   check(request: FastifyRequest): Promise<void>
   /** Counts a failed or anonymous try of this address. Throws RATE_LIMITED. */
-  countTry(request: FastifyRequest): Promise<void>
+  countTry(request: FastifyRequest): void
   /** A session for whom this token speaks; undefined when it is unknown or revoked. */
   signIn(
     token: string,
@@ -74,11 +75,7 @@ export async function installGuards(
     timeWindow: 1000,
     keyGenerator: ({ principal }) => (principal?.type === 'client' ? principal.keyId : 'admin'),
   })
-  const perAddress = app.createRateLimit({
-    max: options.authFailuresPerMinute,
-    timeWindow: 60_000,
-    keyGenerator: (request) => request.ip,
-  })
+  const failures = createFailureLimit({ perMinute: options.authFailuresPerMinute })
   app.decorateRequest('principal', null)
   app.decorateRequest('tenant', null)
   app.decorateRequest('arrivedAt', 0)
@@ -133,13 +130,13 @@ export async function installGuards(
     return (await session(request))?.principal
   }
 
-  const count = async (limit: typeof perKey, request: FastifyRequest) => {
-    const state = await limit(request)
+  const countRequest = async (request: FastifyRequest) => {
+    const state = await perKey(request)
     if (!state.isAllowed && state.isExceeded) {
       throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: state.ttlInSeconds } })
     }
   }
-  const countTry = (request: FastifyRequest) => count(perAddress, request)
+  const countTry = (request: FastifyRequest) => failures.count(request.ip)
 
   app.addHook('onRequest', async (request) => {
     request.arrivedAt = performance.now()
@@ -147,11 +144,11 @@ export async function installGuards(
     if (access !== 'client' && access !== 'admin') return
     const principal = await identify(request)
     if (!principal) {
-      await countTry(request)
+      countTry(request)
       throw new AppError('UNAUTHORIZED')
     }
     request.principal = principal
-    await count(perKey, request)
+    await countRequest(request)
     if (access === 'client') request.tenant = await tenantOf(deps, principal, request)
     else if (principal.type !== 'admin') throw new AppError('FORBIDDEN')
   })

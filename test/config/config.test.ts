@@ -107,6 +107,9 @@ test.each([
   ['PUBLIC_URL', 'http://localhost/?a=1'],
   ['ADMIN_TOKEN', 'a'.repeat(31)],
   ['ADMIN_TOKEN', `${'a'.repeat(32)} b`],
+  ['SYNC_TOKEN', 'x'],
+  ['SYNC_TOKEN', 'a'.repeat(31)],
+  ['SYNC_TOKEN', `${'a'.repeat(32)} b`],
   ['SYNC_AUTH', 'yes'],
   ['DATABASE_URL', 'mysql://x/y'],
   ['ENCRYPTION_KEYS', 'k1:AAAA'],
@@ -208,17 +211,25 @@ test('the sandbox is looked for on loopback only, and both of its addresses are 
 
 test('the control API opens to the network only with a token or on explicit word', () => {
   expect(Object.keys(problems({ SYNC_HOST: '0.0.0.0' }))).toEqual(['SYNC_TOKEN'])
-  expect(problems({ SYNC_HOST: '0.0.0.0', SYNC_TOKEN: 'secret' })).toEqual({})
+  expect(problems({ SYNC_HOST: '0.0.0.0', SYNC_TOKEN: 'a'.repeat(32) })).toEqual({})
   expect(problems({ SYNC_HOST: '0.0.0.0', SYNC_AUTH: 'none' })).toEqual({})
   expect(Object.keys(problems({ SYNC_HOST: '0.0.0.0', ADMIN_TOKEN: 'a'.repeat(32) }))).toEqual([
     'SYNC_TOKEN',
   ])
 })
 
-test('enrolment is open on loopback and by invitation elsewhere, unless it is said', () => {
-  expect(loadConfig({ PUBLIC_URL: 'http://[::1]:3000' }).oauthEnrolment).toBe('open')
-  expect(loadConfig(production).oauthEnrolment).toBe('invite')
-  expect(loadConfig({ ...production, OAUTH_ENROLMENT: 'open' }).oauthEnrolment).toBe('open')
+test.each([
+  ['nothing is said', {}, 'open'],
+  ['both are loopback', { HOST: '::1', PUBLIC_URL: 'http://localhost:3000' }, 'open'],
+  ['the address is public', { PUBLIC_URL: 'https://pay.example', PROVIDER: 'sandbox' }, 'invite'],
+  ['the listener is open', { HOST: '0.0.0.0', PUBLIC_URL: 'http://127.0.0.1:3000' }, 'invite'],
+  ['a name is listened on', { HOST: 'till.lan', PUBLIC_URL: 'http://127.0.0.1:3000' }, 'invite'],
+])('where %s, enrolment is so by itself, and open only where both are loopback', (_, env, own) => {
+  expect(loadConfig(env).oauthEnrolment).toBe(own)
+  expect(loadConfig({ ...env, OAUTH_ENROLMENT: 'invite' }).oauthEnrolment).toBe('invite')
+  const found = problems({ ...env, OAUTH_ENROLMENT: 'open' })
+  expect(Object.keys(found)).toEqual(own === 'open' ? [] : ['OAUTH_ENROLMENT'])
+  if (own === 'invite') expect(found.OAUTH_ENROLMENT).toContain('HOST and PUBLIC_URL are loopback')
 })
 
 test('PUBLIC_URL follows HOST and PORT', () => {

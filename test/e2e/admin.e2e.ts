@@ -449,7 +449,7 @@ test('a lost connection is told, what was seen stays, and it recovers by itself'
 })
 
 test('asks for the token where one is set, keeps it out of addresses, and forgets it', async () => {
-  const token = 'sync-token-for-tests-0123456789'
+  const token = 'sync-token-for-tests-0123456789abcdef'
   const guarded = await startTestFlows({ env: { SYNC_TOKEN: token } })
   try {
     const address = await guarded.app.listen({ host: '127.0.0.1', port: 0 })

@@ -214,7 +214,7 @@ test('a listener does not show the schemas of the other', () => {
 
 test('the control API documents its plain errors, 400 in place of 422', () => {
   const responses = controlDescription.paths['/flow/{name}/limit/{count}']?.post?.responses ?? {}
-  expect(Object.keys(responses)).toEqual(['200', '400', '401', '403', '404', '500', '503'])
+  expect(Object.keys(responses)).toEqual(['200', '400', '401', '403', '404', '429', '500', '503'])
 })
 
 test('documenting the errors leaves the answers as they are', async () => {

@@ -210,7 +210,7 @@ test('a connection that was made is told in the language of the browser, with th
 test('the parts of such a page are there', async () => {
   const { body } = await call(service, { url: '/oauth/login', headers: browser('es') })
   const parts = [...body.matchAll(/(?:href|src)="([^"]+)"/g)].map((match) => String(match[1]))
-  expect(parts).toHaveLength(3)
+  expect(parts).toHaveLength(4)
   for (const url of parts) expect((await call(service, { url })).statusCode).toBe(200)
 })
 

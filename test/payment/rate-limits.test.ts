@@ -1,10 +1,11 @@
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, type Call, call, enrol } from '../support/till.ts'
 
 let service: TestService
 const keys: Record<'one' | 'two' | 'three', string> = { one: '', two: '', three: '' }
 beforeAll(async () => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] })
   service = await startTestService({
     env: {
       RATE_LIMIT_PER_SECOND: '5',
@@ -17,16 +18,13 @@ beforeAll(async () => {
     keys[name] = (await enrol(service, name, `19${index}`)).key
   }
 })
-afterEach(() => void vi.useRealTimers())
-afterAll(() => service.stop())
-
-let offsetMs = 0
-/** The limits count in windows of the machine's clock, which stands still until the next call. */
-function later(ms: number): void {
+afterAll(async () => {
   vi.useRealTimers()
-  offsetMs += ms
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + offsetMs })
-}
+  await service.stop()
+})
+
+/** The limits count in windows of the machine's clocks, which stand still until the next call. */
+const later = (ms: number) => void vi.advanceTimersByTime(ms)
 
 async function statuses(count: number, request: Call): Promise<number[]> {
   const seen: number[] = []
@@ -122,3 +120,23 @@ test('a till behind the address of somebody who guesses goes on working', async 
   later(60_001)
   expect((await at({ url: '/stores' })).statusCode).toBe(401)
 })
+
+test('the neighbours in an IPv6 /64 are one address', async () => {
+  later(60_000)
+  const seen: number[] = []
+  for (let host = 1; host <= 6; host += 1) {
+    seen.push((await call(service, from(`2001:db8:7:7::${host}`, { url: '/stores' }))).statusCode)
+  }
+  expect(seen).toEqual([401, 401, 401, 401, 429, 429])
+  expect((await call(service, from('2001:db8:7:8::1', { url: '/stores' }))).statusCode).toBe(401)
+})
+
+test('an address over its limit stays so while thousands of others fail', async () => {
+  later(60_000)
+  const guess = () => call(service, from('192.0.2.4', { url: '/stores' }))
+  for (let tries = 0; tries < 5; tries += 1) await guess()
+  for (let other = 0; other < 5_100; other += 1) {
+    await call(service, from(`10.0.${other >> 8}.${other & 255}`, { url: '/stores' }))
+  }
+  expect((await guess()).statusCode).toBe(429)
+}, 60_000)

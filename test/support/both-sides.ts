@@ -39,7 +39,6 @@ export async function openBothSides(options: {
   })
   const side = await createFlowSide({
     config,
-    adminToken,
     publicUrl: nowhere,
     database,
     payments: service.deps,

@@ -10,7 +10,7 @@ import type { Database } from '../../src/db/database.ts'
 import { createFlowSide, type FlowSide } from '../../src/flow-side.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
-import { adminToken, startTestService, type TestService } from './service.ts'
+import { startTestService, type TestService } from './service.ts'
 
 export type TestFlows = FlowSide & {
   service: TestService
@@ -103,7 +103,6 @@ async function begin(
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
   const side = await createFlowSide({
     config: loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: dir, ...env }),
-    adminToken,
     publicUrl: 'http://127.0.0.1:8080',
     database: service.database,
     payments: service.deps,

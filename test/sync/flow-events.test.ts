@@ -85,14 +85,14 @@ test('more changes at once than anybody looks at are one resync', async () => {
 test('a token is asked for where one is set', async () => {
   const guarded = await startTestFlows({
     service: flows.service,
-    env: { SYNC_TOKEN: 'sync-token-for-tests' },
+    env: { SYNC_TOKEN: 'sync-token-for-tests-0123456789abcdef' },
     streams: { perOwner: 1 },
   })
   const refused = await openStream(guarded.app, '/flows/events')
   expect(refused.response.status).toBe(401)
-  const stream = await follow({ 'x-api-token': 'sync-token-for-tests' }, guarded)
+  const stream = await follow({ 'x-api-token': 'sync-token-for-tests-0123456789abcdef' }, guarded)
   const second = await openStream(guarded.app, '/flows/events', {
-    'x-api-token': 'sync-token-for-tests',
+    'x-api-token': 'sync-token-for-tests-0123456789abcdef',
   })
   expect([second.response.status, Object.keys((await second.response.json()) as object)]).toEqual([
     429,

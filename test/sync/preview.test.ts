@@ -338,7 +338,7 @@ test('other sites get nothing, and with SYNC_TOKEN nobody without it', async () 
   for (const headers of [{ host: 'evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
     expect((await flows.call('GET', url, { headers })).statusCode).toBe(403)
   }
-  const token = 'sync-token-for-tests'
+  const token = 'sync-token-for-tests-0123456789abcdef'
   const guarded = await startTestFlows({ service, env: { SYNC_TOKEN: token } })
   try {
     expect((await guarded.call('GET', url)).statusCode).toBe(401)

@@ -50,7 +50,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
       },
     },
     async (request, reply) => {
-      await guards.countTry(request)
+      guards.countTry(request)
       const { client, invitation, target_url } = request.query
       await checkInvitation(deps, client, invitation)
       // Without any referrer a browser hides the origin of the form as well, and over plain http nothing else tells it.
@@ -105,7 +105,7 @@ export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: 
             message: 'An invitation begins with the button of its own page',
           })
         }
-        await guards.countTry(request)
+        guards.countTry(request)
         const { client, invitation, target_url } = request.body
         const login = await startLogin(deps, {
           client,

@@ -78,6 +78,7 @@ function pageFor(
 ${head}<title>${title} · tillbridge</title>
 <link rel="icon" href="/shared/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/shared/css/base.css">
+<link rel="stylesheet" href="/shared/css/parts.css">
 <link rel="stylesheet" href="/shared/css/message.css">
 </head>
 <body>

@@ -56,7 +56,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     },
     async (request, reply) => {
       const principal = await guards.identify(request)
-      if (principal?.type !== 'admin') await guards.countTry(request)
+      if (principal?.type !== 'admin') guards.countTry(request)
       const { client, target_url, invitation } = request.query
       if (invitation !== undefined) {
         // A link from before invitations had their page. GET must not use one up.
@@ -145,7 +145,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     async (request) => {
       const principal = await guards.identify(request)
       if (!principal) {
-        await guards.countTry(request)
+        guards.countTry(request)
         return { valid: false, type: null, client: null }
       }
       return {

@@ -25,7 +25,7 @@ export function addSessionRoutes(app: HttpServer, guards: Guards): void {
     async (request, reply) => {
       const begun = await guards.signIn(request.body.token, request)
       if (!begun) {
-        await guards.countTry(request)
+        guards.countTry(request)
         throw new AppError('UNAUTHORIZED')
       }
       return reply.header('set-cookie', begun.cookie).send(view(begun.principal, begun.until))

@@ -1,0 +1,109 @@
+import { AppError } from '../errors.ts'
+import { addressGroup } from './address-group.ts'
+
+export type FailureLimit = {
+  /** Counts a failed or anonymous try. Throws RATE_LIMITED, with the seconds until the address may try again. */
+  count(address: string): void
+  /** How many addresses are remembered. */
+  size(): number
+}
+
+export type FailureLimitOptions = {
+  perMinute: number
+  /** How many addresses are remembered at most; some 200 bytes each. */
+  capacity?: number
+  /** Monotonic, in milliseconds. */
+  now?: () => number
+}
+
+type Entry = { count: number; until: number }
+
+const windowMs = 60_000
+
+/**
+ * Limits failed tries by address. Not with the store of @fastify/rate-limit, which keeps the 5,000 addresses seen last:
+ * whoever has more addresses makes it forget the one that guesses. Here an address at its limit stays until its minute is
+ * over; when memory is full the one with the fewest tries goes, and with nobody below the limit newcomers wait. Filling it so takes
+ * `capacity` times the limit in tries within a minute.
+ */
+export function createFailureLimit({
+  perMinute,
+  capacity = 100_000,
+  now = () => performance.now(),
+}: FailureLimitOptions): FailureLimit {
+  /** By the end of their minute, since all minutes are equally long. */
+  const entries = new Map<string, Entry>()
+  /** Those below the limit, by their number of tries. */
+  const below = new Map<number, Set<string>>()
+  /** No minute ends before. */
+  let nothingEndsBefore = Number.POSITIVE_INFINITY
+
+  const unrank = (key: string, count: number) => {
+    const rank = below.get(count)
+    rank?.delete(key)
+    if (rank?.size === 0) below.delete(count)
+  }
+  const rank = (key: string, count: number) => {
+    if (count >= perMinute) return
+    const ranked = below.get(count)
+    if (ranked) ranked.add(key)
+    else below.set(count, new Set([key]))
+  }
+  const forget = (key: string, { count }: Entry) => {
+    entries.delete(key)
+    unrank(key, count)
+  }
+  const forgetEnded = (at: number) => {
+    if (at < nothingEndsBefore) return
+    nothingEndsBefore = Number.POSITIVE_INFINITY
+    for (const [key, entry] of entries) {
+      if (entry.until > at) {
+        nothingEndsBefore = entry.until
+        return
+      }
+      forget(key, entry)
+    }
+  }
+  /**
+   * Makes room; false when all that is remembered is at its limit. For many newcomers at once, since the first of a set
+   * from which the first was often taken is slow to find.
+   */
+  const makeRoom = (): boolean => {
+    if (entries.size < capacity) return true
+    let left = Math.ceil(capacity / 100)
+    for (const key of below.get(Math.min(...below.keys())) ?? []) {
+      const entry = entries.get(key)
+      if (entry) forget(key, entry)
+      left -= 1
+      if (left === 0) break
+    }
+    return entries.size < capacity
+  }
+  const refuse = (until: number, at: number): never => {
+    throw new AppError('RATE_LIMITED', {
+      extra: { retryAfterSeconds: Math.ceil((until - at) / 1000) },
+    })
+  }
+
+  return {
+    size: () => entries.size,
+    count(address) {
+      const at = now()
+      forgetEnded(at)
+      const key = addressGroup(address)
+      let entry = entries.get(key)
+      if (!entry) {
+        if (!makeRoom()) {
+          refuse(nothingEndsBefore, at)
+        }
+        entry = { count: 0, until: at + windowMs }
+        entries.set(key, entry)
+        nothingEndsBefore = Math.min(nothingEndsBefore, entry.until)
+      }
+      if (entry.count >= perMinute) refuse(entry.until, at)
+      unrank(key, entry.count)
+      entry.count += 1
+      rank(key, entry.count)
+    },
+  }
+}
