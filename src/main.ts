@@ -84,10 +84,12 @@ async function start(): Promise<void> {
       },
     })
     ignoreSignals = stopAtSignal(logger, stop, started.promise)
+    await service.orderSearch.plan()
     await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
       throw new StartError(`The payment API cannot listen on ${config.host}:${port}`, { cause })
     })
     service.sweeper.start()
+    service.orderSearch.start()
 
     const syncPort = config.syncPort === 0 ? await freePort(config.syncHost) : config.syncPort
     const syncUrl = `http://${urlHost(config.syncHost)}:${syncPort}`

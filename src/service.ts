@@ -13,7 +13,9 @@ import type { PaymentDeps } from './payments/deps.ts'
 import { createNews } from './payments/news.ts'
 import { createOrderCalls } from './payments/order-calls.ts'
 import { createOrderChanges } from './payments/order-changes.ts'
+import { createOrderSearch, type OrderSearch } from './payments/search-orders.ts'
 import { createSingleFlight } from './payments/single-flight.ts'
+import { createStrangers } from './payments/strangers.ts'
 import { createSweeper, type Sweeper } from './payments/sweeper.ts'
 import { createWebhookInbox, type WebhookInbox } from './payments/webhook-inbox.ts'
 import { createProviderHealth } from './provider/health.ts'
@@ -52,13 +54,17 @@ export type Service = {
   deps: PaymentDeps
   inbox: WebhookInbox
   sweeper: Sweeper
+  orderSearch: OrderSearch
   /** Requests that still wait for the provider are answered now, with an unknown outcome: for a stop that must not wait. */
   cutShort(): void
   /** Ends background work and the provider's connections. Close the listener before, the database after. */
   close(): Promise<void>
 }
 
-/** Puts the payment side together. Nothing runs yet: listen on `app` and start the sweeper. */
+/**
+ * Puts the payment side together. Nothing runs yet: plan the search for orders, listen on `app`, and start the sweeper and
+ * the search.
+ */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { config, database, logger } = options
   const clock = options.now
@@ -98,6 +104,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     calls,
     news,
     once: createSingleFlight(),
+    strangers: createStrangers(),
     now,
     sleep,
     log: logger,
@@ -115,6 +122,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   }
   const inbox = createWebhookInbox(deps)
   const sweeper = createSweeper(deps, inbox, { intervalMs: config.sweepIntervalMs })
+  const orderSearch = createOrderSearch(deps)
   const app = await buildPaymentApi({
     deps,
     inbox,
@@ -132,9 +140,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     deps,
     inbox,
     sweeper,
+    orderSearch,
     cutShort: () => provider.cutShort(),
     async close() {
-      await sweeper.stop()
+      await Promise.all([sweeper.stop(), orderSearch.stop()])
       await inbox.idle()
       await news.close()
       await changes.close()

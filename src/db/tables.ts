@@ -143,9 +143,18 @@ export type OrdersTable = {
   checked_at: Date | null
   checks: WithDefault<number>
   next_check_at: Date | null
+  /** When the order was found at the provider without a row of ours. */
+  adopted_at: ColumnType<Date | null, Date | null | undefined, never>
   /** Who sends to the provider under this order's key now. */
   sender: string | null
   sender_until: Date | null
+}
+
+export type OrderSearchesTable = {
+  mp_user_id: number
+  searched_until: Date
+  ends_at: Date
+  finished_at: Date | null
 }
 
 export type OrderOperationsTable = {
@@ -273,6 +282,7 @@ export type Tables = {
   stores: StoresTable
   pos: PosTable
   orders: OrdersTable
+  order_searches: OrderSearchesTable
   order_operations: OrderOperationsTable
   idempotency_keys: IdempotencyKeysTable
   order_events: OrderEventsTable

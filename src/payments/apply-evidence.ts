@@ -7,7 +7,7 @@ import { type OrderRow, updateOrder } from '../repositories/orders.ts'
 import { tellOrderChanged } from './order-changes.ts'
 
 /** Where evidence came from; kept in the order's history. */
-export type EvidenceSource = 'api' | 'webhook' | 'sweeper'
+export type EvidenceSource = 'api' | 'webhook' | 'sweeper' | 'search'
 
 /**
  * The only way an order's state moves. `order` must be the row that this transaction has locked. Evidence that is

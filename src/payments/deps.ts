@@ -5,6 +5,7 @@ import type { News } from './news.ts'
 import type { OrderCalls } from './order-calls.ts'
 import type { OrderChanges } from './order-changes.ts'
 import type { SingleFlight } from './single-flight.ts'
+import type { Strangers } from './strangers.ts'
 
 export type PaymentSettings = {
   /** Base of the OAuth redirect, without a trailing slash. */
@@ -33,6 +34,7 @@ export type PaymentDeps = {
   calls: OrderCalls
   news: News
   once: SingleFlight
+  strangers: Strangers
   now: () => Date
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
   log: Log

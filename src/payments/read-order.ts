@@ -9,6 +9,7 @@ import {
   type OrderRow,
   planCheck,
 } from '../repositories/orders.ts'
+import { meetOrderOfClient } from './adopt-orders.ts'
 import { applyEvidence, type EvidenceSource, nextCheck } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
 import { aboutOrder, withOrderAccess } from './order-access.ts'
@@ -33,6 +34,21 @@ export async function requireOrder(
   const order = await findOrder(deps.database.db, client, id)
   if (!order) throw new AppError('NOT_FOUND', { message: 'There is no such order' })
   return order
+}
+
+/**
+ * The same for a request, which may name an order that only the provider knows any more, by its id there: it is taken in
+ * first. Throws SERVICE_UNAVAILABLE too, when the provider cannot be asked.
+ */
+export async function requireOrderAnywhere(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<OrderRow> {
+  const known = await findOrder(deps.database.db, client, id)
+  if (known) return known
+  await meetOrderOfClient(deps, client, id)
+  return requireOrder(deps, client, id)
 }
 
 const readDeadlineMs = 15_000
@@ -101,9 +117,10 @@ export async function refreshOrder(
 function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
   if (order.creation === 'refused') return true
   if (!isUntouchable(order.status)) return false
-  // A webhook about an ended order may tell of money, and late money may still be given back.
+  // A webhook about an ended order, or the search, may tell of money, and late money may still be given back.
   const hasLateMoney = order.paid_after_close && order.refunded_cents < order.paid_cents
-  return source !== 'webhook' && !hasLateMoney
+  const tellsOfMoney = source === 'webhook' || source === 'search'
+  return !tellsOfMoney && !hasLateMoney
 }
 
 /** `checkedAt` is null when the provider did not answer: what we know is then no fresher than before. */
@@ -152,7 +169,7 @@ export async function readOrder(
   id: string,
   wait?: WaitOptions,
 ): Promise<ReadOrder> {
-  const before = await requireOrder(deps, client, id)
+  const before = await requireOrderAnywhere(deps, client, id)
   let read = await refreshOrder(deps, before, 'api')
   if (!wait) return read
   const knownVersion = wait.knownVersion ?? before.version

@@ -25,7 +25,7 @@ import { lookFirstMs } from './answer-time.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { firstOperationAttempt, operationInFlightMs } from './operation-ladder.ts'
 import { outcomeOf } from './outcome.ts'
-import { refreshOrder, requireOrder } from './read-order.ts'
+import { refreshOrder, requireOrderAnywhere } from './read-order.ts'
 import { newSender } from './send-alone.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
 import { unknownCreation } from './unknown-creation.ts'
@@ -73,7 +73,7 @@ export async function refundOrder(
     },
   }
   return auditFailure(deps, entry, async () => {
-    const found = await requireOrder(deps, client, request.orderId)
+    const found = await requireOrderAnywhere(deps, client, request.orderId)
     const known: ErrorExtra = { outcome: outcomeOf(found), retrySafe: false, orderId: found.id }
     return withMoneyOutcome(known, async () => {
       const identity = identify(found, request, idempotencyKey)

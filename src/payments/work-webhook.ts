@@ -2,19 +2,15 @@ import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors.ts'
 import { ProviderError } from '../provider/provider.ts'
 import { findClientsOfAccount } from '../repositories/oauth.ts'
-import {
-  findClientsWithUnconfirmedOrders,
-  findOrderOfAnyClient,
-  findUnconfirmedOrders,
-} from '../repositories/orders.ts'
+import { findOrderOfAnyClient } from '../repositories/orders.ts'
 import {
   findProcessedDelivery,
   updateDelivery,
   type WebhookRow,
 } from '../repositories/webhook-log.ts'
-import { type PaymentDeps, serviceActor } from './deps.ts'
+import { meetOrderAnywhere } from './adopt-orders.ts'
+import type { PaymentDeps } from './deps.ts'
 import { refreshOrder } from './read-order.ts'
-import { confirmCreation } from './resolve-creation.ts'
 import { withAccess } from './token-keeper.ts'
 
 /**
@@ -81,7 +77,7 @@ async function workOrder(
 ): Promise<WorkResult> {
   const { db } = deps.database
   const known = await findOrderOfAnyClient(db, mpOrderId)
-  if (!known) return adoptOrder(deps, row, mpOrderId)
+  if (!known) return workUnknownOrder(deps, row, mpOrderId)
   const before = known.version
   const read = await refreshOrder(deps, known, 'webhook')
   if (read.stale) throw new AppError('PROVIDER_ERROR')
@@ -94,46 +90,19 @@ async function workOrder(
   }
 }
 
-/**
- * A webhook about an order we have no id of: it may be one whose creation was never answered, and its message may have
- * come before that answer. Whose it is only the provider can say.
- */
-async function adoptOrder(
+/** A webhook about an order we have no id of: an unanswered creation, a forgotten order or one of somebody else. */
+async function workUnknownOrder(
   deps: PaymentDeps,
   row: WebhookRow,
   mpOrderId: string,
 ): Promise<WorkResult> {
-  const { db } = deps.database
-  const hinted = row.mp_user_id === null ? [] : await findClientsOfAccount(db, row.mp_user_id)
-  const waiting = await findClientsWithUnconfirmedOrders(db)
-  const candidates = waiting.sort((a, b) => Number(hinted.includes(b)) - Number(hinted.includes(a)))
-  for (const client of candidates) {
-    const unconfirmed = await findUnconfirmedOrders(db, client)
-    const evidence = await withAccess(deps, client, ({ token }) =>
-      deps.provider.orders.get(token, mpOrderId),
-    ).catch((error) => {
-      // Not this account's order. A client without connection has nothing to say about it either.
-      const isForeign = error instanceof ProviderError && error.status === 404
-      if (isForeign || (error instanceof AppError && error.status === 409)) return undefined
-      throw error
-    })
-    const match =
-      evidence &&
-      unconfirmed.find(
-        (order) =>
-          order.mp_external_reference === evidence.externalReference &&
-          order.amount_cents === evidence.amountCents &&
-          order.terminal_id === evidence.terminalId,
-      )
-    if (match) {
-      const actor = serviceActor(deps.now())
-      const adopted = await confirmCreation(deps, match, evidence, 'webhook', actor)
-      return { status: 'processed', client: adopted.client, orderId: adopted.id }
-    }
-  }
-  const arrived = await findOrderOfAnyClient(db, mpOrderId)
-  if (arrived) return { status: 'processed', client: arrived.client, orderId: arrived.id }
-  return { status: 'ignored', client: hinted[0] ?? null, orderId: null }
+  const meeting = await meetOrderAnywhere(deps, row.mp_user_id, mpOrderId)
+  const order =
+    'order' in meeting ? meeting.order : await findOrderOfAnyClient(deps.database.db, mpOrderId)
+  if (order) return { status: 'processed', client: order.client, orderId: order.id }
+  const [client] =
+    row.mp_user_id === null ? [] : await findClientsOfAccount(deps.database.db, row.mp_user_id)
+  return { status: 'ignored', client: client ?? null, orderId: null }
 }
 
 /** An account was linked or unlinked: asking the provider with its token shows what is true. */

@@ -1,13 +1,44 @@
 import { type ProviderClient, segment } from './client.ts'
 import { eventBody, newOrderBody, partialRefundBody } from './request-bodies.ts'
-import { evidenceFrom, refundAnswerFrom } from './translate.ts'
-import type { Provider } from './types.ts'
+import { evidenceFrom, foundOrderFrom, refundAnswerFrom } from './translate.ts'
+import type { CallOptions, Provider } from './types.ts'
 import { MpAnything, MpOrder, MpOrderSearch } from './wire.ts'
 
 const hourMs = 3_600_000
 
-/** Orders of type point (provider file 2). `now` only bounds a search without dates: orders are kept three months. */
-export function createOrders(client: ProviderClient, now: () => Date): Provider['orders'] {
+/**
+ * Orders of type point (provider file 2). `now` only bounds a search without dates: orders are kept three months.
+ * `applicationId` is the OAuth client id, which the provider also calls the number of the application.
+ */
+export function createOrders(
+  client: ProviderClient,
+  now: () => Date,
+  applicationId: string,
+): Provider['orders'] {
+  const read = (token: string, mpOrderId: string, options: CallOptions | undefined) =>
+    client.call({
+      operation: 'order.read',
+      method: 'GET',
+      path: orderPath(mpOrderId),
+      token,
+      schema: MpOrder,
+      accept: (order) => sameId(order, mpOrderId),
+      options,
+    })
+  const search = (
+    token: string,
+    query: Record<string, string | number | undefined>,
+    options: CallOptions | undefined,
+  ) =>
+    client.call({
+      operation: 'order.search',
+      method: 'GET',
+      path: '/v1/orders',
+      query: { type: 'point', page_size: 100, ...query },
+      token,
+      schema: MpOrderSearch,
+      options,
+    })
   return {
     async create(token, key, order, options) {
       return evidenceFrom(
@@ -24,17 +55,10 @@ export function createOrders(client: ProviderClient, now: () => Date): Provider[
       )
     },
     async get(token, mpOrderId, options) {
-      return evidenceFrom(
-        await client.call({
-          operation: 'order.read',
-          method: 'GET',
-          path: orderPath(mpOrderId),
-          token,
-          schema: MpOrder,
-          accept: (order) => sameId(order, mpOrderId),
-          options,
-        }),
-      )
+      return evidenceFrom(await read(token, mpOrderId, options))
+    },
+    async find(token, mpOrderId, options) {
+      return foundOrderFrom(await read(token, mpOrderId, options), applicationId)
     },
     // Without the header x-allow-cancelable-status: an order on the terminal must be canceled there.
     async cancel(token, mpOrderId, key, options) {
@@ -81,22 +105,27 @@ export function createOrders(client: ProviderClient, now: () => Date): Provider[
     async search(token, { externalReference, from, to }, options) {
       const end = to ?? new Date(now().getTime() + hourMs)
       const begin = from ?? new Date(end.getTime() - 90 * 24 * hourMs)
-      const page = await client.call({
-        operation: 'order.search',
-        method: 'GET',
-        path: '/v1/orders',
-        query: {
+      const found = await search(
+        token,
+        {
           begin_date: begin.toISOString(),
           end_date: end.toISOString(),
           external_reference: externalReference,
-          type: 'point',
-          page_size: 100,
         },
-        token,
-        schema: MpOrderSearch,
         options,
-      })
-      return page.data.map(evidenceFrom)
+      )
+      return found.data.map(evidenceFrom)
+    },
+    async list(token, { from, to, page }, options) {
+      const found = await search(
+        token,
+        { begin_date: from.toISOString(), end_date: to.toISOString(), page },
+        options,
+      )
+      return {
+        orders: found.data.map((order) => foundOrderFrom(order, applicationId)),
+        pages: found.paging?.total_pages ?? null,
+      }
     },
   }
 }

@@ -8,7 +8,13 @@ import { MpUser } from './wire.ts'
 
 export { type ProviderOperation, toAppError } from './error-map.ts'
 export { ProviderError } from './provider-error.ts'
-export { encodeExternalId, encodeReference } from './reference.ts'
+export {
+  attemptOfReference,
+  encodeExternalId,
+  encodeReference,
+  isEncodedReference,
+  splitReference,
+} from './reference.ts'
 export { reducePosName } from './request-bodies.ts'
 export type * from './types.ts'
 
@@ -20,7 +26,7 @@ export function createProvider(settings: ProviderSettings): Provider {
   return {
     oauth: createOauth(client, settings),
     users: createUsers(client),
-    orders: createOrders(cuttable, settings.now ?? (() => new Date())),
+    orders: createOrders(cuttable, settings.now ?? (() => new Date()), settings.clientId),
     stores: createStores(client),
     pos: createPos(client, settings.posApi),
     terminals: createTerminals(cuttable),

@@ -30,6 +30,25 @@ export function encodeReference(text: string, attempt: number): string {
   return base + ending
 }
 
+/** Which attempt of this text the reference stands for; undefined when it stands for none. */
+export function attemptOfReference(reference: string, text: string): number | undefined {
+  const numbered = splitReference(reference)
+  const attempts = numbered ? [1, numbered.attempt] : [1]
+  return attempts.find((attempt) => encodeReference(text, attempt) === reference)
+}
+
+/** A reference that may be a later attempt: what it was made of and its number. "A-2" may also be a text of its own. */
+export function splitReference(reference: string): { base: string; attempt: number } | undefined {
+  const [, base, digits] = /^(.+)-([1-9][0-9]{0,8})$/.exec(reference) ?? []
+  const attempt = Number(digits)
+  return base === undefined || attempt < 2 ? undefined : { base, attempt }
+}
+
+/** Whether only this service can have made the reference: it ends as an encoded text does. */
+export function isEncodedReference(reference: string): boolean {
+  return encodedEnding.test(reference)
+}
+
 /**
  * The `external_id` of a store (`max` 60) or POS (39): letters and digits only. A text that is so already stays, any other
  * becomes readable characters, `x` and 96 bits of SHA-256 over the text. Different texts give different ids, short of a

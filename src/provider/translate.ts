@@ -3,9 +3,11 @@ import {
   type OrderEvidence,
   type OrderStatus,
   type Payment,
+  type PaymentMethod,
   type ProviderRefund,
+  paymentMethods,
 } from '../domain/order.ts'
-import type { ProviderTerminal, RefundAnswer, TokenGrant } from './types.ts'
+import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './types.ts'
 import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
 
 /** The provider's order statuses (file 2.6). `partially_refunded` is none of them: it is derived. */
@@ -56,6 +58,38 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     refunds: mpRefunds.map(refundFrom),
     updatedAt: order.last_updated_date ?? null,
   }
+}
+
+/** The order with what tells whose it is; `applicationId` is this service's own. */
+export function foundOrderFrom(order: MpOrder, applicationId: string): FoundOrder {
+  const madeBy = order.integration_data?.application_id
+  const method = order.config?.payment_method?.default_type
+  return {
+    evidence: evidenceFrom(order),
+    isOurs: madeBy == null ? null : madeBy === applicationId,
+    isPoint: order.type == null || order.type === 'point',
+    createdAt: dateFrom(order.created_date),
+    expirationMinutes: minutesFrom(order.expiration_time),
+    description: order.description ?? null,
+    ticketNumber: order.config?.point?.ticket_number ?? null,
+    printTicket: order.config?.point?.print_on_terminal !== 'no_ticket',
+    paymentMethod: isPaymentMethod(method) ? method : 'all',
+  }
+}
+
+function isPaymentMethod(method: string | null | undefined): method is PaymentMethod {
+  return paymentMethods.some((known) => known === method)
+}
+
+function dateFrom(text: string | null | undefined): Date | null {
+  const ms = Date.parse(text ?? '')
+  return Number.isNaN(ms) ? null : new Date(ms)
+}
+
+/** Of the forms that a duration may have, the one that this service sends. */
+function minutesFrom(duration: string | null | undefined): number | null {
+  const minutes = /^PT(\d{1,3})M$/.exec(duration ?? '')?.[1]
+  return minutes === undefined ? null : Number(minutes)
 }
 
 /** What the short body of a refund says. */

@@ -72,6 +72,20 @@ export type NewProviderOrder = {
   expirationMinutes: number
 }
 
+/** An order as the provider keeps it, with what tells whose it is and how it was asked for. Members it leaves out are null. */
+export type FoundOrder = {
+  evidence: OrderEvidence
+  /** Whether this service's application made it. */
+  isOurs: boolean | null
+  isPoint: boolean
+  createdAt: Date | null
+  expirationMinutes: number | null
+  description: string | null
+  ticketNumber: string | null
+  printTicket: boolean
+  paymentMethod: PaymentMethod
+}
+
 /** A refund answers with a short body, not with the whole order. */
 export type RefundAnswer = {
   mpOrderId: string
@@ -150,6 +164,8 @@ export type Provider = {
       o?: CallOptions,
     ): Promise<OrderEvidence>
     get(token: string, mpOrderId: string, o?: CallOptions): Promise<OrderEvidence>
+    /** The same call, for an order of which we know nothing yet. */
+    find(token: string, mpOrderId: string, o?: CallOptions): Promise<FoundOrder>
     cancel(token: string, mpOrderId: string, key: string, o?: CallOptions): Promise<OrderEvidence>
     /** Without `partial` the refund is total. */
     refund(
@@ -171,6 +187,15 @@ export type Provider = {
       q: { externalReference?: string; from?: Date; to?: Date },
       o?: CallOptions,
     ): Promise<OrderEvidence[]>
+    /**
+     * A page, counted from 1, of the orders that were made at the account in this time: at most 30 days, and 100 orders a
+     * page. The provider's index lags by up to a minute. `pages` is null when the provider does not say how many there are.
+     */
+    list(
+      token: string,
+      q: { from: Date; to: Date; page: number },
+      o?: CallOptions,
+    ): Promise<{ orders: FoundOrder[]; pages: number | null }>
   }
   stores: {
     create(

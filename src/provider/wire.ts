@@ -56,21 +56,43 @@ const MpRefund = z.object({
 
 export const MpOrder = z.object({
   id: z.string().min(1),
+  type: MpNote,
   user_id: MpId.nullish(),
   external_reference: MpReference,
   status: z.string(),
   status_detail: MpNote,
   total_amount: MpAmount.nullish(),
   total_paid_amount: MpAmount.nullish(),
+  created_date: MpNote,
   last_updated_date: MpNote,
-  config: z.object({ point: z.object({ terminal_id: z.string().nullish() }).nullish() }).nullish(),
+  description: MpNote,
+  expiration_time: MpNote,
+  integration_data: z.object({ application_id: MpNote }).nullish().catch(null),
+  config: z
+    .object({
+      point: z
+        .object({
+          terminal_id: z.string().nullish(),
+          print_on_terminal: MpNote,
+          ticket_number: MpNote,
+        })
+        .nullish(),
+      payment_method: z.object({ default_type: MpNote }).nullish().catch(null),
+    })
+    .nullish(),
   transactions: z
     .object({ payments: z.array(MpPayment).nullish(), refunds: z.array(MpRefund).nullish() })
     .nullish(),
 })
 
 /** `data` is the official SDK's name; nothing is confirmed for Point. */
-export const MpOrderSearch = z.object({ data: z.array(MpOrder) })
+export const MpOrderSearch = z.object({
+  data: z.array(MpOrder),
+  paging: z
+    .object({ total_pages: MpNumber.nullish().catch(null) })
+    .nullish()
+    .catch(null),
+})
 
 /** The shortest life the provider documents for a token: taken when it does not say. */
 const shortestTokenSeconds = 21_600

@@ -188,6 +188,19 @@ export async function findConnectionsToRenew(
   return rows.map((row) => row.client)
 }
 
+/** Accounts that a client is connected to. */
+export async function findAccounts(db: Db, limit: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom('oauth_connections')
+    .select('mp_user_id')
+    .distinct()
+    .where('status', '=', 'connected')
+    .orderBy('mp_user_id')
+    .limit(limit)
+    .execute()
+  return rows.map((row) => row.mp_user_id)
+}
+
 export async function findClientsOfAccount(db: Db, mpUserId: number): Promise<ClientName[]> {
   const rows = await db
     .selectFrom('oauth_connections')

@@ -134,28 +134,35 @@ export async function findOpenOrdersOnTerminal(db: Db, terminalId: string): Prom
     .execute()
 }
 
-/** Orders of an account whose creation is not confirmed: candidates for a webhook about an id we do not know. */
-export async function findUnconfirmedOrders(db: Db, client: ClientName): Promise<OrderRow[]> {
+/** Accounts with an order whose creation is not confirmed. */
+export async function findAccountsWithUnconfirmedOrders(db: Db, limit: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom('orders')
+    .select('mp_user_id')
+    .distinct()
+    .where('creation', 'in', ['intent', 'unknown'])
+    .limit(limit)
+    .execute()
+  return rows.map((row) => row.mp_user_id)
+}
+
+/** The newest order of these clients on a terminal of an account. */
+export async function findLastOrderOnTerminal(
+  db: Db,
+  clients: readonly ClientName[],
+  mpUserId: number,
+  terminalId: string,
+): Promise<OrderRow | undefined> {
+  if (clients.length === 0) return undefined
   return db
     .selectFrom('orders')
     .selectAll()
-    .where('client', '=', client)
-    .where('creation', 'in', ['intent', 'unknown'])
-    .orderBy('created_at')
-    .limit(50)
-    .execute()
-}
-
-/** Clients with an order whose creation is not confirmed. */
-export async function findClientsWithUnconfirmedOrders(db: Db): Promise<ClientName[]> {
-  const rows = await db
-    .selectFrom('orders')
-    .select('client')
-    .distinct()
-    .where('creation', 'in', ['intent', 'unknown'])
-    .limit(50)
-    .execute()
-  return rows.map((row) => row.client)
+    .where('client', 'in', [...clients])
+    .where('mp_user_id', '=', mpUserId)
+    .where('terminal_id', '=', terminalId)
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
 }
 
 /**

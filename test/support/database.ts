@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { inject } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import { type Database, openDatabase, type Trx } from '../../src/db/database.ts'
 import { pgliteTemplate } from './pglite-template.ts'
 import { cloneTemplate, dropDatabase, urlOf } from './postgres-template.ts'
 
@@ -40,9 +40,10 @@ export async function openPostgresClone(serverUrl: string): Promise<PostgresClon
   return { url, database: await rememberSeeds({ ...database, close }) }
 }
 
-/** What the migrations themselves insert, by table. */
-type Seeds = { table: string; rows: string | null }[]
-const seedsOf = new WeakMap<Database, Seeds>()
+/** The rows of every table; null for an empty one. */
+type Rows = { table: string; rows: string | null }[]
+/** What the migrations themselves insert. */
+const seedsOf = new WeakMap<Database, Rows>()
 
 /**
  * Empties every table and puts back the rows that the migrations themselves insert, as after openTestDatabase. The
@@ -51,6 +52,23 @@ const seedsOf = new WeakMap<Database, Seeds>()
 export async function truncateAll(database: Database): Promise<void> {
   const seeds = seedsOf.get(database)
   if (!seeds) throw new Error('truncateAll is for databases of openTestDatabase')
+  await replaceRows(database, seeds, 'restart identity')
+}
+
+/**
+ * Copies every table, and returns what puts them back as they were: a backup that is restored. Identity columns go on
+ * counting. Whoever uses the database meanwhile sees one change from new to old.
+ */
+export async function backUp(database: Database): Promise<() => Promise<void>> {
+  const rows = await readRows(database)
+  return () => replaceRows(database, rows, 'continue identity')
+}
+
+async function replaceRows(
+  database: Database,
+  rows: Rows,
+  identity: 'restart identity' | 'continue identity',
+): Promise<void> {
   await database.transaction(async (trx) => {
     const triggers = await sql<{ table: string; trigger: string }>`
       select tgrelid::regclass::text as table, quote_ident(tgname) as trigger from pg_trigger
@@ -61,19 +79,48 @@ export async function truncateAll(database: Database): Promise<void> {
       }
     }
     await switchTriggers('disable')
-    const names = seeds.map(({ table }) => table)
-    await sql.raw(`truncate ${names.join(', ')} restart identity cascade`).execute(trx)
-    for (const { table, rows } of seeds) {
-      if (rows === null) continue
+    const names = rows.map(({ table }) => table)
+    await sql.raw(`truncate ${names.join(', ')} ${identity} cascade`).execute(trx)
+    for (const { table, rows: saved } of await inOrderOfReferences(trx, rows)) {
+      if (saved === null) continue
       const target = sql.raw(table)
       await sql`insert into ${target} overriding system value
-        select * from jsonb_populate_recordset(null::${target}, ${rows}::jsonb)`.execute(trx)
+        select * from jsonb_populate_recordset(null::${target}, ${saved}::jsonb)`.execute(trx)
     }
     await switchTriggers('enable')
   })
 }
 
+/** Tables that others refer to come first. */
+async function inOrderOfReferences(trx: Trx, rows: Rows): Promise<Rows> {
+  const references = await sql<{ table: string; target: string }>`
+    select (select format('%I.%I', nspname, relname) from pg_class join pg_namespace n on n.oid = relnamespace
+        where pg_class.oid = conrelid) as table,
+      (select format('%I.%I', nspname, relname) from pg_class join pg_namespace n on n.oid = relnamespace
+        where pg_class.oid = confrelid) as target
+    from pg_constraint where contype = 'f' and conrelid <> confrelid`.execute(trx)
+  const left = new Map(rows.map((entry) => [entry.table, entry]))
+  const ordered: Rows = []
+  while (left.size > 0) {
+    const free = [...left.values()].filter(
+      ({ table }) =>
+        !references.rows.some((entry) => entry.table === table && left.has(entry.target)),
+    )
+    if (free.length === 0) throw new Error('tables refer to each other in a circle')
+    for (const entry of free) {
+      ordered.push(entry)
+      left.delete(entry.table)
+    }
+  }
+  return ordered
+}
+
 async function rememberSeeds(database: Database): Promise<Database> {
+  seedsOf.set(database, await readRows(database))
+  return database
+}
+
+async function readRows(database: Database): Promise<Rows> {
   const tables = await sql<{ name: string }>`
     select format('%I.%I', schemaname, tablename) as name from pg_tables
     where schemaname = 'public' and not starts_with(tablename, 'kysely_')`.execute(database.db)
@@ -81,7 +128,7 @@ async function rememberSeeds(database: Database): Promise<Database> {
     ({ name }) =>
       sql`select ${name} as table, (select jsonb_agg(to_jsonb(t)) from ${sql.raw(name)} t)::text as rows`,
   )
-  const seeds = await sql<Seeds[number]>`${sql.join(parts, sql` union all `)}`.execute(database.db)
-  seedsOf.set(database, seeds.rows)
-  return database
+  // One statement, so that all tables are of one moment.
+  const all = await sql<Rows[number]>`${sql.join(parts, sql` union all `)}`.execute(database.db)
+  return all.rows
 }

@@ -15,6 +15,7 @@ export type FaultRule = {
   status?: number
   retry_after?: number
   code?: string
+  user_id?: number
 }
 
 export const creation: Pick<FaultRule, 'path' | 'method'> = { path: '^/v1/orders$', method: 'POST' }

@@ -102,6 +102,7 @@ export const words = {
   'action.order.created': 'Order created',
   'action.order.canceled': 'Order canceled',
   'action.order.refunded': 'Refund',
+  'action.order.adopted': 'Order found at the provider',
   'action.order.simulated': 'Event simulated',
   'action.store.created': 'Store created',
   'action.store.deleted': 'Store deleted',

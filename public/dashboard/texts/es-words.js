@@ -108,6 +108,7 @@ export const words = {
   'action.order.created': 'Cobro creado',
   'action.order.canceled': 'Cobro anulado',
   'action.order.refunded': 'Devolución',
+  'action.order.adopted': 'Cobro hallado en el proveedor',
   'action.order.simulated': 'Evento simulado',
   'action.store.created': 'Sucursal creada',
   'action.store.deleted': 'Sucursal borrada',

@@ -19,6 +19,7 @@ const actions = [
   'order.created',
   'order.canceled',
   'order.refunded',
+  'order.adopted',
   'order.simulated',
   'store.created',
   'store.deleted',
