@@ -8,6 +8,7 @@ import type { Database } from './db/database.ts'
 import { createPaymentsPort } from './flow-payments.ts'
 import type { HttpServer } from './http/create-server.ts'
 import type { StreamLimits } from './http/event-stream.ts'
+import { requireDatabase } from './http/require-database.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import { createOrderFeed } from './payments/order-feed.ts'
 import { createAlerts } from './sync/alerts/alerts.ts'
@@ -80,7 +81,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     news,
     streams: options.streams,
     now,
-    ping: () => database.ping(),
+    requireDatabase: () => requireDatabase(database),
     access: {
       auth: config.syncAuth,
       syncToken: config.syncToken,

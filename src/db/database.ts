@@ -5,6 +5,7 @@ import { isRepeatable, OpenTransactionError } from './failures.ts'
 import { assertOutsideTransaction, Gate, guarded, insideTransaction } from './flow-guard.ts'
 import { postgresEngine } from './postgres-engine.ts'
 import type { Tables } from './tables.ts'
+import { createWriteProof, type WriteProof } from './write-proof.ts'
 
 export type Db = Kysely<Tables>
 export type Trx = Transaction<Tables>
@@ -35,6 +36,11 @@ export type Database = {
   clockMs(): Promise<number>
   /** Whether a query is answered within 2 s. */
   ping(): Promise<boolean>
+  /**
+   * Whether a write is committed, within 2 s; at most one is tried in 3 s, for all who ask. `ping` alone says yes of a
+   * standby, a full disk and a lost quorum.
+   */
+  takesWrites(): Promise<boolean>
   /** One sentence per server setting under which acknowledged data may be lost in a power cut. */
   durabilityWarnings(): Promise<string[]>
   /** Lets running queries and transactions end (5 s at most), refuses new ones. A second call changes nothing. */
@@ -104,6 +110,7 @@ async function openEngine(options: OpenOptions, log: Log): Promise<Engine> {
 export function build(engine: Engine, log: Log = () => {}): Database {
   const gate = new Gate()
   const db: Db = new Kysely<Tables>({ dialect: guarded(engine.dialect, gate) })
+  const writeProof = createWriteProof(db)
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
 
@@ -119,7 +126,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
   return {
     engine: engine.name,
     db,
-    transaction: (work) => runTransaction(db, work),
+    transaction: (work) => runTransaction(db, work, writeProof),
     listen: async (channel, onPayload, onGap = () => {}) => {
       assertOutsideTransaction()
       const safely = (call: () => void) => {
@@ -158,6 +165,10 @@ export function build(engine: Engine, log: Log = () => {}): Database {
       })
       return await Promise.race([pinging, sleep(PING_TIMEOUT_MS, false, { ref: false })])
     },
+    takesWrites: async () => {
+      assertOutsideTransaction()
+      return await writeProof.prove()
+    },
     durabilityWarnings: () => durabilityWarnings(db),
     close: async () => {
       closing ??= close()
@@ -166,11 +177,16 @@ export function build(engine: Engine, log: Log = () => {}): Database {
   }
 }
 
-async function runTransaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+async function runTransaction<T>(
+  db: Db,
+  work: (trx: Trx) => Promise<T>,
+  writeProof: WriteProof,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await db.transaction().execute((trx) => insideTransaction(() => work(trx)))
     } catch (error) {
+      writeProof.noteFailure(error)
       if (!isRepeatable(error) || attempt === TRANSACTION_ATTEMPTS) throw error
       await sleep(FIRST_RETRY_MS * 2 ** attempt * Math.random())
     }

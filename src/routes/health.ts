@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { AppError } from '../errors.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { product } from '../http/product.ts'
+import { requireDatabase } from '../http/require-database.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { iso, isoOrNull, Timestamp } from './fields.ts'
 import type { Guards } from './guards.ts'
@@ -18,6 +18,13 @@ const HealthResponse = z
           status: z.enum(['ok', 'degraded']),
           engine: z.enum(['pglite', 'postgres']),
           warnings: z.array(z.string()),
+        }),
+        writes: z.object({
+          status: z
+            .enum(['ok'])
+            .describe(
+              'A write was committed within the last 3 seconds; the answer is 503 otherwise',
+            ),
         }),
         provider: z.object({
           status: z.enum(['ok', 'degraded', 'unknown']),
@@ -56,13 +63,13 @@ export function addHealthRoute(
         operationId: 'readHealth',
         summary: 'Whether the service can work',
         description:
-          '503 when the database cannot be reached. Trouble at the provider is a degraded check and still 200.',
+          '503 when the database cannot be reached or commits no writes (a standby, a full disk, a lost quorum). Trouble at the provider is a degraded check and still 200.',
         tags: ['Service'],
         response: { 200: HealthResponse },
       },
     },
     async (request) => {
-      if (!(await deps.database.ping())) throw new AppError('SERVICE_UNAVAILABLE')
+      await requireDatabase(deps.database)
       const answer = { status: 'ok' as const, timestamp: iso(deps.now()), mode: source.mode }
       const principal = await guards.identify(request)
       if (principal?.type !== 'admin') return answer
@@ -77,6 +84,7 @@ export function addHealthRoute(
             engine: deps.database.engine,
             warnings,
           },
+          writes: { status: 'ok' as const },
           provider: {
             status: provider.status,
             last_answer_at: isoOrNull(provider.lastAnswerAt),

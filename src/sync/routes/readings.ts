@@ -1,4 +1,3 @@
-import { AppError } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { FlowStatus as Status } from '../flow-service.ts'
 import { prometheusText, wantsPrometheus } from '../prometheus.ts'
@@ -27,7 +26,7 @@ function viewStatus(status: Status) {
   }
 }
 
-export function addReadings(app: HttpServer, { flows, now, ping }: ControlDeps): void {
+export function addReadings(app: HttpServer, { flows, now, requireDatabase }: ControlDeps): void {
   app.get(
     '/health',
     {
@@ -40,7 +39,7 @@ export function addReadings(app: HttpServer, { flows, now, ping }: ControlDeps):
       },
     },
     async () => {
-      if (!(await ping())) throw new AppError('SERVICE_UNAVAILABLE')
+      await requireDatabase()
       return { status: 'ok' as const, timestamp: now().toISOString() }
     },
   )

@@ -9,8 +9,8 @@ export type ControlDeps = {
   /** How long and how many streams of events may be; for tests. */
   streams?: Partial<StreamLimits> | undefined
   now: () => Date
-  /** Whether the database answers. */
-  ping: () => Promise<boolean>
+  /** Rejects with SERVICE_UNAVAILABLE when the database is away or takes no writes. */
+  requireDatabase: () => Promise<void>
 }
 
 /** Of routes that every operator may call. */

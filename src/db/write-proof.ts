@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import { codeOf } from './failures.ts'
+
+/** Looks at the health come every second from several balancers; a write for each would be a load of its own. */
+const REUSE_MS = 3_000
+const TIMEOUT_MS = 2_000
+
+export type WriteProof = {
+  /** Whether the database commits a write; the answer may be three seconds old. Never takes longer than two. */
+  prove(): Promise<boolean>
+  /** Hears of a transaction that failed, which may show what the small write of the proof does not meet. */
+  noteFailure(error: unknown): void
+}
+
+/**
+ * A server that answers questions may still take no write: it has become a standby, its disk is full, or the standbys are
+ * gone whose word a commit waits for. Only a write shows that. There is at most one at a time, and one in three seconds,
+ * however many ask; while one hangs, everybody is told no.
+ */
+export function createWriteProof(db: Db): WriteProof {
+  let running: { since: number; works: Promise<boolean> } | undefined
+  let last: { at: number; works: boolean } | undefined
+  let needsRoom = false
+  const write = async () => {
+    const works = await writes(db, needsRoom)
+    if (works) needsRoom = false
+    last = { at: performance.now(), works }
+    return works
+  }
+  return {
+    async prove() {
+      if (!running && last && performance.now() - last.at < REUSE_MS) return last.works
+      running ??= {
+        since: performance.now(),
+        works: write().finally(() => {
+          running = undefined
+        }),
+      }
+      const leftMs = running.since + TIMEOUT_MS - performance.now()
+      return await Promise.race([running.works, sleep(Math.max(0, leftMs), false, { ref: false })])
+    },
+    noteFailure(error) {
+      // Out of disk or memory. The one row of the proof needs no new room, so until there is some it asks for room too.
+      if (!/^53[12]00$/.test(codeOf(error) ?? '')) return
+      needsRoom = true
+      last = { at: performance.now(), works: false }
+    },
+  }
+}
+
+async function writes(db: Db, needsRoom: boolean): Promise<boolean> {
+  try {
+    await db.transaction().execute(async (trx) => {
+      await sql`
+        insert into settings (name, value, updated_at) values ('write_proof', '', now())
+        on conflict (name) do update set updated_at = excluded.updated_at`.execute(trx)
+      if (!needsRoom) return
+      await sql`
+        create temporary table room_proof on commit drop as
+        select repeat('x', 8000) as filler from generate_series(1, 64)`.execute(trx)
+    })
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,18 @@
+import { AppError } from '../errors.ts'
+
+/**
+ * For the health of either listener: throws SERVICE_UNAVAILABLE, saying which, when the database is away or takes no
+ * writes.
+ */
+export async function requireDatabase(database: {
+  ping(): Promise<boolean>
+  takesWrites(): Promise<boolean>
+}): Promise<void> {
+  const [answers, takesWrites] = await Promise.all([database.ping(), database.takesWrites()])
+  if (!answers) {
+    throw new AppError('SERVICE_UNAVAILABLE', { message: 'The database cannot be reached' })
+  }
+  if (!takesWrites) {
+    throw new AppError('SERVICE_UNAVAILABLE', { message: 'The database takes no writes' })
+  }
+}
