@@ -2,7 +2,7 @@
 -- also be that of another row, since the provider keeps both orders.
 alter table orders add column adopted_at timestamptz;
 alter table orders drop constraint orders_mp_user_id_mp_external_reference_key;
-create unique index orders_mp_external_reference on orders
+create unique index orders_mp_user_id_mp_external_reference_key on orders
   (mp_user_id, mp_external_reference, (case when adopted_at is null then '' else mp_order_id end));
 create index orders_adopted on orders (client, caja_id, amount_cents) where adopted_at is not null;
 
