@@ -94,10 +94,10 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return { memory_ms: ctx.keyMemoryMs }
   })
 
-  // `?after=` leaves out those up to this number.
+  // `?last=` answers so many of them.
   app.get('/_sandbox/requests', (request) => {
-    const after = Number(oneText(request.query, 'after') ?? 0)
-    return { requests: ctx.requests.list().filter(({ seq }) => seq > after) }
+    const last = Number(oneText(request.query, 'last') ?? Infinity)
+    return { requests: ctx.requests.list().slice(-last) }
   })
   app.delete('/_sandbox/requests', () => {
     ctx.requests.clear()

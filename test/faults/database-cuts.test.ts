@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 import { onServer } from '../support/postgres-template.ts'
 import { createDraw } from './draw.ts'
-import type { Lane } from './lane.ts'
+import { newLane } from './lane.ts'
 import { sell } from './persistent-sale.ts'
 import { judge } from './verdict.ts'
 import { openWorld } from './world.ts'
@@ -15,19 +15,8 @@ test.skipIf(!postgresUrl)(
     const { database, url } = await openPostgresClone(serverUrl)
     const world = await openWorld(database, 6)
     const done = new AbortController()
-    const lanes = world.shops.map(
-      (shop, index): Lane => ({
-        world,
-        shop,
-        draw: createDraw('cuts', index),
-        bookStart: 0,
-        sales: [],
-        claims: [],
-        problems: [],
-        history: [],
-        forced: new Set(),
-        hasWebhooks: true,
-      }),
+    const lanes = world.shops.map((shop, index) =>
+      newLane({ world, shop, draw: createDraw('cuts', index) }),
     )
     try {
       let isSelling = true

@@ -2,6 +2,8 @@ import { request } from 'undici'
 import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
 import { sandboxCall } from '../support/till.ts'
 import type { Draw } from './draw.ts'
+import type { ScopedRule } from './fault-plan.ts'
+import { type Snag, withSnag } from './snags.ts'
 import type { Shop, World } from './world.ts'
 
 export type Answer =
@@ -9,7 +11,19 @@ export type Answer =
   { kind: 'lost' } | { kind: 'answered'; status: number; body: Record<string, unknown> }
 
 /** A money answer that names its order: a promise that the provider's books must keep. */
-export type Claim = { orderId: string; outcome: 'charged' | 'not_charged'; what: string }
+export type Claim = {
+  orderId: string
+  outcome: 'charged' | 'not_charged'
+  what: string
+  /** Orders at the provider of which nothing was left when the request began. */
+  givenBack: ReadonlySet<string>
+}
+
+/** A cancel that a till was told will be done, and the number of the provider's last request before the answer. */
+export type Wish = { orderId: string; after: number }
+
+/** The last answer to a charge: nothing was charged. `before`: the orders that the provider had then. */
+export type Denial = { what: string; before: ReadonlySet<string> }
 
 export type LogicalRefund = {
   orderId: string
@@ -30,6 +44,7 @@ export type Sale = {
   /** Orders whose cancel was answered 200, and those whose cancel is still unknown. */
   canceled: Set<string>
   cancelWished: Set<string>
+  denial: Denial | undefined
 }
 
 /** One till on its own box, with everything it was told. */
@@ -47,6 +62,48 @@ export type Lane = {
   forced: Set<string>
   /** Every webhook arrives, and in time: late money is found by nothing else. */
   hasWebhooks: boolean
+  /** What this schedule aims at; absent: at nothing. */
+  aim?: string
+  /** The buyer pays whatever comes to the terminal, at once. */
+  isEager?: boolean
+  /** Orders whose answers contradict the books. */
+  strange: Set<string>
+  /** Refunds made in the provider's panel. */
+  panelRefunds: Set<string>
+  wishes: Wish[]
+}
+
+/** A till that has asked for nothing yet. */
+export function newLane(lane: Pick<Lane, 'world' | 'shop' | 'draw'> & Partial<Lane>): Lane {
+  return {
+    bookStart: 0,
+    sales: [],
+    claims: [],
+    problems: [],
+    history: [],
+    forced: new Set(),
+    hasWebhooks: true,
+    strange: new Set(),
+    panelRefunds: new Set(),
+    wishes: [],
+    ...lane,
+  }
+}
+
+/** The till begins a sale. */
+export function openSale(lane: Lane, reference: string, amountCents: number): Sale {
+  const sale: Sale = {
+    reference,
+    amountCents,
+    lastOrderId: undefined,
+    ordersByKey: new Map(),
+    refunds: [],
+    canceled: new Set(),
+    cancelWished: new Set(),
+    denial: undefined,
+  }
+  lane.sales.push(sale)
+  return sale
 }
 
 export type Sending = {
@@ -56,6 +113,8 @@ export type Sending = {
   key?: string | undefined
   /** The till gives up after this many milliseconds. */
   giveUpMs?: number | undefined
+  /** Asks the process that meets trouble in its own house, with this one; absent: one of the two others. */
+  snag?: Snag
 }
 
 const documented = new Set([200, 201, 409, 422, 429, 502, 503, 504])
@@ -64,7 +123,9 @@ const documented = new Set([200, 201, 409, 422, 429, 502, 503, 504])
 export async function send(lane: Lane, sending: Sending): Promise<Answer> {
   const { world, shop, draw } = lane
   const { label, path, body, key, giveUpMs } = sending
+  if (sending.snag) return sendSnagged(lane, sending, sending.snag)
   const url = draw.pick(`${label} process`, world.urls) + path
+  const givenBack = fullyGivenBack(lane)
   let answer: Answer
   try {
     const response = await request(url, {
@@ -83,11 +144,48 @@ export async function send(lane: Lane, sending: Sending): Promise<Answer> {
   } catch {
     answer = { kind: 'lost' }
   }
-  note(lane, sending, answer)
+  note(lane, sending, answer, givenBack)
   return answer
 }
 
-function note(lane: Lane, { label, path, key, body: sent }: Sending, answer: Answer): void {
+async function sendSnagged(lane: Lane, sending: Sending, snag: Snag): Promise<Answer> {
+  const { path, body, key } = sending
+  const givenBack = fullyGivenBack(lane)
+  const response = await withSnag(snag, async () =>
+    lane.world.victim.app.inject({
+      method: body === undefined ? 'GET' : 'POST',
+      url: path,
+      headers: {
+        'x-api-token': lane.shop.key,
+        ...(key !== undefined && { 'idempotency-key': key }),
+      },
+      ...(body !== undefined && { payload: body }),
+    }),
+  )
+  const answer: Answer = {
+    kind: 'answered',
+    status: response.statusCode,
+    body: response.json(),
+  }
+  note(lane, sending, answer, givenBack)
+  return answer
+}
+
+function fullyGivenBack(lane: Lane): ReadonlySet<string> {
+  const orders = ordersOf(lane).filter(({ status, refunds }) => {
+    return (
+      status === 'refunded' && !refunds.some((refund) => lane.panelRefunds.has(String(refund.id)))
+    )
+  })
+  return new Set(orders.map(({ id }) => id))
+}
+
+function note(
+  lane: Lane,
+  { label, path, key, body: sent }: Sending,
+  answer: Answer,
+  givenBack: ReadonlySet<string>,
+): void {
   const what = `${label}: ${path}${key === undefined ? '' : ` key ${key}`}`
   if (answer.kind === 'lost') {
     lane.history.push(`${what} -> no answer`)
@@ -104,7 +202,7 @@ function note(lane: Lane, { label, path, key, body: sent }: Sending, answer: Ans
   }
   if (typeof order_id !== 'string') return
   if (outcome === 'charged' || outcome === 'not_charged') {
-    lane.claims.push({ orderId: order_id, outcome, what })
+    lane.claims.push({ orderId: order_id, outcome, what, givenBack })
   }
 }
 
@@ -114,7 +212,69 @@ export function onTerminal(lane: Lane): LedgerOrder | undefined {
 }
 
 export function ordersOf(lane: Lane): LedgerOrder[] {
-  return lane.world.books(lane.bookStart).filter((order) => order.user_id === lane.shop.mpUserId)
+  return lane.world
+    .books(lane.bookStart)
+    .filter(
+      (order) =>
+        order.user_id === lane.shop.mpUserId && !order.external_reference.startsWith(foreign),
+    )
+}
+
+/** References of orders that are somebody else's. */
+const foreign = 'FOREIGN'
+
+/** Somebody else's order takes the terminal, if it is free. Answers its id. */
+export async function takeTerminal(lane: Lane): Promise<string | undefined> {
+  const { world, shop } = lane
+  const order = {
+    type: 'point',
+    external_reference: `${foreign}-${lane.history.length}`,
+    transactions: { payments: [{ amount: '77.00' }] },
+    config: { point: { terminal_id: shop.terminalId } },
+  }
+  const placed = await sandboxCall(world.services[0], 'POST', '/_sandbox/orders', order).catch(
+    () => undefined,
+  )
+  lane.history.push(`somebody else takes the terminal: ${placed ? 'done' : 'not possible'}`)
+  return (placed as { id: string } | undefined)?.id
+}
+
+/** Whatever somebody else has on the terminal leaves it. */
+export async function leaveTerminal(lane: Lane): Promise<void> {
+  for (const order of lane.world.books(lane.bookStart)) {
+    const isForeign =
+      order.user_id === lane.shop.mpUserId && order.external_reference.startsWith(foreign)
+    if (!isForeign || !['created', 'at_terminal'].includes(order.status)) continue
+    await buyer(lane, order, { do: 'panel_cancel' })
+  }
+}
+
+/** From now on the provider treats this account so, besides the rules that hold already. */
+export async function arm(lane: Lane, ...rules: Omit<ScopedRule, 'user_id'>[]): Promise<void> {
+  for (const rule of rules) lane.history.push(`rule: ${JSON.stringify(rule)}`)
+  await sandboxCall(
+    lane.world.services[0],
+    'POST',
+    '/_sandbox/faults',
+    rules.map((rule) => ({ ...rule, user_id: lane.shop.mpUserId })),
+  )
+}
+
+/** The provider treats this account well again. */
+export async function heal(lane: Lane): Promise<void> {
+  lane.history.push('healed')
+  const path = `/_sandbox/faults?user_id=${lane.shop.mpUserId}`
+  await sandboxCall(lane.world.services[0], 'DELETE', path)
+}
+
+/** Number of the last request that reached the provider. */
+export async function lastRequest(lane: Lane): Promise<number> {
+  const { requests } = (await sandboxCall(
+    lane.world.services[0],
+    'GET',
+    '/_sandbox/requests?last=1',
+  )) as { requests: { seq: number }[] }
+  return requests.at(-1)?.seq ?? 0
 }
 
 /** The buyer, or the clerk at the device, does something. The provider may refuse: the order may have moved on. */

@@ -3,11 +3,12 @@ import { parseArgs } from 'node:util'
 import { openDatabase } from '../../src/db/database.ts'
 import { openPgliteClone } from '../support/database.ts'
 import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgres-template.ts'
+import type { Aim } from './aims.ts'
 import { noKills, runKills } from './kill-run.ts'
 import { runWithoutWebhooks } from './no-webhooks-run.ts'
 import { openCluster } from './postgres-cluster.ts'
 import { runRestarts } from './restart-run.ts'
-import { runSeed } from './run.ts'
+import { runAimed, runSeed } from './run.ts'
 import { openWorld, shopsAtOnce } from './world.ts'
 
 /** A world forgets its provider's books and its database after this many seeds, so that no run grows without end. */
@@ -18,6 +19,8 @@ const killsPerWorld = 100
 const { values } = parseArgs({
   options: {
     schedules: { type: 'string' },
+    aimed: { type: 'string' },
+    only: { type: 'string' },
     seed: { type: 'string' },
     kills: { type: 'string' },
     restarts: { type: 'string' },
@@ -114,14 +117,21 @@ async function waitWithoutWebhooks(): Promise<number> {
 const verdict = (problems: readonly string[]) =>
   problems.length === 0 ? 'the books agree' : `${problems.length} problems`
 
+/** A seed's name: a number, or `a` and a number for one whose schedules aim. */
+function chosenSeeds(): string[] {
+  const { seed, aimed, schedules } = values
+  if (seed !== undefined) return seed.split(',')
+  const first = (count: number, name: (at: number) => string) =>
+    Array.from({ length: Math.ceil(count / shopsAtOnce) }, (_, at) => name(at + 1))
+  if (aimed !== undefined) return first(Number(aimed), (at) => `a${at}`)
+  // Every fourth aims.
+  return first(Number(schedules ?? 1_000), (at) =>
+    at % 4 === 0 ? `a${at / 4}` : String(at - Math.floor(at / 4)),
+  )
+}
+
 async function runSchedules(): Promise<number> {
-  const seeds =
-    values.seed === undefined
-      ? Array.from(
-          { length: Math.ceil(Number(values.schedules ?? 1_000) / shopsAtOnce) },
-          (_, at) => at + 1,
-        )
-      : values.seed.split(',').map(Number)
+  const seeds = chosenSeeds()
   const totals = { schedules: 0, orders: 0, charged: 0, refunds: 0, answers: 0, lost: 0 }
   const failed: string[] = []
   const startedAt = performance.now()
@@ -130,11 +140,13 @@ async function runSchedules(): Promise<number> {
     const world = await openWorld(database, shopsAtOnce)
     try {
       for (const seed of seeds.slice(at, at + seedsPerWorld)) {
-        const result = await runSeed(world, seed)
+        const result = seed.startsWith('a')
+          ? await runAimed(world, Number(seed.slice(1)), values.only as Aim | undefined)
+          : await runSeed(world, Number(seed))
         for (const name of Object.keys(totals) as (keyof typeof totals)[]) {
           totals[name] += result[name]
         }
-        failed.push(...result.failures)
+        failed.push(...result.failedAims)
         for (const failure of result.failures) print(failure)
       }
     } finally {
@@ -150,6 +162,8 @@ async function runSchedules(): Promise<number> {
     `${totals.schedules} schedules: ${totals.answers} answers, ${totals.lost} lost, ` +
       `${totals.orders} orders at the provider, ${totals.charged} charged, ${totals.refunds} refunds`,
   )
+  for (const [aim, all] of Map.groupBy(failed, (name) => name))
+    print(`${all.length} failed: ${aim}`)
   print(failed.length === 0 ? 'the books agree' : `${failed.length} schedules failed`)
   return failed.length === 0 ? 0 : 1
 }

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { payByCard } from '../support/till.ts'
-import { type Answer, buyer, type Lane, onTerminal, type Sale, type Sending, send } from './lane.ts'
+import { type Answer, buyer, type Lane, onTerminal, openSale, type Sending, send } from './lane.ts'
 
 /**
  * One sale after the other until told to stop; the one under way is finished. With `isPatient` a till that is cut off
@@ -29,16 +29,11 @@ async function sellOnce(lane: Lane, number: number, isTired: IsTired): Promise<v
   const { draw } = lane
   const persist = (sending: Sending) => untilAnswered(lane, sending, isTired)
   const label = (name: string) => `sale ${number} ${name}`
-  const sale: Sale = {
-    reference: `K${lane.shop.mpUserId}-${number}`,
-    amountCents: draw.int(label('amount'), 500, 90_000),
-    lastOrderId: undefined,
-    ordersByKey: new Map(),
-    refunds: [],
-    canceled: new Set(),
-    cancelWished: new Set(),
-  }
-  lane.sales.push(sale)
+  const sale = openSale(
+    lane,
+    `K${lane.shop.mpUserId}-${number}`,
+    draw.int(label('amount'), 500, 90_000),
+  )
   const key = draw.maybe(label('keyed'), 0.5) ? `${sale.reference}-charge` : undefined
   const amount = (sale.amountCents / 100).toFixed(2).replace('.', ',')
   const charged = await persist({

@@ -7,7 +7,7 @@ import { freePort, type RealProcess, startService } from '../process/real-proces
 import { adminToken, type TestService } from '../support/service.ts'
 import { openShop } from '../support/till.ts'
 import { createDraw } from './draw.ts'
-import type { Lane } from './lane.ts'
+import { type Lane, newLane } from './lane.ts'
 import type { World } from './world.ts'
 
 /** The real process on PostgreSQL, the provider beside it, and tills that reach it over the wire. */
@@ -75,18 +75,12 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
     database,
     world,
     start: () => startService(env),
-    openLane: async (seed, index) => ({
-      world,
-      shop: await openShop(service, `shop ${index}`, String(7_600_000 + index)),
-      draw: createDraw(seed, index),
-      bookStart: 0,
-      sales: [],
-      claims: [],
-      problems: [],
-      history: [],
-      forced: new Set(),
-      hasWebhooks: true,
-    }),
+    openLane: async (seed, index) =>
+      newLane({
+        world,
+        shop: await openShop(service, `shop ${index}`, String(7_600_000 + index)),
+        draw: createDraw(seed, index),
+      }),
     async close() {
       await agent.destroy()
       await sandbox.close()

@@ -1,16 +1,29 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { payByCard, sandboxCall } from '../support/till.ts'
+import { type Aim, aimNames, aims } from './aims.ts'
 import { createDraw, type Draw } from './draw.ts'
 import { planFaults } from './fault-plan.ts'
-import type { Lane } from './lane.ts'
-import { playSale } from './sale.ts'
+import {
+  buyer,
+  type Lane,
+  leaveTerminal,
+  newLane,
+  onTerminal,
+  openSale,
+  ordersOf,
+  send,
+} from './lane.ts'
+import { type Pause, playSale, rememberCharge } from './sale.ts'
 import { judge } from './verdict.ts'
 import type { World } from './world.ts'
 
 export type RunResult = {
-  seed: number
+  seed: string
   schedules: number
   /** One text for each schedule that went wrong: what is wrong, its plan and its history. */
   failures: string[]
+  /** What each of them aimed at. */
+  failedAims: string[]
   orders: number
   charged: number
   refunds: number
@@ -26,25 +39,17 @@ const minute = 60_000
  */
 export async function runSeed(world: World, seed: number): Promise<RunResult> {
   const draw = createDraw(seed)
-  const bookStart = world.books().length
   const draws = world.shops.map((_, index) => createDraw(seed, index))
   const plans = world.shops.map((shop, index) => planFaults(draws[index] as Draw, shop.mpUserId))
-  const lanes = world.shops.map((shop, index): Lane => {
-    return {
-      world,
-      shop,
-      draw: draws[index] as Draw,
-      bookStart,
-      sales: [],
-      claims: [],
-      problems: [],
-      history: [],
-      forced: new Set(),
-      hasWebhooks: !plans[index]?.some((rule) => /missing|late$|reorder/.test(rule.kind)),
-    }
+  const bookStart = world.books().length
+  const lanes = world.shops.map((shop, index) => {
+    const hasWebhooks = !plans[index]?.some((rule) => /missing|late$|reorder/.test(rule.kind))
+    const lane = newLane({ world, shop, draw: draws[index] as Draw, bookStart, hasWebhooks })
+    for (const rule of plans[index] ?? []) lane.history.push(`rule ${JSON.stringify(rule)}`)
+    return lane
   })
   await world.arm(plans.flat())
-  await inStep(lanes, async (stage) => {
+  await inStep(lanes, playSale, async (stage) => {
     const jump = draw.weigh(`jump ${stage}`, {
       none: 4,
       seconds: 4,
@@ -65,22 +70,134 @@ export async function runSeed(world: World, seed: number): Promise<RunResult> {
   await world.arm([])
   await requestsEnd(world)
   for (let round = 0; round < 5; round += 1) await world.sweepAfter(2_000)
+  return judged(world, lanes, String(seed))
+}
+
+/**
+ * The same with schedules that aim at one moment each: each shop's is drawn, or `only` this one. What no shop can have
+ * for itself is drawn for all: terminals that fetch at once, and a process with another clock.
+ */
+export async function runAimed(world: World, seed: number, only?: Aim): Promise<RunResult> {
+  const draw = createDraw('aimed', seed)
+  const bookStart = world.books().length
+  const lanes = world.shops.map((shop, index) => {
+    const own = createDraw('aimed', seed, index)
+    const aim = only ?? own.pick('aim', aimNames)
+    return newLane({ world, shop, draw: own, bookStart, aim })
+  })
+  const fetchMs = draw.maybe('fetched at once', 0.4) ? 1 : 0
+  await setPace(world, fetchMs)
+  const isApart = draw.maybe('clocks apart', 0.3)
+  const apart = (label: string) =>
+    isApart ? draw.pick(label, [-3600_000, -15_000, 15_000, 600_000]) : 0
+  let apartMs = apart('clocks')
+  world.victim.clock.advance(apartMs)
+  for (const lane of lanes) {
+    lane.history.push(`aim: ${lane.aim}; fetched after ${fetchMs} ms; victim ${apartMs} ms apart`)
+  }
+  await inStep(
+    lanes,
+    (lane, pause) => aims[lane.aim as Aim](lane, pause),
+    async (stage) => {
+      const jumpMs =
+        1000 *
+        Number(
+          draw.weigh(`jump ${stage}`, { 1: 2, 3: 2, 6: 6, 12: 2, 70: 1, 1080: 0.4, 90000: 0.1 }),
+        )
+      const nextMs = apart(`clocks ${stage}`)
+      if (nextMs !== apartMs) world.victim.clock.advance(nextMs - apartMs)
+      apartMs = nextMs
+      for (const lane of lanes) lane.history.push(`-- ${stage}: ${jumpMs / 1000} s pass`)
+      await world.passTime(jumpMs)
+      await payEagerly(lanes)
+    },
+  )
+  world.victim.clock.advance(-apartMs)
+  await world.arm([])
+  for (const lane of lanes) {
+    await leaveTerminal(lane)
+    for (const order of ordersOf(lane)) {
+      if (!order.refunds.some(({ status }) => status === 'processing')) continue
+      await buyer(lane, order, { do: 'end_refund', as: 'failed' })
+    }
+  }
+  await requestsEnd(world)
+  for (let round = 0; round < settlingRounds; round += 1) {
+    await world.passTime(2_000)
+    await payEagerly(lanes)
+  }
+  await freeBoxes(world, lanes)
+  await setPace(world, 0)
+  return judged(world, lanes, `a${seed}`)
+}
+
+/** As long as a call may be on its way, and the ten seconds after it. */
+const settlingRounds = 10
+
+async function setPace(world: World, fetchMs: number): Promise<void> {
+  await sandboxCall(world.services[0], 'PUT', '/_sandbox/pace', { fetch_ms: fetchMs })
+}
+
+async function payEagerly(lanes: readonly Lane[]): Promise<void> {
+  for (const lane of lanes) {
+    const waiting = lane.isEager ? onTerminal(lane) : undefined
+    if (waiting) await buyer(lane, waiting, payByCard)
+  }
+}
+
+/** The customers walk away from the terminals; after that every box must sell again. */
+async function freeBoxes(world: World, lanes: readonly Lane[]): Promise<void> {
+  await clearTerminals(world)
+  await webhooksArrive(world)
+  await world.passTime(2_000)
+  await Promise.all(
+    lanes.map(async (lane) => {
+      const sale = openSale(lane, `${lane.sales[0]?.reference}-next`, 12_345)
+      const before = new Set(ordersOf(lane).map((order) => order.id))
+      const body = { caja_id: 'CAJA-1', external_reference: sale.reference, amount: '123,45' }
+      const answer = await send(lane, { label: 'next sale', path: '/orders', body })
+      rememberCharge(sale, [answer], before, 'next sale')
+      if (answer.kind === 'lost' || answer.status >= 300)
+        lane.problems.push('the box sells no more')
+    }),
+  )
+  await clearTerminals(world)
+  await webhooksArrive(world)
+  await world.passTime(2_000)
+}
+
+/** Until the provider has told all that it has to tell, or three seconds of real time. */
+async function webhooksArrive({ services: [{ sandbox }] }: World): Promise<void> {
+  const until = Date.now() + 3_000
+  while (sandbox.ledger().webhooks_pending > 0 && Date.now() < until) await wait(10)
+}
+
+/** An error in the log that no trouble of provider or database explains, which every answer tells of anyway. */
+function isSurprising(line: string): boolean {
+  return line.startsWith('{"level":"error"') && !/"(PROVIDER|SERVICE|Database)\w+"/.test(line)
+}
+
+async function judged(world: World, lanes: Lane[], seed: string): Promise<RunResult> {
   const errors: string[] = []
-  for (const service of world.services) {
+  for (const service of [...world.services, world.victim]) {
     await service.inbox.idle()
-    errors.push(...service.logLines.filter((line) => line.startsWith('{"level":"error"')))
+    errors.push(...service.logLines.filter(isSurprising))
     service.logLines.length = 0
     service.sleeps.length = 0
   }
   await judge(world, lanes)
   await clearTerminals(world)
-  const books = world.books(bookStart)
+  // What one schedule broke must not be held against the next one.
+  for (const [index, lane] of lanes.entries()) {
+    if (lane.problems.length > 0) await world.replaceShop(index)
+  }
+  const books = world.books(lanes[0]?.bookStart)
+  const failed = lanes.filter((lane) => lane.problems.length > 0)
   return {
     seed,
     schedules: lanes.length,
-    failures: lanes.flatMap((lane, index) =>
-      lane.problems.length === 0 ? [] : [describe(seed, index, lane, plans[index] ?? [], errors)],
-    ),
+    failures: failed.map((lane) => describe(seed, lanes.indexOf(lane), lane, errors)),
+    failedAims: failed.map((lane) => lane.aim ?? 'none'),
     orders: books.length,
     charged: books.filter((book) => book.paid_amount !== null).length,
     refunds: books.reduce((sum, book) => sum + book.refunds.length, 0),
@@ -117,7 +234,11 @@ async function requestsEnd({ database: { db } }: World): Promise<void> {
 }
 
 /** Runs all lanes; whenever every one of them pauses or is done, `between` runs and they go on together. */
-async function inStep(lanes: Lane[], between: (stage: number) => Promise<void>): Promise<void> {
+async function inStep(
+  lanes: Lane[],
+  play: (lane: Lane, pause: Pause) => Promise<void>,
+  between: (stage: number) => Promise<void>,
+): Promise<void> {
   let waiting: (() => void)[] = []
   let running = lanes.length
   let stage = 0
@@ -135,7 +256,7 @@ async function inStep(lanes: Lane[], between: (stage: number) => Promise<void>):
         const released = new Promise<void>((resolve) => waiting.push(resolve))
         await Promise.all([released, settle()])
       }
-      await playSale(lane, pause).catch((error: unknown) => {
+      await play(lane, pause).catch((error: unknown) => {
         lane.problems.push(
           `the till itself failed: ${error instanceof Error ? error.stack : error}`,
         )
@@ -159,17 +280,10 @@ async function clearTerminals(world: World): Promise<void> {
   }
 }
 
-function describe(
-  seed: number,
-  index: number,
-  lane: Lane,
-  plan: object[],
-  errors: string[],
-): string {
+function describe(seed: string, index: number, lane: Lane, errors: string[]): string {
   return [
     `seed ${seed}, shop ${index} (${lane.shop.client}):`,
     ...lane.problems.map((problem) => `  ! ${problem}`),
-    ...plan.map((rule) => `  rule ${JSON.stringify(rule)}`),
     ...lane.history.map((line) => `  ${line}`),
     ...errors.map((line) => `  log, of all shops: ${line.trim()}`),
   ].join('\n')

@@ -1,5 +1,15 @@
 import { payByCard } from '../support/till.ts'
-import { type Answer, buyer, type Lane, onTerminal, ordersOf, type Sale, send } from './lane.ts'
+import {
+  type Answer,
+  buyer,
+  type Lane,
+  lastRequest,
+  onTerminal,
+  openSale,
+  ordersOf,
+  type Sale,
+  send,
+} from './lane.ts'
 
 /** A pause of the till in which the run may move the clock, and the sweepers work. */
 export type Pause = () => Promise<void>
@@ -35,31 +45,23 @@ export async function playSale(lane: Lane, pause: Pause): Promise<void> {
   if (draw.maybe('looks again', 0.3)) await readSale(lane, sale, 'last')
 }
 
-function newSale(lane: Lane, name: string): Sale {
-  const sale: Sale = {
-    reference: `${lane.draw.int('reference', 1, 1e9)}-${name}`,
-    // Odd cents, so that an amount names its sale.
-    amountCents: lane.draw.int('amount', 500, 900_000),
-    lastOrderId: undefined,
-    ordersByKey: new Map(),
-    refunds: [],
-    canceled: new Set(),
-    cancelWished: new Set(),
-  }
-  lane.sales.push(sale)
-  return sale
+export function newSale(lane: Lane, name: string): Sale {
+  // Odd cents, so that an amount names its sale.
+  const amountCents = lane.draw.int('amount', 500, 900_000)
+  return openSale(lane, `${lane.draw.int('reference', 1, 1e9)}-${name}`, amountCents)
 }
 
-const erpAmount = (cents: number) =>
+/** Cents as tills write them. */
+export const erpAmount = (cents: number) =>
   `${Math.floor(cents / 100)},${String(cents % 100).padStart(2, '0')}`
 
-type Body = Record<string, unknown>
+export type Body = Record<string, unknown>
 
 /**
  * Sends the charge, and the same again whenever the answer is missing, unknown, or says that it is safe. A new key is
  * taken only where the answer said that nothing was charged.
  */
-async function chargeUntilKnown(
+export async function chargeUntilKnown(
   lane: Lane,
   sale: Sale,
   firstKey: string | undefined,
@@ -88,6 +90,7 @@ async function chargeUntilKnown(
       ),
     )
     for (const answer of answers) rememberOrder(sale, key, answer)
+    rememberCharge(sale, answers, before, name)
     const [answer] = answers
     wasLost ||= answers.some((each) => each.kind === 'lost')
     // One that the till gave up on may still be on its way to the terminal: then the denial is not about it.
@@ -119,7 +122,21 @@ function giveUpMs(lane: Lane, label: string, chance: number): number | undefined
 
 const isGood = (answer: Answer) => answer.kind === 'answered' && answer.status < 300
 
-function rememberOrder(sale: Sale, key: string | undefined, answer: Answer): void {
+/** Whether the till believes after these answers that its sale has charged nothing. */
+export function rememberCharge(
+  sale: Sale,
+  answers: readonly Answer[],
+  before: ReadonlySet<string>,
+  what: string,
+): void {
+  const isDenied = answers.every(
+    (answer) =>
+      answer.kind === 'answered' && answer.status >= 400 && answer.body.outcome === 'not_charged',
+  )
+  sale.denial = isDenied ? { what, before } : undefined
+}
+
+export function rememberOrder(sale: Sale, key: string | undefined, answer: Answer): void {
   if (answer.kind === 'answered' && typeof answer.body.order_id === 'string') {
     sale.lastOrderId = answer.body.order_id
   }
@@ -170,7 +187,7 @@ async function pauseAtTheTerminal(lane: Lane, sale: Sale): Promise<boolean> {
 }
 
 /** Cancels the last order of this sale that the till knows of. */
-async function cancelKnown(lane: Lane, sale: Sale, label: string): Promise<void> {
+export async function cancelKnown(lane: Lane, sale: Sale, label: string): Promise<void> {
   const orderId = await newestOrderId(lane, sale, label)
   if (orderId === undefined) return
   for (let attempt = 1; attempt <= 3; attempt += 1) {
@@ -181,6 +198,9 @@ async function cancelKnown(lane: Lane, sale: Sale, label: string): Promise<void>
       giveUpMs: giveUpMs(lane, `${label} ${attempt}`, 0.1),
     })
     if (answer.kind === 'lost') continue
+    if (lane.aim !== undefined && (answer.status === 200 || answer.status === 504)) {
+      lane.wishes.push({ orderId, after: await lastRequest(lane) })
+    }
     if (answer.status === 200) {
       sale.canceled.add(orderId)
       sale.cancelWished.delete(orderId)
@@ -208,7 +228,7 @@ async function newestOrderId(lane: Lane, sale: Sale, label: string): Promise<str
 const isOver = (order: Body) => ['canceled', 'failed', 'expired'].includes(String(order.status))
 
 /** The order of this sale as a read says it is now. */
-async function readSale(lane: Lane, sale: Sale, label: string): Promise<Body | undefined> {
+export async function readSale(lane: Lane, sale: Sale, label: string): Promise<Body | undefined> {
   const orderId = await newestOrderId(lane, sale, label)
   if (orderId === undefined) return undefined
   const answer = await send(lane, { label, path: `/orders/${orderId}` })
@@ -224,7 +244,7 @@ async function payAfterClose(lane: Lane): Promise<void> {
 }
 
 /** Gives money back in one to three steps of different amounts, each repeated until its outcome is known. */
-async function giveBack(lane: Lane, sale: Sale, orderId: string): Promise<void> {
+export async function giveBack(lane: Lane, sale: Sale, orderId: string): Promise<void> {
   const { draw } = lane
   const steps = draw.weigh('refund steps', { total: 4, part: 3, 'part part': 2, 'part total': 3 })
   for (const [index, step] of steps.split(' ').entries()) {
@@ -243,7 +263,7 @@ async function giveBack(lane: Lane, sale: Sale, orderId: string): Promise<void> 
   }
 }
 
-async function refundUntilKnown(
+export async function refundUntilKnown(
   lane: Lane,
   refund: { orderId: string; amountCents: number | null },
   key: string | undefined,

@@ -4,6 +4,7 @@ import type { listOrderEvents } from '../../src/repositories/order-events.ts'
 import { listOperations, type OrderOperationRow } from '../../src/repositories/order-operations.ts'
 import type { OrderRow } from '../../src/repositories/orders.ts'
 import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
+import { type ProviderRequest, providerRequests } from '../support/money.ts'
 import { type Lane, ordersOf, type Sale } from './lane.ts'
 import type { World } from './world.ts'
 
@@ -33,6 +34,9 @@ type OrderEvent = Awaited<ReturnType<typeof listOrderEvents>>[number]
  */
 export async function judge(world: World, lanes: readonly Lane[]): Promise<void> {
   const written = await readWritten(world, lanes)
+  const creations = lanes.some((lane) => lane.wishes.length > 0)
+    ? await providerRequests(world.services[0], { path: '^/v1/orders$', method: 'POST' })
+    : []
   for (const lane of lanes) {
     const isOwn = (row: OrderRow) =>
       row.client === lane.shop.client &&
@@ -44,6 +48,7 @@ export async function judge(world: World, lanes: readonly Lane[]): Promise<void>
     const wrong = (text: string) => lane.problems.push(text)
     compareBooks(lane, rows, operations, books, wrong)
     for (const sale of lane.sales) judgeSale(lane, sale, rows, books, wrong)
+    judgeWishes(lane, creations, wrong)
     judgeClaims(lane, rows, books, wrong)
     judgeHistory(
       written.events.filter((event) => ids.has(event.order_id)),
@@ -110,18 +115,29 @@ function compareBooks(
     if (row.mp_order_id !== null && !books.some((book) => book.id === row.mp_order_id)) {
       wrong(`order ${row.id} is not in the provider's books`)
     }
-    if (row.conflict !== null) wrong(`order ${row.id} has a conflict: ${row.conflict}`)
+    const isStrange = lane.strange.has(row.mp_order_id ?? '')
+    if (row.conflict !== null && !isStrange)
+      wrong(`order ${row.id} has a conflict: ${row.conflict}`)
   }
   for (const { id, kind, state } of operations) {
     if (state === 'intent' || state === 'unknown') wrong(`${kind} ${id} is still ${state}`)
   }
-  const made = books.flatMap((book) => book.refunds.map((refund) => String(refund.id))).sort()
-  const settled = operations
-    .filter((operation) => operation.kind === 'refund' && operation.state === 'done')
-    .map((operation) => String(operation.mp_refund_id))
-    .sort()
-  if (JSON.stringify(made) !== JSON.stringify(settled)) {
-    wrong(`refunds differ: the provider made ${made}, we have settled ${settled}`)
+  const made = books
+    .flatMap((book) => book.refunds)
+    .filter((refund) => !lane.panelRefunds.has(String(refund.id)))
+  const settled = operations.filter(({ kind, state }) => kind === 'refund' && state === 'done')
+  const [theirs, ours] = [
+    made.map((refund) => String(refund.id)).sort(),
+    settled.map((operation) => String(operation.mp_refund_id)).sort(),
+  ]
+  if (JSON.stringify(theirs) !== JSON.stringify(ours)) {
+    wrong(`refunds differ: the provider made ${theirs}, we have settled ${ours}`)
+  }
+  for (const operation of settled) {
+    const refund = made.find(({ id }) => id === operation.mp_refund_id)
+    if (refund && cents(refund.amount) !== operation.amount_cents) {
+      wrong(`refund ${refund.id} is ${operation.amount_cents} here, ${refund.amount} there`)
+    }
   }
 }
 
@@ -130,6 +146,14 @@ function compareOrder(lane: Lane, row: OrderRow, book: LedgerOrder, wrong: Repor
   const status = book.status === 'processed' && isPartly ? 'partially_refunded' : book.status
   const isForced = lane.forced.has(book.id)
   if (isForced && !lane.hasWebhooks) return
+  if (lane.strange.has(book.id)) return
+  const lists = [
+    row.refunds.map(({ id }) => id).sort(),
+    book.refunds.map(({ id }) => String(id)).sort(),
+  ]
+  if (JSON.stringify(lists[0]) !== JSON.stringify(lists[1])) {
+    wrong(`order ${row.id} lists the refunds ${lists[0]} here, ${lists[1]} there`)
+  }
   const sides = [
     ['amount', row.amount_cents, cents(book.amount)],
     ['paid', row.paid_cents, cents(book.paid_amount)],
@@ -141,8 +165,9 @@ function compareOrder(lane: Lane, row: OrderRow, book: LedgerOrder, wrong: Repor
   for (const [name, ours, theirs] of sides) {
     if (ours !== theirs) wrong(`${name} of order ${row.id}: ${ours} here, ${theirs} there`)
   }
-  // Money that came after the close is flagged, and no other.
-  if (row.paid_after_close !== isForced) {
+  // Money that came after the close is flagged, and no other. Who aims may make such money without force.
+  const isFlagRight = lane.aim ? isPaid(book) || !isForced : row.paid_after_close === isForced
+  if (!isFlagRight) {
     wrong(`order ${row.id} has paid_after_close ${row.paid_after_close}`)
   }
   if (cents(book.refunded_amount) > cents(book.paid_amount)) {
@@ -165,6 +190,17 @@ function judgeSale(
   const paid = own
     .map((row) => booksOf(row.id))
     .filter((book) => book && isPaid(book) && !lane.forced.has(book.id))
+  if (sale.denial) {
+    const { what, before } = sale.denial
+    for (const row of own) {
+      const book = booksOf(row.id)
+      if (!book || before.has(book.id) || lane.forced.has(book.id)) continue
+      const isOpen = ['created', 'at_terminal'].includes(book.status)
+      if (isOpen || (netCents(book) > 0 && !row.paid_after_close)) {
+        wrong(`${what} said not_charged, and ${book.id} became ${book.status}`)
+      }
+    }
+  }
   if (paid.length > 1) wrong(`double charge: ${paid.map((book) => book?.id).join(' and ')}`)
   for (const [key, orders] of sale.ordersByKey) {
     if (orders.size > 1) wrong(`key ${key} made several orders: ${[...orders].join(', ')}`)
@@ -180,28 +216,41 @@ function judgeSale(
       wrong(`order ${orderId} was given up and still waits at the terminal`)
     }
   }
-  judgeRefunds(sale, booksOf, wrong)
+  judgeRefunds(lane, sale, booksOf, wrong)
 }
 
-/** Each refund that the till asked for is in the books once, or not at all if it was refused. */
+/**
+ * Each refund that the till asked for is in the books once, or not at all if it was refused. What the provider took and
+ * failed later was made, too: it answers for one that was told done, and for nothing else.
+ */
 function judgeRefunds(
+  lane: Lane,
   sale: Sale,
   booksOf: (orderId: string) => LedgerOrder | undefined,
   wrong: Report,
 ): void {
-  const left = new Map<string, number[]>()
+  const left = new Map<string, { cents: number; isFailed: boolean }[]>()
   for (const { orderId } of sale.refunds) {
+    const refunds = (booksOf(orderId)?.refunds ?? [])
+      .filter((refund) => !lane.panelRefunds.has(String(refund.id)))
+      .map(({ amount, status }) => ({ cents: cents(amount), isFailed: status === 'failed' }))
     left.set(
       orderId,
-      (booksOf(orderId)?.refunds ?? []).map((refund) => cents(refund.amount)),
+      refunds.sort((a, b) => Number(a.isFailed) - Number(b.isFailed)),
     )
   }
-  // Those with an amount first: what remains then is the total one.
+  const told = ['done', 'unknown', 'refused']
+  // Those with an amount first: what remains then is the total one. Of equal ones those that were made for certain.
   for (const refund of sale.refunds.toSorted(
-    (a, b) => (b.amountCents ?? 0) - (a.amountCents ?? 0),
+    (a, b) =>
+      (b.amountCents ?? 0) - (a.amountCents ?? 0) || told.indexOf(a.told) - told.indexOf(b.told),
   )) {
     const made = left.get(refund.orderId) ?? []
-    const at = refund.amountCents === null ? made.length - 1 : made.indexOf(refund.amountCents)
+    const at = made.findIndex(
+      ({ cents, isFailed }) =>
+        (refund.amountCents === null || cents === refund.amountCents) &&
+        (refund.told !== 'refused' || !isFailed),
+    )
     const name = `refund of ${refund.amountCents ?? 'all'} on ${refund.orderId}`
     if (at >= 0) {
       made.splice(at, 1)
@@ -210,24 +259,41 @@ function judgeRefunds(
       wrong(`lost ${name}: told done, not in the books`)
     }
   }
-  for (const [orderId, amounts] of left) {
-    if (amounts.length > 0) wrong(`doubled refund on ${orderId}: ${amounts} too many`)
+  for (const [orderId, refunds] of left) {
+    const doubled = refunds.filter(({ isFailed }) => !isFailed)
+    if (doubled.length > 0) {
+      wrong(`doubled refund on ${orderId}: ${doubled.map((refund) => refund.cents)} too many`)
+    }
   }
 }
 
 function judgeClaims(lane: Lane, rows: OrderRow[], books: LedgerOrder[], wrong: Report): void {
-  for (const { orderId, outcome, what } of lane.claims) {
+  for (const { orderId, outcome, what, givenBack } of lane.claims) {
     const row = rows.find((each) => each.id === orderId)
     const book = books.find((each) => each.id === row?.mp_order_id)
     if (!row) wrong(`${what} named an order that is not there: ${orderId}`)
-    if (book && lane.forced.has(book.id)) continue
+    if (book && (lane.forced.has(book.id) || lane.strange.has(book.id))) continue
     if (outcome === 'charged' && !(book && isPaid(book))) {
       wrong(`${what} said charged, and the provider never charged ${orderId}`)
+    }
+    if (outcome === 'charged' && book && givenBack.has(book.id) && netCents(book) === 0) {
+      wrong(`${what} said charged, and all of ${orderId} had been given back`)
     }
     const isOpen = book && ['created', 'at_terminal', 'action_required'].includes(book.status)
     if (outcome === 'not_charged' && book && (netCents(book) > 0 || isOpen)) {
       wrong(`${what} said not_charged, and ${orderId} is ${book.status} at the provider`)
     }
+  }
+}
+
+/** After a till was told that its order is canceled, or will be, nothing is sent that could still create it. */
+function judgeWishes(lane: Lane, creations: ProviderRequest[], wrong: Report): void {
+  for (const { orderId, after } of lane.wishes) {
+    const sent = creations.find(
+      ({ seq, headers, fault }) =>
+        seq > after && headers['x-idempotency-key'] === orderId && fault !== 'arrived_late',
+    )
+    if (sent) wrong(`order ${orderId} was given up, and sent again (request ${sent.seq})`)
   }
 }
 

@@ -1,18 +1,21 @@
 import { Agent } from 'undici'
 import type { Database } from '../../src/db/database.ts'
 import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { startTestService, TestClock, type TestService } from '../support/service.ts'
 import { openShop, sandboxCall, type Till } from '../support/till.ts'
 import type { ScopedRule } from './fault-plan.ts'
+import { movableMonotonicTime, snagged } from './snags.ts'
 
 /** Schedules that one seed plays together, each in a shop of its own. */
 export const shopsAtOnce = 25
 
 export type Shop = Till & { terminalId: string }
 
-/** Two processes' worth of service on one database and one clock, the provider beside them, and shops to charge in. */
+/** Processes' worth of service on one database and one clock, the provider beside them, and shops to charge in. */
 export type World = {
   services: readonly [TestService, TestService]
+  /** A third process: its requests stand still or lose their database, its clock is wrong, and nothing else works in it. */
+  victim: TestService
   /** Base addresses of the two; tills come over real sockets. */
   urls: readonly [string, string]
   shops: Shop[]
@@ -21,10 +24,14 @@ export type World = {
   database: Database
   /** The provider's books from the order with this number on. */
   books(from?: number): LedgerOrder[]
+  /** A new shop in the place of this one. */
+  replaceShop(index: number): Promise<void>
   /** Lets the provider misbehave as planned; no rules heal it. */
   arm(rules: readonly ScopedRule[]): Promise<void>
   /** One round of both sweepers at once, `ms` later. */
   sweepAfter(ms: number): Promise<void>
+  /** The same, and the processes notice by their own measure too that so much time has passed. */
+  passTime(ms: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -37,31 +44,52 @@ export async function openWorld(database: Database, shopCount: number): Promise<
   }
   const first = await startTestService({ database, env })
   const second = await startTestService({ twinOf: first, env })
+  const victim = await startTestService({
+    twinOf: first,
+    clock: new TestClock(first.clock),
+    database: snagged(database),
+    env,
+  })
+  const monotonic = movableMonotonicTime()
   const urls = [await listen(first), await listen(second)] as const
   const shops: Shop[] = []
-  for (let index = 0; index < shopCount; index += 1) {
-    shops.push(await openShop(first, `shop ${index}`, String(7_500_000 + index)))
+  let opened = 0
+  const newShop = () => {
+    opened += 1
+    return openShop(first, `shop ${opened}`, String(7_500_000 + opened))
   }
+  for (let index = 0; index < shopCount; index += 1) shops.push(await newShop())
   first.sandbox.setWebhookUrl(`${urls[0]}/webhooks`)
   const agent = new Agent({ connections: 64 })
   const services = [first, second] as const
+  const sweepAfter = async (ms: number) => {
+    first.clock.advance(ms)
+    await Promise.all(services.map((service) => service.sweeper.sweepOnce()))
+  }
   return {
     services,
+    victim,
     urls,
     shops,
     agent,
     clock: first.clock,
     database,
     books: (from = 0) => first.sandbox.ledger().orders.slice(from),
+    async replaceShop(index) {
+      shops[index] = await newShop()
+    },
     async arm(rules) {
       await sandboxCall(first, 'PUT', '/_sandbox/faults', rules)
     },
-    async sweepAfter(ms) {
-      first.clock.advance(ms)
-      await Promise.all(services.map((service) => service.sweeper.sweepOnce()))
+    sweepAfter,
+    async passTime(ms) {
+      monotonic.advance(ms)
+      await sweepAfter(ms)
     },
     async stop() {
+      monotonic.restore()
       await agent.destroy()
+      await victim.stop()
       await second.stop()
       await first.stop()
     },

@@ -16,6 +16,10 @@ export type FaultRule = {
   retry_after?: number
   code?: string
   user_id?: number
+  skip?: number
+  form?: 'provider' | 'bare' | 'html'
+  answer?: 'cut' | 'hang' | 'status'
+  ends?: 'processed' | 'failed'
 }
 
 export const creation: Pick<FaultRule, 'path' | 'method'> = { path: '^/v1/orders$', method: 'POST' }
@@ -42,6 +46,8 @@ export type ProviderRequest = {
   body: Record<string, unknown> | null
   status: number | null
   user_id: number | null
+  seq: number
+  fault: string | null
 }
 
 /** What reached the provider since the last `forgetRequests`. */

@@ -14,7 +14,12 @@ export const adminToken = 'admin-token-for-tests-0123456789abcdef'
 /** A clock that stands on the real time until a test moves it. */
 export class TestClock {
   #offsetMs = 0
-  now = (): Date => new Date(Date.now() + this.#offsetMs)
+  readonly #base: () => number
+  /** Goes with `base`; absent: with the real time. */
+  constructor(base?: TestClock) {
+    this.#base = base ? () => base.now().getTime() : Date.now
+  }
+  now = (): Date => new Date(this.#base() + this.#offsetMs)
   advance(ms: number): void {
     this.#offsetMs += ms
   }
@@ -45,6 +50,8 @@ export type TestServiceOptions = {
   webhookSecrets?: string[]
   /** A second process beside this one: its database, clock and keys, and the same provider. */
   twinOf?: TestService
+  /** Its own clock; absent: that of the twin. */
+  clock?: TestClock
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
   streams?: Partial<StreamLimits>
@@ -57,7 +64,7 @@ export type TestServiceOptions = {
  * through `app.inject`. Webhooks of the sandbox are handed over by `deliverWebhooks` in payment.ts, or never.
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  const clock = options.twinOf?.clock ?? new TestClock()
+  const clock = options.clock ?? options.twinOf?.clock ?? new TestClock()
   const sandbox =
     options.twinOf?.sandbox ??
     (await startSandbox({
