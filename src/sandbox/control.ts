@@ -48,7 +48,9 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     if (seller === undefined) throw new ControlError(404, 'there is no such terminal')
     if (openOrderOn(ctx, wanted.terminalId)) throw new ControlError(409, 'the terminal is taken')
     const order = placeOrder(ctx, seller, { ...wanted, amountCents, expirySeconds }, '')
-    return reply.code(201).send(showOrder(ctx, order))
+    const shown = { integration_data: { application_id: 'another' } }
+    const foreign = commitOrder(ctx, { ...order, shown }, null, 'order.shown')
+    return reply.code(201).send(showOrder(ctx, foreign))
   })
   app.post<{ Params: { id: string } }>('/_sandbox/orders/:id/act', (request) => {
     return showOrder(ctx, act(ctx, request.params.id, request.body))

@@ -8,7 +8,7 @@ import { noKills, runKills } from './kill-run.ts'
 import { runWithoutWebhooks } from './no-webhooks-run.ts'
 import { openCluster } from './postgres-cluster.ts'
 import { runRestarts } from './restart-run.ts'
-import { runAimed, runSeed } from './run.ts'
+import { runNamed } from './run.ts'
 import { openWorld, shopsAtOnce } from './world.ts'
 
 /** A world forgets its provider's books and its database after this many seeds, so that no run grows without end. */
@@ -117,7 +117,7 @@ async function waitWithoutWebhooks(): Promise<number> {
 const verdict = (problems: readonly string[]) =>
   problems.length === 0 ? 'the books agree' : `${problems.length} problems`
 
-/** A seed's name: a number, or `a` and a number for one whose schedules aim. */
+/** Names of the seeds to run (runNamed). */
 function chosenSeeds(): string[] {
   const { seed, aimed, schedules } = values
   if (seed !== undefined) return seed.split(',')
@@ -140,9 +140,7 @@ async function runSchedules(): Promise<number> {
     const world = await openWorld(database, shopsAtOnce)
     try {
       for (const seed of seeds.slice(at, at + seedsPerWorld)) {
-        const result = seed.startsWith('a')
-          ? await runAimed(world, Number(seed.slice(1)), values.only as Aim | undefined)
-          : await runSeed(world, Number(seed))
+        const result = await runNamed(world, seed, values.only as Aim | undefined)
         for (const name of Object.keys(totals) as (keyof typeof totals)[]) {
           totals[name] += result[name]
         }

@@ -31,13 +31,20 @@ export type RunResult = {
   lost: number
 }
 
+/** A seed by its name: a number, or `a` and a number for one whose schedules aim. */
+export function runNamed(world: World, seed: string, only?: Aim): Promise<RunResult> {
+  return seed.startsWith('a')
+    ? runAimed(world, Number(seed.slice(1)), only)
+    : runSeed(world, Number(seed))
+}
+
 const minute = 60_000
 
 /**
  * Plays one schedule in each shop of the world at once, all drawn from `seed`: faults, buyers, cashiers, jumps of the
  * clock. Then the faults end, requests under way too, the sweepers get ten seconds, and the provider's books decide.
  */
-export async function runSeed(world: World, seed: number): Promise<RunResult> {
+async function runSeed(world: World, seed: number): Promise<RunResult> {
   const draw = createDraw(seed)
   const draws = world.shops.map((_, index) => createDraw(seed, index))
   const plans = world.shops.map((shop, index) => planFaults(draws[index] as Draw, shop.mpUserId))
@@ -75,9 +82,9 @@ export async function runSeed(world: World, seed: number): Promise<RunResult> {
 
 /**
  * The same with schedules that aim at one moment each: each shop's is drawn, or `only` this one. What no shop can have
- * for itself is drawn for all: terminals that fetch at once, and a process with another clock.
+ * for itself is drawn for all: terminals that fetch at once.
  */
-export async function runAimed(world: World, seed: number, only?: Aim): Promise<RunResult> {
+async function runAimed(world: World, seed: number, only?: Aim): Promise<RunResult> {
   const draw = createDraw('aimed', seed)
   const bookStart = world.books().length
   const lanes = world.shops.map((shop, index) => {
@@ -87,14 +94,7 @@ export async function runAimed(world: World, seed: number, only?: Aim): Promise<
   })
   const fetchMs = draw.maybe('fetched at once', 0.4) ? 1 : 0
   await setPace(world, fetchMs)
-  const isApart = draw.maybe('clocks apart', 0.3)
-  const apart = (label: string) =>
-    isApart ? draw.pick(label, [-3600_000, -15_000, 15_000, 600_000]) : 0
-  let apartMs = apart('clocks')
-  world.victim.clock.advance(apartMs)
-  for (const lane of lanes) {
-    lane.history.push(`aim: ${lane.aim}; fetched after ${fetchMs} ms; victim ${apartMs} ms apart`)
-  }
+  for (const lane of lanes) lane.history.push(`aim: ${lane.aim}; fetched after ${fetchMs} ms`)
   await inStep(
     lanes,
     (lane, pause) => aims[lane.aim as Aim](lane, pause),
@@ -104,15 +104,11 @@ export async function runAimed(world: World, seed: number, only?: Aim): Promise<
         Number(
           draw.weigh(`jump ${stage}`, { 1: 2, 3: 2, 6: 6, 12: 2, 70: 1, 1080: 0.4, 90000: 0.1 }),
         )
-      const nextMs = apart(`clocks ${stage}`)
-      if (nextMs !== apartMs) world.victim.clock.advance(nextMs - apartMs)
-      apartMs = nextMs
       for (const lane of lanes) lane.history.push(`-- ${stage}: ${jumpMs / 1000} s pass`)
       await world.passTime(jumpMs)
       await payEagerly(lanes)
     },
   )
-  world.victim.clock.advance(-apartMs)
   await world.arm([])
   for (const lane of lanes) {
     await leaveTerminal(lane)

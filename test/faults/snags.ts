@@ -63,15 +63,16 @@ export function withSnag<T>(snag: Snag, work: () => Promise<T>): Promise<T> {
   return flow.run(snag as Caught, work)
 }
 
-/** The same database, where each request meets its own snag. */
-export function snagged(database: Database): Database {
-  return build({
+/** The same database, where each request meets its own snag, and whose clock is this one. */
+export function snagged(database: Database, now: () => Date): Database {
+  const own = build({
     name: database.engine,
     dialect: borrowed(database),
     listen: (channel, { onPayload, onGap }) => database.listen(channel, onPayload, onGap),
     stop: async () => {},
     disconnect: async () => {},
   })
+  return { ...own, clockMs: async () => now().getTime() }
 }
 
 /** Connections of another Kysely: a snag holds none of them, since it comes after they were given back. */

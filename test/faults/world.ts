@@ -1,7 +1,7 @@
 import { Agent } from 'undici'
 import type { Database } from '../../src/db/database.ts'
 import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
-import { startTestService, TestClock, type TestService } from '../support/service.ts'
+import { startTestService, type TestService } from '../support/service.ts'
 import { openShop, sandboxCall, type Till } from '../support/till.ts'
 import type { ScopedRule } from './fault-plan.ts'
 import { movableMonotonicTime, snagged } from './snags.ts'
@@ -14,7 +14,7 @@ export type Shop = Till & { terminalId: string }
 /** Processes' worth of service on one database and one clock, the provider beside them, and shops to charge in. */
 export type World = {
   services: readonly [TestService, TestService]
-  /** A third process: its requests stand still or lose their database, its clock is wrong, and nothing else works in it. */
+  /** A third process: its requests stand still or lose their database, and nothing else works in it. Its wall clock is wrong. */
   victim: TestService
   /** Base addresses of the two; tills come over real sockets. */
   urls: readonly [string, string]
@@ -44,10 +44,13 @@ export async function openWorld(database: Database, shopCount: number): Promise<
   }
   const first = await startTestService({ database, env })
   const second = await startTestService({ twinOf: first, env })
+  const startedAt = first.clock.now().getTime()
   const victim = await startTestService({
     twinOf: first,
-    clock: new TestClock(first.clock),
-    database: snagged(database),
+    // Beside a wall clock of its own, which no jump of the others' moves.
+    ownTime: true,
+    monotonicMs: () => first.clock.now().getTime() - startedAt,
+    database: snagged(database, first.clock.now),
     env,
   })
   const monotonic = movableMonotonicTime()

@@ -268,7 +268,10 @@ describe('a call that arrives late', () => {
 describe('what no document describes', () => {
   it('somebody else puts an order on the terminal', async () => {
     const placed = await call(sandbox, 'POST', '/_sandbox/orders', { body: orderBody(shop) })
-    expect(placed).toMatchObject({ status: 201, body: { status: 'created' } })
+    expect(placed).toMatchObject({
+      status: 201,
+      body: { status: 'created', integration_data: { application_id: 'another' } },
+    })
     expect((await createOrder(sandbox, shop)).body.errors[0].code).toBe(
       'already_queued_order_on_terminal',
     )

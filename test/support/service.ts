@@ -14,12 +14,7 @@ export const adminToken = 'admin-token-for-tests-0123456789abcdef'
 /** A clock that stands on the real time until a test moves it. */
 export class TestClock {
   #offsetMs = 0
-  readonly #base: () => number
-  /** Goes with `base`; absent: with the real time. */
-  constructor(base?: TestClock) {
-    this.#base = base ? () => base.now().getTime() : Date.now
-  }
-  now = (): Date => new Date(this.#base() + this.#offsetMs)
+  now = (): Date => new Date(Date.now() + this.#offsetMs)
   advance(ms: number): void {
     this.#offsetMs += ms
   }
@@ -50,13 +45,13 @@ export type TestServiceOptions = {
   webhookSecrets?: string[]
   /** A second process beside this one: its database, clock and keys, and the same provider. */
   twinOf?: TestService
-  /** Its own clock; absent: that of the twin. */
-  clock?: TestClock
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
   streams?: Partial<StreamLimits>
   /** By the database's clock, as a real process is, and `clock` moves nothing. */
   ownTime?: boolean
+  /** With `ownTime`: the clock of the process that nobody sets. */
+  monotonicMs?: () => number
 }
 
 /**
@@ -64,7 +59,7 @@ export type TestServiceOptions = {
  * through `app.inject`. Webhooks of the sandbox are handed over by `deliverWebhooks` in payment.ts, or never.
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
-  const clock = options.clock ?? options.twinOf?.clock ?? new TestClock()
+  const clock = options.twinOf?.clock ?? new TestClock()
   const sandbox =
     options.twinOf?.sandbox ??
     (await startSandbox({
@@ -98,6 +93,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     logger,
     ...(options.streams && { streams: options.streams }),
     ...(!options.ownTime && { now: clock.now }),
+    ...(options.monotonicMs && { monotonicMs: options.monotonicMs }),
     sleep: async (ms) => {
       sleeps.push(ms)
       // Yields, so that a loop of sleeps never starves the sockets.
