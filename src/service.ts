@@ -10,6 +10,7 @@ import type { HttpServer } from './http/create-server.ts'
 import type { StreamLimits } from './http/event-stream.ts'
 import { buildPaymentApi } from './payment-api.ts'
 import type { PaymentDeps } from './payments/deps.ts'
+import { createLastingWork } from './payments/lasting-work.ts'
 import { createNews } from './payments/news.ts'
 import { createOrderCalls } from './payments/order-calls.ts'
 import { createOrderChanges } from './payments/order-changes.ts'
@@ -61,6 +62,9 @@ export type Service = {
   close(): Promise<void>
 }
 
+/** How long a stop goes on trying to store what only this process has. */
+const storeWithinMs = 5_000
+
 /**
  * Puts the payment side together. Nothing runs yet: plan the search for orders, listen on `app`, and start the sweeper and
  * the search.
@@ -105,6 +109,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     news,
     once: createSingleFlight(),
     strangers: createStrangers(),
+    lasting: createLastingWork(),
     now,
     sleep,
     log: logger,
@@ -145,6 +150,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     async close() {
       await Promise.all([sweeper.stop(), orderSearch.stop()])
       await inbox.idle()
+      await deps.lasting.end(storeWithinMs)
       await news.close()
       await changes.close()
       await provider.close()

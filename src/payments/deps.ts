@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts'
 import type { Sealer } from '../domain/sealed.ts'
 import type { Provider } from '../provider/provider.ts'
+import type { LastingWork } from './lasting-work.ts'
 import type { News } from './news.ts'
 import type { OrderCalls } from './order-calls.ts'
 import type { OrderChanges } from './order-changes.ts'
@@ -35,6 +36,7 @@ export type PaymentDeps = {
   news: News
   once: SingleFlight
   strangers: Strangers
+  lasting: LastingWork
   now: () => Date
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
   log: Log

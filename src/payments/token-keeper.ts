@@ -4,11 +4,13 @@ import { SealedError } from '../domain/sealed.ts'
 import { AppError } from '../errors.ts'
 import { ProviderError, type TokenGrant, toAppError } from '../provider/provider.ts'
 import {
+  beginRenewal,
   type ConnectionRow,
+  endRenewal,
   findConnection,
   findConnectionsToRenew,
   markLost,
-  markRefreshStarted,
+  type Renewal,
   replaceTokens,
 } from '../repositories/oauth.ts'
 import { withLease } from '../repositories/with-lease.ts'
@@ -159,10 +161,24 @@ const waitForOtherMs = 200
 const longestWaitMs = 15_000
 
 /**
+ * A process that began a renewal may bring the pair this long after, although its lease has ended: it stood still, or the
+ * database was away. A refresh token works once, so trying it again before would only be refused.
+ */
+const mayStillComeMs = 30_000
+/** And so long after the database was seen again: whoever waits to store a pair needs a moment. */
+const seenAtLeastMs = 5_000
+/** A turn that was taken longer ago than this, by a process that stood still, may be another one's by now. */
+const turnMs = 5_000
+
+const firstStoreAgainMs = 100
+const longestStoreAgainMs = 2_000
+
+/**
  * Renews the pair that had `fromVersion`, once: whoever comes while it is being renewed, in this process or another,
  * gets the new pair. The new pair is stored before anybody uses it, since the provider's refresh token works once.
  *
- * Throws CONNECTION_LOST when the provider refuses, PROVIDER_TIMEOUT when its answer is not known.
+ * Throws CONNECTION_LOST when the provider refuses, PROVIDER_TIMEOUT when its answer is not known, SERVICE_UNAVAILABLE
+ * while the pair of a process that died or stands still may still come.
  */
 export async function renewConnection(
   deps: PaymentDeps,
@@ -170,69 +186,125 @@ export async function renewConnection(
   fromVersion: number,
   actor: Actor,
 ): Promise<ConnectionRow> {
-  return deps.once(`renew:${client}`, async () => {
+  const renewInTurn = async (givenUp: AbortSignal) => {
     for (let waitedMs = 0; waitedMs < longestWaitMs; waitedMs += waitForOtherMs) {
       const connection = await usableConnection(deps, client)
       if (connection.version !== fromVersion) return connection
-      const outcome = await withLease(deps, `oauth:${client}`, () =>
-        renewHeld(deps, client, fromVersion, actor),
-      )
-      if (outcome) return outcome.result
+      if (!mayPairStillCome(connection, deps.now(), waitedMs)) {
+        const turn = await withLease(deps, `oauth:${client}`, () =>
+          renewFrom(deps, connection, actor, givenUp),
+        )
+        if (turn?.result) return turn.result
+      }
+      if (givenUp.aborted) break
       await deps.sleep(waitForOtherMs)
     }
-    throw new AppError('SERVICE_UNAVAILABLE')
-  })
+    throw new AppError('SERVICE_UNAVAILABLE', { message: 'The connection is still being renewed' })
+  }
+  return deps.once(`renew:${client}`, () => deps.lasting.run(renewInTurn))
 }
 
-async function renewHeld(
+/** Whether a renewal was begun from this pair whose end nobody has seen, and whose process may still store its pair. */
+function mayPairStillCome(
+  { refresh_started_at: startedAt }: ConnectionRow,
+  now: Date,
+  seenForMs: number,
+): boolean {
+  if (startedAt === null) return false
+  const ageMs = now.getTime() - startedAt.getTime()
+  // One of the future was written before the clock was set back.
+  const isRecent = ageMs < mayStillComeMs && ageMs > -mayStillComeMs
+  return isRecent || seenForMs < seenAtLeastMs
+}
+
+/** Undefined when the pair was not `connection`'s any more, or another renewal may decide about it: look again then. */
+async function renewFrom(
   deps: PaymentDeps,
-  client: ClientName,
-  fromVersion: number,
+  connection: ConnectionRow,
   actor: Actor,
-): Promise<ConnectionRow> {
-  const { database } = deps
-  // Read again under the lease: its last holder may have renewed the pair.
-  const connection = await usableConnection(deps, client)
-  if (connection.version !== fromVersion) return connection
-  const renewal = { fromVersion, startedAt: deps.now() }
-  await markRefreshStarted(database.db, client, renewal)
-  if (connection.refresh_token === null) {
-    await markLost(database.db, client, renewal, 'no_refresh_token')
-    throw new AppError('CONNECTION_LOST')
+  givenUp: AbortSignal,
+): Promise<ConnectionRow | undefined> {
+  const { db } = deps.database
+  const { client, refresh_token: sealed } = connection
+  const refreshToken = sealed === null ? null : openToken(deps, client, 'refresh_token', sealed)
+  const renewal = { from: connection, startedAt: deps.now() }
+  const askedMs = performance.now()
+  if (!(await beginRenewal(db, connection, renewal.startedAt))) return undefined
+  if (refreshToken === null) return endAsLost(deps, renewal, 'no_refresh_token')
+  if (performance.now() - askedMs > turnMs) {
+    await endRenewal(db, renewal)
+    return undefined
   }
-  const refreshToken = openToken(deps, client, 'refresh_token', connection.refresh_token)
-  const grant = await deps.provider.oauth.refresh(refreshToken).catch(async (error: unknown) => {
+  let grant: TokenGrant
+  try {
+    grant = await deps.provider.oauth.refresh(refreshToken)
+  } catch (error) {
     if (!(error instanceof ProviderError)) throw error
     const failure = toAppError(error, 'oauth.refresh')
     // Only a refusal of this very token: wrong credentials of ours must not disconnect every shop.
     if (failure.code === 'CONNECTION_LOST') {
-      await markLost(database.db, client, renewal, error.providerCode ?? 'refused')
-      deps.log.error(
-        { client, providerCode: error.providerCode },
-        'the provider refused to renew a connection; the client must connect again',
-      )
-      throw new AppError('CONNECTION_LOST', { cause: error })
+      return endAsLost(deps, renewal, error.providerCode ?? 'refused', error)
     }
-    throw failure
-  })
-  await database.transaction(async (trx) => {
-    const replaced = await replaceTokens(
-      trx,
-      client,
-      renewal,
-      sealGrant(deps, client, grant, connection),
+    await endRenewal(db, renewal).catch((cause) =>
+      deps.log.warn({ client, err: cause }, 'others wait in vain for a renewal that has failed'),
     )
-    if (replaced) {
-      await recordSuccess(deps, trx, {
-        client,
-        actor,
-        action: 'oauth.refreshed',
-        resourceType: 'oauth',
-        resourceId: client,
-      })
-    }
-  })
+    throw failure
+  }
+  await storePair(deps, connection, grant, actor, givenUp)
   return usableConnection(deps, client)
+}
+
+/**
+ * The provider has refused the pair, or it cannot be renewed. Undefined when that proves nothing: the pair is an old one,
+ * or another process has begun to renew it meanwhile and may be the reason.
+ */
+async function endAsLost(
+  deps: PaymentDeps,
+  renewal: Renewal,
+  reason: string,
+  cause?: ProviderError,
+): Promise<undefined> {
+  const { client } = renewal.from
+  if (!(await markLost(deps.database.db, renewal, reason))) return undefined
+  deps.log.error(
+    { client, reason },
+    'the provider refused to renew a connection; the client must connect again',
+  )
+  throw new AppError('CONNECTION_LOST', { cause })
+}
+
+/**
+ * Stores a new pair, for as long as this process lives: the old refresh token is used up, so nobody can get another one.
+ * Nothing uses the pair before: it would be gone with this process, and without the database there is no call to make.
+ */
+async function storePair(
+  deps: PaymentDeps,
+  from: ConnectionRow,
+  grant: TokenGrant,
+  actor: Actor,
+  givenUp: AbortSignal,
+): Promise<void> {
+  const { client } = from
+  const tokens = sealGrant(deps, client, grant, from)
+  for (let waitMs = firstStoreAgainMs; ; waitMs = Math.min(2 * waitMs, longestStoreAgainMs)) {
+    try {
+      await deps.database.transaction(async (trx) => {
+        if (!(await replaceTokens(trx, from, tokens))) return
+        await recordSuccess(deps, trx, {
+          client,
+          actor,
+          action: 'oauth.refreshed',
+          resourceType: 'oauth',
+          resourceId: client,
+        })
+      })
+      return
+    } catch (error) {
+      if (givenUp.aborted) throw error
+      deps.log.error({ client, err: error }, 'new tokens are not stored yet; this is tried again')
+      await deps.sleep(waitMs, givenUp).catch(() => undefined)
+    }
+  }
 }
 
 /** The columns of a new pair. Fields that the provider leaves out of a renewal keep their old values. */

@@ -1,4 +1,4 @@
-import type { Insertable, Selectable } from 'kysely'
+import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { OauthConnectionsTable, OauthStatesTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
@@ -74,16 +74,25 @@ export async function upsertConnection(
 }
 
 /**
- * A renewal under way. The version alone does not name the pair: a connection that was removed and made anew, perhaps of
- * another account, counts from 1 again.
+ * A pair of tokens. The version alone does not name it: a connection that was removed and made anew, perhaps of another
+ * account, counts from 1 again.
  */
-export type Renewal = { fromVersion: number; startedAt: Date }
+export type Pair = Pick<ConnectionRow, 'client' | 'version' | 'connected_at'>
 
-/** Stores a renewed pair only over the pair it was made from. Returns whether it did. */
+const isPair = ({ client, version, connected_at }: Pair) =>
+  sql<SqlBool>`client = ${client} and version = ${version}
+    and date_trunc('milliseconds', connected_at) = ${connected_at}`
+
+/** A renewal that was begun from a pair. */
+export type Renewal = { from: Pair; startedAt: Date }
+
+/**
+ * Stores a renewed pair over the one it was made from, whatever was thought of that one meanwhile: the provider's latest
+ * pair is the live one, also when the connection counts as lost. Returns whether it did; false when there is a newer one.
+ */
 export async function replaceTokens(
   trx: Trx,
-  client: ClientName,
-  renewal: Renewal,
+  from: Pair,
   tokens: Pick<
     ConnectionRow,
     'access_token' | 'refresh_token' | 'public_key' | 'live_mode' | 'expires_at' | 'refreshed_at'
@@ -93,45 +102,58 @@ export async function replaceTokens(
     .updateTable('oauth_connections')
     .set({
       ...tokens,
-      version: renewal.fromVersion + 1,
+      version: from.version + 1,
       refresh_started_at: null,
       status: 'connected',
       lost_reason: null,
     })
-    .where('client', '=', client)
-    .where('version', '=', renewal.fromVersion)
-    .where('refresh_started_at', '=', renewal.startedAt)
+    .where(isPair(from))
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }
 
-export async function markRefreshStarted(
+/** Notes that a renewal begins, unless the row is no longer as `seen`. Returns whether it did. */
+export async function beginRenewal(
   db: Db | Trx,
-  client: ClientName,
-  { fromVersion, startedAt }: Renewal,
-): Promise<void> {
-  await db
+  seen: ConnectionRow,
+  startedAt: Date,
+): Promise<boolean> {
+  const result = await db
     .updateTable('oauth_connections')
     .set({ refresh_started_at: startedAt })
-    .where('client', '=', client)
-    .where('version', '=', fromVersion)
+    .where(isPair(seen))
+    .where('status', '=', seen.status)
+    .where('refresh_started_at', 'is not distinct from', seen.refresh_started_at)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Notes that this renewal will bring no pair any more. */
+export async function endRenewal(db: Db | Trx, { from, startedAt }: Renewal): Promise<void> {
+  await db
+    .updateTable('oauth_connections')
+    .set({ refresh_started_at: null })
+    .where(isPair(from))
+    .where('refresh_started_at', '=', startedAt)
     .execute()
 }
 
-/** Marks the connection as lost, unless its tokens are no longer those of the renewal. */
+/**
+ * Marks the connection as lost, unless its pair is no longer the one that the renewal was begun from, or another renewal
+ * was begun from it since. Returns whether it did.
+ */
 export async function markLost(
   db: Db | Trx,
-  client: ClientName,
-  { fromVersion, startedAt }: Renewal,
+  { from, startedAt }: Renewal,
   reason: string,
-): Promise<void> {
-  await db
+): Promise<boolean> {
+  const result = await db
     .updateTable('oauth_connections')
     .set({ status: 'lost', lost_reason: reason, refresh_started_at: null })
-    .where('client', '=', client)
-    .where('version', '=', fromVersion)
+    .where(isPair(from))
     .where('refresh_started_at', '=', startedAt)
-    .execute()
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
 }
 
 /** Marks the connection as lost while it still has these tokens, which nobody can read. Returns whether it did. */

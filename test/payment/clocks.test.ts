@@ -19,7 +19,7 @@ import {
   refunding,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { act, charge, payByCard } from '../support/till.ts'
+import { act, call, charge, payByCard } from '../support/till.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -204,4 +204,21 @@ test('no look is planned so far ahead that it would count as one of before the c
   }
   expect(furthest).toBeGreaterThan(0)
   expect(furthest).toBeLessThan(furthestMs.look)
+})
+
+test('of two processes whose hosts are a quarter of a minute apart one renews a connection, and none loses it', async () => {
+  const till = await openOwnShop(service, 'renewed apart')
+  const renewing = { path: '/oauth/token', method: 'POST' }
+  await forgetRequests(service)
+  await breakProvider(service, { ...renewing, kind: 'latency_after', delay_ms: 400, count: 1 })
+  const refresh = (process: TestService) =>
+    call(process, { method: 'POST', url: '/oauth/refresh', token: till.key })
+  const first = refresh(service)
+  await expect.poll(async () => (await providerRequests(service, renewing)).length).toBe(1)
+  setWallClock(hasHosts() ? 15_000 : 0)
+  // Its sleeps take no time, so it may give up waiting.
+  expect([200, 503]).toContain((await refresh(twin)).statusCode)
+  expect((await first).statusCode).toBe(200)
+  expect(await providerRequests(service, renewing)).toHaveLength(1)
+  expect((await refresh(twin)).statusCode).toBe(200)
 })

@@ -1,9 +1,12 @@
 import { sql } from 'kysely'
 import nock from 'nock'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { serviceActor } from '../../src/payments/deps.ts'
+import type { Database } from '../../src/db/database.ts'
+import { DatabaseUnavailableError } from '../../src/db/failures.ts'
+import type { AppError } from '../../src/errors.ts'
+import { type PaymentDeps, serviceActor } from '../../src/payments/deps.ts'
 import { renewConnection, renewDueConnections } from '../../src/payments/token-keeper.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, connect, enrol, openShop, sandboxCall, type Till } from '../support/till.ts'
 
 const dayMs = 24 * 3600_000
@@ -111,7 +114,7 @@ test('a token that was moved to another client does not open', async () => {
     .execute()
   await forgetCalls()
   const answer = await call(service, { url: '/terminals', token: till.key })
-  expect([answer.statusCode, answer.json().code]).toEqual([500, 'INTERNAL_ERROR'])
+  expect([answer.statusCode, answer.json().code]).toEqual([409, 'CONNECTION_LOST'])
   const { requests } = (await sandboxCall(service, 'GET', '/_sandbox/requests')) as {
     requests: unknown[]
   }
@@ -133,12 +136,7 @@ test('refreshes at the same time make one provider call and give all the same en
 
 test('two processes that refresh at the same time make one provider call', async () => {
   const till = await enrol(service, 'twins', '806')
-  // The same database, keys and provider under another process id and without shared memory.
-  const other = {
-    ...service.deps,
-    processId: 'another-process',
-    once: <T>(_key: string, work: () => Promise<T>) => work(),
-  }
+  const other = anotherProcess()
   const { version } = await rowOf('twins')
   await fault({ path: '/oauth/token', kind: 'latency', delay_ms: 30 })
   await forgetCalls()
@@ -226,7 +224,8 @@ test('after a renewal whose answer got lost the old token is tried once more, th
   await fault({ path: '/oauth/token', kind: 'drop_after', count: 1 })
   const answer = await refresh(till)
   expect([answer.statusCode, answer.json().code]).toEqual([504, 'PROVIDER_TIMEOUT'])
-  expect((await rowOf('unlucky')).refresh_started_at).not.toBeNull()
+  // Nobody can bring the pair any more, so nobody waits for it.
+  expect((await rowOf('unlucky')).refresh_started_at).toBeNull()
   // Not lost yet: the access token of before still works.
   expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
   const again = await refresh(till)
@@ -235,7 +234,11 @@ test('after a renewal whose answer got lost the old token is tried once more, th
 })
 
 /** Renews while the answer of the provider is held back until `meanwhile` is done. */
-async function renewDuring(client: string, meanwhile: () => Promise<unknown>): Promise<unknown> {
+async function renewDuring(
+  client: string,
+  meanwhile: () => Promise<unknown>,
+  more: Partial<PaymentDeps> = {},
+): Promise<unknown> {
   const { provider } = service.deps
   const asked = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()
@@ -249,13 +252,17 @@ async function renewDuring(client: string, meanwhile: () => Promise<unknown>): P
   const deps = {
     ...service.deps,
     provider: { ...provider, oauth: { ...provider.oauth, refresh: held } },
+    ...more,
   }
   const actor = serviceActor(service.clock.now())
   const { version } = await rowOf(client)
   const renewal = renewConnection(deps, client as never, version, actor).catch(String)
   await asked.promise
-  await meanwhile()
-  release.resolve()
+  try {
+    await meanwhile()
+  } finally {
+    release.resolve()
+  }
   return renewal
 }
 
@@ -264,7 +271,7 @@ async function reconnect(till: Till, account: string): Promise<void> {
   const { client } = till
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
   await asAdmin(service, { method: 'POST', url: `/admin/clients/${client}/unpin` })
-  expect((await connect(service, client, account)).statusCode).toBe(200)
+  expect((await connect(service, client, account, adminToken)).statusCode).toBe(200)
 }
 
 test('a renewal under way does not touch a connection that was made anew meanwhile', async () => {
@@ -283,6 +290,124 @@ test('a renewal that is refused does not lose a connection that was made anew me
   await sandboxCall(service, 'POST', '/_sandbox/users/832/revoke')
   await renewDuring('phoenix', () => reconnect(till, '833'))
   expect(await rowOf('phoenix')).toMatchObject({ status: 'connected', mp_user_id: 833 })
+})
+
+/** The same database, keys and provider under another process id and without shared memory. */
+const anotherProcess = () => ({
+  ...service.deps,
+  processId: 'another-process',
+  once: <T>(_key: string, work: () => Promise<T>) => work(),
+})
+
+/** Another process renews the pair of now; the process that is at it has lost its lease. Answers the code of its failure. */
+async function renewElsewhere(client: string): Promise<unknown> {
+  await service.database.db
+    .updateTable('leases')
+    .set({ deadline: new Date(0) })
+    .where('name', '=', `oauth:${client}`)
+    .execute()
+  const { version } = await rowOf(client)
+  const renewal = renewConnection(
+    anotherProcess(),
+    client as never,
+    version,
+    serviceActor(service.clock.now()),
+  )
+  return renewal.then(
+    () => 'renewed',
+    (error: AppError) => error.code,
+  )
+}
+
+test('while a process that renews stands still no other one uses up the connection, and its pair is stored', async () => {
+  const till = await enrol(service, 'stands still', '834')
+  let elsewhere: unknown
+  await forgetCalls()
+  await renewDuring('stands still', async () => {
+    service.clock.advance(13_000)
+    elsewhere = await renewElsewhere('stands still')
+  })
+  expect(elsewhere).toBe('SERVICE_UNAVAILABLE')
+  expect(await refreshCalls()).toBe(1)
+  expect(await rowOf('stands still')).toMatchObject({ status: 'connected', version: 2 })
+  expect((await refresh(till)).statusCode).toBe(200)
+})
+
+test('a pair that comes when the connection counts as lost already heals it', async () => {
+  const till = await enrol(service, 'late pair', '835')
+  let elsewhere: unknown
+  await renewDuring('late pair', async () => {
+    service.clock.advance(31_000)
+    elsewhere = await renewElsewhere('late pair')
+    expect(await rowOf('late pair')).toMatchObject({ status: 'lost' })
+  })
+  expect(elsewhere).toBe('CONNECTION_LOST')
+  expect(await rowOf('late pair')).toMatchObject({ status: 'connected', version: 2 })
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
+  expect((await refresh(till)).statusCode).toBe(200)
+})
+
+test('when a process died in a renewal the old token is tried once nobody can bring the pair any more', async () => {
+  const till = await enrol(service, 'died renewing', '836')
+  await service.database.db
+    .updateTable('oauth_connections')
+    .set({ refresh_started_at: service.clock.now() })
+    .where('client', '=', 'died renewing' as never)
+    .execute()
+  await forgetCalls()
+  const early = await refresh(till)
+  expect([early.statusCode, early.json().code]).toEqual([503, 'SERVICE_UNAVAILABLE'])
+  expect(await refreshCalls()).toBe(0)
+  service.clock.advance(31_000)
+  expect((await refresh(till)).statusCode).toBe(200)
+})
+
+/** A database that commits nothing while `isAway`. */
+function unsteady() {
+  const state = { isAway: false, refused: 0 }
+  const transaction: Database['transaction'] = (work) => {
+    if (!state.isAway) return service.database.transaction(work)
+    state.refused += 1
+    return Promise.reject(new DatabaseUnavailableError('away'))
+  }
+  return { state, database: { ...service.database, transaction } }
+}
+
+test('a new pair is stored although the database was away when it came', async () => {
+  const till = await enrol(service, 'away', '837')
+  const { state, database } = unsteady()
+  const renewal = renewDuring(
+    'away',
+    async () => {
+      state.isAway = true
+    },
+    { database },
+  )
+  await expect.poll(() => state.refused, { interval: 5 }).toBeGreaterThan(3)
+  expect(await rowOf('away')).toMatchObject({ status: 'connected', version: 1 })
+  state.isAway = false
+  expect(await renewal).toMatchObject({ version: 2 })
+  expect((await refresh(till)).statusCode).toBe(200)
+})
+
+test('a process that stops stores the pair that it has in hand before it ends', async () => {
+  const till = await enrol(service, 'stops', '838')
+  const { state, database } = unsteady()
+  const stopping = await startTestService({ twinOf: service, database })
+  await fault({ path: '/oauth/token', kind: 'latency_after', delay_ms: 200, count: 1 })
+  await forgetCalls()
+  const answer = call(stopping, { method: 'POST', url: '/oauth/refresh', token: till.key })
+  answer.catch(() => undefined)
+  await expect.poll(refreshCalls, { interval: 5 }).toBe(1)
+  state.isAway = true
+  const ended = stopping.close()
+  await expect.poll(() => state.refused, { interval: 5 }).toBeGreaterThan(1)
+  state.isAway = false
+  await ended
+  expect(await rowOf('stops')).toMatchObject({ status: 'connected', version: 2 })
+  await answer
+  await stopping.app.close()
+  expect((await refresh(till)).statusCode).toBe(200)
 })
 
 test('fields that the provider leaves out of a renewal keep their values', async () => {

@@ -13,7 +13,7 @@ import { verifyActivityChain } from '../../src/payments/activity.ts'
 import { checkEncryptionKeys } from '../../src/payments/encryption-keys.ts'
 import { rotateSecrets } from '../../src/payments/rotate-secrets.ts'
 import { sealContext } from '../../src/payments/token-keeper.ts'
-import { findConnection, markRefreshStarted, replaceTokens } from '../../src/repositories/oauth.ts'
+import { beginRenewal, findConnection, replaceTokens } from '../../src/repositories/oauth.ts'
 import {
   needsPostgres,
   openPostgresClone,
@@ -63,10 +63,9 @@ async function renew(database: Database, keys: EncryptionKey[], name: string, te
   const client = name as never
   const before = await findConnection(database.db, client)
   if (!before) throw new Error('no connection')
-  const renewal = { fromVersion: before.version, startedAt: new Date() }
-  await markRefreshStarted(database.db, client, renewal)
+  await beginRenewal(database.db, before, new Date())
   return database.transaction((trx) =>
-    replaceTokens(trx, client, renewal, {
+    replaceTokens(trx, before, {
       access_token: sealer.seal(`access of ${text}`, sealContext(name, 'access_token')),
       refresh_token: sealer.seal(`refresh of ${text}`, sealContext(name, 'refresh_token')),
       public_key: null,

@@ -24,13 +24,18 @@ export function asAdmin(service: TestService, request: Call): Promise<LightMyReq
   return call(service, { ...request, token: adminToken })
 }
 
-/** Connects a client by OAuth as its owner would, on an account of its own. */
+/**
+ * Connects a client by OAuth as its owner would, on an account of its own. With the administrator's token one whose account
+ * was released may take another.
+ */
 export async function connect(
   service: TestService,
   client: string,
   account?: string,
+  token?: string,
 ): Promise<LightMyRequestResponse> {
-  const login = await call(service, { url: `/oauth/login?client=${encodeURIComponent(client)}` })
+  const url = `/oauth/login?client=${encodeURIComponent(client)}`
+  const login = await call(service, { url, ...(token !== undefined && { token }) })
   const consent = await fetch(String(login.headers.location), {
     redirect: 'manual',
     headers: {
