@@ -155,8 +155,10 @@ export async function meetOrderOfClient(
   client: ClientName,
   mpOrderId: string,
 ): Promise<void> {
-  if (!providerId.test(mpOrderId)) return
-  const mpUserId = (await findConnection(deps.database.db, client))?.mp_user_id
+  const { db } = deps.database
+  // One with a row is somebody else's.
+  if (!providerId.test(mpOrderId) || (await findOrderOfAnyClient(db, mpOrderId))) return
+  const mpUserId = (await findConnection(db, client))?.mp_user_id
   if (mpUserId === undefined) return
   const isStranger = [null, mpUserId].some((where) =>
     deps.strangers.has(mpOrderId, where, deps.now()),
