@@ -67,6 +67,14 @@ export type ApiKeysTable = {
   revoked_at: Date | null
 }
 
+export type SessionsTable = {
+  id: Fixed<string>
+  /** null: the administrator's. */
+  key_id: Fixed<string | null>
+  created_at: Fixed<Date>
+  expires_at: Fixed<Date>
+}
+
 export type StoreLocation = {
   streetName: string
   streetNumber: string
@@ -279,6 +287,7 @@ export type Tables = {
   oauth_states: OauthStatesTable
   invitations: InvitationsTable
   api_keys: ApiKeysTable
+  sessions: SessionsTable
   stores: StoresTable
   pos: PosTable
   orders: OrdersTable

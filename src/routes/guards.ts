@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import { hashSecret } from '../domain/api-key.ts'
@@ -15,6 +16,7 @@ import {
   touchApiKey,
 } from '../repositories/api-keys.ts'
 import { findClient } from '../repositories/clients.ts'
+import { deleteSession, insertSession, isSessionOpen } from '../repositories/sessions.ts'
 import {
   endedCookie,
   type Session,
@@ -54,9 +56,14 @@ export type Guards = {
   ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
   /** The session of the request's cookie, when a page of this service sent it and it is not over. */
   session(request: FastifyRequest): Promise<{ principal: Principal; until: Date } | undefined>
-  /** The value of `set-cookie` that ends a session. */
+  /** Ends the session of the request's cookie, if it has one, in every process. */
+  signOut(request: FastifyRequest): Promise<void>
+  /** The value of `set-cookie` that makes a browser forget its session. */
   signedOut(): string
 }
+
+/** Open sessions of one key, or of the administrator: whoever signs in again and again must not fill the database. */
+const maxSessions = 100
 
 const keyShape = /^mk_[0-9a-f]{64}$/
 
@@ -114,6 +121,7 @@ export async function installGuards(
     if (!isRead && !/^application\/json\b/i.test(headers['content-type'] ?? '')) return undefined
     const found = sessionOf(headers.cookie, cookies, deps.now())
     if (!found) return undefined
+    if (!(await isSessionOpen(db, found.id, deps.now()))) return undefined
     const until = new Date(found.until)
     if (found.type === 'admin') {
       return sameSecret(found.proof, adminProof)
@@ -163,14 +171,27 @@ export async function installGuards(
     async signIn(token, request) {
       const principal = await principalOfToken(token, request.log)
       if (!principal) return undefined
-      const until = deps.now().getTime() + sessionSeconds * 1000
+      const now = deps.now()
+      const until = new Date(now.getTime() + sessionSeconds * 1000)
+      const common = { id: randomUUID(), until: until.getTime() }
       const begun: Session =
         principal.type === 'admin'
-          ? { type: 'admin', proof: adminProof, until }
-          : { type: 'client', keyId: principal.keyId, until }
-      return { principal, until: new Date(until), cookie: sessionCookie(begun, cookies) }
+          ? { type: 'admin', proof: adminProof, ...common }
+          : { type: 'client', keyId: principal.keyId, ...common }
+      const row = {
+        id: common.id,
+        key_id: principal.type === 'client' ? principal.keyId : null,
+        created_at: now,
+        expires_at: until,
+      }
+      await deps.database.transaction((trx) => insertSession(trx, row, maxSessions))
+      return { principal, until, cookie: sessionCookie(begun, cookies) }
     },
     session,
+    async signOut({ headers }) {
+      const found = sessionOf(headers.cookie, cookies, deps.now())
+      if (found) await deleteSession(db, found.id)
+    },
     signedOut: () => endedCookie(cookies.isSecure),
   }
 }

@@ -144,17 +144,74 @@ test('it ends with its key, with time and by signing out', async () => {
   })
 
   const own = await signIn(till.key)
-  const out = await call(service, { method: 'DELETE', url: '/session' })
-  expect(String(out.headers['set-cookie'])).toMatch(/^tillbridge-session=; Max-Age=0; /)
   service.clock.advance(12 * 3.6e6 - 60_000)
   expect((await byCookie(own.cookie, '/orders')).statusCode).toBe(200)
   service.clock.advance(60_001)
   expect((await byCookie(own.cookie, '/orders')).statusCode).toBe(401)
 })
 
+test('signing out ends the session itself: its cookie is worth nothing anywhere, and other sessions go on', async () => {
+  for (const token of [till.key, adminToken]) {
+    const [left, kept] = [await signIn(token), await signIn(token)]
+    const out = await call(service, {
+      method: 'DELETE',
+      url: '/session',
+      headers: { cookie: left.cookie, ...ownPage },
+    })
+    expect(out.statusCode).toBe(200)
+    expect(String(out.headers['set-cookie'])).toMatch(/^tillbridge-session=; Max-Age=0; /)
+    // A process beside this one, which stands for one that is started later too.
+    const twin = await startTestService({ twinOf: service })
+    for (const process of [service, twin]) {
+      const at = (cookie: string, url: string) =>
+        call(process, { url, headers: { cookie, ...ownPage } })
+      expect((await at(left.cookie, '/session')).json().valid).toBe(false)
+      expect((await at(left.cookie, '/orders?client=acme')).statusCode).toBe(401)
+      expect((await at(kept.cookie, '/session')).json().valid).toBe(true)
+    }
+    await twin.stop()
+  }
+})
+
+test('signing out without a session, or with one that is none, is 200 all the same', async () => {
+  for (const cookie of [
+    'other=1',
+    'tillbridge-session=x',
+    (await signIn(till.key)).cookie.slice(0, -3),
+  ]) {
+    const out = await call(service, { method: 'DELETE', url: '/session', headers: { cookie } })
+    expect(out.statusCode).toBe(200)
+  }
+})
+
+test('a key has a hundred sessions at most; the newest stay, and what is over is not kept', async () => {
+  const many = await enrol(service, 'many', '7800003')
+  const cookies: string[] = []
+  for (let round = 0; round < 102; round += 1) {
+    service.clock.advance(1)
+    cookies.push((await signIn(many.key)).cookie)
+  }
+  const isOpen = async (cookie = '') => (await byCookie(cookie, '/session')).json().valid
+  expect(await Promise.all([0, 1, 2, 101].map((at) => isOpen(cookies[at])))).toEqual([
+    false,
+    false,
+    true,
+    true,
+  ])
+  service.clock.advance(12 * 3.6e6 + 1000)
+  await signIn(many.key)
+  const rows = await service.database.db.selectFrom('sessions').select('id').execute()
+  expect(rows).toHaveLength(1)
+})
+
 test('what was altered, made elsewhere or sealed for another purpose is no session', async () => {
   const { cookie } = await signIn(till.key)
-  const session = { type: 'admin', proof: 'x', until: Date.now() + 1e9 }
+  // Of an open session, so that nothing but the proof is wrong.
+  const { id } = await service.database.db
+    .selectFrom('sessions')
+    .select('id')
+    .executeTakeFirstOrThrow()
+  const session = { type: 'admin', id, proof: 'x', until: service.clock.now().getTime() + 1e9 }
   const elsewhere = createSealer([{ id: 'k1', key: randomBytes(32) }])
   const { sealer } = service.deps
   const wrong = [

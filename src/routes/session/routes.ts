@@ -16,7 +16,7 @@ export function addSessionRoutes(app: HttpServer, guards: Guards): void {
         operationId: 'signIn',
         summary: 'Begin a session of a browser',
         description:
-          'Sets an HttpOnly, SameSite=Strict cookie for 12 hours, which stands for the token on requests of the service’s own pages. It ends with the key or the admin token it was made with.',
+          'Sets an HttpOnly, SameSite=Strict cookie for 12 hours, which stands for the token on requests of the service’s own pages. It ends by signing out, and with the key or the admin token it was made with.',
         tags,
         body: SignInBody,
         response: { 200: SessionResponse },
@@ -57,13 +57,17 @@ export function addSessionRoutes(app: HttpServer, guards: Guards): void {
       config: { access: 'public' },
       schema: {
         operationId: 'signOut',
-        summary: 'End the session of the browser',
+        summary: 'End the session of the browser; its cookie is worth nothing from then on',
         tags,
         response: { 200: SignedOutResponse },
       },
     },
-    async (_request, reply) =>
-      reply.header('set-cookie', guards.signedOut()).send({ message: 'The session is over' }),
+    async (request, reply) => {
+      // First, so that the browser forgets it even when the database cannot.
+      reply.header('set-cookie', guards.signedOut())
+      await guards.signOut(request)
+      return { message: 'The session is over' }
+    },
   )
 }
 

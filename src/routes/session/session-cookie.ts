@@ -1,10 +1,13 @@
 import { z } from 'zod'
 import type { Sealer } from '../../domain/sealed.ts'
 
-/** Whom a session speaks for: by a proof of the admin token, or the key's id; never the token itself. */
+/**
+ * Whom a session speaks for: by a proof of the admin token, or the key's id; never the token itself. It counts only as
+ * long as the row of its id is there.
+ */
 const Session = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('admin'), proof: z.string(), until: z.number() }),
-  z.object({ type: z.literal('client'), keyId: z.uuid(), until: z.number() }),
+  z.object({ type: z.literal('admin'), id: z.uuid(), proof: z.string(), until: z.number() }),
+  z.object({ type: z.literal('client'), id: z.uuid(), keyId: z.uuid(), until: z.number() }),
 ])
 export type Session = z.infer<typeof Session>
 
@@ -32,7 +35,7 @@ function attributes(isSecure: boolean): string {
   return `; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
 }
 
-/** The session in a Cookie header that has not ended; undefined for none, an altered or an old one. */
+/** The session in a Cookie header that is not past its time; undefined for none, an altered or an old one. */
 export function sessionOf(
   header: string | undefined,
   { sealer, isSecure }: CookieOptions,
