@@ -1,7 +1,7 @@
 import { copyButton } from '../shared/copy.js'
 import { ask, openDialog } from '../shared/dialog.js'
 import { h } from '../shared/dom.js'
-import { fullTime, name } from '../shared/format.js'
+import { code, fullTime, name } from '../shared/format.js'
 import { count, t } from '../shared/i18n.js'
 import { toast } from '../shared/notices.js'
 import { facts, field, note } from '../shared/parts.js'
@@ -127,6 +127,28 @@ export function askRevoke(app, { client, active_keys: keys }) {
     async run() {
       await app.api.post('/api-keys/revoke', { body: { client } })
       toast(t('revoke.done', { client }))
+      app.reload()
+    },
+  })
+}
+
+/** Ends one key; the others of its client work on. */
+export function askRevokeOne(app, { id, key, client, description }) {
+  ask({
+    title: t('revokeOne.title'),
+    content: () => [
+      facts([
+        [t('order.client'), name(client)],
+        [t('keys.key'), code(key)],
+        [t('keys.description'), description ? name(description) : undefined],
+      ]),
+      note('warn', h('p', null, t('revokeOne.text'))),
+    ],
+    confirm: t('revoke.confirm'),
+    danger: true,
+    async run() {
+      await app.api.post('/api-keys/revoke', { body: { key_id: id } })
+      toast(t('revokeOne.done', { key }))
       app.reload()
     },
   })

@@ -2,13 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { hashSecret, maskApiKey, newApiKey } from '../domain/api-key.ts'
 import { asClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors.ts'
-import { insertApiKey, revokeApiKeys } from '../repositories/api-keys.ts'
+import {
+  findKeyById,
+  insertApiKey,
+  revokeApiKeys,
+  revokeKeyById,
+} from '../repositories/api-keys.ts'
 import { lockClient } from '../repositories/clients.ts'
 import { findConnection } from '../repositories/oauth.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 
-export type CreatedKey = { key: string; mpUserId: number; nickname: string | null }
+export type CreatedKey = { id: string; key: string; mpUserId: number; nickname: string | null }
 
 /**
  * Makes a key for a connected client and answers its value, which exists nowhere else afterwards. The account it will
@@ -53,7 +58,7 @@ export async function createApiKey(
         revoked_at: null,
       })
       await recordSuccess(deps, trx, { ...entry, resourceId: id })
-      return { key, mpUserId: connection.mp_user_id, nickname: account?.mp_nickname ?? null }
+      return { id, key, mpUserId: connection.mp_user_id, nickname: account?.mp_nickname ?? null }
     })
   })
 }
@@ -79,6 +84,26 @@ export async function revokeClientKeys(
       }
       await recordSuccess(deps, trx, { ...entry, metadata: { revoked } })
       return revoked
+    }),
+  )
+}
+
+/** Ends one key at once; the others of its client go on. Throws NOT_FOUND when it is unknown or was revoked before. */
+export async function revokeApiKey(deps: PaymentDeps, id: string, actor: Actor): Promise<void> {
+  const known = await findKeyById(deps.database.db, id)
+  const entry = {
+    client: known?.client ?? null,
+    actor,
+    action: 'api_key.revoked',
+    resourceType: 'api_key',
+    resourceId: id,
+  }
+  await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      if (!(await revokeKeyById(trx, id, deps.now()))) {
+        throw new AppError('NOT_FOUND', { message: 'There is no active API key with this id' })
+      }
+      await recordSuccess(deps, trx, { ...entry, metadata: { revoked: 1 } })
     }),
   )
 }

@@ -75,6 +75,21 @@ export async function findNewestActiveKey(
     .executeTakeFirst()
 }
 
+export async function findKeyById(db: Db | Trx, id: string): Promise<ApiKeyRow | undefined> {
+  return db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** Revokes this key. Returns whether it was active. */
+export async function revokeKeyById(trx: Trx, id: string, now: Date): Promise<boolean> {
+  const result = await trx
+    .updateTable('api_keys')
+    .set({ active: false, revoked_at: now })
+    .where('id', '=', id)
+    .where('active', '=', true)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
 /** Revokes the client's active keys that were made for another account, or nobody knows for which. Returns how many. */
 export async function revokeKeysOfOtherAccounts(
   trx: Trx,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startTestService, type TestService } from '../support/service.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, connect, createStore, enrol, sandboxCall } from '../support/till.ts'
 
 let service: TestService
@@ -188,7 +188,7 @@ test('the list tells the state of every connection and no token', async () => {
   })
 })
 
-test('an account that is released lets the client connect another, and keeps keys and stores', async () => {
+test('an account that is released lets the administrator connect another; stores stay, keys end', async () => {
   const till = await enrol(service, 'moved', '1510')
   await createStore(service, till, { id: 'M-1', boxes: [] })
   await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
@@ -200,7 +200,8 @@ test('an account that is released lets the client connect another, and keeps key
     mp_user_id: 1510,
   })
   expect((await unpin()).json().mp_user_id).toBeNull()
-  expect((await connect(service, 'moved', '1511')).statusCode).toBe(200)
+  expect((await connect(service, 'moved', '1511', adminToken)).statusCode).toBe(200)
   expect((await read('moved')).json()).toMatchObject({ pinned_mp_user_id: 1511 })
-  expect((await call(service, { url: '/stores', token: till.key })).json().total).toBe(1)
+  expect((await call(service, { url: '/stores', token: till.key })).statusCode).toBe(401)
+  expect((await asAdmin(service, { url: '/stores?client=moved' })).json().total).toBe(1)
 })

@@ -21,6 +21,9 @@ async function listed(client: string) {
   return (keys as { client: string }[]).filter((key) => key.client === client)
 }
 
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const revokeOne = (id: string) =>
+  asAdmin(service, { url: '/api-keys/revoke', body: { key_id: id } })
 const make = (body: object) => asAdmin(service, { url: '/api-keys', body })
 const revoke = (client: string) => asAdmin(service, { url: '/api-keys/revoke', body: { client } })
 
@@ -30,6 +33,7 @@ test('a key is mk_ and 64 hexadecimal characters, comes once, and names the acco
   expect(answer.headers['cache-control']).toBe('no-store')
   expect(answer.json()).toEqual({
     message: expect.any(String),
+    id: expect.stringMatching(uuid),
     client: 'acme',
     key: expect.stringMatching(/^mk_[0-9a-f]{64}$/),
     mp_user_id: 901,
@@ -38,11 +42,13 @@ test('a key is mk_ and 64 hexadecimal characters, comes once, and names the acco
 })
 
 test('the list has every field of the record, newest first, and never a value', async () => {
-  const { key } = (await make({ client: 'acme', description: 'Kiosco «Ñ»' })).json()
+  const made = (await make({ client: 'acme', description: 'Kiosco «Ñ»' })).json()
+  const { key } = made
   const answer = await asAdmin(service, { url: '/api-keys' })
   expect(answer.headers['cache-control']).toBe('no-store')
   const [newest] = await listed('acme')
   expect(newest).toEqual({
+    id: made.id,
     client: 'acme',
     description: 'Kiosco «Ñ»',
     active: true,
@@ -94,6 +100,46 @@ test('several keys work at once, and one revocation ends them all, at once', asy
     expect((await call(service, { url: '/stores', token: key })).statusCode).toBe(401)
   }
   expect(await listed('rotating')).toMatchObject([{ active: false }, { active: false }])
+  expect(await works(till.key)).toBe(true)
+})
+
+test('one key is revoked by its id, at once; the others of its client work on', async () => {
+  const first = await enrol(service, 'picky', '911')
+  const [second, third] = [await make({ client: 'picky' }), await make({ client: 'picky' })]
+  const answer = await revokeOne(second.json().id)
+  expect([answer.statusCode, answer.json()]).toEqual([200, { message: 'The key was revoked' }])
+  const keys = [first.key, second.json().key, third.json().key]
+  expect(await Promise.all(keys.map(works))).toEqual([true, false, true])
+  expect(await listed('picky')).toMatchObject([
+    { id: third.json().id, active: true },
+    { id: second.json().id, active: false },
+    { active: true },
+  ])
+  for (const id of [second.json().id, '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7']) {
+    const again = await revokeOne(id)
+    expect([again.statusCode, again.json().code], id).toEqual([404, 'NOT_FOUND'])
+  }
+  const { logs } = (await asAdmin(service, { url: '/admin/activity?client=picky' })).json()
+  expect(logs.slice(0, 2)).toMatchObject([
+    { action: 'api_key.revoked', status: 'failed', resource_id: second.json().id },
+    { action: 'api_key.revoked', status: 'success', resource_id: second.json().id },
+  ])
+  // The last one by its id leaves the client as a revocation of all does.
+  expect((await revoke('picky')).statusCode).toBe(200)
+  expect((await revoke('picky')).statusCode).toBe(404)
+})
+
+test.each([
+  ['neither', {}, 'client'],
+  ['both', { client: 'acme', key_id: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7' }, 'key_id'],
+  ['an id that is none', { key_id: 'acme' }, 'key_id'],
+  ['an id that is no text', { key_id: 7 }, 'key_id'],
+  ['an empty client', { client: '' }, 'client'],
+  ['a value in place of the id', { key: `mk_${'0'.repeat(64)}`, client: 'acme' }, 'key'],
+])('a revocation that names %s is 422 and ends nothing', async (_, body, path) => {
+  const answer = await asAdmin(service, { url: '/api-keys/revoke', body })
+  expect(answer.statusCode).toBe(422)
+  expect(answer.json().details).toMatchObject([{ path }])
   expect(await works(till.key)).toBe(true)
 })
 
@@ -193,7 +239,9 @@ test('making and revoking are audited without the key', async () => {
   const answer = await asAdmin(service, { url: '/admin/activity?resource_type=api_key' })
   const told = answer
     .json()
-    .logs.filter((entry: { client_name: string }) => entry.client_name.startsWith('audited'))
+    .logs.filter((entry: { client_name: string | null }) =>
+      entry.client_name?.startsWith('audited'),
+    )
     .map((entry: { action: string; status: string }) => `${entry.action} ${entry.status}`)
   expect(told).toEqual([
     'api_key.created failed',

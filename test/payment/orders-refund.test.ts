@@ -23,8 +23,8 @@ import { type ProviderProxy, startProviderProxy } from '../support/provider-prox
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
-  asAdmin,
   call,
+  changeAccount,
   charge,
   connect,
   payByCard,
@@ -469,10 +469,8 @@ test('a refund whose answer was lost before its token was refused is made once',
 test('an order of the account before is refunded on no other account', async () => {
   const shop = await openOwnShop(service, 'other account')
   const orderId = await paidOrder(payByCard, shop)
-  await call(service, { method: 'POST', url: '/oauth/logout', token: shop.key })
-  await asAdmin(service, { method: 'POST', url: '/admin/clients/other%20account/unpin' })
-  await connect(service, 'other account', newAccount())
-  const response = await refund(service, shop, orderId)
+  const moved = await changeAccount(service, shop, newAccount())
+  const response = await refund(service, moved, orderId)
   expect([response.statusCode, response.json().code]).toEqual([409, 'ACCOUNT_MISMATCH'])
   expect(response.json()).toMatchObject({ outcome: 'charged', order_id: orderId })
 })

@@ -23,8 +23,8 @@ import { type ProviderProxy, startProviderProxy } from '../support/provider-prox
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
-  asAdmin,
   call,
+  changeAccount,
   charge,
   connect,
   payByCard,
@@ -561,22 +561,18 @@ test('an order of the account before is neither sent to the new account nor take
   await breakProvider(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-14' })).json()
   await healProvider(service)
-  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
-  await asAdmin(service, { method: 'POST', url: '/admin/clients/moved/unpin' })
-  expect((await connect(service, 'moved', newAccount())).statusCode).toBe(200)
+  const moved = await changeAccount(service, till, newAccount())
   await forgetRequests(service)
   await sweepAfter(service, 60_000)
-  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+  expect((await readOrder(service, moved, order_id)).json()).toMatchObject({
     status: 'created',
     outcome: 'unknown',
     stale: true,
   })
   expect(await providerRequests(service, creation)).toEqual([])
 
-  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
-  await asAdmin(service, { method: 'POST', url: '/admin/clients/moved/unpin' })
-  await connect(service, 'moved', String(till.mpUserId))
-  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+  const back = await changeAccount(service, till, String(till.mpUserId))
+  expect((await readOrder(service, back, order_id)).json()).toMatchObject({
     mp_order_id: ordersAtProvider(service, till)[0]?.id,
     stale: false,
   })

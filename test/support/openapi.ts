@@ -13,6 +13,7 @@ export type Schema = {
   default?: unknown
   example?: unknown
   additionalProperties?: unknown
+  oneOf?: Schema[]
 }
 
 export type Operation = {

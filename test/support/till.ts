@@ -77,6 +77,21 @@ async function untilStatus(
   }
 }
 
+/** The administrator moves a client to another account. Its keys end, and it gets a new one. */
+export async function changeAccount(
+  service: TestService,
+  { client }: Till,
+  account: string,
+): Promise<Till> {
+  const name = encodeURIComponent(client)
+  await asAdmin(service, { method: 'POST', url: `/oauth/logout?client=${name}` })
+  await asAdmin(service, { method: 'POST', url: `/admin/clients/${name}/unpin` })
+  const connected = await connect(service, client, account, adminToken)
+  if (connected.statusCode !== 200) throw new Error(`not connected: ${connected.body}`)
+  const { key } = (await asAdmin(service, { url: '/api-keys', body: { client } })).json()
+  return { client, key, mpUserId: Number(account) }
+}
+
 export const location = {
   street_name: 'Av. Corrientes',
   street_number: '1234',

@@ -179,6 +179,11 @@ export const texts = {
     'All {count} keys of this client stop working at once, and its tills with them.',
   'revoke.confirm': 'Revoke',
   'revoke.done': 'Keys of {client} revoked',
+  'revokeOne.title': 'Revoke this key?',
+  'revokeOne.text':
+    'It stops working at once, and the tills that use it. Other keys of the client go on.',
+  'revokeOne.done': 'Key {key} revoked',
+  'keys.revoke': 'Revoke',
   'keys.title': 'Keys',
   'keys.key': 'Key',
   'keys.description': 'Description',

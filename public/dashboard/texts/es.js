@@ -177,6 +177,11 @@ export const texts = {
     'Las {count} claves de este cliente dejan de funcionar al instante, y con ellas sus cajas.',
   'revoke.confirm': 'Revocar',
   'revoke.done': 'Claves de {client} revocadas',
+  'revokeOne.title': '¿Revocar esta clave?',
+  'revokeOne.text':
+    'Deja de funcionar al instante, y con ella las cajas que la usan. Las otras claves del cliente siguen.',
+  'revokeOne.done': 'Clave {key} revocada',
+  'keys.revoke': 'Revocar',
   'keys.title': 'Claves',
   'keys.key': 'Clave',
   'keys.description': 'Descripción',

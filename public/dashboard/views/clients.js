@@ -2,7 +2,13 @@ import { h } from '../../shared/dom.js'
 import { code, name, number, relative, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { badge, empty, howMany, table } from '../../shared/parts.js'
-import { askInvitation, askKey, askRevoke, connectAddress } from '../client-actions.js'
+import {
+  askInvitation,
+  askKey,
+  askRevoke,
+  askRevokeOne,
+  connectAddress,
+} from '../client-actions.js'
 import { readSetUp, setUpPanel } from './set-up.js'
 
 const connectionTones = { connected: 'good', expired: 'warn', lost: 'bad', none: 'quiet' }
@@ -45,7 +51,7 @@ export function createClients(app) {
               rows: clients,
               keyOf: ({ client }) => client,
             }),
-        keys.length > 0 && keySection(keys),
+        keys.length > 0 && keySection(app, keys),
       ]
     },
   }
@@ -114,7 +120,7 @@ function clientActions(app, row) {
   )
 }
 
-function keySection(keys) {
+function keySection(app, keys) {
   return h(
     'section',
     { key: 'keys', class: 'stack' },
@@ -145,9 +151,25 @@ function keySection(keys) {
           title: t('keys.used'),
           cell: ({ last_used_at: at }) => (at ? relative(at) : t('keys.never')),
         },
+        {
+          id: 'actions',
+          title: t('actions'),
+          cell: (key) =>
+            key.active &&
+            h(
+              'button',
+              {
+                type: 'button',
+                class: 'button small danger',
+                onclick: () => askRevokeOne(app, key),
+              },
+              t('keys.revoke'),
+              h('span', { class: 'visually-hidden' }, ` (${key.key})`),
+            ),
+        },
       ],
       rows: keys,
-      keyOf: ({ key, created_at: at }) => `${key} ${at}`,
+      keyOf: ({ id }) => id,
     }),
   )
 }

@@ -1,5 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
-import { createApiKey, revokeClientKeys } from '../../payments/api-keys.ts'
+import { createApiKey, revokeApiKey, revokeClientKeys } from '../../payments/api-keys.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { listApiKeys } from '../../repositories/api-keys.ts'
 import { iso, isoOrNull } from '../fields.ts'
@@ -25,6 +25,7 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
       const keys = await listApiKeys(deps.database.db)
       return {
         keys: keys.map((key) => ({
+          id: key.id,
           client: key.client,
           description: key.description,
           active: key.active,
@@ -60,6 +61,7 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
       )
       return reply.code(201).send({
         message: 'The key is shown only now: store it',
+        id: created.id,
         client,
         key: created.key,
         mp_user_id: created.mpUserId,
@@ -74,15 +76,23 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
       config: { access: 'admin', errors: ['NOT_FOUND'] },
       schema: {
         operationId: 'revokeApiKeys',
-        summary: 'End all keys of a client at once',
+        summary: 'End all keys of a client at once, or one key',
+        description:
+          'With `client` all of its keys stop working, with `key_id` that one alone; exactly one of the two is given.',
         tags,
         body: RevokeBody,
         response: { 200: MessageResponse },
       },
     },
     async (request) => {
-      const { client } = request.body
-      const count = await revokeClientKeys(deps, client, actorOf(deps, request))
+      const { client, key_id } = request.body
+      const actor = actorOf(deps, request)
+      if (key_id !== undefined) {
+        await revokeApiKey(deps, key_id, actor)
+        return { message: 'The key was revoked' }
+      }
+      // The schema has seen to it that one of the two is there.
+      const count = await revokeClientKeys(deps, client as string, actor)
       return { message: count === 1 ? 'The key was revoked' : `${count} keys were revoked` }
     },
   )

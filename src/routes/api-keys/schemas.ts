@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { ClientName, Timestamp, text } from '../fields.ts'
 
+const KeyId = z.uuid().describe('Names the key; it is no secret')
+
 export const CreateApiKeyBody = z
   .strictObject({
     client: ClientName,
@@ -11,6 +13,7 @@ export const CreateApiKeyBody = z
 export const CreateApiKeyResponse = z
   .object({
     message: z.string(),
+    id: KeyId,
     client: z.string(),
     key: z.string().describe('The key; shown this once and stored nowhere'),
     mp_user_id: z.number().describe('Account that orders of this key are charged on'),
@@ -20,6 +23,7 @@ export const CreateApiKeyResponse = z
     id: 'CreatedApiKey',
     example: {
       message: 'The key is shown only now: store it',
+      id: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7',
       client: 'acme',
       key: `mk_${'0123456789abcdef'.repeat(4)}`,
       mp_user_id: 2025701502,
@@ -32,6 +36,7 @@ export const ApiKeysResponse = z
     keys: z.array(
       z
         .object({
+          id: KeyId,
           client: z.string(),
           description: z.string().nullable(),
           active: z.boolean(),
@@ -46,6 +51,7 @@ export const ApiKeysResponse = z
         .meta({
           id: 'ApiKey',
           example: {
+            id: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7',
             client: 'acme',
             description: 'ERP, casa central',
             active: true,
@@ -60,5 +66,21 @@ export const ApiKeysResponse = z
   .meta({ id: 'ApiKeys' })
 
 export const RevokeBody = z
-  .strictObject({ client: ClientName })
-  .meta({ id: 'RevokeApiKeys', example: { client: 'acme' } })
+  .strictObject({
+    client: ClientName.optional().describe('All keys of this client'),
+    key_id: KeyId.optional().describe('This key alone'),
+  })
+  .superRefine(({ client, key_id }, context) => {
+    if (client === undefined && key_id === undefined) {
+      context.addIssue({ code: 'custom', path: ['client'], message: 'is required, or key_id' })
+    }
+    if (client !== undefined && key_id !== undefined) {
+      const message = 'must not stand beside client: revoke one key, or all of a client'
+      context.addIssue({ code: 'custom', path: ['key_id'], message })
+    }
+  })
+  .meta({
+    id: 'RevokeApiKeys',
+    oneOf: [{ required: ['client'] }, { required: ['key_id'] }],
+    example: { client: 'acme' },
+  })
