@@ -37,6 +37,12 @@ afterAll(async () => {
 })
 afterEach(async () => {
   vi.useRealTimers()
+  // The embedded database's clock is the wall clock: each process has to hear that it was set.
+  for (const { deps, database } of [service, twin]) {
+    await expect
+      .poll(async () => Math.abs(deps.now().getTime() - (await database.clockMs())))
+      .toBeLessThan(1_000)
+  }
   await healProvider(service)
 })
 
