@@ -9,6 +9,7 @@ import { createSealer, type EncryptionKey } from './domain/sealed.ts'
 import type { HttpServer } from './http/create-server.ts'
 import type { StreamLimits } from './http/event-stream.ts'
 import { buildPaymentApi } from './payment-api.ts'
+import { createAccountPauses } from './payments/account-pauses.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import { createLastingWork } from './payments/lasting-work.ts'
 import { createNews } from './payments/news.ts'
@@ -125,8 +126,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       webhookSecrets: options.providerAccess.webhookSecrets,
     },
   }
-  const inbox = createWebhookInbox(deps)
-  const sweeper = createSweeper(deps, inbox, { intervalMs: config.sweepIntervalMs })
+  const pauses = createAccountPauses()
+  const rhythm = { intervalMs: config.sweepIntervalMs }
+  const inbox = createWebhookInbox(deps, pauses, rhythm)
+  const sweeper = createSweeper(deps, inbox, pauses, rhythm)
   const orderSearch = createOrderSearch(deps)
   const app = await buildPaymentApi({
     deps,
@@ -149,7 +152,6 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     cutShort: () => provider.cutShort(),
     async close() {
       await Promise.all([sweeper.stop(), orderSearch.stop()])
-      await inbox.idle()
       await deps.lasting.end(storeWithinMs)
       await news.close()
       await changes.close()

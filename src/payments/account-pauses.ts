@@ -1,10 +1,10 @@
 import { ProviderError } from '../provider/provider.ts'
 import { isAnswered } from './operation-ladder.ts'
 
-/** Which provider accounts background work leaves alone for a moment. In memory: each process learns for itself. */
+/** Which provider accounts background work spares for a moment. In memory: each process learns for itself. */
 export type AccountPauses = {
-  /** Accounts that are left alone at this moment. */
-  paused(now: Date): number[]
+  /** How many calls each account in trouble may be sent at once now: none while it rests, then one that tries it. */
+  widths(now: Date): ReadonlyMap<number, number>
   /** When this account may be asked again; undefined when it may be asked now. */
   pausedUntil(mpUserId: number, now: Date): Date | undefined
   /** Learns from a call: `failure` is what it ended with, undefined when it was answered well. */
@@ -20,6 +20,7 @@ const longestPauseMs = 4_000
 const longestLimitMs = 120_000
 
 export function createAccountPauses(): AccountPauses {
+  /** `untilMs` is 0 for one that has failed, but not often enough to rest. */
   const accounts = new Map<number, { failures: number; untilMs: number }>()
 
   const pausedUntil = (mpUserId: number, now: Date) => {
@@ -29,15 +30,21 @@ export function createAccountPauses(): AccountPauses {
 
   return {
     pausedUntil,
-    paused: (now) => [...accounts.keys()].filter((mpUserId) => pausedUntil(mpUserId, now)),
+    widths(now) {
+      const rested = [...accounts].filter(([, { untilMs }]) => untilMs > 0)
+      return new Map(rested.map(([mpUserId]) => [mpUserId, pausedUntil(mpUserId, now) ? 0 : 1]))
+    },
     note(mpUserId, failure, now) {
       const cause = providerErrorOf(failure)
       if (cause === undefined || isAnswered(cause)) {
-        accounts.delete(mpUserId)
+        // A call that was under way with the one that was told to wait says nothing about afterwards.
+        if (!pausedUntil(mpUserId, now)) accounts.delete(mpUserId)
         return
       }
-      const failures = (accounts.get(mpUserId)?.failures ?? 0) + 1
-      const untilMs = now.getTime() + pauseMs(cause, failures)
+      const before = accounts.get(mpUserId)
+      const failures = (before?.failures ?? 0) + 1
+      const pause = pauseMs(cause, failures)
+      const untilMs = Math.max(before?.untilMs ?? 0, pause > 0 ? now.getTime() + pause : 0)
       accounts.set(mpUserId, { failures, untilMs })
     },
   }
@@ -51,8 +58,8 @@ function pauseMs(error: ProviderError, failures: number): number {
   return over < 0 ? 0 : Math.min(longestPauseMs, shortestPauseMs * 2 ** over)
 }
 
-/** A failure of ours carries the provider's as its cause. */
-function providerErrorOf(failure: unknown): ProviderError | undefined {
+/** What the provider said, of a failure of ours that carries it as its cause, too. */
+export function providerErrorOf(failure: unknown): ProviderError | undefined {
   if (failure instanceof ProviderError) return failure
   if (failure instanceof Error && failure.cause instanceof ProviderError) return failure.cause
   return undefined

@@ -17,7 +17,8 @@ import {
   planCheck,
 } from '../repositories/orders.ts'
 import { withLease } from '../repositories/with-lease.ts'
-import { type AccountPauses, createAccountPauses } from './account-pauses.ts'
+import { createLanes } from './account-lanes.ts'
+import type { AccountPauses } from './account-pauses.ts'
 import { isForgotten } from './apply-evidence.ts'
 import { cancelAtProvider, settleCancel } from './cancel-order.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
@@ -29,19 +30,14 @@ import type { WebhookInbox } from './webhook-inbox.ts'
 
 export type Sweeper = {
   start(): void
-  /** Ends after the round in progress. */
+  /** Begins nothing new, and ends after what was begun. */
   stop(): Promise<void>
-  /** One round, for tests and for whoever cannot wait. Answers how many orders were looked at. */
+  /** All that is due now, for tests and for whoever cannot wait. Answers how many orders were looked at. */
   sweepOnce(): Promise<number>
 }
 
-const ordersAtOnce = 60
-/** Of them: an account with many open orders must not use up its own limit at the provider, nor keep others waiting. */
-const ordersPerAccount = 20
-const operationsAtOnce = 20
-const callsAtOnce = 8
-/** A process that dies with claimed rows gives them back after this time. */
-const claimMs = 30_000
+/** With the places in an account's lane: some 25 looks a second at the orders of one account, by each process. */
+const lookRestMs = 600
 const housekeepingMs = 3600_000
 const keepKeysMs = 30 * 24 * 3600_000
 const keepCallsMs = 30 * 24 * 3600_000
@@ -54,64 +50,72 @@ const keyMemoryMs = 23 * 3600_000
 export function createSweeper(
   deps: PaymentDeps,
   inbox: WebhookInbox,
-  options: { intervalMs: number },
+  pauses: AccountPauses,
+  { intervalMs }: { intervalMs: number },
 ): Sweeper {
+  const { db } = deps.database
   const stopped = new AbortController()
-  const pauses = createAccountPauses()
-  let loop: Promise<void> | undefined
+  const looks = createLanes(deps, {
+    name: 'sweeper',
+    pauses,
+    intervalMs,
+    restMs: lookRestMs,
+    async claim(now, claimUntil, room) {
+      const orders = await claimDueOrders(db, now, claimUntil, room)
+      return orders.map((order) => ({ id: order.id, account: order.mp_user_id, order }))
+    },
+    work: ({ order }) => checkOrder(deps, pauses, order),
+  })
+  const operations = createLanes(deps, {
+    name: 'sweeper of operations',
+    pauses,
+    intervalMs,
+    async claim(now, claimUntil, room) {
+      const due = await claimDueOperations(db, now, claimUntil, room)
+      return due.map(({ mp_user_id, ...operation }) => ({
+        id: operation.id,
+        account: mp_user_id,
+        operation,
+      }))
+    },
+    work: ({ operation }) => finishOperation(deps, pauses, operation),
+  })
   let lastHousekeeping = 0
+  let loop: Promise<void> | undefined
 
-  const sweepOnce = async () => {
-    await inbox.workDue()
-    const now = deps.now()
-    const claimUntil = new Date(now.getTime() + claimMs)
-    const orders = await deps.database.transaction((trx) =>
-      claimDueOrders(trx, now, claimUntil, {
-        limit: ordersAtOnce,
-        perAccount: ordersPerAccount,
-        except: pauses.paused(now),
-      }),
-    )
-    await inParallel(orders, (order) => checkOrder(deps, pauses, order))
-    const operations = await deps.database.transaction((trx) =>
-      claimDueOperations(trx, now, claimUntil, {
-        limit: operationsAtOnce,
-        except: pauses.paused(deps.now()),
-      }),
-    )
-    await inParallel(operations, (operation) => finishOperation(deps, pauses, operation))
-    if (now.getTime() - lastHousekeeping >= housekeepingMs) {
-      lastHousekeeping = now.getTime()
-      await withLease(deps, 'housekeeping', () => keepHouse(deps))
-    }
-    return orders.length
+  const keepHouseInTime = async () => {
+    const now = deps.now().getTime()
+    if (now - lastHousekeeping < housekeepingMs) return
+    lastHousekeeping = now
+    await withLease(deps, 'housekeeping', () => keepHouse(deps))
   }
 
   return {
-    sweepOnce,
+    async sweepOnce() {
+      await inbox.workDue()
+      const looked = await looks.once()
+      await operations.once()
+      await keepHouseInTime()
+      return looked
+    },
     start() {
+      inbox.start()
+      looks.start()
+      operations.start()
       loop ??= (async () => {
         while (!stopped.signal.aborted) {
-          await sweepOnce().catch((error) =>
-            deps.log.error({ err: error }, 'a round of the sweeper failed'),
+          await keepHouseInTime().catch((error) =>
+            deps.log.error({ err: error }, 'a round of housekeeping failed'),
           )
-          await deps.sleep(options.intervalMs, stopped.signal).catch(() => undefined)
+          await deps.sleep(intervalMs, stopped.signal).catch(() => undefined)
         }
       })()
     },
     async stop() {
       stopped.abort()
-      await loop
+      await Promise.all([inbox.stop(), looks.stop(), operations.stop(), loop])
     },
   }
-}
-
-async function inParallel<T>(items: T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = [...items]
-  const worker = async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item)
-  }
-  await Promise.all(Array.from({ length: Math.min(callsAtOnce, items.length) }, worker))
 }
 
 async function checkOrder(

@@ -49,18 +49,18 @@ export function verifyDelivery(
   return { form: verdict.form, signedAt: new Date(verdict.tsMs) }
 }
 
-/** Stores a verified delivery; `fresh` is false for one that was stored before, which only counts up. */
+/** Stores a verified delivery, to be worked at once; `fresh` is false for one that was stored before, which only counts up. */
 export async function storeSigned(
   deps: PaymentDeps,
   delivery: Delivery,
   verified: VerifiedSignature,
-  nextAttemptAt: Date,
 ): Promise<{ row: WebhookRow; fresh: boolean }> {
   const signedParts = [
     single(delivery.dataId)?.toLowerCase() ?? '',
     single(delivery.xRequestId) ?? '',
     verified.signedAt.getTime(),
   ]
+  const now = deps.now()
   return deps.database.transaction((trx) =>
     storeDelivery(trx, {
       ...logFields(delivery),
@@ -72,9 +72,9 @@ export async function storeSigned(
       status: 'received',
       error_message: null,
       payload: delivery.body === undefined ? null : JSON.stringify(delivery.body),
-      received_at: deps.now(),
+      received_at: now,
       processed_at: null,
-      next_attempt_at: nextAttemptAt,
+      next_attempt_at: now,
       duration_ms: null,
     }),
   )

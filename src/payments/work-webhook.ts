@@ -5,11 +5,13 @@ import { findClientsOfAccount } from '../repositories/oauth.ts'
 import { findOrderOfAnyClient } from '../repositories/orders.ts'
 import {
   findProcessedDelivery,
-  updateDelivery,
+  finishDeliveries,
   type WebhookRow,
 } from '../repositories/webhook-log.ts'
+import { providerErrorOf } from './account-pauses.ts'
 import { meetOrderAnywhere } from './adopt-orders.ts'
 import type { PaymentDeps } from './deps.ts'
+import { isAnswered } from './operation-ladder.ts'
 import { refreshOrder } from './read-order.ts'
 import { withAccess } from './token-keeper.ts'
 
@@ -18,6 +20,8 @@ import { withAccess } from './token-keeper.ts'
  * after an order was closed is found by nothing else: so for longer than a shop without a connection stays unnoticed.
  */
 const keepTryingMs = 3 * 24 * 3600_000
+const shortestWaitMs = 5_000
+const longestWaitMs = 15 * 60_000
 
 type WorkResult = {
   status: 'processed' | 'duplicate' | 'ignored'
@@ -25,40 +29,61 @@ type WorkResult = {
   orderId: string | null
 }
 
-/** Works a delivery and writes what became of it; one that could not be worked gets the time of its next attempt. */
-export async function workDelivery(deps: PaymentDeps, row: WebhookRow): Promise<void> {
+/**
+ * Works deliveries about the same order, oldest first, with one look at the provider, and writes what became of each. Those
+ * that could not be worked get the time of their next attempt; why they could not is answered.
+ */
+export async function workDeliveries(
+  deps: PaymentDeps,
+  rows: readonly [WebhookRow, ...WebhookRow[]],
+): Promise<unknown> {
+  const [first, ...others] = rows
   const startedAt = deps.now()
   const { db } = deps.database
+  const ended = () => ({
+    processed_at: deps.now(),
+    duration_ms: deps.now().getTime() - startedAt.getTime(),
+  })
   try {
-    const result = await workByTopic(deps, row)
-    const now = deps.now()
-    await updateDelivery(db, row.id, {
-      status: result.status,
-      client: result.client,
-      order_id: result.orderId,
-      error_message: null,
-      attempts: row.attempts + 1,
-      next_attempt_at: null,
-      processed_at: now,
-      duration_ms: now.getTime() - startedAt.getTime(),
-    })
+    const { status, client, orderId } = await workByTopic(deps, first)
+    const fields = { client, order_id: orderId, error_message: null, next_attempt_at: null }
+    await finishDeliveries(db, [first.id], { status, ...fields, ...ended() })
+    await finishDeliveries(
+      db,
+      others.map(({ id }) => id),
+      { status: status === 'ignored' ? 'ignored' : 'duplicate', ...fields, ...ended() },
+    )
+    return undefined
   } catch (error) {
-    const attempts = row.attempts + 1
-    const now = deps.now()
-    const waitMs = Math.min(15 * 60_000, 2_000 * 2 ** attempts)
-    const isHopeless = now.getTime() - row.received_at.getTime() > keepTryingMs
-    const code =
-      error instanceof ProviderError || error instanceof AppError ? error.message : 'internal error'
-    await updateDelivery(db, row.id, {
-      status: 'failed',
-      error_message: code,
-      attempts,
-      next_attempt_at: isHopeless ? null : new Date(now.getTime() + waitMs),
-      processed_at: now,
-      duration_ms: now.getTime() - startedAt.getTime(),
-    })
-    deps.log.warn({ webhookId: row.id, attempts, err: error }, 'a webhook could not be worked')
+    for (const row of rows) {
+      await finishDeliveries(db, [row.id], {
+        status: 'failed',
+        error_message: isOurWord(error) ? error.message : 'internal error',
+        next_attempt_at: nextAttempt(row, error, deps.now()),
+        ...ended(),
+      })
+    }
+    const ids = rows.map(({ id }) => id)
+    deps.log.warn({ webhookIds: ids, err: error }, 'webhooks could not be worked')
+    return error
   }
+}
+
+const isOurWord = (error: unknown): error is ProviderError | AppError =>
+  error instanceof ProviderError || error instanceof AppError
+
+/**
+ * While the provider does not answer, its account rests as a whole, and what waits is due the moment it is back. Anything else
+ * may need a person, so it is tried ever more rarely.
+ */
+function nextAttempt(row: WebhookRow, error: unknown, now: Date): Date | null {
+  if (now.getTime() - row.received_at.getTime() > keepTryingMs) return null
+  const cause = providerErrorOf(error)
+  const isSilent = cause !== undefined && !isAnswered(cause)
+  const waitMs = isSilent
+    ? shortestWaitMs
+    : Math.min(longestWaitMs, 2_000 * 2 ** (row.attempts + 1))
+  return new Date(now.getTime() + waitMs)
 }
 
 async function workByTopic(deps: PaymentDeps, row: WebhookRow): Promise<WorkResult> {
@@ -80,7 +105,7 @@ async function workOrder(
   if (!known) return workUnknownOrder(deps, row, mpOrderId)
   const before = known.version
   const read = await refreshOrder(deps, known, 'webhook')
-  if (read.stale) throw new AppError('PROVIDER_ERROR')
+  if (read.stale) throw new AppError('PROVIDER_ERROR', { cause: read.failure })
   const isRepeat =
     read.order.version === before && (await findProcessedDelivery(db, mpOrderId, row.id))
   return {

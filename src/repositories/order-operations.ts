@@ -1,6 +1,7 @@
 import type { Insertable, Selectable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { OrderOperationsTable } from '../db/tables.ts'
+import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
 import { columnHasCome, furthestMs } from './due.ts'
 
 export type OrderOperationRow = Selectable<OrderOperationsTable>
@@ -99,37 +100,62 @@ export async function settleOperation(
   return result.numUpdatedRows === 1n
 }
 
-/** Takes open operations whose time has come, by moving their next attempt into the future; none of accounts `except`. */
+/** An operation, and the provider account that its order was made on. */
+export type DueOperation = OrderOperationRow & { mp_user_id: number }
+
+/**
+ * Takes open operations whose time has come, by moving their next attempt into the future. The longest due of each provider
+ * account come first.
+ */
 export async function claimDueOperations(
-  trx: Trx,
+  db: Db | Trx,
   now: Date,
   claimUntil: Date,
-  bounds: { limit: number; except: readonly number[] },
-): Promise<OrderOperationRow[]> {
-  const isDue = columnHasCome('next_attempt_at', now, furthestMs.operation)
-  return trx
+  room: ClaimRoom,
+): Promise<DueOperation[]> {
+  const isDue = (column: string) => columnHasCome(column, now, furthestMs.operation)
+  return db
     .updateTable('order_operations')
-    .set((eb) => ({ next_attempt_at: claimUntil, attempts: eb('attempts', '+', 1) }))
-    .where('id', 'in', (eb) =>
+    .from('orders')
+    .whereRef('orders.id', '=', 'order_operations.order_id')
+    .set((eb) => ({
+      next_attempt_at: claimUntil,
+      attempts: eb('order_operations.attempts', '+', 1),
+    }))
+    .where('order_operations.id', 'in', (eb) =>
       eb
         .selectFrom('order_operations')
         .select('id')
-        .where('state', 'in', ['intent', 'unknown'])
-        .where(isDue)
-        .$if(bounds.except.length > 0, (some) =>
-          some.where('order_id', 'not in', (paused) =>
-            paused
-              .selectFrom('orders')
-              .select('orders.id')
-              .where('orders.mp_user_id', 'in', [...bounds.except]),
-          ),
+        .where('id', 'in', (ranked) =>
+          ranked
+            .selectFrom((due) =>
+              due
+                .selectFrom('order_operations as open')
+                .innerJoin('orders as own', 'own.id', 'open.order_id')
+                .select((row) => [
+                  'open.id',
+                  'own.mp_user_id',
+                  row.fn
+                    .agg<number>('row_number')
+                    .over((over) =>
+                      over.partitionBy('own.mp_user_id').orderBy('open.next_attempt_at'),
+                    )
+                    .as('place'),
+                ])
+                .where('open.state', 'in', ['intent', 'unknown'])
+                .where(isDue('open.next_attempt_at'))
+                .as('due'),
+            )
+            .select('due.id')
+            .where('due.place', '<=', roomOfAccount('due.mp_user_id', room)),
         )
         .orderBy('next_attempt_at')
-        .limit(bounds.limit)
+        .limit(room.limit)
         .forUpdate()
         .skipLocked(),
     )
-    .where(isDue)
-    .returningAll()
+    .where(isDue('order_operations.next_attempt_at'))
+    .returningAll('order_operations')
+    .returning('orders.mp_user_id')
     .execute()
 }

@@ -3,6 +3,7 @@ import type { Db, Trx } from '../db/database.ts'
 import type { OrdersTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
+import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
 import { columnHasCome, furthestMs } from './due.ts'
 import {
   beyondTime,
@@ -167,16 +168,16 @@ export async function findLastOrderOnTerminal(
 
 /**
  * Takes due orders for this process by moving their next look into the future; when the process dies they fall due
- * again by themselves. Of each provider account at most `perAccount`, the longest due first, and none of `except`.
+ * again by themselves. The longest due of each provider account come first.
  */
 export async function claimDueOrders(
-  trx: Trx,
+  db: Db | Trx,
   now: Date,
   claimUntil: Date,
-  bounds: { limit: number; perAccount: number; except: readonly number[] },
+  room: ClaimRoom,
 ): Promise<OrderRow[]> {
   const isDue = columnHasCome('next_check_at', now, furthestMs.look)
-  return trx
+  return db
     .updateTable('orders')
     .set({ next_check_at: claimUntil })
     .where('id', 'in', (eb) =>
@@ -190,22 +191,20 @@ export async function claimDueOrders(
                 .selectFrom('orders')
                 .select((row) => [
                   'id',
+                  'mp_user_id',
                   row.fn
                     .agg<number>('row_number')
                     .over((over) => over.partitionBy('mp_user_id').orderBy('next_check_at'))
                     .as('place'),
                 ])
                 .where(isDue)
-                .$if(bounds.except.length > 0, (some) =>
-                  some.where('mp_user_id', 'not in', [...bounds.except]),
-                )
                 .as('due'),
             )
             .select('due.id')
-            .where('due.place', '<=', bounds.perAccount),
+            .where('due.place', '<=', roomOfAccount('due.mp_user_id', room)),
         )
         .orderBy('next_check_at')
-        .limit(bounds.limit)
+        .limit(room.limit)
         .forUpdate()
         .skipLocked(),
     )

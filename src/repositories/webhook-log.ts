@@ -2,6 +2,7 @@ import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { WebhookLogTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
 import { columnHasCome, furthestMs } from './due.ts'
 import {
   beyondTime,
@@ -51,44 +52,67 @@ export async function findDelivery(db: Db | Trx, id: string): Promise<WebhookRow
   return db.selectFrom('webhook_log').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** Writes what became of a delivery, and tells listeners. */
-export async function updateDelivery(
+/** Writes what became of deliveries, and tells listeners. Counts one more attempt of each. */
+export async function finishDeliveries(
   db: Db | Trx,
-  id: string,
+  ids: readonly string[],
   fields: Updateable<WebhookLogTable>,
 ): Promise<void> {
+  if (ids.length === 0) return
   await db
     .updateTable('webhook_log')
-    .set(fields)
-    .where('id', '=', id)
+    .set((eb) => ({ ...fields, attempts: eb('attempts', '+', 1) }))
+    .where('id', 'in', [...ids])
     .returning(tellWebhook.as('told'))
     .execute()
 }
 
-/** Takes deliveries that are still to be worked, by moving their next attempt into the future. */
+/** A delivery that was claimed, and in whose lane it is worked. */
+export type DueDelivery = WebhookRow & {
+  /**
+   * The provider account of the order that it is about; without one of ours that account negative which its unsigned body
+   * names, so that what nobody knows holds up no order.
+   */
+  lane: number
+  /** Deliveries of one subject are about the same order. */
+  subject: string
+}
+
+/**
+ * Takes deliveries that are still to be worked, by moving their next attempt into the future: in each lane those of the
+ * subjects that wait longest, and of a subject all that are due. The room is counted in subjects. Oldest first.
+ */
 export async function claimDueDeliveries(
-  trx: Trx,
+  db: Db | Trx,
   now: Date,
   claimUntil: Date,
-  limit: number,
-): Promise<WebhookRow[]> {
-  const isDue = columnHasCome('next_attempt_at', now, furthestMs.webhook)
-  return trx
-    .updateTable('webhook_log')
-    .set({ next_attempt_at: claimUntil })
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('webhook_log')
-        .select('id')
-        .where(isDue)
-        .orderBy('next_attempt_at')
-        .limit(limit)
-        .forUpdate()
-        .skipLocked(),
+  room: ClaimRoom,
+): Promise<DueDelivery[]> {
+  const isDue = columnHasCome('w.next_attempt_at', now, furthestMs.webhook)
+  const { rows } = await sql<DueDelivery>`
+    with due as (
+      select w.id, w.next_attempt_at, coalesce(o.mp_user_id, -w.mp_user_id, 0) as lane,
+        case when w.resource_id ilike 'ORD%' then upper(w.resource_id) else w.id::text end as subject
+      from webhook_log w left join orders o on o.mp_order_id = upper(w.resource_id)
+      where ${isDue}
+    ), subjects as (
+      select lane, subject, min(next_attempt_at) as since,
+        row_number() over (partition by lane order by min(next_attempt_at)) as place
+      from due group by lane, subject
+    ), taken as (
+      select lane, subject from subjects
+      where place <= ${roomOfAccount('lane', room)} order by since limit ${room.limit}
+    ), free as (
+      select w.id, taken.lane, taken.subject
+      from webhook_log w join due using (id) join taken using (lane, subject)
+      for update of w skip locked
+    ), claimed as (
+      update webhook_log w set next_attempt_at = ${claimUntil}
+      from free where w.id = free.id and ${isDue}
+      returning w.*, free.lane, free.subject
     )
-    .where(isDue)
-    .returningAll()
-    .execute()
+    select * from claimed order by received_at`.execute(db)
+  return rows
 }
 
 /** A page of webhooks, newest first, with the number of all that fit the filter. */

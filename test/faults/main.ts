@@ -25,6 +25,9 @@ const { values } = parseArgs({
     kills: { type: 'string' },
     restarts: { type: 'string' },
     'no-webhooks': { type: 'boolean' },
+    tills: { type: 'string' },
+    latency: { type: 'string' },
+    neighbour: { type: 'boolean' },
   },
 })
 
@@ -104,7 +107,12 @@ async function waitWithoutWebhooks(): Promise<number> {
     print('set TEST_DATABASE_URL: the service runs on PostgreSQL')
     return 1
   }
-  const knownMs = await runWithoutWebhooks(serverUrl, Number(values.seed ?? 1))
+  const knownMs = await runWithoutWebhooks(serverUrl, {
+    tills: Number(values.tills ?? 50),
+    latencyMs: Number(values.latency ?? 0),
+    neighbour: values.neighbour ?? false,
+    seed: Number(values.seed ?? 1),
+  })
   const seconds = (share: number) =>
     ((knownMs[Math.ceil(knownMs.length * share) - 1] ?? 0) / 1000).toFixed(2)
   print(

@@ -6,16 +6,31 @@ import { createStore, enrol, pairTerminal, payByCard, sandboxCall } from '../sup
 import { createDraw } from './draw.ts'
 import { openProcessWorld } from './process-world.ts'
 
-/** All in one account, which the sweeper spares more than several. */
-const tills = 50
-const boxes = Array.from({ length: tills }, (_, index) => `CAJA-${index + 1}`)
+const boxesPerStore = 50
 const longestMs = 60_000
+const neighbourBoxes = 20
+
+export type WithoutWebhooks = {
+  /** Tills of the shop, all in one account. */
+  tills: number
+  /** What each call about an order takes the provider, in milliseconds. */
+  latencyMs: number
+  /** Another account has open orders and sends more, and not one of its calls is answered. */
+  neighbour: boolean
+  seed: number
+}
+
+const names = (prefix: string, count: number) =>
+  Array.from({ length: count }, (_, index) => `${prefix}-${index + 1}`)
 
 /**
- * Fifty tills of one shop charge and wait with `?wait=30` while not one webhook arrives, with the sweeper's interval as
+ * Tills of one shop charge and wait with `?wait=30` while not one webhook arrives, with the sweeper's interval as
  * shipped. Answers, sorted, how many milliseconds after the provider each of them knew that its customer had paid.
  */
-export async function runWithoutWebhooks(serverUrl: string, seed: number): Promise<number[]> {
+export async function runWithoutWebhooks(
+  serverUrl: string,
+  { tills, latencyMs, neighbour, seed }: WithoutWebhooks,
+): Promise<number[]> {
   const template = await createPostgresTemplate(serverUrl)
   const databaseUrl = urlOf(serverUrl, await cloneTemplate(serverUrl, template.name))
   const shopping = await openProcessWorld({ databaseUrl, env: { SWEEP_INTERVAL_MS: '2000' } })
@@ -24,23 +39,49 @@ export async function runWithoutWebhooks(serverUrl: string, seed: number): Promi
   let running: RealProcess | undefined
   try {
     running = await shopping.start()
-    await sandboxCall(service, 'PUT', '/_sandbox/faults', [{ path: '', kind: 'missing' }])
-    const shop = await enrol(service, 'acme')
-    await createStore(service, shop, { id: 'SUC-1', boxes })
-    for (const box of boxes) await pairTerminal(service, shop, box)
-    const headers = { 'x-api-token': shop.key, 'content-type': 'application/json' }
-    const ask = async (path: string, body?: object) => {
-      const answer = await request(url + path, {
-        method: body ? 'POST' : 'GET',
-        headers,
-        ...(body && { body: JSON.stringify(body) }),
-      })
-      return (await answer.body.json()) as { order_id: string; version: number; status: string }
+    const noWebhooks = { path: '', kind: 'missing' }
+    await sandboxCall(service, 'PUT', '/_sandbox/faults', [noWebhooks])
+    const open = async (client: string, account: string, boxes: string[]) => {
+      const shop = await enrol(service, client, account)
+      for (let at = 0; at < boxes.length; at += boxesPerStore) {
+        const own = boxes.slice(at, at + boxesPerStore)
+        await createStore(service, shop, { id: `SUC-${at}`, boxes: own })
+      }
+      for (const box of boxes) await pairTerminal(service, shop, box)
+      const headers = { 'x-api-token': shop.key, 'content-type': 'application/json' }
+      const ask = async (path: string, body?: object) => {
+        const answer = await request(url + path, {
+          method: body ? 'POST' : 'GET',
+          headers,
+          ...(body && { body: JSON.stringify(body) }),
+        })
+        return (await answer.body.json()) as { order_id: string; version: number; status: string }
+      }
+      const charge = (box: string) =>
+        ask('/orders', { caja_id: box, external_reference: box, amount: '12,00' })
+      return { mpUserId: shop.mpUserId, ask, charge }
+    }
+    const boxes = names('CAJA', tills)
+    const { ask, charge } = await open('acme', '7700001', boxes)
+    const faults: object[] = [noWebhooks]
+    if (latencyMs > 0) faults.push({ path: '/v1/orders', kind: 'latency', delay_ms: latencyMs })
+    const beside: Promise<unknown>[] = []
+    if (neighbour) {
+      const others = names('VECINO', neighbourBoxes)
+      const hanging = await open('neighbour', '7700002', others)
+      const answered = others.slice(0, neighbourBoxes / 2)
+      for (const box of answered) await hanging.charge(box)
+      faults.push({ path: '', user_id: hanging.mpUserId, kind: 'hang_before' })
+      await sandboxCall(service, 'PUT', '/_sandbox/faults', faults)
+      for (const box of others.slice(answered.length)) {
+        beside.push(hanging.charge(box).catch(() => undefined))
+      }
+    } else {
+      await sandboxCall(service, 'PUT', '/_sandbox/faults', faults)
     }
     const draw = createDraw(seed, 'no webhooks')
     const serve = async (box: string) => {
-      const body = { caja_id: box, external_reference: box, amount: '12,00' }
-      let known = await ask('/orders', body)
+      let known = await charge(box)
       let paidAt = Number.POSITIVE_INFINITY
       const paying = wait(draw.int(box, 1_000, 10_000)).then(async () => {
         const { mp_order_id } = await shopping.database.db
@@ -59,7 +100,10 @@ export async function runWithoutWebhooks(serverUrl: string, seed: number): Promi
       await paying
       return Math.max(0, knownAt - paidAt)
     }
-    return (await Promise.all(boxes.map(serve))).sort((a, b) => a - b)
+    const knownMs = await Promise.all(boxes.map(serve))
+    running.child.kill('SIGKILL')
+    await Promise.all(beside)
+    return knownMs.sort((a, b) => a - b)
   } finally {
     running?.child.kill('SIGKILL')
     await running?.ended

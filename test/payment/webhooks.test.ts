@@ -470,7 +470,7 @@ test('a connection that was ended at the provider is noticed', async () => {
   await connect(service, 'unlinked', String(till.mpUserId))
 })
 
-test('a genuine flood waits in the table and is worked off, each order read once per message at most', async () => {
+test('a genuine flood is worked off, each order read once per message at most', async () => {
   const { till, orderId, mpOrderId } = await openOrder('flooded')
   await act(service, orderId, payByCard)
   await forgetRequests(service)
@@ -480,11 +480,6 @@ test('a genuine flood waits in the table and is worked off, each order read once
     Array.from({ length: deliveries }, () => deliver(service, { dataId: mpOrderId })),
   )
   expect(new Set(answers.map((answer) => answer.statusCode))).toEqual(new Set([200]))
-  expect(await statesOf(mpOrderId)).toContain('received')
-  for (let round = 0; round < 10 && (await statesOf(mpOrderId)).includes('received'); round += 1) {
-    service.clock.advance(1_000)
-    await service.inbox.workDue()
-  }
   const states = await statesOf(mpOrderId)
   expect(states).toHaveLength(deliveries)
   expect(new Set(states)).toEqual(new Set(['processed', 'duplicate']))

@@ -1,0 +1,325 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { dueLike } from '../support/due.ts'
+import {
+  breakProvider,
+  creation,
+  deliver,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  operationsOf,
+  orderRow,
+  ordersAtProvider,
+  providerRequests,
+  reading,
+  refund,
+  refunding,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, charge, payByCard, readOrder, type Till } from '../support/till.ts'
+
+/** Far below the time that a call may take, and far above what anybody else needs. */
+const hangMs = 3_000
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service.stop())
+afterEach(async () => {
+  await healProvider(service)
+  const { db } = service.database
+  // The next test works on nothing but its own.
+  await db.updateTable('orders').set({ next_check_at: null }).execute()
+  await db.updateTable('order_operations').set({ next_attempt_at: null }).execute()
+  await db.updateTable('webhook_log').set({ next_attempt_at: null }).execute()
+  // Longer than any account rests.
+  service.clock.advance(150_000)
+})
+
+async function openOrder(client: string) {
+  const till = await openOwnShop(service, client)
+  const { order_id } = (await charge(service, till, { reference: 'W-1' })).json()
+  const mpOrderId = ordersAtProvider(service, till)[0]?.id ?? ''
+  return { till, orderId: order_id as string, mpOrderId }
+}
+
+const hanging = (till: Pick<Till, 'mpUserId'>) => ({
+  path: '^/v1/orders',
+  user_id: till.mpUserId,
+  kind: 'hang_before',
+  delay_ms: hangMs,
+})
+
+async function reads(till: Pick<Till, 'mpUserId'>): Promise<number> {
+  const all = await providerRequests(service, reading)
+  return all.filter((request) => request.user_id === till.mpUserId).length
+}
+
+async function readsOf(till: Till, work: () => Promise<unknown>): Promise<number> {
+  await forgetRequests(service)
+  await work()
+  return reads(till)
+}
+
+const statusOf = async (orderId: string) => (await orderRow(service, orderId)).status
+
+async function webhookStates(mpOrderIds: readonly string[]): Promise<string[]> {
+  const rows = await service.database.db
+    .selectFrom('webhook_log')
+    .select('status')
+    .where('resource_id', 'in', [...mpOrderIds])
+    .orderBy('received_at')
+    .execute()
+  return rows.map(({ status }) => status)
+}
+
+/** Resolves when `done` does, which must be long before a single hanging call ends. */
+async function whileOthersHang(work: () => Promise<unknown>, done: () => Promise<void>) {
+  const startedAt = performance.now()
+  const working = work()
+  await done()
+  expect(performance.now() - startedAt).toBeLessThan(hangMs)
+  await working
+}
+
+test.each(['confirmed', 'unknown'] as const)(
+  'shops whose calls hang keep no other shop waiting: orders that are %s',
+  async (state) => {
+    const neighbours = [await openOrder(`hangs ${state}`), await openOrder(`hangs too ${state}`)]
+    for (const neighbour of neighbours) {
+      await (await dueLike(service, neighbour.orderId)).orders(20, state)
+    }
+    const { till, orderId } = await openOrder(`beside ${state}`)
+    await (await dueLike(service, orderId)).orders(19)
+    await act(service, orderId, payByCard)
+    await breakProvider(service, ...neighbours.map((neighbour) => hanging(neighbour.till)))
+    await forgetRequests(service)
+    await whileOthersHang(
+      () => sweepAfter(service, 2_100),
+      async () => {
+        await expect.poll(() => statusOf(orderId)).toBe('processed')
+        await expect.poll(() => reads(till)).toBe(20)
+        await healProvider(service)
+      },
+    )
+  },
+)
+
+test('a shop whose refunds hang keeps no other shop’s refund waiting', async () => {
+  const neighbour = await openOrder('hanging refunds')
+  const { till, orderId } = await openOrder('beside hanging refunds')
+  await act(service, orderId, payByCard)
+  await readOrder(service, till, orderId)
+  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  expect((await refund(service, till, orderId, '1,00')).statusCode).toBe(504)
+  await (await dueLike(service, neighbour.orderId)).refunds(40)
+  await service.database.db.updateTable('orders').set({ next_check_at: null }).execute()
+  await breakProvider(service, hanging(neighbour.till))
+  await whileOthersHang(
+    () => sweepAfter(service, 6_100),
+    () =>
+      expect
+        .poll(async () => (await operationsOf(service, orderId)).map(({ state }) => state))
+        .toEqual(['done']),
+  )
+})
+
+test('a started sweeper goes on with a shop while calls of another one hang', async () => {
+  const own = await startTestService({ twinOf: service, env: { SWEEP_INTERVAL_MS: '100' } })
+  const neighbour = await openOrder('hangs on')
+  const { till, orderId } = await openOrder('goes on')
+  await breakProvider(service, hanging(neighbour.till))
+  await forgetRequests(service)
+  service.clock.advance(2_100)
+  try {
+    await whileOthersHang(
+      async () => own.sweeper.start(),
+      async () => {
+        await expect
+          .poll(async () => [await reads(neighbour.till), await reads(till)])
+          .toEqual([1, 1])
+        await act(service, orderId, payByCard)
+        service.clock.advance(2_100)
+        await expect.poll(() => statusOf(orderId)).toBe('processed')
+      },
+    )
+  } finally {
+    await own.stop()
+  }
+})
+
+test('all that is due is done in one pass, however much of it one account has', async () => {
+  const { till, orderId } = await openOrder('big')
+  const other = await openOrder('small')
+  await (await dueLike(service, orderId)).orders(149)
+  await forgetRequests(service)
+  await sweepAfter(service, 2_100)
+  expect([await reads(till), await reads(other.till)]).toEqual([150, 1])
+})
+
+test('what a dead process had taken is taken up by another one within 6 seconds', async () => {
+  const dying = await startTestService({ twinOf: service })
+  try {
+    const { till, orderId } = await openOrder('taken')
+    await act(service, orderId, payByCard)
+    await breakProvider(service, { ...hanging(till), count: 1 })
+    await forgetRequests(service)
+    service.clock.advance(2_100)
+    const sweeping = dying.sweeper.sweepOnce()
+    await expect.poll(() => reads(till)).toBe(1)
+    await sweepAfter(service, 4_000)
+    expect([await reads(till), await statusOf(orderId)]).toEqual([1, 'created'])
+    await sweepAfter(service, 2_000)
+    expect(await statusOf(orderId)).toBe('processed')
+    await sweeping
+  } finally {
+    await dying.stop()
+  }
+})
+
+test('a call that is answered beside one that is told to wait does not end the rest of the account', async () => {
+  const { till, orderId, mpOrderId } = await openOrder('answered beside')
+  const [refused = ''] = await (await dueLike(service, orderId)).orders(1)
+  await breakProvider(
+    service,
+    { path: `/v1/orders/${refused}`, method: 'GET', kind: '429', retry_after: 30 },
+    { path: `/v1/orders/${mpOrderId}`, method: 'GET', kind: 'latency', delay_ms: 300 },
+  )
+  expect(await readsOf(till, () => sweepAfter(service, 2_100))).toBe(2)
+  expect(await readsOf(till, () => sweepAfter(service, 25_000))).toBe(0)
+  await healProvider(service)
+  expect(await readsOf(till, () => sweepAfter(service, 6_000))).toBe(2)
+})
+
+test('an account in trouble is tried with one call at a time, and at full width once it answers', async () => {
+  const { till, orderId } = await openOrder('in trouble')
+  await (await dueLike(service, orderId)).orders(40)
+  await breakProvider(service, { ...reading, kind: '503' })
+  expect(await readsOf(till, () => sweepAfter(service, 2_100))).toBeLessThanOrEqual(16)
+  expect(await readsOf(till, () => sweepAfter(service, 5_000))).toBe(1)
+  await healProvider(service)
+  expect(await readsOf(till, () => sweepAfter(service, 6_000))).toBe(41)
+})
+
+test('a backlog of webhooks is worked off in one go', async () => {
+  const { orderId } = await openOrder('backlog')
+  const due = await dueLike(service, orderId)
+  const ids = await due.orders(100)
+  await due.webhooks(ids)
+  expect(await service.inbox.workDue()).toBe(100)
+  expect(await webhookStates(ids)).toEqual(Array(100).fill('processed'))
+})
+
+test('webhooks of a shop whose calls hang keep no other shop’s webhook waiting', async () => {
+  const neighbour = await openOrder('webhooks hang')
+  const { orderId, mpOrderId } = await openOrder('beside webhooks')
+  const due = await dueLike(service, neighbour.orderId)
+  await due.webhooks(await due.orders(40))
+  await act(service, orderId, payByCard)
+  // A webhook's read is repeated at once.
+  await breakProvider(service, { ...hanging(neighbour.till), count: 16 })
+  await whileOthersHang(
+    async () => {
+      const working = service.inbox.workDue()
+      await expect.poll(() => reads(neighbour.till)).toBeGreaterThan(0)
+      await Promise.all([working, deliver(service, { dataId: mpOrderId })])
+    },
+    () => expect.poll(() => statusOf(orderId)).toBe('processed'),
+  )
+})
+
+test('webhooks about one order that wait together are worked by one look, each to an end of its own', async () => {
+  const { till, orderId, mpOrderId } = await openOrder('together')
+  await act(service, orderId, payByCard)
+  const due = await dueLike(service, orderId)
+  await due.webhooks(Array(40).fill(mpOrderId))
+  expect(await readsOf(till, () => service.inbox.workDue())).toBe(1)
+  expect(await webhookStates([mpOrderId])).toEqual(['processed', ...Array(39).fill('duplicate')])
+  expect(await statusOf(orderId)).toBe('processed')
+})
+
+test('webhooks that came while the provider was away for hours are worked within 10 seconds of its return', async () => {
+  const { till, orderId, mpOrderId } = await openOrder('hours')
+  await act(service, orderId, payByCard)
+  await breakProvider(service, { ...reading, kind: '503' })
+  await deliver(service, { dataId: mpOrderId })
+  for (let quarter = 0; quarter < 12; quarter += 1) {
+    service.clock.advance(15 * 60_000)
+    await service.inbox.workDue()
+  }
+  expect(await webhookStates([mpOrderId])).toEqual(['failed'])
+  await healProvider(service)
+  service.clock.advance(9_000)
+  expect(await readsOf(till, () => service.inbox.workDue())).toBe(1)
+  expect(await webhookStates([mpOrderId])).toEqual(['processed'])
+})
+
+test('webhooks of an account that is told to wait rest for that long, and only they', async () => {
+  const limited = await openOrder('webhooks rest')
+  const other = await openOrder('webhooks go on')
+  const due = await dueLike(service, limited.orderId)
+  await due.webhooks([limited.mpOrderId])
+  await breakProvider(service, {
+    ...reading,
+    user_id: limited.till.mpUserId,
+    kind: '429',
+    retry_after: 30,
+    count: 1,
+  })
+  await service.inbox.workDue()
+  service.clock.advance(20_000)
+  await due.webhooks([limited.mpOrderId, other.mpOrderId])
+  expect(await readsOf(limited.till, () => service.inbox.workDue())).toBe(0)
+  expect(await webhookStates([other.mpOrderId])).toEqual(['processed'])
+  service.clock.advance(11_000)
+  await service.inbox.workDue()
+  expect(await webhookStates([limited.mpOrderId])).not.toContain('failed')
+})
+
+test('webhooks that a dead process had taken are taken up by another one within 6 seconds', async () => {
+  const dying = await startTestService({ twinOf: service })
+  try {
+    const { till, orderId, mpOrderId } = await openOrder('webhook taken')
+    await act(service, orderId, payByCard)
+    await (await dueLike(service, orderId)).webhooks([mpOrderId])
+    await breakProvider(service, { ...hanging(till), count: 1 })
+    await forgetRequests(service)
+    const working = dying.inbox.workDue()
+    await expect.poll(() => reads(till)).toBe(1)
+    service.clock.advance(6_000)
+    await service.inbox.workDue()
+    expect(await webhookStates([mpOrderId])).toEqual(['processed'])
+    await working
+  } finally {
+    await dying.stop()
+  }
+})
+
+test('webhooks about orders that nobody knows, and that ask a shop whose calls hang, hold up none about known ones', async () => {
+  const neighbour = await openOwnShop(service, 'creation hangs')
+  const { orderId, mpOrderId } = await openOrder('known')
+  await breakProvider(service, {
+    ...creation,
+    user_id: neighbour.mpUserId,
+    kind: 'drop_after',
+  })
+  await charge(service, neighbour, { reference: 'W-2' })
+  const foreign = Array.from(
+    { length: 40 },
+    (_, at) => `ORDTST01FREMD${String(at).padStart(19, '0')}`,
+  )
+  await (await dueLike(service, orderId)).webhooks(foreign)
+  await act(service, orderId, payByCard)
+  await breakProvider(service, { ...hanging(neighbour), count: 16 })
+  await whileOthersHang(
+    async () => {
+      const working = service.inbox.workDue()
+      await expect.poll(() => reads(neighbour)).toBeGreaterThan(0)
+      await Promise.all([working, deliver(service, { dataId: mpOrderId })])
+    },
+    () => expect.poll(() => statusOf(orderId)).toBe('processed'),
+  )
+  expect(await webhookStates(foreign)).toEqual(Array(40).fill('ignored'))
+})
