@@ -4,6 +4,8 @@ alter table orders
   add column unanswered_at timestamptz,
   -- What a repetition of the request has in common with it: the sale, or the till's key. Numbers its orders.
   add column request_key text,
+  -- When the provider showed an order that had counted as refused.
+  add column reopened_at timestamptz,
   -- A refund whose outcome nobody knows yet is open, so what the customer has paid in the end is not known either.
   add column refund_open boolean not null default false;
 alter table order_operations

@@ -31,6 +31,12 @@ export type OutboundSettings = {
   random?: () => number
 }
 
+/**
+ * Says before an attempt whether it may be sent: undefined when not, else a check that is asked once more at the moment of
+ * the first byte, since the connection, or a process that stood still, may have taken long.
+ */
+export type SendPermit = () => Promise<(() => boolean) | undefined>
+
 export type AnswerHeaders = Record<string, string | string[] | undefined>
 
 export type AttemptReport = {
@@ -59,6 +65,8 @@ export type OutboundRequest = {
   /** Judges a 4xx answer to a write by the other side's own codes; without it the status decides. */
   judge?: (status: number, body: unknown) => Judgement
   onAttempt?: (report: AttemptReport) => void
+  /** Asked before each attempt whether it may be sent. */
+  permit?: SendPermit | undefined
 }
 
 export type OutboundAnswer = {
@@ -113,7 +121,9 @@ async function send(
     const roomMs = deadline - startedAt
     const timeoutMs = Math.ceil(Math.min(settings.timeoutMs, roomMs))
     const result =
-      roomMs < minAttemptMs ? noRoom : await attemptOnce(agent, attemptInput(request, timeoutMs))
+      roomMs < minAttemptMs
+        ? unsent('deadline')
+        : await attemptIfPermitted(agent, request, timeoutMs)
     const read = readResult(result)
     const endedAt = monotonicMs()
     request.onAttempt?.({
@@ -129,7 +139,8 @@ async function send(
     }
 
     const judgement = judge(read, result.ok || result.sent, request.judge)
-    if (judgement !== 'silent') unknownEffect = judgement === 'ambiguous'
+    // Once an attempt is without an answer it may arrive after a later one was refused: no refusal speaks for it.
+    unknownEffect ||= judgement === 'ambiguous'
     const effect: Effect = isWrite(request.method) && unknownEffect ? 'unknown' : 'none'
     const retryAfterSeconds = parseRetryAfter(result.headers['retry-after'], now())
     const decision = decideRetry({
@@ -151,7 +162,8 @@ async function send(
       {
         kind: kindOf(read, effect),
         effect,
-        provesAbsence: judgement === 'proof' && (request.hasIdempotencyKey ?? false),
+        provesAbsence:
+          judgement === 'proof' && !unknownEffect && (request.hasIdempotencyKey ?? false),
         status: read.status,
         failure: read.failure,
         body: read.body,
@@ -164,13 +176,19 @@ async function send(
   }
 }
 
-const noRoom: AttemptResult = {
-  ok: false,
-  failure: 'deadline',
-  sent: false,
-  status: null,
-  headers: {},
-  cause: undefined,
+function unsent(failure: 'deadline' | 'withheld'): AttemptResult {
+  return { ok: false, failure, sent: false, status: null, headers: {}, cause: undefined }
+}
+
+async function attemptIfPermitted(
+  agent: Agent,
+  request: OutboundRequest,
+  timeoutMs: number,
+): Promise<AttemptResult> {
+  if (!request.permit) return attemptOnce(agent, attemptInput(request, timeoutMs))
+  const mayStart = await request.permit()
+  if (!mayStart) return unsent('withheld')
+  return attemptOnce(agent, { ...attemptInput(request, timeoutMs), mayStart })
 }
 
 function attemptInput(request: OutboundRequest, timeoutMs: number) {

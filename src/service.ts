@@ -124,6 +124,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       enrolment: config.oauthEnrolment,
       oauthTargetOrigins: config.oauthTargetOrigins,
       webhookSecrets: options.providerAccess.webhookSecrets,
+      // Gateways hold a request for up to a minute, six times what we wait.
+      lateArrivalMs: 6 * config.providerTimeoutMs,
     },
   }
   const pauses = createAccountPauses()

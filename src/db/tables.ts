@@ -144,6 +144,7 @@ export type OrdersTable = {
   sent_at: Date | null
   unanswered_at: ColumnType<Date | null, Date | null | undefined, Date | null>
   request_key: ColumnType<string | null, string | null | undefined, string | null>
+  reopened_at: ColumnType<Date | null, Date | null | undefined, Date | null>
   refund_open: Generated<boolean>
   created_at: Fixed<Date>
   last_updated_at: Date
@@ -171,7 +172,8 @@ export type OrderOperationsTable = {
   client: Fixed<ClientName>
   kind: Fixed<'cancel' | 'refund'>
   refund_type: Fixed<'total' | 'partial' | null>
-  amount_cents: Fixed<number | null>
+  /** What is to be given back; once it is, what was: a total refund may find less than was thought. */
+  amount_cents: number | null
   state: 'intent' | 'unknown' | 'done' | 'refused'
   mp_refund_id: string | null
   provider_code: string | null

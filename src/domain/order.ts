@@ -56,6 +56,19 @@ export function isFailedRefund(status: string): boolean {
   return failedRefunds.has(status)
 }
 
+const pendingRefunds: ReadonlySet<string> = new Set([
+  'processing',
+  'in_process',
+  'in_progress',
+  'pending',
+  'created',
+])
+
+/** Whether the provider has taken a refund of this status and does not know yet how it ends (provider file 2.4). */
+export function isPendingRefund(status: string): boolean {
+  return pendingRefunds.has(status)
+}
+
 /** What the provider says of an order, in our words: the only thing that moves an order's state. */
 export type OrderEvidence = {
   mpOrderId: string

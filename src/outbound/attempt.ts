@@ -9,6 +9,8 @@ export type AttemptInput = {
   body: string | null
   timeoutMs: number
   signal: AbortSignal | undefined
+  /** Asked once, before the first byte: false keeps the request from being sent. */
+  mayStart?: () => boolean
 }
 
 type Headers = Record<string, string | string[] | undefined>
@@ -33,15 +35,20 @@ export async function attemptOnce(
   const clock = AbortSignal.timeout(input.timeoutMs)
   const signal = input.signal ? AbortSignal.any([clock, input.signal]) : clock
   const progress = { sent: false, status: null as number | null, headers: {} as Headers }
+  let withheld = false
+  const mayStart = () => {
+    withheld = !(input.mayStart?.() ?? true)
+    return !withheld
+  }
   try {
     const text = await orAborted(
       signal,
-      exchange(watched(dispatcher, progress), input, signal, progress),
+      exchange(watched(dispatcher, progress, mayStart), input, signal, progress),
     )
     // A status is always known once the text is there.
     return { ok: true, status: progress.status as number, headers: progress.headers, text }
   } catch (cause) {
-    const failure = nameFailure(cause, progress, clock, input.signal)
+    const failure = withheld ? 'withheld' : nameFailure(cause, progress, clock, input.signal)
     return { ok: false, failure, ...progress, cause }
   }
 }
@@ -68,10 +75,18 @@ async function exchange(
  * undici tells a handler that its request starts after the connection stands and before the first byte is written. Seeing
  * that moment is the only exact way to know that nothing can have arrived; error codes alone cannot tell.
  */
-function watched(dispatcher: Dispatcher, progress: { sent: boolean }): Dispatcher {
+function watched(
+  dispatcher: Dispatcher,
+  progress: { sent: boolean },
+  mayStart: () => boolean,
+): Dispatcher {
   return dispatcher.compose((dispatch) => (options, handler) => {
     const seen: Dispatcher.DispatchHandler = {
       onRequestStart(controller, context) {
+        if (!mayStart()) {
+          controller.abort(new Error('the right to send was lost'))
+          return
+        }
         progress.sent = true
         handler.onRequestStart?.(controller, context)
       },

@@ -2,7 +2,8 @@ export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
  * Why an attempt brought no usable answer. `connect` means that not one byte of the request left the house (DNS, refused,
- * TLS, connect timeout); `deadline` that the call's budget was too small to begin.
+ * TLS, connect timeout); `deadline` that the call's budget was too small to begin; `withheld` that the caller had lost the
+ * right to send before the first byte.
  */
 export type AttemptFailure =
   | 'connect'
@@ -13,6 +14,7 @@ export type AttemptFailure =
   | 'not_json'
   | 'aborted'
   | 'deadline'
+  | 'withheld'
 
 /** Waiting between attempts, in milliseconds. A `Retry-After` above the ceiling ends the call instead of being cut short. */
 export type RetryPolicy = { baseMs: number; floorMs: number; ceilingMs: number }

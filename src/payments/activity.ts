@@ -31,6 +31,16 @@ export async function recordSuccess(
   await append(deps, trx, { ...entry, status: 'success', errorMessage: null })
 }
 
+/** Appends a failure that is part of a change, in its transaction. */
+export async function recordFailure(
+  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  trx: Trx,
+  entry: ActivityEntry,
+  errorMessage: string,
+): Promise<void> {
+  await append(deps, trx, { ...entry, status: 'failed', errorMessage })
+}
+
 /**
  * Runs a write and reports its failure in the audit log. The failure itself always travels on: a log that cannot be
  * written must not hide it.

@@ -3,6 +3,7 @@ import type { Db, Trx } from '../db/database.ts'
 import { constraintOf } from '../db/failures.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
+import { saleKey } from '../domain/provider-key.ts'
 import { AppError } from '../errors.ts'
 import {
   attemptOfReference,
@@ -28,10 +29,11 @@ import {
 } from '../repositories/orders.ts'
 import { findPos, lockPos, type PosWithStore } from '../repositories/stores.ts'
 import { recordSuccess } from './activity.ts'
-import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
+import type { EvidenceSource } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
 import { tellOrderChanged } from './order-changes.ts'
 import { confirmCreation } from './resolve-creation.ts'
+import { takeEvidence } from './take-evidence.ts'
 import { withAccess } from './token-keeper.ts'
 
 /**
@@ -320,6 +322,12 @@ async function adopt(
     const minutes = Math.min(180, Math.max(1, found.expirationMinutes ?? defaultExpirationMinutes))
     const row = await insertOrder(trx, {
       id: randomUUID(),
+      // Counts as one of this sale, so that the next one gets another key at the provider.
+      request_key: saleKey(client, account.mpUserId, {
+        cajaId: box.external_id,
+        externalReference: text,
+        amountCents: content.amountCents,
+      }),
       client,
       caja_id: box.external_id,
       sucursal_id: box.store_external_id,
@@ -362,7 +370,7 @@ async function adopt(
       version: row.version,
       note: 'found at the provider',
     })
-    const { order } = await applyEvidence(trx, row, evidence, source, now)
+    const { order } = await takeEvidence(deps, trx, row, evidence, source)
     await tellOrderChanged(trx, order)
     await recordSuccess(deps, trx, {
       client,

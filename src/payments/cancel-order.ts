@@ -13,12 +13,14 @@ import {
 import { lockOrder, type OrderRow, updateOrder } from '../repositories/orders.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import { answerWithinMs, lookFirstMs, shortestCallMs, timeLeftMs } from './answer-time.ts'
-import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
+import type { EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { firstOperationAttempt, nextUnknownAttempt } from './operation-ladder.ts'
+import { nextUnknownAttempt } from './operation-ladder.ts'
 import { aboutOrder, withOrderAccess } from './order-access.ts'
 import { outcomeOf } from './outcome.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
+import { firstLook } from './send-alone.ts'
+import { takeEvidence } from './take-evidence.ts'
 import { unknownCreation } from './unknown-creation.ts'
 
 /**
@@ -47,6 +49,8 @@ export async function cancelOrder(
       { outcome: 'unknown', retrySafe: false, orderId: found.id },
       async () => {
         const order = isOpen(found.status) ? await readForCancel(deps, found) : found
+        // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
+        if (order.status === 'action_required') await keepCancelWish(deps, order)
         if (order.status !== 'created') return canceledOrNot(order)
         return cancelAtProvider(deps, order, 'api', actor, timeLeftMs(actor))
       },
@@ -82,7 +86,11 @@ async function keepCancelWish(deps: PaymentDeps, order: OrderRow): Promise<void>
 /** What a till is told about an order that cannot be canceled any more. */
 export function notCancelable(order: OrderRow): AppError {
   const onTerminal = order.status === 'at_terminal' || order.status === 'action_required'
+  const isGivenUp = order.status === 'action_required'
   return new AppError(onTerminal ? 'ORDER_AT_TERMINAL' : 'ORDER_NOT_CANCELABLE', {
+    message: isGivenUp
+      ? 'The order must be canceled from the terminal: only its screen shows how it ended. It is given up here, so an equal request is a new charge'
+      : undefined,
     extra: {
       outcome: outcomeOf(order),
       retrySafe: false,
@@ -117,7 +125,7 @@ export async function cancelAtProvider(
       )
       const canceled = await deps.database.transaction(async (trx) => {
         const locked = await lockOrder(trx, order.id)
-        const applied = await applyEvidence(trx, locked, evidence, source, deps.now())
+        const applied = await takeEvidence(deps, trx, locked, evidence, source)
         await settleCancel(deps, trx, applied.order, operation, actor)
         return applied.order
       })
@@ -184,7 +192,7 @@ async function openCancel(
       state: 'intent',
       mp_refund_id: null,
       provider_code: null,
-      next_attempt_at: firstOperationAttempt(deps.now()),
+      next_attempt_at: firstLook(deps.now()),
       sender: null,
       sender_until: null,
       created_at: deps.now(),

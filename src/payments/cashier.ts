@@ -1,7 +1,7 @@
 import type { Language } from '../domain/language.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import type { OrderRow } from '../repositories/orders.ts'
-import { outcomeOf } from './outcome.ts'
+import { isRefundUnderWay, outcomeOf } from './outcome.ts'
 
 /** What a cashier is to do next; a till may show its own text for each. */
 export type CashierAction =
@@ -18,6 +18,8 @@ export type CashierAdvice = { message: string; action: CashierAction; retrySafe:
 
 type Situation =
   | 'unknown'
+  | 'refund_under_way'
+  | 'contradicted'
   | 'created'
   | 'at_terminal'
   | 'action_required'
@@ -40,6 +42,18 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
     es: 'El cobro se está verificando. No vuelva a cobrar: espere o repita la misma operación.',
     en: 'The charge is being checked. Do not charge again: wait or repeat the same request.',
     pt: 'A cobrança está sendo verificada. Não cobre de novo: espere ou repita a mesma operação.',
+  },
+  refund_under_way: {
+    action: 'wait',
+    es: 'La devolución está en curso. No la repita ni vuelva a cobrar: espere a que termine.',
+    en: 'The refund is under way. Do not repeat it or charge again: wait until it ends.',
+    pt: 'A devolução está em andamento. Não a repita nem cobre de novo: espere terminar.',
+  },
+  contradicted: {
+    action: 'call_supervisor',
+    es: 'El proveedor informa algo que no coincide con este cobro. No vuelva a cobrar; avise al supervisor.',
+    en: 'The provider reports something that does not fit this charge. Do not charge again; tell the supervisor.',
+    pt: 'O provedor informa algo que não confere com esta cobrança. Não cobre de novo; avise o supervisor.',
   },
   created: {
     action: 'ask_customer_to_pay',
@@ -154,6 +168,8 @@ export function adviseCashier(order: OrderRow, language: Language): CashierAdvic
 }
 
 function situationOf(order: OrderRow): Situation {
+  if (order.conflict !== null) return 'contradicted'
+  if (isRefundUnderWay(order)) return 'refund_under_way'
   if (order.paid_after_close) {
     return outcomeOf(order) === 'not_charged' ? 'refunded' : 'paid_after_close'
   }

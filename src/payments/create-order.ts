@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../db/database.ts'
 import { constraintOf } from '../db/failures.ts'
 import { hashSecret } from '../domain/api-key.ts'
@@ -6,12 +5,14 @@ import { canonicalJson } from '../domain/canonical-json.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { PaymentMethod } from '../domain/order.ts'
-import { isOpen, isPaid } from '../domain/order-state.ts'
+import { isPaid } from '../domain/order-state.ts'
+import { providerKey, requestKey, saleKey } from '../domain/provider-key.ts'
 import { AppError, type ErrorExtra, withMoneyOutcome } from '../errors.ts'
 import { encodeReference, ProviderError, toAppError } from '../provider/provider.ts'
 import { findIdempotencyKey, tieIdempotencyKey } from '../repositories/idempotency-keys.ts'
 import {
-  findEqualOrders,
+  countOrders,
+  findEqualOrder,
   findOrder,
   highestReferenceAttempt,
   insertOrder,
@@ -20,12 +21,12 @@ import {
 } from '../repositories/orders.ts'
 import { findPos, lockPos, type PosWithStore } from '../repositories/stores.ts'
 import { auditFailure } from './activity.ts'
-import { answerWithinMs, shortestCallMs, timeLeftMs } from './answer-time.ts'
+import { inTime, shortestCallMs, timeLeftMs } from './answer-time.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { tellOrderChanged } from './order-changes.ts'
 import { refreshOrder } from './read-order.ts'
 import { type CreationOutcome, resolveCreation } from './resolve-creation.ts'
-import { newSender } from './send-alone.ts'
+import { firstLook, newSender } from './send-alone.ts'
 import {
   cancelForgotten,
   cancelForgottenOrders,
@@ -73,22 +74,44 @@ export async function createOrder(
     resourceId: null,
     metadata,
   }
+  const identity = identify(deps, client, request, idempotencyKey)
+  const progress: Progress = { order: undefined }
   return auditFailure(deps, entry, () =>
-    withMoneyOutcome({ outcome: 'not_charged', retrySafe: true }, () =>
-      charge(deps, client, request, idempotencyKey, actor),
+    inTime(actor, charge(deps, identity, request, actor, progress), () =>
+      tooLate(identity, progress),
     ),
   )
 }
 
+/** How far a charge has come, for an answer that cannot wait for its end. */
+type Progress = { order: OrderRow | undefined }
+
+function tooLate({ repeatable }: Identity, { order }: Progress): AppError {
+  if (order) return unknownCreation(order, undefined, repeatable)
+  return new AppError('PROVIDER_TIMEOUT', { extra: { outcome: 'unknown', retrySafe: repeatable } })
+}
+
 async function charge(
   deps: PaymentDeps,
-  client: ClientName,
+  identity: Identity,
   request: OrderRequest,
-  idempotencyKey: string | undefined,
   actor: Actor,
+  progress: Progress,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  return withMoneyOutcome({ outcome: 'not_charged', retrySafe: true }, () =>
+    chargeOnce(deps, identity, request, actor, progress),
+  )
+}
+
+async function chargeOnce(
+  deps: PaymentDeps,
+  identity: Identity,
+  request: OrderRequest,
+  actor: Actor,
+  progress: Progress,
 ): Promise<{ order: OrderRow; replayed: boolean }> {
   const { db } = deps.database
-  const identity = identify(deps, client, request, idempotencyKey)
+  const { client } = identity
   // Until this is answered nobody knows whether an equal request before this one has charged.
   const unanswered: ErrorExtra = { outcome: 'unknown', retrySafe: identity.repeatable }
   const earlier = await withMoneyOutcome(unanswered, () => findEarlierNow(deps, identity, request))
@@ -105,12 +128,12 @@ async function charge(
     await freeTerminal(deps, client, place.terminalId)
   } catch (error) {
     // "Not charged" would be a lie when an equal request, perhaps one whose caller is gone, was quicker than this one.
-    const twin = await withMoneyOutcome(unanswered, () => findEarlier(db, identity, request))
+    const twin = await withMoneyOutcome(unanswered, () => findEarlier(deps, db, identity, request))
     if (twin) return replay(deps, identity, twin, actor)
     throw error
   }
 
-  const attempt = () => attemptCharge(deps, identity, request, place, actor)
+  const attempt = () => attemptCharge(deps, identity, request, place, actor, progress)
   return attempt().catch(async (error) => {
     // The slot may be held by an order of ours that nobody wants any more, known only now: one more attempt then.
     if (isBusy(error) && (await cancelForgottenOrders(deps, place.terminalId))) return attempt()
@@ -143,6 +166,7 @@ async function attemptCharge(
   request: OrderRequest,
   place: Place,
   actor: Actor,
+  progress: Progress,
 ): Promise<{ order: OrderRow; replayed: boolean }> {
   if (timeLeftMs(actor) < shortestCallMs) {
     throw new AppError('PROVIDER_TIMEOUT', {
@@ -154,8 +178,9 @@ async function attemptCharge(
     { outcome: 'unknown', retrySafe: identity.repeatable },
     () => writeIntent(deps, identity, request, place),
   )
+  progress.order = intent.order
   if (intent.replayed) return replay(deps, identity, intent.order, actor)
-  return callProvider(deps, identity, intent.order, actor, true)
+  return callProvider(deps, identity, intent.order, actor, intent.order.sender)
 }
 
 type Identity = {
@@ -199,16 +224,17 @@ async function findEarlierNow(
 ): Promise<OrderRow | undefined> {
   const { db } = deps.database
   const earlier = identity.guard
-    ? await findEqual(db, identity, request)
-    : await findEarlier(db, identity, request)
+    ? await findEqual(deps, db, identity, request)
+    : await findEarlier(deps, db, identity, request)
   if (!earlier) return undefined
   if (isGivenUp(earlier)) await cancelForgotten(deps, earlier, replayReadMs)
   else if (earlier.creation === 'confirmed') await refreshOrder(deps, earlier, 'api', replayReadMs)
-  return findEarlier(db, identity, request)
+  return findEarlier(deps, db, identity, request)
 }
 
 /** The order that this request has made before; undefined when it is a new charge. */
 async function findEarlier(
+  deps: PaymentDeps,
   db: Db | Trx,
   identity: Identity,
   request: OrderRequest,
@@ -228,7 +254,7 @@ async function findEarlier(
     return order
   }
   if (!identity.guard) return undefined
-  const equal = await findEqual(db, identity, request)
+  const equal = await findEqual(deps, db, identity, request)
   if (equal && isCharged(equal)) {
     throw new AppError('ORDER_ALREADY_PAID', {
       extra: { outcome: 'charged', retrySafe: false, orderId: equal.id, status: equal.status },
@@ -237,23 +263,23 @@ async function findEarlier(
   return equal
 }
 
+/** The provider ends an order at its time; one that it still shows as open a day later answers no new request. */
+const openAtMostMs = 24 * 3600_000
+
 /** The order of equal content that is charged, or else the one that still may be. */
-async function findEqual(
+function findEqual(
+  deps: PaymentDeps,
   db: Db | Trx,
   { client }: Identity,
   request: OrderRequest,
 ): Promise<OrderRow | undefined> {
-  const equal = await findEqualOrders(db, client, request)
-  return equal.find(isCharged) ?? equal.find((order) => isOpen(order.status))
+  const endedBefore = new Date(deps.now().getTime() - openAtMostMs)
+  return findEqualOrder(db, client, request, endedBefore)
 }
 
 function isCharged(order: OrderRow): boolean {
-  return isPaid(order.status) || hasLatePayment(order)
-}
-
-/** Paid after it was closed, and not given back since. */
-function hasLatePayment(order: OrderRow): boolean {
-  return order.paid_after_close && order.refunded_cents < order.paid_cents
+  const hasLatePayment = order.paid_after_close && order.refunded_cents < order.paid_cents
+  return isPaid(order.status) || hasLatePayment
 }
 
 /** The first answer again, with the order's state of now. An order still being made is waited for. */
@@ -266,7 +292,7 @@ async function replay(
   const current =
     order.creation === 'confirmed'
       ? order
-      : (await callProvider(deps, identity, order, actor, false)).order
+      : (await callProvider(deps, identity, order, actor, null)).order
   // The customer must not be sent to a terminal from which this service is about to take the charge.
   if (isGivenUp(current)) throw unknownCreation(current, undefined, identity.repeatable)
   return { order: current, replayed: true }
@@ -294,12 +320,14 @@ async function writeIntent(
           extra: { outcome: 'not_charged', retrySafe: false },
         })
       }
-      const earlier = await findEarlier(trx, identity, request)
+      const earlier = await findEarlier(deps, trx, identity, request)
       if (earlier) return { order: earlier, replayed: true }
       const now = deps.now()
       const reference = await freeReference(trx, client, place.mpUserId, request.externalReference)
+      const repeated = repeatedAs(identity, request, place)
       const order = await insertOrder(trx, {
-        id: randomUUID(),
+        id: providerKey(repeated, (await countOrders(trx, repeated)) + 1),
+        request_key: repeated,
         client,
         caja_id: place.pos.external_id,
         sucursal_id: place.pos.store_external_id,
@@ -321,13 +349,13 @@ async function writeIntent(
         status_detail: null,
         conflict: null,
         cancel_requested_at: null,
-        sent_at: now,
+        sent_at: null,
         created_at: now,
         last_updated_at: now,
         expires_at: new Date(now.getTime() + request.expirationMinutes * 60_000),
         checked_at: null,
-        // Later than the longest answer takes, so that the sweeper does not work beside the request.
-        next_check_at: new Date(now.getTime() + answerWithinMs + 2_000),
+        // Each attempt puts it off, so that the sweeper works beside no request that is alive.
+        next_check_at: firstLook(now),
         ...newSender(now),
       })
       await tellOrderChanged(trx, order)
@@ -348,11 +376,23 @@ async function writeIntent(
     })
   } catch (error) {
     // Two boxes took the same free reference or key at once: the next try finds what the other one has written.
-    if (error instanceof KeyTaken || constraintOf(error)?.includes('mp_external_reference')) {
+    if (error instanceof KeyTaken || takenByTwin.has(constraintOf(error) ?? '')) {
       return writeIntent(deps, identity, request, place)
     }
     throw error
   }
+}
+
+const takenByTwin: ReadonlySet<string> = new Set([
+  'orders_pkey',
+  'orders_mp_user_id_mp_external_reference_key',
+])
+
+/** What makes two requests the same charge, for the key at the provider: the till's key, or else the sale. */
+function repeatedAs({ client, key }: Identity, request: OrderRequest, place: Place): string {
+  return key === undefined
+    ? saleKey(client, place.mpUserId, request)
+    : requestKey('order', client, place.mpUserId, key)
 }
 
 /** A request for another box took the Idempotency-Key between our look and our intent. */
@@ -379,7 +419,7 @@ async function callProvider(
   identity: Identity,
   order: OrderRow,
   actor: Actor,
-  isFirst: boolean,
+  held: string | null,
 ): Promise<{ order: OrderRow; replayed: boolean }> {
   const known: ErrorExtra = {
     outcome: 'unknown',
@@ -387,9 +427,10 @@ async function callProvider(
     orderId: order.id,
   }
   return withMoneyOutcome(known, async () => {
-    const deadlineMs = Math.max(shortestCallMs, timeLeftMs(actor))
-    const outcome = await resolveCreation(deps, order, 'api', actor, deadlineMs, isFirst)
-    return { order: await orderOf(deps, identity, outcome), replayed: false }
+    const withinMs = Math.max(shortestCallMs, timeLeftMs(actor))
+    const options = { source: 'api' as const, actor, withinMs, held, isCharge: true }
+    const made = await orderOf(deps, identity, await resolveCreation(deps, order, options))
+    return { order: made, replayed: made.id !== order.id }
   })
 }
 

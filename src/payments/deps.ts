@@ -18,6 +18,8 @@ export type PaymentSettings = {
   enrolment: 'open' | 'invite'
   oauthTargetOrigins: readonly string[]
   webhookSecrets: readonly string[]
+  /** How long after an attempt without an answer its effect may still show up at the provider. */
+  lateArrivalMs: number
 }
 
 export type Log = {

@@ -1,4 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
+import type { OrderStatus } from '../domain/order.ts'
 import { isOpen } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
@@ -128,13 +129,13 @@ async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Pr
   if (order.creation !== 'confirmed') return held(order, 'resolve')
   const read = await refreshOrder(deps, order, 'api')
   if (read.stale) return held(read.order, 'wait')
-  return held(read.order, read.isGone ? 'none' : actionFor(read.order))
+  return held(read.order, actionFor(read.shown ?? null))
 }
 
-/** By the provider's word on a confirmed order. One in `action_required` has left the terminal. */
-function actionFor(order: OrderRow): FreeingAction {
-  if (order.status === 'created') return 'cancel'
-  return order.status === 'at_terminal' ? 'cancel_on_device' : 'none'
+/** By the state that the provider shows. One in `action_required` has left the terminal; what it does not confirm holds nothing. */
+function actionFor(shown: OrderStatus | null): FreeingAction {
+  if (shown === 'created') return 'cancel'
+  return shown === 'at_terminal' ? 'cancel_on_device' : 'none'
 }
 
 async function carryOut(
@@ -151,7 +152,7 @@ async function carryOut(
     const order = (await findOrder(deps.database.db, client, held.order.id)) ?? held.order
     // It reached the device, or ended, between our look and the cancel: what the provider said then counts.
     const hasMoved = order.creation !== 'unknown' && order.status !== 'created'
-    return { order, action: hasMoved ? actionFor(order) : held.action, done: false, failure }
+    return { order, action: hasMoved ? actionFor(order.status) : held.action, done: false, failure }
   }
 }
 

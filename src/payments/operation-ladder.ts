@@ -1,12 +1,7 @@
 import { ProviderError } from '../provider/provider.ts'
 
-/** How long an intent counts as being worked on by the request that made it; a call to the provider ends before. */
-export const operationInFlightMs = 45_000
-
-/** When the sweeper takes up an intent that its own request never settled: after that request is over. */
-export function firstOperationAttempt(now: Date): Date {
-  return new Date(now.getTime() + operationInFlightMs)
-}
+/** The provider remembers a key for 24 h; past this it may take a repeated key for a new one. An hour is kept for clocks. */
+export const keyMemoryMs = 23 * 3600_000
 
 /**
  * When the sweeper asks again about an operation or creation of unknown outcome: money hangs on it, so within seconds.

@@ -1,4 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
+import type { OrderStatus } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
 import { ProviderError } from '../provider/provider.ts'
@@ -10,10 +11,12 @@ import {
   planCheck,
 } from '../repositories/orders.ts'
 import { meetOrderOfClient } from './adopt-orders.ts'
-import { applyEvidence, type EvidenceSource, nextCheck } from './apply-evidence.ts'
+import { shortestCallMs } from './answer-time.ts'
+import { type EvidenceSource, hasUnsettledRefund, nextCheck } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
 import { aboutOrder, withOrderAccess } from './order-access.ts'
-import { resolveCreation } from './resolve-creation.ts'
+import { confirmCreation, resolveCreation, searchOrder } from './resolve-creation.ts'
+import { takeEvidence } from './take-evidence.ts'
 
 export type ReadOrder = {
   order: OrderRow
@@ -23,6 +26,8 @@ export type ReadOrder = {
   failure?: unknown
   /** The provider does not keep it any more: this is what we knew before, and all there will ever be. */
   isGone?: boolean
+  /** The state that the provider has shown in this very read; absent when it did not, or none that is known here. */
+  shown?: OrderStatus | null
 }
 
 /** An order of this client by our id or the provider's. Throws NOT_FOUND, for another client's order too. */
@@ -57,13 +62,15 @@ const readDeadlineMs = 15_000
  * The order as the provider sees it now. Equal reads share one call. Without an answer from the provider the local row
  * comes back as stale; an order the provider no longer keeps (three months) is the local row, not stale.
  *
- * A webhook's read is its own: one that was under way before the webhook came may have missed what it tells.
+ * A webhook's read is its own (`isOwn`), as is one after a change of ours: a read that was under way before may have missed
+ * what happened.
  */
 export async function refreshOrder(
   deps: PaymentDeps,
   order: OrderRow,
   source: EvidenceSource,
   deadlineMs = readDeadlineMs,
+  isOwn = source === 'webhook',
 ): Promise<ReadOrder> {
   if (isAtRest(order, source)) {
     // A look that was planned while the order was still open.
@@ -72,54 +79,103 @@ export async function refreshOrder(
     }
     return { order, stale: false }
   }
-  const read = async () => {
+  const read = () => {
+    if (order.creation === 'refused') return searchAgain(deps, order, source, deadlineMs)
     if (order.creation !== 'confirmed' || order.mp_order_id === null) {
-      const actor = serviceActor(deps.now())
-      const outcome = await resolveCreation(deps, order, source, actor, deadlineMs)
-      return outcome.kind === 'unknown'
-        ? { order: outcome.order, stale: true, failure: outcome.error }
-        : { order: outcome.order, stale: false }
+      return readUnconfirmed(deps, order, source, deadlineMs)
     }
-    const mpOrderId = order.mp_order_id
-    try {
-      const evidence = await withOrderAccess(deps, order, (access) =>
-        deps.provider.orders.get(access.token, mpOrderId, {
-          about: aboutOrder(order, source),
-          deadlineMs,
-          // Nobody waits for the sweeper: it comes again by itself.
-          ...(source === 'sweeper' && { maxAttempts: 1 }),
-        }),
-      )
-      const applied = await deps.database.transaction(async (trx) =>
-        applyEvidence(trx, await lockOrder(trx, order.id), evidence, source, deps.now()),
-      )
-      if (evidence.status === null) {
-        const { providerStatus } = evidence
-        deps.log.warn({ orderId: order.id, providerStatus }, 'the provider uses an unknown status')
-      }
-      if (!applied.changed) await planNext(deps, applied.order, deps.now())
-      return { order: applied.order, stale: false }
-    } catch (error) {
-      if (!(error instanceof ProviderError) && !(error instanceof AppError)) throw error
-      const gone = error instanceof ProviderError && error.status === 404
-      await planNext(deps, order, null, gone)
-      if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
-      const local = (await findOrderOfAnyClient(deps.database.db, order.id)) ?? order
-      return gone
-        ? { order: local, stale: false, isGone: true }
-        : { order: local, stale: true, failure: error }
-    }
+    return readConfirmed(deps, order, order.mp_order_id, source, deadlineMs)
   }
-  return source === 'webhook' ? read() : deps.once(`read:${order.id}`, read)
+  return isOwn ? read() : deps.once(`read:${order.id}`, read)
 }
 
-/** Nothing to learn from the provider: it never had the order, or the order has ended for good. */
+async function readUnconfirmed(
+  deps: PaymentDeps,
+  order: OrderRow,
+  source: EvidenceSource,
+  withinMs: number,
+): Promise<ReadOrder> {
+  const actor = serviceActor(deps.now())
+  const outcome = await resolveCreation(deps, order, { source, actor, withinMs })
+  if (outcome.kind === 'unknown') {
+    return { order: outcome.order, stale: true, failure: outcome.error }
+  }
+  const shown = outcome.kind === 'confirmed' ? outcome.order.status : null
+  return { order: outcome.order, stale: false, shown }
+}
+
+/** An order that a search did not find may still turn up: then its row opens again. */
+async function searchAgain(
+  deps: PaymentDeps,
+  order: OrderRow,
+  source: EvidenceSource,
+  deadlineMs: number,
+): Promise<ReadOrder> {
+  try {
+    const { evidence } = await searchOrder(deps, order, source, { deadlineMs })
+    if (evidence) {
+      const actor = serviceActor(deps.now())
+      const reopened = await confirmCreation(deps, order, evidence, source, actor)
+      return { order: reopened, stale: false, shown: evidence.status }
+    }
+    await planNext(deps, order, deps.now())
+  } catch (error) {
+    if (!isProviderFailure(error)) throw error
+    await planNext(deps, order, null, false)
+  }
+  return { order, stale: false }
+}
+
+async function readConfirmed(
+  deps: PaymentDeps,
+  order: OrderRow,
+  mpOrderId: string,
+  source: EvidenceSource,
+  deadlineMs: number,
+): Promise<ReadOrder> {
+  const until = performance.now() + deadlineMs
+  try {
+    const evidence = await withOrderAccess(deps, order, (access) =>
+      deps.provider.orders.get(access.token, mpOrderId, {
+        about: aboutOrder(order, source),
+        deadlineMs: Math.max(shortestCallMs, until - performance.now()),
+        // Nobody waits for the sweeper: it comes again by itself.
+        ...(source === 'sweeper' && { maxAttempts: 1 }),
+      }),
+    )
+    const applied = await deps.database.transaction(async (trx) =>
+      takeEvidence(deps, trx, await lockOrder(trx, order.id), evidence, source),
+    )
+    if (evidence.status === null) {
+      const { providerStatus } = evidence
+      deps.log.warn({ orderId: order.id, providerStatus }, 'the provider uses an unknown status')
+    }
+    if (!applied.changed) await planNext(deps, applied.order, deps.now())
+    return { order: applied.order, stale: false, shown: applied.shown }
+  } catch (error) {
+    if (!isProviderFailure(error)) throw error
+    const gone =
+      error instanceof ProviderError && error.status === 404 && error.providerCode !== null
+    await planNext(deps, order, null, gone)
+    if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
+    const local = (await findOrderOfAnyClient(deps.database.db, order.id)) ?? order
+    return gone
+      ? { order: local, stale: false, isGone: true }
+      : { order: local, stale: true, failure: error }
+  }
+}
+
+function isProviderFailure(error: unknown): error is ProviderError | AppError {
+  return error instanceof ProviderError || error instanceof AppError
+}
+
+/** Nothing to learn from the provider: it never had the order (and no search for it is planned), or the order has ended. */
 function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
-  if (order.creation === 'refused') return true
-  if (!isUntouchable(order.status)) return false
-  // A webhook about an ended order, or the search, may tell of money, and late money may still be given back.
-  const hasLateMoney = order.paid_after_close && order.refunded_cents < order.paid_cents
   const tellsOfMoney = source === 'webhook' || source === 'search'
+  if (order.creation === 'refused') return !tellsOfMoney && order.next_check_at === null
+  if (!isUntouchable(order.status) || hasUnsettledRefund(order)) return false
+  // A webhook about an ended order may tell of money, and late money may still be given back.
+  const hasLateMoney = order.paid_after_close && order.refunded_cents < order.paid_cents
   return !tellsOfMoney && !hasLateMoney
 }
 

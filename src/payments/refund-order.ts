@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../db/database.ts'
 import { hashSecret } from '../domain/api-key.ts'
 import { canonicalJson } from '../domain/canonical-json.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
+import { providerKey, requestKey } from '../domain/provider-key.ts'
 import { AppError, type ErrorExtra, withExtra, withMoneyOutcome } from '../errors.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
 import {
@@ -14,19 +14,20 @@ import {
   untieIdempotencyKey,
 } from '../repositories/idempotency-keys.ts'
 import {
+  countOperations,
   findOpenOperation,
   findOperation,
   insertOperation,
+  noteOpenRefund,
   type OrderOperationRow,
 } from '../repositories/order-operations.ts'
 import { lockOrder, type OrderRow } from '../repositories/orders.ts'
 import { auditFailure } from './activity.ts'
-import { lookFirstMs } from './answer-time.ts'
+import { inTime, lookFirstMs } from './answer-time.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { firstOperationAttempt, operationInFlightMs } from './operation-ladder.ts'
-import { outcomeOf } from './outcome.ts'
+import { isRefundUnderWay, outcomeOf } from './outcome.ts'
 import { refreshOrder, requireOrderAnywhere } from './read-order.ts'
-import { newSender } from './send-alone.ts'
+import { firstLook, newSender } from './send-alone.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
 import { unknownCreation } from './unknown-creation.ts'
 
@@ -74,15 +75,24 @@ export async function refundOrder(
   }
   return auditFailure(deps, entry, async () => {
     const found = await requireOrderAnywhere(deps, client, request.orderId)
-    const known: ErrorExtra = { outcome: outcomeOf(found), retrySafe: false, orderId: found.id }
-    return withMoneyOutcome(known, async () => {
-      const identity = identify(found, request, idempotencyKey)
+    const identity = identify(found, request, idempotencyKey)
+    const work = withMoneyOutcome(standing(found), async () => {
       const refunded = await refund(deps, found, request, identity, actor)
       // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
       if (identity.isBare && isHeard()) await untieIdempotencyKey(deps.database.db, identity.scope)
       return refunded
     })
+    return inTime(actor, work, () => new AppError('PROVIDER_TIMEOUT', { extra: undecided(found) }))
   })
+}
+
+function standing(order: OrderRow): ErrorExtra {
+  return { outcome: outcomeOf(order), retrySafe: false, orderId: order.id }
+}
+
+/** From its intent on a refund may have been made. An equal request takes it up, so that asking again is safe. */
+function undecided(order: OrderRow): ErrorExtra {
+  return { outcome: 'unknown', retrySafe: true, orderId: order.id }
 }
 
 async function refund(
@@ -103,24 +113,38 @@ async function refund(
   if (stale && isOpen(order.status)) throw unreadable(order, failure)
   if (stale) deps.log.warn({ orderId: order.id }, 'refunding an order that could not be read')
 
-  const intent = await deps.database.transaction(async (trx) => {
+  return withMoneyOutcome(undecided(order), async () => {
+    const { operation, isTaken, held } = await writeIntent(deps, order, request, identity)
+    const wasAnswered = operation.state === 'done'
+    const refunded = wasAnswered
+      ? { order, operation }
+      : await refundAtProvider(deps, order, operation, 'api', actor, held)
+    return answer(refunded.order, refunded.operation, isTaken || earlier !== undefined)
+  })
+}
+
+/** The intent that this request carries out: its own, new one (`held`, its claim), or one that is there (`isTaken`). */
+async function writeIntent(
+  deps: PaymentDeps,
+  order: OrderRow,
+  request: RefundRequest,
+  identity: Identity,
+): Promise<{ operation: OrderOperationRow; isTaken: boolean; held: string | null }> {
+  return deps.database.transaction(async (trx) => {
     const locked = await lockOrder(trx, order.id)
     // Whoever held the row until now may have made this very refund.
     const twin = await findEarlier(deps, trx, identity)
-    if (twin && (twin.state === 'done' || !identity.isBare)) return { operation: twin, twin }
-    const opened = await openRefund(deps, trx, locked, request)
+    if (twin && (twin.state === 'done' || !identity.isBare)) {
+      return { operation: twin, isTaken: true, held: null }
+    }
+    const opened = await openRefund(deps, trx, locked, request, identity)
     const tie = { ...identity, orderId: order.id, operationId: opened.operation.id }
     if (identity.isBare) await untieIdempotencyKey(trx, identity.scope)
     if (!(await tieIdempotencyKey(trx, identity.scope, { ...tie, createdAt: deps.now() }))) {
-      throw conflictingKey()
+      throw conflictingKey(identity)
     }
     return opened
   })
-  const { operation } = intent
-  if (operation.state === 'done') return answer(order, operation, true)
-  const isFirst = 'isFirst' in intent && intent.isFirst
-  const refunded = await refundAtProvider(deps, order, operation, 'api', actor, isFirst)
-  return answer(refunded, operation, earlier !== undefined || 'twin' in intent)
 }
 
 /** Nothing was given back, and asking again later is of use. */
@@ -133,8 +157,12 @@ function unreadable(order: OrderRow, failure: unknown): AppError {
 }
 
 type Identity = {
+  /** As it stood when the request came. */
+  order: OrderRow
   scope: IdempotencyScope
   fingerprint: string
+  /** What its repetitions have in common, for the key at the provider. */
+  requestKey: string
   /** The till sent no key. */
   isBare: boolean
 }
@@ -147,8 +175,17 @@ type Identity = {
 function identify(order: OrderRow, request: RefundRequest, key: string | undefined): Identity {
   const bareKey = `unanswered ${order.id} ${request.amountCents ?? 'total'}`
   return {
+    order,
     scope: { client: order.client, route, key: key ?? bareKey },
     fingerprint: hashSecret(canonicalJson({ ...request, orderId: order.id })),
+    // By the provider's number of the order: a restored backup may know it under another number of ours.
+    requestKey: requestKey(
+      'refund',
+      order.client,
+      order.mp_order_id ?? order.id,
+      key === undefined ? 'content' : 'key',
+      key ?? request.amountCents ?? 'total',
+    ),
     isBare: key === undefined,
   }
 }
@@ -167,12 +204,12 @@ async function findEarlier(
   if (!tie || !operation || operation.state === 'refused') return undefined
   const ageMs = deps.now().getTime() - tie.created_at.getTime()
   if (identity.isBare && ageMs > unansweredMs) return undefined
-  if (tie.fingerprint !== identity.fingerprint) throw conflictingKey()
+  if (tie.fingerprint !== identity.fingerprint) throw conflictingKey(identity)
   return operation
 }
 
-function conflictingKey(): AppError {
-  return new AppError('IDEMPOTENCY_CONFLICT', { extra: { retrySafe: false } })
+function conflictingKey({ order }: Identity): AppError {
+  return new AppError('IDEMPOTENCY_CONFLICT', { extra: standing(order) })
 }
 
 function answer(order: OrderRow, operation: OrderOperationRow, replayed: boolean): Refunded {
@@ -185,27 +222,33 @@ function answer(order: OrderRow, operation: OrderOperationRow, replayed: boolean
 }
 
 /**
- * The intent of this refund: a new one (`isFirst`), or the equal one whose outcome is still unknown. `order` is the
- * locked row, so the sum is checked against what is refunded at this moment.
+ * The intent of this refund: a new one, or one of unknown outcome that an equal request without a key takes up. Refunds of
+ * different keys are different refunds, however equal they look. `order` is the locked row, so the sum is checked against
+ * what is refunded at this moment.
  */
 async function openRefund(
   deps: PaymentDeps,
   trx: Trx,
   order: OrderRow,
   request: RefundRequest,
-): Promise<{ operation: OrderOperationRow; isFirst: boolean }> {
+  identity: Identity,
+): Promise<{ operation: OrderOperationRow; isTaken: boolean; held: string | null }> {
   const type = request.amountCents === undefined ? 'total' : 'partial'
   const open = await findOpenOperation(trx, order.id, 'refund')
   if (open) {
     const isEqual =
       open.refund_type === type && (type === 'total' || open.amount_cents === request.amountCents)
-    const isAbandoned = deps.now().getTime() - open.created_at.getTime() > operationInFlightMs
-    if (isEqual && (open.state === 'unknown' || isAbandoned)) {
-      return { operation: open, isFirst: false }
+    const isSentNow = open.sender_until !== null && open.sender_until > deps.now()
+    if (identity.isBare && isEqual && !isSentNow) {
+      return { operation: open, isTaken: true, held: null }
     }
-    throw refuseRefund('REFUND_IN_PROGRESS', order, { outcome: 'unknown' })
+    throw inProgress(order)
   }
-  if (order.status === 'refunded') throw refuseRefund('ORDER_ALREADY_REFUNDED', order)
+  if (order.status === 'refunded') {
+    throw isRefundUnderWay(order)
+      ? inProgress(order)
+      : refuseRefund('ORDER_ALREADY_REFUNDED', order)
+  }
   if (!isPaid(order.status) && !order.paid_after_close)
     throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
   const paidCents = Math.max(order.paid_cents, order.amount_cents)
@@ -218,8 +261,11 @@ async function openRefund(
       extra: refundStanding(order),
     })
   }
+  const now = deps.now()
+  const number = (await countOperations(trx, order.id, identity.requestKey)) + 1
   const operation = await insertOperation(trx, {
-    id: randomUUID(),
+    id: providerKey(identity.requestKey, number),
+    request_key: identity.requestKey,
     order_id: order.id,
     client: order.client,
     kind: 'refund',
@@ -228,10 +274,16 @@ async function openRefund(
     state: 'intent',
     mp_refund_id: null,
     provider_code: null,
-    next_attempt_at: firstOperationAttempt(deps.now()),
-    ...newSender(deps.now()),
-    created_at: deps.now(),
+    next_attempt_at: firstLook(now),
+    ...newSender(now),
+    created_at: now,
     finished_at: null,
   })
-  return { operation, isFirst: true }
+  await noteOpenRefund(trx, order.id)
+  return { operation, isTaken: false, held: operation.sender }
+}
+
+/** Another refund of this order is under way; once it has ended, the same request may be made. */
+function inProgress(order: OrderRow): AppError {
+  return refuseRefund('REFUND_IN_PROGRESS', order, { outcome: 'unknown', retrySafe: true })
 }

@@ -1,59 +1,72 @@
+import type { Trx } from '../db/database.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { OrderEvidence } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
 import { type NewProviderOrder, ProviderError } from '../provider/provider.ts'
+import { moveIdempotencyKeys } from '../repositories/idempotency-keys.ts'
 import {
   findOrderOfAnyClient,
   lockOrder,
   type OrderRow,
   planCheck,
+  updateOrder,
 } from '../repositories/orders.ts'
 import { recordSuccess } from './activity.ts'
+import { shortestCallMs } from './answer-time.ts'
 import {
-  applyEvidence,
   applyNotCreated,
   applyUnknownCreation,
   type EvidenceSource,
   nextCheck,
 } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { isAnswered, nextUnknownAttempt } from './operation-ladder.ts'
+import { isAnswered, keyMemoryMs, nextUnknownAttempt } from './operation-ladder.ts'
 import { aboutOrder, withOrderAccess } from './order-access.ts'
-import { sendAlone } from './send-alone.ts'
+import { type Claim, sendAlone } from './send-alone.ts'
+import { takeEvidence } from './take-evidence.ts'
 
 export type CreationOutcome =
   | { kind: 'confirmed'; order: OrderRow }
   | { kind: 'refused'; order: OrderRow; error: ProviderError | AppError }
   | { kind: 'unknown'; order: OrderRow; error: unknown }
 
-/** The provider remembers a key for 24 h; an hour is kept for clocks that differ. */
-const keyMemoryMs = 23 * 3600_000
+export type ResolveOptions = {
+  source: EvidenceSource
+  actor: Actor
+  /** Longest time that it may take. */
+  withinMs: number
+  /** The claim that came with the row, for the request that wrote it. */
+  held?: string | null
+  /** A till asks for this charge now, so it may also be made when its first time is over. */
+  isCharge?: boolean
+}
 
 /**
  * Brings the creation of an order to an outcome, for the request that made it and for whoever finds it open later. The
- * provider always gets the order's own key, so however often this runs there is at most one order. Past the provider's
- * memory of the key it is never sent again: then only a search may find the order.
+ * provider always gets the order's own key, so however often this runs there is at most one order.
  *
- * `isFirst`: this call is the one that wrote the intent, so the key cannot have been sent before.
+ * Sent is only what somebody may still want: nothing after a wish to cancel, nothing by itself after the order's time, and
+ * nothing under a key that the provider may have forgotten. What is not sent is searched.
  */
 export async function resolveCreation(
   deps: PaymentDeps,
   order: OrderRow,
-  source: EvidenceSource,
-  actor: Actor,
-  deadlineMs: number,
-  isFirst = false,
+  options: ResolveOptions,
 ): Promise<CreationOutcome> {
   return deps.once(`create:${order.id}`, async () => {
-    const until = performance.now() + deadlineMs
+    const until = performance.now() + options.withinMs
+    const leftMs = () => Math.max(shortestCallMs, until - performance.now())
+    let held = options.held ?? null
     for (;;) {
-      const held = isFirst ? order.sender : null
-      const sent = await sendAlone(deps, { table: 'orders', id: order.id }, held, (sender) =>
-        send(deps, order, source, actor, { deadlineMs, isFirst, sender }),
+      const row = { table: 'orders' as const, id: order.id }
+      const sent = await sendAlone(deps, row, held, (claim) =>
+        settle(deps, order, options, claim, leftMs),
       )
-      if (sent) return sent.result
-      const waits = source === 'api' && performance.now() < until
+      if (sent?.result) return sent.result
+      // Taken over by somebody else: his outcome is ours.
+      held = null
+      const waits = options.source === 'api' && performance.now() < until
       if (!waits) return leaveToOther(deps, order)
       await deps.changes.wait(order.id, lookAgainMs)
     }
@@ -71,62 +84,181 @@ async function leaveToOther(deps: PaymentDeps, order: OrderRow): Promise<Creatio
   return { kind: 'unknown', order, error: undefined }
 }
 
-async function send(
+/** The outcome, as far as one claim brings it; undefined when the claim was lost. */
+async function settle(
   deps: PaymentDeps,
   order: OrderRow,
-  source: EvidenceSource,
-  actor: Actor,
-  { deadlineMs, isFirst, sender }: { deadlineMs: number; isFirst: boolean; sender: string },
-): Promise<CreationOutcome> {
-  const known = isFirst ? order : await findOrderOfAnyClient(deps.database.db, order.id)
-  if (known?.creation === 'confirmed') return { kind: 'confirmed', order: known }
-  if (known?.creation === 'refused') {
+  options: ResolveOptions,
+  claim: Claim,
+  leftMs: () => number,
+): Promise<CreationOutcome | undefined> {
+  const known = options.held ? order : await findOrderOfAnyClient(deps.database.db, order.id)
+  if (!known) return { kind: 'unknown', order, error: undefined }
+  if (known.creation === 'confirmed') return { kind: 'confirmed', order: known }
+  if (known.creation === 'refused') {
     const message = 'The provider refused an equal request a moment ago; nothing was charged'
     return { kind: 'refused', order: known, error: new AppError('PROVIDER_ERROR', { message }) }
   }
-  const remembered =
-    deps.now().getTime() - (order.sent_at ?? order.created_at).getTime() < keyMemoryMs
+  const { source } = options
   try {
-    const evidence = remembered
-      ? await withOrderAccess(deps, order, (access) =>
-          deps.provider.orders.create(access.token, order.id, providerOrder(order), {
-            about: aboutOrder(order, source),
-            deadlineMs,
-          }),
-        )
-      : await searchOrder(deps, order, source)
-    const confirmed = evidence && (await confirmCreation(deps, order, evidence, source, actor))
-    // Evidence that contradicts the order confirms nothing: whether the customer is charged stays unknown.
-    return confirmed?.creation === 'confirmed'
-      ? { kind: 'confirmed', order: confirmed }
-      : { kind: 'unknown', order: await keepUnknown(deps, order, source, true), error: undefined }
+    return maySend(deps, known, options)
+      ? await send(deps, known, options, claim, leftMs)
+      : await search(deps, known, options, claim, leftMs)
   } catch (error) {
-    if (remembered && provesAbsence(error, isFirst)) {
+    if (error instanceof ProviderError && error.failure === 'withheld') {
+      const now = await findOrderOfAnyClient(deps.database.db, order.id)
+      const isStillOurs = now?.sender === claim.sender
+      return isStillOurs && now ? search(deps, now, options, claim, leftMs) : undefined
+    }
+    if (!(error instanceof ProviderError || error instanceof AppError)) throw error
+    const isUnsent = error instanceof AppError || hasNoEffect(error)
+    if (isUnsent) claim.settle(claim.unansweredAt)
+    if (isUnsent && claim.unansweredAt === null && mayEnd(error, options)) {
       const code = error instanceof ProviderError ? error.providerCode : error.code
-      const after = await deps.database.transaction(async (trx) => {
-        const locked = await lockOrder(trx, order.id)
-        // Somebody else sends by now: this refusal says nothing about that call.
-        if (locked.sender !== sender) return locked
-        return applyNotCreated(trx, locked, source, deps.now(), code)
-      })
-      // Found meanwhile, by a webhook for instance: then the order is there whatever this call says.
+      const after = await endUnmade(deps, known, source, claim, code)
       if (after.creation === 'confirmed') return { kind: 'confirmed', order: after }
       if (after.creation === 'refused') return { kind: 'refused', order: after, error }
     }
-    const answered = isAnswered(error)
-    return { kind: 'unknown', order: await keepUnknown(deps, order, source, answered), error }
+    return { kind: 'unknown', order: await keepUnknown(deps, known, source, error), error }
   }
 }
 
+function maySend(deps: PaymentDeps, order: OrderRow, { isCharge }: ResolveOptions): boolean {
+  const now = deps.now().getTime()
+  const sentAt = order.sent_at ?? order.created_at
+  if (order.cancel_requested_at !== null || now - sentAt.getTime() >= keyMemoryMs) return false
+  return isCharge === true || now < order.expires_at.getTime()
+}
+
+function hasNoEffect(error: unknown): error is ProviderError {
+  return error instanceof ProviderError && error.effect === 'none'
+}
+
 /**
- * Whether the provider cannot have the order. For the first call of a key it is enough that the call itself had no
- * effect. Later only a definite refusal under the key counts: had the provider taken the order before, it would have
- * answered with it; a 401 or an unreachable provider says nothing about an earlier call whose answer was lost.
+ * Whether a call without effect ends the order. A refusal that says so itself does. "No connection", "wait" and "who are
+ * you" end it only for the request that began it: its till hears that nothing was charged, and must not find it made later.
  */
-function provesAbsence(error: unknown, isFirst: boolean): error is ProviderError | AppError {
-  if (error instanceof AppError) return isFirst
+function mayEnd(error: unknown, { held }: ResolveOptions): error is ProviderError | AppError {
+  if (error instanceof ProviderError) return error.provesAbsence || Boolean(held)
+  return error instanceof AppError && Boolean(held)
+}
+
+async function send(
+  deps: PaymentDeps,
+  order: OrderRow,
+  options: ResolveOptions,
+  claim: Claim,
+  leftMs: () => number,
+): Promise<CreationOutcome> {
+  const { source, actor } = options
+  let evidence: OrderEvidence
+  try {
+    evidence = await withOrderAccess(deps, order, (access) =>
+      deps.provider.orders.create(access.token, order.id, providerOrder(order), {
+        about: aboutOrder(order, source),
+        deadlineMs: leftMs(),
+        permit: claim.permit,
+      }),
+    )
+  } catch (error) {
+    if (!asksForSearch(deps, error, claim)) throw error
+    // The key stands for an order of other content, or a refusal meets attempts that can no longer arrive: look.
+    return await search(deps, order, options, claim, leftMs, error as ProviderError)
+  }
+  const after = await confirmCreation(deps, order, evidence, source, actor)
+  return confirmed(deps, order, after, source)
+}
+
+/** Whether a refusal is best followed by a search: it says that the key is taken, or only old attempts make it doubtful. */
+function asksForSearch(deps: PaymentDeps, error: unknown, claim: Claim): boolean {
   if (!(error instanceof ProviderError)) return false
-  return error.provesAbsence || (isFirst && error.effect === 'none')
+  if (error.providerCode === 'idempotency_key_already_used') return true
+  return error.provesAbsence && claim.unansweredAt !== null && canNotArrive(deps, claim)
+}
+
+/** An attempt begun so long ago that nothing between us and the provider still holds it back. */
+function canNotArrive(
+  deps: PaymentDeps,
+  { unansweredAt }: Pick<Claim, 'unansweredAt'>,
+  at = deps.now(),
+): boolean {
+  if (unansweredAt === null) return true
+  return at.getTime() - unansweredAt.getTime() >= deps.settings.lateArrivalMs
+}
+
+/**
+ * Looks for the order by its reference. When the provider answers without it, and no attempt can still arrive, it was never
+ * made. An order that shows up all the same opens its row again.
+ */
+async function search(
+  deps: PaymentDeps,
+  order: OrderRow,
+  { source, actor }: ResolveOptions,
+  claim: Claim,
+  leftMs: () => number,
+  refusal?: ProviderError,
+): Promise<CreationOutcome> {
+  // A refused attempt of just now had no effect: only those before it count.
+  if (refusal?.provesAbsence) claim.settle(claim.unansweredAt)
+  const isKeyTaken = refusal !== undefined && !refusal.provesAbsence
+  const begunAt = deps.now()
+  let found: Found
+  try {
+    found = await searchOrder(deps, order, source, { deadlineMs: leftMs(), isKeyTaken })
+  } catch (error) {
+    if (!(error instanceof ProviderError || error instanceof AppError)) throw error
+    const unknown = await keepUnknown(deps, order, source, error)
+    return { kind: 'unknown', order: unknown, error: refusal ?? error }
+  }
+  if (found.evidence) {
+    const after = await confirmCreation(deps, order, found.evidence, source, actor)
+    return confirmed(deps, order, after, source)
+  }
+  if (found.isAbsent && !isKeyTaken && canNotArrive(deps, claim, begunAt)) {
+    const after = await endUnmade(deps, order, source, claim, refusal?.providerCode ?? 'not_found')
+    if (after.creation === 'confirmed') return { kind: 'confirmed', order: after }
+    if (after.creation === 'refused') {
+      const error = refusal ?? new AppError('PROVIDER_ERROR', { message: neverMade })
+      return { kind: 'refused', order: after, error }
+    }
+  }
+  return {
+    kind: 'unknown',
+    order: await keepUnknown(deps, order, source, refusal),
+    error: refusal,
+  }
+}
+
+const neverMade = 'The provider has no such order; nothing was charged'
+
+/** Evidence that contradicts the order confirms nothing: whether the customer is charged stays unknown. */
+async function confirmed(
+  deps: PaymentDeps,
+  order: OrderRow,
+  after: OrderRow,
+  source: EvidenceSource,
+): Promise<CreationOutcome> {
+  return after.creation === 'confirmed'
+    ? { kind: 'confirmed', order: after }
+    : { kind: 'unknown', order: await keepUnknown(deps, order, source), error: undefined }
+}
+
+/** Closes the order as never made, unless somebody else sends by now or it was found meanwhile. */
+async function endUnmade(
+  deps: PaymentDeps,
+  order: OrderRow,
+  source: EvidenceSource,
+  claim: Claim,
+  code: string | null,
+): Promise<OrderRow> {
+  return deps.database.transaction(async (trx) => {
+    const locked = await lockOrder(trx, order.id)
+    if (locked.sender !== claim.sender) return locked
+    return applyNotCreated(trx, locked, source, deps.now(), {
+      code,
+      unansweredAt: claim.unansweredAt,
+    })
+  })
 }
 
 /** The content under the key: made of the row alone, so that every repetition is equal to the first. */
@@ -143,13 +275,24 @@ function providerOrder(order: OrderRow): NewProviderOrder {
   }
 }
 
-/** Only a hit that agrees in reference, terminal and amount counts: the search is not documented for terminals. */
-async function searchOrder(
+export type Found = {
+  evidence: OrderEvidence | undefined
+  /** The provider answered, and has nothing under our reference. */
+  isAbsent: boolean
+}
+
+/**
+ * Looks for the order at the provider by its reference. Only a hit that agrees in reference, terminal and amount counts: the
+ * search is not documented for terminals. When the provider says that the key is taken, another terminal is no
+ * contradiction: the box may have got a new one since.
+ */
+export async function searchOrder(
   deps: PaymentDeps,
   order: OrderRow,
   source: EvidenceSource,
-): Promise<OrderEvidence | undefined> {
-  const found = await withOrderAccess(deps, order, (access) =>
+  { deadlineMs, isKeyTaken = false }: { deadlineMs: number; isKeyTaken?: boolean },
+): Promise<Found> {
+  const hits = await withOrderAccess(deps, order, (access) =>
     deps.provider.orders.search(
       access.token,
       {
@@ -157,18 +300,23 @@ async function searchOrder(
         from: new Date(order.created_at.getTime() - 3600_000),
         to: new Date(order.created_at.getTime() + 48 * 3600_000),
       },
-      { about: aboutOrder(order, source) },
+      { about: aboutOrder(order, source), deadlineMs },
     ),
   )
-  return found.find(
-    (evidence) =>
-      evidence.externalReference === order.mp_external_reference &&
-      evidence.terminalId === order.terminal_id &&
-      evidence.amountCents === order.amount_cents,
+  const ours = hits.filter((hit) => hit.externalReference === order.mp_external_reference)
+  const evidence = ours.find(
+    (hit) =>
+      hit.amountCents === order.amount_cents &&
+      (isKeyTaken || hit.terminalId === order.terminal_id),
   )
+  return { evidence, isAbsent: ours.length === 0 }
 }
 
-/** Records that the provider has the order, with the audit entry of its creation. */
+/**
+ * Records that the provider has the order, with the audit entry of its creation. One that had counted as refused opens
+ * again. An order that stands in another row already, as after a restored backup, is that row's: this one was never made,
+ * and the other is returned.
+ */
 export async function confirmCreation(
   deps: PaymentDeps,
   order: OrderRow,
@@ -178,8 +326,20 @@ export async function confirmCreation(
 ): Promise<OrderRow> {
   return deps.database.transaction(async (trx) => {
     const locked = await lockOrder(trx, order.id)
-    const applied = await applyEvidence(trx, locked, evidence, source, deps.now())
-    if (locked.creation !== 'confirmed' && applied.order.creation === 'confirmed') {
+    const holder = await findOrderOfAnyClient(trx, evidence.mpOrderId)
+    if (holder && holder.id !== order.id) {
+      if (holder.client !== order.client) return locked
+      await applyNotCreated(trx, locked, source, deps.now(), {
+        code: 'stands in another order',
+        unansweredAt: null,
+      })
+      await moveIdempotencyKeys(trx, { from: order.id, to: holder.id })
+      return holder
+    }
+    const isNew = locked.creation !== 'confirmed'
+    const late = isNew && locked.creation !== 'refused' && (await makeRoom(trx, locked))
+    const { order: after } = await takeEvidence(deps, trx, late || locked, evidence, source)
+    if (isNew && after.creation === 'confirmed') {
       await recordSuccess(deps, trx, {
         client: order.client,
         actor,
@@ -193,15 +353,24 @@ export async function confirmCreation(
         },
       })
     }
-    return applied.order
+    return after
   })
+}
+
+/** The provider counts an order's time from when it has it, so one that it got late is not over yet. */
+async function makeRoom(trx: Trx, order: OrderRow): Promise<OrderRow | false> {
+  const sentAt = order.unanswered_at
+  if (sentAt === null || order.cancel_requested_at !== null) return false
+  const expiresAt = new Date(sentAt.getTime() + order.expiration_minutes * 60_000)
+  if (expiresAt.getTime() - order.expires_at.getTime() < 60_000) return false
+  return updateOrder(trx, order.id, { expires_at: expiresAt })
 }
 
 async function keepUnknown(
   deps: PaymentDeps,
   order: OrderRow,
   source: EvidenceSource,
-  answered: boolean,
+  error?: unknown,
 ): Promise<OrderRow> {
   const unknown = await deps.database.transaction(async (trx) =>
     applyUnknownCreation(trx, await lockOrder(trx, order.id), source, deps.now()),
@@ -213,7 +382,7 @@ async function keepUnknown(
       nextCheckAt:
         now.getTime() - order.created_at.getTime() < keyMemoryMs
           ? nextUnknownAttempt(now, order.created_at)
-          : nextCheck(unknown, now, answered),
+          : nextCheck(unknown, now, error === undefined || isAnswered(error)),
     })
   }
   return unknown

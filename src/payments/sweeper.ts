@@ -22,7 +22,7 @@ import type { AccountPauses } from './account-pauses.ts'
 import { isForgotten } from './apply-evidence.ts'
 import { cancelAtProvider, settleCancel } from './cancel-order.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
-import { nextUnknownAttempt } from './operation-ladder.ts'
+import { keyMemoryMs, nextUnknownAttempt } from './operation-ladder.ts'
 import { refreshOrder } from './read-order.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
 import { renewDueConnections } from './token-keeper.ts'
@@ -43,8 +43,6 @@ const keepKeysMs = 30 * 24 * 3600_000
 const keepCallsMs = 30 * 24 * 3600_000
 /** Of an order that a till asks for every second they are nearly all there is, and soon nobody asks for them. */
 const keepLooksMs = 3 * 24 * 3600_000
-/** As in resolve-creation: past it the provider may take a repeated key for a new one. */
-const keyMemoryMs = 23 * 3600_000
 
 /** Finishes what requests left open, in every process; claimed rows keep two processes off the same work. */
 export function createSweeper(

@@ -7,13 +7,10 @@ import {
 } from '../repositories/orders.ts'
 import { cancelAtProvider } from './cancel-order.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
-import { type ReadOrder, refreshOrder } from './read-order.ts'
+import { refreshOrder } from './read-order.ts'
 
 /** What a charge may spend on looking at its terminal before it begins: the charge itself needs the rest. */
 const lookWithinMs = 6_000
-
-/** A read this young still counts as what the provider says now. */
-const freshMs = 3_000
 
 /**
  * The terminal of a box that takes orders from the ERP. The provider allows one in PDV per box.
@@ -61,16 +58,10 @@ export async function freeTerminal(
   }
 }
 
-/** The order when the provider has just confirmed that it holds the terminal's slot. */
+/** The order when the provider has just confirmed that it holds the terminal's slot: whatever else it says holds nothing. */
 async function confirmedNow(deps: PaymentDeps, order: OrderRow): Promise<OrderRow | undefined> {
-  const readAt = order.checked_at ?? order.last_updated_at
-  const isFresh = deps.now().getTime() - readAt.getTime() < freshMs
-  const read: ReadOrder = isFresh
-    ? { order, stale: false }
-    : await refreshOrder(deps, order, 'api', lookWithinMs)
-  if (read.stale || read.isGone) return undefined
-  const { status } = read.order
-  return status === 'created' || status === 'at_terminal' ? read.order : undefined
+  const { order: current, shown } = await refreshOrder(deps, order, 'api', lookWithinMs)
+  return shown === 'created' || shown === 'at_terminal' ? current : undefined
 }
 
 /** An order that nobody waits for: past its time, or given up by a cashier while it was unknown. */
@@ -93,8 +84,7 @@ async function tryCancel(deps: PaymentDeps, order: OrderRow, withinMs: number): 
 
 /**
  * After the provider said that the terminal is taken: finds and cancels forgotten orders of ours whose creation was
- * never confirmed. Asking with their own keys is harmless now, since a taken terminal takes no new order. Answers
- * whether the slot may be free now.
+ * never confirmed. Answers whether the slot may be free now.
  */
 export async function cancelForgottenOrders(
   deps: PaymentDeps,

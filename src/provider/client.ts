@@ -64,7 +64,8 @@ async function perform<T>(
       signal: call.options?.signal,
       deadlineMs: call.options?.deadlineMs,
       maxAttempts: call.options?.maxAttempts,
-      judge: judgeRefusal,
+      permit: call.options?.permit,
+      judge: (status, body) => judgeRefusal(call.operation, status, body),
       onAttempt: (report) =>
         settings.log?.({
           operation: call.operation,

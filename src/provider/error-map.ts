@@ -1,14 +1,14 @@
 import { AppError, type ErrorCode, type ErrorExtra, errorCatalogue } from '../errors.ts'
-import { commonRows, type ErrorRow, errorRows, type ProviderOperation } from './error-rows.ts'
+import {
+  commonRows,
+  type ErrorRow,
+  errorRows,
+  isMoneyOperation,
+  type ProviderOperation,
+} from './error-rows.ts'
 import type { ProviderError } from './provider-error.ts'
 
 export type { ProviderOperation } from './error-rows.ts'
-
-const moneyOperations: ReadonlySet<ProviderOperation> = new Set([
-  'order.create',
-  'order.cancel',
-  'order.refund',
-])
 
 /**
  * What a till is told when a provider call fails. The provider's code is named in our own sentence; its text never leaves.
@@ -18,7 +18,7 @@ const moneyOperations: ReadonlySet<ProviderOperation> = new Set([
  * `not_charged`; a cancel or refund that did nothing leaves open here whether the order was paid: the caller knows.
  */
 export function toAppError(error: ProviderError, operation: ProviderOperation): AppError {
-  if (moneyOperations.has(operation)) {
+  if (isMoneyOperation(operation)) {
     if (error.effect === 'unknown') {
       return build(error, operation, { on: '', code: 'PROVIDER_TIMEOUT' }, unknownOutcome)
     }
@@ -92,7 +92,7 @@ function sentence(error: ProviderError, operation: ProviderOperation, row: Error
   if (row.code === 'PROVIDER_REJECTED') {
     return `${text} (${nameOf(error)})${row.hint ? `: ${row.hint}` : ''}`
   }
-  if (row.code === 'PROVIDER_TIMEOUT' && moneyOperations.has(operation)) {
+  if (row.code === 'PROVIDER_TIMEOUT' && isMoneyOperation(operation)) {
     return 'It is not known whether the provider did it; the service keeps finding out. Do not charge again'
   }
   if (named.has(row.code) && error.providerCode !== null) {

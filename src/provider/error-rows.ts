@@ -16,6 +16,15 @@ export type ProviderOperation =
   | 'terminal.mode'
   | 'user.read'
 
+type MoneyOperation = 'order.create' | 'order.cancel' | 'order.refund'
+
+/** Whether a call of this name moves money, or takes a charge back. */
+export function isMoneyOperation(operation: string): operation is MoneyOperation {
+  return (
+    operation === 'order.create' || operation === 'order.cancel' || operation === 'order.refund'
+  )
+}
+
 export type ErrorRow = {
   /** The provider's code, or the status of an answer that has no code of its own. */
   on: string | number

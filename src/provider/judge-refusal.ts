@@ -1,5 +1,6 @@
 import type { Judgement } from '../outbound.ts'
 import { parseErrorBody } from './error-body.ts'
+import { errorRows, isMoneyOperation } from './error-rows.ts'
 
 /** The key is in use or was used: a resource may exist under it, perhaps made by an earlier call of ours. */
 const keyIsKnown: ReadonlySet<string> = new Set([
@@ -23,11 +24,19 @@ const saysNothing: ReadonlySet<string> = new Set([
 
 /**
  * What a 4xx answer to a write under an idempotency key proves. The provider answers a repeated key with the first
- * resource (provider file 2.1 and 7), so a definite refusal under it means that nothing was made before either.
+ * resource (provider file 2.1 and 7), so a definite refusal under it means that nothing was made.
+ *
+ * Where money moves only a code counts that the provider documents for this very request: a 403 or 404 without one comes
+ * from something between us, which may have passed the request on.
  */
-export function judgeRefusal(status: number, body: unknown): Judgement {
+export function judgeRefusal(operation: string, status: number, body: unknown): Judgement {
   const { code } = parseErrorBody(body)
   if (status === 423 || (code !== null && keyIsKnown.has(code))) return 'ambiguous'
+  if (isMoneyOperation(operation)) {
+    if (code === null) return 'ambiguous'
+    if (status === 401 || status === 429 || saysNothing.has(code)) return 'silent'
+    return errorRows[operation].some(({ on }) => on === code) ? 'proof' : 'ambiguous'
+  }
   if (status === 401 || status === 429) return 'silent'
   if (code === null) return status === 409 ? 'ambiguous' : 'silent'
   return saysNothing.has(code) ? 'silent' : 'proof'

@@ -38,11 +38,15 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
   )
   const paidCents =
     payments.length > 0 ? sum(payments, paidThrough) : (order.total_paid_amount ?? 0)
+  const hasFailed = mpRefunds.some(({ status }) => isFailedRefund(status ?? ''))
+  // Where a refund has failed only the list says what came back: the sum beside it may not have been lowered yet.
   const returnedCents =
-    payments.length > 0 ? sum(payments, (payment) => payment.refundedCents) : refundedSum(mpRefunds)
+    payments.length > 0 && !hasFailed
+      ? sum(payments, (payment) => payment.refundedCents)
+      : refundedSum(mpRefunds)
   // A full refund without amounts in the answer still says how much came back.
   const refundedCents =
-    order.status === 'refunded' && returnedCents === 0 ? paidCents : returnedCents
+    order.status === 'refunded' && returnedCents === 0 && !hasFailed ? paidCents : returnedCents
   return {
     mpOrderId: order.id,
     mpUserId: order.user_id ?? null,
@@ -127,13 +131,22 @@ export function terminalFrom(terminal: MpTerminal): ProviderTerminal {
   }
 }
 
+type Refunded = { transactions?: { refunds?: MpRefund[] | null | undefined } | null | undefined }
+
+function isListed(order: Refunded): boolean {
+  return (order.transactions?.refunds ?? []).some(({ status }) => isFailedRefund(status ?? ''))
+}
+
 function deriveStatus(
-  order: { status: string; status_detail?: string | null | undefined },
+  order: { status: string; status_detail?: string | null | undefined } & Refunded,
   paidCents: number,
   refundedCents: number,
 ): OrderStatus | null {
   const status = statusOf.get(order.status) ?? null
-  if (status !== 'processed') return status
+  // A refund that failed leaves the money with the shop, whether or not the order says so already.
+  const isKept = status === 'refunded' && refundedCents < paidCents && isListed(order)
+  if (status !== 'processed' && !isKept) return status
+  if (isKept) return refundedCents > 0 ? 'partially_refunded' : 'processed'
   const partly = refundedCents > 0 && refundedCents < paidCents
   return partly || order.status_detail === 'partially_refunded' ? 'partially_refunded' : status
 }
@@ -183,8 +196,9 @@ function paidThrough(payment: Payment): number {
   return through ? (payment.paidCents ?? payment.amountCents) : 0
 }
 
+/** Of several payments nobody knows which of them were tried and which count, so they say no amount of the order. */
 function amountOf(payments: Payment[]): number | null {
-  return payments.length === 0 ? null : sum(payments, (payment) => payment.amountCents)
+  return payments.length === 1 ? (payments[0]?.amountCents ?? null) : null
 }
 
 function sum<Item>(items: readonly Item[], cents: (item: Item) => number): number {

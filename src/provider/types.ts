@@ -7,6 +7,8 @@ import type {
   ProviderRefund,
 } from '../domain/order.ts'
 
+import type { SendPermit } from '../outbound.ts'
+
 export type ProviderSettings = {
   /** Base address without a final slash, for example `https://api.mercadopago.com`. */
   apiUrl: string
@@ -46,6 +48,8 @@ export type CallOptions = {
   /** Budget over all attempts and waits, from now. */
   deadlineMs?: number
   maxAttempts?: number
+  /** Asked before each attempt whether it may be sent. */
+  permit?: SendPermit
 }
 
 export type TokenGrant = {

@@ -66,6 +66,18 @@ export async function tieIdempotencyKey(
   return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
+/** Ties keys to the order that turned out to be theirs. */
+export async function moveIdempotencyKeys(
+  trx: Trx,
+  { from, to }: { from: string; to: string },
+): Promise<void> {
+  await trx
+    .updateTable('idempotency_keys')
+    .set({ order_id: to })
+    .where('order_id', '=', from)
+    .execute()
+}
+
 /** Frees a key. */
 export async function untieIdempotencyKey(db: Db | Trx, scope: IdempotencyScope): Promise<void> {
   await db

@@ -1,4 +1,4 @@
-import type { Insertable, Selectable } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { OrderOperationsTable } from '../db/tables.ts'
 import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
@@ -52,6 +52,38 @@ export async function listOperations(
     .execute()
 }
 
+/** Ends a refund that the provider had taken: it is through, or it has failed and counts as refused. */
+export async function finishRefund(
+  trx: Trx,
+  id: string,
+  { hasFailed, at }: { hasFailed: boolean; at: Date },
+): Promise<void> {
+  await trx
+    .updateTable('order_operations')
+    .set({
+      finished_at: at,
+      ...(hasFailed && { state: 'refused' as const, provider_code: 'refund_failed' }),
+    })
+    .where('id', '=', id)
+    .where('state', '=', 'done')
+    .execute()
+}
+
+/** How many operations of this order repeat the same request. */
+export async function countOperations(
+  trx: Trx,
+  orderId: string,
+  requestKey: string,
+): Promise<number> {
+  const row = await trx
+    .selectFrom('order_operations')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('order_id', '=', orderId)
+    .where('request_key', '=', requestKey)
+    .executeTakeFirstOrThrow()
+  return row.count
+}
+
 /** Plans the next attempt of an operation that is still open. */
 export async function planAttempt(db: Db | Trx, id: string, at: Date): Promise<void> {
   await db
@@ -72,19 +104,22 @@ export async function settleOperation(
   outcome: {
     state: 'unknown' | 'done' | 'refused'
     mpRefundId?: string | null
+    /** What the provider gave back, in cents, when that is not what was meant. */
+    amountCents?: number | undefined
     providerCode?: string | null
     finishedAt: Date | null
     nextAttemptAt?: Date | null
     sender?: string
   },
 ): Promise<boolean> {
-  const result = await trx
+  const settled = await trx
     .updateTable('order_operations')
     .set({
       state: outcome.state,
       finished_at: outcome.finishedAt,
       next_attempt_at: outcome.nextAttemptAt ?? null,
       ...(outcome.mpRefundId !== undefined && { mp_refund_id: outcome.mpRefundId }),
+      ...(outcome.amountCents !== undefined && { amount_cents: outcome.amountCents }),
       ...(outcome.providerCode !== undefined && { provider_code: outcome.providerCode }),
     })
     .where('id', '=', id)
@@ -96,8 +131,22 @@ export async function settleOperation(
     .$if(outcome.sender !== undefined, (query) =>
       query.where('sender', '=', outcome.sender as string),
     )
+    .returning(['order_id', 'kind'])
     .executeTakeFirst()
-  return result.numUpdatedRows === 1n
+  if (settled?.kind === 'refund') await noteOpenRefund(trx, settled.order_id)
+  return settled !== undefined
+}
+
+/** Keeps with the order whether a refund of it is without an outcome. */
+export async function noteOpenRefund(trx: Trx, orderId: string): Promise<void> {
+  await trx
+    .updateTable('orders')
+    .set({
+      refund_open: sql<boolean>`exists (select 1 from order_operations
+        where order_id = ${orderId} and kind = 'refund' and state in ('intent', 'unknown'))`,
+    })
+    .where('id', '=', orderId)
+    .execute()
 }
 
 /** An operation, and the provider account that its order was made on. */

@@ -1,6 +1,6 @@
-import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
-import type { OrdersTable } from '../db/tables.ts'
+import type { OrdersTable, Tables } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
 import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
@@ -72,12 +72,17 @@ export async function updateOrder(
     .executeTakeFirstOrThrow()
 }
 
-/** Orders equal in client, box, reference and amount, newest first. */
-export async function findEqualOrders(
+/**
+ * The order that an equal request (client, box, reference and amount) must not double: one that is charged, or else the
+ * newest that still may be. One that the provider confirmed as open long ago (its time ended before `endedBefore`), or that
+ * was given up at the terminal, waits for nobody.
+ */
+export async function findEqualOrder(
   db: Db | Trx,
   client: ClientName,
   equal: { cajaId: string; externalReference: string; amountCents: number },
-): Promise<OrderRow[]> {
+  endedBefore: Date,
+): Promise<OrderRow | undefined> {
   return db
     .selectFrom('orders')
     .selectAll()
@@ -85,9 +90,39 @@ export async function findEqualOrders(
     .where('caja_id', '=', equal.cajaId)
     .where('external_reference', '=', equal.externalReference)
     .where('amount_cents', '=', equal.amountCents)
+    .where((eb) =>
+      eb.or([
+        isChargedNow(eb),
+        eb('creation', 'in', ['intent', 'unknown']),
+        eb.and([
+          eb('status', 'in', ['created', 'at_terminal', 'action_required']),
+          eb('expires_at', '>=', endedBefore),
+          eb.or([eb('status', '=', 'created'), eb('cancel_requested_at', 'is', null)]),
+        ]),
+      ]),
+    )
+    .orderBy((eb) => eb.case().when(isChargedNow(eb)).then(0).else(1).end())
     .orderBy('created_at', 'desc')
-    .limit(50)
-    .execute()
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Paid, or paid after it was closed and not given back since. */
+function isChargedNow(eb: ExpressionBuilder<Tables, 'orders'>) {
+  return eb.or([
+    eb('status', 'in', ['processed', 'partially_refunded']),
+    eb.and([eb('paid_after_close', '=', true), eb('refunded_cents', '<', eb.ref('paid_cents'))]),
+  ])
+}
+
+/** How many orders repeat the same request. */
+export async function countOrders(trx: Trx, requestKey: string): Promise<number> {
+  const row = await trx
+    .selectFrom('orders')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('request_key', '=', requestKey)
+    .executeTakeFirstOrThrow()
+  return row.count
 }
 
 /** How many references derived from this text one client has used; 0 when none. */

@@ -203,8 +203,8 @@ test('Retry-After is obeyed, and above the ceiling it is handed on', async () =>
 })
 
 test.each([
-  ['409', 'refused', 'none', answer(409, {})],
-  ['422', 'refused', 'none', answer(422, {})],
+  ['409', 'refused', 'unknown', answer(409, {})],
+  ['422', 'refused', 'unknown', answer(422, {})],
   ['429', 'rate_limited', 'unknown', answer(429, {})],
   ['423', 'refused', 'unknown', answer(423, {})],
   ['401', 'unauthorized', 'unknown', answer(401, {})],
@@ -217,6 +217,21 @@ test.each([
     expect(error).toMatchObject({ kind, effect })
   },
 )
+
+test('an attempt is sent only while its caller may, up to its first byte', async () => {
+  await using server = await startServer(answer(200, {}), answer(200, {}))
+  const { send } = client()
+  const withheld = { kind: 'unreachable', effect: 'none', failure: 'withheld', attempts: 1 }
+  expect(
+    await failure(send({ ...keyed(server.url), permit: async () => undefined })),
+  ).toMatchObject(withheld)
+  expect(
+    await failure(send({ ...keyed(server.url), permit: async () => () => false })),
+  ).toMatchObject(withheld)
+  expect(server.seen).toHaveLength(0)
+  await send({ ...keyed(server.url), permit: async () => () => true })
+  expect(server.seen).toHaveLength(1)
+})
 
 test('a server that went away after a lost answer leaves the effect open', async () => {
   const server = await startServer(drop)

@@ -199,13 +199,31 @@ test('no look is planned so far ahead that it would count as one of before the c
     last_updated_at: createdAt,
     expires_at: expiresAt,
     cancel_requested_at: null,
+    creation: 'confirmed' as const,
+    unanswered_at: createdAt,
+    refunds: [],
+    refunded_cents: 0,
   }
+  const pending = {
+    id: 'REF1',
+    transactionId: null,
+    referenceId: null,
+    amountCents: 100,
+    status: 'processing',
+  }
+  const planned = [
+    order,
+    { ...order, status: 'failed' as const, creation: 'refused' as const },
+    { ...order, status: 'refunded' as const, refunds: [pending], refunded_cents: 100 },
+  ]
   let furthest = 0
   for (let ageMs = 0; ageMs < 30 * hourMs; ageMs += 20_000) {
     const now = new Date(createdAt.getTime() + ageMs)
     for (const answered of [true, false]) {
-      const next = nextCheck(order, now, answered)
-      if (next) furthest = Math.max(furthest, next.getTime() - now.getTime())
+      for (const row of planned) {
+        const next = nextCheck(row, now, answered)
+        if (next) furthest = Math.max(furthest, next.getTime() - now.getTime())
+      }
     }
   }
   expect(furthest).toBeGreaterThan(0)

@@ -197,8 +197,8 @@ test.each([
   [
     'a code nobody knows',
     { kind: 'status', status: 400, code: 'whatever' },
-    502,
-    'PROVIDER_REJECTED',
+    504,
+    'PROVIDER_TIMEOUT',
   ],
 ] as const)(
   'a cancel refused with %s never calls an order uncharged that may still be paid',

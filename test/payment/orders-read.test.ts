@@ -235,7 +235,6 @@ test.each([
 })
 
 test.each([
-  ['an unknown status', { status: 'quantum' }],
   ['no status', { status: null }],
   ['another order’s number', { id: `ORDTST${'0'.repeat(26)}` }],
   [
@@ -253,9 +252,25 @@ test.each([
   const response = await readOrder(service, till, orderId)
   expect([response.statusCode, response.json().status]).toEqual([200, 'created'])
   expect((await orderRow(service, orderId)).version).toBe(before.version)
-  if (name === 'an unknown status') {
-    expect(service.logLines.some((line) => line.includes('quantum'))).toBe(true)
-  }
+})
+
+test('a state of the provider that is not known here moves nothing, is flagged, and passes', async () => {
+  const { till, orderId } = await openOrder('odd state')
+  proxy.alter = ({ status, body }, { method, path }) =>
+    method === 'GET' && path.startsWith('/v1/orders/')
+      ? { status, body: { ...body, status: 'under_review' } }
+      : undefined
+  const flagged = (await readOrder(service, till, orderId)).json()
+  expect(flagged).toMatchObject({
+    status: 'created',
+    outcome: 'unknown',
+    cashier: { action: 'call_supervisor' },
+  })
+  expect((await orderRow(service, orderId)).conflict).toContain('under_review')
+  expect(service.logLines.some((line) => line.includes('under_review'))).toBe(true)
+  proxy.alter = undefined
+  await readOrder(service, till, orderId)
+  expect((await orderRow(service, orderId)).conflict).toBe(null)
 })
 
 test('a long poll ends when a webhook brings the change', async () => {

@@ -138,16 +138,16 @@ test('an order that the provider no longer keeps does not hold its terminal', as
   ])
 })
 
-test('a read in the last seconds is not repeated; an older one is', async () => {
+test('a terminal is called busy only after the provider was asked in this very request', async () => {
   const till = await openOwnShop(service, 'fresh')
   const { order_id } = (await charge(service, till, { reference: 'T-4' })).json()
   await readOrder(service, till, order_id)
   await forgetRequests(service)
-  await charge(service, till, { reference: 'T-5' })
-  expect(await providerRequests(service, reading)).toHaveLength(0)
-  service.clock.advance(5_000)
-  await charge(service, till, { reference: 'T-5' })
+  expect((await charge(service, till, { reference: 'T-5' })).json().code).toBe('TERMINAL_BUSY')
   expect(await providerRequests(service, reading)).toHaveLength(1)
+  await act(service, order_id, { do: 'fetch' })
+  await act(service, order_id, { do: 'decline' })
+  expect((await charge(service, till, { reference: 'T-5' })).statusCode).toBe(201)
 })
 
 test('an order that the provider does not confirm blocks nobody', async () => {
@@ -182,6 +182,7 @@ test('an order given up while unknown makes way for the next charge', async () =
   const till = await openOwnShop(service, 'given up')
   await breakProvider(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'T-10' })).json()
+  await breakProvider(service, { path: '^/v1/orders$', kind: 'drop_after' })
   expect((await cancel(service, till, order_id)).statusCode).toBe(504)
   await healProvider(service)
   const next = await charge(service, till, { reference: 'T-11' })

@@ -29,6 +29,7 @@ import {
   connect,
   payByCard,
   readOrder,
+  sandboxCall,
   type Till,
 } from '../support/till.ts'
 
@@ -157,12 +158,6 @@ test.each([
   [
     'blocked credentials',
     { kind: 'status', status: 403, code: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES' },
-    502,
-    'PROVIDER_REJECTED',
-  ],
-  [
-    'a code nobody knows',
-    { kind: 'status', status: 400, code: 'something_new' },
     502,
     'PROVIDER_REJECTED',
   ],
@@ -336,6 +331,7 @@ test('canceling an unknown charge is remembered and carried out as soon as the o
   const till = await openOwnShop(service, 'given up')
   await breakProvider(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, { reference: 'U-9' })).json()
+  await breakProvider(service, { path: '^/v1/orders$', kind: 'drop_after' })
   const response = await cancel(service, till, order_id)
   expect(response.statusCode).toBe(504)
   expect(response.json()).toMatchObject({ outcome: 'unknown', retry_safe: true, order_id })
@@ -358,22 +354,39 @@ test('canceling an unknown charge is remembered and carried out as soon as the o
 
 test.each([
   { isGivenUp: true, name: 'was given up' },
-  { isGivenUp: false, name: 'nobody asked for again' },
-])(
-  'a charge that $name and turns up long after its time leaves the terminal within seconds',
-  async ({ isGivenUp }) => {
-    const till = await openOwnShop(service, `turns up late ${isGivenUp}`)
-    await breakProvider(service, { ...creation, kind: 'drop_before' })
-    const { order_id } = (await charge(service, till, { reference: 'U-19' })).json()
-    if (isGivenUp) expect((await cancel(service, till, order_id)).statusCode).toBe(504)
-    service.clock.advance(20 * 60_000)
-    await healProvider(service)
-    // The till itself asks, and its answer is what makes the provider take the charge.
-    await readOrder(service, till, order_id)
-    await sweepAfter(service, 2_100)
-    expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
-  },
-)
+  { isGivenUp: false, name: 'nobody asked for again in its time' },
+])('a charge that never arrived and $name is never made any more', async ({ isGivenUp }) => {
+  const till = await openOwnShop(service, `too late ${isGivenUp}`)
+  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  const { order_id } = (await charge(service, till, { reference: 'U-19' })).json()
+  if (isGivenUp) expect((await cancel(service, till, order_id)).statusCode).toBe(504)
+  service.clock.advance(20 * 60_000)
+  await healProvider(service)
+  await forgetRequests(service)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'failed',
+    status_detail: 'not_created',
+    outcome: 'not_charged',
+  })
+  await sweepAfter(service, 2_100)
+  expect(await providerRequests(service, creation)).toEqual([])
+  expect(ordersAtProvider(service, till)).toEqual([])
+})
+
+test('a sale that its till asks for again after its time gets the time that it was given', async () => {
+  const till = await openOwnShop(service, 'made late')
+  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  const { order_id } = (await charge(service, till, { reference: 'U-25' })).json()
+  service.clock.advance(20 * 60_000)
+  await healProvider(service)
+  const late = await charge(service, till, { reference: 'U-25' })
+  expect(late.json()).toMatchObject({ order_id, status: 'created' })
+  const leftMs = Date.parse(late.json().expires_at) - service.clock.now().getTime()
+  expect(leftMs).toBeGreaterThan(15 * 60_000)
+  await sweepAfter(service, 5_000)
+  await sweepAfter(service, 60_000)
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
+})
 
 test.each([
   ['its creation', creation, 'created'],
@@ -384,7 +397,11 @@ test.each([
     const till = await openOwnShop(service, `again after ${name}`)
     if (lostCall === creation) await breakProvider(service, { ...creation, kind: 'drop_after' })
     const { order_id } = (await charge(service, till, { reference: 'U-21' })).json()
-    const silent = [creation, reading, canceling].map((rule) => ({ ...rule, kind: 'drop_after' }))
+    const searching = { path: '^/v1/orders$', method: 'GET' }
+    const silent = [creation, searching, reading, canceling].map((rule) => ({
+      ...rule,
+      kind: 'drop_after',
+    }))
     await breakProvider(service, ...silent)
     expect((await cancel(service, till, order_id)).statusCode).toBe(504)
     expect((await readOrder(service, till, order_id)).json().cashier.action).toBe('wait')
@@ -409,6 +426,7 @@ test('under its Idempotency-Key a charge given up while unknown is told as cance
   const sale = { reference: 'U-22', headers: { 'idempotency-key': 'given-up' } }
   await breakProvider(service, { ...creation, kind: 'drop_after' })
   const { order_id } = (await charge(service, till, sale)).json()
+  await breakProvider(service, { path: '^/v1/orders$', kind: 'drop_after' })
   expect((await cancel(service, till, order_id)).statusCode).toBe(504)
   await healProvider(service)
   const again = await charge(service, till, sale)
@@ -539,7 +557,6 @@ test('past the memory of the provider a search hit on another terminal or amount
       path.startsWith('/v1/orders?') ? { status: 200, body: { data: [hit(fields)] } } : undefined
   }
   for (const fields of [
-    { external_reference: 'U-13-2' },
     { config: { point: { terminal_id: 'NEWLAND_N950__OTHER' } } },
     { transactions: { payments: [{ id: 'PAY1', amount: '1234.51', status: 'processed' }] } },
   ]) {
@@ -555,6 +572,35 @@ test('past the memory of the provider a search hit on another terminal or amount
     outcome: 'charged',
   })
 })
+
+test('past the memory of the provider an order that no search finds was never made, and opens again if it shows up', async () => {
+  const till = await openOwnShop(service, 'nowhere')
+  await breakProvider(service, { ...creation, kind: 'drop_after' })
+  const { order_id } = (await charge(service, till, { reference: 'U-26' })).json()
+  await healProvider(service)
+  const [made] = ordersAtProvider(service, till)
+  await actAtProvider(made?.id, { do: 'fetch' })
+  await actAtProvider(made?.id, payByCard)
+  service.clock.advance(23.5 * 3600_000)
+  proxy.alter = (_answer, { path }) =>
+    path.startsWith('/v1/orders?') ? { status: 200, body: { data: [] } } : undefined
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'failed',
+    status_detail: 'not_created',
+    outcome: 'not_charged',
+  })
+  proxy.alter = undefined
+  await sweepAfter(service, 5 * 60_000)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    outcome: 'charged',
+    paid_after_close: true,
+    cashier: { action: 'call_supervisor' },
+  })
+})
+
+async function actAtProvider(id: string | undefined, action: object): Promise<void> {
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, action)
+}
 
 test('an order of the account before is neither sent to the new account nor taken for gone', async () => {
   const till = await openOwnShop(service, 'moved')

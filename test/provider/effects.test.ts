@@ -20,10 +20,10 @@ test('a create whose answer was lost is repeated under its key and found', async
 
 test.each([
   [
-    'a definite refusal proves that nothing was made',
+    'a definite refusal proves nothing: the first may still arrive',
     refusal(409, 'already_queued_order_on_terminal'),
     'refused',
-    'none',
+    'unknown',
   ],
   ['a used key proves nothing', refusal(409, 'idempotency_key_already_used'), 'refused', 'unknown'],
   ['a lock proves nothing', refusal(423, 'resource_locked'), 'refused', 'unknown'],
@@ -55,7 +55,9 @@ test.each([
   [refusal(409, 'already_queued_order_for_terminal'), 'none'],
   [refusal(400, 'property_value'), 'none'],
   [answer(401, { code: 'unauthorized' }), 'none'],
-  [answer(429, {}), 'none'],
+  [answer(429, { error: 'too_many_requests' }), 'none'],
+  [answer(429, {}), 'unknown'],
+  [answer(403, undefined), 'unknown'],
   [refusal(409, 'idempotency_key_already_used'), 'unknown'],
   [refusal(423, 'resource_locked'), 'unknown'],
 ] as const)('a lone refusal of a create has this effect (%#)', async (play, effect) => {

@@ -91,5 +91,25 @@ test.each([
   [409, coded('order_already_canceled'), 'silent'],
   [404, null, 'silent'],
 ])('a %i with %j is judged %s', (status, body, judgement) => {
-  expect(judgeRefusal(status, body)).toBe(judgement)
+  expect(judgeRefusal('store.create', status, body)).toBe(judgement)
 })
+
+test.each([
+  ['order.create', 400, coded('property_value'), 'proof'],
+  ['order.create', 409, coded('already_queued_order_on_terminal'), 'proof'],
+  ['order.create', 404, coded('order_not_found'), 'ambiguous'],
+  ['order.create', 403, coded('403'), 'ambiguous'],
+  ['order.create', 403, null, 'ambiguous'],
+  ['order.create', 404, null, 'ambiguous'],
+  ['order.create', 401, null, 'ambiguous'],
+  ['order.create', 401, { code: 'unauthorized' }, 'silent'],
+  ['order.create', 429, null, 'ambiguous'],
+  ['order.create', 429, { error: 'too_many_requests' }, 'silent'],
+  ['order.refund', 400, coded('refund_amount_exceeds'), 'proof'],
+  ['order.refund', 404, null, 'ambiguous'],
+])(
+  'where money moves, %s refused with %i and %j is judged %s',
+  (operation, status, body, judgement) => {
+    expect(judgeRefusal(operation, status, body)).toBe(judgement)
+  },
+)

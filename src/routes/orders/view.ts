@@ -28,7 +28,7 @@ export function viewOrder(
     ticket_number: order.ticket_number,
     status: order.status,
     status_detail: order.status_detail,
-    payments: order.payments.map((payment) => ({
+    payments: order.payments.filter(hasMethod).map((payment) => ({
       id: payment.id,
       amount: pointFromCents(payment.amountCents),
       paid_amount: payment.paidCents === null ? null : pointFromCents(payment.paidCents),
@@ -66,6 +66,11 @@ export function viewOrder(
     client: order.client,
     stale,
   }
+}
+
+/** Until somebody has chosen how to pay there is nothing to tell. */
+function hasMethod({ methodType }: OrderRow['payments'][number]): boolean {
+  return methodType !== null
 }
 
 export function viewAdvice(order: OrderRow, language: Language) {

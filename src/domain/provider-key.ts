@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto'
+
+/** What all repetitions of one request have in common, as 64 hex digits: made of its parts alone, on every machine equal. */
+export function requestKey(...parts: readonly (string | number)[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+}
+
+/**
+ * The key that the provider gets for the `number`th (from 1) attempt at a request, as a UUID (version 8, RFC 9562). It
+ * follows from the request, so a service whose database was put back to an older state sends the same key again, and the
+ * provider answers with what it has made before.
+ */
+export function providerKey(request: string, number: number): string {
+  const bytes = createHash('sha256').update(`${request} ${number}`).digest().subarray(0, 16)
+  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80
+  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80
+  const hex = bytes.toString('hex')
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20),
+  ].join('-')
+}
+
+/** What makes requests without a key of the till the same sale. */
+export function saleKey(
+  client: string,
+  mpUserId: number,
+  sale: { cajaId: string; externalReference: string; amountCents: number },
+): string {
+  const { cajaId, externalReference, amountCents } = sale
+  return requestKey('sale', client, mpUserId, cajaId, externalReference, amountCents)
+}
