@@ -1,5 +1,6 @@
-import type { Socket } from 'node:net'
+import { BlockList, isIPv6, type Socket } from 'node:net'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { addressGroup } from './address-group.ts'
 
 /** Which requests run on which socket, and which sockets never carried one. */
 export type Connections = {
@@ -7,16 +8,78 @@ export type Connections = {
   destroyUnused(): void
 }
 
+export type ConnectionLimits = {
+  /** Open connections of the listener. */
+  total: number
+  /** Of one IPv4 address or IPv6 /64, trusted proxies apart. */
+  perAddress: number
+}
+
+/** The sockets of one address; those without a running request also in `idle`, the longest idle first. */
+type Group = { sockets: Set<Socket>; idle: Set<Socket> }
+
 const none: ReadonlySet<FastifyRequest> = new Set()
 
-/** Must be called before any other hook is added, so that no request is missed. */
-export function trackConnections(app: FastifyInstance): Connections {
+/**
+ * Must be called before any other hook is added, so that no request is missed.
+ *
+ * Keeps the number of connections within the limits. Kept-alive ones that nobody uses go first, so one caller who
+ * opens thousands takes nothing from the others, and what is being answered is never cut for a newcomer.
+ */
+export function trackConnections(
+  app: FastifyInstance,
+  { limits, trustProxy }: { limits: ConnectionLimits; trustProxy: readonly string[] },
+): Connections {
   const running = new WeakMap<Socket, Set<FastifyRequest>>()
   const unused = new Set<Socket>()
+  const groups = new Map<string, Group>()
+  const proxies = proxyList(trustProxy)
+  let count = 0
 
+  const groupOf = (socket: Socket): { group: Group; isProxy: boolean; key: string } => {
+    const address = socket.remoteAddress ?? ''
+    const isProxy = proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+    // Apart from all addresses: a proxy's connections are those of everybody behind it.
+    const key = isProxy ? 'proxies' : addressGroup(address)
+    const group = groups.get(key) ?? { sockets: new Set(), idle: new Set() }
+    groups.set(key, group)
+    return { group, isProxy, key }
+  }
+  /** Cuts what has been idle for longest in the group, or else the newcomer. */
+  const makeRoom = ({ idle }: Group, newcomer: Socket) => {
+    for (const socket of idle) {
+      if (socket === newcomer) continue
+      idle.delete(socket)
+      socket.destroy()
+      return
+    }
+    newcomer.destroy()
+  }
+  const largest = (own: Group): Group => {
+    let found = own
+    for (const group of groups.values()) {
+      if (group.idle.size > 0 && group.sockets.size > found.sockets.size) found = group
+    }
+    return found
+  }
+
+  // A last resort, for what comes faster than closing takes.
+  app.server.maxConnections = Math.ceil(limits.total * 1.1)
   app.server.on('connection', (socket: Socket) => {
+    const { group, isProxy, key } = groupOf(socket)
     unused.add(socket)
-    socket.once('close', () => unused.delete(socket))
+    group.sockets.add(socket)
+    group.idle.add(socket)
+    count += 1
+    socket.once('close', () => {
+      unused.delete(socket)
+      group.sockets.delete(socket)
+      group.idle.delete(socket)
+      if (group.sockets.size === 0 && groups.get(key) === group) groups.delete(key)
+      count -= 1
+    })
+    if (!isProxy && group.sockets.size > limits.perAddress) makeRoom(group, socket)
+    else if (count > limits.total) makeRoom(largest(group), socket)
   })
 
   app.addHook('onRequest', async (request, reply) => {
@@ -24,7 +87,12 @@ export function trackConnections(app: FastifyInstance): Connections {
     unused.delete(socket)
     const requests = running.get(socket) ?? new Set()
     running.set(socket, requests.add(request))
-    reply.raw.once('close', () => requests.delete(request))
+    const { group } = groupOf(socket)
+    group.idle.delete(socket)
+    reply.raw.once('close', () => {
+      requests.delete(request)
+      if (requests.size === 0 && group.sockets.has(socket)) group.idle.add(socket)
+    })
   })
 
   return {
@@ -33,4 +101,21 @@ export function trackConnections(app: FastifyInstance): Connections {
       for (const socket of unused) socket.destroy()
     },
   }
+}
+
+/** The entries of TRUST_PROXY: addresses, CIDR ranges, and the word `loopback`. */
+function proxyList(entries: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const entry of entries) {
+    if (entry === 'loopback') {
+      list.addSubnet('127.0.0.0', 8, 'ipv4')
+      list.addAddress('::1', 'ipv6')
+      continue
+    }
+    const [address = '', bits] = entry.split('/')
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
+    if (bits === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, Number(bits), family)
+  }
+  return list
 }

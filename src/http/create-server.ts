@@ -10,7 +10,7 @@ import type { LoggerOptions } from 'pino'
 import { AppError } from '../errors.ts'
 import { requireAccessClass } from './access.ts'
 import { answerClientError } from './client-errors.ts'
-import { type Connections, trackConnections } from './connections.ts'
+import { type ConnectionLimits, type Connections, trackConnections } from './connections.ts'
 import type { ErrorStyle } from './error-body.ts'
 import { installErrorHandler, sendFailure } from './error-handler.ts'
 import { identify, installHeaders, requestIdOf } from './headers.ts'
@@ -39,6 +39,8 @@ export type ServerOptions = {
   isUnavailable?: (error: unknown) => boolean
   /** How long a request may take to arrive; for tests. */
   slowClient?: { requestMs: number; headersMs: number; checkMs: number }
+  /** How many connections may be open; for tests. */
+  connections?: ConnectionLimits
 }
 
 declare module 'fastify' {
@@ -49,8 +51,8 @@ declare module 'fastify' {
 
 const bodyLimitBytes = 256 * 1024
 const maxParamLength = 1024
-/** More open connections than any shop has tills; the next one is dropped instead of exhausting memory. */
-const maxConnections = 10_000
+/** More open connections than any shop has tills, and than any one address has tills behind it. */
+const connectionDefaults: ConnectionLimits = { total: 10_000, perAddress: 2_000 }
 
 /**
  * The larger of the first two counts for a body, and the check runs only so often: a client that drips its request is
@@ -69,6 +71,7 @@ export function createServer({
   errorStyle = 'coded',
   isUnavailable = () => false,
   slowClient = slowClientDefaults,
+  connections: limits = connectionDefaults,
 }: ServerOptions): HttpServer {
   const errors = { style: errorStyle, isUnavailable }
   let connections: Connections
@@ -97,8 +100,7 @@ export function createServer({
     },
   })
 
-  app.server.maxConnections = maxConnections
-  connections = trackConnections(app)
+  connections = trackConnections(app, { limits, trustProxy })
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   app.decorate('errorStyle', errorStyle)

@@ -1,0 +1,122 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterEach, expect, test } from 'vitest'
+import { createServer, type HttpServer, type ServerOptions } from '../../src/http/create-server.ts'
+
+let app: HttpServer
+const sockets: Socket[] = []
+let release = () => {}
+afterEach(async () => {
+  release()
+  for (const socket of sockets.splice(0)) socket.destroy()
+  await app.close()
+})
+
+async function listen(options: Partial<ServerOptions>): Promise<void> {
+  // Nothing is cut here for being slow.
+  const slowClient = { requestMs: 60_000, headersMs: 60_000, checkMs: 60_000 }
+  app = createServer({ logger: false, slowClient, ...options })
+  const held = Promise.withResolvers<void>()
+  release = held.resolve
+  app.get('/', { config: { access: 'public' } }, async () => 'here')
+  app.get('/slow', { config: { access: 'public' } }, async () => held.promise.then(() => 'late'))
+  await app.listen({ host: '127.0.0.1', port: 0 })
+}
+
+type Caller = { socket: Socket; ask(path?: string): Promise<string>; isOpen(): boolean }
+
+/** Comes from an address of its own; all of 127.0.0.0/8 is this machine. */
+async function callFrom(address: string): Promise<Caller> {
+  const port = (app.server.address() as { port: number }).port
+  const socket = connect({ host: '127.0.0.1', port, localAddress: address })
+  sockets.push(socket)
+  let isOver = false
+  // A cut may come as a reset.
+  socket.on('error', () => {})
+  socket.resume()
+  socket.on('close', () => (isOver = true))
+  await once(socket, 'connect')
+  return {
+    socket,
+    isOpen: () => !isOver,
+    async ask(path = '/') {
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+      const [data] = await Promise.race([once(socket, 'data'), once(socket, 'close')])
+      return String(data).slice(9, 12)
+    },
+  }
+}
+
+async function manyFrom(address: string, count: number): Promise<Caller[]> {
+  const callers: Caller[] = []
+  for (let one = 0; one < count; one += 1) callers.push(await callFrom(address))
+  return callers
+}
+
+const open = (callers: Caller[]) => callers.map(({ isOpen }) => isOpen())
+const settle = () => wait(50)
+
+test('an address that opens more connections than it may loses its idle ones, the longest idle first', async () => {
+  await listen({ connections: { total: 100, perAddress: 5 } })
+  const early = await manyFrom('127.0.0.2', 5)
+  for (const caller of early) expect(await caller.ask()).toBe('200')
+  // The first is used again, so the second has been idle for longest.
+  expect(await early[0]?.ask()).toBe('200')
+  const later = await manyFrom('127.0.0.2', 2)
+  for (const caller of later) expect(await caller.ask()).toBe('200')
+  await settle()
+  expect(open(early)).toEqual([true, false, false, true, true])
+  expect(open(later)).toEqual([true, true])
+})
+
+test('what is being answered is not cut: then the newcomer is turned away, and other addresses get in', async () => {
+  await listen({ connections: { total: 100, perAddress: 3 } })
+  const busy = await manyFrom('127.0.0.2', 3)
+  const answers = busy.map((caller) => caller.ask('/slow'))
+  await settle()
+  const newcomer = await callFrom('127.0.0.2')
+  await settle()
+  expect([...open(busy), newcomer.isOpen()]).toEqual([true, true, true, false])
+  expect(await (await callFrom('127.0.0.3')).ask()).toBe('200')
+  release()
+  expect(await Promise.all(answers)).toEqual(['200', '200', '200'])
+  // What was answered is idle again, and gives way.
+  expect(await (await callFrom('127.0.0.2')).ask()).toBe('200')
+})
+
+test('a full listener makes room at the cost of whoever has most', async () => {
+  await listen({ connections: { total: 10, perAddress: 7 } })
+  const hog = await manyFrom('127.0.0.2', 7)
+  const till = await callFrom('127.0.0.3')
+  expect(await till.ask()).toBe('200')
+  await manyFrom('127.0.0.4', 2)
+  for (let others = 5; others < 9; others += 1) {
+    expect(await (await callFrom(`127.0.0.${others}`)).ask(), String(others)).toBe('200')
+  }
+  await settle()
+  expect(open(hog)).toEqual([false, false, false, false, true, true, true])
+  expect(await till.ask()).toBe('200')
+})
+
+test('a proxy that is trusted stands for many callers: only the total binds it', async () => {
+  await listen({
+    connections: { total: 100, perAddress: 3 },
+    trustProxy: ['127.0.0.2', '10.0.0.0/8'],
+  })
+  const proxied = await manyFrom('127.0.0.2', 8)
+  const direct = await manyFrom('127.0.0.3', 4)
+  await settle()
+  expect(open(proxied)).toEqual(Array(8).fill(true))
+  expect(open(direct)).toEqual([false, true, true, true])
+})
+
+test('idle connections of one address, more than the listener holds, keep no till out for a moment', async () => {
+  await listen({ connections: { total: 400, perAddress: 300 } })
+  const idle = await manyFrom('127.0.0.2', 600)
+  const started = performance.now()
+  expect(await (await callFrom('127.0.0.3')).ask()).toBe('200')
+  // Before, until one of them was idle for the 72 s after which it is closed.
+  expect(performance.now() - started).toBeLessThan(2000)
+  await expect.poll(() => open(idle).filter(Boolean).length).toBe(300)
+})
