@@ -1,4 +1,5 @@
 import { ProviderError } from '../provider/provider.ts'
+import { hasCome } from '../repositories/due.ts'
 import { isAnswered } from './operation-ladder.ts'
 
 /** Which provider accounts background work spares for a moment. In memory: each process learns for itself. */
@@ -24,8 +25,8 @@ export function createAccountPauses(): AccountPauses {
   const accounts = new Map<number, { failures: number; untilMs: number }>()
 
   const pausedUntil = (mpUserId: number, now: Date) => {
-    const untilMs = accounts.get(mpUserId)?.untilMs ?? 0
-    return untilMs > now.getTime() ? new Date(untilMs) : undefined
+    const until = new Date(accounts.get(mpUserId)?.untilMs ?? 0)
+    return hasCome(until, now, longestLimitMs) ? undefined : until
   }
 
   return {
@@ -44,7 +45,11 @@ export function createAccountPauses(): AccountPauses {
       const before = accounts.get(mpUserId)
       const failures = (before?.failures ?? 0) + 1
       const pause = pauseMs(cause, failures)
-      const untilMs = Math.max(before?.untilMs ?? 0, pause > 0 ? now.getTime() + pause : 0)
+      const restUntil = new Date(before?.untilMs ?? 0)
+      const rested = hasCome(restUntil, now, longestLimitMs)
+        ? Math.min(restUntil.getTime(), now.getTime())
+        : restUntil.getTime()
+      const untilMs = Math.max(rested, pause > 0 ? now.getTime() + pause : 0)
       accounts.set(mpUserId, { failures, untilMs })
     },
   }

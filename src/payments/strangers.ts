@@ -1,3 +1,5 @@
+import { hasCome } from '../repositories/due.ts'
+
 /**
  * Orders of the provider that were found to be none of ours: for a while they are not asked for again. `where` is the
  * account that did not know the order; null: it was asked for everywhere, or was read and is somebody else's.
@@ -13,17 +15,20 @@ const keptAtMost = 10_000
 
 /** In memory: each process learns for itself, and a restart asks again. */
 export function createStrangers(): Strangers {
-  const untilMs = new Map<string, number>()
+  const known = new Map<string, { until: Date; forMs: number }>()
   const keyOf = (mpOrderId: string, where: number | null) => `${mpOrderId} ${where ?? ''}`
   return {
-    has: (mpOrderId, where, now) => (untilMs.get(keyOf(mpOrderId, where)) ?? 0) > now.getTime(),
+    has(mpOrderId, where, now) {
+      const stranger = known.get(keyOf(mpOrderId, where))
+      return stranger !== undefined && !hasCome(stranger.until, now, stranger.forMs)
+    },
     add(mpOrderId, where, now, forMs) {
       const key = keyOf(mpOrderId, where)
-      untilMs.delete(key)
-      untilMs.set(key, now.getTime() + forMs)
-      if (untilMs.size <= keptAtMost) return
-      const [oldest] = untilMs.keys()
-      if (oldest !== undefined) untilMs.delete(oldest)
+      known.delete(key)
+      known.set(key, { until: new Date(now.getTime() + forMs), forMs })
+      if (known.size <= keptAtMost) return
+      const [oldest] = known.keys()
+      if (oldest !== undefined) known.delete(oldest)
     },
   }
 }

@@ -1,7 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
+import { createAccountPauses } from '../../src/payments/account-pauses.ts'
 import { nextCheck } from '../../src/payments/apply-evidence.ts'
 import { createOrder } from '../../src/payments/create-order.ts'
+import { createStrangers } from '../../src/payments/strangers.ts'
+import { ProviderError } from '../../src/provider/provider.ts'
 import { furthestMs } from '../../src/repositories/due.ts'
 import { acquireLease, leaseMs, releaseLease } from '../../src/repositories/leases.ts'
 import {
@@ -245,4 +248,35 @@ test('of two processes whose hosts are a quarter of a minute apart one renews a 
   expect((await first).statusCode).toBe(200)
   expect(await providerRequests(service, renewing)).toHaveLength(1)
   expect((await refresh(twin)).statusCode).toBe(200)
+})
+
+test('what a process remembers of accounts and strangers ends in its time, also when the clock was set back', () => {
+  const before = service.deps.now()
+  const limited = new ProviderError({
+    kind: 'rate_limited',
+    effect: 'none',
+    status: 429,
+    failure: null,
+    providerCode: null,
+    codes: [],
+    providerMessage: null,
+    retryAfterSeconds: 30,
+    requestId: null,
+    attempts: 1,
+  })
+  const pauses = createAccountPauses()
+  pauses.note(1, limited, before)
+  const strangers = createStrangers()
+  strangers.add('ORD1', null, before, minuteMs)
+  expect([pauses.pausedUntil(1, before), strangers.has('ORD1', null, before)]).toEqual([
+    new Date(before.getTime() + 30_000),
+    true,
+  ])
+  const after = new Date(before.getTime() - hourMs)
+  expect([pauses.pausedUntil(1, after), strangers.has('ORD1', null, after)]).toEqual([
+    undefined,
+    false,
+  ])
+  pauses.note(1, limited, after)
+  expect(pauses.pausedUntil(1, after)).toEqual(new Date(after.getTime() + 30_000))
 })
