@@ -15,6 +15,8 @@ const LOCK_TIMEOUT_MS = 5_000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 /** The server answers after its own time-out; silence beyond that means that there is no server. */
 const SILENCE_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5_000
+/** Nearly every query has been answered long before; of one that has not, the server is asked. */
+const SUSPECT_AFTER_MS = 2_000
 const DEFAULT_MAX_CONNECTIONS = 10
 const MAINTENANCE_CONNECTIONS = 2
 
@@ -35,7 +37,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
       lock_timeout: LOCK_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     },
-    { queryTimeoutMs: SILENCE_TIMEOUT_MS },
+    { queryTimeoutMs: SILENCE_TIMEOUT_MS, suspectAfterMs: SUSPECT_AFTER_MS },
     options.log,
   )
   const maintenanceDialect = () =>

@@ -2,10 +2,12 @@ import { Client, type ClientConfig, escapeIdentifier } from 'pg'
 import type { Hearer, Log } from './engine.ts'
 
 const FIRST_RETRY_MS = 100
-const LONGEST_RETRY_MS = 5_000
+/** With the time for an attempt it bounds how long nobody is told of anything after the server is back. */
+const LONGEST_RETRY_MS = 2_000
+const CONNECT_TIMEOUT_MS = 3_000
 /** A server that vanished without a word is noticed by a question that gets no answer. */
-const PROBE_INTERVAL_MS = 30_000
-const PROBE_TIMEOUT_MS = 5_000
+const PROBE_INTERVAL_MS = 3_000
+const PROBE_TIMEOUT_MS = 2_000
 
 /**
  * LISTEN for all channels on one connection of its own, opened with the first channel. It comes back by itself after the
@@ -25,7 +27,7 @@ export class PostgresListener {
   #stopped = false
 
   constructor(config: ClientConfig, log: Log) {
-    this.#config = config
+    this.#config = { ...config, connectionTimeoutMillis: CONNECT_TIMEOUT_MS }
     this.#log = log
   }
 

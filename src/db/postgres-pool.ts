@@ -1,23 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import { Pool, type PoolClient, type PoolConfig } from 'pg'
 import type { Log } from './engine.ts'
 import { DatabaseUnavailableError, endsConnection, hideValues } from './failures.ts'
+import { PostgresSessions, type Session, whichSession } from './postgres-sessions.ts'
 
 /** A connection that idled longer is asked before it is used, as HikariCP does. */
 const VERIFY_AFTER_IDLE_MS = 500
 const VERIFY_TIMEOUT_MS = 2_000
+/** Between two looks at what the server does for a query that got no answer. */
+const SUSPECT_AGAIN_MS = 500
 
 export type PoolLimits = {
   /** How long a query may stay without an answer; 0 means for ever. */
   queryTimeoutMs: number
+  /** After which silence the server is asked whether it still works on the query; never when absent. */
+  suspectAfterMs?: number
   verifyAfterIdleMs?: number
   verifyTimeoutMs?: number
 }
 
 /**
  * A pg Pool as Kysely wants it, made to survive a server that goes away. A connection that was lost, or that did not
- * answer within `queryTimeoutMs` (a server that vanished without a word), is never used again; whoever used it gets
- * DatabaseUnavailableError, also for the ROLLBACK that Kysely then tries. One that has idled, or has not been used since
+ * answer within `queryTimeoutMs` (a server that vanished without a word), or whose session at the server no longer works on
+ * what it was asked, is never used again; whoever used it gets DatabaseUnavailableError, also for the ROLLBACK that Kysely then tries. One that has idled, or has not been used since
  * another was lost, proves itself first: so a restart of the server costs at most the queries that were under way.
  */
 export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log): PostgresPool {
@@ -29,8 +35,9 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
   const onLost = () => {
     lastLossAt = performance.now()
   }
+  const sessions = new PostgresSessions(config)
   pool.on('connect', (client) => {
-    clients.set(client, new WatchedClient(client, limits.queryTimeoutMs, onLost))
+    clients.set(client, new WatchedClient(client, limits, sessions, onLost))
   })
   // Without a listener, an idle connection that the server ends would end the process.
   pool.on('error', (error) => log('warn', { err: error }, 'an idle database connection was lost'))
@@ -42,6 +49,7 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
       for (;;) {
         // Set by the 'connect' event, which comes before the first checkout.
         const client = clients.get(await connect(pool)) as WatchedClient
+        await introduce(client, verifyTimeoutMs)
         const mustProve = Math.max(lastLossAt, performance.now() - verifyAfterIdleMs)
         if (client.answeredAt > mustProve) return client
         if (asking ? await client.proves(verifyTimeoutMs) : client.isNew) return client
@@ -63,22 +71,54 @@ async function connect(pool: Pool): Promise<PoolClient> {
   }
 }
 
+async function introduce(client: WatchedClient, timeoutMs: number): Promise<void> {
+  try {
+    await client.introduce(timeoutMs)
+  } catch (error) {
+    client.release(true)
+    throw new DatabaseUnavailableError('No connection to the database', { cause: error })
+  }
+}
+
 class WatchedClient implements PostgresPoolClient {
   /** Of performance.now(): when the server was last heard of. */
   answeredAt = performance.now()
-  /** Whether nothing was asked of it since it was connected. */
+  /** Whether nobody has used it since it was connected. */
   isNew = true
   readonly #client: PoolClient
-  readonly #queryTimeoutMs: number
+  readonly #limits: PoolLimits
+  readonly #sessions: PostgresSessions
   readonly #onLost: () => void
+  #isIntroduced = false
+  /** Unknown until it was introduced, and behind a pooler. */
+  #session: Session | undefined
   #lost: DatabaseUnavailableError | undefined
 
-  constructor(client: PoolClient, queryTimeoutMs: number, onLost: () => void) {
+  constructor(
+    client: PoolClient,
+    limits: PoolLimits,
+    sessions: PostgresSessions,
+    onLost: () => void,
+  ) {
     this.#client = client
-    this.#queryTimeoutMs = queryTimeoutMs
+    this.#limits = limits
+    this.#sessions = sessions
     this.#onLost = onLost
     // The pool listens to idle clients only: between two statements of a transaction this would end the process.
     client.on('error', (error) => this.#lose(error))
+  }
+
+  /** Before the first use: which session this is, so that the server can be asked about it. */
+  async introduce(timeoutMs: number): Promise<void> {
+    if (this.#isIntroduced || this.#limits.suspectAfterMs === undefined) return
+    const { rows } = (await this.#ask(whichSession, [], timeoutMs)) as {
+      rows: { pid: number; started: string }[]
+    }
+    this.#isIntroduced = true
+    this.isNew = true
+    const [row] = rows
+    // A pooler gives its own number, since the session behind it may be another one for each transaction.
+    if (row?.pid === this.processID) this.#session = { pid: row.pid, startedAt: row.started }
   }
 
   get processID(): number {
@@ -93,7 +133,7 @@ class WatchedClient implements PostgresPoolClient {
     text: string | PostgresCursor<R>,
     parameters: readonly unknown[] = [],
   ): Promise<PostgresQueryResult<R>> & PostgresCursor<R> {
-    return this.#ask(text as string, parameters, this.#queryTimeoutMs) as Promise<
+    return this.#ask(text as string, parameters, this.#limits.queryTimeoutMs) as Promise<
       PostgresQueryResult<R>
     > &
       PostgresCursor<R>
@@ -132,14 +172,42 @@ class WatchedClient implements PostgresPoolClient {
     const answer = this.#client.query(text, [...parameters])
     if (timeoutMs === 0) return await answer
     const timeout = Promise.withResolvers<never>()
-    const timer = setTimeout(() => {
-      this.#lose(new Error(`no answer within ${timeoutMs} ms`))
+    const giveUp = (reason: string) => {
+      this.#lose(new Error(reason))
       timeout.reject(this.#lost)
-    }, timeoutMs)
+    }
+    const timer = setTimeout(() => giveUp(`no answer within ${timeoutMs} ms`), timeoutMs)
+    const answered = new AbortController()
+    void this.#suspect(answered.signal, giveUp)
     try {
       return await Promise.race([answer, timeout.promise])
     } finally {
       clearTimeout(timer)
+      answered.abort()
+    }
+  }
+
+  /** Gives up when the server, twice in a row, is not at our query or cannot be reached. */
+  async #suspect(answered: AbortSignal, giveUp: (reason: string) => void): Promise<void> {
+    const { suspectAfterMs } = this.#limits
+    if (suspectAfterMs === undefined) return
+    const pause = (ms: number) =>
+      sleep(ms, true, { signal: answered, ref: false }).catch(() => false)
+    let isDoubted = false
+    for (let waitMs = suspectAfterMs; await pause(waitMs); waitMs = SUSPECT_AGAIN_MS) {
+      const session = this.#session
+      if (!session) return
+      const look = await this.#sessions.look()
+      if (answered.aborted) return
+      if (look.isWorking(session)) {
+        isDoubted = false
+      } else if (isDoubted) {
+        giveUp('the server is not at the query, or cannot be reached')
+        void this.#sessions.end(session)
+        return
+      } else {
+        isDoubted = true
+      }
     }
   }
 

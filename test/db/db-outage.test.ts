@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Database, notify, openDatabase } from '../../src/db/database.ts'
 import { DatabaseUnavailableError, isDatabaseUnavailable } from '../../src/db/failures.ts'
 import { resilientPool } from '../../src/db/postgres-pool.ts'
+import type { Tables } from '../../src/db/tables.ts'
 import {
   needsPostgres,
   openPostgresClone,
@@ -247,6 +248,79 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     proxy.server.close()
   })
 
+  test('an answer that got lost is noticed long before a slow query would be cut, and what it held is free', async () => {
+    const proxy = await silentProxy(clone.url)
+    const pool = resilientPool(
+      { connectionString: proxy.url, max: 1 },
+      { queryTimeoutMs: 20_000, suspectAfterMs: 200 },
+      () => {},
+    )
+    const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+    const startedAt = performance.now()
+    const work = db.transaction().execute(async (trx) => {
+      await sql`lock table settings in exclusive mode`.execute(trx)
+      // This answer alone goes astray: the network is well again for whoever connects now.
+      proxy.silent = true
+      proxy.onSwallow = () => {
+        setTimeout(() => {
+          proxy.silent = false
+        }, 100)
+      }
+      await sql`select 1`.execute(trx)
+    })
+    await expect(work).rejects.toBeInstanceOf(DatabaseUnavailableError)
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    await vi.waitFor(
+      () => sql`insert into settings values ('free', '', now()) on conflict do nothing`.execute(db),
+      { timeout: 2_000 },
+    )
+    await sql`delete from settings`.execute(db)
+    await db.destroy()
+    proxy.server.close()
+  })
+
+  test('a query that the server still works on is let be, whether it computes or waits for a lock', async () => {
+    const pool = resilientPool(
+      { connectionString: clone.url, max: 2 },
+      { queryTimeoutMs: 20_000, suspectAfterMs: 100 },
+      () => {},
+    )
+    const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+    const slow = sql`select pg_sleep(2)`.execute(db)
+    await db.transaction().execute(async (trx) => {
+      await sql`lock table settings in exclusive mode`.execute(trx)
+      const waiting = sql`insert into settings values ('waits', '', now())`.execute(database.db)
+      await slow
+      void waiting.catch(() => undefined)
+    })
+    await vi.waitFor(async () =>
+      expect(await database.db.selectFrom('settings').select('name').execute()).toEqual([
+        { name: 'waits' },
+      ]),
+    )
+    await sql`delete from settings`.execute(db)
+    await db.destroy()
+  })
+
+  test('the listener notices within 10 s that the way to the server is dead, without a word from either', async () => {
+    const proxy = await silentProxy(clone.url)
+    const own = await openDatabase({ databaseUrl: proxy.url })
+    const heard: string[] = []
+    await own.listen('deaf', (payload) => heard.push(payload))
+    proxy.killWays()
+    await vi.waitFor(
+      async () => {
+        await database.transaction((trx) => notify(trx, 'deaf', 'again'))
+        await sleep(50)
+        expect(heard).toContain('again')
+      },
+      { timeout: 10_000, interval: 200 },
+    )
+    await own.close()
+    proxy.server.close()
+    proxy.drop()
+  }, 20_000)
+
   test('of many idle connections to a server that fell silent only one is waited for', async () => {
     const proxy = await silentProxy(clone.url)
     const pool = resilientPool(
@@ -272,6 +346,8 @@ type Proxy = {
   swallowed: string[]
   onSwallow: () => void
   connections: number
+  /** From now on nothing passes on the connections there are; new ones are well. */
+  killWays: () => void
   server: Server
   drop: () => void
 }
@@ -281,8 +357,10 @@ async function silentProxy(url: string): Promise<Proxy> {
   const target = new URL(url)
   const upstreamPort = Number(target.port || 5432)
   const upstreamHost = target.hostname
-  const pass = (from: Socket, to: Socket) => {
+  let deadUntil = 0
+  const pass = (from: Socket, to: Socket, number: number) => {
     from.on('data', (bytes) => {
+      if (number <= deadUntil) return
       if (proxy.silent) {
         proxy.swallowed.push(bytes.toString('latin1'))
         proxy.onSwallow()
@@ -297,8 +375,8 @@ async function silentProxy(url: string): Promise<Proxy> {
     proxy.connections += 1
     clients.add(client)
     const upstream = connect(upstreamPort, upstreamHost)
-    pass(client, upstream)
-    pass(upstream, client)
+    pass(client, upstream, proxy.connections)
+    pass(upstream, client, proxy.connections)
     client.on('close', () => upstream.destroy())
     upstream.on('close', () => {
       if (!proxy.holdsEnds) client.destroy()
@@ -314,6 +392,9 @@ async function silentProxy(url: string): Promise<Proxy> {
     swallowed: [],
     onSwallow: () => {},
     connections: 0,
+    killWays: () => {
+      deadUntil = proxy.connections
+    },
     server,
     drop,
   }

@@ -64,6 +64,8 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
   let averageMs = 1_000
   let stopping = false
   let emptied = false
+  /** Claims of which we do not know, or could not give back, because the answer of the database was lost. */
+  let mayHaveLost = false
   let bell = Promise.withResolvers<void>()
 
   const ring = () => bell.resolve()
@@ -78,7 +80,7 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
     try {
       if (claims.length > 0) await deps.giveBack(claims, delayMs)
     } catch (error) {
-      // Whoever recovers next, here or in another process, finds them.
+      mayHaveLost = true
       deps.log.warn({ err: error, items: claims.length }, 'deliveries could not be given back')
     }
     forget(claims)
@@ -154,8 +156,9 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
     while (!stopping && !term.signal.aborted) {
       bell = Promise.withResolvers()
       try {
-        if (performance.now() - recoveredAt >= deps.recoverMs) {
+        if (mayHaveLost || performance.now() - recoveredAt >= deps.recoverMs) {
           await deps.recover(new Set(held.keys()))
+          mayHaveLost = false
           recoveredAt = performance.now()
         }
         const { jobs, waitMs } = room()
@@ -163,6 +166,7 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
         if (jobs > 0 && !emptied) continue
         await pause(Math.min(deps.pollMs, waitMs))
       } catch (error) {
+        mayHaveLost = true
         deps.log.warn({ err: error }, 'deliveries could not be claimed')
         await deps.sleep(deps.pollMs)
       }
