@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../db/database.ts'
 import { constraintOf } from '../db/failures.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
-import { saleKey } from '../domain/provider-key.ts'
+import { providerKey, saleKey } from '../domain/provider-key.ts'
 import { AppError } from '../errors.ts'
 import {
   attemptOfReference,
@@ -21,6 +20,7 @@ import {
 import { findAccounts, findClientsOfAccount, findConnection } from '../repositories/oauth.ts'
 import { insertOrderEvent } from '../repositories/order-events.ts'
 import {
+  countOrders,
   findAccountsWithUnconfirmedOrders,
   findLastOrderOnTerminal,
   findOrderOfAnyClient,
@@ -319,15 +319,16 @@ async function adopt(
     const now = deps.now()
     const text = await erpReference(trx, account, content.reference)
     const madeAt = found.createdAt === null || found.createdAt > now ? now : found.createdAt
+    const sale = saleKey(client, account.mpUserId, {
+      cajaId: box.external_id,
+      externalReference: text,
+      amountCents: content.amountCents,
+    })
     const minutes = Math.min(180, Math.max(1, found.expirationMinutes ?? defaultExpirationMinutes))
     const row = await insertOrder(trx, {
-      id: randomUUID(),
-      // Counts as one of this sale, so that the next one gets another key at the provider.
-      request_key: saleKey(client, account.mpUserId, {
-        cajaId: box.external_id,
-        externalReference: text,
-        amountCents: content.amountCents,
-      }),
+      // The id that it had, if its till sent no key of its own. It counts as one of this sale: the next one gets another.
+      id: providerKey(sale, (await countOrders(trx, sale)) + 1),
+      request_key: sale,
       client,
       caja_id: box.external_id,
       sucursal_id: box.store_external_id,

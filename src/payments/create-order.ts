@@ -5,7 +5,7 @@ import { canonicalJson } from '../domain/canonical-json.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { PaymentMethod } from '../domain/order.ts'
-import { isPaid } from '../domain/order-state.ts'
+import { isOpen, isPaid } from '../domain/order-state.ts'
 import { providerKey, requestKey, saleKey } from '../domain/provider-key.ts'
 import { AppError, type ErrorExtra, withMoneyOutcome } from '../errors.ts'
 import { encodeReference, ProviderError, toAppError } from '../provider/provider.ts'
@@ -21,6 +21,7 @@ import {
 } from '../repositories/orders.ts'
 import { findPos, lockPos, type PosWithStore } from '../repositories/stores.ts'
 import { auditFailure } from './activity.ts'
+import { findAdoptedSales } from './adopted-sales.ts'
 import { inTime, shortestCallMs, timeLeftMs } from './answer-time.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { tellOrderChanged } from './order-changes.ts'
@@ -223,6 +224,7 @@ async function findEarlierNow(
   request: OrderRequest,
 ): Promise<OrderRow | undefined> {
   const { db } = deps.database
+  await claimAdopted(deps, identity, request)
   const earlier = identity.guard
     ? await findEqual(deps, db, identity, request)
     : await findEarlier(deps, db, identity, request)
@@ -263,18 +265,69 @@ async function findEarlier(
   return equal
 }
 
+/** Ties a key that nobody knows to the adopted order that it may well have made. */
+async function claimAdopted(
+  deps: PaymentDeps,
+  identity: Identity,
+  request: OrderRequest,
+): Promise<void> {
+  const { client, key } = identity
+  if (key === undefined) return
+  const { db } = deps.database
+  const [adopted] = await findAdoptedSales(db, client, request, untied(deps))
+  if (!adopted || (await findIdempotencyKey(db, { client, route, key }))) return
+  const pos = await findPos(db, client, request.cajaId)
+  await deps.database.transaction(async (trx) => {
+    // In line with every other sale of the box: of two keys one gets the order.
+    if (pos && (await lockPos(trx, client, pos.id))) await tieAdopted(deps, trx, identity, request)
+  })
+}
+
+/**
+ * The adopted order that this key now stands for; undefined when there is none left. A till that repeats a sale of which a
+ * restored backup has lost the key must not charge again. One that ended without money may be any sale's: it is nobody's.
+ * The box's row must be locked.
+ */
+async function tieAdopted(
+  deps: PaymentDeps,
+  trx: Trx,
+  { client, key, fingerprint }: Identity,
+  request: OrderRequest,
+): Promise<OrderRow | undefined> {
+  if (key === undefined) return undefined
+  const [order] = await findAdoptedSales(trx, client, request, untied(deps))
+  if (!order) return undefined
+  const tie = { fingerprint, orderId: order.id, operationId: null, createdAt: deps.now() }
+  return (await tieIdempotencyKey(trx, { client, route, key }, tie)) ? order : undefined
+}
+
+/** From then on an equal sale under a key of its own is taken for another one. */
+const adoptedLatelyMs = 24 * 3600_000
+
+function untied(deps: PaymentDeps): { route: string; adoptedSince: Date } {
+  return { route, adoptedSince: new Date(deps.now().getTime() - adoptedLatelyMs) }
+}
+
 /** The provider ends an order at its time; one that it still shows as open a day later answers no new request. */
 const openAtMostMs = 24 * 3600_000
 
 /** The order of equal content that is charged, or else the one that still may be. */
-function findEqual(
+async function findEqual(
   deps: PaymentDeps,
   db: Db | Trx,
   { client }: Identity,
   request: OrderRequest,
 ): Promise<OrderRow | undefined> {
   const endedBefore = new Date(deps.now().getTime() - openAtMostMs)
-  return findEqualOrder(db, client, request, endedBefore)
+  const equal = await findEqualOrder(db, client, request, endedBefore)
+  if (equal && isCharged(equal)) return equal
+  // One that was adopted may stand under another text.
+  const adopted = await findAdoptedSales(db, client, request)
+  return (
+    adopted.find(isCharged) ??
+    equal ??
+    adopted.find(({ status, expires_at }) => isOpen(status) && expires_at >= endedBefore)
+  )
 }
 
 function isCharged(order: OrderRow): boolean {
@@ -322,6 +375,8 @@ async function writeIntent(
       }
       const earlier = await findEarlier(deps, trx, identity, request)
       if (earlier) return { order: earlier, replayed: true }
+      const adopted = await tieAdopted(deps, trx, identity, request)
+      if (adopted) return { order: adopted, replayed: true }
       const now = deps.now()
       const reference = await freeReference(trx, client, place.mpUserId, request.externalReference)
       const repeated = repeatedAs(identity, request, place)

@@ -69,33 +69,38 @@ export async function isAccountOfClient(db: Db, mpUserId: number): Promise<boole
   return row !== undefined
 }
 
-/** Orders of a box and amount that were adopted and that no Idempotency-Key stands for (`route`), newest first. */
+/**
+ * Adopted orders of a box and amount, oldest first; with `untied` only those adopted since then that no Idempotency-Key of
+ * that route stands for.
+ */
 export async function findAdoptedOrders(
   db: Db | Trx,
   client: ClientName,
   equal: { cajaId: string; amountCents: number },
-  untiedOn?: string,
+  untied?: { route: string; adoptedSince: Date },
 ): Promise<OrderRow[]> {
-  return db
+  let query = db
     .selectFrom('orders')
     .selectAll()
     .where('client', '=', client)
     .where('caja_id', '=', equal.cajaId)
     .where('amount_cents', '=', equal.amountCents)
     .where('adopted_at', 'is not', null)
-    .$if(untiedOn !== undefined, (query) =>
-      query.where(({ not, exists, selectFrom }) =>
+  if (untied) {
+    const { route, adoptedSince } = untied
+    query = query
+      .where('adopted_at', '>=', adoptedSince)
+      .where(({ not, exists, selectFrom }) =>
         not(
           exists(
             selectFrom('idempotency_keys')
               .select('idempotency_keys.key')
               .where('idempotency_keys.client', '=', client)
-              .where('idempotency_keys.route', '=', untiedOn as string)
+              .where('idempotency_keys.route', '=', route)
               .whereRef('idempotency_keys.order_id', '=', 'orders.id'),
           ),
         ),
-      ),
-    )
-    .orderBy('created_at', 'desc')
-    .execute()
+      )
+  }
+  return query.orderBy('created_at').execute()
 }

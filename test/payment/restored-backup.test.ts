@@ -5,6 +5,8 @@ import { backUp } from '../support/database.ts'
 import {
   auditOf,
   breakProvider,
+  cancel,
+  creation,
   deliver,
   forgetRequests,
   healProvider,
@@ -30,6 +32,7 @@ import {
   pairTerminal,
   payByCard,
   readOrder,
+  sandboxCall,
   type Till,
 } from '../support/till.ts'
 
@@ -89,6 +92,10 @@ async function startProcess(providerUrl = proxy.url): Promise<TestService> {
 /** How many accounts are not searched to the end, after what can be searched now. */
 const stillOpen = (process: TestService) => process.orderSearch.searchOnce()
 
+/** A webhook as the provider sends it: its body names the account. */
+const hear = (till: Till, dataId: string) =>
+  deliver(service, { dataId, body: { user_id: String(till.mpUserId) } })
+
 async function countOrders(till: Till): Promise<number> {
   return (await call(service, { url: '/orders?limit=1', token: till.key })).json().total
 }
@@ -108,7 +115,7 @@ test('the webhook about a charge that a restored backup forgot takes the order i
     reference: 'T-0001-00000042',
   })
   expect(await ordersOf(till)).toEqual([])
-  await deliver(service, { dataId: mpOrderId, body: { user_id: String(till.mpUserId) } })
+  await hear(till, mpOrderId)
   const [order] = await ordersOf(till)
   expect(order).toMatchObject({
     mp_order_id: mpOrderId,
@@ -126,7 +133,7 @@ test('the webhook about a charge that a restored backup forgot takes the order i
     { status: 'success', resource_id: order?.order_id },
   ])
   // Once, however often it is told.
-  await deliver(service, { dataId: mpOrderId, body: { user_id: String(till.mpUserId) } })
+  await hear(till, mpOrderId)
   expect(await ordersOf(till)).toHaveLength(1)
 })
 
@@ -218,7 +225,7 @@ test('the order of another system on the same account and terminal is never take
   madeBy('1234567890123456')
   await forgetRequests(service)
   for (let time = 0; time < 5; time += 1) {
-    await deliver(service, { dataId: mpOrderId, body: { user_id: String(till.mpUserId) } })
+    await hear(till, mpOrderId)
     expect((await readOrder(service, till, mpOrderId)).statusCode).toBe(404)
   }
   expect((await providerRequests(service, reading)).length).toBe(1)
@@ -228,7 +235,7 @@ test('the order of another system on the same account and terminal is never take
   const { logs } = (await asAdmin(service, { url: '/admin/webhooks/logs?limit=1' })).json()
   expect(logs).toMatchObject([{ status: 'ignored', resource_id: mpOrderId }])
   service.clock.advance(11 * 60_000)
-  await deliver(service, { dataId: mpOrderId, body: { user_id: String(till.mpUserId) } })
+  await hear(till, mpOrderId)
   expect((await providerRequests(service, reading)).length).toBe(2)
 })
 
@@ -372,3 +379,179 @@ test('tills do not wait for the search', async () => {
   expect((await charge(process, till, { reference: 'H-1' })).statusCode).toBe(201)
   expect(performance.now() - began).toBeLessThan(1_900)
 })
+
+const keyed = (key: string) => ({ 'idempotency-key': key })
+
+test('a sale that was forgotten and is repeated without a key is paid already', async () => {
+  const { till, mpOrderId } = await forgottenSale('repeated bare', { reference: 'B-1' })
+  await startedSearch()
+  const repeated = await charge(service, till, { reference: 'B-1' })
+  expect([repeated.statusCode, repeated.json()]).toMatchObject([
+    409,
+    { code: 'ORDER_ALREADY_PAID', outcome: 'charged', status: 'processed' },
+  ])
+  expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId }])
+})
+
+test('nor is it charged again when only a later attempt had reached the provider, or its reference cannot be read back', async () => {
+  for (const [name, reference] of [
+    ['later attempt', 'B-2'],
+    ['later attempt, encoded', 'B 2'],
+  ] as const) {
+    const till = await openOwnShop(service, name)
+    const restore = await backUp(service.database)
+    await breakProvider(service, {
+      ...creation,
+      kind: 'status',
+      status: 400,
+      code: 'property_value',
+      count: 1,
+    })
+    expect((await charge(service, till, { reference })).statusCode).toBe(502)
+    const { order_id } = (await charge(service, till, { reference })).json()
+    await act(service, order_id, payByCard)
+    await restore()
+    await startedSearch()
+    expect(ordersAtProvider(service, till)).toMatchObject([
+      { external_reference: encodeReference(reference, 2) },
+    ])
+    const repeated = await charge(service, till, { reference })
+    expect([name, repeated.json().code]).toEqual([name, 'ORDER_ALREADY_PAID'])
+    expect(ordersAtProvider(service, till)).toHaveLength(1)
+  }
+})
+
+test('a sale that was forgotten and is repeated under its key is the order that was found', async () => {
+  const sale = { reference: 'K-1', headers: keyed('key-1') }
+  const { till, mpOrderId } = await forgottenSale('repeated keyed', sale)
+  await startedSearch()
+  const [found] = await ordersOf(till)
+  for (let time = 0; time < 2; time += 1) {
+    const repeated = await charge(service, till, sale)
+    expect([repeated.statusCode, repeated.headers['idempotent-replayed']]).toEqual([200, 'true'])
+    expect(repeated.json()).toMatchObject({ order_id: found?.order_id, outcome: 'charged' })
+  }
+  const other = await charge(service, till, { ...sale, amount: '5,00' })
+  expect(other.json().code).toBe('IDEMPOTENCY_CONFLICT')
+  // It stands for one key: another one is another sale.
+  const second = await charge(service, till, { ...sale, headers: keyed('key-2') })
+  expect(second.statusCode).toBe(201)
+  expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId }, { status: 'created' }])
+})
+
+test('a key that comes a day after its equal sale was found is another sale', async () => {
+  const sale = { reference: 'K-2', headers: keyed('key-1') }
+  const { till } = await forgottenSale('keyed late', sale)
+  await startedSearch()
+  service.clock.advance(25 * 3600_000)
+  const late = await charge(service, till, { ...sale, headers: keyed('key-2') })
+  expect(late.statusCode).toBe(201)
+  expect(ordersAtProvider(service, till)).toHaveLength(2)
+})
+
+test('a forgotten order that ended without a payment does not stand for a new sale', async () => {
+  const till = await openOwnShop(service, 'repeated canceled')
+  const restore = await backUp(service.database)
+  const sale = { reference: 'E-1', headers: keyed('key-1') }
+  await cancel(service, till, (await charge(service, till, sale)).json().order_id)
+  await restore()
+  await startedSearch()
+  for (const headers of [keyed('key-2'), {}]) {
+    const again = await charge(service, till, { ...sale, headers })
+    expect(again.statusCode).toBe(201)
+    await cancel(service, till, again.json().order_id)
+  }
+  expect(ordersAtProvider(service, till).map(({ status }) => status)).toEqual(
+    Array(3).fill('canceled'),
+  )
+})
+
+test('a sale that is repeated before it was found is the same order at the provider', async () => {
+  for (const [name, headers] of [
+    ['repeated early, bare', {}],
+    ['repeated early, keyed', keyed('key-1')],
+  ] as const) {
+    const sale = { reference: 'Y-1', headers }
+    const { till, forgottenId, mpOrderId } = await forgottenSale(name, sale)
+    const repeated = await charge(service, till, sale)
+    expect([name, repeated.json().order_id]).toEqual([name, forgottenId])
+    await startedSearch()
+    expect(ordersAtProvider(service, till)).toMatchObject([{ id: mpOrderId, status: 'processed' }])
+    expect(await ordersOf(till)).toMatchObject([{ mp_order_id: mpOrderId }])
+    expect((await readOrder(service, till, forgottenId)).json()).toMatchObject({
+      status: 'processed',
+      outcome: 'charged',
+    })
+  }
+})
+
+test('a sale without a key that was found has the id that its till was told', async () => {
+  const { till, forgottenId } = await forgottenSale('same id', { reference: 'I-1' })
+  await startedSearch()
+  expect((await readOrder(service, till, forgottenId)).json()).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+  })
+})
+
+test.each([
+  ['total, keyed', undefined, 'R1'],
+  ['partial, keyed', '10,00', 'R2'],
+  ['total, without a key', undefined, undefined],
+  ['partial, without a key', '10,00', undefined],
+])(
+  'a refund (%s) that was forgotten and is repeated is paid out once',
+  async (name, amount, key) => {
+    for (const isSaleForgotten of [false, true]) {
+      const till = await openOwnShop(service, `refund ${name} ${isSaleForgotten}`)
+      let restore = await backUp(service.database)
+      const { order_id } = (await charge(service, till, { reference: 'F-1' })).json()
+      await act(service, order_id, payByCard)
+      await readOrder(service, till, order_id)
+      if (!isSaleForgotten) restore = await backUp(service.database)
+      const first = await refund(service, till, order_id, amount, key)
+      expect(first.statusCode).toBe(200)
+      await restore()
+      await startedSearch()
+      const [book] = ordersAtProvider(service, till)
+      const repeated = await refund(service, till, book?.id as string, amount, key)
+      const after = ordersAtProvider(service, till)[0]
+      expect(after?.refunded_amount).toBe(amount === undefined ? '1234.50' : '10.00')
+      expect(after?.refunds).toHaveLength(1)
+      const isSaid =
+        repeated.statusCode === 200 || repeated.json().code === 'ORDER_ALREADY_REFUNDED'
+      expect([isSaid, repeated.body]).toEqual([true, repeated.body])
+    }
+  },
+)
+
+test.each(['webhook', 'search'])(
+  'an order of a row that had counted as never made opens it again, by %s',
+  async (by) => {
+    const till = await openOwnShop(service, `opened by ${by}`)
+    const { order_id } = (await charge(service, till, { reference: 'O-1' })).json()
+    const [book] = ordersAtProvider(service, till)
+    // As after a refusal that another attempt had overtaken.
+    await service.database.db
+      .updateTable('orders')
+      .set({
+        creation: 'refused',
+        status: 'failed',
+        status_detail: 'not_created',
+        mp_order_id: null,
+        next_check_at: null,
+        version: 9,
+      })
+      .where('id', '=', order_id)
+      .execute()
+    await sandboxCall(service, 'POST', `/_sandbox/orders/${book?.id}/act`, payByCard)
+    if (by === 'search') await startedSearch()
+    else await hear(till, book?.id as string)
+    expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+      mp_order_id: book?.id,
+      paid_after_close: true,
+      outcome: 'charged',
+    })
+    expect(await countOrders(till)).toBe(1)
+  },
+)
