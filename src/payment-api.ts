@@ -6,6 +6,7 @@ import { createServer, type HttpServer } from './http/create-server.ts'
 import { createEventStreams, type StreamLimits } from './http/event-stream.ts'
 import { registerOpenApi } from './http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from './http/pages.ts'
+import { createPlaces, type PlaceLimits } from './http/places.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import type { WebhookInbox } from './payments/webhook-inbox.ts'
 import { addAdminRoutes } from './routes/admin/routes.ts'
@@ -37,7 +38,12 @@ export type PaymentApiOptions = {
   dashboardRoot: string
   /** How long and how many streams of events may be; for tests. */
   streams?: Partial<StreamLimits> | undefined
+  /** How many long-polls may wait; for tests. */
+  waits?: PlaceLimits | undefined
 }
+
+/** As many as streams, which are the other way to wait: half of the connections a listener has. */
+const waitDefaults: PlaceLimits = { perOwner: 500, total: 5_000 }
 
 const description = `Joins the tills of an ERP to the card terminals of a payment provider.
 
@@ -81,7 +87,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addApiKeyRoutes(app, deps)
   addSessionRoutes(app, guards)
   recordOrderRequests(app, deps)
-  addOrderRoutes(app, deps, guards)
+  addOrderRoutes(app, deps, guards, createPlaces(options.waits ?? waitDefaults))
   addTimelineRoute(app, deps)
   addOrderStream(app, deps, guards, streams)
   addEventRoutes(app, deps, guards, streams)

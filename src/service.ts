@@ -8,6 +8,7 @@ import type { Database } from './db/database.ts'
 import { createSealer, type EncryptionKey } from './domain/sealed.ts'
 import type { HttpServer } from './http/create-server.ts'
 import type { StreamLimits } from './http/event-stream.ts'
+import type { PlaceLimits } from './http/places.ts'
 import { buildPaymentApi } from './payment-api.ts'
 import { createAccountPauses } from './payments/account-pauses.ts'
 import type { PaymentDeps } from './payments/deps.ts'
@@ -49,6 +50,8 @@ export type ServiceOptions = {
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   /** How long and how many streams of events may be; for tests. */
   streams?: Partial<StreamLimits>
+  /** How many long-polls may wait; for tests. */
+  waits?: PlaceLimits
 }
 
 export type Service = {
@@ -144,6 +147,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     logger,
     dashboardRoot: fileURLToPath(new URL('../public/dashboard', import.meta.url)),
     streams: options.streams,
+    waits: options.waits,
   })
   return {
     app,

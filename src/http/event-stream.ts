@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors.ts'
+import { createPlaces, type PlaceLimits } from './places.ts'
 
 /** One event; `data` is sent as one line of JSON. */
 export type StreamEvent = { event: string; id?: number; data: unknown }
@@ -30,9 +31,7 @@ export type StreamLimits = {
   lookMs: number
   /** Then a stream ends, and its reader comes again. */
   longestMs: number
-  perOwner: number
-  total: number
-}
+} & PlaceLimits
 
 /** A third of what proxies give a silent connection; the number of streams is half of the connections a listener has. */
 const defaults: StreamLimits = {
@@ -67,35 +66,27 @@ export function createEventStreams(
   given: Partial<StreamLimits> = {},
 ): EventStreams {
   const limits = { ...defaults, ...given }
-  const byOwner = new Map<string, number>()
-  let count = 0
+  const places = createPlaces(limits)
 
   const admit = (owner: string) => {
-    const own = byOwner.get(owner) ?? 0
-    if (own >= limits.perOwner) {
+    const place = places.take(owner)
+    if (place === 'perOwner') {
       throw new AppError('RATE_LIMITED', {
         message: `Too many streams are open: ${limits.perOwner} at most`,
         extra: { retryAfterSeconds: comeAgainMs / 1000 },
       })
     }
-    if (count >= limits.total) {
+    if (place === 'total') {
       throw new AppError('SERVICE_UNAVAILABLE', {
         message: 'Too many streams are open; read the orders instead, or try again',
         extra: { retryAfterSeconds: comeAgainMs / 1000 },
       })
     }
-    byOwner.set(owner, own + 1)
-    count += 1
-    return () => {
-      const left = (byOwner.get(owner) ?? 1) - 1
-      if (left === 0) byOwner.delete(owner)
-      else byOwner.set(owner, left)
-      count -= 1
-    }
+    return place
   }
 
   return {
-    count: () => count,
+    count: places.count,
     open(request, reply, source) {
       // Who hung up while the request was being checked is told of no `close` any more.
       if (reply.raw.closed) return reply.hijack()

@@ -226,7 +226,7 @@ export function tenantOfRequest(request: FastifyRequest): ClientName {
   return request.tenant
 }
 
-/** Streams of a client count together, whichever of its keys opened them. */
-export function streamOwner({ principal }: FastifyRequest): string {
+/** Whose streams and long-polls are counted together: a client's, whichever of its keys opened them. */
+export function placeOwner({ principal }: FastifyRequest): string {
   return principal?.type === 'client' ? `client ${principal.client}` : 'admin'
 }

@@ -5,6 +5,7 @@ import type { Database } from '../../src/db/database.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
+import type { PlaceLimits } from '../../src/http/places.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import { createService, type ProviderAccess, type Service } from '../../src/service.ts'
 import { openTestDatabase } from './database.ts'
@@ -48,6 +49,7 @@ export type TestServiceOptions = {
   /** Base of the OAuth redirect, and the only one that the sandbox then accepts. */
   publicUrl?: string
   streams?: Partial<StreamLimits>
+  waits?: PlaceLimits
   /** By the database's clock, as a real process is, and `clock` moves nothing. */
   ownTime?: boolean
   /** With `ownTime`: the clock of the process that nobody sets. */
@@ -92,6 +94,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     database,
     logger,
     ...(options.streams && { streams: options.streams }),
+    ...(options.waits && { waits: options.waits }),
     ...(!options.ownTime && { now: clock.now }),
     ...(options.monotonicMs && { monotonicMs: options.monotonicMs }),
     sleep: async (ms) => {

@@ -4,7 +4,7 @@ import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { createNewsReader } from '../../payments/news.ts'
 import { ClientName } from '../fields.ts'
-import { type Guards, streamOwner } from '../guards.ts'
+import { type Guards, placeOwner } from '../guards.ts'
 
 const EventsQuery = z.object({
   client: ClientName.optional().describe(
@@ -63,7 +63,7 @@ export function addEventRoutes(
         client: request.tenant ?? undefined,
       })
       return streams.open(request, reply, {
-        owner: streamOwner(request),
+        owner: placeOwner(request),
         paceMs,
         watch: reader.watch,
         isOver: () => false,

@@ -1,6 +1,7 @@
 import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromErp, pointFromCents } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import type { Places } from '../../http/places.ts'
 import { cancelOrder } from '../../payments/cancel-order.ts'
 import { createOrder } from '../../payments/create-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
@@ -8,7 +9,7 @@ import { readOrder } from '../../payments/read-order.ts'
 import { refundOrder } from '../../payments/refund-order.ts'
 import { listOperations } from '../../repositories/order-operations.ts'
 import { ClientOnlyQuery, iso } from '../fields.ts'
-import { type Guards, tenantOfRequest } from '../guards.ts'
+import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
 import { actorOf, providerErrors } from '../room.ts'
 import { findOrderPage } from './order-page.ts'
 import {
@@ -29,7 +30,16 @@ import { viewAdvice, viewOrder, viewOutcome } from './view.ts'
 
 const tags = ['Orders']
 
-export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
+/** When a till asks again that was not kept waiting because too many are. */
+const askAgainSeconds = 2
+
+/** `waits` are the places of long-polls. */
+export function addOrderRoutes(
+  app: HttpServer,
+  deps: PaymentDeps,
+  guards: Guards,
+  waits: Places,
+): void {
   app.post(
     '/orders',
     {
@@ -131,6 +141,8 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       schema: {
         operationId: 'readOrder',
         summary: 'The order as the provider sees it now',
+        description:
+          'With `wait` the answer is held until the order changes. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.',
         tags,
         params: OrderParams,
         querystring: ReadOrderQuery,
@@ -139,6 +151,10 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
     },
     async (request, reply) => {
       const { wait, version } = request.query
+      const place = wait === undefined ? undefined : waits.take(placeOwner(request))
+      const leave = typeof place === 'function' ? place : undefined
+      // Beyond the limit the state is told at once: a till in the midst of a payment needs it more than a refusal.
+      if (wait !== undefined && !leave) reply.header('retry-after', String(askAgainSeconds))
       const aborted = new AbortController()
       const abort = () => aborted.abort()
       const forget = app.shutdown.onClosing(abort)
@@ -148,7 +164,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
           deps,
           tenantOfRequest(request),
           request.params.orderId,
-          wait === undefined
+          wait === undefined || !leave
             ? undefined
             : {
                 waitSeconds: wait,
@@ -163,6 +179,7 @@ export function addOrderRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         return viewOrder(order, operations, language, stale)
       } finally {
         forget()
+        leave?.()
       }
     },
   )

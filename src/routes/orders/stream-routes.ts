@@ -6,7 +6,7 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { watchOrder } from '../../payments/watch-order.ts'
 import { listOperations } from '../../repositories/order-operations.ts'
 import { ClientOnlyQuery } from '../fields.ts'
-import { type Guards, streamOwner, tenantOfRequest } from '../guards.ts'
+import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
 import { OrderParams } from './schemas.ts'
 import { viewOrder } from './view.ts'
 
@@ -67,7 +67,7 @@ export function addOrderStream(
       if (watch.isOver()) return reply.code(204).send(null)
       const language = preferredLanguage(request.headers['accept-language'])
       return streams.open(request, reply, {
-        owner: streamOwner(request),
+        owner: placeOwner(request),
         paceMs: 0,
         watch: watch.watch,
         isOver: watch.isOver,

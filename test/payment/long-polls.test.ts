@@ -1,0 +1,63 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openOwnShop } from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
+
+let service: TestService
+const tills: Till[] = []
+beforeAll(async () => {
+  service = await startTestService({ waits: { perOwner: 2, total: 3 } })
+  for (const client of ['acme', 'other']) tills.push(await openOwnShop(service, client))
+})
+afterAll(() => service.stop())
+
+const [acme, other] = [0, 1].map((index) => () => tills[index] as Till) as [() => Till, () => Till]
+
+async function openOrder(till: Till, reference: string): Promise<{ id: string; version: number }> {
+  const { order_id } = (await charge(service, till, { reference })).json()
+  const { version } = (await readOrder(service, till, order_id)).json()
+  return { id: order_id, version }
+}
+
+/** A till that waits for the order to change, and whether it still does. */
+function waitFor(till: Till, order: { id: string; version: number }) {
+  const waiting = { isOver: false, answer: Promise.resolve() as Promise<unknown> }
+  const answer = call(service, {
+    url: `/orders/${order.id}?wait=20&version=${order.version}`,
+    token: till.key,
+  })
+  void answer.then(() => (waiting.isOver = true))
+  return Object.assign(waiting, { answer })
+}
+
+test('so many long polls of a client wait, the next is answered at once, and others have their own', async () => {
+  const order = await openOrder(acme(), 'W-1')
+  const foreign = await openOrder(other(), 'W-2')
+  const waiting = [waitFor(acme(), order), waitFor(acme(), order)]
+  await wait(300)
+  const third = await waitFor(acme(), order).answer
+  expect([third.statusCode, third.json().status]).toEqual([200, 'created'])
+  expect(third.headers['retry-after']).toBe('2')
+
+  const theirs = waitFor(other(), foreign)
+  await wait(300)
+  expect([...waiting, theirs].map(({ isOver }) => isOver)).toEqual([false, false, false])
+  // Now there are as many as there may be in all.
+  expect((await waitFor(other(), foreign).answer).headers['retry-after']).toBe('2')
+
+  await act(service, order.id, payByCard)
+  await readOrder(service, acme(), order.id)
+  for (const { answer } of waiting) {
+    const told = await answer
+    expect(told.json().status).toBe('processed')
+    expect(told.headers['retry-after']).toBeUndefined()
+  }
+  // Their places are free again.
+  const next = waitFor(other(), foreign)
+  await wait(300)
+  expect(next.isOver).toBe(false)
+  await act(service, foreign.id, payByCard)
+  await readOrder(service, other(), foreign.id)
+  await Promise.all([theirs.answer, next.answer])
+}, 60_000)
