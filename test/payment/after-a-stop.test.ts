@@ -89,6 +89,7 @@ const stories: Story[] = [
     async before(till) {
       await breakProvider(service, { ...creation, kind: 'drop_after' })
       const orderId = await sell(till)
+      await breakProvider(service, { path: '^/v1/orders$', kind: 'drop_after' })
       await cancel(service, till, orderId)
       await healProvider(service)
       return orderId

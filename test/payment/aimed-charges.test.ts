@@ -1,0 +1,383 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  breakProvider,
+  cancel,
+  creation,
+  deliver,
+  type FaultRule,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  orderRow,
+  ordersAtProvider,
+  providerRequests,
+  reading,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  asAdmin,
+  call,
+  charge,
+  payByCard,
+  readOrder,
+  sandboxCall,
+  type Till,
+} from '../support/till.ts'
+
+/** Moments in which one attempt outlives another: each was seen to charge twice, to lose a charge, or to say what was not so. */
+let service: TestService
+let twin: TestService
+const timeoutMs = 500
+/** As long as the service reckons with an attempt that nobody answered. */
+const lateArrivalMs = 6 * timeoutMs
+beforeAll(async () => {
+  const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs), RATE_LIMIT_PER_SECOND: '100000' }
+  service = await startTestService({ env })
+  twin = await startTestService({ twinOf: service, env })
+})
+afterAll(async () => {
+  await twin.stop()
+  await service.stop()
+})
+afterEach(() => healProvider(service))
+
+const actThere = (id: string | undefined, action: object) =>
+  sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, action)
+
+/** Somebody else's order takes the terminal. */
+async function takeTerminal(terminalId: string): Promise<string> {
+  const order = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
+    type: 'point',
+    external_reference: `FOREIGN-${terminalId}`,
+    transactions: { payments: [{ amount: '1.00' }] },
+    config: { point: { terminal_id: terminalId } },
+  })) as { id: string }
+  return order.id
+}
+
+/** The provider's orders of a till after what is on its way has arrived. */
+async function arrived(till: Till, afterMs: number) {
+  service.clock.advance(afterMs)
+  await sandboxCall(service, 'GET', '/_sandbox/requests?last=1')
+  return ordersAtProvider(service, till)
+}
+
+test('a refusal of the second attempt says nothing of the first, which arrives later and is found', async () => {
+  const till = await openOwnShop(service, 'overtaken')
+  await breakProvider(service, {
+    ...creation,
+    kind: 'arrive_late',
+    delay_ms: 7_000,
+    count: 1,
+  })
+  const foreign = await takeTerminal(till.terminalId)
+  const answer = await charge(service, till, { reference: 'A-1' })
+  expect([answer.statusCode, answer.json().outcome]).toEqual([504, 'unknown'])
+  const { order_id } = answer.json()
+  await actThere(foreign, { do: 'pay' })
+  // The gateway lets the first attempt go.
+  service.clock.advance(7_000)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'created',
+    mp_order_id: ordersAtProvider(service, till).at(-1)?.id,
+  })
+  await act(service, order_id, payByCard)
+  const again = await charge(service, till, { reference: 'A-1' })
+  expect(again.json()).toMatchObject({ code: 'ORDER_ALREADY_PAID', order_id })
+})
+
+test('once no attempt can arrive any more, a refusal after a search that finds nothing ends the charge', async () => {
+  const till = await openOwnShop(service, 'nothing came')
+  await breakProvider(service, { ...creation, kind: 'drop_before', count: 1 })
+  await takeTerminal(till.terminalId)
+  const { order_id } = (await charge(service, till, { reference: 'A-2' })).json()
+  await sweepAfter(service, lateArrivalMs - 1_000)
+  expect((await orderRow(service, order_id)).creation).toBe('unknown')
+  await sweepAfter(service, 4_000)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'failed',
+    status_detail: 'not_created',
+    outcome: 'not_charged',
+  })
+})
+
+const denials: (Pick<FaultRule, 'status' | 'code'> & { form: 'html' | 'bare' | 'provider' })[] = [
+  { status: 403, form: 'html' },
+  { status: 404, form: 'html' },
+  { status: 400, form: 'html' },
+  { status: 401, form: 'html' },
+  { status: 429, form: 'html' },
+  { status: 405, form: 'bare' },
+  { status: 409, form: 'bare' },
+  { status: 422, form: 'bare' },
+  { status: 404, form: 'provider', code: 'order_not_found' },
+  { status: 403, form: 'provider', code: 'blocked_by_gateway' },
+]
+test.each(denials)(
+  'a charge that was made and denied with $status ($form $code) is unknown, and found',
+  async (denial) => {
+    const name = `denied ${denial.status} ${denial.form} ${denial.code}`
+    const till = await openOwnShop(service, name)
+    await breakProvider(service, { ...creation, kind: 'status_after', count: 1, ...denial })
+    const answer = await charge(service, till, { reference: 'A-3' })
+    expect(answer.json().outcome).toBe('unknown')
+    const [made] = ordersAtProvider(service, till)
+    await actThere(made?.id, payByCard)
+    const again = await charge(service, till, { reference: 'A-3' })
+    expect(again.json()).toMatchObject({
+      outcome: 'charged',
+      order_id: answer.json().order_id,
+    })
+    expect(ordersAtProvider(service, till)).toHaveLength(1)
+  },
+)
+
+test('an order that had counted as refused and shows up is taken off the terminal again', async () => {
+  const till = await openOwnShop(service, 'shows up')
+  await breakProvider(service, { ...creation, kind: 'arrive_late', delay_ms: 60_000, count: 9 })
+  const { order_id } = (await charge(service, till, { reference: 'A-4' })).json()
+  await healProvider(service)
+  await cancel(service, till, order_id)
+  await sweepAfter(service, lateArrivalMs + 2_000)
+  expect((await orderRow(service, order_id)).creation).toBe('refused')
+  const [ghost] = await arrived(till, 60_000)
+  await deliver(service, { dataId: String(ghost?.id), body: { user_id: till.mpUserId } })
+  await sweepAfter(service, 3_000)
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'canceled',
+    outcome: 'not_charged',
+    mp_order_id: ghost?.id,
+  })
+})
+
+test('an order that had counted as refused and was paid is flagged, by the search alone', async () => {
+  const till = await openOwnShop(service, 'shows up paid')
+  await breakProvider(service, { ...creation, kind: 'arrive_late', delay_ms: 60_000, count: 9 })
+  const { order_id } = (await charge(service, till, { reference: 'A-5' })).json()
+  await healProvider(service)
+  await cancel(service, till, order_id)
+  await sweepAfter(service, lateArrivalMs + 2_000)
+  const [ghost] = await arrived(till, 60_000)
+  await actThere(ghost?.id, payByCard)
+  await sweepAfter(service, 5 * 60_000)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    outcome: 'charged',
+    paid_after_close: true,
+    cashier: { action: 'call_supervisor' },
+  })
+})
+
+test('a process that stood still between its intent and its call sends nothing once another has taken over', async () => {
+  const till = await openOwnShop(service, 'stood still')
+  const foreign = await takeTerminal(till.terminalId)
+  const { deps } = service
+  const { create } = deps.provider.orders
+  let stalled = false
+  deps.provider.orders.create = async (...call) => {
+    deps.provider.orders.create = create
+    stalled = true
+    // The claim of this process ends; the other process takes the key over and is refused for good.
+    service.clock.advance(6_500)
+    await twin.sweeper.sweepOnce()
+    await actThere(foreign, { do: 'pay' })
+    return create(...call)
+  }
+  const answer = await charge(service, till, { reference: 'A-6' })
+  expect(stalled).toBe(true)
+  expect(answer.json()).toMatchObject({ outcome: 'not_charged', retry_safe: true })
+  expect(
+    ordersAtProvider(service, till).filter(
+      ({ external_reference }) => external_reference === 'A-6',
+    ),
+  ).toEqual([])
+  expect((await charge(service, till, { reference: 'A-6' })).statusCode).toBe(201)
+})
+
+test('after a wish to cancel nothing is sent that could charge', async () => {
+  const till = await openOwnShop(service, 'wished')
+  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  const { order_id } = (await charge(service, till, { reference: 'A-7' })).json()
+  await healProvider(service)
+  await forgetRequests(service)
+  const canceled = await cancel(service, till, order_id)
+  expect([canceled.statusCode, canceled.json().outcome]).toEqual([504, 'unknown'])
+  await readOrder(service, till, order_id)
+  await charge(service, till, { reference: 'A-7' })
+  await sweepAfter(service, 2_000)
+  expect(await providerRequests(service, creation)).toEqual([])
+  await sweepAfter(service, lateArrivalMs)
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    outcome: 'not_charged',
+    retry_safe: true,
+  })
+  expect(await providerRequests(service, creation)).toEqual([])
+  expect((await charge(service, till, { reference: 'A-7' })).statusCode).toBe(201)
+})
+
+test('a cancel that comes between two attempts of the same call keeps the second from being sent', async () => {
+  const till = await openOwnShop(service, 'wished between')
+  await breakProvider(service, { ...creation, kind: 'hang_before', count: 1 })
+  const charging = charge(service, till, { reference: 'A-8' })
+  await expect
+    .poll(async () => (await providerRequests(service, creation)).some(isOf(till.mpUserId)))
+    .toBe(true)
+  const [row] = (await call(service, { url: '/orders', token: till.key })).json().orders
+  await cancel(twin, till, row.order_id)
+  await charging
+  expect((await providerRequests(service, creation)).filter(isOf(till.mpUserId))).toHaveLength(1)
+  expect(ordersAtProvider(service, till)).toEqual([])
+})
+
+const isOf =
+  (mpUserId: number) =>
+  ({ user_id }: { user_id: number | null }) =>
+    user_id === mpUserId
+
+test.each([
+  ['a state that nobody knows', { status: 'under_review' }],
+  [
+    'another amount',
+    {
+      total_amount: '9.99',
+      transactions: { payments: [{ id: 'P1', amount: '9.99', status: 'created' }] },
+    },
+  ],
+])(
+  'an order of which the provider shows %s holds no box, and freeing finds nothing to free',
+  async (name, shown) => {
+    const till = await openOwnShop(service, `strange ${name}`)
+    const { order_id } = (await charge(service, till, { reference: 'A-9' })).json()
+    const [made] = ordersAtProvider(service, till)
+    await act(service, order_id, { do: 'fetch' })
+    await act(service, order_id, { do: 'expire' })
+    await sandboxCall(service, 'PUT', `/_sandbox/orders/${made?.id}/shown`, shown)
+    const freed = await asAdmin(service, {
+      url: `/admin/terminals/${till.terminalId}/free`,
+      body: { client: till.client, reason: 'looked at', dry_run: true },
+    })
+    expect(freed.json()).toMatchObject({ verdict: 'clear' })
+    expect((await charge(service, till, { reference: 'A-10' })).statusCode).toBe(201)
+    expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+      outcome: 'unknown',
+      cashier: { action: 'call_supervisor' },
+    })
+  },
+)
+
+test('a second payment entry, after a first that failed, is the same order', async () => {
+  const till = await openOwnShop(service, 'second card')
+  const { order_id } = (await charge(service, till, { reference: 'A-11' })).json()
+  await act(service, order_id, payByCard)
+  const [made] = ordersAtProvider(service, till)
+  const entry = {
+    id: made?.payments[0]?.id,
+    amount: '1234.50',
+    paid_amount: '1234.50',
+    status: 'processed',
+  }
+  await sandboxCall(service, 'PUT', `/_sandbox/orders/${made?.id}/shown`, {
+    total_amount: null,
+    transactions: { payments: [{ id: 'PAYFIRST', amount: '1234.50', status: 'failed' }, entry] },
+  })
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+  })
+  expect((await orderRow(service, order_id)).conflict).toBe(null)
+})
+
+test('an order in action_required answers no equal request for ever, and can be given up', async () => {
+  const till = await openOwnShop(service, 'held')
+  const { order_id } = (await charge(service, till, { reference: 'A-12' })).json()
+  await act(service, order_id, { do: 'hold' })
+  await readOrder(service, till, order_id)
+  expect((await charge(service, till, { reference: 'A-12' })).json().order_id).toBe(order_id)
+  const given = await cancel(service, till, order_id)
+  expect([given.statusCode, given.json().outcome]).toEqual([409, 'unknown'])
+  const anew = await charge(service, till, { reference: 'A-12' })
+  expect(anew.statusCode).toBe(201)
+  // Paid after all: nobody must miss it.
+  await actThere(ordersAtProvider(service, till)[0]?.id, { do: 'pay', force: true })
+  await deliver(service, { dataId: String(ordersAtProvider(service, till)[0]?.id) })
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    outcome: 'charged',
+    paid_after_close: true,
+  })
+
+  const other = await openOwnShop(service, 'held long')
+  const { order_id: old } = (await charge(service, other, { reference: 'A-13' })).json()
+  await act(service, old, { do: 'hold' })
+  await readOrder(service, other, old)
+  service.clock.advance(25 * 3600_000)
+  expect((await charge(service, other, { reference: 'A-13' })).statusCode).toBe(201)
+})
+
+test('the guard sees the charged order behind any number of newer equal ones', async () => {
+  const till = await openOwnShop(service, 'many equal')
+  const { order_id } = (await charge(service, till, { reference: 'A-14' })).json()
+  await act(service, order_id, payByCard)
+  await readOrder(service, till, order_id)
+  const { id, mp_order_id, mp_external_reference, payments, refunds, ...row } = await orderRow(
+    service,
+    order_id,
+  )
+  for (let attempt = 2; attempt <= 61; attempt += 1) {
+    await service.database.db
+      .insertInto('orders')
+      .values({
+        ...row,
+        id: `00000000-0000-4000-8000-${String(attempt).padStart(12, '0')}`,
+        mp_external_reference: `A-14-${attempt}`,
+        reference_attempt: attempt,
+        creation: 'refused',
+        status: 'failed',
+        paid_cents: 0,
+        created_at: new Date(row.created_at.getTime() + attempt * 1000),
+      })
+      .execute()
+  }
+  expect((await charge(service, till, { reference: 'A-14' })).json()).toMatchObject({
+    code: 'ORDER_ALREADY_PAID',
+    order_id,
+  })
+})
+
+test('a paid order that the provider then shows as canceled is flagged', async () => {
+  const till = await openOwnShop(service, 'voided')
+  const { order_id } = (await charge(service, till, { reference: 'A-15' })).json()
+  await act(service, order_id, payByCard)
+  await readOrder(service, till, order_id)
+  const [made] = ordersAtProvider(service, till)
+  await sandboxCall(service, 'PUT', `/_sandbox/orders/${made?.id}/shown`, { status: 'canceled' })
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'processed',
+    outcome: 'unknown',
+    cashier: { action: 'call_supervisor' },
+  })
+})
+
+test('what a request left that its process never ended is taken up within ten seconds', async () => {
+  const till = await openOwnShop(service, 'left behind')
+  const { deps } = service
+  const { create } = deps.provider.orders
+  deps.provider.orders.create = () => {
+    deps.provider.orders.create = create
+    // As a process that lost its database, and everything else, right after the intent.
+    return Promise.reject(new Error('gone'))
+  }
+  const lost = await charge(service, till, { reference: 'A-16' })
+  expect([lost.statusCode, lost.json().outcome]).toEqual([500, 'unknown'])
+  await sweepAfter(twin, 7_000)
+  expect(await orderRow(service, lost.json().order_id)).toMatchObject({ creation: 'confirmed' })
+})
+
+test('a till asks the provider for the truth before it hears that a terminal is taken', async () => {
+  const till = await openOwnShop(service, 'asked first')
+  await charge(service, till, { reference: 'A-17' })
+  await forgetRequests(service)
+  expect((await charge(service, till, { reference: 'A-18' })).json().code).toBe('TERMINAL_BUSY')
+  expect(await providerRequests(service, reading)).toHaveLength(1)
+})

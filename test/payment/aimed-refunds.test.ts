@@ -1,0 +1,267 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  auditOf,
+  breakProvider,
+  deliver,
+  healProvider,
+  openOwnShop,
+  operationsOf,
+  orderRow,
+  ordersAtProvider,
+  reading,
+  refund,
+  refunding,
+  sandboxRefund,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
+
+let service: TestService
+let twin: TestService
+const timeoutMs = 500
+beforeAll(async () => {
+  const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs), RATE_LIMIT_PER_SECOND: '100000' }
+  service = await startTestService({ env })
+  twin = await startTestService({ twinOf: service, env })
+})
+afterAll(async () => {
+  await twin.stop()
+  await service.stop()
+})
+afterEach(() => healProvider(service))
+
+/** A paid order of 100,00. */
+async function paid(name: string): Promise<{ till: Till; orderId: string }> {
+  const till = await openOwnShop(service, name)
+  const { order_id } = (await charge(service, till, { reference: 'R', amount: '100,00' })).json()
+  await act(service, order_id, payByCard)
+  await readOrder(service, till, order_id)
+  return { till, orderId: order_id }
+}
+
+const refundsOf = (till: Till) =>
+  ordersAtProvider(service, till).flatMap(({ refunds }) => refunds.map(({ amount }) => amount))
+
+test('refunds of different keys are different refunds, whatever was lost', async () => {
+  const { till, orderId } = await paid('two items')
+  await breakProvider(service, { ...refunding, kind: 'drop_before' })
+  expect((await refund(service, till, orderId, '10,00', 'ITEM-1')).statusCode).toBe(504)
+  await healProvider(service)
+  const second = await refund(service, till, orderId, '10,00', 'ITEM-2')
+  expect(second.statusCode).toBe(409)
+  expect(second.json()).toMatchObject({
+    code: 'REFUND_IN_PROGRESS',
+    outcome: 'unknown',
+    retry_safe: true,
+  })
+  await sweepAfter(service, 3_000)
+  expect((await refund(service, till, orderId, '10,00', 'ITEM-2')).statusCode).toBe(200)
+  expect((await refund(service, till, orderId, '10,00', 'ITEM-1')).statusCode).toBe(200)
+  expect(refundsOf(till)).toEqual(['10.00', '10.00'])
+})
+
+test('of a race of 25 keys each that hears 200 has its own refund', async () => {
+  const { till, orderId } = await paid('race')
+  const answers = await Promise.all(
+    Array.from({ length: 25 }, (_, index) =>
+      refund(index % 2 ? service : twin, till, orderId, '1,00', `ITEM-${index}`),
+    ),
+  )
+  const done = answers.filter(({ statusCode }) => statusCode === 200).length
+  expect(refundsOf(till)).toHaveLength(done)
+  const others = answers.filter(({ statusCode }) => statusCode !== 200)
+  expect(new Set(others.map((answer) => answer.json().code))).toEqual(
+    new Set(['REFUND_IN_PROGRESS']),
+  )
+})
+
+test.each([
+  ['total', undefined, 'refunded'],
+  ['partial', '30,00', 'partially_refunded'],
+])(
+  'a %s refund in processing is pending, and one that fails later gives its amount back',
+  async (name, amount, status) => {
+    const { till, orderId } = await paid(`processing ${name}`)
+    await breakProvider(service, { ...refunding, kind: 'refund_processing' })
+    const answer = await refund(service, till, orderId, amount, 'K')
+    expect(answer.statusCode).toBe(200)
+    expect(answer.json()).toMatchObject({ status, outcome: 'unknown', retry_safe: false })
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+      outcome: 'unknown',
+      retry_safe: false,
+      cashier: { action: 'wait' },
+    })
+    const [book] = ordersAtProvider(service, till)
+    await sandboxCall(service, 'POST', `/_sandbox/orders/${book?.id}/act`, {
+      do: 'end_refund',
+      as: 'failed',
+    })
+    await deliver(service, { dataId: String(book?.id) })
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+      status: 'processed',
+      outcome: 'charged',
+      refunds: [{ status: 'failed' }],
+    })
+    expect((await orderRow(service, orderId)).refunded_cents).toBe(0)
+    const audit = await auditOf(service, till.client, 'order.refunded')
+    expect(audit.map((entry) => entry.status)).toEqual(['failed'])
+
+    await healProvider(service)
+    const again = await refund(service, till, orderId, amount, 'K')
+    expect([again.statusCode, again.json().outcome]).toEqual([
+      200,
+      status === 'refunded' ? 'not_charged' : 'charged',
+    ])
+    expect((await readOrder(service, till, orderId)).json().status).toBe(status)
+  },
+)
+
+test('without any webhook a refund in processing is looked at until it ends', async () => {
+  const { till, orderId } = await paid('looked at')
+  await breakProvider(service, {
+    ...refunding,
+    kind: 'refund_processing',
+    delay_ms: 40 * 60_000,
+    ...{ ends: 'failed' },
+  })
+  expect((await refund(service, till, orderId)).json().outcome).toBe('unknown')
+  for (let minute = 0; minute < 60; minute += 5) await sweepAfter(service, 5 * 60_000)
+  expect(await orderRow(service, orderId)).toMatchObject({ status: 'processed', refunded_cents: 0 })
+})
+
+test('an old answer that arrives after a refund takes nothing back', async () => {
+  const { till, orderId } = await paid('old answer')
+  await breakProvider(service, { ...reading, kind: 'latency_after', delay_ms: 150, count: 1 })
+  const slow = readOrder(twin, till, orderId)
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  await breakProvider(service)
+  await refund(service, till, orderId, '30,00')
+  await slow
+  expect(await orderRow(service, orderId)).toMatchObject({
+    status: 'partially_refunded',
+    refunded_cents: 3_000,
+  })
+})
+
+test('a refund that was made and denied by something in between is made once', async () => {
+  for (const denial of [
+    { status: 403, form: 'html' },
+    { status: 404, form: 'bare' },
+  ] as const) {
+    const { till, orderId } = await paid(`denied ${denial.status}`)
+    await breakProvider(service, { ...refunding, kind: 'status_after', count: 1, ...denial })
+    const answer = await refund(service, till, orderId, '40,00', 'K')
+    expect([answer.statusCode, answer.json().outcome]).toEqual([504, 'unknown'])
+    expect((await refund(service, till, orderId, '40,00', 'K')).statusCode).toBe(200)
+    expect(refundsOf(till)).toEqual(['40.00'])
+  }
+})
+
+test('a process that stood still before its refund sends nothing once another has taken over', async () => {
+  const { till, orderId } = await paid('stood still')
+  const { deps } = service
+  const send = deps.provider.orders.refund
+  deps.provider.orders.refund = async (...args) => {
+    deps.provider.orders.refund = send
+    service.clock.advance(6_500)
+    // The other process is refused for good, and the till's key is free again.
+    await breakProvider(service, {
+      ...refunding,
+      kind: 'status',
+      status: 422,
+      code: 'payment_not_refundable',
+      count: 1,
+    })
+    await sweepAfter(twin, 2_000)
+    expect((await refund(twin, till, orderId, '40,00', 'K')).statusCode).toBe(200)
+    return send(...args)
+  }
+  await refund(service, till, orderId, '40,00', 'K')
+  expect(refundsOf(till)).toEqual(['40.00'])
+})
+
+test('while a refund is open nobody is told that the customer is charged', async () => {
+  const { till, orderId } = await paid('open refund')
+  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  expect((await refund(service, till, orderId)).json().outcome).toBe('unknown')
+  await breakProvider(service, { path: '^/v1/orders', kind: '500' })
+  const stale = await readOrder(service, till, orderId)
+  expect(stale.json()).toMatchObject({ stale: true, status: 'processed', outcome: 'unknown' })
+  await healProvider(service)
+  await call(service, { method: 'POST', url: '/oauth/logout', token: till.key })
+  const cut = await refund(service, till, orderId)
+  expect(cut.statusCode).toBe(409)
+  expect(cut.json()).toMatchObject({ code: 'OAUTH_NOT_CONNECTED', outcome: 'unknown' })
+})
+
+test('a database that is lost after the call leaves a total refund unknown', async () => {
+  const { till, orderId } = await paid('lost database')
+  const { deps } = service
+  const send = deps.provider.orders.refund
+  const { transaction } = deps.database
+  deps.provider.orders.refund = async (...args) => {
+    deps.provider.orders.refund = send
+    const given = await send(...args)
+    deps.database.transaction = () =>
+      Promise.reject(Object.assign(new Error('gone'), { code: '57P01' }))
+    return given
+  }
+  const answer = await refund(service, till, orderId)
+  deps.database.transaction = transaction
+  expect([answer.statusCode, answer.json().outcome]).toEqual([503, 'unknown'])
+  await sweepAfter(twin, 7_000)
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'refunded',
+    outcome: 'not_charged',
+  })
+})
+
+test('amount and list of a total refund come from the provider when the panel was quicker', async () => {
+  const { till, orderId } = await paid('panel')
+  const [book] = ordersAtProvider(service, till)
+  if (!book) throw new Error('no order at the provider')
+  const { deps } = service
+  const { get } = deps.provider.orders
+  deps.provider.orders.get = async (...args) => {
+    deps.provider.orders.get = get
+    const before = await get(...args)
+    await sandboxRefund(service, book, '30.00')
+    return before
+  }
+  const answer = await refund(service, till, orderId)
+  expect(answer.json()).toMatchObject({ type: 'total', amount: '70.00', status: 'refunded' })
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'refunded',
+    outcome: 'not_charged',
+    refunds: [{ amount: '30.00' }, { amount: '70.00', type: 'total' }],
+  })
+  expect(await operationsOf(service, orderId)).toMatchObject([{ amount_cents: 7_000 }])
+})
+
+test('a partial refund needs no means of payment that the provider has not named', async () => {
+  const { till, orderId } = await paid('no method')
+  const [book] = ordersAtProvider(service, till)
+  const entry = {
+    id: book?.payments[0]?.id,
+    amount: '100.00',
+    paid_amount: '100.00',
+    status: 'processed',
+  }
+  await sandboxCall(service, 'PUT', `/_sandbox/orders/${book?.id}/shown`, {
+    transactions: { payments: [entry] },
+  })
+  expect((await readOrder(service, till, orderId)).json().payments).toEqual([])
+  await sandboxCall(service, 'PUT', `/_sandbox/orders/${book?.id}/shown`, null)
+  await service.database.db
+    .updateTable('orders')
+    .set({
+      payments: JSON.stringify([
+        { ...(await orderRow(service, orderId)).payments[0], methodType: null },
+      ]),
+    })
+    .where('id', '=', orderId)
+    .execute()
+  expect((await refund(service, till, orderId, '10,00', randomUUID())).statusCode).toBe(200)
+})
