@@ -15,7 +15,12 @@ export type LanesOptions<U extends Unit> = {
   /** Takes work that is due at `now` for this process, until `claimUntil`. */
   claim(now: Date, claimUntil: Date, room: ClaimRoom): Promise<U[]>
   work(unit: U): Promise<void>
-  /** A place in a lane is used once in this time: with `accountAtOnce` it bounds how often one account is called. */
+  /**
+   * Calls of all accounts that were begun a moment ago; one account never has more than half of this under way. What is
+   * done with the answers must leave the tills room.
+   */
+  atOnce: number
+  /** A place in a lane is used once in this time: with their number it bounds how often one account is called. */
   restMs?: number
 }
 
@@ -32,16 +37,12 @@ export type Lanes = {
   idle(): Promise<void>
 }
 
-/** Calls of one account under way together: enough for 150 tills of one shop to be looked at within seconds. */
-const accountAtOnce = 16
-/** Calls of all accounts that were begun a moment ago. */
-const atOnce = 64
 /**
  * A call that takes longer leaves its place among all to others, though not that in its own account's lane. So accounts that
  * hang hold up nobody, and however many hang, calls are begun at a bounded rate.
  */
-const slowMs = 2_000
-/** A process that dies with claimed work gives it back after this time. A call that takes longer may be made twice. */
+const slowMs = 1_000
+/** A process that dies with claimed work gives it back after this time. What takes longer another process may begin, too. */
 const claimMs = 5_000
 /** What ends at almost the same time is followed by one look for more. */
 const gatherMs = 50
@@ -51,6 +52,7 @@ const gatherMs = 50
  * can begin, so several processes share it, and what one process cannot begin another one can.
  */
 export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOptions<U>): Lanes {
+  const perAccount = Math.ceil(options.atOnce / 2)
   const stopped = new AbortController()
   const running = new Map<string, Promise<void>>()
   const lanes = new Map<number, number>()
@@ -73,9 +75,9 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
   const roomAt = (now: Date): ClaimRoom => {
     const exceptions = new Map(options.pauses.widths(now))
     for (const [account, used] of lanes) {
-      exceptions.set(account, Math.max(0, (exceptions.get(account) ?? accountAtOnce) - used))
+      exceptions.set(account, Math.max(0, (exceptions.get(account) ?? perAccount) - used))
     }
-    return { limit: atOnce - recent, perAccount: accountAtOnce, exceptions }
+    return { limit: options.atOnce - recent, perAccount, exceptions }
   }
 
   const begin = (unit: U) => {

@@ -36,7 +36,10 @@ export type Sweeper = {
   sweepOnce(): Promise<number>
 }
 
-/** With the places in an account's lane: some 25 looks a second at the orders of one account, by each process. */
+/** 16 of one account: enough for 150 tills of one shop to be looked at within seconds. */
+const looksAtOnce = 32
+const operationsAtOnce = 16
+/** With the 16 places: some 25 looks a second at the orders of one account, by each process. */
 const lookRestMs = 600
 const housekeepingMs = 3600_000
 const keepKeysMs = 30 * 24 * 3600_000
@@ -57,6 +60,7 @@ export function createSweeper(
     name: 'sweeper',
     pauses,
     intervalMs,
+    atOnce: looksAtOnce,
     restMs: lookRestMs,
     async claim(now, claimUntil, room) {
       const orders = await claimDueOrders(db, now, claimUntil, room)
@@ -68,6 +72,7 @@ export function createSweeper(
     name: 'sweeper of operations',
     pauses,
     intervalMs,
+    atOnce: operationsAtOnce,
     async claim(now, claimUntil, room) {
       const due = await claimDueOperations(db, now, claimUntil, room)
       return due.map(({ mp_user_id, ...operation }) => ({

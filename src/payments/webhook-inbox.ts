@@ -37,6 +37,9 @@ export type WebhookInbox = {
   idle(): Promise<void>
 }
 
+/** A backlog of thousands is worked off in the background: whoever charges meanwhile must not notice. */
+const worksAtOnce = 24
+
 /** Receives the provider's webhooks: stored before they are answered, worked on afterwards, harmless when repeated. */
 export function createWebhookInbox(
   deps: PaymentDeps,
@@ -47,6 +50,7 @@ export function createWebhookInbox(
     name: 'webhook inbox',
     pauses,
     intervalMs: options.intervalMs,
+    atOnce: worksAtOnce,
     async claim(now, claimUntil, room) {
       const due = await claimDueDeliveries(deps.database.db, now, claimUntil, room)
       const subjects = Map.groupBy(due, ({ subject }) => subject)

@@ -140,7 +140,7 @@ test('a provider in trouble is not piled upon, and everything is known within 10
   await forgetRequests(service)
   for (let round = 0; round < 8; round += 1) await sweepAfter(service, 5_000)
   // 41 orders are due at each round; after the first ones that fail, one is tried each time.
-  expect(await reads(third)).toBeLessThanOrEqual(16 + 7)
+  expect(await reads(third)).toBeLessThanOrEqual(18 + 7)
   await healProvider(service)
   for (let round = 0; round < 5; round += 1) await sweepAfter(service, 2_000)
   expect(await orderRow(service, unknown)).toMatchObject({ creation: 'confirmed' })
