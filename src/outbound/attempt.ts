@@ -32,7 +32,8 @@ export async function attemptOnce(
   dispatcher: Dispatcher,
   input: AttemptInput,
 ): Promise<AttemptResult> {
-  const clock = AbortSignal.timeout(input.timeoutMs)
+  const timeout = startTimeout(input.timeoutMs)
+  const clock = timeout.signal
   const signal = input.signal ? AbortSignal.any([clock, input.signal]) : clock
   const progress = { sent: false, status: null as number | null, headers: {} as Headers }
   let withheld = false
@@ -50,7 +51,29 @@ export async function attemptOnce(
   } catch (cause) {
     const failure = withheld ? 'withheld' : nameFailure(cause, progress, clock, input.signal)
     return { ok: false, failure, ...progress, cause }
+  } finally {
+    timeout.clear()
   }
+}
+
+/** A timer that is so late was held up: the process stood still. */
+const heldUpMs = 250
+/** What arrived meanwhile is read within this. */
+const catchUpMs = 500
+
+/**
+ * As AbortSignal.timeout, but after a stand-still, where timers come before sockets, what has arrived is read first: an
+ * answer that came in time must not be thrown away, since it may hold the only valid refresh token.
+ */
+function startTimeout(ms: number): { signal: AbortSignal; clear(): void } {
+  const controller = new AbortController()
+  const begunMs = performance.now()
+  const end = () => controller.abort(new DOMException('The attempt took too long', 'TimeoutError'))
+  let timer = setTimeout(() => {
+    if (performance.now() - begunMs < ms + heldUpMs) end()
+    else timer = setTimeout(end, catchUpMs).unref()
+  }, ms).unref()
+  return { signal: controller.signal, clear: () => clearTimeout(timer) }
 }
 
 async function exchange(

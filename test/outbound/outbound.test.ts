@@ -1,5 +1,8 @@
+import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   type AttemptReport,
@@ -285,6 +288,31 @@ test('a clock that is set back does not prolong the budget', async () => {
   await expect.poll(() => server.seen.length).toBe(1)
   clock.ms -= 3_600_000
   expect(await failed).toMatchObject({ failure: 'timeout', attempts: 1 })
+})
+
+/** Answers from a thread of its own, 100 ms after it was asked; `asked` turns 1 then. */
+const elsewhere = `
+  const { createServer } = require('node:http')
+  const { parentPort, workerData: asked } = require('node:worker_threads')
+  const server = createServer((request, response) => {
+    Atomics.store(asked, 0, 1)
+    setTimeout(() => response.writeHead(201, { 'content-type': 'application/json' }).end('{}'), 100)
+  })
+  server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))`
+
+test('an answer that came while this process stood still past the time limit is read', async () => {
+  const asked = new Int32Array(new SharedArrayBuffer(4))
+  const thread = new Worker(elsewhere, { eval: true, workerData: asked })
+  onTestFinished(() => void thread.terminate())
+  const [port] = await once(thread, 'message')
+  const { send } = client({ timeoutMs: 1_200 })
+  const answering = send({ ...keyed(`http://127.0.0.1:${port}`), maxAttempts: 1 })
+  answering.catch(() => undefined)
+  await expect.poll(() => Atomics.load(asked, 0), { interval: 1 }).toBe(1)
+  // After this phase of the event loop come the timers, and the sockets only then, as after a stop of the process.
+  await setImmediate()
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_700)
+  expect(await answering).toMatchObject({ status: 201 })
 })
 
 test('an attempt is cut at the end of the budget', async () => {
