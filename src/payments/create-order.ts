@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../db/database.ts'
 import { constraintOf } from '../db/failures.ts'
 import { hashSecret } from '../domain/api-key.ts'
@@ -443,11 +444,13 @@ const takenByTwin: ReadonlySet<string> = new Set([
   'orders_mp_user_id_mp_external_reference_key',
 ])
 
-/** What makes two requests the same charge, for the key at the provider: the till's key, or else the sale. */
-function repeatedAs({ client, key }: Identity, request: OrderRequest, place: Place): string {
-  return key === undefined
-    ? saleKey(client, place.mpUserId, request)
-    : requestKey('order', client, place.mpUserId, key)
+/**
+ * What makes two requests the same charge, for the key at the provider: the till's key, or else the sale. Where equal sales
+ * count as different ones nothing does: a new sale must not be answered with one that a restored backup forgot.
+ */
+function repeatedAs({ client, key, guard }: Identity, request: OrderRequest, place: Place): string {
+  if (key !== undefined) return requestKey('order', client, place.mpUserId, key)
+  return guard ? saleKey(client, place.mpUserId, request) : requestKey('once', randomUUID())
 }
 
 /** A request for another box took the Idempotency-Key between our look and our intent. */

@@ -61,10 +61,11 @@ const searching = { method: 'GET', path: '^/v1/orders$' }
 async function forgottenSale(
   client: string,
   sale: { reference: string; amount?: string; headers?: Record<string, string> },
+  process = service,
 ) {
   const till = await openOwnShop(service, client)
   const restore = await backUp(service.database)
-  const { order_id } = (await charge(service, till, sale)).json()
+  const { order_id } = (await charge(process, till, sale)).json()
   await act(service, order_id, payByCard)
   await restore()
   const mpOrderId = ordersAtProvider(service, till)[0]?.id as string
@@ -79,10 +80,13 @@ async function startedSearch(providerUrl = proxy.url): Promise<TestService> {
   return process
 }
 
-async function startProcess(providerUrl = proxy.url): Promise<TestService> {
+async function startProcess(
+  providerUrl = proxy.url,
+  env: Record<string, string> = {},
+): Promise<TestService> {
   const process = await startTestService({
     twinOf: service,
-    env: { PROVIDER_TIMEOUT_MS: '2000', RATE_LIMIT_PER_SECOND: '100000' },
+    env: { PROVIDER_TIMEOUT_MS: '2000', RATE_LIMIT_PER_SECOND: '100000', ...env },
     provider: { apiUrl: providerUrl },
   })
   onTestFinished(() => process.stop())
@@ -555,3 +559,14 @@ test.each(['webhook', 'search'])(
     expect(await countOrders(till)).toBe(1)
   },
 )
+
+test('where equal sales without a key count as different ones, a forgotten one answers no new sale', async () => {
+  const process = await startProcess(proxy.url, { DUPLICATE_ORDER_GUARD: 'off' })
+  const { till } = await forgottenSale('guard off', { reference: 'G-1' }, process)
+  const next = await charge(process, till, { reference: 'G-1' })
+  expect([next.statusCode, next.json().status]).toEqual([201, 'created'])
+  expect(ordersAtProvider(service, till).map(({ status }) => status)).toEqual([
+    'processed',
+    'created',
+  ])
+})
