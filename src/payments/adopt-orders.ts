@@ -125,17 +125,20 @@ export async function meetOrderAnywhere(
   if (deps.strangers.has(mpOrderId, null, deps.now())) return { kind: 'stranger' }
   const { db } = deps.database
   const hinted = hint === null ? undefined : await connectedAccount(deps, hint)
-  const others = await findAccountsWithUnconfirmedOrders(db, accountsAtMost)
-  // An account that was named and is connected would know its own orders.
-  if (!hinted) others.push(...(await findAccounts(db, accountsAtMost)))
-  const accounts = new Set([...(hinted ? [hinted.mpUserId] : []), ...others])
   let failure: unknown
-  for (const mpUserId of [...accounts].slice(0, accountsAtMost)) {
-    const account = await connectedAccount(deps, mpUserId)
-    if (!account) continue
-    const meeting = await meetOrder(deps, account, mpOrderId, 'webhook').catch((error) => {
+  const meetAt = (account: Account) =>
+    meetOrder(deps, account, mpOrderId, 'webhook').catch((error: unknown): Meeting => {
       failure ??= error
+      return { kind: 'absent' }
     })
+  const first = hinted && (await meetAt(hinted))
+  if (first && first.kind !== 'absent') return first
+  // An account that was named and is connected would know its own orders, unless the body lies about it.
+  const others = new Set(await findAccountsWithUnconfirmedOrders(db, accountsAtMost))
+  if (!hinted) for (const mpUserId of await findAccounts(db, accountsAtMost)) others.add(mpUserId)
+  for (const mpUserId of [...others].slice(0, accountsAtMost)) {
+    const account = mpUserId === hint ? undefined : await connectedAccount(deps, mpUserId)
+    const meeting = account && (await meetAt(account))
     if (meeting && meeting.kind !== 'absent') return meeting
   }
   if (failure !== undefined) throw failure

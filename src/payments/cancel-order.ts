@@ -18,7 +18,7 @@ import type { Actor, PaymentDeps } from './deps.ts'
 import { nextUnknownAttempt } from './operation-ladder.ts'
 import { aboutOrder, withOrderAccess } from './order-access.ts'
 import { outcomeOf } from './outcome.ts'
-import { refreshOrder, requireOrder } from './read-order.ts'
+import { refreshOrder, requireOrderAnywhere } from './read-order.ts'
 import { firstLook } from './send-alone.ts'
 import { takeEvidence } from './take-evidence.ts'
 import { unknownCreation } from './unknown-creation.ts'
@@ -44,7 +44,7 @@ export async function cancelOrder(
     resourceId: id,
   }
   return auditFailure(deps, entry, async () => {
-    const found = await requireOrder(deps, client, id)
+    const found = await requireOrderAnywhere(deps, client, id)
     return withMoneyOutcome(
       { outcome: 'unknown', retrySafe: false, orderId: found.id },
       async () => {
