@@ -112,7 +112,7 @@ async function settle(
     }
     if (!(error instanceof ProviderError || error instanceof AppError)) throw error
     const isUnsent = error instanceof AppError || hasNoEffect(error)
-    if (isUnsent) claim.settle(claim.unansweredAt)
+    if (isUnsent) claim.settle()
     if (isUnsent && claim.unansweredAt === null && mayEnd(error, options)) {
       const code = error instanceof ProviderError ? error.providerCode : error.code
       const after = await endUnmade(deps, known, source, claim, code)
@@ -173,15 +173,13 @@ async function send(
 function asksForSearch(deps: PaymentDeps, error: unknown, claim: Claim): boolean {
   if (!(error instanceof ProviderError)) return false
   if (error.providerCode === 'idempotency_key_already_used') return true
-  return error.provesAbsence && claim.unansweredAt !== null && canNotArrive(deps, claim)
+  return (
+    error.provesAbsence && claim.unansweredAt !== null && canNotArrive(deps, claim.unansweredAt)
+  )
 }
 
-/** An attempt begun so long ago that nothing between us and the provider still holds it back. */
-function canNotArrive(
-  deps: PaymentDeps,
-  { unansweredAt }: Pick<Claim, 'unansweredAt'>,
-  at = deps.now(),
-): boolean {
+/** Whether the attempts that nobody answered were begun so long ago that nothing still holds them back on their way. */
+function canNotArrive(deps: PaymentDeps, unansweredAt: Date | null, at = deps.now()): boolean {
   if (unansweredAt === null) return true
   return at.getTime() - unansweredAt.getTime() >= deps.settings.lateArrivalMs
 }
@@ -199,7 +197,7 @@ async function search(
   refusal?: ProviderError,
 ): Promise<CreationOutcome> {
   // A refused attempt of just now had no effect: only those before it count.
-  if (refusal?.provesAbsence) claim.settle(claim.unansweredAt)
+  if (refusal?.provesAbsence) claim.settle()
   const isKeyTaken = refusal !== undefined && !refusal.provesAbsence
   const begunAt = deps.now()
   let found: Found
@@ -214,7 +212,7 @@ async function search(
     const after = await confirmCreation(deps, order, found.evidence, source, actor)
     return confirmed(deps, order, after, source)
   }
-  if (found.isAbsent && !isKeyTaken && canNotArrive(deps, claim, begunAt)) {
+  if (found.isAbsent && !isKeyTaken && canNotArrive(deps, claim.doubtfulAt(), begunAt)) {
     const after = await endUnmade(deps, order, source, claim, refusal?.providerCode ?? 'not_found')
     if (after.creation === 'confirmed') return { kind: 'confirmed', order: after }
     if (after.creation === 'refused') {
@@ -256,7 +254,7 @@ async function endUnmade(
     if (locked.sender !== claim.sender) return locked
     return applyNotCreated(trx, locked, source, deps.now(), {
       code,
-      unansweredAt: claim.unansweredAt,
+      unansweredAt: claim.doubtfulAt(),
     })
   })
 }

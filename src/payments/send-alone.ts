@@ -32,10 +32,12 @@ export type Claim = {
   sender: string
   /** When the latest attempt of before was begun that nobody answered; null when all were. Its effect may still come. */
   unansweredAt: Date | null
+  /** The same, of this claim's own attempts too. */
+  doubtfulAt(): Date | null
   /** For the call: each attempt proves first that the claim is still held. */
   permit: SendPermit
   /** Every attempt of this claim was answered and had no effect; what is left unanswered is what was so before. */
-  settle(unansweredAt: Date | null): void
+  settle(): void
 }
 
 /**
@@ -67,24 +69,31 @@ export async function sendAlone<T>(
       deps.log.warn({ err: error, id }, 'the claim on a key was not prolonged'),
     )
   }, claimMs / 3)
-  let left: Date | null | undefined
+  const { unansweredAt } = taken
+  let doubtfulAt = unansweredAt
+  let isSettled = false
   try {
     const result = await work({
       sender,
-      unansweredAt: taken.unansweredAt,
+      unansweredAt,
+      doubtfulAt: () => doubtfulAt,
       async permit() {
         const askedAt = performance.now()
-        if (!(await beginAttempt(db, table, id, sender, times()))) return undefined
+        const begun = times()
+        if (!(await beginAttempt(db, table, id, sender, begun))) return undefined
+        doubtfulAt = begun.now
+        isSettled = false
         return () => performance.now() - askedAt < freshMs
       },
-      settle(unansweredAt) {
-        left = unansweredAt
+      settle() {
+        doubtfulAt = unansweredAt
+        isSettled = true
       },
     })
     return { result }
   } finally {
     clearInterval(renewal)
-    await freeSender(db, table, id, sender, left).catch((error) =>
+    await freeSender(db, table, id, sender, isSettled ? unansweredAt : undefined).catch((error) =>
       deps.log.warn({ err: error, id }, 'the claim on a key was not given back; it will expire'),
     )
   }

@@ -145,7 +145,7 @@ async function settleFailure(
   { source, actor, isFirst, claim, leftMs }: Sending,
 ): Promise<SentRefund> {
   const isUnsent = error instanceof AppError || hasNoEffect(error)
-  if (isUnsent) claim.settle(claim.unansweredAt)
+  if (isUnsent) claim.settle()
   if (error instanceof ProviderError) {
     // Perhaps by our own earlier call, whose answer was lost: the provider's books tell. They also tell that an attempt
     // which nobody answered has had no effect, once it can no longer arrive.
