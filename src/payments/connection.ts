@@ -458,11 +458,13 @@ export async function checkInvitation(
   invitation: string,
 ): Promise<void> {
   const id = readInvitation(deps, invitation, client)
-  const row = id === undefined ? undefined : await findInvitation(deps.database.db, id)
+  if (id === undefined) throw new AppError('INVITATION_INVALID')
+  // First: whoever opens his link again wants to know that all went well, not that it is used up.
+  await refuseConnected(deps, asClientName(client))
+  const row = await findInvitation(deps.database.db, id)
   if (!row || row.used_at !== null || row.expires_at <= deps.now()) {
     throw new AppError('INVITATION_INVALID')
   }
-  await refuseConnected(deps, asClientName(client))
 }
 
 function signInvitation(deps: PaymentDeps, id: string, client: string): string {

@@ -70,6 +70,7 @@ test('a new client is led from its link to its first charge', async () => {
   await button(dialog, 'Done, I stored it').click()
 
   const owner = await open(link, { locale: 'es-AR' })
+  await button(owner, 'Seguir en Mercado Pago').click()
   await expectText(main(owner), 'quiere cobrar en las terminales de su cuenta')
   await owner.getByLabel('Crear una cuenta de prueba').check()
   await button(owner, 'Autorizar').click()

@@ -100,6 +100,14 @@ test('looking at a link changes nothing, however often: a preview leaves the inv
   expect((await finish(await accept(url), '610')).statusCode).toBe(200)
 })
 
+test('whoever opens his link again after all went well is told so', async () => {
+  const { url } = await invite('again')
+  await finish(await accept(url), '611')
+  for (const ask of [look, accept]) {
+    expect((await ask(url)).json().code).toBe('OAUTH_ALREADY_CONNECTED')
+  }
+})
+
 test('a link of the earlier form leads to the page and is not used up', async () => {
   const { token } = await invite('earlier')
   const moved = await login(service, 'earlier', { invitation: token })
