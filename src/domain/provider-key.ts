@@ -31,5 +31,6 @@ export function saleKey(
   sale: { cajaId: string; externalReference: string; amountCents: number },
 ): string {
   const { cajaId, externalReference, amountCents } = sale
-  return requestKey('sale', client, mpUserId, cajaId, externalReference, amountCents)
+  const reference = externalReference.normalize('NFC')
+  return requestKey('sale', client, mpUserId, cajaId, reference, amountCents)
 }

@@ -16,10 +16,19 @@ export async function findAdoptedSales(
   sale: { cajaId: string; externalReference: string; amountCents: number },
   untied?: { route: string; adoptedSince: Date },
 ): Promise<OrderRow[]> {
+  // Which spelling the lost order was sent with nobody knows; what is not plain ASCII was encoded from that one.
+  const { externalReference } = sale
+  const spellings = [
+    externalReference,
+    externalReference.normalize('NFC'),
+    externalReference.normalize('NFD'),
+  ]
   const adopted = await findAdoptedOrders(db, client, sale, untied)
   return adopted.filter(
     (order) =>
-      attemptOfReference(order.mp_external_reference, sale.externalReference) !== undefined &&
+      spellings.some(
+        (text) => attemptOfReference(order.mp_external_reference, text) !== undefined,
+      ) &&
       (order.paid_after_close || !isClosedUnpaid(order.status)),
   )
 }

@@ -205,7 +205,8 @@ function identify(
   return {
     client,
     key,
-    fingerprint: hashSecret(canonicalJson(request)),
+    // The same text in another Unicode form is no other content.
+    fingerprint: hashSecret(canonicalJson(request).normalize('NFC')),
     guard,
     repeatable: guard || key !== undefined,
   }

@@ -1,4 +1,10 @@
-import type { ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely'
+import {
+  type ExpressionBuilder,
+  type Insertable,
+  type Selectable,
+  sql,
+  type Updateable,
+} from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { OrdersTable, Tables } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
@@ -88,7 +94,7 @@ export async function findEqualOrder(
     .selectAll()
     .where('client', '=', client)
     .where('caja_id', '=', equal.cajaId)
-    .where('external_reference', '=', equal.externalReference)
+    .where(isReference(equal.externalReference))
     .where('amount_cents', '=', equal.amountCents)
     .where((eb) =>
       eb.or([
@@ -105,6 +111,14 @@ export async function findEqualOrder(
     .orderBy('created_at', 'desc')
     .limit(1)
     .executeTakeFirst()
+}
+
+/**
+ * One text has several spellings in Unicode, which look the same and which an ERP may change with its version or its
+ * machine: compared by one of them, so that a paid sale is not charged again.
+ */
+function isReference(text: string) {
+  return sql<boolean>`normalize(external_reference) = normalize(${text}::text)`
 }
 
 /** Paid, or paid after it was closed and not given back since. */
@@ -135,7 +149,7 @@ export async function highestReferenceAttempt(
     .selectFrom('orders')
     .select((eb) => eb.fn.max('reference_attempt').as('highest'))
     .where('client', '=', client)
-    .where('external_reference', '=', externalReference)
+    .where(isReference(externalReference))
     .executeTakeFirst()
   return row?.highest ?? 0
 }
@@ -292,7 +306,7 @@ export async function listOrders(
   if (filter.status !== undefined) query = query.where('status', '=', filter.status)
   if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
   if (filter.externalReference !== undefined) {
-    query = query.where('external_reference', '=', filter.externalReference)
+    query = query.where(isReference(filter.externalReference))
   }
   if (filter.text !== undefined) {
     const pattern = `%${filter.text.replace(/[\\%_]/g, '\\$&')}%`
