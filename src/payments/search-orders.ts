@@ -35,7 +35,7 @@ export type OrderSearch = {
   /** Notes how far back each account is to be searched. To be done before the first sale, which would hide the gap. */
   plan(): Promise<void>
   start(): void
-  /** Ends after the call in progress. */
+  /** Cuts the page that is being read; the next process reads it again. */
   stop(): Promise<void>
   /** Searches the accounts whose turn it is, as far as they go now. Answers how many are not through. */
   searchOnce(): Promise<number>
@@ -83,6 +83,7 @@ export function createOrderSearch(deps: PaymentDeps): OrderSearch {
       const untilMs = await searchAccount(deps, mpUserId, figures, stopped.signal)
       waits.set(mpUserId, { untilMs, failures: 0 })
     } catch (error) {
+      if (stopped.signal.aborted) return
       const untilMs = deps.now().getTime() + retryAfterMs(error, failures)
       waits.set(mpUserId, { untilMs, failures: failures + 1 })
       deps.log.warn({ mpUserId, ...figures, err: error }, 'an account could not be searched yet')
@@ -205,7 +206,7 @@ async function findMissing(
       deps.provider.orders.list(
         token,
         { ...part, page },
-        { deadlineMs: callWithinMs, maxAttempts: 1 },
+        { deadlineMs: callWithinMs, maxAttempts: 1, signal: stopped },
       ),
     )
     figures.pages += 1
