@@ -39,8 +39,8 @@ export type Sweeper = {
 /** 16 of one account: enough for 150 tills of one shop to be looked at within seconds. */
 const looksAtOnce = 32
 const operationsAtOnce = 16
-/** With the 16 places: some 25 looks a second at the orders of one account, by each process. */
-const lookRestMs = 600
+/** With the 16 places: some 30 looks a second at the orders of one account, by each process. */
+const lookRestMs = 500
 const housekeepingMs = 3600_000
 const keepKeysMs = 30 * 24 * 3600_000
 const keepCallsMs = 30 * 24 * 3600_000
