@@ -74,12 +74,7 @@ async function append(
   const head = await lockActivityHead(trx)
   const createdAt = deps.now()
   const signing = deps.sealer.signingKey()
-  const { keyId, sessionId } = entry.actor
-  const metadata = JSON.stringify({
-    ...entry.metadata,
-    ...(keyId !== undefined && { key_id: keyId }),
-    ...(sessionId !== undefined && { session_id: sessionId }),
-  })
+  const metadata = JSON.stringify(entry.metadata ?? {})
   const row = {
     seq: head.seq + 1,
     id: randomUUID(),

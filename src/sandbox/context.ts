@@ -40,6 +40,7 @@ export type Context = {
   /** Calls that arrive later, and the marks of those that are arriving now. */
   lateCalls: LateCall[]
   arriving: Set<string>
+  arrivals: Promise<void>
   /** How long the provider remembers a key, in milliseconds. */
   keyMemoryMs: number
   /** Says that something became due: orders move and webhooks leave on the next turn. */

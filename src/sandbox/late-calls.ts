@@ -29,14 +29,23 @@ export function holdCall(ctx: Context, request: FastifyRequest, delayMs: number)
   ctx.wake()
 }
 
-/** Lets every call arrive whose time has come, one after the other. Nobody hears their answers. */
+/**
+ * Lets every call arrive whose time has come, one after the other, and ends when none is on its way in: who calls now
+ * comes after them. Nobody hears their answers.
+ */
 export async function arriveDue(app: FastifyInstance, ctx: Context): Promise<void> {
   const now = ctx.nowMs()
   const due = ctx.lateCalls.filter((call) => call.arrivesAt <= now)
-  if (due.length === 0) return
-  ctx.lateCalls = ctx.lateCalls.filter((call) => call.arrivesAt > now)
-  due.sort((a, b) => a.arrivesAt - b.arrivesAt)
-  for (const { method, url, headers, body } of due) {
+  if (due.length > 0) {
+    ctx.lateCalls = ctx.lateCalls.filter((call) => call.arrivesAt > now)
+    const before = ctx.arrivals
+    ctx.arrivals = before.then(() => arrive(app, ctx, due))
+  }
+  await ctx.arrivals
+}
+
+async function arrive(app: FastifyInstance, ctx: Context, calls: LateCall[]): Promise<void> {
+  for (const { method, url, headers, body } of calls.sort((a, b) => a.arrivesAt - b.arrivesAt)) {
     const id = randomUUID()
     ctx.arriving.add(id)
     await app.inject({

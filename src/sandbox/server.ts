@@ -14,7 +14,7 @@ import { hostIsLoopback, isLoopbackName } from './guard.ts'
 import { keyMemoryMs } from './idempotency.ts'
 import { newNumber } from './ids.ts'
 import { fileJournal, memoryJournal } from './journal.ts'
-import { arriveDue } from './late-calls.ts'
+import { arriveDue, hasArrivedLate } from './late-calls.ts'
 import { readLedger, type SandboxLedger } from './ledger.ts'
 import { tokenRoute } from './oauth.ts'
 import { orderRoutes } from './orders.ts'
@@ -89,6 +89,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       held: new Map(),
       lateCalls: [],
       arriving: new Set(),
+      arrivals: Promise.resolve(),
       keyMemoryMs,
       wake: () => scheduler.wake(),
     }
@@ -174,7 +175,7 @@ function buildServer(ctx: Context): FastifyInstance {
     }
     // Whatever became due is done before anybody looks, also when a test moved the clock.
     runDue(ctx)
-    await arriveDue(app, ctx)
+    if (!hasArrivedLate(ctx, request)) await arriveDue(app, ctx)
   })
   callHooks(app, ctx)
   app.setErrorHandler(answerError)

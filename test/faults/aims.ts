@@ -51,6 +51,8 @@ export const aims = {
   'money in the panel': panel,
   'evidence that no document describes': strangeEvidence,
   'a neighbour that hangs': neighbour,
+  'an attempt that arrives after all hope': arrivesTooLate,
+  'a terminal that must be looked at': mustBeLookedAt,
 } satisfies Record<string, Play>
 
 export type Aim = keyof typeof aims
@@ -93,6 +95,43 @@ async function arrivesLate(lane: Lane, pause: Pause): Promise<void> {
     await pause()
   })
   await leaveTerminal(lane)
+}
+
+/** The one attempt of a charge is on its way for longer than a call can be: the order is flagged, or taken away again. */
+async function arrivesTooLate(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'too late')
+  await takeTerminal(lane)
+  const delayMs = draw.int('delay', 2 * longestWayMs, 8 * longestWayMs)
+  await arm(lane, { ...creation, kind: 'arrive_late', delay_ms: delayMs, count: 1 })
+  const key = draw.maybe('keyed', 0.5) ? `${sale.reference}-1` : undefined
+  await chargeUntilKnown(lane, sale, key, 'charge')
+  lane.isEager = draw.maybe('eager', 0.6)
+  const arrivesAt = lane.world.clock.now().getTime() + delayMs
+  for (let round = 0; lane.world.clock.now().getTime() <= arrivesAt || round < 3; round += 1) {
+    await pause()
+    // As long as it waits for the other order the provider refuses this one for good.
+    if (round === 1) await readSale(lane, sale, 'read')
+    if (round === 2) await leaveTerminal(lane)
+  }
+  await readSale(lane, sale, 'last')
+}
+
+/** The provider says that only the terminal's screen shows how the order ended. The cashier looks, and begins anew. */
+async function mustBeLookedAt(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'held')
+  await waitingOrder(lane, sale)
+  const waiting = onTerminal(lane)
+  if (!waiting) return
+  await buyer(lane, waiting, { do: 'hold' })
+  if (draw.maybe('pauses', 0.6)) await pause()
+  await readSale(lane, sale, 'read')
+  await cancelKnown(lane, sale, 'cancel')
+  if (draw.maybe('pauses again', 0.5)) await pause()
+  await chargeUntilKnown(lane, sale, undefined, 'anew')
+  if (!onTerminal(lane)) lane.problems.push('the sale cannot begin anew')
+  await pause()
 }
 
 /** A call whose answer is lost at once, and that arrives within the time that the provider is given to forget it. */

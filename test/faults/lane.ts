@@ -64,6 +64,8 @@ export type Lane = {
   hasWebhooks: boolean
   /** What this schedule aims at; absent: at nothing. */
   aim?: string
+  /** A backup was restored in the midst of it. */
+  isRestored?: boolean
   /** The buyer pays whatever comes to the terminal, at once. */
   isEager?: boolean
   /** Orders whose answers contradict the books. */

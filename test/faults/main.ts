@@ -6,6 +6,7 @@ import { cloneTemplate, createPostgresTemplate, urlOf } from '../support/postgre
 import type { Aim } from './aims.ts'
 import { noKills, runKills } from './kill-run.ts'
 import { runWithoutWebhooks } from './no-webhooks-run.ts'
+import { runPlanted } from './planted.ts'
 import { openCluster } from './postgres-cluster.ts'
 import { runRestarts } from './restart-run.ts'
 import { runNamed } from './run.ts'
@@ -21,6 +22,9 @@ const { values } = parseArgs({
     schedules: { type: 'string' },
     aimed: { type: 'string' },
     only: { type: 'string' },
+    kind: { type: 'string' },
+    planted: { type: 'boolean' },
+    'until-failed': { type: 'boolean' },
     seed: { type: 'string' },
     kills: { type: 'string' },
     restarts: { type: 'string' },
@@ -37,6 +41,7 @@ async function main(): Promise<number> {
   if (values.kills !== undefined) return kill(Number(values.kills))
   if (values.restarts !== undefined) return restart(Number(values.restarts))
   if (values['no-webhooks']) return waitWithoutWebhooks()
+  if (values.planted) return plantBugs()
   return runSchedules()
 }
 
@@ -127,22 +132,42 @@ const verdict = (problems: readonly string[]) =>
 
 /** Names of the seeds to run (runNamed). */
 function chosenSeeds(): string[] {
-  const { seed, aimed, schedules } = values
+  const { seed, aimed, schedules, kind, only } = values
   if (seed !== undefined) return seed.split(',')
   const first = (count: number, name: (at: number) => string) =>
     Array.from({ length: Math.ceil(count / shopsAtOnce) }, (_, at) => name(at + 1))
-  if (aimed !== undefined) return first(Number(aimed), (at) => `a${at}`)
-  // Every fourth aims.
-  return first(Number(schedules ?? 1_000), (at) =>
-    at % 4 === 0 ? `a${at / 4}` : String(at - Math.floor(at / 4)),
+  // Every eighth of those that aim at something restores a backup.
+  const aimedAt = (at: number) => (at % 8 === 0 ? `b${at / 8}` : `a${at - Math.floor(at / 8)}`)
+  if (aimed !== undefined) {
+    return first(Number(aimed), only === undefined ? aimedAt : (at) => `a${at}`)
+  }
+  const count = Number(schedules ?? 1_000)
+  if (kind === 'random') return first(count, String)
+  if (kind === 'backup') return first(count, (at) => `b${at}`)
+  // Every fourth of all aims.
+  return first(count, (at) => (at % 4 === 0 ? aimedAt(at / 4) : String(at - Math.floor(at / 4))))
+}
+
+/** Every bug that is planted must fail schedules. */
+async function plantBugs(): Promise<number> {
+  const results = await runPlanted(
+    Number(values.schedules ?? 100),
+    ({ name, seenBy, isSeen, line }) => {
+      print(`${isSeen ? 'seen  ' : 'UNSEEN'}  ${name}\n        by ${seenBy}: ${line}`)
+    },
+    values.only,
   )
+  const unseen = results.filter(({ isSeen }) => !isSeen)
+  print(`${results.length} bugs planted, ${unseen.length} not seen`)
+  return unseen.length === 0 ? 0 : 1
 }
 
 async function runSchedules(): Promise<number> {
   const seeds = chosenSeeds()
   const totals = { schedules: 0, orders: 0, charged: 0, refunds: 0, answers: 0, lost: 0 }
   const failed: string[] = []
-  const startedAt = performance.now()
+  // The schedules move what performance.now() measures.
+  const startedAt = Date.now()
   for (let at = 0; at < seeds.length; at += seedsPerWorld) {
     const { database, close, engine } = await newDatabase()
     const world = await openWorld(database, shopsAtOnce)
@@ -154,15 +179,17 @@ async function runSchedules(): Promise<number> {
         }
         failed.push(...result.failedAims)
         for (const failure of result.failures) print(failure)
+        if (values['until-failed'] && failed.length > 0) break
       }
     } finally {
       await world.stop()
       await close()
     }
-    const seconds = (performance.now() - startedAt) / 1000
+    const seconds = (Date.now() - startedAt) / 1000
     print(
       `${engine}: ${totals.schedules} schedules in ${seconds.toFixed(0)} s, ${failed.length} failed`,
     )
+    if (values['until-failed'] && failed.length > 0) break
   }
   print(
     `${totals.schedules} schedules: ${totals.answers} answers, ${totals.lost} lost, ` +

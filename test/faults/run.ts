@@ -13,6 +13,7 @@ import {
   ordersOf,
   send,
 } from './lane.ts'
+import { playRestored } from './restored.ts'
 import { type Pause, playSale, rememberCharge } from './sale.ts'
 import { judge } from './verdict.ts'
 import type { World } from './world.ts'
@@ -31,11 +32,11 @@ export type RunResult = {
   lost: number
 }
 
-/** A seed by its name: a number, or `a` and a number for one whose schedules aim. */
+/** A seed by its name: a number, `a` and a number for schedules that aim, `b` and a number for a restored backup. */
 export function runNamed(world: World, seed: string, only?: Aim): Promise<RunResult> {
-  return seed.startsWith('a')
-    ? runAimed(world, Number(seed.slice(1)), only)
-    : runSeed(world, Number(seed))
+  if (seed.startsWith('a')) return runAimed(world, Number(seed.slice(1)), only)
+  if (seed.startsWith('b')) return runRestored(world, Number(seed.slice(1)))
+  return runSeed(world, Number(seed))
 }
 
 const minute = 60_000
@@ -81,15 +82,15 @@ async function runSeed(world: World, seed: number): Promise<RunResult> {
 }
 
 /**
- * The same with schedules that aim at one moment each: each shop's is drawn, or `only` this one. What no shop can have
- * for itself is drawn for all: terminals that fetch at once.
+ * The same with schedules that aim at one moment each: each kind in one shop at
+ * least, or `only` this one in all. What no shop can have for itself is drawn for all: terminals that fetch at once.
  */
 async function runAimed(world: World, seed: number, only?: Aim): Promise<RunResult> {
   const draw = createDraw('aimed', seed)
   const bookStart = world.books().length
   const lanes = world.shops.map((shop, index) => {
     const own = createDraw('aimed', seed, index)
-    const aim = only ?? own.pick('aim', aimNames)
+    const aim = only ?? (aimNames[(seed + index) % aimNames.length] as Aim)
     return newLane({ world, shop, draw: own, bookStart, aim })
   })
   const fetchMs = draw.maybe('fetched at once', 0.4) ? 1 : 0
@@ -125,6 +126,25 @@ async function runAimed(world: World, seed: number, only?: Aim): Promise<RunResu
   await freeBoxes(world, lanes)
   await setPace(world, 0)
   return judged(world, lanes, `a${seed}`)
+}
+
+/** The same schedule in every shop: a backup is restored in the midst of it. */
+async function runRestored(world: World, seed: number): Promise<RunResult> {
+  const bookStart = world.books().length
+  const lanes = world.shops.map((shop, index) => {
+    const draw = createDraw('restored', seed, index)
+    return newLane({ world, shop, draw, bookStart, aim: 'a restored backup' })
+  })
+  try {
+    await playRestored(world, lanes)
+  } catch (error) {
+    const text = error instanceof Error ? error.stack : String(error)
+    lanes[0]?.problems.push(`the restore itself failed: ${text}`)
+  }
+  await requestsEnd(world)
+  for (let round = 0; round < settlingRounds; round += 1) await world.passTime(2_000)
+  await freeBoxes(world, lanes)
+  return judged(world, lanes, `b${seed}`)
 }
 
 /** As long as a call may be on its way, and the ten seconds after it. */

@@ -26,7 +26,7 @@ export async function playSale(lane: Lane, pause: Pause): Promise<void> {
   await pause()
 
   const order = await readSale(lane, sale, 'read')
-  if (order === undefined || (isOver(order) && !gaveUp)) {
+  if (order === undefined || (isOver(order) && order.outcome === 'not_charged' && !gaveUp)) {
     // Declined, canceled at the device, expired, or never made: the customer still wants to pay.
     if (draw.maybe('charge again', 0.7)) {
       await chargeUntilKnown(lane, sale, isKeyed ? `${sale.reference}-2` : undefined, 'again')

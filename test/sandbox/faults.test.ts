@@ -229,6 +229,14 @@ describe('a call that arrives late', () => {
     expect(sandbox.ledger().orders.map(({ id }) => id)).toEqual([body.id])
   })
 
+  it('comes before everybody who calls after its time', async () => {
+    await expect(send('first')).rejects.toThrow()
+    clock.advance(7000)
+    const answers = await Promise.all(Array.from({ length: 5 }, () => createOrder(sandbox, shop)))
+    expect(answers.map(({ status }) => status)).toEqual([409, 409, 409, 409, 409])
+    expect(keys()).toEqual(['first'])
+  })
+
   it('finds the terminal taken by another order, and does nothing', async () => {
     await expect(send('first')).rejects.toThrow()
     await send('another')
