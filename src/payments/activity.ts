@@ -74,7 +74,12 @@ async function append(
   const head = await lockActivityHead(trx)
   const createdAt = deps.now()
   const signing = deps.sealer.signingKey()
-  const metadata = JSON.stringify(entry.metadata ?? {})
+  const { keyId, sessionId } = entry.actor
+  const metadata = JSON.stringify({
+    ...entry.metadata,
+    ...(keyId !== undefined && { key_id: keyId }),
+    ...(sessionId !== undefined && { session_id: sessionId }),
+  })
   const row = {
     seq: head.seq + 1,
     id: randomUUID(),

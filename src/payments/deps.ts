@@ -50,6 +50,9 @@ export type PaymentDeps = {
 /** Who asked, for the audit log. */
 export type Actor = {
   ipAddress: string | null
+  /** The key it was asked with, and the session; neither for the administrator's token. */
+  keyId?: string | undefined
+  sessionId?: string | undefined
   startedAt: Date
   /** The same moment by performance.now(), which nobody can set: how much of the answer's time is left goes by it. */
   startedMs: number

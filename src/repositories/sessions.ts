@@ -35,6 +35,8 @@ export async function isSessionOpen(db: Db, id: string, now: Date): Promise<bool
   return row !== undefined
 }
 
-export async function deleteSession(db: Db, id: string): Promise<void> {
-  await db.deleteFrom('sessions').where('id', '=', id).execute()
+/** Returns whether it was there. */
+export async function deleteSession(trx: Trx, id: string): Promise<boolean> {
+  const result = await trx.deleteFrom('sessions').where('id', '=', id).executeTakeFirst()
+  return result.numDeletedRows === 1n
 }

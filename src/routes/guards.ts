@@ -8,15 +8,18 @@ import { sameSecret } from '../http/constant-time.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
 import { isFromOwnPage } from '../http/same-origin.ts'
+import { type ActivityEntry, recordSuccess } from '../payments/activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import {
   type ApiKeyRow,
   findActiveKeyByHash,
   findActiveKeyById,
+  findKeyById,
   touchApiKey,
 } from '../repositories/api-keys.ts'
 import { findClient } from '../repositories/clients.ts'
 import { deleteSession, insertSession, isSessionOpen } from '../repositories/sessions.ts'
+import { actorOf } from './room.ts'
 import {
   endedCookie,
   type Session,
@@ -26,7 +29,10 @@ import {
 } from './session/session-cookie.ts'
 
 /** Whom a token speaks for. */
-export type Principal = { type: 'admin' } | { type: 'client'; client: ClientName; keyId: string }
+export type Principal = { sessionId?: string } & (
+  | { type: 'admin' }
+  | { type: 'client'; client: ClientName; keyId: string }
+)
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -36,6 +42,8 @@ declare module 'fastify' {
     tenant: ClientName | null
     /** Monotonic time of arrival in milliseconds. */
     arrivedAt: number
+    /** The caller's address then: a connection that is gone has none any more. */
+    arrivedFrom: string
   }
 }
 
@@ -86,12 +94,26 @@ export async function installGuards(
   app.decorateRequest('principal', null)
   app.decorateRequest('tenant', null)
   app.decorateRequest('arrivedAt', 0)
+  app.decorateRequest('arrivedFrom', '')
 
   const db = deps.database.db
   const ownOrigin = new URL(deps.settings.publicUrl).origin
   const cookies = { sealer: deps.sealer, isSecure: ownOrigin.startsWith('https:') }
   // Ties sessions of the administrator to the token they were made with, without holding it.
   const adminProof = hashSecret(`session of ${options.adminToken}`)
+
+  const sessionEntry = (
+    action: 'session.started' | 'session.ended',
+    request: FastifyRequest,
+    principal: Principal,
+    id: string,
+  ): ActivityEntry => ({
+    client: principal.type === 'client' ? principal.client : null,
+    actor: actorOf(deps, request, principal),
+    action,
+    resourceType: 'session',
+    resourceId: id,
+  })
 
   const principalOfKey = async (key: ApiKeyRow, log: FastifyBaseLogger): Promise<Principal> => {
     await touchApiKey(db, key.id, deps.now()).catch((error) =>
@@ -125,11 +147,12 @@ export async function installGuards(
     const until = new Date(found.until)
     if (found.type === 'admin') {
       return sameSecret(found.proof, adminProof)
-        ? { principal: { type: 'admin' }, until }
+        ? { principal: { type: 'admin', sessionId: found.id }, until }
         : undefined
     }
     const key = await findActiveKeyById(db, found.keyId)
-    return key && { principal: await principalOfKey(key, log), until }
+    if (!key) return undefined
+    return { principal: { ...(await principalOfKey(key, log)), sessionId: found.id }, until }
   }
 
   const identify = async (request: FastifyRequest): Promise<Principal | undefined> => {
@@ -144,10 +167,11 @@ export async function installGuards(
       throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: state.ttlInSeconds } })
     }
   }
-  const countTry = (request: FastifyRequest) => failures.count(request.ip)
+  const countTry = (request: FastifyRequest) => failures.count(request.arrivedFrom)
 
   app.addHook('onRequest', async (request) => {
     request.arrivedAt = performance.now()
+    request.arrivedFrom = request.ip
     const access = request.routeOptions.config.access
     if (access !== 'client' && access !== 'admin') return
     const principal = await identify(request)
@@ -184,13 +208,24 @@ export async function installGuards(
         created_at: now,
         expires_at: until,
       }
-      await deps.database.transaction((trx) => insertSession(trx, row, maxSessions))
+      await deps.database.transaction(async (trx) => {
+        await insertSession(trx, row, maxSessions)
+        await recordSuccess(deps, trx, sessionEntry('session.started', request, principal, row.id))
+      })
       return { principal, until, cookie: sessionCookie(begun, cookies) }
     },
     session,
-    async signOut({ headers }) {
-      const found = sessionOf(headers.cookie, cookies, deps.now())
-      if (found) await deleteSession(db, found.id)
+    async signOut(request) {
+      const found = sessionOf(request.headers.cookie, cookies, deps.now())
+      if (!found) return
+      const key = found.type === 'client' ? await findKeyById(db, found.keyId) : undefined
+      const principal: Principal = key
+        ? { type: 'client', client: key.client, keyId: key.id }
+        : { type: 'admin' }
+      await deps.database.transaction(async (trx) => {
+        if (!(await deleteSession(trx, found.id))) return
+        await recordSuccess(deps, trx, sessionEntry('session.ended', request, principal, found.id))
+      })
     },
     signedOut: () => endedCookie(cookies.isSecure),
   }

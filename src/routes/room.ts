@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { ErrorCode } from '../errors.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
+import type { Principal } from './guards.ts'
 
 /** What a route that calls the provider may answer besides its own errors. */
 export const providerErrors: readonly ErrorCode[] = [
@@ -11,10 +12,16 @@ export const providerErrors: readonly ErrorCode[] = [
   'PROVIDER_TIMEOUT',
 ]
 
-/** Who asked, for the audit log. The time is that of the request's arrival. */
-export function actorOf(deps: PaymentDeps, request: FastifyRequest): Actor {
+/** Who asked, for the audit log. Time and address are those of the request's arrival. */
+export function actorOf(
+  deps: PaymentDeps,
+  request: FastifyRequest,
+  principal: Principal | null = request.principal,
+): Actor {
   return {
-    ipAddress: request.ip,
+    ipAddress: request.arrivedFrom,
+    keyId: principal?.type === 'client' ? principal.keyId : undefined,
+    sessionId: principal?.sessionId,
     startedAt: new Date(deps.now().getTime() - Math.round(requestAgeMs(request))),
     startedMs: request.arrivedAt,
   }

@@ -65,7 +65,7 @@ test('an entry has every field of the specification', async () => {
     resource_id: 'NONE',
     status: 'failed',
     error_message: expect.stringMatching(/^NOT_FOUND: /),
-    metadata: {},
+    metadata: { key_id: expect.any(String) },
     duration_ms: expect.any(Number),
     created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
     seq: 10,

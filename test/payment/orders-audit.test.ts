@@ -64,6 +64,7 @@ test('every action on an order is one entry, done or failed, with who, when, how
     mp_order_id: expect.stringMatching(/^ORD/),
     amount: '100.00',
     caja_id: 'CAJA-1',
+    key_id: expect.any(String),
   })
   expect(ofOrders[4]?.metadata).toMatchObject({ type: 'partial', amount: '40.00' })
   const check = await asAdmin(service, { url: '/admin/activity/verify' })

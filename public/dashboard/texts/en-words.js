@@ -130,5 +130,7 @@ export const words = {
   'action.invitation.created': 'Invitation created',
   'action.client.tokens_read': 'Tokens read',
   'action.client.unpinned': 'Account released',
+  'action.session.started': 'Signed in',
+  'action.session.ended': 'Signed out',
   'action.webhook.replayed': 'Webhook replayed',
 }

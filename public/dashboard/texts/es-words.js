@@ -136,6 +136,8 @@ export const words = {
   'action.invitation.created': 'Invitación creada',
   'action.client.tokens_read': 'Tokens leídos',
   'action.client.unpinned': 'Cuenta liberada',
+  'action.session.started': 'Sesión iniciada',
+  'action.session.ended': 'Sesión cerrada',
   'action.webhook.replayed': 'Aviso reprocesado',
   'error.VALIDATION_ERROR': 'Hay datos que no se permiten',
   'error.BAD_REQUEST': 'El pedido no se pudo leer',

@@ -1,0 +1,88 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, call, enrol, type Till } from '../support/till.ts'
+
+let service: TestService
+let till: Till
+let keyId: string
+beforeAll(async () => {
+  service = await startTestService()
+  till = await enrol(service, 'acme')
+  keyId = (await asAdmin(service, { url: '/api-keys' })).json().keys[0].id
+  await service.app.listen({ host: '127.0.0.1', port: 0 })
+})
+afterAll(() => service.stop())
+
+type Entry = {
+  action: string
+  ip_address: string | null
+  resource_id: string | null
+  status: string
+  metadata: Record<string, unknown>
+}
+
+async function entries(query: string): Promise<Entry[]> {
+  return (await asAdmin(service, { url: `/admin/activity?limit=200&${query}` })).json().logs
+}
+
+const missingOrder = '3f8e1f0e-6c2d-4b5a-9a51-0c7c4f2f9d11'
+
+test('what is done for somebody who hung up right after sending is audited with his address and key', async () => {
+  const { port } = service.app.server.address() as { port: number }
+  const body = JSON.stringify({ order_id: missingOrder })
+  const head = [
+    'POST /orders/cancel HTTP/1.1',
+    'host: x',
+    `x-api-token: ${till.key}`,
+    'content-type: application/json',
+    `content-length: ${body.length}`,
+  ]
+  for (let round = 0; round < 20; round += 1) {
+    const socket = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.9' })
+    await once(socket, 'connect')
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+    await once(socket, 'close')
+  }
+  // A body whose sender is gone before it is read is not acted on; of 20 enough are.
+  const found = () => entries('action=order.canceled')
+  await expect.poll(async () => (await found()).length).toBeGreaterThan(3)
+  for (const entry of await found()) {
+    expect(entry).toMatchObject({ ip_address: '127.0.0.9', metadata: { key_id: keyId } })
+  }
+}, 30_000)
+
+test('what is done by a session names it, and who began it when stands in the log as well', async () => {
+  for (const [token, owner] of [
+    [adminToken, { client_name: null, metadata: {} }],
+    [till.key, { client_name: 'acme', metadata: { key_id: keyId } }],
+  ] as const) {
+    const begun = await call(service, { url: '/session', body: { token } })
+    const cookie = String(begun.headers['set-cookie']).split(';')[0] ?? ''
+    const headers = { cookie, 'sec-fetch-site': 'same-origin' }
+    const [signedIn] = await entries('action=session.started')
+    expect(signedIn).toMatchObject({ ...owner, ip_address: '127.0.0.1', status: 'success' })
+    const sessionId = signedIn?.resource_id
+
+    await call(service, {
+      url: '/orders/cancel?client=acme',
+      headers,
+      body: { order_id: missingOrder },
+    })
+    const [canceled] = await entries('action=order.canceled')
+    expect(canceled?.metadata).toEqual({ ...owner.metadata, session_id: sessionId })
+
+    await call(service, { method: 'DELETE', url: '/session', headers })
+    const [signedOut] = await entries('action=session.ended')
+    expect(signedOut).toMatchObject({ ...owner, resource_id: sessionId, status: 'success' })
+  }
+  expect((await asAdmin(service, { url: '/admin/activity/verify' })).json().valid).toBe(true)
+})
+
+test('a token that is not valid begins no session and stands in no log', async () => {
+  const before = (await entries('resource_type=session')).length
+  await call(service, { url: '/session', body: { token: 'wrong' } })
+  await call(service, { method: 'DELETE', url: '/session' })
+  expect(await entries('resource_type=session')).toHaveLength(before)
+})
