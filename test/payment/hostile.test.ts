@@ -202,8 +202,10 @@ async function everything(): Promise<string> {
     select tablename as name from pg_tables where schemaname = 'public'`.execute(db)
   const dump: Record<string, unknown> = {}
   for (const { name } of tables.filter((table) => !grow.includes(table.name))) {
+    // That writes are taken is proven by a write, whoever asks for /health.
+    const isOurs = name === 'settings' ? sql`where name <> 'write_proof'` : sql``
     const { rows } = await sql`select to_jsonb(t) - 'last_used_at' as row from ${sql.table(name)} t
-      order by 1`.execute(db)
+      ${isOurs} order by 1`.execute(db)
     dump[name] = rows
   }
   return JSON.stringify(dump)
