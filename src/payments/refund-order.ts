@@ -79,11 +79,18 @@ export async function refundOrder(
     const work = withMoneyOutcome(standing(found), async () => {
       const refunded = await refund(deps, found, request, identity, actor)
       // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
-      if (identity.isBare && isHeard()) await untieIdempotencyKey(deps.database.db, identity.scope)
+      if (identity.isBare && isHeard()) await forgetTie(deps, identity)
       return refunded
     })
     return inTime(actor, work, () => new AppError('PROVIDER_TIMEOUT', { extra: undecided(found) }))
   })
+}
+
+/** A tie that stays only makes the next equal refund a repetition of this one, which must not change its answer. */
+async function forgetTie(deps: PaymentDeps, { scope, order }: Identity): Promise<void> {
+  await untieIdempotencyKey(deps.database.db, scope).catch((error) =>
+    deps.log.warn({ err: error, orderId: order.id }, 'an answered refund still counts as open'),
+  )
 }
 
 function standing(order: OrderRow): ErrorExtra {

@@ -22,6 +22,12 @@ const saysNothing: ReadonlySet<string> = new Set([
   'movement_operations_pending',
 ])
 
+/** Refusals that the provider documents as made before it looks at a request (file 0.5), by their status. */
+const beforeTheKey: ReadonlyMap<number, ReadonlySet<string>> = new Map([
+  [401, new Set(['unauthorized'])],
+  [429, new Set(['too_many_requests', 'local_rate_limited'])],
+])
+
 /**
  * What a 4xx answer to a write under an idempotency key proves. The provider answers a repeated key with the first
  * resource (provider file 2.1 and 7), so a definite refusal under it means that nothing was made.
@@ -34,7 +40,7 @@ export function judgeRefusal(operation: string, status: number, body: unknown): 
   if (status === 423 || (code !== null && keyIsKnown.has(code))) return 'ambiguous'
   if (isMoneyOperation(operation)) {
     if (code === null) return 'ambiguous'
-    if (status === 401 || status === 429 || saysNothing.has(code)) return 'silent'
+    if (saysNothing.has(code) || beforeTheKey.get(status)?.has(code)) return 'silent'
     return errorRows[operation].some(({ on }) => on === code) ? 'proof' : 'ambiguous'
   }
   if (status === 401 || status === 429) return 'silent'

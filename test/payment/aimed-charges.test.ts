@@ -114,6 +114,7 @@ const denials: (Pick<FaultRule, 'status' | 'code'> & { form: 'html' | 'bare' | '
   { status: 422, form: 'bare' },
   { status: 404, form: 'provider', code: 'order_not_found' },
   { status: 403, form: 'provider', code: 'blocked_by_gateway' },
+  { status: 401, form: 'provider', code: 'forbidden' },
 ]
 test.each(denials)(
   'a charge that was made and denied with $status ($form $code) is unknown, and found',

@@ -265,3 +265,23 @@ test('a partial refund needs no means of payment that the provider has not named
     .execute()
   expect((await refund(service, till, orderId, '10,00', randomUUID())).statusCode).toBe(200)
 })
+
+test('a refund that was answered is told as it is, whatever the database does afterwards', async () => {
+  const { till, orderId } = await paid('last statement')
+  const { database } = service.deps
+  const { db } = database
+  database.db = new Proxy(db, {
+    get(target, name) {
+      if (name === 'deleteFrom') throw Object.assign(new Error('gone'), { code: '57P01' })
+      const member = Reflect.get(target, name)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+  const answer = await refund(service, till, orderId)
+  database.db = db
+  expect(answer.statusCode).toBe(200)
+  expect(answer.json()).toMatchObject({ status: 'refunded', outcome: 'not_charged' })
+  const again = await refund(service, till, orderId)
+  expect([again.statusCode, again.headers['idempotent-replayed']]).toEqual([200, 'true'])
+  expect(refundsOf(till)).toEqual(['100.00'])
+})

@@ -107,7 +107,7 @@ test('a refund that finds no connection is not called refused when another proce
   const renewal = { path: '/oauth/token', method: 'POST' }
   await breakProvider(
     service,
-    { ...refunding, kind: 'status', status: 401 },
+    { ...refunding, kind: 'status', status: 401, code: 'unauthorized' },
     { ...renewal, kind: 'latency', delay_ms: 500, count: 1 },
   )
   const answer = refund(service, till, order_id, '30,00', 'refund-key')

@@ -103,6 +103,8 @@ test.each([
   ['order.create', 404, null, 'ambiguous'],
   ['order.create', 401, null, 'ambiguous'],
   ['order.create', 401, { code: 'unauthorized' }, 'silent'],
+  ['order.create', 401, { code: 'forbidden' }, 'ambiguous'],
+  ['order.create', 429, coded('limit'), 'ambiguous'],
   ['order.create', 429, null, 'ambiguous'],
   ['order.create', 429, { error: 'too_many_requests' }, 'silent'],
   ['order.refund', 400, coded('refund_amount_exceeds'), 'proof'],
