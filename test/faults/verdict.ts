@@ -142,7 +142,9 @@ function compareBooks(
   ]
   const isRight = lane.isRestored
     ? ours.every((id) => theirs.includes(id))
-    : JSON.stringify(theirs) === JSON.stringify(ours)
+    : // One that was made in the panel may stand for an equal one of ours, which the provider then refuses.
+      JSON.stringify(theirs) ===
+      JSON.stringify(ours.filter((id) => theirs.includes(id) || !lane.panelRefunds.has(id)))
   if (!isRight) {
     wrong(`refunds differ: the provider made ${theirs}, we have settled ${ours}`)
   }
@@ -236,7 +238,8 @@ function judgeSale(
 
 /**
  * Each refund that the till asked for is in the books once, or not at all if it was refused. What the provider took and
- * failed later was made, too: it answers for one that was told done, and for nothing else.
+ * failed later was made, too, and what the panel made may stand for an equal one: it answers for one that was told done,
+ * and for nothing else.
  */
 function judgeRefunds(
   lane: Lane,
@@ -244,15 +247,15 @@ function judgeRefunds(
   booksOf: (orderId: string) => LedgerOrder | undefined,
   wrong: Report,
 ): void {
-  const left = new Map<string, { cents: number; isFailed: boolean }[]>()
+  const left = new Map<string, { cents: number; isSpare: boolean }[]>()
   for (const { orderId } of sale.refunds) {
     const refunds = (booksOf(orderId)?.refunds ?? [])
-      .filter((refund) => !lane.panelRefunds.has(String(refund.id)))
-      .map(({ amount, status }) => ({ cents: cents(amount), isFailed: status === 'failed' }))
-    left.set(
-      orderId,
-      refunds.sort((a, b) => Number(a.isFailed) - Number(b.isFailed)),
-    )
+      .map(({ id, amount, status }) => ({
+        cents: cents(amount),
+        isSpare: status === 'failed' || lane.panelRefunds.has(String(id)),
+      }))
+      .sort((a, b) => Number(a.isSpare) - Number(b.isSpare))
+    left.set(orderId, refunds)
   }
   const told = ['done', 'unknown', 'refused']
   // Those with an amount first: what remains then is the total one. Of equal ones those that were made for certain.
@@ -262,9 +265,9 @@ function judgeRefunds(
   )) {
     const made = left.get(refund.orderId) ?? []
     const at = made.findIndex(
-      ({ cents, isFailed }) =>
+      ({ cents, isSpare }) =>
         (refund.amountCents === null || cents === refund.amountCents) &&
-        (refund.told !== 'refused' || !isFailed),
+        (refund.told !== 'refused' || !isSpare),
     )
     const name = `refund of ${refund.amountCents ?? 'all'} on ${refund.orderId}`
     if (at >= 0) {
@@ -275,7 +278,7 @@ function judgeRefunds(
     }
   }
   for (const [orderId, refunds] of left) {
-    const doubled = refunds.filter(({ isFailed }) => !isFailed)
+    const doubled = refunds.filter(({ isSpare }) => !isSpare)
     if (doubled.length > 0) {
       wrong(`doubled refund on ${orderId}: ${doubled.map((refund) => refund.cents)} too many`)
     }
