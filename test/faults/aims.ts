@@ -53,6 +53,7 @@ export const aims = {
   'a neighbour that hangs': neighbour,
   'an attempt that arrives after all hope': arrivesTooLate,
   'a terminal that must be looked at': mustBeLookedAt,
+  'a process whose wall clock is wrong': wrongClock,
 } satisfies Record<string, Play>
 
 export type Aim = keyof typeof aims
@@ -100,7 +101,7 @@ async function arrivesLate(lane: Lane, pause: Pause): Promise<void> {
 /** The one attempt of a charge is on its way for longer than a call can be: the order is flagged, or taken away again. */
 async function arrivesTooLate(lane: Lane, pause: Pause): Promise<void> {
   const { draw } = lane
-  const sale = newSale(lane, 'too late')
+  const sale = newSale(lane, 'too-late')
   await takeTerminal(lane)
   const delayMs = draw.int('delay', 2 * longestWayMs, 8 * longestWayMs)
   await arm(lane, { ...creation, kind: 'arrive_late', delay_ms: delayMs, count: 1 })
@@ -133,6 +134,31 @@ async function mustBeLookedAt(lane: Lane, pause: Pause): Promise<void> {
   if (!onTerminal(lane)) lane.problems.push('the sale cannot begin anew')
   await pause()
 }
+
+/** What that process has begun lives as long as the others' clocks say, which they all have from the database. */
+async function wrongClock(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const { clock } = lane.world
+  const sale = newSale(lane, 'wrong-clock')
+  const key = draw.maybe('keyed', 0.5) ? `${sale.reference}-1` : undefined
+  const body = {
+    caja_id: 'CAJA-1',
+    external_reference: sale.reference,
+    amount: erpAmount(sale.amountCents),
+  }
+  const begunAt = clock.now().getTime()
+  const snag = createSnag('stall', Number.POSITIVE_INFINITY)
+  rememberOrder(sale, key, await send(lane, { label: 'charge', path: '/orders', key, body, snag }))
+  for (let round = 0; round < 2; round += 1) {
+    await pause()
+    if (draw.maybe(`reads ${round}`, 0.5)) await readSale(lane, sale, `read ${round}`)
+  }
+  const isOver = clock.now().getTime() - begunAt > shortestLifeMs
+  if (!isOver && !onTerminal(lane)) lane.problems.push('an order was taken away before its time')
+}
+
+/** Less than any order lives. */
+const shortestLifeMs = 120_000
 
 /** A call whose answer is lost at once, and that arrives within the time that the provider is given to forget it. */
 function late(lane: Lane, call: Pick<Rule, 'path' | 'method'>, label: string): Rule {
@@ -461,7 +487,7 @@ async function afterTrouble(lane: Lane, pause: Pause, trouble: Trouble): Promise
 /** A charge that never reached the provider is given up; whatever reaches the terminal after that is paid at once. */
 async function cancelsUnknown(lane: Lane, pause: Pause): Promise<void> {
   const { draw } = lane
-  const sale = newSale(lane, 'given up')
+  const sale = newSale(lane, 'given-up')
   lane.isEager = true
   await arm(
     lane,

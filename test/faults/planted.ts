@@ -110,8 +110,8 @@ const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('send-alone'),
-        find: 'if (!(await beginAttempt(db, table, id, sender, times()))) return undefined',
-        replace: 'await beginAttempt(db, table, id, sender, times())',
+        find: 'if (!(await beginAttempt(db, table, id, sender, begun))) return undefined',
+        replace: 'await beginAttempt(db, table, id, sender, begun)',
       },
     ],
     seenBy: 'a process that stands still',
@@ -213,7 +213,7 @@ const plantedBugs: readonly PlantedBug[] = [
         replace: 'return new Date()',
       },
     ],
-    seenBy: 'a process that stands still',
+    seenBy: 'a process whose wall clock is wrong',
   },
   {
     name: '13: an order to be looked at at the terminal answers for the sale although it is given up',
@@ -255,7 +255,9 @@ export async function runPlanted(
       for (const { file } of bug.changes) await cp(join(root, file), join(folder, file))
       const seed = /^seed (\w+),/m.exec(planted.output)?.[1]
       // What fails without the bug too says nothing about it.
-      const sound = seed && (await runFaults(folder, bug.seenBy, ['--seed', seed], schedules))
+      const sound = seed
+        ? await runFaults(folder, bug.seenBy, ['--seed', seed], schedules)
+        : undefined
       const lines = planted.output.split('\n')
       const violation = lines.find((line) => line.startsWith('  ! ')) ?? lines.at(-1) ?? ''
       const result = {

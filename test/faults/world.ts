@@ -44,6 +44,8 @@ export async function openWorld(database: Database, shopCount: number): Promise<
   }
   const first = await startTestService({ database, env })
   const second = await startTestService({ twinOf: first, env })
+  // So that a process that goes by its own wall clock is wrong from the start.
+  first.clock.advance(7 * 3600_000)
   const startedAt = first.clock.now().getTime()
   const victim = await startTestService({
     twinOf: first,
