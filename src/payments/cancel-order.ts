@@ -12,7 +12,7 @@ import {
 } from '../repositories/order-operations.ts'
 import { lockOrder, type OrderRow, updateOrder } from '../repositories/orders.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
-import { answerWithinMs, lookFirstMs, shortestCallMs, timeLeftMs } from './answer-time.ts'
+import { answerWithinMs, inTime, lookFirstMs, shortestCallMs, timeLeftMs } from './answer-time.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { nextUnknownAttempt } from './operation-ladder.ts'
@@ -45,16 +45,17 @@ export async function cancelOrder(
   }
   return auditFailure(deps, entry, async () => {
     const found = await requireOrderAnywhere(deps, client, id)
-    return withMoneyOutcome(
-      { outcome: 'unknown', retrySafe: false, orderId: found.id },
-      async () => {
-        const order = isOpen(found.status) ? await readForCancel(deps, found) : found
-        // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
-        if (order.status === 'action_required') await keepCancelWish(deps, order)
-        if (order.status !== 'created') return canceledOrNot(order)
-        return cancelAtProvider(deps, order, 'api', actor, timeLeftMs(actor))
-      },
-    )
+    const unknown = { outcome: 'unknown' as const, retrySafe: false, orderId: found.id }
+    const work = withMoneyOutcome(unknown, async () => {
+      const order = isOpen(found.status) ? await readForCancel(deps, found) : found
+      // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
+      if (order.status === 'action_required') await keepCancelWish(deps, order)
+      if (order.status !== 'created') return canceledOrNot(order)
+      return cancelAtProvider(deps, order, 'api', actor, timeLeftMs(actor))
+    })
+    // A cancel may be asked for again at any time: it takes nothing but a charge that nobody wants.
+    const extra = { ...unknown, retrySafe: true }
+    return inTime(actor, work, () => new AppError('PROVIDER_TIMEOUT', { extra }))
   })
 }
 
