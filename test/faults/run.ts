@@ -106,6 +106,8 @@ async function runAimed(world: World, seed: number, only?: Aim): Promise<RunResu
           draw.weigh(`jump ${stage}`, { 1: 2, 3: 2, 6: 6, 12: 2, 70: 1, 1080: 0.4, 90000: 0.1 }),
         )
       for (const lane of lanes) lane.history.push(`-- ${stage}: ${jumpMs / 1000} s pass`)
+      // What is on its way arrives in its time, and not with the end of a long jump.
+      if (jumpMs > callsArriveMs) await world.passTime(callsArriveMs)
       await world.passTime(jumpMs)
       await payEagerly(lanes)
     },
@@ -147,7 +149,9 @@ async function runRestored(world: World, seed: number): Promise<RunResult> {
   return judged(world, lanes, `b${seed}`)
 }
 
-/** As long as a call may be on its way, and the ten seconds after it. */
+/** As long as a call may be on its way. */
+const callsArriveMs = 9_000
+/** Rounds of two seconds: that long, and the ten seconds after it. */
 const settlingRounds = 10
 
 async function setPace(world: World, fetchMs: number): Promise<void> {
