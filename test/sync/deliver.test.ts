@@ -30,6 +30,8 @@ test('a change reaches every destination with its mapped body and its key', asyn
   await service().run(flow, receivers)
   await service().change(flow, [{ pk: '7', hash: 'h1:x', value: { id: '7', name: 'a' } }])
   await expect.poll(() => statesOf(service().database, 'all'), soon).toEqual({ done: 3 })
+  // Told after the commit that the rows show.
+  await expect.poll(() => delivered.length, soon).toBe(3)
   stopListening()
 
   expect(receivers.map(({ calls }) => calls.map(({ body }) => body))).toEqual([
@@ -54,7 +56,6 @@ test('a change reaches every destination with its mapped body and its key', asyn
     payload: null,
     version: 1,
   })
-  expect(delivered).toHaveLength(3)
   expect(delivered).toContainEqual(
     expect.objectContaining({ flow: 'all', destination: 'web-2', items: 1 }),
   )
