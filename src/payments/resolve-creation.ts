@@ -3,7 +3,7 @@ import { pointFromCents } from '../domain/money.ts'
 import type { OrderEvidence } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
-import { type NewProviderOrder, ProviderError } from '../provider/provider.ts'
+import { encodeReference, type NewProviderOrder, ProviderError } from '../provider/provider.ts'
 import { moveIdempotencyKeys } from '../repositories/idempotency-keys.ts'
 import {
   findOrderOfAnyClient,
@@ -151,28 +151,59 @@ async function send(
   leftMs: () => number,
 ): Promise<CreationOutcome> {
   const { source, actor } = options
-  let evidence: OrderEvidence
-  try {
-    evidence = await withOrderAccess(deps, order, (access) =>
-      deps.provider.orders.create(access.token, order.id, providerOrder(order), {
-        about: aboutOrder(order, source),
-        deadlineMs: leftMs(),
-        permit: claim.permit,
-      }),
+  const create = (reference: string) =>
+    withOrderAccess(deps, order, (access) =>
+      deps.provider.orders.create(
+        access.token,
+        order.id,
+        { ...providerOrder(order), externalReference: reference },
+        { about: aboutOrder(order, source), deadlineMs: leftMs(), permit: claim.permit },
+      ),
     )
+  let evidence: OrderEvidence | undefined
+  try {
+    evidence = await create(order.mp_external_reference)
   } catch (error) {
     if (!asksForSearch(deps, error, claim)) throw error
+    if (isKeyUsed(error)) evidence = await replayEarlier(order, create)
     // The key stands for an order of other content, or a refusal meets attempts that can no longer arrive: look.
-    return await search(deps, order, options, claim, leftMs, error as ProviderError)
+    if (!evidence) return await search(deps, order, options, claim, leftMs, error as ProviderError)
   }
   const after = await confirmCreation(deps, order, evidence, source, actor)
   return confirmed(deps, order, after, source)
 }
 
+function isKeyUsed(error: unknown): boolean {
+  return error instanceof ProviderError && error.providerCode === 'idempotency_key_already_used'
+}
+
+/** A restored backup has rarely forgotten more sales of one text than these. */
+const earlierAtMost = 3
+
+/**
+ * What the provider has under the key when that is this very sale under the reference of an earlier one. So it is after a
+ * restored backup, when the order was found and taken in, holds its reference, and its till repeats the sale under its key:
+ * the provider then answers with it. Under a key that is used nothing new can come of asking.
+ */
+async function replayEarlier(
+  order: OrderRow,
+  create: (reference: string) => Promise<OrderEvidence>,
+): Promise<OrderEvidence | undefined> {
+  const last = order.reference_attempt - 1
+  for (let attempt = last; attempt >= 1 && attempt > last - earlierAtMost; attempt -= 1) {
+    try {
+      return await create(encodeReference(order.external_reference, attempt))
+    } catch (error) {
+      if (!isKeyUsed(error)) return undefined
+    }
+  }
+  return undefined
+}
+
 /** Whether a refusal is best followed by a search: it says that the key is taken, or only old attempts make it doubtful. */
 function asksForSearch(deps: PaymentDeps, error: unknown, claim: Claim): boolean {
   if (!(error instanceof ProviderError)) return false
-  if (error.providerCode === 'idempotency_key_already_used') return true
+  if (isKeyUsed(error)) return true
   return (
     error.provesAbsence && claim.unansweredAt !== null && canNotArrive(deps, claim.unansweredAt)
   )

@@ -474,6 +474,20 @@ test('a forgotten order that ended without a payment does not stand for a new sa
   )
 })
 
+test('a forgotten order that was canceled answers its own key, and no other is made', async () => {
+  const till = await openOwnShop(service, 'canceled under its key')
+  const restore = await backUp(service.database)
+  const sale = { reference: 'E-2', headers: keyed('key-1') }
+  await cancel(service, till, (await charge(service, till, sale)).json().order_id)
+  await restore()
+  await startedSearch()
+  for (let time = 0; time < 2; time += 1) {
+    const repeated = await charge(service, till, sale)
+    expect(repeated.json()).toMatchObject({ status: 'canceled', outcome: 'not_charged' })
+  }
+  expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
+})
+
 test('a sale that is repeated before it was found is the same order at the provider', async () => {
   for (const [name, headers] of [
     ['repeated early, bare', {}],
