@@ -5,8 +5,9 @@ import type { Places } from '../../http/places.ts'
 import { cancelOrder } from '../../payments/cancel-order.ts'
 import { createOrder } from '../../payments/create-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { isRefundUnderWay } from '../../payments/outcome.ts'
 import { readOrder } from '../../payments/read-order.ts'
-import { refundOrder } from '../../payments/refund-order.ts'
+import { type Refunded, refundOrder } from '../../payments/refund-order.ts'
 import { listOperations } from '../../repositories/order-operations.ts'
 import { ClientOnlyQuery, iso } from '../fields.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
@@ -273,7 +274,7 @@ export function addOrderRoutes(
       )
       if (refunded.replayed) reply.header('idempotent-replayed', 'true')
       return {
-        message: refunded.type === 'total' ? 'The order is refunded' : 'The amount is refunded',
+        message: refundMessage(refunded),
         order_id: refunded.order.id,
         type: refunded.type,
         amount: pointFromCents(refunded.amountCents),
@@ -283,4 +284,9 @@ export function addOrderRoutes(
       }
     },
   )
+}
+
+function refundMessage({ order, type }: Refunded): string {
+  if (isRefundUnderWay(order)) return 'The provider has taken the refund and works on it'
+  return type === 'total' ? 'The order is refunded' : 'The amount is refunded'
 }
