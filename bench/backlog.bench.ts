@@ -8,7 +8,7 @@ import { wholeOptions } from './whole-options.ts'
 // How fast is a backlog of webhooks worked off, as it is there after an outage or a crash? Each order was refunded in the
 // provider's panel meanwhile, and several signed webhooks about it wait; the time runs until each of them has its end.
 // Beside it, of the same orders in the same run, bare GETs by their tills, 16 in hand: each reads the provider once.
-// Run: node bench/backlog.bench.ts [--orders n] [--each n]; 500 orders on PostgreSQL and 60 embedded, 4 webhooks each.
+// Run: npm run bench -- backlog [--orders n] [--each n]; 500 orders on PostgreSQL and 60 embedded, 4 webhooks each.
 
 const shopCount = 4
 const inHand = 16

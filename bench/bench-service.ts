@@ -1,9 +1,14 @@
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { Agent, request } from 'undici'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
-import { startTestService, type TestService } from '../test/support/service.ts'
+import {
+  startTestService,
+  type TestService,
+  type TestServiceOptions,
+} from '../test/support/service.ts'
 import { openShop, type Till } from '../test/support/till.ts'
 
 export type Shop = Till & { terminalId: string }
@@ -32,6 +37,7 @@ export const isEmbedded = !server
 export async function withService(
   shopCount: number,
   work: (bench: BenchService) => Promise<void>,
+  options: Pick<TestServiceOptions, 'ownTime'> = {},
 ): Promise<void> {
   const name = `tillbridge_bench_${randomBytes(4).toString('hex')}`
   const url = server && urlOf(server, name)
@@ -41,7 +47,7 @@ export async function withService(
   try {
     await migrate(database)
     const limits = { RATE_LIMIT_PER_SECOND: '1000000', AUTH_FAILURES_PER_MINUTE: '1000000' }
-    const service = await startTestService({ database, env: limits })
+    const service = await startTestService({ database, env: limits, ...options })
     const base = await service.app.listen({ host: '127.0.0.1', port: 0 })
     try {
       const shops: Shop[] = []
@@ -64,7 +70,7 @@ export async function withService(
   }
 }
 
-async function sendJson(
+export async function sendJson(
   agent: Agent,
   method: 'GET' | 'POST',
   to: string,
@@ -92,6 +98,14 @@ export async function inLanes<T>(
     for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item)
   }
   await Promise.all(Array.from({ length: atOnce }, lane))
+}
+
+/** User and system time of processes, from the 14th and 15th field of proc_pid_stat(5), in hundredths of a second. */
+export function processorMs(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+    return sum + (Number(fields[11]) + Number(fields[12])) * 10
+  }, 0)
 }
 
 /** The nearest rank. */

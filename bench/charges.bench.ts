@@ -7,7 +7,7 @@ import { wholeOptions } from './whole-options.ts'
 // What does a charge cost beyond the provider's own work? Charges per second through our API, each with its intent, its
 // audit entry and its order row committed, against the sandbox provider called directly with the same body. Both take
 // turns on the same terminals; only the charges are timed, the buyers pay in between.
-// Run: node bench/charges.bench.ts [--rounds n]; 8 on PostgreSQL, 1 on the embedded database.
+// Run: npm run bench -- charges [--rounds n]; 8 on PostgreSQL, 1 on the embedded database.
 
 const shopCount = 32
 const inHand = [1, 8]

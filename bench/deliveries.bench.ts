@@ -4,14 +4,14 @@ import { Agent } from 'undici'
 import { type Database, openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { createDeliveries } from '../src/sync/deliver/deliver.ts'
-import { bossDatabase } from '../src/sync/queue/boss-database.ts'
 import type { Destination } from '../src/sync/types.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import { flowOf } from '../test/sync/deliver-support.ts'
+import { bossDatabase } from './boss-database.ts'
 
 // How much do order, coalescing, retries and the record of each delivery cost? Jobs per second through our deliveries to
 // a destination that answers at once, against pg-boss alone, which keeps no row and no order. Both take turns on one
-// database with the same number of connections and of jobs in hand. Run: node bench/deliveries.bench.ts
+// database with the same number of connections and of jobs in hand. Run: npm run bench -- deliveries
 
 const rounds = 3
 const jobs = 2_500
@@ -70,9 +70,13 @@ async function ours(database: Database): Promise<{ run: Contender; end(): Promis
     arrived = 0
     const startedAt = performance.now()
     for (let from = 0; from < jobs; from += 1_000) {
-      const changes = pks
-        .slice(from, from + 1_000)
-        .map((pk) => ({ pk, kind: 'upsert' as const, hash: 'h1:bench', value: item(pk) }))
+      const changes = pks.slice(from, from + 1_000).map((pk) => ({
+        pk,
+        kind: 'upsert' as const,
+        hash: 'h1:bench',
+        value: item(pk),
+        change: round,
+      }))
       await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes))
     }
     const enqueued = perSecond(jobs, performance.now() - startedAt)

@@ -102,14 +102,21 @@ export async function fillOrders(database: Database, shop: Shop, count: number):
     from orders`.execute(db)
   // As the service writes it, but for the hashes of its chain.
   await sql`
-    insert into activity_log (seq, id, client_name, ip_address, action, resource_type, resource_id, status, metadata,
-      duration_ms, created_at, key_id, previous_hash, hash)
-    select (select seq from activity_head) + row_number() over (order by created_at), gen_random_uuid(), client,
-      '192.0.2.7', 'order.created', 'order', id, 'success',
-      jsonb_build_object('mp_order_id', mp_order_id, 'amount', amount_cents, 'caja_id', caja_id), 400, created_at, 'k1',
-      repeat('0', 64), repeat('0', 64)
-    from orders`.execute(db)
-  await sql`update activity_head set seq = (select max(seq) from activity_log)`.execute(db)
+    with entry as (
+      insert into activity_log (id, client_name, ip_address, action, resource_type, resource_id, status, metadata,
+        duration_ms, created_at, key_id, hash)
+      select gen_random_uuid(), client, '192.0.2.7', 'order.created', 'order', id, 'success',
+        jsonb_build_object('mp_order_id', mp_order_id, 'amount', amount_cents, 'caja_id', caja_id), 400, created_at, 'bench',
+        repeat('0', 64)
+      from orders order by created_at
+      returning seq, id
+    )
+    insert into activity_seals (seq, entry_id, previous_hash, hash)
+    select (select seq from activity_head) + row_number() over (order by seq), id, repeat('0', 64), repeat('0', 64)
+    from entry`.execute(db)
+  await sql`update activity_head set seq = (select max(seq) from activity_seals), key_id = null`.execute(
+    db,
+  )
   await sql`analyze`.execute(db)
   const { rows } = await sql<{ id: string }>`
     select id from orders where status = 'processed' and client = ${shop.client}
@@ -157,4 +164,23 @@ export async function fillFlow(database: Database, flow: string, count: number):
     select gen_random_uuid(), flow, destination, pk, last_error, last_status, attempts, finished_at
     from deliveries where flow = ${flow} and state = 'failed'`.execute(db)
   await sql`analyze`.execute(db)
+}
+
+/** Gives these flows `groups` failed deliveries in turn, each refused in words of its own. */
+export async function fillFailures(
+  database: Database,
+  flows: readonly string[],
+  groups: number,
+): Promise<void> {
+  await sql`
+    insert into deliveries (flow, destination, pk, version, kind, hash, payload, state, attempts, last_error, last_status,
+      queued_at, finished_at)
+    select (${flows}::text[])[1 + n % ${flows.length}], 'web', 'A-' || n, 1, 'upsert', md5(n::text), '{"id": 1}', 'failed', 3,
+      'the shop answered 422: field ' || translate(n::text, '0123456789', 'abcdefghij'), 422, now(), now()
+    from generate_series(1, ${groups}::integer) as n`.execute(database.db)
+  await sql`
+    insert into flow_errors (id, flow, adapter, pk, error, status, attempts, at)
+    select gen_random_uuid(), flow, destination, pk, last_error, last_status, attempts, finished_at
+    from deliveries where state = 'failed'`.execute(database.db)
+  await sql`analyze`.execute(database.db)
 }

@@ -7,7 +7,7 @@ import { muchData, wholeOptions } from './whole-options.ts'
 
 // How long do the routes take that the two pages call, and what do their answers weigh, when there is much of everything?
 // Fails when one takes too long.
-// Run: node bench/page-routes.bench.ts [--orders 10000] [--items 100000] [--clients 40] [--boxes 200] [--times 50]
+// Run: npm run bench -- page-routes [--orders 10000] [--items 100000] [--clients 40] [--boxes 200] [--times 50]
 
 const mostMs = 200
 
@@ -75,6 +75,8 @@ async function compare(bench: BenchService): Promise<void> {
     await ask('statistics of a day, one client', `/admin/statistics?from=${day}&client=${client}`)
     await ask('statistics of a month, all clients', `/admin/statistics?from=${month}`)
     const list = JSON.parse(await ask('orders, all clients', '/admin/orders?limit=25'))
+    await ask('orders with their totals', '/admin/orders?limit=25&totals=true')
+    await ask('orders in doubt', '/admin/orders?limit=25&standing=in_doubt&totals=true')
     await ask('orders, the next page', `/admin/orders?limit=25&cursor=${list.next_cursor}`)
     await ask('orders, page 300 by offset', `/admin/orders?limit=25&offset=${25 * 299}`)
     const old = JSON.parse(

@@ -3,14 +3,14 @@ import { jsonFlow, startTestFlows } from '../test/support/flows.ts'
 import { adminToken } from '../test/support/service.ts'
 import { type BenchService, isEmbedded, quantile, say, withService } from './bench-service.ts'
 import { hasBrowser, type Line, launch, type Opening, openOver } from './page-browser.ts'
-import { fillFlow, fillOrders, fillShops } from './page-data.ts'
+import { fillFailures, fillFlow, fillOrders, fillShops } from './page-data.ts'
 import { muchData, wholeOptions } from './whole-options.ts'
 
 // What do both pages weigh, when does somebody with a slow line see something and when the first figures, and how long
 // does going from view to view take when there is much to show? Chromium opens them from the real service, over lines as
 // its developer tools imitate them: without anything stored (cold) and once more (warm).
-// Run: node bench/pages.bench.ts [--orders 10000] [--items 100000] [--clients 40] [--boxes 200] [--rounds 5]; needs Chromium
-// and PostgreSQL.
+// Run: npm run bench -- pages [--orders 10000] [--items 100000] [--clients 40] [--boxes 200] [--rounds 5] [--flows 200]
+// [--groups 20000]; needs Chromium and PostgreSQL.
 
 const lines: Line[] = [
   { name: '3G, 1.6 Mbit/s and 150 ms', kbitPerSecond: 1_600, roundTripMs: 150 },
@@ -24,7 +24,14 @@ const patienceMs = 20_000
 type Subject = { name: string; url: string; selector: string; cookies: Cookies }
 type Cookies = Awaited<ReturnType<BrowserContext['cookies']>>
 
-const { orders, items, clients, boxes, rounds } = wholeOptions({ ...muchData, rounds: 5 })
+const { orders, items, clients, boxes, rounds, flows, groups } = wholeOptions({
+  ...muchData,
+  rounds: 5,
+  flows: 200,
+  groups: 20_000,
+})
+/** Of the pages with everything on them. */
+const mostFlowsKb = 100
 
 async function measure(browser: Browser, subject: Subject, line: Line) {
   const cold: Opening[] = []
@@ -131,6 +138,66 @@ async function leaf(browser: Browser, url: string, cookies: Cookies): Promise<vo
 const figures = (times: number[]) =>
   `p50 ${quantile(times, 0.5).toFixed(0)} ms, max ${Math.max(...times).toFixed(0)} ms`
 
+/**
+ * The flows' page with many flows and groups of errors: what it weighs, and whether it goes on smoothly while it is scrolled
+ * and drawn anew.
+ */
+async function manyFlows(bench: BenchService, browser: Browser): Promise<void> {
+  const names = Array.from({ length: flows }, (_, index) => `flow-${index}`)
+  const side = await startTestFlows({
+    service: bench.service,
+    files: Object.fromEntries(
+      names.map((name) => [`${name}.flow.yaml`, jsonFlow(name, 'http://127.0.0.1:9')]),
+    ),
+  })
+  try {
+    await fillFailures(bench.service.database, names, groups)
+    const admin = `${await side.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
+    const [line] = lines
+    if (!line) return
+    say(`  ${flows} flows, ${groups} groups of errors, ${line.name} round trip`)
+    for (const [name, hash, selector] of [
+      ['flows', '', 'main tbody tr'],
+      ['errors', '#/errors', '.groups article'],
+    ] as const) {
+      const subject = { name, url: `${admin}${hash}`, selector, cookies: [] }
+      const { cold, warm } = await measure(browser, subject, line)
+      say(`   /admin, ${name}`)
+      const first = tell('cold', cold)
+      tell('warm', warm)
+      if (first.bytes > mostFlowsKb * 1024 || first.paintMs > mostPaintMs) {
+        say(`    TOO MUCH: at most ${mostFlowsKb} KB and ${mostPaintMs} ms to the first paint`)
+        process.exitCode = 1
+      }
+    }
+    say(`    frames while it is scrolled from end to end: ${figures(await scroll(browser, admin))}`)
+  } finally {
+    await side.stop()
+  }
+}
+
+/** Milliseconds from frame to frame while the page of all flows is scrolled to its end and back. */
+async function scroll(browser: Browser, url: string): Promise<number[]> {
+  const page = await browser.newPage()
+  await page.goto(url)
+  await page.locator('main tbody tr').first().waitFor()
+  const times = await page.evaluate<number[]>(`new Promise((resolve) => {
+    const times = []
+    const end = document.documentElement.scrollHeight - innerHeight
+    let before = performance.now()
+    const step = (now) => {
+      times.push(now - before)
+      before = now
+      scrollTo(0, end * (1 - Math.abs(1 - times.length / 60)))
+      if (times.length < 120) requestAnimationFrame(step)
+      else resolve(times.slice(1))
+    }
+    requestAnimationFrame(step)
+  })`)
+  await page.close()
+  return times
+}
+
 async function signedIn(browser: Browser, base: string): Promise<Cookies> {
   const context = await browser.newContext()
   const answer = await context.request.post(`${base}/session`, { data: { token: adminToken } })
@@ -218,6 +285,7 @@ else {
   const browser = await launch()
   try {
     await withService(1, (bench) => compare(bench, browser))
+    await withService(1, (bench) => manyFlows(bench, browser))
   } finally {
     await browser.close()
   }

@@ -20,7 +20,8 @@ import { onServer, urlOf } from '../test/support/postgres-template.ts'
 // What does a poll cost in which nothing has changed? A process with both sides of the service polls a table of
 // PostgreSQL; a bare loop that reads the same rows and hashes them says what the reading alone takes. Each contender is a
 // process of its own, so that its peak memory is its own, and they take turns. How long the poll keeps the event loop from
-// the tills is measured beside it. Run: node bench/polls.bench.ts [--items 1000000]
+// the tills is measured beside it. With --new all items are new: the poll writes what is owed of each, and the bare loop a hash.
+// Run: npm run bench -- polls [--items 1000000] [--new]
 
 /** Figures of one contender; memory is the peak of its process. */
 type Figures = {
@@ -30,7 +31,13 @@ type Figures = {
   delays?: { p99: number; max: number }
   stretches?: number[]
 }
-type Task = { role: 'poll' | 'bare'; url: string; flowsDir: string; items: number }
+type Task = {
+  role: 'poll' | 'bare'
+  url: string
+  flowsDir: string
+  items: number
+  isNew: boolean
+}
 
 const rounds = 3
 /** As `npm start` runs the service: a smaller nursery costs no measurable time here, and 60 to 100 MB less. */
@@ -42,20 +49,31 @@ const pageSize = 1_000
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 
 /** A cursor, as any reader needs who cannot hold the table, and the text of each row hashed. */
-async function readBare(url: string): Promise<number> {
+async function readBare(url: string, isNew: boolean): Promise<number> {
   const client = new Client({ connectionString: url })
-  await client.connect()
+  const writer = new Client({ connectionString: url })
+  await Promise.all([client.connect(), writer.connect()])
+  await writer.query('drop table if exists erp.hashes')
+  await writer.query('create table erp.hashes (pk text primary key, hash text not null)')
   await client.query('begin read only')
   await client.query(`declare bare no scroll cursor for ${query}`)
   let rows = 0
   for (;;) {
     const page = await client.query(`fetch ${pageSize} from bare`)
-    for (const row of page.rows)
-      createHash('sha256').update(JSON.stringify(row)).digest('base64url')
+    const hashes = page.rows.map((row) => ({
+      pk: String(row.id),
+      hash: createHash('sha256').update(JSON.stringify(row)).digest('base64url'),
+    }))
+    if (isNew) {
+      await writer.query(
+        'insert into erp.hashes select * from jsonb_to_recordset($1::jsonb) as one (pk text, hash text)',
+        [JSON.stringify(hashes)],
+      )
+    }
     rows += page.rows.length
     if (page.rows.length < pageSize) break
   }
-  await client.end()
+  await Promise.all([client.end(), writer.end()])
   return rows
 }
 
@@ -93,15 +111,17 @@ async function poll(task: Task): Promise<Figures> {
     delay.disable()
     clearInterval(ticking)
     const ms = performance.now() - startedAt
-    if (changes !== 0) throw new Error(`${changes} items count as changed`)
+    if (changes !== (task.isNew ? task.items : 0)) {
+      throw new Error(`${changes} items count as changed`)
+    }
     const delays = { p99: delay.percentile(99) / 1e6, max: delay.max / 1e6 }
     return { rows: task.items, ms, peakMb: peakMb(), delays, stretches }
   })
 }
 
-async function bare({ url }: Task): Promise<Figures> {
+async function bare({ url, isNew }: Task): Promise<Figures> {
   const startedAt = performance.now()
-  const rows = await readBare(url)
+  const rows = await readBare(url, isNew)
   return { rows, ms: performance.now() - startedAt, peakMb: peakMb() }
 }
 
@@ -138,13 +158,13 @@ async function learnHashes({ url, flowsDir }: Task): Promise<void> {
     const found = await Promise.all(rows.map((row) => read(row)))
     const items = found.flatMap((one) => ('item' in one ? [one.item] : []))
     if (items.length !== rows.length) throw new Error('a row is no item')
-    await database.transaction((trx) => upsertHashes(trx, flow, items, new Date()))
+    await database.transaction((trx) => upsertHashes(trx, flow, items, { read: 1, at: new Date() }))
   }
   await source.close()
   await database.close()
 }
 
-async function prepare({ url, flowsDir, items }: Task): Promise<void> {
+async function prepare({ url, flowsDir, items, isNew }: Task): Promise<void> {
   await writeFile(
     join(flowsDir, 'bench.flow.yaml'),
     JSON.stringify({
@@ -155,7 +175,16 @@ async function prepare({ url, flowsDir, items }: Task): Promise<void> {
       // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the flow file
       source: { type: 'sql', driver: 'postgres', url: '${env:SOURCE}', query },
       item: { key: 'id' },
-      destinations: [{ name: 'out', type: 'file', path: join(flowsDir, 'out.ndjson') }],
+      destinations: [
+        {
+          name: 'out',
+          type: 'file',
+          path: join(flowsDir, 'out.ndjson'),
+          // Only the poll is measured.
+          ...(isNew && { rateLimit: { max: 1, per: '1h' } }),
+        },
+      ],
+      ...(isNew && { queue: { maxWaiting: 10_000_000 } }),
     }),
   )
   const database = await openDatabase({ databaseUrl: url })
@@ -168,7 +197,7 @@ async function prepare({ url, flowsDir, items }: Task): Promise<void> {
         n % 50 as stock, timestamptz '2026-01-01' + n * interval '1 second' as changed_at
       from generate_series(1, ${items}) as n`)
   })
-  await learnHashes({ role: 'poll', url, flowsDir, items })
+  if (!isNew) await learnHashes({ role: 'poll', url, flowsDir, items, isNew })
   await onServer(url, (client) => client.query('vacuum analyze'))
 }
 
@@ -195,20 +224,23 @@ function tell(us: Figures[], them: Figures[]): boolean {
   return peak <= mostMb
 }
 
-async function compare(server: string, items: number): Promise<boolean> {
+async function compare(server: string, items: number, isNew: boolean): Promise<boolean> {
   const name = `tillbridge_bench_${randomBytes(4).toString('hex')}`
   const url = urlOf(server, name)
   const flowsDir = await mkdtemp(join(tmpdir(), 'tillbridge-bench-'))
   await onServer(server, (client) => client.query(`create database ${name}`))
   try {
-    await prepare({ role: 'poll', url, flowsDir, items })
-    const turns = items > 250_000 ? 1 : rounds
-    say(`poll of ${items} unchanged items of PostgreSQL, median of ${turns} rounds`)
+    await prepare({ role: 'poll', url, flowsDir, items, isNew })
+    // New items are new once.
+    const turns = items > 250_000 || isNew ? 1 : rounds
+    say(
+      `poll of ${items} ${isNew ? 'new' : 'unchanged'} items of PostgreSQL, median of ${turns} rounds`,
+    )
     const us: Figures[] = []
     const them: Figures[] = []
     for (let round = 0; round < turns; round += 1) {
-      them.push(await inOwnProcess({ role: 'bare', url, flowsDir, items }))
-      us.push(await inOwnProcess({ role: 'poll', url, flowsDir, items }))
+      them.push(await inOwnProcess({ role: 'bare', url, flowsDir, items, isNew }))
+      us.push(await inOwnProcess({ role: 'poll', url, flowsDir, items, isNew }))
     }
     return tell(us, them)
   } finally {
@@ -218,12 +250,14 @@ async function compare(server: string, items: number): Promise<boolean> {
 }
 
 async function begin(): Promise<void> {
-  const { values } = parseArgs({ options: { items: { type: 'string', default: '100000' } } })
+  const { values } = parseArgs({
+    options: { items: { type: 'string', default: '100000' }, new: { type: 'boolean' } },
+  })
   const items = Number(values.items)
   if (!Number.isInteger(items) || items < 1) throw new Error('--items is a whole number')
   const server = process.env.DATABASE_URL || process.env.TEST_DATABASE_URL
   if (!server) say('polls.bench.ts is skipped: it needs PostgreSQL in TEST_DATABASE_URL')
-  else if (!(await compare(server, items))) process.exitCode = 1
+  else if (!(await compare(server, items, values.new === true))) process.exitCode = 1
 }
 
 if (process.send) {

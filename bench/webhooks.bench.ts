@@ -17,7 +17,7 @@ import { wholeOptions } from './whole-options.ts'
 // server-sent events; the time runs from the sending of the webhook, which makes the service read the provider, to the
 // moment the till has the paid order in hand. Beside it, of the same orders in the same run, a bare GET of the order,
 // which also reads the provider: what a till would pay for each look if it asked again and again.
-// Run: node bench/webhooks.bench.ts [--orders n]; 500 on PostgreSQL, 60 on the embedded database.
+// Run: npm run bench -- webhooks [--orders n]; 500 on PostgreSQL, 60 on the embedded database.
 
 const lanes = 4
 const settleMs = 100

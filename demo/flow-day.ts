@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { expectStatus, request } from './http.ts'
+import { type Answer, expectStatus, request } from './http.ts'
 import type { ServiceProcess } from './service-process.ts'
 import type { Steps } from './steps.ts'
 
@@ -51,7 +51,7 @@ export async function playFlows(
   const { syncUrl } = service
 
   const names = await steps.step('Read the flow files', async () => {
-    const body = expectStatus(await request('GET', `${syncUrl}/flows`))
+    const body = expectStatus(await whenLoaded(() => request('GET', `${syncUrl}/flows`)))
     const flows = (body.flows as { name: string }[]).map(({ name }) => name)
     const problems = body.problems as { file: string; message: string }[]
     const [problem] = problems
@@ -76,8 +76,13 @@ export async function playFlows(
     const body = expectStatus(await request('GET', `${service.url}/stores`, { token: key }))
     const stores = body.stores as { pos: unknown[] }[]
     const boxes = stores.reduce((sum, store) => sum + store.pos.length, 0)
+    // A flow sends what has changed: what the first demo on the same data has sent is not sent again.
+    const got =
+      shop.articles.size > 0
+        ? `the web shop got ${shop.articles.size} articles`
+        : 'nothing has changed for the web shop since the last time'
     return {
-      shown: `the provider has ${stores.length} stores with ${boxes} boxes, the web shop got ${shop.articles.size} articles`,
+      shown: `the provider has ${stores.length} stores with ${boxes} boxes, ${got}`,
       value: undefined,
     }
   })
@@ -101,5 +106,15 @@ async function settled(syncUrl: string): Promise<Stats> {
       )
     }
     await wait(50)
+  }
+}
+
+/** The flows are loaded after the listener opens; until then it says 503 and when to ask again. */
+async function whenLoaded(ask: () => Promise<Answer>): Promise<Answer> {
+  const until = performance.now() + withinMs
+  for (;;) {
+    const answer = await ask()
+    if (answer.status !== 503 || performance.now() > until) return answer
+    await wait(200)
   }
 }

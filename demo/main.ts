@@ -1,3 +1,4 @@
+import { closeDay } from './closing-day.ts'
 import { openShop, playFlows, type Shop } from './flow-day.ts'
 import { expectStatus, request } from './http.ts'
 import { type ServiceProcess, startService } from './service-process.ts'
@@ -27,8 +28,9 @@ try {
       value: service,
     }
   })
-  const { key } = await playTillDay(running, steps)
+  const { key, box, from } = await playTillDay(running, steps)
   await playFlows(running, key, webShop, steps)
+  await closeDay(running, { key, box, from }, steps)
   steps.line()
   if (once) {
     await end(0)
@@ -41,9 +43,9 @@ try {
     steps.line(`The service stays up. Stop it with Ctrl+C.
 
   Dashboard           ${running.url}/dashboard
-  Flows               ${running.syncUrl}/admin
     admin token       ${running.adminToken}
     key of the client ${key}
+  Flows               ${running.syncUrl}/admin (asks for no token on this machine)
   API documentation   ${running.url}/docs
   Virtual terminals   ${running.sandboxUrl}/
   Log                 ${running.logFile}

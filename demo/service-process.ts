@@ -33,7 +33,7 @@ export async function startService(shopUrl: string): Promise<ServiceProcess> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const logFile = join(dataDir, 'demo.log')
   const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 })
-  const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+  const main = fileURLToPath(new URL('../src/start.ts', import.meta.url))
   const child = spawn(process.execPath, [main], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -46,6 +46,8 @@ export async function startService(shopUrl: string): Promise<ServiceProcess> {
       FLOWS_DIR: fileURLToPath(new URL('../examples/flows', import.meta.url)),
       // Nothing can flow into a shop that is not connected yet.
       FLOWS_START_PAUSED: 'true',
+      // The sandbox shows a payment at once, and nobody wants to wait a minute for the end of the day.
+      SEARCH_LAG_MS: '1000',
       DEMO_TARGET_URL: shopUrl,
     },
   })

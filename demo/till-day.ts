@@ -9,8 +9,11 @@ const box = 'CAJA-1'
 
 type Charge = { orderId: string; mpOrderId: string }
 
-/** Plays a till's day over HTTP alone: what it does, any ERP can do. Answers the key it made. */
-export async function playTillDay(service: ServiceProcess, steps: Steps): Promise<{ key: string }> {
+/** Plays a till's day over HTTP alone: what it does, any ERP can do. Answers the key it made, and where and since when it sold. */
+export async function playTillDay(
+  service: ServiceProcess,
+  steps: Steps,
+): Promise<{ key: string; box: string; from: Date }> {
   const { url, sandboxUrl, adminToken } = service
   const run = Date.now().toString(36).toUpperCase()
 
@@ -105,6 +108,7 @@ export async function playTillDay(service: ServiceProcess, steps: Steps): Promis
     { amount: '800', pay: { payment_method_type: 'qr' } },
   ]
   const paid: Charge[] = []
+  const from = new Date()
   for (const [index, sale] of sales.entries()) {
     const amount = sale.amount.includes(',') ? sale.amount : `${sale.amount},00`
     await steps.step(`Charge ${amount} (${sale.pay.payment_method_type})`, async () => {
@@ -186,7 +190,7 @@ export async function playTillDay(service: ServiceProcess, steps: Steps): Promis
     }
   })
 
-  return { key }
+  return { key, box, from }
 
   async function sandbox(
     method: string,

@@ -1,3 +1,5 @@
+import { settingsSchema } from './config-schema.ts'
+import { ownSecrets } from './secrets-file.ts'
 import { checkFlows } from './sync/definition/check.ts'
 
 /** `npm run flows:check [folder]`: says what is wrong with flow files; needs no database and starts nothing. */
@@ -6,7 +8,8 @@ if (others.length > 0 || folder?.startsWith('-')) {
   process.stderr.write('usage: npm run flows:check [folder]\n')
   process.exitCode = 2
 } else {
-  const { lines, isGood } = await checkFlows(process.env, folder)
+  const dataDir = settingsSchema.shape.DATA_DIR.parse(process.env.DATA_DIR?.trim() || undefined)
+  const { lines, isGood } = await checkFlows(process.env, folder, ownSecrets(dataDir))
   process.stdout.write(`${lines.join('\n')}\n`)
   process.exitCode = isGood ? 0 : 1
 }

@@ -2,21 +2,33 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { EncryptionKey } from './domain/sealed.ts'
 
+const plainForms = new WeakSet<z.ZodType>()
+
+/** Marks a form whose value may be shown: every setting of another form counts as a secret. */
+function plain<T extends z.ZodType>(form: T): T {
+  plainForms.add(form)
+  return form
+}
+
 const fits = (test: (text: string) => boolean, allowed: string) => z.string().refine(test, allowed)
 
 const whole = (min: number, max: number) => {
   const allowed = `must be a whole number from ${min} to ${max}`
-  return z
-    .string()
-    .regex(/^[0-9]{1,9}$/, allowed)
-    .transform(Number)
-    .pipe(z.number().min(min, allowed).max(max, allowed))
+  return plain(
+    z
+      .string()
+      .regex(/^[0-9]{1,9}$/, allowed)
+      .transform(Number)
+      .pipe(z.number().min(min, allowed).max(max, allowed)),
+  )
 }
 
-const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true')
+const flag = plain(
+  z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true'),
+)
 
 const oneOf = <const T extends readonly [string, ...string[]]>(names: T) =>
-  z.enum(names, `must be one of ${names.join(', ')}`)
+  plain(z.enum(names, `must be one of ${names.join(', ')}`))
 
 const list = z.string().transform((text) =>
   text
@@ -27,27 +39,33 @@ const list = z.string().transform((text) =>
 
 const hostname =
   /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$/
-const host = fits(
-  (text) => isIP(text) !== 0 || hostname.test(text),
-  'must be an IP address (without brackets or port) or a host name',
+const host = plain(
+  fits(
+    (text) => isIP(text) !== 0 || hostname.test(text),
+    'must be an IP address (without brackets or port) or a host name',
+  ),
 )
 
 // A header value with a space or a control character could never be sent equal by a client.
 const headerToken = /^[\x21-\x7e]+$/
 const tokenText = 'must hold visible ASCII characters without spaces'
 
-const baseUrl = fits((text) => {
-  const url = toUrl(text)
-  if (!url || !['http:', 'https:'].includes(url.protocol)) return false
-  return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
-}, 'must be an http or https address without credentials, query or fragment').transform((text) =>
-  text.replace(/\/+$/, ''),
+const baseUrl = plain(
+  fits((text) => {
+    const url = toUrl(text)
+    if (!url || !['http:', 'https:'].includes(url.protocol)) return false
+    return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+  }, 'must be an http or https address without credentials, query or fragment').transform((text) =>
+    text.replace(/\/+$/, ''),
+  ),
 )
 
 // Access tokens travel to these addresses, so plain http is allowed on this machine only.
-const providerUrl = baseUrl.refine(
-  (text) => text.startsWith('https://') || isLoopback(new URL(text).hostname),
-  'must be https (http only on loopback)',
+const providerUrl = plain(
+  baseUrl.refine(
+    (text) => text.startsWith('https://') || isLoopback(new URL(text).hostname),
+    'must be https (http only on loopback)',
+  ),
 )
 
 const scheme = (schemes: readonly string[]) =>
@@ -59,24 +77,52 @@ const scheme = (schemes: readonly string[]) =>
     `must be an address that starts with ${schemes.map((name) => `${name}://`).join(' or ')}`,
   )
 
-const origins = list.pipe(
-  z.array(
-    z.string().refine((text) => {
-      const url = toUrl(text)
-      if (!url || url.origin === 'null' || url.href !== `${url.origin}/`) return false
-      return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
-    }, 'must be a comma list of https origins such as https://erp.example (http only on loopback)'),
+const origins = plain(
+  list.pipe(
+    z.array(
+      z.string().refine((text) => {
+        const url = toUrl(text)
+        if (!url || url.origin === 'null' || url.href !== `${url.origin}/`) return false
+        return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))
+      }, 'must be a comma list of https origins such as https://erp.example (http only on loopback)'),
+    ),
   ),
 )
 
-const proxies = list.pipe(
-  z.array(
-    z
-      .string()
-      .refine(
-        isProxyEntry,
-        'must be a comma list of IP addresses, CIDR ranges or the word loopback',
-      ),
+const proxies = plain(
+  list.pipe(
+    z.array(
+      z
+        .string()
+        .refine(
+          isProxyEntry,
+          'must be a comma list of IP addresses, CIDR ranges or the word loopback',
+        ),
+    ),
+  ),
+)
+
+const headerPairs = list.transform((entries, context): Record<string, string> => {
+  const pairs = entries.map((entry) => /^([A-Za-z0-9-]+)=([\x21-\x7e]+)$/.exec(entry))
+  if (pairs.some((pair) => pair === null)) {
+    context.addIssue({ code: 'custom', message: 'must be a comma list of name=value' })
+    return z.NEVER
+  }
+  return Object.fromEntries(pairs.map((pair) => [pair?.[1] as string, pair?.[2] as string]))
+})
+
+const timeOfDay = '([01][0-9]|2[0-3]):[0-5][0-9]'
+const quietHoursForm = new RegExp(`^(${timeOfDay})-(${timeOfDay}) (\\S+)$`)
+const quietHours = plain(
+  fits((text) => {
+    const timezone = quietHoursForm.exec(text)?.[5]
+    return timezone !== undefined && isTimezone(timezone)
+  }, 'must be two times and a time zone, such as 22:00-07:00 America/Argentina/Buenos_Aires').transform(
+    (text) => {
+      const [times = '', timezone = ''] = text.split(' ')
+      const [from = '', to = ''] = times.split('-')
+      return { from, to, timezone }
+    },
   ),
 )
 
@@ -109,6 +155,11 @@ export const settingsSchema = z.object({
   SYNC_PORT: whole(0, 65535)
     .prefault('8080')
     .describe('port of the flow control API; 0 takes any free one'),
+  SYNC_PUBLIC_URL: baseUrl
+    .optional()
+    .describe(
+      'address under which browsers reach the page of the flows, for the links between both pages; default http://SYNC_HOST:SYNC_PORT where that and PUBLIC_URL are loopback, else no links',
+    ),
   PUBLIC_URL: baseUrl
     .optional()
     .describe('base of the OAuth redirect (/oauth/callback); default http://HOST:PORT'),
@@ -127,10 +178,23 @@ export const settingsSchema = z.object({
   SYNC_AUTH: oneOf(['auto', 'none'])
     .prefault('auto')
     .describe('auto: SYNC_TOKEN is asked for when it is set; none: never asked for'),
+  METRICS_TOKEN: fits((text) => headerToken.test(text), tokenText)
+    .refine((text) => text.length >= 32, 'must have at least 32 characters')
+    .optional()
+    .describe(
+      'token that opens GET /metrics of both listeners and nothing else, at least 32 characters',
+    ),
   DATABASE_URL: scheme(['postgres', 'postgresql'])
     .optional()
     .describe('PostgreSQL; unset uses the embedded database in DATA_DIR'),
-  DATA_DIR: z.string().prefault('./data').describe('embedded database and generated secrets'),
+  DATABASE_DIRECT_URL: scheme(['postgres', 'postgresql'])
+    .optional()
+    .describe(
+      'the same PostgreSQL without a pooler between, where changes are heard when DATABASE_URL leads through one in transaction mode',
+    ),
+  DATA_DIR: plain(z.string())
+    .prefault('./data')
+    .describe('embedded database and generated secrets'),
   ENCRYPTION_KEYS: keys
     .optional()
     .describe(
@@ -149,7 +213,7 @@ export const settingsSchema = z.object({
   OAUTH_TARGET_ORIGINS: origins
     .optional()
     .describe('comma list of origins to which target_url may lead besides our own and loopback'),
-  MP_CLIENT_ID: z.string().optional().describe('application id at Mercado Pago'),
+  MP_CLIENT_ID: plain(z.string()).optional().describe('application id at Mercado Pago'),
   MP_CLIENT_SECRET: z.string().optional().describe('application secret at Mercado Pago'),
   MP_WEBHOOK_SECRETS: list
     .optional()
@@ -173,6 +237,11 @@ export const settingsSchema = z.object({
   PROVIDER_TIMEOUT_MS: whole(100, 60_000)
     .prefault('10000')
     .describe('longest wait for the provider per attempt, 100 to 60000'),
+  SEARCH_LAG_MS: whole(0, 3_600_000)
+    .prefault('60000')
+    .describe(
+      "how long the provider's payment search may not show what was just paid, 60000 to 3600000; with PROVIDER=sandbox from 0",
+    ),
   SANDBOX_PORT: whole(0, 65535)
     .prefault('3001')
     .describe('port of the built-in provider, which listens on loopback only'),
@@ -194,20 +263,60 @@ export const settingsSchema = z.object({
   AUTH_FAILURES_PER_MINUTE: whole(1, 1_000_000)
     .prefault('60')
     .describe('failed authentications per minute and address'),
-  FLOWS_DIR: z
-    .string()
+  FLOWS_DIR: plain(z.string())
     .prefault('./flows')
     .describe('folder of the *.flow.yaml files; a missing folder counts as empty'),
   FLOWS_START_PAUSED: flag.prefault('false').describe('pause every flow at start'),
   SMTP_URL: scheme(['smtp', 'smtps']).optional().describe('mail server for alert mail'),
-  MAIL_FROM: fits((text) => /^[^\p{Cc}]*@[^\p{Cc}]*$/u.test(text), 'must be a mail address')
+  MAIL_FROM: plain(fits((text) => /^[^\p{Cc}]*@[^\p{Cc}]*$/u.test(text), 'must be a mail address'))
     .optional()
     .describe('sender of alert mail'),
+  ALERT_MAIL_TO: list
+    .pipe(
+      z
+        .array(
+          z.string().regex(/^[^\s@<>",;\p{Cc}]+@[^\s@<>",;\p{Cc}]+$/u, 'must be mail addresses'),
+        )
+        .max(50, 'must be at most 50 mail addresses'),
+    )
+    .optional()
+    .describe(
+      'comma list of mail addresses that are told of trouble with charges and flows; needs SMTP_URL and MAIL_FROM',
+    ),
+  ALERT_SLACK_URL: scheme(['https', 'http'])
+    .optional()
+    .describe('incoming webhook of Slack that is told of trouble with charges and flows'),
+  ALERT_WEBHOOK_URL: scheme(['https', 'http'])
+    .optional()
+    .describe('address that gets trouble with charges and flows as signed JSON'),
+  ALERT_WEBHOOK_SECRET: fits(
+    (text) =>
+      text.length >= 16 &&
+      (!text.startsWith('whsec_') || /^whsec_[A-Za-z0-9+/]+={0,2}$/.test(text)),
+    'must have at least 16 characters, and after whsec_ be base64',
+  )
+    .optional()
+    .describe('signs what ALERT_WEBHOOK_URL gets, as Standard Webhooks has it'),
+  ALERT_LANGUAGE: oneOf(['es', 'en']).prefault('es').describe('language of these alerts'),
+  ALERT_QUIET_HOURS: quietHours
+    .optional()
+    .describe(
+      'when these alerts wait, such as 22:00-07:00 America/Argentina/Buenos_Aires; what ends meanwhile is not told',
+    ),
+  ALERT_PRIVATE_NETWORK: flag
+    .prefault('false')
+    .describe('these alerts may go to loopback and private addresses'),
   TRUST_PROXY: proxies
     .optional()
     .describe(
       'comma list of proxies whose X-Forwarded-For is believed: addresses, CIDR ranges, loopback',
     ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: baseUrl
+    .optional()
+    .describe('collector that gets traces by OTLP over HTTP (at /v1/traces); unset sends none'),
+  OTEL_EXPORTER_OTLP_HEADERS: headerPairs
+    .optional()
+    .describe('comma list name=value of headers for the collector, such as its key'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .prefault('info')
     .describe('least severity that is logged'),
@@ -215,16 +324,10 @@ export const settingsSchema = z.object({
 
 export type Settings = z.output<typeof settingsSchema>
 
-/** Whose values, or parts of them, are secret: they are never repeated in a message. */
-export const secretVariables: ReadonlySet<string> = new Set([
-  'ADMIN_TOKEN',
-  'SYNC_TOKEN',
-  'DATABASE_URL',
-  'ENCRYPTION_KEYS',
-  'MP_CLIENT_SECRET',
-  'MP_WEBHOOK_SECRETS',
-  'SMTP_URL',
-])
+/** Whose values, or parts of them, are secret: they are never repeated in a message, nor given to a flow. */
+export const secretVariables: ReadonlySet<string> = new Set(
+  Object.entries(settingsSchema.shape).flatMap(([name, field]) => (isPlain(field) ? [] : [name])),
+)
 
 /** Name, default (empty when there is none) and meaning of every setting; `.env.example` must agree. */
 export const settings: readonly { name: string; default: string; meaning: string }[] =
@@ -238,6 +341,22 @@ export const settings: readonly { name: string; default: string; meaning: string
 export function isLoopback(name: string): boolean {
   const bare = name.replace(/^\[(.*)\]$/, '$1').toLowerCase()
   return bare === 'localhost' || bare === '::1' || (isIP(bare) === 4 && bare.startsWith('127.'))
+}
+
+/** Defaults and options lie around a form. */
+function isPlain(field: z.core.$ZodType): boolean {
+  if (plainForms.has(field as z.ZodType)) return true
+  const { def } = field._zod
+  return 'innerType' in def && isPlain(def.innerType as z.core.$ZodType)
+}
+
+function isTimezone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en-US', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
 }
 
 function toUrl(text: string): URL | undefined {

@@ -61,10 +61,14 @@ function toConfig(given: Settings) {
     adminToken: given.ADMIN_TOKEN,
     syncHost: given.SYNC_HOST,
     syncPort: given.SYNC_PORT,
+    /** undefined when not given: see main.ts. */
+    syncPublicUrl: given.SYNC_PUBLIC_URL,
     syncToken: given.SYNC_TOKEN,
     syncAuth: given.SYNC_AUTH,
+    metricsToken: given.METRICS_TOKEN,
     /** undefined: the embedded database in dataDir. */
     databaseUrl: given.DATABASE_URL,
+    databaseDirectUrl: given.DATABASE_DIRECT_URL,
     dataDir: given.DATA_DIR,
     /** The first encrypts. undefined only with the embedded database: see secrets-file.ts. */
     encryptionKeys: given.ENCRYPTION_KEYS,
@@ -75,6 +79,15 @@ function toConfig(given: Settings) {
     oauthTargetOrigins: Object.freeze(
       (given.OAUTH_TARGET_ORIGINS ?? []).map((text) => new URL(text).origin),
     ),
+    alerts: Object.freeze({
+      mailTo: Object.freeze(given.ALERT_MAIL_TO ?? []),
+      slackUrl: given.ALERT_SLACK_URL,
+      webhookUrl: given.ALERT_WEBHOOK_URL,
+      webhookSecret: given.ALERT_WEBHOOK_SECRET,
+      locale: given.ALERT_LANGUAGE,
+      quietHours: given.ALERT_QUIET_HOURS,
+      allowPrivateNetwork: given.ALERT_PRIVATE_NETWORK,
+    }),
     mpClientId: given.MP_CLIENT_ID,
     mpClientSecret: given.MP_CLIENT_SECRET,
     mpWebhookSecrets: Object.freeze(given.MP_WEBHOOK_SECRETS ?? []),
@@ -84,6 +97,7 @@ function toConfig(given: Settings) {
     mpPosApi: given.MP_POS_API,
     mpSendTicketNumber: given.MP_SEND_TICKET_NUMBER,
     providerTimeoutMs: given.PROVIDER_TIMEOUT_MS,
+    searchLagMs: given.SEARCH_LAG_MS,
     sandboxPort: given.SANDBOX_PORT,
     posCreateDelayMs: given.POS_CREATE_DELAY_MS,
     sweepIntervalMs: given.SWEEP_INTERVAL_MS,
@@ -96,6 +110,10 @@ function toConfig(given: Settings) {
     smtpUrl: given.SMTP_URL,
     mailFrom: given.MAIL_FROM,
     trustProxy: Object.freeze(given.TRUST_PROXY ?? []),
+    traces: Object.freeze({
+      endpoint: given.OTEL_EXPORTER_OTLP_ENDPOINT,
+      headers: given.OTEL_EXPORTER_OTLP_HEADERS ?? {},
+    }),
     logLevel: given.LOG_LEVEL,
   })
 }
@@ -116,6 +134,9 @@ function crossProblems(config: Config): ConfigProblem[] {
       )
     }
   }
+  if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined) {
+    refuse('DATABASE_DIRECT_URL', 'is of use with DATABASE_URL only')
+  }
   if (!config.publicIsLoopback && !config.providerNamed) {
     refuse(
       'PROVIDER',
@@ -127,6 +148,10 @@ function crossProblems(config: Config): ConfigProblem[] {
       'OAUTH_ENROLMENT',
       'must be invite unless both HOST and PUBLIC_URL are loopback: with open, anybody who reaches the service could tie an account of his own to the name of a shop',
     )
+  }
+  // Nothing was found after 1 s, all after 36 s (seen once): what is read sooner would agree without having been there.
+  if (config.provider === 'mercadopago' && config.searchLagMs < 60_000) {
+    refuse('SEARCH_LAG_MS', 'must be 60000 or more with PROVIDER=mercadopago')
   }
   if (config.provider === 'mercadopago') {
     const needed = 'is required with PROVIDER=mercadopago'
@@ -148,6 +173,15 @@ function crossProblems(config: Config): ConfigProblem[] {
         refuse(variable, `is missing: ${bothOrNone}`)
       }
     }
+  }
+  if (
+    config.alerts.mailTo.length > 0 &&
+    (config.smtpUrl === undefined || config.mailFrom === undefined)
+  ) {
+    refuse('ALERT_MAIL_TO', 'needs SMTP_URL and MAIL_FROM')
+  }
+  if (config.alerts.webhookSecret !== undefined && config.alerts.webhookUrl === undefined) {
+    refuse('ALERT_WEBHOOK_SECRET', 'is of use with ALERT_WEBHOOK_URL only')
   }
   if (
     config.syncAuth === 'auto' &&

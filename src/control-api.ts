@@ -1,15 +1,19 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
+import { Registry } from 'prom-client'
 import { isDatabaseUnavailable } from './db/failures.ts'
 import { installCompression } from './http/compression.ts'
 import { createServer, type HttpServer } from './http/create-server.ts'
 import { registerOpenApi } from './http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from './http/pages.ts'
-import { type ControlAccess, installControlAccess } from './sync/control-access.ts'
+import { observeRequests } from './http/request-metrics.ts'
+import { type ControlAccess, installControlAccess } from './sync/control/access.ts'
 import { addControlRoutes, type ControlDeps } from './sync/routes/index.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
-export type ControlApiOptions = ControlDeps & {
+export type ControlApiOptions = Omit<ControlDeps, 'isOperator' | 'registry'> & {
   access: ControlAccess
+  tracing?: Pick<Tracing, 'observe'> | undefined
   /** Address under which operators reach this listener. */
   publicUrl: string
   trustProxy: readonly string[]
@@ -31,6 +35,9 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
     errorStyle: 'plain',
     isUnavailable: isDatabaseUnavailable,
   })
+  const registry = new Registry()
+  observeRequests(app, registry)
+  options.tracing?.observe(app)
   await installCompression(app)
   await registerOpenApi(app, {
     title: 'tillbridge flow control API',
@@ -42,10 +49,13 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
       { name: 'Monitoring', description: 'Counts, figures, failures, alerts' },
       { name: 'Service', description: 'State of the service' },
     ],
-    tokens: { admin: 'The SYNC_TOKEN; needed when it is set' },
+    tokens: {
+      admin: 'The SYNC_TOKEN; needed when it is set',
+      metrics: 'The METRICS_TOKEN, for figures alone',
+    },
   })
-  installControlAccess(app, options.access)
-  addControlRoutes(app, options)
+  const { isOperator } = installControlAccess(app, options.access)
+  addControlRoutes(app, { ...options, registry, isOperator })
   servePages(app, { root: options.adminRoot, prefix: '/admin' })
   serveSharedParts(app)
   leadBrowsersTo(app, '/admin')

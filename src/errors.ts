@@ -14,7 +14,10 @@ export const errorCatalogue = {
     text: 'This Idempotency-Key was used before with other content',
   },
   ORDER_ALREADY_PAID: { status: 409, text: 'An equal order is paid already; do not charge again' },
-  PAYLOAD_TOO_LARGE: { status: 413, text: 'The body is larger than 256 KiB' },
+  PAYLOAD_TOO_LARGE: {
+    status: 413,
+    text: 'The body is larger than 256 KiB (a report sent as text/csv: 8 MiB)',
+  },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, text: 'Send the body as application/json' },
   REQUEST_TIMEOUT: { status: 408, text: 'The request did not arrive in time' },
   OAUTH_DENIED: { status: 400, text: 'The connection was refused at the provider' },
@@ -51,6 +54,18 @@ export const errorCatalogue = {
     text: 'The terminal of this box is not in PDV mode; switch its operating mode first',
   },
   ONE_PDV_PER_BOX: { status: 409, text: 'A box can hold only one terminal in PDV mode' },
+  CLOSING_NOT_CHECKED: {
+    status: 409,
+    text: 'The closing has no result yet; wait until it is agreed, differs or unverified',
+  },
+  ORPHAN_SETTLED: {
+    status: 409,
+    text: 'Something else was done about this charge already',
+  },
+  CLOSING_NOT_SIGNED: {
+    status: 409,
+    text: 'The closing is not signed: open it again instead, which compares it anew',
+  },
   NOT_SANDBOX: { status: 409, text: 'Only orders of test credentials can be simulated' },
   RATE_LIMITED: { status: 429, text: 'Too many requests; wait as Retry-After says' },
   PROVIDER_REJECTED: { status: 502, text: 'The provider refused the request' },

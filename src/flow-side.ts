@@ -1,31 +1,41 @@
-import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
+import { createClosingFeed } from './closings/closing-feed.ts'
 import type { Config } from './config.ts'
 import { buildControlApi } from './control-api.ts'
 import type { Database } from './db/database.ts'
+import { createControlVisits, createFlowAudit } from './flow-audit.ts'
 import { createPaymentsPort } from './flow-payments.ts'
 import type { HttpServer } from './http/create-server.ts'
 import type { StreamLimits } from './http/event-stream.ts'
 import { requireDatabase } from './http/require-database.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import { createOrderFeed } from './payments/order-feed.ts'
+import { ownSecrets } from './secrets-file.ts'
+import { createSettlementFeed } from './settlements/settlement-feed.ts'
 import { createAlerts } from './sync/alerts/alerts.ts'
 import { createFlowNews } from './sync/control/flow-news.ts'
+import { createFlowContext } from './sync/definition/context.ts'
 import { createDeliveries } from './sync/deliver/deliver.ts'
 import { createFlowService } from './sync/engine/create-flow-service.ts'
 import { createFlowEngine } from './sync/engine/flow-engine.ts'
 import { createHousekeeping } from './sync/engine/housekeeping.ts'
+import { createTableCare } from './sync/engine/table-care.ts'
 import { isInWindow } from './sync/engine/window.ts'
 import type { FlowService } from './sync/flow-service.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
 export type FlowSideOptions = {
   config: Config
   /** Address under which operators reach the control API. */
   publicUrl: string
+  /** Addresses of both pages, for the links between them; undefined where none is known. */
+  pages?: { flows: string | undefined; dashboard: string | undefined }
+  /** Where the settings ask for traces. */
+  tracing?: Pick<Tracing, 'observe' | 'notePoll' | 'noteAttempt'> | undefined
   database: Database
-  /** The payment side, for flows that feed it or read its orders. */
+  /** The payment side, for flows that feed it or read of it. */
   payments: PaymentDeps
   logger: Logger
   /** For `${env:NAME}` in flow files. */
@@ -35,6 +45,8 @@ export type FlowSideOptions = {
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   /** How long and how many streams of events may be; for tests. */
   streams?: Partial<StreamLimits>
+  /** How long who asks for a poll waits for another one to end; for tests. */
+  longestWaitMs?: number
 }
 
 export type FlowSide = {
@@ -54,25 +66,33 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     options.sleep ??
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
   const log = options.logger.child({ part: 'flows' })
-  const common = { database, now, sleep, log, processId: payments.processId }
+  const audit = createFlowAudit({ database, sealer: payments.sealer, now })
+  const common = { database, now, sleep, log, audit, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
-  const deliveries = createDeliveries({ ...common, random: Math.random })
+  const deliveries = createDeliveries({ ...common, random: Math.random, trace: options.tracing })
   const alerts = createAlerts({ ...common, mail, isInWindow })
   const engine = createFlowEngine({
     ...common,
     flowsDir: config.flowsDir,
-    files: { env: options.env, readFile: (path) => readFileSync(path, 'utf8'), mail },
+    files: createFlowContext(options.env, mail, ownSecrets(config.dataDir)),
     startPaused: config.flowsStartPaused,
     deliveries,
     alerts,
     payments: createPaymentsPort(payments),
-    orders: { listOrderChanges: createOrderFeed(database.db) },
+    trace: options.tracing,
+    feeds: {
+      listOrderChanges: createOrderFeed(database.db),
+      listSettlementChanges: createSettlementFeed(database.db),
+      listClosingChanges: createClosingFeed(database.db),
+    },
   })
   const housekeeping = createHousekeeping({ ...common, engine, deliveries })
+  const tableCare = createTableCare(common)
   const flows = createFlowService({
     ...common,
     engine,
     deliveries,
+    longestWaitMs: options.longestWaitMs,
     testAlerts: (flow) => alerts.test(flow),
   })
   const news = await createFlowNews({ database, deliveries, log })
@@ -85,9 +105,13 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     access: {
       auth: config.syncAuth,
       syncToken: config.syncToken,
+      metricsToken: config.metricsToken,
       authFailuresPerMinute: config.authFailuresPerMinute,
+      visits: createControlVisits({ database, sealer: payments.sealer, now, log }),
     },
     publicUrl: options.publicUrl,
+    dashboardPage: options.pages?.dashboard,
+    tracing: options.tracing,
     trustProxy: config.trustProxy,
     logger: options.logger,
     adminRoot: fileURLToPath(new URL('../public/admin', import.meta.url)),
@@ -97,13 +121,15 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     flows,
     async start() {
       await engine.load()
+      payments.fleet.watchFlows(() => flows.observed(), options.pages?.flows)
       engine.start()
       alerts.start()
       housekeeping.start()
+      tableCare.start()
     },
     async close() {
       await engine.stop()
-      await Promise.all([alerts.stop(), housekeeping.stop()])
+      await Promise.all([alerts.stop(), housekeeping.stop(), tableCare.stop()])
       await news.close()
     },
   }

@@ -2,18 +2,24 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
+import { openToBackups } from './backup/open-to-backups.ts'
 import { type Config, ConfigError, loadConfig, urlHost } from './config.ts'
+import { isLoopback } from './config-schema.ts'
+import { ConnectionFileError } from './db/connection-files.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
 import { migrate } from './db/migrate.ts'
+import { PoolerError } from './db/postgres-pooler.ts'
 import type { EncryptionKey } from './domain/sealed.ts'
 import { createFlowSide, type FlowSide } from './flow-side.ts'
 import { createLogger } from './http/logging.ts'
+import { product } from './http/product.ts'
 import { closeServer } from './http/shutdown.ts'
+import { createPaymentSide, type ProviderAccess } from './payment-side.ts'
 import { EncryptionKeysError, requireFittingKeys } from './payments/encryption-keys.ts'
 import { rememberSetting } from './repositories/settings.ts'
 import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
-import { createService, type ProviderAccess } from './service.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
 /** All of a stop happens within this time, or the process ends with status 1. */
 const stopWithinMs = 20_000
@@ -30,6 +36,8 @@ type Closer = { name: string; close(): Promise<unknown> }
 async function start(): Promise<void> {
   const config = loadConfig(process.env)
   const logger = createLogger(config.logLevel)
+  const commit = await product.commit()
+  logger.info({ version: product.version, commit, node: process.version }, 'tillbridge starts')
   // Closed in the opposite order of their making.
   const closers: Closer[] = []
   const started = Promise.withResolvers<void>()
@@ -50,7 +58,10 @@ async function start(): Promise<void> {
     const database = await openDatabase({
       ...(config.databaseUrl === undefined
         ? { dataDir: config.dataDir }
-        : { databaseUrl: config.databaseUrl }),
+        : {
+            databaseUrl: config.databaseUrl,
+            ...(config.databaseDirectUrl !== undefined && { directUrl: config.databaseDirectUrl }),
+          }),
       log: (level, fields, message) => logger[level](fields, message),
     })
     closers.push({ name: 'database', close: () => database.close() })
@@ -60,7 +71,10 @@ async function start(): Promise<void> {
 
     const { access, sandbox } = await findProvider(config, `http://127.0.0.1:${port}`, publicUrl)
     if (sandbox) closers.push({ name: 'sandbox', close: sandbox.close })
-    const service = await createService({
+    const tracing = await findTracing(config, logger)
+    if (tracing) closers.push({ name: 'tracing', close: tracing.close })
+    const service = await createPaymentSide({
+      tracing,
       config,
       publicUrl,
       adminToken,
@@ -88,14 +102,27 @@ async function start(): Promise<void> {
     await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
       throw new StartError(`The payment API cannot listen on ${config.host}:${port}`, { cause })
     })
+    service.chain.start()
     service.sweeper.start()
     service.orderSearch.start()
+    service.paymentWatch.start()
+    service.deps.fleet.start()
+    service.settlementWork.start()
+    service.alerts.start()
 
     const syncPort = config.syncPort === 0 ? await freePort(config.syncHost) : config.syncPort
     const syncUrl = `http://${urlHost(config.syncHost)}:${syncPort}`
+    // What listens on loopback is reached there by who reaches the payment side there too.
+    const areNear = config.publicIsLoopback && isLoopback(config.syncHost)
+    const flowsUrl = config.syncPublicUrl ?? (areNear ? syncUrl : undefined)
     flowSide = await createFlowSide({
+      tracing,
       config,
-      publicUrl: syncUrl,
+      publicUrl: config.syncPublicUrl ?? syncUrl,
+      pages: {
+        flows: flowsUrl && `${flowsUrl}/admin`,
+        dashboard: flowsUrl && `${publicUrl}/dashboard`,
+      },
       database,
       payments: service.deps,
       logger,
@@ -123,6 +150,8 @@ async function start(): Promise<void> {
       logger.warn({}, 'MP_WEBHOOK_SECRETS is not set: webhooks are refused, orders are polled')
     }
     startFlows(flowSide, logger)
+    const door = await openToBackups(config.dataDir, service.deps)
+    if (door) closers.push({ name: 'backups', close: door.close })
     started.resolve()
   } catch (error) {
     started.resolve()
@@ -256,6 +285,16 @@ function accessOf(apiUrl: string, authUrl: string, info: unknown): ProviderAcces
   }
 }
 
+/** Loaded on demand: few ask for it, and every start would wait for it. */
+async function findTracing(
+  { traces: { endpoint, headers } }: Config,
+  log: Logger,
+): Promise<Tracing | undefined> {
+  if (endpoint === undefined) return undefined
+  const { startTracing } = await import('./tracing/tracing.ts')
+  return startTracing({ endpoint, headers, version: product.version, log })
+}
+
 /** The sandbox must know our address before we listen, so an open port is chosen first. */
 async function freePort(host: string): Promise<number> {
   const probe = createServer()
@@ -274,7 +313,9 @@ start().catch((error: unknown) => {
     error instanceof StartError ||
     error instanceof EncryptionKeysError ||
     error instanceof DatabaseLockedError ||
-    error instanceof DatabaseUnavailableError
+    error instanceof DatabaseUnavailableError ||
+    error instanceof ConnectionFileError ||
+    error instanceof PoolerError
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : ''
   process.stderr.write(
     isExpected

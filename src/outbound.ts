@@ -1,6 +1,6 @@
 import { setTimeout as sleepFor } from 'node:timers/promises'
 import { Agent } from 'undici'
-import { type AttemptResult, attemptOnce } from './outbound/attempt.ts'
+import { type AttemptResult, type AttemptTimer, attemptOnce } from './outbound/attempt.ts'
 import { type Effect, OutboundError } from './outbound/outbound-error.ts'
 import {
   type AttemptFailure,
@@ -13,6 +13,7 @@ import {
 } from './outbound/retry-decision.ts'
 import { type Judgement, judge, kindOf, readResult } from './outbound/verdict.ts'
 
+export type { AttemptTimer } from './outbound/attempt.ts'
 export { type Effect, type FailureKind, OutboundError } from './outbound/outbound-error.ts'
 export type { AttemptFailure, HttpMethod, RetryPolicy } from './outbound/retry-decision.ts'
 export type { Judgement } from './outbound/verdict.ts'
@@ -29,6 +30,8 @@ export type OutboundSettings = {
   monotonicMs?: () => number
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   random?: () => number
+  /** Ends an attempt that has had its time; for tests. */
+  timer?: AttemptTimer
 }
 
 /**
@@ -58,8 +61,8 @@ export type OutboundRequest = {
   /** The headers hold a key under which the other side answers a repeated write with the first result. */
   hasIdempotencyKey?: boolean
   signal?: AbortSignal | undefined
-  /** Budget over all attempts and waits, from now. */
-  deadlineMs?: number | undefined
+  /** When all attempts and waits must be over, by `monotonicMs`. */
+  untilMs?: number | undefined
   /** 3 when absent. */
   maxAttempts?: number | undefined
   /** Judges a 4xx answer to a write by the other side's own codes; without it the status decides. */
@@ -112,7 +115,7 @@ async function send(
   const now = settings.now ?? Date.now
   const monotonicMs = settings.monotonicMs ?? (() => performance.now())
   const sleep = settings.sleep ?? defaultSleep
-  const deadline = monotonicMs() + (request.deadlineMs ?? Number.POSITIVE_INFINITY)
+  const deadline = request.untilMs ?? Number.POSITIVE_INFINITY
   const minAttemptMs = Math.min(settings.timeoutMs, shortestAttemptMs)
   let unknownEffect = false
 
@@ -123,14 +126,15 @@ async function send(
     const result =
       roomMs < minAttemptMs
         ? unsent('deadline')
-        : await attemptIfPermitted(agent, request, timeoutMs)
+        : await attemptIfPermitted(agent, request, { timeoutMs, timer: settings.timer })
     const read = readResult(result)
     const endedAt = monotonicMs()
     request.onAttempt?.({
       attempt,
       status: read.status,
       failure: read.failure,
-      durationMs: Math.round(endedAt - startedAt),
+      // Not rounded up: who takes it from the end must not come out before the start.
+      durationMs: Math.floor(endedAt - startedAt),
       headers: result.headers,
       refusal: read.success ? null : read.body,
     })
@@ -183,15 +187,16 @@ function unsent(failure: 'deadline' | 'withheld'): AttemptResult {
 async function attemptIfPermitted(
   agent: Agent,
   request: OutboundRequest,
-  timeoutMs: number,
+  limit: { timeoutMs: number; timer: AttemptTimer | undefined },
 ): Promise<AttemptResult> {
-  if (!request.permit) return attemptOnce(agent, attemptInput(request, timeoutMs))
+  const input = { ...attemptInput(request), ...limit }
+  if (!request.permit) return attemptOnce(agent, input)
   const mayStart = await request.permit()
   if (!mayStart) return unsent('withheld')
-  return attemptOnce(agent, { ...attemptInput(request, timeoutMs), mayStart })
+  return attemptOnce(agent, { ...input, mayStart })
 }
 
-function attemptInput(request: OutboundRequest, timeoutMs: number) {
+function attemptInput(request: OutboundRequest) {
   const withBody = request.body !== undefined
   return {
     method: request.method,
@@ -202,7 +207,6 @@ function attemptInput(request: OutboundRequest, timeoutMs: number) {
       ...request.headers,
     },
     body: withBody ? JSON.stringify(request.body) : null,
-    timeoutMs,
     signal: request.signal,
   }
 }

@@ -7,29 +7,43 @@ import { createEventStreams, type StreamLimits } from './http/event-stream.ts'
 import { registerOpenApi } from './http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from './http/pages.ts'
 import { createPlaces, type PlaceLimits } from './http/places.ts'
+import { observeRequests } from './http/request-metrics.ts'
+import type { PaymentMetrics } from './metrics/payment-metrics.ts'
 import type { PaymentDeps } from './payments/deps.ts'
 import type { WebhookInbox } from './payments/webhook-inbox.ts'
+import type { TestAlerts } from './routes/admin/alert-routes.ts'
 import { addAdminRoutes } from './routes/admin/routes.ts'
 import { addApiKeyRoutes } from './routes/api-keys/routes.ts'
+import { addClosingRoutes } from './routes/closings/routes.ts'
 import { addEventRoutes } from './routes/events/routes.ts'
+import { addFleetRoutes } from './routes/fleet/routes.ts'
 import { installGuards } from './routes/guards.ts'
 import { addHealthRoute, type HealthSource } from './routes/health.ts'
+import { addMetricsRoute } from './routes/metrics/routes.ts'
 import { addOauthRoutes } from './routes/oauth/routes.ts'
+import { addDoubtRoutes } from './routes/orders/doubt-routes.ts'
 import { recordOrderRequests } from './routes/orders/order-requests.ts'
 import { addOrderRoutes } from './routes/orders/routes.ts'
 import { addOrderStream } from './routes/orders/stream-routes.ts'
 import { addTimelineRoute } from './routes/orders/timeline-routes.ts'
+import { addOrphanRoutes } from './routes/orphans/routes.ts'
 import { addSessionRoutes } from './routes/session/routes.ts'
+import { addSettlementRoutes } from './routes/settlements/routes.ts'
 import { addStatisticsRoutes } from './routes/statistics/routes.ts'
 import { addStoreRoutes } from './routes/stores/routes.ts'
 import { addTerminalRoutes } from './routes/terminals/routes.ts'
 import { addWebhookRoutes } from './routes/webhooks/routes.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
 export type PaymentApiOptions = {
   deps: PaymentDeps
   inbox: WebhookInbox
   health: HealthSource
+  testAlerts: TestAlerts
+  metrics: Pick<PaymentMetrics, 'registry' | 'scrape'>
   adminToken: string
+  /** Opens the figures and nothing else. */
+  metricsToken: string | undefined
   rateLimitPerSecond: number
   authFailuresPerMinute: number
   trustProxy: readonly string[]
@@ -40,6 +54,7 @@ export type PaymentApiOptions = {
   streams?: Partial<StreamLimits> | undefined
   /** How many long-polls may wait; for tests. */
   waits?: PlaceLimits | undefined
+  tracing?: Pick<Tracing, 'observe'> | undefined
 }
 
 /** As many as streams, which are the other way to wait: half of the connections a listener has. */
@@ -62,6 +77,8 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
     trustProxy: options.trustProxy,
     isUnavailable: isDatabaseUnavailable,
   })
+  observeRequests(app, options.metrics.registry)
+  options.tracing?.observe(app)
   await installCompression(app)
   await registerOpenApi(app, {
     title: 'tillbridge payment API',
@@ -70,7 +87,9 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
     tags: [
       { name: 'Orders', description: 'Charges on the terminal of a box' },
       { name: 'Stores', description: 'Stores and their boxes' },
+      { name: 'Closings', description: 'Days of boxes and stores, compared with the provider' },
       { name: 'Terminals', description: 'Card terminals paired with boxes' },
+      { name: 'Settlements', description: 'What charges leave to the seller' },
       { name: 'OAuth', description: 'Connection of a client to its provider account' },
       { name: 'API keys', description: 'Keys of clients, for the administrator' },
       { name: 'Administration', description: 'Clients, webhooks, audit log, simulation' },
@@ -78,23 +97,33 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
       { name: 'Session', description: 'Sessions of browsers, for the dashboard' },
       { name: 'Service', description: 'State of the service' },
     ],
-    tokens: { client: 'A client key: mk_ and 64 hexadecimal characters', admin: 'The ADMIN_TOKEN' },
+    tokens: {
+      client: 'A client key: mk_ and 64 hexadecimal characters',
+      admin: 'The ADMIN_TOKEN',
+      metrics: 'The METRICS_TOKEN, for figures alone',
+    },
   })
   const guards = await installGuards(app, deps, options)
   const streams = createEventStreams(app, options.streams)
+  addMetricsRoute(app, options.metrics.scrape)
   addHealthRoute(app, deps, guards, options.health)
+  addFleetRoutes(app, deps)
   addOauthRoutes(app, deps, guards)
   addApiKeyRoutes(app, deps)
   addSessionRoutes(app, guards)
   recordOrderRequests(app, deps)
   addOrderRoutes(app, deps, guards, createPlaces(options.waits ?? waitDefaults))
   addTimelineRoute(app, deps)
+  addDoubtRoutes(app, deps)
   addOrderStream(app, deps, guards, streams)
   addEventRoutes(app, deps, guards, streams)
   addStatisticsRoutes(app, deps)
+  addSettlementRoutes(app, deps)
   addStoreRoutes(app, deps)
+  addClosingRoutes(app, deps)
+  addOrphanRoutes(app, deps)
   addTerminalRoutes(app, deps)
-  addAdminRoutes(app, deps, inbox)
+  addAdminRoutes(app, deps, inbox, options.testAlerts)
   addWebhookRoutes(app, inbox)
   servePages(app, { root: options.dashboardRoot, prefix: '/dashboard' })
   serveSharedParts(app)

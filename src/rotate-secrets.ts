@@ -3,8 +3,10 @@ import { parseArgs } from 'node:util'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { openDatabase } from './db/database.ts'
 import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
+import { migrate } from './db/migrate.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from './payments/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from './payments/rotate-secrets.ts'
+import { hasTables } from './repositories/sealed-values.ts'
 import { findSecrets, keysSource } from './secrets-file.ts'
 
 /**
@@ -34,6 +36,7 @@ async function rotate(config: Config, lost: readonly string[]): Promise<Rotation
       ({ id }) => !lost.includes(id),
     )
     if (troubles.length > 0) throw new EncryptionKeysError(troubles, source)
+    if (await hasTables(database.db)) await migrate(database)
     return await rotateSecrets({ database, now: () => new Date(), sleep }, keys, lost)
   } finally {
     await database.close()

@@ -1,9 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, link, mkdir, open, readFile, unlink } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { chmod, link, mkdir, open, unlink } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { type Config, ConfigError, loadConfig } from './config.ts'
+import { secretVariables } from './config-schema.ts'
+import { syncFolder } from './db/durable-files.ts'
 import type { EncryptionKey } from './domain/sealed.ts'
+import { GuardedFileError, readGuardedFile } from './guarded-file.ts'
+import type { OwnSecrets } from './sync/definition/context.ts'
 
 /** `path` is for a message to the operator; the values are for nobody's log. */
 export type Secrets = {
@@ -29,7 +33,7 @@ export async function ensureSecrets(dataDir: string): Promise<Secrets> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await chmod(folder, 0o700)
   const created = await createOnce(folder, path)
-  return { ...parse(await readFile(path, 'utf8'), path), path, created }
+  return { ...parse(readSecrets(path), path), path, created }
 }
 
 /**
@@ -48,6 +52,29 @@ export async function findSecrets(dataDir: string): Promise<Secrets | undefined>
 export function keysSource(config: Config, secrets: Secrets | undefined): string {
   if (config.encryptionKeys !== undefined) return 'ENCRYPTION_KEYS in the environment'
   return secrets ? secrets.path : `${secretsPath(config.dataDir)}, which is not there`
+}
+
+/** What no flow may read: flow files may come from people who are not to have the keys of the service. */
+export function ownSecrets(dataDir: string): OwnSecrets {
+  return {
+    // The driver of PostgreSQL takes the password of DATABASE_URL from there when the address has none.
+    variables: new Set([...secretVariables, 'PGPASSWORD']),
+    // The npm scripts read their settings from `.env`.
+    files: [secretsPath(dataDir), '.env'].map((path) => resolve(path)),
+  }
+}
+
+/** A key or two; it may have comments. */
+const maxSecretsBytes = 65_536
+
+/** @throws ConfigError when something else is in its place, such as a pipe that nobody writes to. */
+function readSecrets(path: string): string {
+  try {
+    return readGuardedFile(path, { maxBytes: maxSecretsBytes }).toString('utf8')
+  } catch (error) {
+    if (!(error instanceof GuardedFileError) || error.code !== undefined) throw error
+    throw new ConfigError([{ variable: path, message: error.message }])
+  }
 }
 
 function secretsPath(dataDir: string): string {
@@ -86,7 +113,7 @@ async function createOnce(folder: string, path: string): Promise<boolean> {
 
 async function readIfThere(path: string): Promise<string | undefined> {
   try {
-    const text = await readFile(path, 'utf8')
+    const text = readSecrets(path)
     await chmod(path, 0o600)
     return text
   } catch (error) {
@@ -108,16 +135,6 @@ function parse(text: string, path: string): Pick<Secrets, 'adminToken' | 'encryp
     ])
   }
   return { adminToken, encryptionKeys }
-}
-
-/** Without it a power cut may forget the name although the content is safe. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 function codeOf(error: unknown): unknown {

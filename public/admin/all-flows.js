@@ -1,19 +1,18 @@
 import { ask } from '../shared/dialog.js'
-import { h } from '../shared/dom.js'
 import { errorSentence } from '../shared/errors.js'
 import { name } from '../shared/format.js'
 import { count, t } from '../shared/i18n.js'
+import { html } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 import { reasonBody, reasonField } from './flow-actions.js'
 
 export function askPauseAll(app) {
   ask({
     title: t('pauseAll.title'),
-    content: (form, dialog) => [
-      h('p', null, count('pauseAll.text', app.flows.length)),
-      reasonField(form, dialog),
-      h('p', { class: 'soft small' }, t('pause.text')),
-    ],
+    content: (form, dialog) =>
+      html`<p>${count('pauseAll.text', app.flows.length)}</p>
+        ${reasonField(form, dialog)}
+        <p class="soft small">${t('pause.text')}</p>`,
     confirm: t('flows.pauseAll'),
     async run(form) {
       const { flows } = await app.api.post('/flows/pause', { body: reasonBody(form) })
@@ -27,21 +26,17 @@ export function askPauseAll(app) {
 export function askResumeAll(app, paused) {
   ask({
     title: t('resumeAll.title'),
-    content: () => [
-      h('p', null, count('resumeAll.text', paused.length)),
-      h(
-        'ul',
-        null,
-        paused.map(({ name: flow, status }) =>
-          h(
-            'li',
-            { key: flow },
-            h('span', { class: 'strong' }, name(flow)),
-            status.reason && h('p', { class: 'small clip' }, name(status.reason)),
-          ),
-        ),
-      ),
-    ],
+    content: () =>
+      html`<p>${count('resumeAll.text', paused.length)}</p>
+        <ul>
+          ${paused.map(
+            ({ name: flow, status }) =>
+              html`<li>
+                <span class="strong">${name(flow)}</span>
+                ${status.reason ? html`<p class="small clip">${name(status.reason)}</p>` : null}
+              </li>`,
+          )}
+        </ul>`,
     confirm: t('flows.resumeAll'),
     async run() {
       const { flows } = await app.api.post('/flows/resume')

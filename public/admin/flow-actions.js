@@ -1,9 +1,9 @@
 import { ConnectionError } from '../shared/api.js'
 import { ask, openDialog } from '../shared/dialog.js'
-import { h } from '../shared/dom.js'
 import { errorLines, errorSentence } from '../shared/errors.js'
 import { name, number } from '../shared/format.js'
 import { count, t } from '../shared/i18n.js'
+import { html } from '../shared/lit.js'
 import { announce } from '../shared/notices.js'
 import { badge, facts, field, note } from '../shared/parts.js'
 
@@ -15,7 +15,7 @@ export function isBusy(app, flow, action) {
 }
 
 /** The path of a flow's own switch, such as `/flow/<name>/pause`. */
-function flowPath(flow, rest) {
+export function flowPath(flow, rest) {
   return `/flow/${encodeURIComponent(flow.name)}/${rest}`
 }
 
@@ -31,7 +31,7 @@ export async function perform(app, flow, action, run) {
     result = await run()
   } catch (error) {
     const text = error instanceof ConnectionError ? t('do.noAnswer') : errorSentence(error)
-    result = { tone: 'bad', text: `${t(`do.${action}`)}: ${text}` }
+    result = { tone: 'bad', text: `${t(`do.${action.split(' ')[0]}`)}: ${text}` }
   }
   app.busy.delete(key)
   app.results.set(flow.name, result)
@@ -40,31 +40,31 @@ export async function perform(app, flow, action, run) {
   app.reload()
 }
 
+const flowFact = (flow) => facts([[t('flow.one'), name(flow.name)]])
+
 /** Polls now. A paused flow is asked about first: it was paused for some reason. */
 export function sync(app, flow) {
-  if (!flow.status.paused) return void poll(app, flow, 'sync', false)
+  if (!flow.status.paused) return void poll(app, flow, 'sync', { force: false })
   ask({
     title: t('sync.pausedTitle'),
-    content: () => [
-      facts([[t('flow.one'), name(flow.name)]]),
-      pauseFacts(flow),
-      h('p', null, t('sync.pausedText')),
-    ],
+    content: () => html`${flowFact(flow)} ${pauseFacts(flow)}<p>${t('sync.pausedText')}</p>`,
     confirm: t('sync.force'),
     async run() {
-      void poll(app, flow, 'sync', true)
+      void poll(app, flow, 'sync', { force: true })
     },
   })
 }
 
-/** Polls, or resyncs, and leaves word of the changes on the card. */
-export async function poll(app, flow, action, force) {
+/** Polls, or resyncs, all destinations or one, and leaves word of the changes on the card. */
+export async function poll(app, flow, action, { force, destination }) {
   await perform(app, flow, action, async () => {
     const answer = await app.api.post(`/${action}/${encodeURIComponent(flow.name)}`, {
-      query: force ? { force: 'true' } : {},
+      query: { force: force ? 'true' : undefined, destination },
       timeoutMs: pollTimeoutMs,
     })
     if (answer.skipped === 'paused') return { tone: 'warn', text: t(`${action}.skipped`) }
+    if (answer.skipped === 'held') return { tone: 'warn', text: t('drift.held') }
+    if (answer.skipped === 'polling') return { tone: 'warn', text: t('sync.follows') }
     return {
       tone: 'good',
       text: answer.changes === 0 ? t('sync.none') : count('sync.done', answer.changes),
@@ -74,41 +74,43 @@ export async function poll(app, flow, action, force) {
 
 /** Who paused the flow and why, for questions that go against it. */
 function pauseFacts({ status }) {
-  if (!status.reason) return null
-  return note('warn', h('p', { class: 'clip' }, name(status.reason)))
+  return status.reason ? note('warn', html`<p class="clip">${name(status.reason)}</p>`) : null
 }
 
 export function askPause(app, flow) {
   ask({
     title: t('pause.title'),
-    content: (form, dialog) => [
-      facts([[t('flow.one'), name(flow.name)]]),
-      reasonField(form, dialog),
-      h('p', { class: 'soft small' }, t('pause.text')),
-    ],
+    content: (form, dialog) =>
+      html`${flowFact(flow)} ${reasonField(form, dialog)}
+        <p class="soft small">${t('pause.text')}</p>`,
     confirm: t('do.pause'),
     async run(form) {
       await app.api.post(flowPath(flow, 'pause'), { body: reasonBody(form) })
-      app.results.delete(flow.name)
-      announce(t('pause.done', { flow: flow.name }))
-      app.reload()
+      tell(app, flow, t('pause.done', { flow: flow.name }))
     },
   })
+}
+
+/** Says what was done to those who do not see it. */
+function tell(app, flow, text) {
+  app.results.delete(flow.name)
+  announce(text)
+  app.reload()
 }
 
 export function reasonField(form, dialog) {
   return field(
     t('pause.reason'),
-    h('input', {
-      name: 'reason',
-      maxlength: 500,
-      autocomplete: 'off',
-      autofocus: true,
-      disabled: dialog.busy,
-      oninput: (event) => {
+    html`<input
+      name="reason"
+      maxlength="500"
+      autocomplete="off"
+      autofocus
+      ?disabled=${dialog.busy}
+      @input=${(event) => {
         form.reason = event.target.value
-      },
-    }),
+      }}
+    />`,
     t('pause.reasonHint'),
   )
 }
@@ -125,38 +127,93 @@ export function resume(app, flow) {
   })
 }
 
+/** Attempts now what a destination is owed, although it rests. */
+export function tryNow(app, flow, destination) {
+  return perform(app, flow, `try ${destination}`, async () => {
+    await app.api.post(flowPath(flow, 'try'), { body: { destination } })
+    return { tone: 'good', text: t('try.done', { destination }) }
+  })
+}
+
+/** Deletes cannot be taken back at the destinations, so it says which and asks: one item, or all that are held. */
+export function askApproveDeletes(app, flow, pk) {
+  const { items, reason } = flow.held_deletes ?? {}
+  ask({
+    title: count('held.title', pk === undefined ? items : 1),
+    content: () =>
+      html`${facts([
+        [t('flow.one'), name(flow.name)],
+        [t('item.pk'), pk === undefined ? null : name(pk)],
+      ])}
+      ${reason ? note('warn', html`<p class="clip">${name(reason)}</p>`) : null}
+      <p>${t('held.text')}</p>`,
+    confirm: t(pk === undefined ? 'do.approve' : 'held.one'),
+    async run() {
+      void perform(app, flow, 'approve', async () => {
+        const answer = await app.api.post(flowPath(flow, 'deletes/approve'), {
+          ...(pk !== undefined && { body: { pk } }),
+          timeoutMs: pollTimeoutMs,
+        })
+        if (answer.skipped === 'paused') return { tone: 'warn', text: t('held.skipped') }
+        return { tone: 'good', text: count('held.done', answer.deletes) }
+      })
+    },
+  })
+}
+
+/** What is held is sent when somebody lets it; only what was shown. */
+export function askApproveDrift(app, flow) {
+  const { reason, read } = flow.held_drift
+  ask({
+    title: t('drift.title'),
+    content: () =>
+      html`${facts([[t('flow.one'), name(flow.name)]])}
+      ${note('warn', html`<p class="clip">${name(reason)}</p>`)}
+      <p>${t('drift.text')}</p>`,
+    confirm: t('do.goOn'),
+    async run() {
+      void perform(app, flow, 'goOn', async () => {
+        const answer = await app.api.post(flowPath(flow, 'drift/approve'), {
+          body: { read },
+          timeoutMs: pollTimeoutMs,
+        })
+        if (answer.skipped === 'paused') return { tone: 'warn', text: t('drift.skipped') }
+        if (answer.skipped === 'held') return { tone: 'warn', text: t('drift.again') }
+        return { tone: 'good', text: count('sync.done', answer.changes) }
+      })
+    },
+  })
+}
+
 const limitShape = /^[1-9]\d{0,5}$|^1000000$/
 
 export function askLimit(app, flow) {
   ask({
     title: t('limit.title'),
-    content: (form, dialog) => [
-      facts([[t('flow.one'), name(flow.name)]]),
-      field(
+    content: (form, dialog) =>
+      html`${flowFact(flow)}
+      ${field(
         t('limit.count'),
-        h('input', {
-          name: 'count',
-          inputmode: 'numeric',
-          maxlength: 7,
-          required: true,
-          autocomplete: 'off',
-          autofocus: true,
-          disabled: dialog.busy,
-          oninput: (event) => {
+        html`<input
+          name="count"
+          inputmode="numeric"
+          maxlength="7"
+          required
+          autocomplete="off"
+          autofocus
+          ?disabled=${dialog.busy}
+          @input=${(event) => {
             form.count = event.target.value.trim()
-          },
-        }),
+          }}
+        />`,
         t('limit.hint'),
-      ),
-      flow.status.paused && note('warn', h('p', null, t('limit.paused'))),
-    ],
+      )}
+      ${flow.status.paused ? note('warn', html`<p>${t('limit.paused')}</p>`) : null}`,
     confirm: t('limit.confirm'),
     check: (form) => (limitShape.test(form.count ?? '') ? undefined : t('limit.wrong')),
     async run(form) {
       await app.api.post(flowPath(flow, `limit/${form.count}`))
-      app.results.delete(flow.name)
-      announce(t('limit.done', { flow: flow.name, count: form.count }))
-      app.reload()
+      tell(app, flow, t('limit.done', { flow: flow.name, count: form.count }))
     },
   })
 }
@@ -169,34 +226,32 @@ export function removeLimit(app, flow) {
 }
 
 /** What sending everything again means: how much, and to whom. */
-function everythingAgain(flow) {
-  return [
-    facts([
-      [t('flow.one'), name(flow.name)],
-      [t('flow.items'), number(flow.items)],
-    ]),
-    note(
-      'warn',
-      h('p', { class: 'strong' }, count('again.items', flow.items)),
-      h(
-        'ul',
-        null,
-        flow.destinations.map(({ name: target, type }) =>
-          h('li', { key: target }, name(target), ' ', h('span', { class: 'small' }, type)),
-        ),
-      ),
-    ),
-    h('p', { class: 'soft small' }, t('again.text')),
-  ]
+function everythingAgain(flow, destinations = flow.destinations) {
+  return html`${facts([
+    [t('flow.one'), name(flow.name)],
+    [t('flow.items'), number(flow.items)],
+  ])}
+  ${note(
+    'warn',
+    html`<p class="strong">${count('again.items', flow.items)}</p>
+      <ul>
+        ${destinations.map(
+          ({ name: target, type }) =>
+            html`<li>${name(target)} <span class="small">${type}</span></li>`,
+        )}
+      </ul>`,
+  )}
+  <p class="soft small">
+    ${t(destinations.length < flow.destinations.length ? 'again.oneText' : 'again.text')}
+  </p>`
 }
 
 export function askReset(app, flow) {
   ask({
     title: t('reset.title'),
-    content: () => [
-      everythingAgain(flow),
-      h('p', null, t(flow.status.paused ? 'reset.paused' : 'reset.text')),
-    ],
+    content: () =>
+      html`${everythingAgain(flow)}
+        <p>${t(flow.status.paused ? 'reset.paused' : 'reset.text')}</p>`,
     confirm: t('do.reset'),
     danger: true,
     async run() {
@@ -208,63 +263,63 @@ export function askReset(app, flow) {
   })
 }
 
-export function askResync(app, flow) {
+/** Sends everything again: to all destinations, or to one alone. */
+export function askResync(app, flow, destination) {
+  const whom = destination && flow.destinations.filter(({ name: one }) => one === destination)
   ask({
-    title: t('resync.title'),
-    content: (form, dialog) => [
-      everythingAgain(flow),
-      flow.status.paused && [
-        pauseFacts(flow),
-        h(
-          'label',
-          { class: 'choice' },
-          h('input', {
-            type: 'checkbox',
-            name: 'force',
-            disabled: dialog.busy,
-            onchange: (event) => {
-              form.force = event.target.checked
-            },
-          }),
-          t('resync.force'),
-        ),
-        h('p', { class: 'soft small' }, t('resync.paused')),
-      ],
-    ],
+    title: t(whom ? 'resync.oneTitle' : 'resync.title'),
+    content: (form, dialog) =>
+      html`${everythingAgain(flow, whom)}
+      ${flow.status.paused ? forceChoice(flow, form, dialog) : null}`,
     confirm: t('do.resync'),
     danger: true,
     async run(form) {
-      void poll(app, flow, 'resync', form.force === true)
+      void poll(app, flow, 'resync', { force: form.force === true, destination })
     },
   })
+}
+
+function forceChoice(flow, form, dialog) {
+  return html`${pauseFacts(flow)}
+    <label class="choice">
+      <input
+        type="checkbox"
+        name="force"
+        ?disabled=${dialog.busy}
+        @change=${(event) => {
+          form.force = event.target.checked
+        }}
+      />
+      ${t('resync.force')}
+    </label>
+    <p class="soft small">${t('resync.paused')}</p>`
 }
 
 /** Sends a test message to every channel and shows what became of each. */
 export function testAlerts(app, flow) {
   let answer
   let failure
-  const dialog = openDialog((self) => [
-    h('h2', { id: 'dialog-title' }, t('alerts.title')),
-    facts([[t('flow.one'), name(flow.name)]]),
-    h(
-      'div',
-      { key: 'answer', role: 'status' },
-      failure
-        ? h('div', { class: 'note bad' }, errorLines(failure))
-        : answer
-          ? h('ul', { class: 'plain-list channels' }, answer.results.map(channel))
-          : h('p', null, t('alerts.busy')),
-    ),
-    h(
-      'div',
-      { key: 'buttons', class: 'buttons' },
-      h(
-        'button',
-        { type: 'button', class: 'button main', autofocus: true, onclick: () => self.close() },
-        t('dialog.close'),
-      ),
-    ),
-  ])
+  const dialog = openDialog(
+    (self) =>
+      html`<h2 id="dialog-title">${t('alerts.title')}</h2>
+        ${flowFact(flow)}
+        <div role="status">
+          ${
+            failure
+              ? html`<div class="note bad">${errorLines(failure)}</div>`
+              : answer
+                ? html`<ul class="plain-list channels">
+                    ${answer.results.map(channel)}
+                  </ul>`
+                : html`<p>${t('alerts.busy')}</p>`
+          }
+        </div>
+        <div class="buttons">
+          <button type="button" class="button main" autofocus @click=${() => self.close()}>
+            ${t('dialog.close')}
+          </button>
+        </div>`,
+  )
   const run = async () => {
     try {
       answer = await app.api.post(flowPath(flow, 'test-alerts'))
@@ -277,14 +332,9 @@ export function testAlerts(app, flow) {
 }
 
 function channel({ type, target, ok, error }) {
-  return h(
-    'li',
-    null,
-    badge(ok ? 'good' : 'bad', t(ok ? 'alerts.ok' : 'alerts.failed')),
-    ' ',
-    h('span', { class: 'strong' }, type),
-    ' ',
-    name(target),
-    error && h('p', { class: 'small clip' }, name(error)),
-  )
+  return html`<li>
+    ${badge(ok ? 'good' : 'bad', t(ok ? 'alerts.ok' : 'alerts.failed'))}
+    <span class="strong">${type}</span> ${name(target)}
+    ${error ? html`<p class="small clip">${name(error)}</p>` : null}
+  </li>`
 }

@@ -1,8 +1,8 @@
 import { ask } from '../shared/dialog.js'
-import { h } from '../shared/dom.js'
 import { errorSentence } from '../shared/errors.js'
 import { name } from '../shared/format.js'
 import { count, t } from '../shared/i18n.js'
+import { html } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 
 /** Answers how many deliveries are sent again. `filter` is `{ flow, destination, pk, error }`; what is left out is any. */
@@ -32,14 +32,11 @@ async function sendAll(app, filters) {
 export function askRetry(app, filters) {
   ask({
     title: t('retry.title'),
-    content: () => [
-      h('p', null, t('retry.text')),
-      h(
-        'ul',
-        null,
-        filters.map(({ flow }) => h('li', { key: flow }, name(flow))),
-      ),
-    ],
+    content: () =>
+      html`<p>${t('retry.text')}</p>
+        <ul>
+          ${filters.map(({ flow }) => html`<li>${name(flow)}</li>`)}
+        </ul>`,
     confirm: t('retry.all'),
     async run() {
       toast(count('retry.done', await sendAll(app, filters)))

@@ -1,10 +1,11 @@
 import { openDialog } from '../shared/dialog.js'
-import { h } from '../shared/dom.js'
 import { errorLines } from '../shared/errors.js'
 import { duration, name } from '../shared/format.js'
 import { t, word } from '../shared/i18n.js'
+import { html } from '../shared/lit.js'
 import { facts, note } from '../shared/parts.js'
 import { poll } from './flow-actions.js'
+import { button } from './views/list-parts.js'
 import { previewReport } from './views/preview-report.js'
 
 /** What is read at first, and what on request: the most that the service allows. */
@@ -60,27 +61,21 @@ export function openPreview(app, flow) {
 
   function render(self) {
     const { answer, failure } = state
-    return h(
-      'div',
-      { class: 'ask preview' },
-      h('h2', { id: 'dialog-title' }, t('preview.title')),
-      facts([[t('flow.one'), name(flow.name)]]),
-      h(
-        'div',
-        { key: 'result', role: 'status', class: 'stack' },
-        answer
-          ? previewReport(answer, answer.cut_off !== null && canReadOn() ? readOn : undefined)
-          : !failure && h('p', null, t(state.isWaiting ? 'preview.waiting' : 'preview.reading')),
-      ),
-      !answer && !failure && h('div', { key: 'clock', class: 'stack' }, clock()),
-      answer?.paused && h('div', { key: 'paused' }, pausedNote(flow.status)),
-      h(
-        'div',
-        { key: 'failure', role: 'alert' },
-        failure && h('div', { class: 'note bad' }, errorLines(failure)),
-      ),
-      h('div', { key: 'buttons', class: 'buttons' }, buttons(self)),
-    )
+    const isReading = !answer && !failure
+    return html`<div class="ask preview">
+      <h2 id="dialog-title">${t('preview.title')}</h2>
+      ${facts([[t('flow.one'), name(flow.name)]])}
+      <div role="status" class="stack">
+        ${answer ? previewReport(answer, answer.cut_off !== null && canReadOn() ? readOn : undefined) : null}
+        ${isReading ? html`<p>${t(state.isWaiting ? 'preview.waiting' : 'preview.reading')}</p>` : null}
+      </div>
+      ${isReading ? html`<div class="stack">${clock()}</div>` : null}
+      ${answer?.paused ? pausedNote(flow.status) : null}
+      <div role="alert">
+        ${failure ? html`<div class="note bad">${errorLines(failure)}</div>` : null}
+      </div>
+      <div class="buttons">${buttons(self)}</div>
+    </div>`
   }
 
   function canReadOn() {
@@ -95,54 +90,29 @@ export function openPreview(app, flow) {
   function clock() {
     const most = state.limits.max_seconds
     const seconds = Math.min(most, Math.round((Date.now() - state.startedAt) / 1_000))
-    return [
-      h('progress', { max: most, value: seconds, 'aria-label': t('preview.clock') }),
-      h(
-        'p',
-        { class: 'soft small' },
-        t('preview.elapsed', {
-          time: duration(seconds * 1_000),
-          most: duration(most * 1_000),
-        }),
-      ),
-    ]
+    return html`<progress max=${most} value=${seconds} aria-label=${t('preview.clock')}></progress>
+      <p class="soft small">
+        ${t('preview.elapsed', { time: duration(seconds * 1_000), most: duration(most * 1_000) })}
+      </p>`
   }
 
   function buttons(self) {
     const { answer, failure } = state
     const isPaused = answer?.paused === true
-    return [
-      h(
-        'button',
-        { key: 'back', type: 'button', class: 'button', autofocus: true, onclick: self.close },
-        t(answer || failure ? 'dialog.back' : 'preview.cancel'),
-      ),
-      (answer || failure) &&
-        h(
-          'button',
-          {
-            key: 'again',
-            type: 'button',
-            class: 'button',
-            onclick: () => void look(state.limits),
-          },
-          t('preview.again'),
-        ),
-      answer?.scan &&
-        h(
-          'button',
-          {
-            key: 'do',
-            type: 'button',
-            class: 'button main',
-            onclick: () => {
-              self.close()
-              void poll(app, flow, 'sync', isPaused)
-            },
-          },
-          t(isPaused ? 'sync.force' : 'do.sync'),
-        ),
-    ]
+    const isOver = Boolean(answer || failure)
+    const sync = () => {
+      self.close()
+      void poll(app, flow, 'sync', { force: isPaused })
+    }
+    return html`<button type="button" class="button" autofocus @click=${self.close}>
+        ${t(isOver ? 'dialog.back' : 'preview.cancel')}
+      </button>
+      ${isOver ? button({ text: t('preview.again'), onclick: () => void look(state.limits) }) : null}
+      ${
+        answer?.scan
+          ? button({ text: t(isPaused ? 'sync.force' : 'do.sync'), extra: 'main', onclick: sync })
+          : null
+      }`
   }
 }
 
@@ -150,9 +120,9 @@ export function openPreview(app, flow) {
 function pausedNote({ reason }) {
   return note(
     'warn',
-    h('p', { class: 'strong' }, t('sync.pausedTitle')),
-    reason && h('p', { class: 'clip' }, name(word('reason', reason))),
-    h('p', null, t('sync.pausedText')),
+    html`<p class="strong">${t('sync.pausedTitle')}</p>
+      ${reason ? html`<p class="clip">${name(word('reason', reason))}</p>` : null}
+      <p>${t('sync.pausedText')}</p>`,
   )
 }
 

@@ -1,8 +1,8 @@
 import { openDialog } from '../shared/dialog.js'
-import { h } from '../shared/dom.js'
 import { errorLines } from '../shared/errors.js'
 import { duration, name } from '../shared/format.js'
 import { t, word } from '../shared/i18n.js'
+import { html, nothing } from '../shared/lit.js'
 import { badge, facts, field, loading, note } from '../shared/parts.js'
 import { money } from './amounts.js'
 import { orderTone } from './views/order-columns.js'
@@ -46,90 +46,53 @@ export function openFreeing(app, client, terminalId) {
   function render(self) {
     const { answer, failure } = state
     const canAct = answer?.dry_run && answer.orders.some(({ action }) => doable.has(action))
-    return h(
-      'form',
-      { class: 'ask', onsubmit: submit },
-      h('h2', { id: 'dialog-title' }, t('free.title')),
-      facts([
+    const bad = (content) => html`<div class="note bad"><div>${content}</div></div>`
+    return html`<form class="ask" @submit=${submit}>
+      <h2 id="dialog-title">${t('free.title')}</h2>
+      ${facts([
         [t('order.client'), name(client)],
         [t('order.terminal'), name(terminalId)],
-      ]),
-      h(
-        'div',
-        { key: 'result', role: 'status', class: 'stack' },
-        self.busy && !answer && loading(),
-        answer && result(answer),
-      ),
-      canAct &&
-        field(
-          t('free.reason'),
-          h('input', {
-            name: 'reason',
-            maxlength: 200,
-            autocomplete: 'off',
-            disabled: self.busy,
-            oninput: (event) => {
-              state.reason = event.target.value
-            },
-          }),
-          t('free.reasonHint'),
-        ),
-      h(
-        'div',
-        { key: 'failure', role: 'alert' },
-        state.complaint && h('div', { class: 'note bad' }, t('free.reasonMissing')),
-        failure && h('div', { class: 'note bad' }, errorLines(failure)),
-      ),
-      h(
-        'div',
-        { key: 'buttons', class: 'buttons' },
-        button(t('dialog.back'), self.busy, () => self.close()),
-        (failure || (answer && !canAct)) &&
-          button(t('free.again'), self.busy, () => void send(true)),
-        canAct &&
-          h(
-            'button',
-            { key: 'do', type: 'submit', class: 'button danger', disabled: self.busy },
-            t(self.busy ? 'dialog.busy' : 'free.confirm'),
-          ),
-      ),
-    )
+      ])}
+      <div role="status" class="stack">${self.busy && !answer ? loading() : nothing}${answer ? result(answer) : nothing}</div>
+      ${
+        canAct
+          ? field(
+              t('free.reason'),
+              html`<input name="reason" maxlength="200" autocomplete="off" ?disabled=${self.busy}
+                @input=${(event) => {
+                  state.reason = event.target.value
+                }}>`,
+              t('free.reasonHint'),
+            )
+          : nothing
+      }
+      <div role="alert">${state.complaint ? bad(t('free.reasonMissing')) : nothing}${failure ? bad(errorLines(failure)) : nothing}</div>
+      <div class="buttons">
+        ${button(t('dialog.back'), self.busy, () => self.close())}
+        ${failure || (answer && !canAct) ? button(t('free.again'), self.busy, () => void send(true)) : nothing}
+        ${
+          canAct
+            ? html`<button type="submit" class="button danger" ?disabled=${self.busy}>${t(self.busy ? 'dialog.busy' : 'free.confirm')}</button>`
+            : nothing
+        }
+      </div>
+    </form>`
   }
 }
 
-function button(text, disabled, onclick) {
-  return h('button', { key: text, type: 'button', class: 'button', disabled, onclick }, text)
+function button(text, isOff, onClick) {
+  return html`<button type="button" class="button" ?disabled=${isOff} @click=${onClick}>${text}</button>`
 }
 
 function result({ verdict, orders }) {
-  return [
-    note(tones[verdict], h('p', { class: 'strong' }, word('verdict', verdict))),
-    orders.length > 0 && h('ul', { class: 'plain-list held' }, orders.map(heldOrder)),
-  ]
+  return html`${note(tones[verdict], html`<p class="strong">${word('verdict', verdict)}</p>`)}
+    ${orders.length > 0 ? html`<ul class="plain-list held">${orders.map(heldOrder)}</ul>` : nothing}`
 }
 
 function heldOrder(order) {
-  const { order_id: id, status, action, done, age_seconds: seconds } = order
-  return h(
-    'li',
-    { key: id },
-    h(
-      'p',
-      null,
-      name(order.external_reference, { class: 'strong' }),
-      ' · ',
-      money(order.amount),
-      ' · ',
-      name(order.caja_id),
-      ' ',
-      badge(orderTone(status), word('status', status)),
-    ),
-    h(
-      'p',
-      { class: 'small' },
-      t('free.since', { time: duration(seconds * 1000) }),
-      ' · ',
-      done ? t('free.done') : word('freeing', action),
-    ),
-  )
+  const { status, action, done, age_seconds: seconds } = order
+  return html`<li>
+    <p>${name(order.external_reference, { class: 'strong' })} · ${money(order.amount)} · ${name(order.caja_id)} ${badge(orderTone(status), word('status', status))}</p>
+    <p class="small">${t('free.since', { time: duration(seconds * 1000) })} · ${done ? t('free.done') : word('freeing', action)}</p>
+  </li>`
 }

@@ -4,7 +4,8 @@
  */
 
 const pointShape = /^([0-9]{1,12})\.([0-9]{2})$/
-const typedShape = /^([0-9]{1,12})(?:,([0-9]{1,2}))?$/
+const decimalsShape = /^(.*?)(?:([.,])([0-9]{1,2}))?$/
+const groupedShape = /^[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*$/
 
 /** Cents of an amount of the API such as `1234.50`; 0 for null and for any other shape. */
 export function centsOfPoint(text) {
@@ -19,13 +20,15 @@ export function pointOfCents(cents) {
 }
 
 /**
- * Cents of what a person typed: digits, and a comma before one or two decimals. A point is refused instead of guessed,
- * because it separates thousands for some people and decimals for others. undefined for that and for zero.
+ * Cents of what a person typed, in either language: `1234,50`, `1.234,50`, `1,234.50`, `1234.5` or `1234`. There is one reading
+ * of each, since amounts have two decimals at most and groups of thousands three digits. undefined for the rest and for zero.
  */
 export function centsOfTyped(text) {
-  const match = typedShape.exec(text.trim())
-  if (!match) return undefined
-  const cents = Number(match[1]) * 100 + Number((match[2] ?? '').padEnd(2, '0'))
+  const [, whole, mark, decimals = ''] = decimalsShape.exec(text.trim())
+  const group = groupedShape.exec(whole)
+  const digits = group ? whole.replaceAll(/[.,]/g, '') : whole
+  if (!/^[0-9]{1,12}$/.test(digits) || (group && group[1] === mark)) return undefined
+  const cents = Number(digits) * 100 + Number(decimals.padEnd(2, '0'))
   return cents > 0 ? cents : undefined
 }
 

@@ -1,10 +1,10 @@
-import { ask } from '../shared/dialog.js'
-import { h } from '../shared/dom.js'
+import { ask, openDialog } from '../shared/dialog.js'
 import { name } from '../shared/format.js'
 import { t } from '../shared/i18n.js'
+import { html } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 import { facts, field } from '../shared/parts.js'
-import { money, moneyOfCents } from './amounts.js'
+import { amountExample, money, moneyOfCents } from './amounts.js'
 import { newIdempotencyKey } from './idempotency-key.js'
 import { inDoubt } from './in-doubt.js'
 import { centsOfTyped, commaOfCents, sumsOf } from './money.js'
@@ -17,9 +17,12 @@ const openKeys = new Map()
 /** Refusals (4xx) that do not tell what became of an earlier try. */
 const undecided = new Set(['REFUND_IN_PROGRESS', 'REQUEST_TIMEOUT', 'RATE_LIMITED'])
 
+/** Answers of a cancel that asking again does not change. */
+const tooLate = new Set(['ORDER_AT_TERMINAL', 'ORDER_NOT_CANCELABLE'])
+
 /** Whether this page offers to cancel the order. On the terminal only the terminal cancels. */
-export function canCancel(order) {
-  return order.status === 'created'
+export function canCancel({ status, given_up_at: givenUp, settled }) {
+  return status === 'created' && givenUp === null && settled === null
 }
 
 /** Whether there may be money to give back. */
@@ -30,15 +33,32 @@ export function canRefund(order) {
 export function askCancel(app, order) {
   ask({
     title: t('cancel.title'),
-    content: () => [h('p', null, t('cancel.text')), about(order)],
+    content: () => [html`<p>${t('cancel.text')}</p>`, about(order)],
     confirm: t('cancel.confirm'),
     danger: true,
     async run() {
-      await cancel(app, order)
-      toast(t('cancel.done', { reference: order.external_reference }))
+      try {
+        await cancel(app, order)
+        toast(t('cancel.done', { reference: order.external_reference }))
+      } catch (error) {
+        if (!tooLate.has(error.code)) throw error
+        tellTooLate(error, order)
+      }
       app.reload()
     },
   })
+}
+
+/** It cannot be canceled here any more, and the window that asked has gone with its button: only what helps is left to say. */
+function tellTooLate({ code }, order) {
+  openDialog((dialog) => [
+    html`<h2 id="dialog-title">${t('cancel.tooLate')}</h2>
+      <p role="alert">${t(code === 'ORDER_AT_TERMINAL' ? 'cancel.refusedAtTerminal' : 'cancel.ended')}</p>`,
+    about(order),
+    html`<div class="buttons">
+      <button type="button" class="button main" autofocus @click=${() => dialog.close()}>${t('cancel.understood')}</button>
+    </div>`,
+  ])
 }
 
 export function askRefund(app, order) {
@@ -59,29 +79,20 @@ export function askRefund(app, order) {
           [t('refund.refunded'), refunded > 0 ? moneyOfCents(refunded) : null],
           [t('refund.left'), moneyOfCents(left)],
         ]),
-        h(
-          'fieldset',
-          { disabled: dialog.busy },
-          h('legend', null, t('refund.howMuch')),
-          radio('total', t('refund.total', { amount: moneyOfCents(left) }), form, choose),
-          radio('partial', t('refund.partial'), form, choose),
-        ),
+        html`<fieldset ?disabled=${dialog.busy}>
+          <legend>${t('refund.howMuch')}</legend>
+          ${radio('total', t('refund.total', { amount: moneyOfCents(left) }), form, choose)}
+          ${radio('partial', t('refund.partial'), form, choose)}
+        </fieldset>`,
         form.kind === 'partial' &&
           field(
             t('refund.amount'),
-            h('input', {
-              key: 'amount',
-              name: 'amount',
-              inputmode: 'decimal',
-              autocomplete: 'off',
-              placeholder: '1234,50',
-              disabled: dialog.busy,
-              oninput: (event) => {
+            html`<input name="amount" inputmode="decimal" autocomplete="off" placeholder=${amountExample()} ?disabled=${dialog.busy}
+              @input=${(event) => {
                 form.typed = event.target.value
                 dialog.redraw()
-              },
-            }),
-            t('refund.amountHint'),
+              }}>`,
+            t('amount.hint', { example: amountExample() }),
           ),
       ]
     },
@@ -95,7 +106,7 @@ export function askRefund(app, order) {
     check: (form) => {
       if (form.kind !== 'partial') return undefined
       const cents = centsOfTyped(form.typed ?? '')
-      if (cents === undefined) return t('refund.badAmount')
+      if (cents === undefined) return t('amount.bad', { example: amountExample() })
       return cents > left ? t('refund.tooMuch', { amount: moneyOfCents(left) }) : undefined
     },
     async run(form) {
@@ -138,17 +149,10 @@ async function refund(app, order, amount) {
 }
 
 function radio(kind, label, form, choose) {
-  return h(
-    'label',
-    { class: 'choice' },
-    h('input', {
-      type: 'radio',
-      name: 'kind',
-      checked: form.kind === kind,
-      onchange: choose(kind),
-    }),
-    h('span', null, label),
-  )
+  return html`<label class="choice">
+    <input type="radio" name="kind" .checked=${form.kind === kind} @change=${choose(kind)}>
+    <span>${label}</span>
+  </label>`
 }
 
 function about(order) {

@@ -2,38 +2,39 @@ import { language, t, word } from '../shared/i18n.js'
 import { pointOfCents, sumsOf } from './money.js'
 
 const pageLimit = 200
-/** Beyond it somebody wants a report, not a look; the file says how many there were. */
-export const mostRows = 5000
+/** Beyond it somebody wants a report, not a look, and a page that holds it all becomes slow. */
+export const mostRows = 50_000
 
 /**
  * Every order of a question as a file for a spreadsheet, newest first. `onProgress(rows)` hears how far it is.
  * Answers `{ rows, total }`; `rows` may be fewer.
  */
 export async function downloadOrders(app, question, onProgress) {
-  const orders = []
+  const columns = columnsOf()
+  const lines = [lineOf(columns.map(([title]) => title))]
   let total = 0
   let cursor
   do {
     const answer = await app.getOrders({ ...question, limit: pageLimit, cursor })
     total = Math.max(total, answer.total)
-    orders.push(...answer.orders)
-    onProgress(orders.length)
+    for (const order of answer.orders) lines.push(lineOf(columns.map(([, of]) => of(order))))
+    onProgress(lines.length - 1)
     cursor = answer.next_cursor
-  } while (cursor && orders.length < mostRows)
-  save(toCsv(orders), `tillbridge-${new Date().toISOString().slice(0, 10)}.csv`)
-  return { rows: orders.length, total }
+  } while (cursor && lines.length <= mostRows)
+  save(lines.join('\r\n'), `tillbridge-${new Date().toISOString().slice(0, 10)}.csv`)
+  return { rows: lines.length - 1, total }
 }
 
-/** As the reader's spreadsheet takes it: with semicolons and decimal commas in Spanish. */
-function toCsv(orders) {
-  const isSpanish = language() === 'es'
-  const amount = (point) => (isSpanish ? point.replace('.', ',') : point)
-  const columns = [
+/** Title and value of each column, with the decimal mark that the reader's spreadsheet takes. */
+function columnsOf() {
+  const amount = (point) => (isSpanish() ? point.replace('.', ',') : point)
+  return [
     [t('order.created'), (order) => order.created_at],
     [t('order.reference'), (order) => order.external_reference],
     [t('order.ticket'), (order) => order.ticket_number],
     [t('order.description'), (order) => order.description],
     [t('order.status'), (order) => word('status', order.status)],
+    [t('csv.standing'), (order) => word('standing', order.standing)],
     [t('order.amount'), (order) => amount(order.amount)],
     [t('payments.paid'), (order) => amount(pointOfCents(sumsOf(order).paid))],
     [t('refunds.title'), (order) => amount(pointOfCents(sumsOf(order).refunded))],
@@ -44,11 +45,13 @@ function toCsv(orders) {
     [t('order.id'), (order) => order.order_id],
     [t('order.providerId'), (order) => order.mp_order_id],
   ]
-  const line = (cells) => cells.map(cell).join(isSpanish ? ';' : ',')
-  return [
-    line(columns.map(([title]) => title)),
-    ...orders.map((order) => line(columns.map(([, of]) => of(order)))),
-  ].join('\r\n')
+}
+
+const isSpanish = () => language() === 'es'
+
+/** With semicolons in Spanish, where commas are decimal marks. */
+function lineOf(cells) {
+  return cells.map(cell).join(isSpanish() ? ';' : ',')
 }
 
 function methodWord({ payments }) {

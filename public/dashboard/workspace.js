@@ -1,19 +1,24 @@
-import { ConnectionError, createApi } from '../shared/api.js'
+import { createApi } from '../shared/api.js'
 import { t } from '../shared/i18n.js'
-import { createLive } from '../shared/live.js'
-import { announce } from '../shared/notices.js'
-import { loading } from '../shared/parts.js'
-import { currentRoute, href } from '../shared/router.js'
-import { frame } from './frame.js'
+import { href } from '../shared/router.js'
+import { startWork } from '../shared/work.js'
+import { dashboardFrame } from './frame.js'
+import { forgetAll } from './kept.js'
 import { createActivity } from './views/activity.js'
 import { createClients } from './views/clients.js'
+import { createClosings } from './views/closings.js'
 import { createOrder } from './views/order.js'
 import { createOrders } from './views/orders.js'
 import { createOverview } from './views/overview.js'
 import { createStores } from './views/stores.js'
 import { createWebhooks } from './views/webhooks.js'
 
-const clientViews = { overview: createOverview, orders: createOrders, stores: createStores }
+const clientViews = {
+  overview: createOverview,
+  orders: createOrders,
+  stores: createStores,
+  closings: createClosings,
+}
 const adminViews = {
   ...clientViews,
   clients: createClients,
@@ -23,7 +28,7 @@ const adminViews = {
 const refreshMs = 5000
 /** While the service tells what happens: for what it does not tell, such as the time that goes by. */
 const quietMs = 15_000
-/** State of the service and names of the clients change seldom. */
+/** State of the service and names of the clients change seldom, or are told of. */
 const surroundingsMs = 15_000
 
 /**
@@ -33,16 +38,15 @@ const surroundingsMs = 15_000
 export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }) {
   const isAdmin = session.type === 'admin'
   const views = isAdmin ? adminViews : clientViews
-  const state = { view: undefined, place: undefined, problem: undefined, surroundingsAt: 0 }
-  let isOver = false
+  /** When the surroundings were last read; 0: they must be read again. */
+  const readAt = { health: 0, clients: 0 }
 
-  /** What views see. */
+  /** What views see, besides what startWork adds. */
   const app = {
-    api: createApi(undefined, () => end(t('signIn.ended'))),
+    api: createApi(undefined, () => {
+      if (!work.isOver()) onEnd(t('signIn.ended'))
+    }),
     isAdmin,
-    redraw: () => {
-      if (!isOver) redraw()
-    },
     name: 'overview',
     id: undefined,
     query: {},
@@ -52,20 +56,17 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
     client: undefined,
     clients: undefined,
     health: undefined,
-    isLost: false,
-    /** The address asks for something else than what is shown. */
-    isWaiting: false,
     /** Somebody did something, so nothing may be spared. */
     isForced: false,
     /** Filters of the list of orders that one came from. */
     ordersQuery: {},
-    /** What a view shows that has no data yet. */
-    placeholder: () => (state.problem ? null : loading()),
     reload() {
       app.isForced = true
-      live.now()
+      work.now()
     },
     signOut: onSignOut,
+    /** Whether there is a view of this name for this session. */
+    has: (name) => Object.hasOwn(views, name),
     link: (name, id, query) => href(name, id, { client: app.scope, ...query }),
     orderLink: (order) =>
       app.link('orders', order.order_id, { of: isAdmin ? order.client : undefined }),
@@ -82,68 +83,61 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
       isAdmin
         ? app.api.get('/admin/orders', { ...query, client: app.client }, signal)
         : app.api.get('/orders', query, signal),
-    /** Numbers of a span: of one client, or for the administrator of all. */
-    getStatistics: (query, signal) =>
-      isAdmin
-        ? app.api.get('/admin/statistics', { ...query, client: app.client }, signal)
-        : app.api.get('/statistics', query, signal),
+    /** Numbers of a span, and how everything fares: of one client, or for the administrator of all. */
+    async getStatistics(query, signal) {
+      const of = isAdmin ? { client: app.client } : {}
+      const [statistics, fleet] = await Promise.all([
+        app.api.get(isAdmin ? '/admin/statistics' : '/statistics', { ...query, ...of }, signal),
+        app.api.get('/health/fleet', of, signal),
+      ])
+      return withHealth(statistics, fleet)
+    },
   }
 
-  const live = createLive({
-    job: load,
-    onFailure: fail,
-    intervalMs: refreshMs,
-    quietMs,
-    stream: {
-      path: () =>
-        app.scope === undefined ? '/events' : `/events?client=${encodeURIComponent(app.scope)}`,
+  const work = startWork(app, {
+    placeOf,
+    load,
+    frame: (state) => dashboardFrame(app, { views: Object.keys(views), ...state, onLanguage }),
+    redraw,
+    onLost: () => Object.assign(readAt, { health: 0, clients: 0 }),
+    live: {
+      intervalMs: refreshMs,
+      quietMs,
+      stream: {
+        path: () =>
+          // A client that is only invited is nobody yet, and its connection is news of all.
+          app.scope === undefined || app.name === 'clients'
+            ? '/events'
+            : `/events?client=${encodeURIComponent(app.scope)}`,
+        // A client may be new. What is being read now may have been read before.
+        onEvent(event) {
+          if (event === 'activity' || event === 'resync') readAt.clients = 0
+        },
+      },
     },
   })
-  addEventListener('hashchange', onAddress)
-  follow()
-  live.now()
-
   return {
-    view: () => frame(app, { views: Object.keys(views), ...state, onLanguage }),
+    ...work,
     reload: app.reload,
     stop() {
-      isOver = true
-      live.stop()
-      removeEventListener('hashchange', onAddress)
+      forgetAll()
+      work.stop()
     },
   }
 
-  function end(reason) {
-    if (!isOver) onEnd(reason)
-  }
-
-  /** Takes the view and its questions from the address. Answers whether it is another view than before. */
-  function follow() {
-    const { name, id, query } = currentRoute()
+  /** Takes the view and its questions from the address. */
+  function placeOf({ name, id, query }) {
     const isOrder = name === 'orders' && id !== undefined
     app.name = isOrder ? 'order' : Object.hasOwn(views, name) ? name : 'overview'
-    app.id = isOrder ? id : undefined
+    app.id = isOrder || name === 'closings' ? id : undefined
     app.query = query
     app.scope = isAdmin && query.client ? query.client : undefined
     app.client = clientOfAddress()
-    app.isWaiting = true
     if (app.name === 'orders') app.ordersQuery = query
-    state.problem = undefined
-    const place = `${app.name} ${app.id ?? ''}`
-    if (state.place === place) return false
-    state.place = place
-    state.view = isOrder ? createOrder(app) : views[app.name](app)
-    return true
-  }
-
-  function onAddress() {
-    const isMove = follow()
-    live.now()
-    redraw()
-    nameTab()
-    if (!isMove) return
-    scrollTo(0, 0)
-    document.getElementById('title')?.focus({ preventScroll: true })
+    return {
+      place: `${app.name} ${app.id ?? ''}`,
+      create: isOrder ? createOrder : views[app.name],
+    }
   }
 
   /** With one client only there is nothing to choose. */
@@ -152,50 +146,45 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
     return app.scope ?? (app.clients?.length === 1 ? app.clients[0].client : undefined)
   }
 
-  async function load(signal) {
+  async function load(signal, view) {
     const { client } = app
-    const isDue = app.isForced || Date.now() - state.surroundingsAt > surroundingsMs
+    const isDue = (at) => app.isForced || Date.now() - at > surroundingsMs
     // At once: on a slow line each question after another is a wait that shows nothing.
-    await Promise.all([isDue && readSurroundings(signal), state.view.load(signal)])
+    await Promise.all([
+      isDue(readAt.health) && readHealth(signal),
+      isAdmin && isDue(readAt.clients) && readClients(signal),
+      view.load(signal),
+    ])
     // The names of the clients may tell whose data it is about; whose order it is, the order tells.
     if (app.client !== client && app.name !== 'order') {
-      redraw()
-      await state.view.load(signal)
+      app.redraw()
+      await view.load(signal)
     }
-    if (app.isLost) announce(t('lost.over'))
-    Object.assign(app, { isLost: false, isWaiting: false, isForced: false })
-    state.problem = undefined
-    redraw()
-    nameTab()
+    app.isForced = false
   }
 
-  async function readSurroundings(signal) {
-    const [health, clients] = await Promise.all([
-      app.api.get('/health', {}, signal),
-      isAdmin ? app.api.get('/admin/clients', {}, signal) : undefined,
-    ])
-    app.health = health
-    app.clients = clients?.clients
+  async function readHealth(signal) {
+    app.health = await app.api.get('/health', {}, signal)
+    readAt.health = Date.now()
+  }
+
+  async function readClients(signal) {
+    // Before it is read: what happens meanwhile must be read again.
+    readAt.clients = Date.now()
+    try {
+      app.clients = (await app.api.get('/admin/clients', {}, signal)).clients
+    } catch (error) {
+      readAt.clients = 0
+      throw error
+    }
     app.client = clientOfAddress()
-    state.surroundingsAt = Date.now()
   }
+}
 
-  /** What is shown stays; above it is told that it may be old. The next try comes by itself. */
-  function fail(error) {
-    if (isOver) return
-    if (error instanceof ConnectionError) {
-      if (!app.isLost) announce(t('lost'))
-      app.isLost = true
-      state.surroundingsAt = 0
-    } else {
-      app.isLost = false
-      state.problem = error
-      if (error.code === undefined) reportError(error)
-    }
-    redraw()
-  }
-
-  function nameTab() {
-    document.title = `${state.view.title()} · tillbridge`
-  }
+/** Each box with how it fares. */
+function withHealth(statistics, fleet) {
+  const keyOf = ({ client, caja_id: id }) => JSON.stringify([client, id])
+  const healthOf = new Map(fleet.boxes.map((box) => [keyOf(box), box]))
+  const boxes = statistics.boxes.map((box) => ({ ...box, health: healthOf.get(keyOf(box)) }))
+  return { ...statistics, boxes, fleet }
 }

@@ -1,4 +1,4 @@
-import { h } from './dom.js'
+import { draw, html } from './lit.js'
 
 /**
  * Charts of the library uPlot. A chart says nothing to a screen reader: whoever shows one tells the same in text beside it.
@@ -39,11 +39,8 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
  */
 export function chart({ kind, height, data, form = '', optionsOf, tipOf }) {
   const key = JSON.stringify([form, data])
-  return h('div', {
-    class: `chart ${kind}`,
-    'aria-hidden': 'true',
-    draw: (element) => show(element, { key, height, data, optionsOf, tipOf }),
-  })
+  const paint = (element) => show(element, { key, height, data, optionsOf, tipOf })
+  return html`<div class="chart ${kind}" aria-hidden="true" ${draw(paint)}></div>`
 }
 
 /** The color that a variable of the style sheets has where the chart is; uPlot asks at each drawing. */
@@ -59,7 +56,7 @@ function show(element, wanted) {
 }
 
 function begin(element, state) {
-  if (uPlot) draw(element, state)
+  if (uPlot) paintChart(element, state)
   else if (isMissing) element.hidden = true
   else {
     if (waiting.size === 0) fetchLibrary()
@@ -67,7 +64,7 @@ function begin(element, state) {
   }
 }
 
-function draw(element, state) {
+function paintChart(element, state) {
   const { key, height, data, optionsOf, tipOf } = state.wanted
   state.tipOf = tipOf
   if (state.key === key || element.clientWidth === 0) return

@@ -1,18 +1,12 @@
-import { h } from './dom.js'
 import { t } from './i18n.js'
+import { html } from './lit.js'
 import { toast } from './notices.js'
 
 /** A button that copies `text`. */
 export function copyButton(text, label = t('copy')) {
-  return h(
-    'button',
-    {
-      type: 'button',
-      class: 'button small',
-      onclick: (event) => void copy(text, event.currentTarget),
-    },
-    label,
-  )
+  return html`<button type="button" class="button small" @click=${(event) => void copy(text, event.currentTarget)}>
+    ${label}
+  </button>`
 }
 
 async function copy(text, near) {

@@ -1,6 +1,6 @@
-import { h, patch } from './dom.js'
 import { errorLines } from './errors.js'
 import { t } from './i18n.js'
+import { content as contentOf, render as draw, html, nothing } from './lit.js'
 
 const open = new Set()
 
@@ -13,7 +13,7 @@ export function openDialog(render, { onClose } = {}) {
   const element = document.createElement('dialog')
   const dialog = {
     busy: false,
-    redraw: () => patch(element, render(dialog)),
+    redraw: () => draw(contentOf(render(dialog)), element),
     close: () => element.close(),
   }
   element.addEventListener('cancel', (event) => {
@@ -31,6 +31,11 @@ export function openDialog(render, { onClose } = {}) {
   element.showModal()
   return dialog
 }
+
+// The address names the view under a window: going back leaves both. What is still being done is told of to its end.
+addEventListener('hashchange', () => {
+  for (const dialog of [...open]) if (!dialog.busy) dialog.close()
+})
 
 /** Ends every window, for the end of a session. */
 export function closeDialogs() {
@@ -64,32 +69,18 @@ export function ask({ title, content, confirm, danger, check, run }) {
       self.busy = false
       self.redraw()
     }
-    return h(
-      'form',
-      { class: 'ask', onsubmit: (event) => void submit(event) },
-      h('h2', { id: 'dialog-title' }, title),
-      content(form, self),
-      h(
-        'div',
-        { key: 'failure', role: 'alert' },
-        complaint && h('div', { class: 'note bad' }, complaint),
-        failure && h('div', { class: 'note bad' }, errorLines(failure)),
-      ),
-      h(
-        'div',
-        { key: 'buttons', class: 'buttons' },
-        h(
-          'button',
-          { type: 'button', class: 'button', disabled: self.busy, onclick: () => self.close() },
-          t('dialog.back'),
-        ),
-        h(
-          'button',
-          { type: 'submit', class: danger ? 'button danger' : 'button main', disabled: self.busy },
-          self.busy ? t('dialog.busy') : typeof confirm === 'function' ? confirm(form) : confirm,
-        ),
-      ),
-    )
+    const bad = (text) => html`<div class="note bad"><div>${text}</div></div>`
+    return html`<form class="ask" @submit=${submit}>
+      <h2 id="dialog-title">${title}</h2>
+      ${contentOf(content(form, self))}
+      <div role="alert">${complaint ? bad(contentOf(complaint)) : nothing}${failure ? bad(errorLines(failure)) : nothing}</div>
+      <div class="buttons">
+        <button type="button" class="button" ?disabled=${self.busy} @click=${() => self.close()}>${t('dialog.back')}</button>
+        <button type="submit" class="button ${danger ? 'danger' : 'main'}" ?disabled=${self.busy}>
+          ${self.busy ? t('dialog.busy') : typeof confirm === 'function' ? confirm(form) : confirm}
+        </button>
+      </div>
+    </form>`
   })
   return dialog
 }

@@ -1,34 +1,45 @@
-import { h } from './dom.js'
 import { locale } from './i18n.js'
+import { html } from './lit.js'
+
+const formatters = new Map()
+
+/** A formatter of Intl for the reader's language; made once, for making one takes longer than using it a hundred times. */
+export function formatter(kind, options = {}) {
+  const key = JSON.stringify([kind, locale(), options])
+  const known = formatters.get(key)
+  if (known) return known
+  const made = new Intl[kind](locale(), options)
+  formatters.set(key, made)
+  return made
+}
 
 export function number(value) {
-  return new Intl.NumberFormat(locale()).format(value)
+  return formatter('NumberFormat').format(value)
 }
 
 /** Short enough for an axis: `12 k`. */
 export function shortNumber(value) {
-  return new Intl.NumberFormat(locale(), { notation: 'compact', maximumFractionDigits: 1 }).format(
-    value,
-  )
+  return formatter('NumberFormat', { notation: 'compact', maximumFractionDigits: 1 }).format(value)
 }
 
 export function percent(part, whole) {
-  return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: 1 }).format(
+  return formatter('NumberFormat', { style: 'percent', maximumFractionDigits: 1 }).format(
     part / whole,
   )
 }
 
 /** A moment as an element: short on the page, whole when one asks for it. */
 export function time(iso) {
-  if (!iso) return h('span', { class: 'soft' }, '—')
-  return h('time', { datetime: iso, title: fullTime(iso) }, clock(iso))
+  return iso
+    ? html`<time datetime=${iso} title=${fullTime(iso)}>${clock(iso)}</time>`
+    : html`<span class="soft">—</span>`
 }
 
 /** A moment as text, for within a sentence. Today shows the time only. */
 export function clock(iso) {
   const date = new Date(iso)
   const isToday = date.toDateString() === new Date().toDateString()
-  return new Intl.DateTimeFormat(locale(), {
+  return formatter('DateTimeFormat', {
     ...(!isToday && { day: '2-digit', month: '2-digit', year: '2-digit' }),
     hour: '2-digit',
     minute: '2-digit',
@@ -39,7 +50,7 @@ export function clock(iso) {
 
 /** Date and time with seconds, in the reader's time zone. */
 export function fullTime(iso) {
-  return new Intl.DateTimeFormat(locale(), {
+  return formatter('DateTimeFormat', {
     dateStyle: 'full',
     timeStyle: 'long',
     hourCycle: 'h23',
@@ -57,12 +68,9 @@ const units = [
 export function relative(iso) {
   const distanceMs = new Date(iso).getTime() - Date.now()
   const [unit, sizeMs] = units.find(([, size]) => Math.abs(distanceMs) >= size) ?? units[3]
-  const format = new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' })
-  return h(
-    'time',
-    { datetime: iso, title: fullTime(iso) },
-    format.format(Math.round(distanceMs / sizeMs), unit),
-  )
+  const format = formatter('RelativeTimeFormat', { numeric: 'auto' })
+  const text = format.format(Math.round(distanceMs / sizeMs), unit)
+  return html`<time datetime=${iso} title=${fullTime(iso)}>${text}</time>`
 }
 
 /** A length of time: `320 ms`, `1.4 s`, `12 min`. */
@@ -75,7 +83,7 @@ export function duration(ms) {
         : ms < 3_600_000
           ? ['minute', 60_000, 1]
           : ['hour', 3_600_000, 1]
-  return new Intl.NumberFormat(locale(), {
+  return formatter('NumberFormat', {
     style: 'unit',
     unit,
     unitDisplay: 'short',
@@ -84,15 +92,15 @@ export function duration(ms) {
 }
 
 /** A name from outside, fenced so that its writing direction cannot disturb the text around it. */
-export function name(text, props = {}) {
-  return h('bdi', props, text)
+export function name(text, { class: classes = '' } = {}) {
+  return html`<bdi class=${classes}>${text}</bdi>`
 }
 
 /** An id or code in fixed width, breakable anywhere. */
 export function code(text) {
   return text === null || text === undefined || text === ''
-    ? h('span', { class: 'soft' }, '—')
-    : h('code', null, h('bdi', null, text))
+    ? html`<span class="soft">—</span>`
+    : html`<code><bdi>${text}</bdi></code>`
 }
 
 /** Local midnight of `YYYY-MM-DD`, moved by whole days, as the API takes it; undefined for another shape. */

@@ -1,9 +1,10 @@
-import { h } from './dom.js'
+import { html } from './lit.js'
 
 const shapes = {
   overview: 'M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-3H4zM14 4v3h6V4z',
   orders: 'M6 3h12v18l-3-2-3 2-3-2-3 2zM9 8h6M9 12h6',
   stores: 'M4 10v10h16V10M3 10l2-6h14l2 6zM10 20v-5h4v5',
+  closings: 'M5 4h14v16H5zM8 8h8M8 12h3M8 16h3M13.5 14.5l1.5 1.5 3-3.5',
   clients:
     'M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20a6.5 6.5 0 0 1 13 0M16 4.5a3.5 3.5 0 0 1 0 6M18 14.5a6.5 6.5 0 0 1 3.5 5.5',
   webhooks: 'M12 3v9M8 8l4 4 4-4M4 15v5h16v-5',
@@ -18,9 +19,5 @@ const shapes = {
 
 /** A drawn sign beside a text that says the same, so it is hidden from screen readers. */
 export function icon(name) {
-  return h(
-    'svg',
-    { class: 'icon', viewBox: '0 0 24 24', 'aria-hidden': 'true', focusable: 'false' },
-    h('path', { d: shapes[name] }),
-  )
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${shapes[name]}></path></svg>`
 }

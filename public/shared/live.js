@@ -9,7 +9,8 @@ const betweenMs = 1_000
  * after each end: `quietMs` while the service can tell, `intervalMs` while it cannot. It stops while the tab is hidden
  * and goes on at once when it is shown. A run that was overtaken by `now` is aborted, so its answer is never shown.
  *
- * `stream` is `{ path, token }` of the events to hear; `path` is a function, asked at each run.
+ * `stream` is `{ path, token, onEvent }` of the events to hear; `path` is a function, asked at each run, and `onEvent` hears
+ * the name of each event before the run that follows it.
  */
 export function createLive({ job, onFailure, intervalMs, quietMs, stream }) {
   let timer
@@ -62,7 +63,10 @@ export function createLive({ job, onFailure, intervalMs, quietMs, stream }) {
     listener = listen({
       path,
       token: stream.token,
-      onEvent: onNews,
+      onEvent(event) {
+        stream.onEvent?.(event)
+        onNews()
+      },
       onOpen() {
         canHear = true
       },

@@ -1,11 +1,11 @@
-import { h } from './dom.js'
 import { count, t } from './i18n.js'
 import { icon } from './icons.js'
+import { content, html, nothing, repeat } from './lit.js'
 import { announce } from './notices.js'
 
 /** A word in a colored pill; `tone` is good, bad, warn, info, quiet or moved. */
 export function badge(tone, text) {
-  return h('span', { class: `badge ${tone}` }, text)
+  return html`<span class="badge ${tone}">${text}</span>`
 }
 
 /**
@@ -13,52 +13,24 @@ export function badge(tone, text) {
  * second line over the whole width. The roles keep it a table where CSS makes blocks of its parts.
  */
 export function table({ label, columns, rows, keyOf, freshKeys, extra }) {
-  const cells = (row) =>
-    columns.map((column) =>
-      h(
-        'td',
-        {
-          key: column.id,
-          role: 'cell',
-          class: `c-${column.id}${column.numeric ? ' numeric' : ''}`,
-        },
-        h('span', { class: 'cell-label', 'aria-hidden': 'true' }, column.title),
-        h('div', { class: 'cell' }, column.cell(row)),
-      ),
-    )
-  const lines = (row) => {
-    const key = keyOf(row)
+  const head = ({ title, numeric }) =>
+    html`<th role="columnheader" scope="col" class=${numeric ? 'numeric' : ''}>${title}</th>`
+  const cell = (row) => (column) =>
+    html`<td role="cell" class="c-${column.id} ${column.numeric ? 'numeric' : ''}"
+      ><span class="cell-label" aria-hidden="true">${column.title}</span
+      ><div class="cell">${content(column.cell(row))}</div></td>`
+  const line = (row) => {
     const more = extra?.(row)
-    return [
-      h('tr', { key, role: 'row', class: freshKeys?.has(key) ? 'fresh' : null }, cells(row)),
-      more &&
-        h(
-          'tr',
-          { key: `${key} more`, role: 'row', class: 'extra' },
-          h('td', { role: 'cell', colspan: columns.length }, more),
-        ),
-    ]
+    return html`<tr role="row" class=${freshKeys?.has(keyOf(row)) ? 'fresh' : ''}>${columns.map(cell(row))}</tr>${
+      more
+        ? html`<tr role="row" class="extra"><td role="cell" colspan=${columns.length}>${content(more)}</td></tr>`
+        : nothing
+    }`
   }
-  return h(
-    'table',
-    { role: 'table', 'aria-label': label },
-    h(
-      'thead',
-      { role: 'rowgroup' },
-      h(
-        'tr',
-        { role: 'row' },
-        columns.map(({ id, title, numeric }) =>
-          h(
-            'th',
-            { key: id, role: 'columnheader', scope: 'col', class: numeric && 'numeric' },
-            title,
-          ),
-        ),
-      ),
-    ),
-    h('tbody', { role: 'rowgroup' }, rows.map(lines)),
-  )
+  return html`<table role="table" aria-label=${label}>
+    <thead role="rowgroup"><tr role="row">${columns.map(head)}</tr></thead>
+    <tbody role="rowgroup">${repeat(rows, keyOf, line)}</tbody>
+  </table>`
 }
 
 /**
@@ -99,25 +71,17 @@ export function pager({ page, total, next_cursor: older, previous_cursor: newer,
   if (total <= pageSize && page === 1) return null
   const step = (place, text, rel) =>
     place
-      ? h('a', { key: rel, class: 'button', href: hrefOf(place), rel }, text)
-      : h('span', { key: rel, class: 'button off', 'aria-disabled': 'true' }, text)
+      ? html`<a class="button" href=${hrefOf(place)} rel=${rel}>${text}</a>`
+      : html`<span class="button off" aria-disabled="true">${text}</span>`
   const first = { page: undefined, cursor: undefined }
+  const before = page > 2 && newer ? { page: page - 1, cursor: newer } : first
   const from = (page - 1) * pageSize + 1
-  return h(
-    'nav',
-    { key: 'pager', class: 'pager', 'aria-label': t('pager.label') },
-    step(
-      page > 1 && (page > 2 && newer ? { page: page - 1, cursor: newer } : first),
-      t('pager.newer'),
-      'prev',
-    ),
-    h(
-      'span',
-      { class: 'soft' },
-      t('pager.where', { from, to: Math.min(total, page * pageSize), total }),
-    ),
-    step(older && { page: page + 1, cursor: older }, t('pager.older'), 'next'),
-  )
+  const to = Math.min(total, page * pageSize)
+  return html`<nav class="pager" aria-label=${t('pager.label')}>
+    ${step(page > 1 && before, t('pager.newer'), 'prev')}
+    <span class="soft">${t('pager.where', { from, to, total })}</span>
+    ${step(older && { page: page + 1, cursor: older }, t('pager.older'), 'next')}
+  </nav>`
 }
 
 /** The page of a query: a whole number from 1. */
@@ -126,57 +90,40 @@ export function pageOf(query) {
 }
 
 export function loading() {
-  return h(
-    'div',
-    { key: 'loading', class: 'loading', role: 'status' },
-    h('span', { class: 'visually-hidden' }, t('loading')),
-    [1, 2, 3, 4].map((line) => h('span', { key: line, class: 'bone' })),
-  )
+  return html`<div class="loading" role="status">
+    <span class="visually-hidden">${t('loading')}</span>
+    <span class="bone"></span><span class="bone"></span><span class="bone"></span><span class="bone"></span>
+  </div>`
 }
 
 export function empty(title, text) {
-  return h(
-    'div',
-    { key: 'empty', class: 'empty' },
-    h('p', { class: 'strong' }, title),
-    text && h('p', { class: 'soft' }, text),
-  )
+  return html`<div class="empty">
+    <p class="strong">${title}</p>
+    ${text ? html`<p class="soft">${content(text)}</p>` : nothing}
+  </div>`
 }
 
 export function note(tone, ...children) {
-  return h(
-    'div',
-    { class: `note ${tone}` },
-    tone === 'warn' && icon('warning'),
-    h('div', null, children),
-  )
+  return html`<div class="note ${tone}">${tone === 'warn' ? icon('warning') : nothing}<div>${content(children)}</div></div>`
 }
 
 /** A labelled control. */
 export function field(label, control, hint) {
-  return h(
-    'label',
-    { class: 'field' },
-    h('span', { class: 'label' }, label),
-    control,
-    hint && h('span', { class: 'soft small' }, hint),
-  )
+  return html`<label class="field">
+    <span class="label">${label}</span>
+    ${content(control)}
+    ${hint ? html`<span class="soft small">${content(hint)}</span>` : nothing}
+  </label>`
 }
 
 /** Pairs of name and value. Values that are null are left out. */
 export function facts(pairs) {
-  return h(
-    'dl',
-    { class: 'facts' },
-    pairs
-      .filter(([, value]) => value !== null && value !== undefined)
-      .map(([title, value]) =>
-        h('div', { key: title }, h('dt', null, title), h('dd', null, value)),
-      ),
-  )
+  const known = pairs.filter(([, value]) => value !== null && value !== undefined)
+  const line = ([title, value]) => html`<div><dt>${title}</dt><dd>${content(value)}</dd></div>`
+  return html`<dl class="facts">${known.map(line)}</dl>`
 }
 
 /** How many there are, said under a heading. */
 export function howMany(key, total) {
-  return h('p', { class: 'soft' }, count(key, total))
+  return html`<p class="soft">${count(key, total)}</p>`
 }

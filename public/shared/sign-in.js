@@ -1,7 +1,7 @@
-import { h } from './dom.js'
 import { errorBox } from './errors.js'
 import { t } from './i18n.js'
 import { icon } from './icons.js'
+import { html, nothing } from './lit.js'
 import { note } from './parts.js'
 
 /**
@@ -40,54 +40,25 @@ export function createTokenForm({ redraw, enter, languageButton, reason }) {
     document.getElementById('token')?.select()
   }
 
-  return () =>
-    h(
-      'main',
-      { key: 'sign-in', class: 'sign-in' },
-      h(
-        'form',
-        { class: 'panel', onsubmit: (event) => void submit(event) },
-        h(
-          'p',
-          { class: 'brand' },
-          h('img', { src: '/shared/icon.svg', alt: '', width: 32, height: 32 }),
-          'tillbridge',
-        ),
-        h('h1', null, t('signIn.title')),
-        reason && note('warn', h('p', null, reason)),
-        h(
-          'label',
-          { class: 'field' },
-          h('span', { class: 'label' }, t('signIn.token')),
-          h('input', {
-            id: 'token',
-            type: 'password',
-            name: 'token',
-            required: true,
-            autocomplete: 'current-password',
-            spellcheck: 'false',
-            autocapitalize: 'off',
-            'aria-describedby': 'token-hint',
-            'aria-invalid': isWrong ? 'true' : null,
-            oninput: (event) => {
-              token = event.target.value
-            },
-          }),
-          h('span', { id: 'token-hint', class: 'soft small' }, t('signIn.hint')),
-        ),
-        h(
-          'div',
-          { key: 'failure', role: 'alert' },
-          isWrong && h('div', { class: 'note bad' }, t('signIn.wrong')),
-          refusal && h('div', { class: 'note bad' }, refusal),
-          failure && errorBox(failure),
-        ),
-        h(
-          'button',
-          { type: 'submit', class: 'button main wide', disabled: busy },
-          busy ? t('signIn.busy') : [icon('check'), t('signIn.submit')],
-        ),
-        languageButton(),
-      ),
-    )
+  const onToken = (event) => {
+    token = event.target.value
+  }
+  const bad = (text) => html`<div class="note bad">${text}</div>`
+
+  return () => html`<main class="sign-in"><form class="panel" @submit=${submit}>
+    <p class="brand"><img src="/shared/icon.svg" alt="" width="32" height="32">tillbridge</p>
+    <h1>${t('signIn.title')}</h1>
+    ${reason ? note('warn', html`<p>${reason}</p>`) : nothing}
+    <label class="field">
+      <span class="label">${t('signIn.token')}</span>
+      <input id="token" type="password" name="token" required autocomplete="current-password" spellcheck="false"
+        autocapitalize="off" aria-describedby="token-hint" aria-invalid=${isWrong ? 'true' : nothing} @input=${onToken}>
+      <span id="token-hint" class="soft small">${t('signIn.hint')}</span>
+    </label>
+    <div role="alert">${isWrong ? bad(t('signIn.wrong')) : nothing}${refusal ? bad(refusal) : nothing}${failure ? errorBox(failure) : nothing}</div>
+    <button type="submit" class="button main wide" ?disabled=${busy}>
+      ${busy ? t('signIn.busy') : html`${icon('check')}${t('signIn.submit')}`}
+    </button>
+    ${languageButton()}
+  </form></main>`
 }

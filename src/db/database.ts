@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Kysely, sql, type Transaction } from 'kysely'
+import { createAnnouncer } from './announcer.ts'
 import type { Engine, Log } from './engine.ts'
 import { isRepeatable, OpenTransactionError } from './failures.ts'
-import { assertOutsideTransaction, Gate, guarded, insideTransaction } from './flow-guard.ts'
+import { asLast, assertOutsideTransaction, Gate, guarded, insideTransaction } from './flow-guard.ts'
 import { postgresEngine } from './postgres-engine.ts'
 import type { Tables } from './tables.ts'
 import { createWriteProof, type WriteProof } from './write-proof.ts'
@@ -21,7 +22,12 @@ export type Database = {
    */
   transaction<T>(work: (trx: Trx) => Promise<T>): Promise<T>
   /**
-   * Hears what other processes and this one `notify`; resolves with the function that ends it. A hint only: what is sent
+   * Tells the listeners of `channel` in all processes some milliseconds after the transaction of this flow has committed,
+   * and never when it does not; outside of one after this call. A hint only, as `listen` says. Payload: less than 8,000 bytes.
+   */
+  announce(channel: string, payload: string): void
+  /**
+   * Hears what other processes and this one announce; resolves with the function that ends it. A hint only: what is sent
    * while the connection is down is lost, which `onGap` hears when it is up again. Payloads arrive after the commit.
    * Neither function may fail.
    */
@@ -32,8 +38,15 @@ export type Database = {
   ): Promise<() => Promise<void>>
   /** Connections without time limits, for migrations; the limits of `db` would cut a long one. */
   maintenance<T>(work: (db: Db) => Promise<T>): Promise<T>
+  /**
+   * Of an embedded database in a folder: makes `${folder}/pglite` a copy of it, as after a crash at this moment, to be
+   * opened as a database of its own. Queries run meanwhile. One copy at a time. Rejects when `signal` aborts.
+   */
+  copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
   /** What the database's own clock shows, in milliseconds since 1970. For DatabaseClock, which everybody else asks. */
   clockMs(): Promise<number>
+  /** How the connections for queries stand now; those that listen are not among them. */
+  connections(): { most: number; busy: number; idle: number; waiting: number }
   /** Whether a query is answered within 2 s. */
   ping(): Promise<boolean>
   /**
@@ -50,6 +63,8 @@ export type Database = {
 export type OpenOptions = {
   /** PostgreSQL; without it the embedded database. */
   databaseUrl?: string
+  /** The same database without the pooler that may stand before `databaseUrl`: where changes are heard. */
+  directUrl?: string
   /** The embedded database in `${dataDir}/pglite`. */
   dataDir?: string
   /** The embedded database without a folder. */
@@ -93,9 +108,14 @@ export function json(value: unknown): string {
 }
 
 async function openEngine(options: OpenOptions, log: Log): Promise<Engine> {
-  const { databaseUrl, maxConnections, dataDir, loadDataDir } = options
+  const { databaseUrl, directUrl, maxConnections, dataDir, loadDataDir } = options
   if (databaseUrl !== undefined) {
-    return postgresEngine({ databaseUrl, log, ...(maxConnections && { maxConnections }) })
+    return await postgresEngine({
+      databaseUrl,
+      log,
+      ...(directUrl !== undefined && { directUrl }),
+      ...(maxConnections && { maxConnections }),
+    })
   }
   if ((dataDir === undefined) !== (options.inMemory === true)) {
     throw new Error('Name one of databaseUrl, dataDir and inMemory')
@@ -111,6 +131,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
   const gate = new Gate()
   const db: Db = new Kysely<Tables>({ dialect: guarded(engine.dialect, gate) })
   const writeProof = createWriteProof(db)
+  const announcer = createAnnouncer(db, log)
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
 
@@ -118,6 +139,8 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     const drained = gate.close(CLOSE_TIMEOUT_MS)
     await atMost(engine.stop(), CLOSE_TIMEOUT_MS)
     await drained
+    // What was committed until now, transactions that had begun included.
+    await atMost(asLast(announcer.close), CLOSE_TIMEOUT_MS)
     // Not `db.destroy()`: Kysely would answer latecomers with an error of its own, that has no class or code. And not
     // for longer: a server that vanished keeps its connections closing for minutes.
     await atMost(engine.disconnect(), CLOSE_TIMEOUT_MS)
@@ -127,6 +150,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     engine: engine.name,
     db,
     transaction: (work) => runTransaction(db, work, writeProof),
+    announce: announcer.announce,
     listen: async (channel, onPayload, onGap = () => {}) => {
       assertOutsideTransaction()
       const safely = (call: () => void) => {
@@ -151,6 +175,16 @@ export function build(engine: Engine, log: Log = () => {}): Database {
       } finally {
         await unlimited.destroy()
       }
+    },
+    ...(engine.copyFiles && { copyFiles: engine.copyFiles }),
+    connections: () => {
+      const pool = engine.pool?.()
+      if (pool) {
+        const { most, open, idle, waiting } = pool
+        return { most, busy: open - idle, idle, waiting }
+      }
+      const busy = Math.min(1, gate.inUse)
+      return { most: 1, busy, idle: 1 - busy, waiting: gate.inUse - busy }
     },
     clockMs: async () => {
       const { rows } = await sql<{ ms: number }>`
@@ -184,7 +218,9 @@ async function runTransaction<T>(
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await db.transaction().execute((trx) => insideTransaction(() => work(trx)))
+      return await insideTransaction((inside) =>
+        db.transaction().execute((trx) => inside(() => work(trx))),
+      )
     } catch (error) {
       writeProof.noteFailure(error)
       if (!isRepeatable(error) || attempt === TRANSACTION_ATTEMPTS) throw error

@@ -19,6 +19,10 @@ export type Engine = {
   dialect: Dialect
   /** Connections without time limits, for migrations; absent where there are no limits to lift. */
   maintenanceDialect?: () => Dialect
+  /** As Database.copyFiles; absent where there are no files of ours. */
+  copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
+  /** How the pool stands; absent where there is one connection, and who uses it is known without asking. */
+  pool?(): { most: number; open: number; idle: number; waiting: number }
   /** Starts to listen on a channel; resolves with the function that ends it. */
   listen(channel: string, hearer: Hearer): Promise<() => Promise<void>>
   /** Ends what runs beside the queries (listener, vacuum). Called once, before `disconnect`. */

@@ -87,10 +87,21 @@ export function constraintOf(error: unknown): string | undefined {
   return typeof constraint === 'string' ? constraint : undefined
 }
 
-/** Whether the whole transaction may be run again: a serialization failure or a deadlock. */
+/** Whether the whole transaction may be run again: a serialization failure, a deadlock or an outdated statement. */
 export function isRepeatable(error: unknown): boolean {
   const code = codeOf(error)
-  return code === '40001' || code === '40P01'
+  return code === '40001' || code === '40P01' || isOutdatedStatement(error)
+}
+
+/**
+ * Whether a prepared statement no longer fits: a migration of a newer version changed the columns that it gives back, or the
+ * session forgot it. The statement was not run; prepared anew it works.
+ */
+export function isOutdatedStatement(error: unknown): boolean {
+  const code = codeOf(error)
+  if (code === '26000') return true
+  // Of the many things that 0A000 says, this one comes from the function that looks whether a plan still fits.
+  return code === '0A000' && (error as { routine?: unknown }).routine === 'RevalidateCachedQuery'
 }
 
 /** The SQLSTATE of an error of the database, or the code of a system error; both databases use the same property. */

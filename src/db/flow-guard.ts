@@ -3,7 +3,7 @@ import type { Dialect, Driver } from 'kysely'
 import { DatabaseUnavailableError, OpenTransactionError } from './failures.ts'
 
 /** `open` ends with the transaction: work it left behind (a timer) keeps the storage but may use the database again. */
-type Flow = { open: boolean }
+type Flow = { open: boolean; afterwards: (() => void)[] }
 
 const flow = new AsyncLocalStorage<Flow>()
 
@@ -12,14 +12,50 @@ export function assertOutsideTransaction(): void {
   if (flow.getStore()?.open) throw new OpenTransactionError()
 }
 
-/** Marks everything that `work` calls, however deep, as inside a transaction. */
-export async function insideTransaction<T>(work: () => Promise<T>): Promise<T> {
-  const mine: Flow = { open: true }
-  try {
-    return await flow.run(mine, work)
-  } finally {
-    mine.open = false
+/**
+ * Runs `transaction` with a mark for everything that its work calls, however deep, as inside a transaction. What was left
+ * for the commit (`whenCommitted`) is called after it, also when nobody knows whether it happened, and never when it did not.
+ */
+export async function insideTransaction<T>(
+  transaction: (inside: <R>(work: () => Promise<R>) => Promise<R>) => Promise<T>,
+): Promise<T> {
+  const mine: Flow = { open: true, afterwards: [] }
+  const callAfterwards = () => {
+    for (const call of mine.afterwards) call()
   }
+  try {
+    const result = await transaction(async (work) => {
+      try {
+        return await flow.run(mine, work)
+      } finally {
+        mine.open = false
+      }
+    })
+    callAfterwards()
+    return result
+  } catch (error) {
+    if (error instanceof DatabaseUnavailableError) callAfterwards()
+    throw error
+  }
+}
+
+/** Calls once the transaction of this flow has committed; at once outside of one. */
+export function whenCommitted(call: () => void): void {
+  const current = flow.getStore()
+  if (current?.open) current.afterwards.push(call)
+  else call()
+}
+
+/** Runs `work` as nobody's: what it begins is no part of a transaction. */
+export function leaveFlow<T>(work: () => T): T {
+  return flow.exit(work)
+}
+
+const farewell = new AsyncLocalStorage<true>()
+
+/** Runs `work` as what ends a database: a gate that is closed lets it pass. */
+export function asLast<T>(work: () => T): T {
+  return farewell.run(true, work)
 }
 
 /** Counts the connections in use, refuses new ones once closed. */
@@ -28,9 +64,15 @@ export class Gate {
   #closed = false
   #onIdle: (() => void) | undefined
 
+  get inUse(): number {
+    return this.#inUse
+  }
+
   enter(): void {
     assertOutsideTransaction()
-    if (this.#closed) throw new DatabaseUnavailableError('The database is closed')
+    if (this.#closed && !farewell.getStore()) {
+      throw new DatabaseUnavailableError('The database is closed')
+    }
     this.#inUse += 1
   }
 

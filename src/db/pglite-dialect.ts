@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { PGlite, Results, Transaction } from '@electric-sql/pglite'
 import {
   AbortedTransactionError,
@@ -12,21 +11,25 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from 'kysely'
+import { createTurns } from '../turns.ts'
 import { codeOf, hideValues } from './failures.ts'
+import { PgliteStatements } from './pglite-statements.ts'
 
 /** PGlite answers in microtasks, so a loop of awaited queries would let no timer and no socket run. */
 const LONGEST_TURN_MS = 8
+type Turn = () => Promise<void> | undefined
+
 /** The commands for which pg reports affected rows. */
 const writes = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE'])
 const IN_FAILED_TRANSACTION = '25P02'
 
 /**
- * Kysely's own PGlite dialect, with three differences: queries yield to the event loop, isolation levels are obeyed, and
- * a BEGIN that fails rejects (there it is an unhandled rejection that ends the process). Every user of the database gets
- * a connection object of his own; PGlite puts their queries and transactions in line.
+ * Kysely's own PGlite dialect, with four differences: queries yield to the event loop, statements are prepared, isolation
+ * levels are obeyed, and a BEGIN that fails rejects (there it is an unhandled rejection that ends the process). Every user of
+ * the database gets a connection object of his own; PGlite puts their queries and transactions in line.
  */
 export function pgliteDialect(pglite: PGlite): Dialect {
-  const turn = createTurn()
+  const turn = createTurns(LONGEST_TURN_MS)
   return {
     createAdapter: () => new QueueingAdapter(),
     createIntrospector: (db) => new PostgresIntrospector(db),
@@ -42,7 +45,8 @@ class QueueingAdapter extends PGliteAdapter {
   }
 }
 
-function pgliteDriver(pglite: PGlite, turn: () => Promise<void>): Driver {
+function pgliteDriver(pglite: PGlite, turn: Turn): Driver {
+  const statements = new PgliteStatements(pglite)
   // Kysely hands back exactly the objects that acquireConnection gave it.
   const own = (connection: DatabaseConnection) => connection as PgliteConnection
   const run = async (connection: DatabaseConnection, command: string) => {
@@ -50,7 +54,7 @@ function pgliteDriver(pglite: PGlite, turn: () => Promise<void>): Driver {
   }
   return {
     init: async () => await pglite.waitReady,
-    acquireConnection: async () => new PgliteConnection(pglite, turn),
+    acquireConnection: async () => new PgliteConnection(pglite, statements, turn),
     releaseConnection: async () => {},
     beginTransaction: (connection, settings) => own(connection).begin(settings),
     commitTransaction: (connection) => own(connection).commit(),
@@ -67,11 +71,13 @@ type OpenTransaction = { handle: Transaction; end: () => void; ended: Promise<vo
 
 class PgliteConnection implements DatabaseConnection {
   readonly #pglite: PGlite
-  readonly #turn: () => Promise<void>
+  readonly #statements: PgliteStatements
+  readonly #turn: Turn
   #open: OpenTransaction | undefined
 
-  constructor(pglite: PGlite, turn: () => Promise<void>) {
+  constructor(pglite: PGlite, statements: PgliteStatements, turn: Turn) {
     this.#pglite = pglite
+    this.#statements = statements
     this.#turn = turn
   }
 
@@ -82,8 +88,19 @@ class PgliteConnection implements DatabaseConnection {
       const results = await this.exec(query.sql)
       return results.length === 1 && results[0] ? toResult<R>(results[0]) : { rows: [] }
     }
+    const result = await this.#query<R>(query)
+    // What is made of a long answer is a turn of its own.
+    await this.#turn()
+    return result
+  }
+
+  async #query<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
     try {
-      return toResult(await this.#target.query<R>(query.sql, [...query.parameters]))
+      return toResult(
+        this.#open
+          ? await this.#statements.queryInside<R>(sql, parameters)
+          : await this.#statements.query<R>(sql, parameters),
+      )
     } catch (error) {
       hideValues(error)
       throw error
@@ -92,15 +109,11 @@ class PgliteConnection implements DatabaseConnection {
 
   async exec(text: string): Promise<Results[]> {
     try {
-      return await this.#target.exec(text)
+      return await (this.#open?.handle ?? this.#pglite).exec(text)
     } catch (error) {
       hideValues(error)
       throw error
     }
-  }
-
-  get #target(): PGlite | Transaction {
-    return this.#open?.handle ?? this.#pglite
   }
 
   // biome-ignore lint/correctness/useYield: the interface asks for a generator, PGlite cannot stream
@@ -157,13 +170,4 @@ function toResult<R>(results: Results<unknown>): QueryResult<R> {
   const rows = results.rows as R[]
   if (!writes.has(results.command ?? '')) return { rows }
   return { rows, numAffectedRows: BigInt(results.affectedRows ?? 0) }
-}
-
-function createTurn(): () => Promise<void> {
-  let last = performance.now()
-  return async () => {
-    if (performance.now() - last <= LONGEST_TURN_MS) return
-    await nextTurn()
-    last = performance.now()
-  }
 }

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import type { Engine, Log } from './engine.ts'
 import { lockFolder } from './folder-lock.ts'
+import { copyPglite } from './pglite-copy.ts'
 import { pgliteDialect } from './pglite-dialect.ts'
 import { typeParsers } from './type-parsers.ts'
 import { startVacuum } from './vacuum.ts'
@@ -31,6 +32,9 @@ export async function openPglite(options: PgliteOptions): Promise<Engine & { pgl
       name: 'pglite',
       pglite,
       dialect: pgliteDialect(pglite),
+      ...(folder !== undefined && {
+        copyFiles: (target, signal) => copyPglite(pglite, filesOf(folder), filesOf(target), signal),
+      }),
       // There is no connection to lose, so there are no gaps.
       listen: async (channel, { onPayload }) => {
         // Quoted, or PGlite would fold capitals while pg_notify does not. What `listen` returns forgets the quotes.
@@ -57,6 +61,11 @@ export async function openPglite(options: PgliteOptions): Promise<Engine & { pgl
   }
 }
 
+/** Where the database is inside a data folder. */
+export function filesOf(dataDir: string): string {
+  return join(dataDir, 'pglite')
+}
+
 function quoted(identifier: string): string {
   return `"${identifier.replaceAll('"', '""')}"`
 }
@@ -67,7 +76,7 @@ async function createPglite(
 ): Promise<PGlite> {
   const load = loadDataDir && { loadDataDir }
   if (folder === undefined) return await PGlite.create({ parsers: typeParsers, ...load })
-  const files = join(folder, 'pglite')
+  const files = filesOf(folder)
   mkdirSync(files, { recursive: true, mode: 0o700 })
   return await PGlite.create(files, { parsers: typeParsers, ...load })
 }

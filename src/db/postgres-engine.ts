@@ -1,8 +1,11 @@
-import { PostgresDialect } from 'kysely'
-import { type ClientConfig, defaults } from 'pg'
+import { type ClientConfig, defaults, escapeIdentifier, type PoolConfig } from 'pg'
+import { checkConnectionFiles } from './connection-files.ts'
 import type { Engine, Log } from './engine.ts'
+import { LookingListener } from './looking-listener.ts'
+import { postgresDialect } from './postgres-dialect.ts'
 import { PostgresListener } from './postgres-listener.ts'
 import { resilientPool } from './postgres-pool.ts'
+import { checkRole, findPooling, hears, type Pooling } from './postgres-pooler.ts'
 import { pgTypes } from './type-parsers.ts'
 
 /** Below the 10 s that a till waits for an answer, with room to answer 503. */
@@ -20,42 +23,124 @@ const SUSPECT_AFTER_MS = 2_000
 const DEFAULT_MAX_CONNECTIONS = 10
 const MAINTENANCE_CONNECTIONS = 2
 
-export type PostgresOptions = { databaseUrl: string; maxConnections?: number; log: Log }
+export type PostgresOptions = {
+  databaseUrl: string
+  /** The same database without a pooler between. */
+  directUrl?: string
+  maxConnections?: number
+  log: Log
+}
 
-/** Connects nowhere yet: the first query does. */
-export function postgresEngine(options: PostgresOptions): Engine {
+const limits = {
+  statement_timeout: STATEMENT_TIMEOUT_MS,
+  lock_timeout: LOCK_TIMEOUT_MS,
+  idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+}
+
+/**
+ * The parsers read these forms; the defaults of a server or a role may be others. And no statement here is worth being compiled:
+ * on large tables the server thinks so of some that take a millisecond, and then takes a second of a processor for that.
+ */
+const forms = {
+  jit: 'off',
+  timezone: 'UTC',
+  datestyle: 'ISO',
+  intervalstyle: 'postgres',
+  bytea_output: 'hex',
+}
+
+/**
+ * Asks first what stands between us and the server, and says so when it is a pooler: those take no settings with a
+ * connection, and in transaction mode none for it. Throws ConnectionFileError, DatabaseUnavailableError and PoolerError.
+ */
+export async function postgresEngine(options: PostgresOptions): Promise<Engine> {
+  const { databaseUrl, directUrl, log } = options
   // A Date for a `date` or a time without zone is taken by its UTC fields, as PGlite does.
   defaults.parseInputDatesAsUTC = true
-  const connection = connectionConfig(options.databaseUrl)
-  const listener = new PostgresListener(connection, options.log)
-  const pool = resilientPool(
-    {
-      ...connection,
-      max: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
-      idleTimeoutMillis: 30_000,
-      statement_timeout: STATEMENT_TIMEOUT_MS,
-      lock_timeout: LOCK_TIMEOUT_MS,
-      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    },
-    { queryTimeoutMs: SILENCE_TIMEOUT_MS, suspectAfterMs: SUSPECT_AFTER_MS },
-    options.log,
+  checkConnectionFiles(databaseUrl)
+  if (directUrl !== undefined) checkConnectionFiles(directUrl)
+  const connection = connectionConfig(databaseUrl)
+  const pooling = await findPooling(connection)
+  const listener = await createListener(pooling, connection, directUrl, log)
+  if (pooling === 'transaction') await warnOfNoLimit(connection, log)
+  const connect = (config: PoolConfig, session: object, queryTimeoutMs: number) =>
+    resilientPool(
+      { ...connection, ...config, ...(pooling === 'none' && atConnect(session)) },
+      {
+        queryTimeoutMs,
+        ...(pooling === 'session' && { setUp: setAll('set', { ...forms, ...session }) }),
+        ...(pooling === 'none' && queryTimeoutMs > 0 && { suspectAfterMs: SUSPECT_AFTER_MS }),
+        // A pooler may hand the session on, with what was prepared in it.
+        prepares: pooling === 'none',
+      },
+      log,
+    )
+  const pool = connect(
+    { max: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS, idleTimeoutMillis: 30_000 },
+    limits,
+    SILENCE_TIMEOUT_MS,
   )
-  const maintenanceDialect = () =>
-    new PostgresDialect({
-      pool: resilientPool(
-        { ...connection, max: MAINTENANCE_CONNECTIONS },
-        { queryTimeoutMs: 0 },
-        options.log,
-      ),
-    })
   return {
     name: 'postgres',
-    dialect: new PostgresDialect({ pool }),
-    maintenanceDialect,
+    // A session of a pooler is ours for one transaction: its limits come with its beginning.
+    dialect: postgresDialect(
+      pool,
+      pooling === 'transaction' ? { atBegin: setAll('set local', limits) } : {},
+    ),
+    maintenanceDialect: () =>
+      postgresDialect(connect({ max: MAINTENANCE_CONNECTIONS }, {}, 0), {
+        withoutMigrationLock: true,
+      }),
+    pool: () => pool.figures(),
     listen: (channel, hearer) => listener.listen(channel, hearer),
     stop: () => listener.stop(),
     disconnect: () => pool.end(),
   }
+}
+
+/** Settings that travel with the connection itself: no query is ever without them. */
+function atConnect(session: object): PoolConfig {
+  const options = Object.entries(forms).map(([name, value]) => `-c ${name}=${value}`)
+  return { ...session, options: options.join(' ') }
+}
+
+function setAll(how: 'set' | 'set local', values: object): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${how} ${name} = '${value}'`)
+    .join('; ')
+}
+
+async function createListener(
+  pooling: Pooling,
+  connection: ClientConfig,
+  directUrl: string | undefined,
+  log: Log,
+): Promise<Pick<PostgresListener, 'listen' | 'stop'>> {
+  if (pooling === 'none') return new PostgresListener(connection, log)
+  const say = (message: string) =>
+    log('info', { pooling }, `PostgreSQL is behind a pooler in ${pooling} mode: ${message}`)
+  if (pooling === 'session') {
+    say('everything works as without one')
+    return new PostgresListener(connection, log)
+  }
+  const direct = directUrl === undefined ? undefined : connectionConfig(directUrl)
+  if (direct && (await hears(direct, connection))) {
+    say('changes are heard by way of DATABASE_DIRECT_URL')
+    return new PostgresListener(direct, log)
+  }
+  say(
+    direct
+      ? 'whoever waits looks for changes every second, since DATABASE_DIRECT_URL does not hear them (another database, another pooler, or no answer)'
+      : 'whoever waits looks for changes every second; DATABASE_DIRECT_URL would tell them at once',
+  )
+  return new LookingListener()
+}
+
+async function warnOfNoLimit(connection: ClientConfig, log: Log): Promise<void> {
+  const { role, isLimited } = await checkRole(connection)
+  if (isLimited) return
+  const cure = `alter role ${escapeIdentifier(role)} set statement_timeout = '${STATEMENT_TIMEOUT_MS}ms'`
+  log('warn', { cure }, 'outside of transactions the server limits no statement of this role')
 }
 
 function connectionConfig(databaseUrl: string): ClientConfig {
@@ -65,8 +150,6 @@ function connectionConfig(databaseUrl: string): ClientConfig {
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     fallback_application_name: 'tillbridge',
-    // The parsers read these forms; the defaults of a server or a role may be others.
-    options: '-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex',
     types: pgTypes,
   }
 }

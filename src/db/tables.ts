@@ -1,6 +1,9 @@
-import type { ColumnType, Generated } from 'kysely'
+import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
 import type { ClientName } from '../domain/client-name.ts'
+import type { ClosingLine, ClosingResult, ClosingState, ClosingTotals } from '../domain/closing.ts'
+import type { ChargeClass, Net } from '../domain/net.ts'
 import type { OrderStatus, Payment, PaymentMethod, ProviderRefund } from '../domain/order.ts'
+import type { PaymentRefund, ProviderCharge, ProviderFee } from '../domain/provider-payment.ts'
 
 /** A jsonb column: read parsed, written as JSON text, since pg takes a JavaScript array for a PostgreSQL array. */
 type Json<T> = ColumnType<T, string, string>
@@ -97,6 +100,8 @@ export type StoresTable = {
   mp_store_id: string | null
   state: CreationState
   created_at: Fixed<Date>
+  /** IANA; null: that of the account's country. */
+  time_zone: Generated<string | null>
 }
 
 export type PosTable = {
@@ -109,6 +114,10 @@ export type PosTable = {
   mp_pos_id: string | null
   state: CreationState
   created_at: Fixed<Date>
+  /** Answers to this box that said `not_charged`. */
+  denied_charges: Generated<number>
+  /** Grows with each charge that is begun on the box, and each order found for it. */
+  revision: Generated<number>
 }
 
 export type OrdersTable = {
@@ -146,6 +155,8 @@ export type OrdersTable = {
   request_key: ColumnType<string | null, string | null | undefined, string | null>
   reopened_at: ColumnType<Date | null, Date | null | undefined, Date | null>
   refund_open: Generated<boolean>
+  /** Answers about this order that refused a refund. */
+  denied_refunds: Generated<number>
   created_at: Fixed<Date>
   last_updated_at: Date
   expires_at: Date
@@ -157,6 +168,102 @@ export type OrdersTable = {
   /** Who sends to the provider under this order's key now. */
   sender: string | null
   sender_until: Date | null
+  /** What somebody who looked said of an order in doubt. */
+  settled_as: ColumnType<
+    'paid' | 'not_paid' | null,
+    'paid' | 'not_paid' | null | undefined,
+    'paid' | 'not_paid' | null
+  >
+  settled_at: ColumnType<Date | null, Date | null | undefined, Date | null>
+  settled_reason: ColumnType<string | null, string | null | undefined, string | null>
+  /** What the charge leaves to the seller, as far as is known. */
+  net: ColumnType<Net | null, string | null | undefined, string | null>
+}
+
+export type ChargeClassesTable = {
+  name: Fixed<string>
+  /** Empty: any entity, or none. */
+  entity: Fixed<string>
+  class: ChargeClass
+  origin: WithDefault<'built_in' | 'operator'>
+  updated_at: Date
+  applied: boolean
+}
+
+export type SettlementFilesTable = {
+  id: Fixed<string>
+  client: Fixed<ClientName>
+  report: Fixed<'settlement' | 'release'>
+  origin: Fixed<'handed_in' | 'fetched'>
+  name: Fixed<string | null>
+  digest: Fixed<string>
+  rows: Fixed<number>
+  added: Fixed<number>
+  totals: Json<{
+    grossCents: number
+    feeCents: number
+    financingCents: number
+    taxesCents: number
+    netCents: number
+  }>
+  from_at: Fixed<Date | null>
+  to_at: Fixed<Date | null>
+  readings: WithDefault<number>
+  created_at: Fixed<Date>
+  last_read_at: Date
+}
+
+export type SettlementFetchesTable = {
+  id: Fixed<string>
+  client: Fixed<ClientName>
+  report: Fixed<'settlement' | 'release'>
+  from_day: Fixed<string>
+  to_day: Fixed<string>
+  state: 'waiting' | 'ordered' | 'taken_in' | 'refused'
+  task_id: ColumnType<string | null, string | null | undefined, string | null>
+  file_name: ColumnType<string | null, string | null | undefined, string | null>
+  file_id: ColumnType<string | null, string | null | undefined, string | null>
+  reason: ColumnType<string | null, string | null | undefined, string | null>
+  failures: WithDefault<number>
+  next_look_at: Date | null
+  created_at: Fixed<Date>
+  ended_at: ColumnType<Date | null, Date | null | undefined, Date | null>
+}
+
+export type SettlementRowsTable = {
+  id: Fixed<string>
+  client: Fixed<ClientName>
+  report: Fixed<'settlement' | 'release'>
+  source_id: Fixed<string>
+  type: Fixed<string>
+  detail: string
+  at: Date | null
+  order_id: string | null
+  mp_order_id: string | null
+  external_reference: string | null
+  gross_cents: number | null
+  fee_cents: number
+  financing_cents: number
+  taxes_cents: number
+  taxes: Json<{ name: string; entity: string | null; cents: number }[]>
+  net_cents: number
+  release_on: string | null
+  is_released: boolean | null
+  installments: number | null
+  others: Json<Record<string, string>>
+  seen_in: string
+  created_at: Fixed<Date>
+  last_updated_at: Date
+}
+
+export type AccountWebhooksTable = {
+  mp_user_id: Fixed<number>
+  /** Webhooks in a row that brought their news in time. */
+  in_time: number
+  heard_at: Date
+  /** Orders whose news a look has found, and whose webhook has not come since. */
+  untold: WithDefault<string[]>
+  untold_at: Date | null
 }
 
 export type OrderSearchesTable = {
@@ -164,6 +271,121 @@ export type OrderSearchesTable = {
   searched_until: Date
   ends_at: Date
   finished_at: Date | null
+}
+
+export type ProviderPaymentsTable = {
+  client: Fixed<ClientName>
+  payment_id: Fixed<string>
+  mp_user_id: number
+  status: string
+  status_detail: string | null
+  operation_type: string | null
+  channel: string | null
+  currency: string | null
+  external_reference: string | null
+  mp_order_id: string | null
+  mp_pos_id: string | null
+  mp_store_id: string | null
+  caja_id: string | null
+  sucursal_id: string | null
+  amount_cents: number | null
+  amount_text: string | null
+  refunded_cents: number
+  paid_cents: number | null
+  net_cents: number | null
+  net_text: string | null
+  method_type: string | null
+  method_id: string | null
+  installments: number | null
+  fees: Json<ProviderFee[]>
+  charges: Json<ProviderCharge[]>
+  refunds: Json<PaymentRefund[]>
+  sold_at: Date
+  made_at: Date | null
+  updated_at: Date | null
+  release_at: Date | null
+  release_status: string | null
+  order_id: string | null
+  fingerprint: string
+  first_read_at: Fixed<Date>
+  changed_at: Date
+}
+
+export type OrphansTable = {
+  id: Fixed<string>
+  client: Fixed<ClientName>
+  payment_id: Fixed<string>
+  caja_id: Fixed<string | null>
+  sucursal_id: Fixed<string | null>
+  amount_cents: Fixed<number>
+  sold_at: Fixed<Date>
+  state: 'open' | 'adopted' | 'refunded' | 'dismissed'
+  reason: string | null
+  order_id: string | null
+  found_at: Fixed<Date>
+  settled_at: Date | null
+  told_at: Date | null
+  end_told_at: Date | null
+}
+
+export type AccountSitesTable = { mp_user_id: number; site_id: string | null; read_at: Date }
+
+export type ClosingsTable = {
+  id: Fixed<string>
+  client: Fixed<ClientName>
+  place: Fixed<string>
+  number: Fixed<number>
+  caja_id: Fixed<string | null>
+  sucursal_id: Fixed<string>
+  mp_user_id: Fixed<number>
+  /** As `2026-11-21`. */
+  business_day: Fixed<string>
+  from_at: Fixed<Date>
+  to_at: Date
+  time_zone: Fixed<string>
+  declared: Json<Record<string, number>>
+  state: ClosingState
+  result: ClosingResult | null
+  reason: string | null
+  read_at: Date | null
+  totals: Json<ClosingTotals> | null
+  lines: Json<ClosingLine[]>
+  failures: number
+  next_check_at: Date | null
+  created_at: Fixed<Date>
+  signed_at: Date | null
+  signed_by: string | null
+}
+
+export type ClosingChangesTable = { closing_id: string; client: string; changed_at: Date }
+
+export type ClosingAmendmentsTable = {
+  id: Fixed<string>
+  closing_id: Fixed<string>
+  client: Fixed<ClientName>
+  number: Fixed<number>
+  reason: Fixed<string>
+  result: Fixed<ClosingResult>
+  totals: ColumnType<ClosingTotals, string, never>
+  lines: ColumnType<ClosingLine[], string, never>
+  created_at: Fixed<Date>
+  created_by: Fixed<string | null>
+}
+
+export type PaymentReadsTable = {
+  client: ClientName
+  name: string
+  mp_user_id: number
+  range: 'date_created' | 'date_last_updated'
+  begins_at: Date
+  ends_at: Date
+  mp_pos_id: string | null
+  mp_store_id: string | null
+  next_offset: WithDefault<number>
+  total: ColumnType<number | null, number | null | undefined, number | null>
+  began_at: ColumnType<Date | null, Date | null | undefined, Date | null>
+  finished_at: ColumnType<Date | null, Date | null | undefined, Date | null>
+  restarts: WithDefault<number>
 }
 
 export type OrderOperationsTable = {
@@ -261,7 +483,8 @@ export type WebhookLogTable = {
 }
 
 export type ActivityLogTable = {
-  seq: Fixed<number>
+  /** The order of writing; the place in the chain is that of its seal. */
+  seq: GeneratedAlways<number>
   id: Fixed<string>
   client_name: Fixed<string | null>
   ip_address: Fixed<string | null>
@@ -274,15 +497,83 @@ export type ActivityLogTable = {
   duration_ms: Fixed<number>
   created_at: Fixed<Date>
   key_id: Fixed<string>
+  /** Null but for entries from before they were sealed apart. */
+  previous_hash: ColumnType<string | null, undefined, never>
+  hash: Fixed<string>
+}
+
+export type ActivitySealsTable = {
+  seq: Fixed<number>
+  entry_id: Fixed<string>
   previous_hash: Fixed<string>
   hash: Fixed<string>
 }
 
-export type ActivityHeadTable = { one: boolean; seq: number; hash: string }
+export type ActivityUnsealedTable = { entry_id: Fixed<string> }
+
+export type ActivityHeadTable = {
+  one: boolean
+  seq: number
+  hash: string
+  key_id: string | null
+  mac: string | null
+}
 
 export type LeasesTable = { name: string; owner: string; deadline: Date; token: number }
 
+export type ProviderTalliesTable = {
+  operation: string
+  slot: Date
+  answered: number
+  failed: number
+  throttled: number
+  last_code: string | null
+}
+
+export type BoxSightingsTable = {
+  client: ClientName
+  caja_id: string
+  refused_code: string | null
+  refused_since: Date | null
+  refused_at: Date | null
+  refusals: WithDefault<number>
+  found: 'pdv' | 'standalone' | 'missing' | null
+  terminal_id: string | null
+  found_since: Date | null
+  found_at: Date | null
+}
+
+export type FleetStatesTable = {
+  kind: 'box' | 'connection' | 'provider' | 'flow' | 'destination'
+  scope: string
+  name: string
+  state: 'ok' | 'attention' | 'down' | 'unknown'
+  cause: string | null
+  since: Date | null
+  about: Json<Record<string, unknown>>
+}
+
+export type FleetChangesTable = {
+  id: Generated<number>
+  at: Date
+  kind: FleetStatesTable['kind']
+  scope: string
+  name: string
+  from_state: FleetStatesTable['state'] | null
+  from_cause: string | null
+  state: FleetStatesTable['state'] | 'gone'
+  cause: string | null
+  since: Date | null
+  about: Json<Record<string, unknown>>
+}
+
 export type Tables = {
+  provider_tallies: ProviderTalliesTable
+  box_sightings: BoxSightingsTable
+  fleet_states: FleetStatesTable
+  fleet_changes: FleetChangesTable
+  alert_troubles: AlertTroublesTable
+  alert_messages: AlertMessagesTable
   settings: SettingsTable
   clients: ClientsTable
   oauth_connections: OauthConnectionsTable
@@ -293,13 +584,27 @@ export type Tables = {
   stores: StoresTable
   pos: PosTable
   orders: OrdersTable
+  account_webhooks: AccountWebhooksTable
+  charge_classes: ChargeClassesTable
+  settlement_files: SettlementFilesTable
+  settlement_rows: SettlementRowsTable
+  settlement_fetches: SettlementFetchesTable
   order_searches: OrderSearchesTable
+  provider_payments: ProviderPaymentsTable
+  payment_reads: PaymentReadsTable
+  account_sites: AccountSitesTable
+  orphans: OrphansTable
+  closings: ClosingsTable
+  closing_changes: ClosingChangesTable
+  closing_amendments: ClosingAmendmentsTable
   order_operations: OrderOperationsTable
   idempotency_keys: IdempotencyKeysTable
   order_events: OrderEventsTable
   order_calls: OrderCallsTable
   webhook_log: WebhookLogTable
   activity_log: ActivityLogTable
+  activity_seals: ActivitySealsTable
+  activity_unsealed: ActivityUnsealedTable
   activity_head: ActivityHeadTable
   leases: LeasesTable
   flow_pause: FlowPauseTable
@@ -307,6 +612,7 @@ export type Tables = {
   flow_state: FlowStateTable
   flow_items: FlowItemsTable
   deliveries: DeliveriesTable
+  delivery_hands: DeliveryHandsTable
   item_versions: ItemVersionsTable
   item_attempts: ItemAttemptsTable
   flow_errors: FlowErrorsTable
@@ -315,6 +621,13 @@ export type Tables = {
   flow_progress: FlowProgressTable
   flow_activity: FlowActivityTable
   flow_alerts: FlowAlertsTable
+  destination_states: DestinationStatesTable
+  remembered_values: RememberedValuesTable
+  destination_fills: DestinationFillsTable
+  held_deletes: HeldDeletesTable
+  delete_approvals: DeleteApprovalsTable
+  held_drifts: HeldDriftsTable
+  held_changes: HeldChangesTable
 }
 
 export type FlowPauseTable = {
@@ -336,24 +649,69 @@ export type FlowStateTable = {
   definition_hash: string
   pending_definition_hash: string | null
   item_form: string | null
+  hash_forms: ColumnType<Record<string, string[]>, string | undefined, string>
+  destinations: ColumnType<string[] | null, string | undefined, string>
   cursor: string | null
   cursor_origin: string | null
   last_full_scan_at: Date | null
   full_scan_due: WithDefault<boolean>
   forget_due: WithDefault<boolean>
   resets: WithDefault<number>
+  read_number: WithDefault<number>
   first_seen_at: Fixed<Date>
   last_poll_at: Date | null
   last_success_at: Date | null
+  shape: ColumnType<Record<string, unknown> | null, string | undefined, string | null>
+  shape_form: WithDefault<string | null>
 }
 
-export type FlowItemsTable = { flow: string; pk: string; hash: string; changed_at: Date }
+export type FlowItemsTable = {
+  flow: string
+  pk: string
+  hash: string
+  seen_as: WithDefault<string | null>
+  changed_at: Date
+  read_number: WithDefault<number>
+  missed_scans: WithDefault<number>
+  missed_since: number | null
+}
+
+export type HeldDeletesTable = {
+  flow: string
+  items: number
+  known: number
+  reason: string
+  since: Date
+  held_at: Date
+  read_number: number
+}
+
+export type HeldDriftsTable = {
+  flow: string
+  reason: string
+  findings: ColumnType<unknown[], string, string>
+  since: Date
+  held_at: Date
+  read_number: number
+}
+
+export type HeldChangesTable = { flow: string; pk: string; hash: string }
+
+export type DeleteApprovalsTable = {
+  flow: string
+  subject: 'deletes' | 'drift'
+  pk: string
+  read_number: number
+  approved_by: string
+  approved_at: Date
+}
 
 export type DeliveriesTable = {
   flow: Fixed<string>
   destination: Fixed<string>
   pk: Fixed<string>
   version: number
+  change_number: WithDefault<number>
   kind: 'upsert' | 'delete'
   hash: string
   payload: Json<Record<string, unknown>> | null
@@ -365,8 +723,43 @@ export type DeliveriesTable = {
   last_status: number | null
   queued_at: Date
   not_before: Date | null
+  /** By the database's own clock; before every time when it is due at once. */
+  due_at: WithDefault<Date>
   finished_at: Date | null
+  skipped: WithDefault<string | null>
   told_version: number | null
+}
+
+export type DeliveryHandsTable = {
+  process: string
+  in_hand: number
+  at: Date
+}
+
+export type DestinationFillsTable = {
+  flow: string
+  destination: string
+  asked: number
+}
+
+export type RememberedNames = Readonly<Record<string, string | number | boolean>>
+
+export type RememberedValuesTable = {
+  flow: string
+  destination: string
+  pk: string
+  named: RememberedNames
+  at: Date
+}
+
+export type DestinationStatesTable = {
+  flow: string
+  destination: string
+  state: 'slowed' | 'silent' | 'open' | 'probing'
+  cause: string | null
+  since: Date
+  next_attempt_at: Date | null
+  per_second: number | null
 }
 
 export type ItemVersionsTable = {
@@ -388,7 +781,7 @@ export type ItemAttemptsTable = {
   kind: Fixed<'upsert' | 'delete'>
   hash: Fixed<string>
   attempt: Fixed<number>
-  outcome: Fixed<'delivered' | 'retry' | 'failed'>
+  outcome: Fixed<'delivered' | 'retry' | 'failed' | 'skipped'>
   status: Fixed<number | null>
   reason: Fixed<string | null>
 }
@@ -413,6 +806,10 @@ export type FlowPollsTable = {
   rows_read: number
   changes: number
   error: string | null
+  items_new: number | null
+  items_changed: number | null
+  items_deleted: number | null
+  items_refused: number | null
 }
 
 export type FlowTotalsTable = {
@@ -455,4 +852,27 @@ export type FlowAlertsTable = {
   message: Json<unknown> | null
   attempts: WithDefault<number>
   next_attempt_at: Date | null
+}
+
+export type AlertTroublesTable = {
+  kind: FleetStatesTable['kind']
+  scope: Fixed<string>
+  name: Fixed<string>
+  cause: string
+  state: string
+  since: Date | null
+  about: Json<Record<string, unknown>>
+  raised_at: Date
+  told_at: Date | null
+  well_since: Date | null
+}
+
+export type AlertMessagesTable = {
+  channel: Fixed<string>
+  id: Fixed<string>
+  message: Json<unknown>
+  created_at: Fixed<Date>
+  attempts: WithDefault<number>
+  next_attempt_at: Date | null
+  sent_at: Date | null
 }

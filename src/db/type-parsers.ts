@@ -1,4 +1,5 @@
 import { types } from 'pg'
+import { parseExactJson } from '../domain/exact-json.ts'
 
 type Parse = (text: string) => unknown
 
@@ -9,6 +10,7 @@ const DATE = 1082
 const TIMESTAMP = 1114
 const TIMESTAMPTZ = 1184
 const INTERVAL = 1186
+const JSONB = 3802
 
 /**
  * How values come out of either database, by type oid (pg_type.h); what is not named here is alike by default. Without
@@ -23,6 +25,8 @@ export const typeParsers: Record<number, Parse> = {
   [TIMESTAMP]: asText,
   [TIMESTAMPTZ]: types.getTypeParser(TIMESTAMPTZ),
   [INTERVAL]: asText,
+  // Items hold whole numbers that JavaScript would round.
+  [JSONB]: parseExactJson,
 }
 
 /** PGlite derives the parsers of arrays from those of their elements; pg has to be told. */
@@ -35,14 +39,19 @@ const arrayElements: Record<number, number> = {
   1187: INTERVAL,
 }
 
+/** Asked for each column of each answer. */
+const known = new Map<number, Parse>()
+
 /** The `types` option of pg's Pool and Client. */
 export const pgTypes: { getTypeParser: typeof types.getTypeParser } = {
   getTypeParser: ((oid: number, format: 'text' | 'binary' = 'text') => {
-    if (format === 'text') {
-      const parser = typeParsers[oid] ?? arrayParser(oid)
-      if (parser) return parser
+    if (format !== 'text') return types.getTypeParser(oid, format as 'text')
+    let parser = known.get(oid)
+    if (!parser) {
+      parser = typeParsers[oid] ?? arrayParser(oid) ?? (types.getTypeParser(oid, format) as Parse)
+      known.set(oid, parser)
     }
-    return types.getTypeParser(oid, format as 'text')
+    return parser
   }) as typeof types.getTypeParser,
 }
 

@@ -23,10 +23,41 @@ export function centsFromPoint(text: string): number | undefined {
   return match ? toCents(match[1] as string, match[2] ?? '') : undefined
 }
 
+/** Cents of an amount that may be below zero, as statements have them; undefined for what is no amount in whole cents. */
+export function signedCents(text: string): number | undefined {
+  const isBelow = text.startsWith('-')
+  const cents = centsFromPoint(isBelow ? text.slice(1) : text)
+  return cents === undefined || !isBelow ? cents : -cents
+}
+
 /** `123450` becomes `1234.50`. Throws on anything but a non-negative whole number of cents. */
 export function pointFromCents(cents: number): string {
   if (!Number.isSafeInteger(cents) || cents < 0)
     throw new RangeError('cents must be a whole number')
   const text = String(cents).padStart(3, '0')
   return `${text.slice(0, -2)}.${text.slice(-2)}`
+}
+
+/** The same for what may be less than nothing: `-12050` becomes `-120.50`. */
+export function signedPointFromCents(cents: number): string {
+  return cents < 0 ? `-${pointFromCents(-cents)}` : pointFromCents(cents)
+}
+
+const grouped = /^[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*$/
+const split = /^(.*?)(?:([.,])([0-9]{1,2}))?$/
+
+/**
+ * Which amounts somebody may mean who types this, in cents: `1234,50`, `1.234,50`, `1,234.50` and `1234.5` are read in either
+ * language, since amounts have two decimals at most and groups of thousands three digits. Without decimals, or with one, all
+ * amounts that go on like that: `1234` is 1234.00 to 1234.99. Undefined for what is no amount.
+ */
+export function centsMeant(text: string): { from: number; to: number } | undefined {
+  const [, whole = '', mark, decimals = ''] = split.exec(text.trim()) ?? []
+  const group = grouped.exec(whole)
+  if (group?.[1] !== undefined && group[1] === mark) return undefined
+  const digits = group ? whole.replaceAll(/[.,]/g, '') : whole
+  if (!/^[0-9]{1,12}$/.test(digits)) return undefined
+  const open = 10 ** (2 - decimals.length)
+  const from = toCents(digits, decimals)
+  return { from, to: from + open - 1 }
 }

@@ -1,4 +1,10 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hkdfSync,
+  randomBytes,
+} from 'node:crypto'
 
 /** A 32-byte key with the short name that sealed values carry. */
 export type EncryptionKey = { id: string; key: Buffer }
@@ -25,6 +31,8 @@ export type Sealer = {
   open(sealed: string, context: string): string
   /** The key that signs new audit entries, derived so that it never encrypts anything. */
   signingKey(): { id: string; key: Buffer }
+  /** The ids of all configured keys. */
+  keyIds(): string[]
   /** The signing key of an earlier encryption key; undefined when that key is no longer configured. */
   signingKeyById(id: string): Buffer | undefined
 }
@@ -36,7 +44,9 @@ const tagBytes = 16
 export function createSealer(keys: readonly EncryptionKey[]): Sealer {
   const first = keys[0]
   if (!first) throw new Error('at least one encryption key is needed')
-  const byId = new Map(keys.map((entry) => [entry.id, entry.key]))
+  // Made once: from bytes each call would make one anew.
+  const byId = new Map(keys.map((entry) => [entry.id, createSecretKey(entry.key)]))
+  const encrypting = createSecretKey(first.key)
   const signing = new Map(
     keys.map((entry) => [
       entry.id,
@@ -47,7 +57,7 @@ export function createSealer(keys: readonly EncryptionKey[]): Sealer {
   return {
     seal(plaintext, context) {
       const nonce = randomBytes(nonceBytes)
-      const cipher = createCipheriv('aes-256-gcm', first.key, nonce, { authTagLength: tagBytes })
+      const cipher = createCipheriv('aes-256-gcm', encrypting, nonce, { authTagLength: tagBytes })
       cipher.setAAD(Buffer.from(context))
       const body = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()])
       return `v1.${first.id}.${Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64url')}`
@@ -78,6 +88,9 @@ export function createSealer(keys: readonly EncryptionKey[]): Sealer {
     },
     signingKey() {
       return { id: first.id, key: signing.get(first.id) as Buffer }
+    },
+    keyIds() {
+      return [...byId.keys()]
     },
     signingKeyById(id) {
       return signing.get(id)

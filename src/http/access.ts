@@ -1,8 +1,12 @@
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import type { AppError, ErrorCode } from '../errors.ts'
+import type { MoneyRoute } from '../verdict.ts'
 
-/** Who may call a route: anybody, a client key (or the administrator for a client), the administrator alone. */
-export type AccessClass = 'public' | 'client' | 'admin'
+/**
+ * Who may call a route: anybody, a client key (or the administrator for a client), the administrator alone, the administrator
+ * or whoever collects figures.
+ */
+export type AccessClass = 'public' | 'client' | 'admin' | 'metrics'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -11,8 +15,6 @@ declare module 'fastify' {
     allClients?: boolean
     /**
      * Set on routes that move money: their error answers always carry `outcome` and `retry_safe`.
-     * `retrySafeWhenUnknown`: whether repeating the same request after an unknown outcome can never charge or refund
-     * twice. `namesOrder`: the request is about an order that may have been charged before it.
      */
     money?: MoneyRoute
     /** Codes of the catalogue that this route may answer beyond those of its access class; for the API description. */
@@ -21,8 +23,6 @@ declare module 'fastify' {
     errorPage?: (failure: AppError, request: FastifyRequest) => string | undefined
   }
 }
-
-export type MoneyRoute = { retrySafeWhenUnknown: boolean; namesOrder?: boolean }
 
 /**
  * Deny by default: an app with a route that does not declare `config.access` does not become ready. The check comes

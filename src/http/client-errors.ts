@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyBaseLogger } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { AppError } from '../errors.ts'
+import { verdictOn } from '../verdict.ts'
 import type { Connections } from './connections.ts'
 import { answerFor, type ErrorStyle } from './error-body.ts'
-import { apiVersion } from './headers.ts'
+import { commonHeaders } from './headers.ts'
 
 /**
  * Answers what Node could not read as a request: 408 for one that did not arrive in time, 400 for broken HTTP, in the
@@ -34,7 +35,7 @@ export function answerClientError(
   // Whose path did not even arrive may have been a charge, perhaps one that is being repeated.
   const isUnread = slow && current === undefined
   const failure = new AppError(slow ? 'REQUEST_TIMEOUT' : 'BAD_REQUEST', {
-    ...(isUnread && { extra: { outcome: 'unknown', retrySafe: true } }),
+    ...(isUnread && { extra: verdictOn('notBegun') }),
   })
   log.info(
     { code: failure.code, requestId, remoteAddress: socket.remoteAddress, err: error },
@@ -52,13 +53,27 @@ export function answerClientError(
       'content-type: application/json; charset=utf-8',
       `content-length: ${Buffer.byteLength(text)}`,
       'cache-control: no-store',
-      `x-api-version: ${apiVersion}`,
-      `x-request-id: ${requestId}`,
+      ...Object.entries(commonHeaders(requestId)).map(([name, value]) => `${name}: ${value}`),
       'connection: close',
       '',
       text,
     ].join('\r\n'),
     // A client that keeps sending would otherwise hold its side open.
     () => socket.destroy(),
+  )
+}
+
+/**
+ * Node refuses two requests by itself, with an empty answer and none of our headers: one without Host, and one that expects
+ * something it does not know. The first is refused here; the second may be served (RFC 9110, 10.1.1).
+ */
+export function answerInsteadOfNode(app: FastifyInstance): void {
+  app.addHook('onRequest', async ({ headers, raw }) => {
+    if (headers.host === undefined && raw.httpVersion === '1.1') {
+      throw new AppError('BAD_REQUEST', { message: 'The header Host is missing' })
+    }
+  })
+  app.server.on('checkExpectation', (request, response) =>
+    app.server.emit('request', request, response),
   )
 }

@@ -9,7 +9,7 @@ import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-
 import type { LoggerOptions } from 'pino'
 import { AppError } from '../errors.ts'
 import { requireAccessClass } from './access.ts'
-import { answerClientError } from './client-errors.ts'
+import { answerClientError, answerInsteadOfNode } from './client-errors.ts'
 import { type ConnectionLimits, type Connections, trackConnections } from './connections.ts'
 import type { ErrorStyle } from './error-body.ts'
 import { installErrorHandler, sendFailure } from './error-handler.ts'
@@ -85,6 +85,8 @@ export function createServer({
     http: {
       headersTimeout: slowClient.headersMs,
       connectionsCheckingInterval: slowClient.checkMs,
+      // Refused by answerInsteadOfNode.
+      requireHostHeader: false,
     },
     routerOptions: { maxParamLength, ignoreTrailingSlash: false },
     trustProxy: trustProxy.length > 0 ? [...trustProxy] : false,
@@ -106,6 +108,7 @@ export function createServer({
   app.decorate('errorStyle', errorStyle)
   installErrorHandler(app, errors)
   installHeaders(app)
+  answerInsteadOfNode(app)
   installShutdown(app, connections)
   installJsonBody(app)
   requireAccessClass(app)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { type AppError, type ErrorCode, type ErrorExtra, errorCatalogue } from '../errors.ts'
-import type { MoneyRoute } from './access.ts'
+import { type AppError, type ErrorCode, errorCatalogue } from '../errors.ts'
+import { type MoneyRoute, verdictOnFailure } from '../verdict.ts'
 
 const codes = Object.keys(errorCatalogue) as [ErrorCode, ...ErrorCode[]]
 
@@ -65,7 +65,7 @@ export function answerFor(
 ): Answer {
   if (style === 'plain') return plainAnswer(failure)
   const { orderId, status, openOrder } = failure.extra
-  const { outcome, retrySafe } = moneyFields(failure, money)
+  const { outcome, retrySafe } = money ? verdictOnFailure(failure, money) : failure.extra
   return {
     status: failure.status,
     body: {
@@ -93,34 +93,4 @@ function plainAnswer(failure: AppError): Answer {
   const details = failure.details?.map(({ path, message }) => `${path}: ${message}`)
   const error = details ? details.join('; ') : failure.message
   return { status: failure.status === 422 ? 400 : failure.status, body: { error } }
-}
-
-/** Refused for who asks or when, not for what: an equal request may have got through before. */
-const refusedUnread: ReadonlySet<number> = new Set([401, 403, 408, 429])
-/** Of them, those that only want the same request later. */
-const passing: ReadonlySet<number> = new Set([408, 429])
-
-/**
- * What a till needs to know before it charges again. A service that knows says so in `extra`. Otherwise, on a money
- * route: what was refused for its content was never charged, nor was an equal request before it. What was refused unread
- * did nothing either, but says nothing of the request whose answer the till has lost and which it is repeating now; it
- * may be sent again if only waiting helps. Nor does a cancel or refund that could not be read say that its order, which
- * nobody has looked for, is not paid. After a 5xx nobody knows, and repeating is safe only where the route guards
- * against duplicates.
- */
-function moneyFields(
-  failure: AppError,
-  money: MoneyRoute | undefined,
-): Pick<ErrorExtra, 'outcome' | 'retrySafe'> {
-  if (!money) return failure.extra
-  const { status, extra } = failure
-  const isUnread = refusedUnread.has(status)
-  const isForContent = status < 500 && !isUnread
-  const isDenial = isForContent && (!money.namesOrder || failure.code === 'NOT_FOUND')
-  const outcome = extra.outcome ?? (isDenial ? 'not_charged' : 'unknown')
-  if (extra.retrySafe !== undefined) return { outcome, retrySafe: extra.retrySafe }
-  if (isUnread) return { outcome, retrySafe: passing.has(status) }
-  if (isForContent && extra.outcome === undefined) return { outcome, retrySafe: false }
-  if (outcome === 'unknown') return { outcome, retrySafe: money.retrySafeWhenUnknown }
-  return { outcome, retrySafe: outcome === 'not_charged' && [503, 504].includes(status) }
 }

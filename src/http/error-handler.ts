@@ -2,6 +2,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, type ErrorCode, OutcomeError, withExtra } from '../errors.ts'
 import { answerFor, type ErrorStyle } from './error-body.ts'
 
+declare module 'fastify' {
+  interface FastifyReply {
+    /** Code of the catalogue of a failure, whether or not the listener's answers carry it; null for a success. */
+    failureCode: string | null
+  }
+}
+
 export type ErrorHandlerOptions = {
   style: ErrorStyle
   /** Whether the error means that the database cannot be reached, which is worth trying again. */
@@ -21,7 +28,7 @@ const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
   FST_STATIC_FORBIDDEN_PATH: 'NOT_FOUND',
 }
 
-/** How long a client should wait before it tries a service again whose database is away. */
+/** How long a client should wait before it tries again what cannot be done now, such as without the database. */
 const unavailableRetrySeconds = 5
 
 /**
@@ -29,6 +36,7 @@ const unavailableRetrySeconds = 5
  * the log only.
  */
 export function installErrorHandler(app: FastifyInstance, options: ErrorHandlerOptions): void {
+  app.decorateReply('failureCode', null)
   app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, options))
   app.setNotFoundHandler((request, reply) =>
     sendFailure(new AppError('NOT_FOUND'), request, reply, options),
@@ -44,12 +52,13 @@ export function sendFailure(
 ): FastifyReply {
   const failure = toFailure(error, request, options.isUnavailable)
   logFailure(failure, request)
+  reply.failureCode = failure.code
   const { status, body } = answerFor(failure, {
     style: options.style,
     requestId: request.id,
     money: request.routeOptions.config.money,
   })
-  const { retryAfterSeconds } = failure.extra
+  const { retryAfterSeconds = status === 503 ? unavailableRetrySeconds : undefined } = failure.extra
   if (retryAfterSeconds !== undefined) {
     reply.header('retry-after', String(Math.max(1, Math.ceil(retryAfterSeconds))))
   }
@@ -80,10 +89,7 @@ function toFailure(
     return new AppError('BAD_REQUEST', { cause: error })
   }
   if (isUnavailable(error)) {
-    return new AppError('SERVICE_UNAVAILABLE', {
-      cause: error,
-      extra: { retryAfterSeconds: unavailableRetrySeconds },
-    })
+    return new AppError('SERVICE_UNAVAILABLE', { cause: error })
   }
   return new AppError('INTERNAL_ERROR', { cause: error })
 }

@@ -14,6 +14,8 @@ export type StreamSource = {
   owner: string
   /** The least time between two tellings, in milliseconds; what happens meanwhile is told together. */
   paceMs: number
+  /** How long its reader wants it, if less than the longest. */
+  maxSeconds?: number | undefined
   /** Begins to watch, before the first `read`; `wake` says that there may be news. Answers how to end it. */
   watch(wake: () => void): () => void
   /** What is new by now. Asked only when the reader has taken what was told before, so a slow one misses steps, not ends. */
@@ -92,10 +94,12 @@ export function createEventStreams(
       if (reply.raw.closed) return reply.hijack()
       const release = admit(source.owner)
       const bell = createBell()
+      const wantedMs = (source.maxSeconds ?? Number.POSITIVE_INFINITY) * 1000
+      const longestMs = Math.min(limits.longestMs, wantedMs)
       const forgetSource = source.watch(bell.ring)
       let isStopping = false
       const cut = () => reply.raw.destroy()
-      let cutting = setTimeout(cut, limits.longestMs + cutAfterMs)
+      let cutting = setTimeout(cut, longestMs + cutAfterMs)
       const forgetStop = app.shutdown.onClosing(() => {
         isStopping = true
         bell.end()
@@ -111,7 +115,9 @@ export function createEventStreams(
         // Its headers were sent before the stop, so the reader thinks that the connection is kept.
         if (isStopping) request.raw.socket.end()
       })
-      const stream = Readable.from(tell(request, source, bell, limits, () => isStopping))
+      const stream = Readable.from(
+        tell(request, source, bell, { ...limits, longestMs }, () => isStopping),
+      )
       return reply
         .header('content-type', 'text/event-stream; charset=utf-8')
         .header('cache-control', 'no-store')

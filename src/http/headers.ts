@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
-import helmet from '@fastify/helmet'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import helmet from 'helmet'
 
 /** Of the interface as a whole: paths carry no version, changes only add. */
 export const apiVersion = '1'
@@ -27,20 +27,39 @@ const contentSecurityPolicy = {
   },
 }
 
+/** The same for every answer, so they are asked of Helmet once: some answers are made before any hook runs. */
+const securityHeaders = askHelmet({
+  contentSecurityPolicy,
+  xFrameOptions: { action: 'deny' },
+  // Whether subdomains of the host speak https is not this service's to decide.
+  strictTransportSecurity: { includeSubDomains: false },
+})
+
+function askHelmet(options: Parameters<typeof helmet>[0]): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {}
+  const response = {
+    setHeader: (name: string, value: string) => {
+      headers[name.toLowerCase()] = value
+    },
+    removeHeader: () => {},
+  }
+  helmet(options)({} as IncomingMessage, response as unknown as ServerResponse, () => {})
+  return headers
+}
+
 /** The caller's own id when it is a plain one, so that its log and ours can be laid side by side. */
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id']
   return typeof given === 'string' && requestIdShape.test(given) ? given : randomUUID()
 }
 
-/** Headers of every answer: security, `x-api-version`, `x-request-id`, and `no-store` where nothing else is said. */
+/** Of every answer: security, `x-api-version` and `x-request-id`. */
+export function commonHeaders(requestId: string): Record<string, string> {
+  return { ...securityHeaders, 'x-request-id': requestId, 'x-api-version': apiVersion }
+}
+
+/** Sets them on every answer of the app, and `no-store` where nothing else is said. */
 export function installHeaders(app: FastifyInstance): void {
-  app.register(helmet, {
-    contentSecurityPolicy,
-    xFrameOptions: { action: 'deny' },
-    // Whether subdomains of the host speak https is not this service's to decide.
-    strictTransportSecurity: { includeSubDomains: false },
-  })
   app.addHook('onRequest', async (request, reply) => {
     identify(reply, request.id)
   })
@@ -51,5 +70,5 @@ export function installHeaders(app: FastifyInstance): void {
 
 /** For answers that Fastify makes before any hook runs. */
 export function identify(reply: FastifyReply, requestId: string): void {
-  reply.header('x-request-id', requestId).header('x-api-version', apiVersion)
+  reply.headers(commonHeaders(requestId))
 }

@@ -4,9 +4,13 @@ import { refuseHostileText } from './hostile-text.ts'
 
 /**
  * JSON is the only body that is read. An empty one counts as none, since many clients send the content type always;
- * `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text are refused.
+ * `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text are refused. With `read` the values
+ * are what it makes of the text, once that was found to be harmless.
  */
-export function installJsonBody(app: FastifyInstance): void {
+export function installJsonBody(
+  app: FastifyInstance,
+  options: { read?: (text: string) => unknown } = {},
+): void {
   app.removeAllContentTypeParsers()
   const parse = app.getDefaultJsonParser('error', 'error')
   const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -30,10 +34,10 @@ export function installJsonBody(app: FastifyInstance): void {
       if (error) return done(error, undefined)
       try {
         refuseHostileText(value, 'body')
+        done(null, options.read ? options.read(text) : value)
       } catch (refusal) {
         return done(refusal as Error, undefined)
       }
-      done(null, value)
     })
   })
 

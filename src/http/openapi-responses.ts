@@ -1,17 +1,33 @@
 import type { RouteOptions } from 'fastify'
-import type { z } from 'zod'
-import { type ErrorCode, errorCatalogue } from '../errors.ts'
+import { z } from 'zod'
+import { AppError, type ErrorCode, errorCatalogue } from '../errors.ts'
 import type { AccessClass } from './access.ts'
-import { ErrorBody, type ErrorStyle, PlainErrorBody, ValidationErrorBody } from './error-body.ts'
+import {
+  answerFor,
+  ErrorBody,
+  type ErrorStyle,
+  PlainErrorBody,
+  ValidationErrorBody,
+} from './error-body.ts'
 
-type Response = { description: string; content: { 'application/json': { schema: z.ZodType } } }
+type Response = { description: string; content: Record<string, { schema: z.ZodType }> }
 
-const always: readonly ErrorCode[] = ['BAD_REQUEST', 'INTERNAL_ERROR', 'SERVICE_UNAVAILABLE']
+/** VALIDATION_ERROR too: broken text is refused in every query, read or not. */
+const always: readonly ErrorCode[] = [
+  'BAD_REQUEST',
+  'VALIDATION_ERROR',
+  'INTERNAL_ERROR',
+  'SERVICE_UNAVAILABLE',
+]
+
+/** A page instead of the error body, for a person in a browser. */
+const ErrorPage = z.string().describe('The same, for a person in a browser')
 
 const byAccess: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
   public: ['RATE_LIMITED'],
-  client: ['UNAUTHORIZED', 'FORBIDDEN', 'NOT_FOUND', 'VALIDATION_ERROR', 'RATE_LIMITED'],
+  client: ['UNAUTHORIZED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED'],
   admin: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
+  metrics: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
 }
 
 /** The flow control API has a token but no clients; it limits failed tries only. */
@@ -19,6 +35,7 @@ const byAccessPlain: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
   public: [],
   client: [],
   admin: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
+  metrics: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
 }
 
 /**
@@ -36,20 +53,47 @@ export function errorResponses(route: RouteOptions, style: ErrorStyle): Record<n
       status,
       {
         description: describe(codes, style),
-        content: { 'application/json': { schema: schemaOf(codes, style) } },
+        content: {
+          'application/json': { schema: schemaOf(codes, style) },
+          ...(route.config?.errorPage && { 'text/html': { schema: ErrorPage } }),
+        },
       },
     ]),
   )
 }
 
+/** What the service answers for each code of a route, by status. */
+export function exampleErrors(
+  route: RouteOptions,
+  style: ErrorStyle,
+): Record<string, Record<string, unknown>> {
+  const byStatus: Record<string, Record<string, unknown>> = {}
+  const own = Object.keys((route.schema?.response ?? {}) as object)
+  for (const code of codesOf(route, style)) {
+    // Answers in words of the route's own.
+    if (own.includes(String(statusOf(code, style)))) continue
+    const failure = new AppError(
+      code,
+      code === 'VALIDATION_ERROR' ? { details: exampleDetails } : {},
+    )
+    const { status, body } = answerFor(failure, {
+      style,
+      requestId: 'bb56a2f1-6aae-46ac-982e-9dcd3581d08e',
+      money: route.config?.money,
+    })
+    byStatus[status] = { ...byStatus[status], [code]: body }
+  }
+  return byStatus
+}
+
+const exampleDetails = [{ path: 'client', message: 'must not begin or end with a space' }]
+
 function codesOf(route: RouteOptions, style: ErrorStyle): Set<ErrorCode> {
   const { access = 'public', errors = [] } = route.config ?? {}
-  const { body, params, querystring, headers } = route.schema ?? {}
   const codes = new Set([...always, ...(style === 'coded' ? byAccess : byAccessPlain)[access]])
-  if (body || params || querystring || headers) codes.add('VALIDATION_ERROR')
-  if (params) codes.add('NOT_FOUND')
-  // The payment API reads, and refuses, a body also where none is expected.
-  if (body || (style === 'coded' && ![route.method].flat().includes('GET'))) {
+  if (route.schema?.params) codes.add('NOT_FOUND')
+  // A body is read, and refused, also where none is expected.
+  if (![route.method].flat().includes('GET')) {
     codes.add('REQUEST_TIMEOUT').add('PAYLOAD_TOO_LARGE').add('UNSUPPORTED_MEDIA_TYPE')
   }
   for (const code of errors) codes.add(code)

@@ -3,11 +3,14 @@ import {
   createJsonSchemaTransform,
   createJsonSchemaTransformObject,
 } from 'fastify-type-provider-zod'
+import { z } from 'zod'
 import { type AccessClass, makePublic } from './access.ts'
 import type { HttpServer } from './create-server.ts'
 import { serveDocs } from './docs-pages.ts'
 import { type JsonObject, tidyComponents } from './openapi-components.ts'
-import { catalogueTable, errorResponses } from './openapi-responses.ts'
+import { type ErrorExamples, withExamples } from './openapi-examples.ts'
+import { forPage } from './openapi-page.ts'
+import { catalogueTable, errorResponses, exampleErrors } from './openapi-responses.ts'
 import { product } from './product.ts'
 
 export type OpenApiOptions = {
@@ -18,7 +21,7 @@ export type OpenApiOptions = {
   publicUrl: string
   tags: readonly { name: string; description: string }[]
   /** What the token of each access class is, for readers of the description. */
-  tokens: { client?: string; admin: string }
+  tokens: { client?: string; admin: string; metrics?: string }
 }
 
 /**
@@ -30,8 +33,14 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
   const coded = app.errorStyle === 'coded'
   const listSchemas = createJsonSchemaTransformObject({})
 
+  const withOptionalBody = new Set<string>()
+  const errorExamples: ErrorExamples = new Map()
+
   app.addHook('onRoute', (route) => {
     if (route.schema?.hide) return
+    const { body, operationId } = route.schema ?? {}
+    if (isOptional(body) && operationId) withOptionalBody.add(operationId)
+    if (operationId) errorExamples.set(operationId, exampleErrors(route, app.errorStyle))
     route.schema = {
       ...route.schema,
       security: route.schema?.security ?? securityOf(route.config?.access ?? 'public'),
@@ -64,17 +73,25 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
     // Made anew for each listener: the shared one keeps what it saw first.
     transform: createJsonSchemaTransform({}),
     // An OpenAPI document is JSON; its library's type only names the fields.
-    transformObject: (document) =>
-      tidyComponents(listSchemas(document) as unknown as JsonObject) as ReturnType<
-        typeof listSchemas
-      >,
+    transformObject: (document) => {
+      const tidied = tidyComponents(listSchemas(document) as unknown as JsonObject)
+      const released = releaseBodies(tidied, withOptionalBody)
+      return withExamples(released, errorExamples) as ReturnType<typeof listSchemas>
+    },
   })
 
   app.register(async (scope) => {
     makePublic(scope)
     let document: string | undefined
     const read = () => (document ??= JSON.stringify(app.swagger()))
-    await serveDocs(scope, { title: options.title, read })
+    const readForPage = () =>
+      JSON.stringify(
+        forPage(JSON.parse(read()), {
+          description: options.description,
+          ...(coded && { errors: catalogueTable() }),
+        }),
+      )
+    await serveDocs(scope, { title: options.title, read: readForPage })
     scope.get(
       '/openapi.json',
       { config: { compressed: true }, schema: { hide: true } },
@@ -85,15 +102,31 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
   })
 }
 
+function isOptional(body: unknown): boolean {
+  return body instanceof z.ZodType && body.safeParse(undefined).success
+}
+
+/** The library calls every body required. */
+function releaseBodies(document: JsonObject, optional: ReadonlySet<string>): JsonObject {
+  const paths = Object.values((document.paths ?? {}) as Record<string, JsonObject>)
+  for (const operation of paths.flatMap((path) => Object.values(path) as JsonObject[])) {
+    if (!optional.has(String(operation.operationId))) continue
+    operation.requestBody = { ...(operation.requestBody as JsonObject), required: false }
+  }
+  return document
+}
+
 function securityOf(access: AccessClass): Record<string, string[]>[] {
   if (access === 'public') return []
+  if (access === 'metrics') return [{ metricsToken: [] }, { adminToken: [] }]
   return access === 'admin' ? [{ adminToken: [] }] : [{ clientKey: [] }, { adminToken: [] }]
 }
 
-function securitySchemes({ client, admin }: OpenApiOptions['tokens']) {
+function securitySchemes({ client, admin, metrics }: OpenApiOptions['tokens']) {
   const header = { type: 'apiKey', in: 'header', name: 'x-api-token' } as const
   return {
     adminToken: { ...header, description: admin },
     ...(client !== undefined && { clientKey: { ...header, description: client } }),
+    ...(metrics !== undefined && { metricsToken: { ...header, description: metrics } }),
   }
 }

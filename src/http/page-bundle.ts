@@ -15,7 +15,8 @@ export type PageBundle = { html: string; script: string; style: string }
  * ours to choose. A file that modules fetch later stands in a `<meta name="later:…">`, which gets its `?v=` too.
  *
  * Modules may use `import { … } from './x.js'`, `import './x.js'` and `export` before a function, class or const, nothing
- * else. Throws for any other form, for a circle of imports, and for a file that is not there.
+ * else; those of a library may have the form that minifiers give them, `import{…}from"./x.js";` and `export{…};`. Throws for
+ * any other form, for a circle of imports, and for a file that is not there.
  */
 export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle {
   const read = reader([page, ...others])
@@ -51,6 +52,11 @@ const laterFile = /(<meta name="later:\w+" content=")([^"]+)">/g
 const moduleScript = /<script type="module" src="([^"]+)"><\/script>/
 const importLine = /^import (?:\{([^}]*)\} from )?'(\.[^']+)'\n/gm
 const exportMark = /^export (?=(?:async )?(?:class|const|function) (\w+))/gm
+const minifiedImport = /\bimport\{([^}]*)\}from"(\.[^"]+)";/g
+const minifiedExport = /\bexport\{([^}]*)\};/g
+/** Comments on lines of their own: a seventh of what the line carries, and no browser reads them. */
+const comment = /^[ \t]*(?:\/\*\*?[\s\S]*?\*\/|\/\/.*)\n/gm
+const mapComment = /^\/\/# sourceMappingURL=.*\n?/gm
 const unknownForm = /^(?:import|export)\b.*/m
 
 /** Changes with the content and only with it. */
@@ -78,15 +84,23 @@ function bundleModules(entry: string, read: (path: string) => string): string {
     if (underWay.has(path)) throw new Error(`${path} imports itself by a detour`)
     underWay.add(path)
     const exported: string[] = []
+    const take = (_line: string, wanted: string | undefined, from: string) => {
+      const source = add(posix.join(posix.dirname(path), from))
+      return wanted === undefined ? '' : `const {${wanted.replace(/ as /g, ': ')}} = ${source}\n`
+    }
     const body = read(path)
-      .replace(importLine, (_line, wanted: string | undefined, from: string) => {
-        const source = add(posix.join(posix.dirname(path), from))
-        return wanted === undefined ? '' : `const {${wanted.replace(/ as /g, ': ')}} = ${source}\n`
-      })
+      .replace(importLine, take)
+      .replace(minifiedImport, take)
       .replace(exportMark, (_mark, name: string) => {
         exported.push(name)
         return ''
       })
+      .replace(minifiedExport, (_mark, given: string) => {
+        exported.push(...given.split(',').map((one) => one.replace(/^(\S+) as (\S+)$/, '$2: $1')))
+        return '\n'
+      })
+      .replace(mapComment, '')
+      .replace(comment, '')
     const strange = unknownForm.exec(body)
     if (strange) throw new Error(`${path}: a bundle cannot hold ${strange[0]}`)
     const name = `module${names.size}`

@@ -22,6 +22,15 @@ export const vendor: Folder = {
 }
 const chartScript = 'uPlot.iife.min.js'
 
+/** The templates of the pages, as their authors publish them for browsers; they come inside the pages' own script. */
+const templates: Folder = {
+  root: join(dirname(createRequire(import.meta.url).resolve('lit-html')), '..'),
+  prefix: '/vendor/lit-html',
+}
+
+/** Where the modules and style sheets of a page may lie besides its own folder; the longer prefix first. */
+export const commonFolders: readonly Folder[] = [shared, templates, vendor]
+
 /**
  * Serves a page under `prefix` (such as `/dashboard`), with and without a slash at the end, so its files must refer to each
  * other by absolute paths. Browsers get its modules as one script and its style sheets as one, compressed, which they keep
@@ -33,7 +42,7 @@ const chartScript = 'uPlot.iife.min.js'
 export function servePages(app: FastifyInstance, folder: Folder): void {
   const { prefix } = folder
   let bundle: PageBundle | undefined
-  const bundled = () => (bundle ??= bundlePage(folder, [shared, vendor]))
+  const bundled = () => (bundle ??= bundlePage(folder, commonFolders))
   app.register(async (scope) => {
     await serveFiles(scope, folder)
     const options = { schema: { hide: true } }

@@ -1,9 +1,53 @@
-import { readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { z } from 'zod'
 
+const root = fileURLToPath(new URL('../../', import.meta.url))
 const manifest = z
   .object({ name: z.string(), version: z.string(), license: z.string() })
-  .parse(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')))
+  .parse(JSON.parse(readFileSync(`${root}package.json`, 'utf8')))
 
-/** Version and licence as package.json has them. */
-export const product = Object.freeze({ version: manifest.version, license: manifest.license })
+let found: Promise<string | null> | undefined
+
+/** Version and licence as package.json has them, and the commit that this process was started from. */
+export const product = Object.freeze({
+  version: manifest.version,
+  license: manifest.license,
+  /** Looked up once, so that a later pull into a checkout is not taken for what runs. Null when nothing tells. */
+  commit(): Promise<string | null> {
+    found ??= commitOf(root)
+    return found
+  },
+})
+
+/**
+ * The commit of a folder with the source: the file COMMIT in it, which an image or a package brings along, or what git says
+ * of the checkout, with `-dirty` when its files differ. Never rejects: without either it is null.
+ */
+export async function commitOf(folder: string): Promise<string | null> {
+  const file = `${folder}/COMMIT`
+  if (existsSync(file)) return plain(readFileSync(file, 'utf8'))
+  // A folder without a .git of its own may lie in a checkout of something else.
+  if (!existsSync(`${folder}/.git`)) return null
+  // Without a lock on the index: whoever works in the checkout must not be disturbed.
+  const git = (...args: string[]) =>
+    promisify(execFile)('git', ['--no-optional-locks', ...args], {
+      cwd: folder,
+      timeout: 5_000,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME },
+    })
+  return Promise.all([
+    git('rev-parse', 'HEAD'),
+    git('status', '--porcelain', '--untracked-files=no'),
+  ]).then(
+    ([head, changes]) => plain(`${head.stdout.trim()}${changes.stdout === '' ? '' : '-dirty'}`),
+    () => null,
+  )
+}
+
+function plain(text: string): string | null {
+  const [commit = null] = /^[0-9a-f]{7,64}(-dirty)?(?=\s*$)/.exec(text) ?? []
+  return commit
+}

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { AppError } from '../errors.ts'
+import { verdictOn } from '../verdict.ts'
 import type { Connections } from './connections.ts'
 
 /** How a listener stops; decorated on the app as `shutdown`. */
@@ -55,7 +56,7 @@ export function installShutdown(app: FastifyInstance, connections: Connections):
       // Nothing of it was begun, whatever the route; an equal one before it may still be under way.
       extra: {
         retryAfterSeconds: 1,
-        ...(request.routeOptions.config.money && { outcome: 'unknown', retrySafe: true }),
+        ...(request.routeOptions.config.money && verdictOn('notBegun')),
       },
     })
   })

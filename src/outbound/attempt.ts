@@ -1,4 +1,5 @@
 import { type Dispatcher, request } from 'undici'
+import { atFirstByte } from './first-byte.ts'
 import type { AttemptFailure, HttpMethod } from './retry-decision.ts'
 
 export type AttemptInput = {
@@ -11,7 +12,15 @@ export type AttemptInput = {
   signal: AbortSignal | undefined
   /** Asked once, before the first byte: false keeps the request from being sent. */
   mayStart?: () => boolean
+  timer?: AttemptTimer | undefined
 }
+
+/** Calls `end` once the attempt has had `ms`, unless what it returns was called before. */
+export type AttemptTimer = (
+  ms: number,
+  end: () => void,
+  attempt: Pick<AttemptInput, 'method' | 'url' | 'headers'>,
+) => () => void
 
 type Headers = Record<string, string | string[] | undefined>
 
@@ -32,19 +41,25 @@ export async function attemptOnce(
   dispatcher: Dispatcher,
   input: AttemptInput,
 ): Promise<AttemptResult> {
-  const timeout = startTimeout(input.timeoutMs)
+  const timeout = new AbortController()
   const clock = timeout.signal
+  const clearTimer = (input.timer ?? patientTimer)(
+    input.timeoutMs,
+    () => timeout.abort(new DOMException('The attempt took too long', 'TimeoutError')),
+    input,
+  )
   const signal = input.signal ? AbortSignal.any([clock, input.signal]) : clock
   const progress = { sent: false, status: null as number | null, headers: {} as Headers }
   let withheld = false
   const mayStart = () => {
     withheld = !(input.mayStart?.() ?? true)
+    if (!withheld) progress.sent = true
     return !withheld
   }
   try {
     const text = await orAborted(
       signal,
-      exchange(watched(dispatcher, progress, mayStart), input, signal, progress),
+      exchange(atFirstByte(dispatcher, mayStart), input, signal, progress),
     )
     // A status is always known once the text is there.
     return { ok: true, status: progress.status as number, headers: progress.headers, text }
@@ -52,7 +67,7 @@ export async function attemptOnce(
     const failure = withheld ? 'withheld' : nameFailure(cause, progress, clock, input.signal)
     return { ok: false, failure, ...progress, cause }
   } finally {
-    timeout.clear()
+    clearTimer()
   }
 }
 
@@ -65,15 +80,13 @@ const catchUpMs = 500
  * As AbortSignal.timeout, but after a stand-still, where timers come before sockets, what has arrived is read first: an
  * answer that came in time must not be thrown away, since it may hold the only valid refresh token.
  */
-function startTimeout(ms: number): { signal: AbortSignal; clear(): void } {
-  const controller = new AbortController()
+const patientTimer: AttemptTimer = (ms, end) => {
   const begunMs = performance.now()
-  const end = () => controller.abort(new DOMException('The attempt took too long', 'TimeoutError'))
   let timer = setTimeout(() => {
     if (performance.now() - begunMs < ms + heldUpMs) end()
     else timer = setTimeout(end, catchUpMs).unref()
   }, ms).unref()
-  return { signal: controller.signal, clear: () => clearTimeout(timer) }
+  return () => clearTimeout(timer)
 }
 
 async function exchange(
@@ -92,35 +105,6 @@ async function exchange(
   progress.status = answer.statusCode
   progress.headers = answer.headers
   return answer.body.text()
-}
-
-/**
- * undici tells a handler that its request starts after the connection stands and before the first byte is written. Seeing
- * that moment is the only exact way to know that nothing can have arrived; error codes alone cannot tell.
- */
-function watched(
-  dispatcher: Dispatcher,
-  progress: { sent: boolean },
-  mayStart: () => boolean,
-): Dispatcher {
-  return dispatcher.compose((dispatch) => (options, handler) => {
-    const seen: Dispatcher.DispatchHandler = {
-      onRequestStart(controller, context) {
-        if (!mayStart()) {
-          controller.abort(new Error('the right to send was lost'))
-          return
-        }
-        progress.sent = true
-        handler.onRequestStart?.(controller, context)
-      },
-      onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
-      onResponseStart: (...args) => handler.onResponseStart?.(...args),
-      onResponseData: (...args) => handler.onResponseData?.(...args),
-      onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
-      onResponseError: (...args) => handler.onResponseError?.(...args),
-    }
-    return dispatch(options, seen)
-  })
 }
 
 /** undici reports an abort only once the connection stands, so a hanging connect is cut here. */

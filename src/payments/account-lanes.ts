@@ -24,7 +24,17 @@ export type LanesOptions<U extends Unit> = {
   restMs?: number
 }
 
-export type Lanes = {
+export type Lanes<U extends Unit = Unit> = {
+  /**
+   * Keeps a place for work that is about to be stored, in the lane of the account if that is known already, else as if it were
+   * in the fullest one. Undefined when there is none; else what gives the place back.
+   */
+  reserve(account: number | undefined): (() => void) | undefined
+  /**
+   * Begins work that came just now and is claimed already, if it has room among what is under way. Answers whether it does:
+   * else its claim is to be given back.
+   */
+  offer(unit: U): boolean
   /** There may be work that is due now. */
   wake(): void
   /** From now on looks for due work by itself. */
@@ -43,7 +53,7 @@ export type Lanes = {
  */
 const slowMs = 1_000
 /** A process that dies with claimed work gives it back after this time. What takes longer another process may begin, too. */
-const claimMs = 5_000
+export const claimMs = 5_000
 /** What ends at almost the same time is followed by one look for more. */
 const gatherMs = 50
 
@@ -51,12 +61,14 @@ const gatherMs = 50
  * Works off what is due, each provider account in a lane of its own. Work is claimed in the database at the moment that it
  * can begin, so several processes share it, and what one process cannot begin another one can.
  */
-export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOptions<U>): Lanes {
+export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOptions<U>): Lanes<U> {
   const perAccount = Math.ceil(options.atOnce / 2)
   const stopped = new AbortController()
   const running = new Map<string, Promise<void>>()
   const lanes = new Map<number, number>()
   let recent = 0
+  /** Places kept for work of which nobody knows the account yet. */
+  let keptForUnknown = 0
   /** Counts what may have made room or brought work. */
   let events = 0
   let nextEvent = Promise.withResolvers<void>()
@@ -80,10 +92,20 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     return { limit: options.atOnce - recent, perAccount, exceptions }
   }
 
+  /** Takes a place in the lane of an account; answers what leaves it. */
+  const enter = (account: number) => {
+    lanes.set(account, (lanes.get(account) ?? 0) + 1)
+    return () => {
+      const left = (lanes.get(account) ?? 1) - 1
+      if (left > 0) lanes.set(account, left)
+      else lanes.delete(account)
+    }
+  }
+
   const begin = (unit: U) => {
     // Its claim ran out while it is still being worked on.
     if (running.has(unit.id)) return
-    lanes.set(unit.account, (lanes.get(unit.account) ?? 0) + 1)
+    const leaveLane = enter(unit.account)
     recent += 1
     let isRecent = true
     const leavePlace = () => {
@@ -104,9 +126,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
       : undefined
     const ended = Promise.all([working, resting]).then(() => {
       running.delete(unit.id)
-      const left = (lanes.get(unit.account) ?? 1) - 1
-      if (left > 0) lanes.set(unit.account, left)
-      else lanes.delete(unit.account)
+      leaveLane()
       tell()
     })
     running.set(unit.id, ended)
@@ -160,7 +180,42 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     while (draining || running.size > 0) await Promise.all([draining, ...running.values()])
   }
 
+  const hasRoom = (account: number | undefined): boolean => {
+    const { limit, exceptions } = roomAt(deps.now())
+    const own =
+      account === undefined
+        ? Math.min(perAccount, ...exceptions.values()) - keptForUnknown
+        : (exceptions.get(account) ?? perAccount)
+    return limit > 0 && own > 0 && !stopped.signal.aborted
+  }
+
+  const keepForUnknown = () => {
+    keptForUnknown += 1
+    return () => {
+      keptForUnknown -= 1
+    }
+  }
+
+  const reserve = (account: number | undefined) => {
+    if (!hasRoom(account)) return undefined
+    const free = account === undefined ? keepForUnknown() : enter(account)
+    recent += 1
+    return () => {
+      free()
+      recent -= 1
+      tell()
+    }
+  }
+
+  const offer = (unit: U): boolean => {
+    if (!hasRoom(unit.account)) return false
+    begin(unit)
+    return true
+  }
+
   return {
+    reserve,
+    offer,
     wake,
     idle,
     start() {

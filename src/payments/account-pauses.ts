@@ -1,6 +1,5 @@
-import { ProviderError } from '../provider/provider.ts'
+import { isAnswered, ProviderError } from '../provider/provider.ts'
 import { hasCome } from '../repositories/due.ts'
-import { isAnswered } from './operation-ladder.ts'
 
 /** Which provider accounts background work spares for a moment. In memory: each process learns for itself. */
 export type AccountPauses = {

@@ -1,17 +1,25 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../db/database.ts'
-import { canonicalJson } from '../domain/canonical-json.ts'
-import type { Sealer } from '../domain/sealed.ts'
 import { AppError } from '../errors.ts'
 import {
-  type ActivityRow,
+  type ActivityFilter,
+  activityChannel,
   appendActivity,
-  lockActivityHead,
-  readActivityChain,
-  readActivityHead,
+  type ListedActivity,
+  listActivity,
+  type NewActivity,
+  toToldActivity,
 } from '../repositories/activity.ts'
+import { readHead } from '../repositories/activity-chain.ts'
+import type { ListPage, PageWish, SequencePlace } from '../repositories/list-page.ts'
+import { hashEntry, isHeadAuthentic, isSealedWith, isSignedWith } from './activity-proofs.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
+
+/** What it takes to write an entry. */
+export type AuditDeps = Pick<PaymentDeps, 'sealer' | 'now'> & {
+  database: Pick<PaymentDeps['database'], 'announce'>
+}
 
 export type ActivityEntry = {
   client: string | null
@@ -24,21 +32,21 @@ export type ActivityEntry = {
 
 /** Appends a success to the audit log, in the transaction of the change that it reports. */
 export async function recordSuccess(
-  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  deps: AuditDeps,
   trx: Trx,
   entry: ActivityEntry,
 ): Promise<void> {
-  await append(deps, trx, { ...entry, status: 'success', errorMessage: null })
+  await append(deps, trx, signSuccess(deps, entry))
 }
 
 /** Appends a failure that is part of a change, in its transaction. */
 export async function recordFailure(
-  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  deps: AuditDeps,
   trx: Trx,
   entry: ActivityEntry,
   errorMessage: string,
 ): Promise<void> {
-  await append(deps, trx, { ...entry, status: 'failed', errorMessage })
+  await append(deps, trx, signFailure(deps, entry, errorMessage))
 }
 
 /**
@@ -58,22 +66,74 @@ export async function auditFailure<T>(
     const isBadForm = code === 'VALIDATION_ERROR' && !(error as AppError).cause
     if (!isBadForm && code !== 'SERVICE_UNAVAILABLE') {
       const errorMessage = error instanceof AppError ? `${code}: ${error.message}` : code
-      await deps.database
-        .transaction((trx) => append(deps, trx, { ...entry, status: 'failed', errorMessage }))
-        .catch((cause) => deps.log.error({ err: cause }, 'a failure could not be audited'))
+      await append(deps, deps.database.db, signFailure(deps, entry, errorMessage)).catch((cause) =>
+        deps.log.error({ err: cause }, 'a failure could not be audited'),
+      )
     }
     throw error
   }
 }
 
-async function append(
+/**
+ * A page of the audit log, newest first. `isForged`: neither the row nor its seal was made by a process of ours, so it is none
+ * of the entries; it is not to be shown, and stands in the page so that the next one begins after it.
+ */
+export async function readActivity(
+  { database: { db }, sealer }: Pick<PaymentDeps, 'database' | 'sealer'>,
+  filter: ActivityFilter,
+  wish: PageWish<SequencePlace>,
+): Promise<ListPage<ListedActivity & { isForged: boolean }>> {
+  const head = await readHead(db)
+  const kept = await openKeptSigningKeys(db, sealer)
+  const page = await listActivity(db, filter, wish, {
+    isHeadAuthentic: isHeadAuthentic(sealer, head),
+  })
+  const isForged = ({ seal, ...entry }: ListedActivity) => {
+    const key = sealer.signingKeyById(entry.key_id) ?? kept.get(entry.key_id)
+    if (!key || isSignedWith(key, entry)) return false
+    // One that was changed after it was sealed stays in sight.
+    return !seal || !isSealedWith(key, entry, seal)
+  }
+  return { ...page, rows: page.rows.map((row) => ({ ...row, isForged: isForged(row) })) }
+}
+
+type NewEntry = ActivityEntry & { status: 'success' | 'failed'; errorMessage: string | null }
+
+/** An entry of a success, signed, to be written with what it tells of. */
+export function signSuccess(
   deps: Pick<PaymentDeps, 'sealer' | 'now'>,
-  trx: Trx,
-  entry: ActivityEntry & { status: 'success' | 'failed'; errorMessage: string | null },
-): Promise<void> {
-  const head = await lockActivityHead(trx)
-  const createdAt = deps.now()
-  const signing = deps.sealer.signingKey()
+  entry: ActivityEntry,
+): NewActivity {
+  return sign(deps, { ...entry, status: 'success', errorMessage: null })
+}
+
+/** The same of a failure. */
+export function signFailure(
+  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  entry: ActivityEntry,
+  errorMessage: string,
+): NewActivity {
+  return sign(deps, { ...entry, status: 'failed', errorMessage })
+}
+
+/** Tells whoever watches the log of entries that were written. */
+export function tellActivity(
+  { database }: Pick<AuditDeps, 'database'>,
+  entries: readonly NewActivity[],
+): void {
+  for (const entry of entries) {
+    database.announce(activityChannel, JSON.stringify(toToldActivity(entry)))
+  }
+}
+
+async function append(deps: AuditDeps, db: Db | Trx, entry: NewActivity): Promise<void> {
+  await appendActivity(db, [entry])
+  tellActivity(deps, [entry])
+}
+
+function sign({ sealer, now }: Pick<PaymentDeps, 'sealer' | 'now'>, entry: NewEntry): NewActivity {
+  const createdAt = now()
+  const signing = sealer.signingKey()
   const { keyId, sessionId } = entry.actor
   const metadata = JSON.stringify({
     ...entry.metadata,
@@ -81,74 +141,20 @@ async function append(
     ...(sessionId !== undefined && { session_id: sessionId }),
   })
   const row = {
-    seq: head.seq + 1,
     id: randomUUID(),
     client_name: entry.client,
     ip_address: entry.actor.ipAddress,
     action: entry.action,
     resource_type: entry.resourceType,
-    resource_id: entry.resourceId,
+    // What is no character would be refused as JSON.
+    resource_id: entry.resourceId?.toWellFormed() ?? null,
     status: entry.status,
-    error_message: entry.errorMessage,
+    error_message: entry.errorMessage?.toWellFormed() ?? null,
+    // As it will be read again.
+    metadata: JSON.parse(metadata),
     duration_ms: Math.max(0, createdAt.getTime() - entry.actor.startedAt.getTime()),
     created_at: createdAt,
     key_id: signing.id,
-    previous_hash: head.hash,
   }
-  const hash = hashRow(signing.key, { ...row, metadata: JSON.parse(metadata) })
-  await appendActivity(trx, { ...row, metadata, hash })
-}
-
-/** Whether the entry was made with this signing key and not changed since. */
-export function isSignedWith(key: Buffer, { hash, ...row }: ActivityRow): boolean {
-  return hashRow(key, row) === hash
-}
-
-function hashRow(key: Buffer, row: Omit<ActivityRow, 'hash'>): string {
-  const { created_at, ...fields } = row
-  return createHmac('sha256', key)
-    .update(canonicalJson({ ...fields, created_at: created_at.toISOString() }))
-    .digest('hex')
-}
-
-export type ChainCheck = {
-  valid: boolean
-  entries: number
-  /** Where the chain breaks first; null when it holds. */
-  brokenAt: number | null
-  reason: string | null
-  head: { seq: number; hash: string }
-}
-
-/** Walks the whole audit chain and says whether, and where, it was tampered with. */
-export async function verifyActivityChain(
-  deps: { sealer: Sealer; db: Db },
-  batchSize = 1000,
-): Promise<ChainCheck> {
-  const head = await readActivityHead(deps.db)
-  const kept = await openKeptSigningKeys(deps.db, deps.sealer)
-  let previous = { seq: 0, hash: '' }
-  const broken = (seq: number, reason: string): ChainCheck => ({
-    valid: false,
-    entries: previous.seq,
-    brokenAt: seq,
-    reason,
-    head,
-  })
-  while (previous.seq < head.seq) {
-    const rows = await readActivityChain(deps.db, previous.seq, batchSize)
-    if (rows.length === 0) break
-    for (const { hash, ...row } of rows) {
-      if (row.seq > head.seq) break
-      if (row.seq !== previous.seq + 1) return broken(previous.seq + 1, 'an entry is missing')
-      if (row.previous_hash !== previous.hash) return broken(row.seq, 'the link is broken')
-      const key = deps.sealer.signingKeyById(row.key_id) ?? kept.get(row.key_id)
-      if (!key) return broken(row.seq, 'its encryption key is not configured')
-      if (hashRow(key, row) !== hash) return broken(row.seq, 'the entry was changed')
-      previous = { seq: row.seq, hash }
-    }
-  }
-  if (previous.seq !== head.seq) return broken(previous.seq + 1, 'the end of the log is missing')
-  if (previous.hash !== head.hash) return broken(head.seq, 'the end of the log was changed')
-  return { valid: true, entries: head.seq, brokenAt: null, reason: null, head }
+  return { ...row, hash: hashEntry(signing.key, row) }
 }

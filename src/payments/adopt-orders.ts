@@ -27,13 +27,14 @@ import {
   insertOrder,
   type OrderRow,
 } from '../repositories/orders.ts'
-import { findPos, lockPos, type PosWithStore } from '../repositories/stores.ts'
+import { findPos, noteFoundOrder, type PosWithStore } from '../repositories/stores.ts'
 import { recordSuccess } from './activity.ts'
-import type { EvidenceSource } from './apply-evidence.ts'
+import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
+import { ownErrand } from './errand.ts'
+import { confirmCreation } from './found-order.ts'
+import { moveOrder } from './move-order.ts'
 import { tellOrderChanged } from './order-changes.ts'
-import { confirmCreation } from './resolve-creation.ts'
-import { takeEvidence } from './take-evidence.ts'
 import { withAccess } from './token-keeper.ts'
 
 /**
@@ -84,7 +85,7 @@ export async function withAccount<T>(
 const strangerForMs = 10 * 60_000
 /** An order that was made this moment may not be readable yet. */
 const absentForMs = 60_000
-const readDeadlineMs = 10_000
+const readWithinMs = 10_000
 const foreignStatuses: ReadonlySet<number> = new Set([400, 403, 404])
 
 /** Reads an order that no row stands for, and takes it in when it is ours. */
@@ -93,9 +94,10 @@ export async function meetOrder(
   account: Account,
   mpOrderId: string,
   source: EvidenceSource,
+  untilMs = deps.stopwatch() + readWithinMs,
 ): Promise<Meeting> {
   const found = await withAccount(deps, account, (token) =>
-    deps.provider.orders.find(token, mpOrderId, { deadlineMs: readDeadlineMs }),
+    deps.provider.orders.find(token, mpOrderId, { untilMs }),
   ).catch((error) => {
     // Not this account's order, or no id at all. A client without connection has nothing to say about it either.
     const isForeign = error instanceof ProviderError && foreignStatuses.has(error.status ?? 0)
@@ -159,6 +161,7 @@ export async function meetOrderOfClient(
   deps: PaymentDeps,
   client: ClientName,
   mpOrderId: string,
+  untilMs = Number.POSITIVE_INFINITY,
 ): Promise<void> {
   const { db } = deps.database
   // One with a row is somebody else's.
@@ -171,7 +174,13 @@ export async function meetOrderOfClient(
   if (isStranger) return
   const account = await connectedAccount(deps, mpUserId)
   if (!account) return
-  const meeting = await meetOrder(deps, account, mpOrderId, 'api').catch((error: unknown) => {
+  const meeting = await meetOrder(
+    deps,
+    account,
+    mpOrderId,
+    'api',
+    Math.min(untilMs, deps.stopwatch() + readWithinMs),
+  ).catch((error: unknown) => {
     if (!(error instanceof ProviderError)) throw error
     throw new AppError('SERVICE_UNAVAILABLE', { cause: error })
   })
@@ -184,8 +193,9 @@ export function terminalsOf(deps: PaymentDeps, account: Account): BoxOfTerminal 
   const list = async () => {
     const all = new Map<string, string>()
     for (let offset = 0; ; ) {
+      const untilMs = deps.stopwatch() + readWithinMs
       const { terminals, total } = await withAccount(deps, account, (token) =>
-        deps.provider.terminals.list(token, { limit: 50, offset }, { deadlineMs: readDeadlineMs }),
+        deps.provider.terminals.list(token, { limit: 50, offset }, { untilMs }),
       )
       for (const { id, mpPosId } of terminals) if (mpPosId !== null) all.set(id, mpPosId)
       offset += terminals.length
@@ -271,7 +281,7 @@ async function confirm(
   { evidence }: FoundOrder,
   source: EvidenceSource,
 ): Promise<Meeting> {
-  const order = await confirmCreation(deps, waiting, evidence, source, serviceActor(deps.now()))
+  const order = await confirmCreation(deps, waiting, evidence, ownErrand(deps, source))
   // Evidence that contradicts the row confirms nothing, and is noted there.
   return order.mp_order_id === evidence.mpOrderId
     ? { kind: 'confirmed', order }
@@ -316,7 +326,7 @@ async function adopt(
   const { evidence } = found
   const { client } = box
   const meeting = await deps.database.transaction(async (trx) => {
-    if (!(await lockPos(trx, client, box.id))) return 'stranger'
+    if (!(await noteFoundOrder(trx, client, box.id))) return 'stranger'
     const waiting = await findWaiting(trx, account, content)
     if (waiting) return { waiting }
     const now = deps.now()
@@ -374,8 +384,10 @@ async function adopt(
       version: row.version,
       note: 'found at the provider',
     })
-    const { order } = await takeEvidence(deps, trx, row, evidence, source)
-    await tellOrderChanged(trx, order)
+    const { order } = await moveOrder(deps, trx, row, source, (known) =>
+      applyEvidence(known, evidence, deps.now()),
+    )
+    tellOrderChanged(deps.database, order)
     await recordSuccess(deps, trx, {
       client,
       actor: serviceActor(now),

@@ -1,4 +1,3 @@
-import type { Trx } from '../db/database.ts'
 import { canonicalJson } from '../domain/canonical-json.ts'
 import {
   isFailedRefund,
@@ -7,23 +6,24 @@ import {
   type OrderStatus,
   type ProviderRefund,
 } from '../domain/order.ts'
-import { canMove, isClosedUnpaid, isOpen, isPaid } from '../domain/order-state.ts'
-import { insertOrderEvent } from '../repositories/order-events.ts'
-import { type OrderRow, updateOrder } from '../repositories/orders.ts'
-import { tellOrderChanged } from './order-changes.ts'
+import { canMove, isClosedUnpaid, isPaid } from '../domain/order-state.ts'
+import type { OrderRow } from '../repositories/orders.ts'
 
 /** Where evidence came from; kept in the order's history. */
 export type EvidenceSource = 'api' | 'webhook' | 'sweeper' | 'search'
 
+/** A step of an order: its row after it, but for the time of its next look, and what the history says beside the state. */
+export type Move = { after: OrderRow; note: string | null }
+
 export type Applied = {
-  order: OrderRow
-  changed: boolean
+  /** Undefined when nothing is new. */
+  move: Move | undefined
   /** The state that the provider has just shown; null when it cannot be about this order, or is none that we know. */
   shown: OrderStatus | null
 }
 
 /**
- * The only way an order's state moves. `order` must be the row that this transaction has locked. Evidence that is
+ * The only way an order's state moves: what evidence makes of the order as it is known. Evidence that is
  * about another order, that would move a state back, or whose state we do not know changes nothing but the record that
  * it was seen; money that shows up after an order was closed is recorded and flagged, never hidden.
  *
@@ -31,16 +31,10 @@ export type Applied = {
  * it was not charged. And a refund that fails after the provider took it gives its amount back: it is told from an old
  * answer that arrives late by its id and state, not by the sum.
  */
-export async function applyEvidence(
-  trx: Trx,
-  order: OrderRow,
-  evidence: OrderEvidence,
-  source: EvidenceSource,
-  now: Date,
-): Promise<Applied> {
+export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
   const foreign = findMismatch(order, evidence)
-  if (foreign !== undefined) return flag(trx, order, { conflict: foreign }, source, now)
-  if (order.creation === 'refused') return reopen(trx, order, evidence, source, now)
+  if (foreign !== undefined) return flag(order, { conflict: foreign }, now)
+  if (order.creation === 'refused') return reopen(order, evidence, now)
 
   const isNew = order.creation !== 'confirmed'
   const confirmation = {
@@ -53,7 +47,7 @@ export async function applyEvidence(
   }
   const contradiction = findContradiction(order, evidence)
   if (contradiction !== undefined) {
-    return flag(trx, order, { ...confirmation, conflict: contradiction }, source, now)
+    return flag(order, { ...confirmation, conflict: contradiction }, now)
   }
   const shown = evidence.status
   const status = shown as OrderStatus
@@ -67,9 +61,9 @@ export async function applyEvidence(
   const moves = canMove(order.status, status) || (isGivenBack && order.status !== status)
   const paidLate = isClosedUnpaid(order.status) && (isPaid(status) || status === 'refunded')
   if (stale || (status !== order.status && !moves && !paidLate)) {
-    if (!isNew) return { order, changed: false, shown }
+    if (!isNew) return { move: undefined, shown }
     const note = `provider says ${evidence.providerStatus}`
-    return { ...(await change(trx, order, confirmation, source, now, note)), shown }
+    return { move: change(order, confirmation, now, note), shown }
   }
 
   const wasGivenUp =
@@ -81,8 +75,8 @@ export async function applyEvidence(
     ...(moves && { status }),
     ...(!paidLate && { status_detail: evidence.statusDetail }),
     ...(isLate && { paid_after_close: true }),
-    payments: JSON.stringify(evidence.payments),
-    refunds: JSON.stringify(refunds.all),
+    payments: evidence.payments,
+    refunds: refunds.all,
     paid_cents: evidence.paidCents,
     refunded_cents: evidence.refundedCents,
   }
@@ -96,23 +90,21 @@ export async function applyEvidence(
     order.refunded_cents !== fields.refunded_cents ||
     canonicalJson(order.payments) !== canonicalJson(evidence.payments) ||
     canonicalJson(order.refunds) !== canonicalJson(refunds.all)
-  if (!differs) return { order, changed: false, shown }
+  if (!differs) return { move: undefined, shown }
   const note = isLate && !order.paid_after_close ? 'paid after close' : refunds.note
-  return { ...(await change(trx, order, fields, source, now, note)), shown }
+  return { move: change(order, fields, now, note), shown }
 }
 
 /** Keeps with the order what a person must look at. */
-async function flag(
-  trx: Trx,
+function flag(
   order: OrderRow,
   fields: { conflict: string; creation?: 'confirmed'; mp_order_id?: string; unanswered_at?: null },
-  source: EvidenceSource,
   now: Date,
-): Promise<Applied> {
+): Applied {
   if (order.conflict === fields.conflict && fields.creation === undefined) {
-    return { order, changed: false, shown: null }
+    return { move: undefined, shown: null }
   }
-  return { ...(await change(trx, order, fields, source, now, fields.conflict)), shown: null }
+  return { move: change(order, fields, now, fields.conflict), shown: null }
 }
 
 /** States in which money has been given back. */
@@ -124,13 +116,7 @@ function isGiven(status: OrderStatus): boolean {
  * An order that had counted as never made. Nobody waits for it: its till was told so, and may have charged again. It counts
  * as given up, so it is canceled as long as nobody has paid; once somebody has, it is flagged.
  */
-async function reopen(
-  trx: Trx,
-  order: OrderRow,
-  evidence: OrderEvidence,
-  source: EvidenceSource,
-  now: Date,
-): Promise<Applied> {
+function reopen(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
   const status = evidence.status ?? 'created'
   const isLate = isPaid(status) || status === 'refunded'
   const fields = {
@@ -143,13 +129,13 @@ async function reopen(
     status: isLate ? order.status : status,
     status_detail: evidence.statusDetail,
     paid_after_close: isLate,
-    payments: JSON.stringify(evidence.payments),
-    refunds: JSON.stringify(evidence.refunds),
+    payments: evidence.payments,
+    refunds: evidence.refunds,
     paid_cents: evidence.paidCents,
     refunded_cents: evidence.refundedCents,
   }
   const note = 'the provider has the order that counted as refused'
-  return { ...(await change(trx, order, fields, source, now, note)), shown: evidence.status }
+  return { move: change(order, fields, now, note), shown: evidence.status }
 }
 
 /** How far a refund has come. One that has failed never succeeds any more, so an old answer cannot show it as failed. */
@@ -183,64 +169,37 @@ function compareRefunds(order: OrderRow, evidence: OrderEvidence) {
  * Closes an order of which is proven that the provider never had it: by a definite refusal of its own key, or by a search
  * after the time in which an attempt without an answer (`unansweredAt`) could still have arrived.
  */
-export async function applyNotCreated(
-  trx: Trx,
+export function applyNotCreated(
   order: OrderRow,
-  source: EvidenceSource,
   now: Date,
   { code, unansweredAt }: { code: string | null; unansweredAt: Date | null },
-): Promise<OrderRow> {
-  if (order.creation === 'confirmed' || order.creation === 'refused') return order
+): Move | undefined {
+  if (order.creation === 'confirmed' || order.creation === 'refused') return undefined
   const fields = {
     creation: 'refused' as const,
     status: 'failed' as const,
     status_detail: 'not_created',
     unanswered_at: unansweredAt,
   }
-  return (await change(trx, order, fields, source, now, code)).order
+  return change(order, fields, now, code)
 }
 
 /** Keeps the order open with an unknown outcome; the sweeper goes on from here. */
-export async function applyUnknownCreation(
-  trx: Trx,
-  order: OrderRow,
-  source: EvidenceSource,
-  now: Date,
-): Promise<OrderRow> {
-  if (order.creation !== 'intent') return order
-  return (await change(trx, order, { creation: 'unknown' }, source, now, 'outcome unknown')).order
+export function applyUnknownCreation(order: OrderRow, now: Date): Move | undefined {
+  if (order.creation !== 'intent') return undefined
+  return change(order, { creation: 'unknown' }, now, 'outcome unknown')
 }
 
-async function change(
-  trx: Trx,
-  order: OrderRow,
-  fields: Parameters<typeof updateOrder>[2],
-  source: EvidenceSource,
-  now: Date,
-  note: string | null,
-): Promise<{ order: OrderRow; changed: boolean }> {
-  const version = order.version + 1
-  const refunds = fields.refunds === undefined ? order.refunds : JSON.parse(String(fields.refunds))
-  const after = { ...order, ...fields, refunds, last_updated_at: now } as OrderRow
-  const updated = await updateOrder(trx, order.id, {
-    ...fields,
-    version,
-    last_updated_at: now,
-    next_check_at: nextCheck(after, now),
-  })
-  await insertOrderEvent(trx, {
-    order_id: order.id,
-    client: order.client,
-    at: now,
-    source,
-    from_status: order.status,
-    to_status: updated.status,
-    status_detail: updated.status_detail,
-    version,
+function change(order: OrderRow, fields: Partial<OrderRow>, now: Date, note: string | null): Move {
+  return {
+    after: { ...order, ...fields, version: order.version + 1, last_updated_at: now },
     note,
-  })
-  await tellOrderChanged(trx, updated)
-  return { order: updated, changed: true }
+  }
+}
+
+/** Whether the evidence can be about this order. */
+export function isAbout(order: OrderRow, evidence: OrderEvidence): boolean {
+  return findMismatch(order, evidence) === undefined
 }
 
 /** Why the evidence cannot be about this order; undefined when it can. */
@@ -277,100 +236,4 @@ function findContradiction(order: OrderRow, evidence: OrderEvidence): string | u
 /** A word of the provider's, as far as it is one. */
 function plainWord(text: string): string {
   return /^[\w-]{1,60}$/.test(text) ? text : 'no plain word'
-}
-
-const afterExpiryMs = 24 * 3600_000
-const unansweredMs = 5_000
-/** The provider ends an order by itself; only one that it left open long past its time is canceled. */
-const expiryGraceMs = 60_000
-
-/**
- * Whether the provider may still offer this order to a customer although nobody waits for it any longer: its cashier
- * gave it up while it was unknown, or its time is over.
- */
-export function isForgotten(
-  order: Pick<OrderRow, 'status' | 'cancel_requested_at' | 'expires_at'>,
-  now: Date,
-): boolean {
-  const isLate = order.expires_at.getTime() + expiryGraceMs < now.getTime()
-  return order.status === 'created' && (order.cancel_requested_at !== null || isLate)
-}
-
-/** What decides when an order is looked at again. */
-export type Planned = Pick<
-  OrderRow,
-  | 'status'
-  | 'creation'
-  | 'created_at'
-  | 'last_updated_at'
-  | 'expires_at'
-  | 'cancel_requested_at'
-  | 'unanswered_at'
-  | 'refunds'
-  | 'refunded_cents'
->
-
-/**
- * When to look at an order again without being told: often while a cashier may be waiting, ever more rarely until a
- * day after its expiry, never once nothing can change. One that is forgotten counts from its last change: a charge that
- * turned up at the provider long after its till has left must not wait there for a customer. A look that the provider did not answer (`answered` false) is
- * none, so the next one comes soon and the last one never.
- */
-export function nextCheck(order: Planned, now: Date, answered = true): Date | null {
-  const at = now.getTime()
-  if (order.creation === 'refused') return nextSearch(order, at)
-  if (hasUnsettledRefund(order)) return nextRefundLook(order, at, answered)
-  if (!isOpen(order.status)) return null
-  if (at > order.expires_at.getTime() + afterExpiryMs) {
-    return answered ? null : new Date(at + unansweredMs)
-  }
-  const since = isForgotten(order, now) ? order.last_updated_at : order.created_at
-  const ageMs = at - since.getTime()
-  const waitMs =
-    ageMs < 120_000
-      ? 2_000
-      : ageMs < 600_000
-        ? 5_000
-        : at < order.expires_at.getTime()
-          ? 15_000
-          : 300_000
-  return new Date(at + (answered ? waitMs : Math.min(waitMs, unansweredMs)))
-}
-
-const minuteMs = 60_000
-/** The longest time between two looks: the plan of looks must show a clock that was set back. */
-const longestWaitMs = 5 * minuteMs
-const searchedForMs = 60 * minuteMs
-
-/** An attempt that nobody answered may, against all likelihood, still turn up: for an hour after its order was closed. */
-function nextSearch(
-  { unanswered_at, last_updated_at }: Pick<Planned, 'unanswered_at' | 'last_updated_at'>,
-  at: number,
-): Date | null {
-  if (unanswered_at === null || at - last_updated_at.getTime() > searchedForMs) return null
-  return new Date(at + longestWaitMs)
-}
-
-/**
- * Whether a refund is still under way at the provider, or the refunds that are listed do not make the sum that was given
- * back: then something has not been seen yet.
- */
-export function hasUnsettledRefund({
-  refunds,
-  refunded_cents,
-}: Pick<Planned, 'refunds' | 'refunded_cents'>): boolean {
-  if (refunds.some(({ status }) => isPendingRefund(status))) return true
-  const standing = refunds.filter(({ status }) => !isFailedRefund(status))
-  if (standing.length === 0 || standing.some(({ amountCents }) => amountCents === null))
-    return false
-  return standing.reduce((sum, { amountCents }) => sum + (amountCents ?? 0), 0) < refunded_cents
-}
-
-/** A pending refund ends after seconds or days; a sum that does not add up is looked into for a day. */
-function nextRefundLook(order: Planned, at: number, answered: boolean): Date | null {
-  const ageMs = at - order.last_updated_at.getTime()
-  const isPending = order.refunds.some(({ status }) => isPendingRefund(status))
-  if (!isPending && ageMs > 24 * 60 * minuteMs) return null
-  const waitMs = ageMs < 2 * minuteMs ? 5_000 : ageMs < 30 * minuteMs ? 30_000 : longestWaitMs
-  return new Date(at + (answered ? waitMs : unansweredMs))
 }

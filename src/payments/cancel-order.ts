@@ -1,26 +1,28 @@
 import { randomUUID } from 'node:crypto'
-import type { Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import type { OrderEvidence } from '../domain/order.ts'
 import { isOpen } from '../domain/order-state.ts'
 import { AppError, withMoneyOutcome } from '../errors.ts'
-import { ProviderError, toAppError } from '../provider/provider.ts'
+import { type ProviderError, toAppError } from '../provider/provider.ts'
+import type { Along, OperationEnd } from '../repositories/order-moves.ts'
 import {
   findOpenOperation,
-  insertOperation,
+  findOperation,
+  insertCancel,
   type OrderOperationRow,
   settleOperation,
 } from '../repositories/order-operations.ts'
-import { lockOrder, type OrderRow, updateOrder } from '../repositories/orders.ts'
-import { auditFailure, recordSuccess } from './activity.ts'
-import { answerWithinMs, inTime, lookFirstMs, shortestCallMs, timeLeftMs } from './answer-time.ts'
-import type { EvidenceSource } from './apply-evidence.ts'
+import { keepWish, type OrderRow } from '../repositories/orders.ts'
+import { verdictOn } from '../verdict.ts'
+import { auditFailure, signSuccess, tellActivity } from './activity.ts'
+import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { nextUnknownAttempt } from './operation-ladder.ts'
-import { aboutOrder, withOrderAccess } from './order-access.ts'
-import { outcomeOf } from './outcome.ts'
-import { refreshOrder, requireOrderAnywhere } from './read-order.ts'
-import { firstLook } from './send-alone.ts'
+import { type Errand, inTime, lookFirstMs, timeLeftMs, within } from './errand.ts'
+import { canNotArrive } from './plan-looks.ts'
+import { refreshOrder, requireOrder, requireOrderAnywhere } from './read-order.ts'
+import { type Claim, firstLook, type Held, heldWith, newSender } from './send-alone.ts'
 import { takeEvidence } from './take-evidence.ts'
+import type { KnownConnection } from './token-keeper.ts'
 import { unknownCreation } from './unknown-creation.ts'
 
 /**
@@ -34,28 +36,27 @@ export async function cancelOrder(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  actor: Actor,
+  errand: Errand,
 ): Promise<OrderRow> {
   const entry = {
     client,
-    actor,
+    actor: errand.actor,
     action: 'order.canceled',
     resourceType: 'order',
     resourceId: id,
   }
   return auditFailure(deps, entry, async () => {
-    const found = await requireOrderAnywhere(deps, client, id)
-    const unknown = { outcome: 'unknown' as const, retrySafe: false, orderId: found.id }
-    const work = withMoneyOutcome(unknown, async () => {
-      const order = isOpen(found.status) ? await readForCancel(deps, found) : found
+    const { order: found, known } = await requireOrderAnywhere(deps, client, id, errand)
+    const orderId = found.id
+    const work = withMoneyOutcome({ ...verdictOn('cancelUndecided'), orderId }, async () => {
+      const order = isOpen(found.status) ? await readForCancel(deps, found, errand, known) : found
       // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
       if (order.status === 'action_required') await keepCancelWish(deps, order)
       if (order.status !== 'created') return canceledOrNot(order)
-      return cancelAtProvider(deps, order, 'api', actor, timeLeftMs(actor))
+      return cancelAtProvider(deps, order, errand, known)
     })
-    // A cancel may be asked for again at any time: it takes nothing but a charge that nobody wants.
-    const extra = { ...unknown, retrySafe: true }
-    return inTime(actor, work, () => new AppError('PROVIDER_TIMEOUT', { extra }))
+    const extra = { ...verdictOn('cancelLate'), orderId }
+    return inTime(deps, errand, work, () => new AppError('PROVIDER_TIMEOUT', { extra }))
   })
 }
 
@@ -66,9 +67,14 @@ function canceledOrNot(order: OrderRow): OrderRow {
 }
 
 /** The order's real state; for one whose creation is unknown, the wish to cancel is kept first. */
-async function readForCancel(deps: PaymentDeps, order: OrderRow): Promise<OrderRow> {
+async function readForCancel(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  known: KnownConnection | undefined,
+): Promise<OrderRow> {
   if (order.creation !== 'confirmed') await keepCancelWish(deps, order)
-  const read = await refreshOrder(deps, order, 'api', lookFirstMs)
+  const read = await refreshOrder(deps, order, within(deps, errand, lookFirstMs), { known })
   if (read.order.creation === 'unknown' || read.order.creation === 'intent') {
     throw unknownCreation(read.order, undefined)
   }
@@ -76,12 +82,7 @@ async function readForCancel(deps: PaymentDeps, order: OrderRow): Promise<OrderR
 }
 
 async function keepCancelWish(deps: PaymentDeps, order: OrderRow): Promise<void> {
-  await deps.database.transaction(async (trx) => {
-    const locked = await lockOrder(trx, order.id)
-    if (locked.cancel_requested_at === null) {
-      await updateOrder(trx, order.id, { cancel_requested_at: deps.now() })
-    }
-  })
+  await keepWish(deps.database.db, order.id, deps.now())
 }
 
 /** What a till is told about an order that cannot be canceled any more. */
@@ -92,152 +93,163 @@ export function notCancelable(order: OrderRow): AppError {
     message: isGivenUp
       ? 'The order must be canceled from the terminal: only its screen shows how it ended. It is given up here, so an equal request is a new charge'
       : undefined,
-    extra: {
-      outcome: outcomeOf(order),
-      retrySafe: false,
-      orderId: order.id,
-      status: order.status,
-    },
+    extra: { ...verdictOn('cancelImpossible', order), orderId: order.id, status: order.status },
   })
 }
 
 /**
  * Cancels a `created` order at the provider. Whoever asks at the same time, or again after a lost answer, works on the
- * same intent and therefore under the same key. Of `withinMs` a part is kept for looking what became of it.
+ * same intent and therefore under the same key. A part of the time is kept for looking what became of it.
  */
 export async function cancelAtProvider(
   deps: PaymentDeps,
   order: OrderRow,
-  source: EvidenceSource,
-  actor: Actor,
-  withinMs = answerWithinMs,
+  errand: Errand,
+  connection?: KnownConnection,
 ): Promise<OrderRow> {
-  return deps.once(`cancel:${order.id}`, async () => {
-    const until = deps.now().getTime() + withinMs
-    const intent = await openCancel(deps, order)
-    if ('ended' in intent) return canceledOrNot(intent.ended)
-    const { operation, isFirst } = intent
-    try {
-      const evidence = await withOrderAccess(deps, order, (access) =>
-        deps.provider.orders.cancel(access.token, order.mp_order_id as string, operation.id, {
-          about: aboutOrder(order, source),
-          deadlineMs: Math.max(shortestCallMs, withinMs * 0.75),
-        }),
-      )
-      const canceled = await deps.database.transaction(async (trx) => {
-        const locked = await lockOrder(trx, order.id)
-        const applied = await takeEvidence(deps, trx, locked, evidence, source)
-        await settleCancel(deps, trx, applied.order, operation, actor)
-        return applied.order
-      })
-      if (canceled.status !== 'canceled') throw notCancelable(canceled)
-      return canceled
-    } catch (error) {
-      if (error instanceof ProviderError) {
-        const leftMs = Math.max(shortestCallMs, until - deps.now().getTime())
-        return cancelRefused(deps, order, operation, error, { source, actor, leftMs })
-      }
-      if (error instanceof AppError && isFirst) {
-        // Nothing was sent (no connection): the till is told so, and nobody cancels behind its back.
-        await deps.database.transaction((trx) =>
-          settleOperation(trx, operation.id, { state: 'refused', finishedAt: deps.now() }),
-        )
-      }
-      throw error
-    }
+  const { untilMs } = within(deps, errand, timeLeftMs(deps, errand) * 0.75)
+  const opened = await openCancel(deps, order)
+  if ('ended' in opened) return canceledOrNot(opened.ended)
+  const { operation, held } = opened
+  return carryOut<OrderOperationRow, OrderEvidence, OrderRow>(deps, errand, {
+    table: 'order_operations',
+    id: operation.id,
+    order,
+    row: operation,
+    held,
+    connection,
+    read: () => findOperation(deps.database.db, operation.id),
+    instead: (known) => endedAs(deps, order, known),
+    call(known, token, options) {
+      const { cancel } = deps.provider.orders
+      return cancel(token, order.mp_order_id as string, known.id, { ...options, untilMs })
+    },
+    record: (known, evidence, claim) => record(deps, order, known, evidence, errand, claim),
+    fail: (known, error, claim) => settleFailure(deps, order, known, error, errand, claim),
+    async leave() {
+      const extra = { ...verdictOn('cancelLate'), orderId: order.id, status: order.status }
+      throw new AppError('PROVIDER_TIMEOUT', { extra })
+    },
   })
 }
 
-/** Ends an open cancel by what became of its order, with the audit entry if it was canceled. */
-export async function settleCancel(
+/** What became of the order by a cancel that has ended. */
+async function endedAs(
   deps: PaymentDeps,
-  trx: Trx,
+  { client, id }: OrderRow,
+  { state }: OrderOperationRow,
+): Promise<OrderRow | undefined> {
+  if (state === 'intent' || state === 'unknown') return undefined
+  const order = await requireOrder(deps, client, id)
+  if (order.status !== 'created') return canceledOrNot(order)
+  throw new AppError('PROVIDER_ERROR', {
+    message: 'The provider refused an equal cancel a moment ago',
+    extra: { ...verdictOn('cancelRefused', order), orderId: id, status: order.status },
+  })
+}
+
+async function record(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  evidence: OrderEvidence,
+  { source, actor }: Errand,
+  claim: Claim,
+): Promise<OrderRow> {
+  const taken = await takeEvidence(deps, order, () => evidence, source, {
+    along: (after) => cancelEnd(deps, after, operation, actor),
+  })
+  if (taken.hasEnded) claim.wrote({ sender: null })
+  if (!taken.changed) await settleCancel(deps, taken.order, operation, actor)
+  if (taken.order.status !== 'canceled') throw notCancelable(taken.order)
+  return taken.order
+}
+
+/** How an open cancel ends by what became of its order, with the audit entry if it was canceled. */
+function cancelEnd(
+  deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
   actor: Actor,
-): Promise<void> {
-  const done = order.status === 'canceled'
-  const settled = await settleOperation(trx, operation.id, {
-    state: done ? 'done' : 'refused',
-    finishedAt: deps.now(),
-  })
-  if (!done || !settled) return
-  await recordSuccess(deps, trx, {
+): Required<Pick<Along, 'ends' | 'entries'>> & { ends: OperationEnd } {
+  const isDone = order.status === 'canceled'
+  const { id, amount_cents, mp_refund_id, provider_code: providerCode } = operation
+  const state = isDone ? ('done' as const) : ('refused' as const)
+  const ends = { id, amount_cents, mp_refund_id, state, providerCode, finishedAt: deps.now() }
+  const entry = {
     client: order.client,
     actor,
     action: 'order.canceled',
     resourceType: 'order',
     resourceId: order.id,
     metadata: { mp_order_id: order.mp_order_id, caja_id: order.caja_id },
-  })
+  }
+  return { ends, entries: isDone ? [signSuccess(deps, entry)] : [] }
 }
 
-/** The intent of this cancel. `isFirst`: it is new, so nobody can have sent it before. `ended`: the order needs none any more. */
-async function openCancel(
-  deps: PaymentDeps,
-  order: OrderRow,
-): Promise<{ operation: OrderOperationRow; isFirst: boolean } | { ended: OrderRow }> {
-  return deps.database.transaction(async (trx) => {
-    const locked = await lockOrder(trx, order.id)
-    const open = await findOpenOperation(trx, order.id, 'cancel')
-    if (open) return { operation: open, isFirst: false }
-    // Somebody else's cancel went through since the order was read.
-    if (locked.status !== 'created') return { ended: locked }
-    const operation = await insertOperation(trx, {
-      id: randomUUID(),
-      order_id: order.id,
-      client: order.client,
-      kind: 'cancel',
-      refund_type: null,
-      amount_cents: null,
-      state: 'intent',
-      mp_refund_id: null,
-      provider_code: null,
-      next_attempt_at: firstLook(deps.now()),
-      sender: null,
-      sender_until: null,
-      created_at: deps.now(),
-      finished_at: null,
-    })
-    return { operation, isFirst: true }
-  })
-}
-
-/** The provider said no, or nothing: the order's state at the provider decides what the till is told. */
-async function cancelRefused(
+/** Ends an open cancel whose order has not moved just now. */
+export async function settleCancel(
   deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
-  error: ProviderError,
-  { source, actor, leftMs }: { source: EvidenceSource; actor: Actor; leftMs: number },
+  actor: Actor,
+): Promise<void> {
+  const { ends, entries } = cancelEnd(deps, order, operation, actor)
+  if (await settleOperation(deps.database.db, operation.id, { ...ends, entries: entries ?? [] })) {
+    tellActivity(deps, entries ?? [])
+  }
+}
+
+/** The intent of this cancel, with its claim when it is new. `ended`: the order needs none any more. */
+async function openCancel(
+  deps: PaymentDeps,
+  order: OrderRow,
+): Promise<{ operation: OrderOperationRow; held: Held | null } | { ended: OrderRow }> {
+  const { db } = deps.database
+  for (;;) {
+    const now = deps.now()
+    const provenMs = performance.now()
+    const sender = newSender(now)
+    const cancel = { id: randomUUID(), next_attempt_at: firstLook(now), created_at: now, ...sender }
+    const operation = await insertCancel(db, order.id, cancel)
+    if (operation) return { operation, held: heldWith(cancel, provenMs) }
+    const open = await findOpenOperation(db, order.id, 'cancel')
+    if (open) return { operation: open, held: null }
+    // Somebody else's cancel went through since the order was read.
+    const ended = await requireOrder(deps, order.client, order.id)
+    if (ended.status !== 'created') return { ended }
+  }
+}
+
+/** The provider said no, or nothing: the order's state at the provider decides what the till is told. */
+async function settleFailure(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  error: ProviderError | AppError,
+  errand: Errand,
+  claim: Claim,
 ): Promise<OrderRow> {
-  const isUnknown = error.effect === 'unknown'
-  await deps.database.transaction((trx) =>
-    settleOperation(trx, operation.id, {
-      state: isUnknown ? 'unknown' : 'refused',
-      providerCode: error.providerCode,
-      finishedAt: isUnknown ? null : deps.now(),
-      nextAttemptAt: isUnknown ? nextUnknownAttempt(deps.now(), operation.created_at) : null,
-    }),
-  )
-  if (isUnknown) await keepCancelWish(deps, order)
-  const read = await refreshOrder(deps, order, source, leftMs)
+  const isOver = endsIntent(error, claim)
+  if (error instanceof AppError) {
+    // Nothing was sent (no connection): the till is told so, and nobody cancels behind its back.
+    if (isOver) await refuse(deps, operation, error, claim)
+    throw error
+  }
+  const isRefused = isOver || (error.provesAbsence && canNotArrive(deps, claim.unansweredAt))
+  const hasEnded = await endOrKeep(deps, operation, error, isRefused, claim)
+  if (!hasEnded) await keepCancelWish(deps, order)
+  const read = await refreshOrder(deps, order, errand)
   if (!read.stale && read.order.status !== 'created') {
-    await deps.database.transaction((trx) => settleCancel(deps, trx, read.order, operation, actor))
+    await settleCancel(deps, read.order, operation, errand.actor)
     if (read.order.status === 'canceled') return read.order
     throw notCancelable(read.order)
   }
   const failure = toAppError(error, 'order.cancel')
+  const verdict = verdictOn('cancelRefused', read.order)
   throw new AppError(failure.code, {
     message: failure.message,
     cause: error,
-    extra: {
-      ...failure.extra,
-      // An order that is still there may still be paid, however definite the refusal of its cancel was.
-      outcome: outcomeOf(read.order),
-      retrySafe: true,
-      orderId: order.id,
-      status: read.order.status,
-    },
+    extra: { ...failure.extra, ...verdict, orderId: order.id, status: read.order.status },
   })
 }

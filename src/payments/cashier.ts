@@ -1,7 +1,7 @@
 import type { Language } from '../domain/language.ts'
-import { isUntouchable } from '../domain/order-state.ts'
+import { lengthInWords } from '../fleet/messages.ts'
 import type { OrderRow } from '../repositories/orders.ts'
-import { isRefundUnderWay, outcomeOf } from './outcome.ts'
+import { isRefundUnderWay, outcomeOf } from '../verdict.ts'
 
 /** What a cashier is to do next; a till may show its own text for each. */
 export type CashierAction =
@@ -14,13 +14,14 @@ export type CashierAction =
   | 'call_supervisor'
   | 'none'
 
-export type CashierAdvice = { message: string; action: CashierAction; retrySafe: boolean }
+export type CashierAdvice = { message: string; action: CashierAction }
 
 type Situation =
   | 'unknown'
   | 'refund_under_way'
   | 'contradicted'
   | 'created'
+  | 'silent'
   | 'at_terminal'
   | 'action_required'
   | 'processed'
@@ -60,6 +61,12 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
     es: 'El cobro espera en la terminal. Si no aparece, presione el botón de actualizar en ella.',
     en: 'The charge is waiting for the terminal. If it does not show up, press refresh on it.',
     pt: 'A cobrança espera na maquininha. Se não aparecer, atualize a tela dela.',
+  },
+  silent: {
+    action: 'look_at_terminal',
+    es: 'La terminal no responde desde hace {for}. Vea si está encendida y con conexión; si no, anule y cobre en otra caja.',
+    en: 'The terminal has not answered for {for}. See whether it is on and online; if not, cancel and charge at another box.',
+    pt: 'A maquininha não responde há {for}. Veja se está ligada e com conexão; se não, cancele e cobre em outro caixa.',
   },
   at_terminal: {
     action: 'ask_customer_to_pay',
@@ -157,17 +164,18 @@ const reasons: Record<string, Situation> = {
   max_attempts_exceeded: 'declined_attempts',
 }
 
-/** What the cashier is told about an order, and whether charging again is safe. */
-export function adviseCashier(order: OrderRow, language: Language): CashierAdvice {
-  const text = texts[situationOf(order)]
-  return {
-    message: text[language],
-    action: text.action,
-    retrySafe: isUntouchable(order.status) && outcomeOf(order) === 'not_charged',
-  }
+/** What the cashier is told about an order; `silentMs` is for how long its terminal has not answered. */
+export function adviseCashier(
+  order: OrderRow,
+  language: Language,
+  silentMs?: number,
+): CashierAdvice {
+  const text = texts[situationOf(order, silentMs !== undefined)]
+  const message = text[language].replace('{for}', () => lengthInWords(silentMs ?? 0, language))
+  return { message, action: text.action }
 }
 
-function situationOf(order: OrderRow): Situation {
+function situationOf(order: OrderRow, isSilent: boolean): Situation {
   if (order.conflict !== null) return 'contradicted'
   if (isRefundUnderWay(order)) return 'refund_under_way'
   if (order.paid_after_close) {
@@ -176,6 +184,7 @@ function situationOf(order: OrderRow): Situation {
   if (order.creation === 'intent' || order.creation === 'unknown') return 'unknown'
   // Its cancel is under way: nobody should be sent to the terminal for it.
   if (order.status === 'created' && order.cancel_requested_at !== null) return 'unknown'
+  if (order.status === 'created' && isSilent) return 'silent'
   if (order.status !== 'failed') return order.status
   if (order.creation === 'refused') return 'not_created'
   const detail = order.payments.at(-1)?.statusDetail ?? order.status_detail ?? ''

@@ -17,6 +17,7 @@ export async function readClientInformation(deps: PaymentDeps, name: string, act
   if (!row) throw new AppError('NOT_FOUND', { message: 'There is no such client' })
   const client = row.name
   const connection = await findConnection(db, client)
+  await deps.keyUses.flush()
   const key = await findNewestActiveKey(db, client)
   const show = (sealed: string | null, field: 'access_token' | 'refresh_token') => {
     if (sealed === null) return null

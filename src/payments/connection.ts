@@ -1,7 +1,8 @@
-import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import type { Trx } from '../db/database.ts'
 import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
+import { sameSecret } from '../domain/constant-time.ts'
 import { codeChallenge, randomToken } from '../domain/pkce.ts'
 import { SealedError } from '../domain/sealed.ts'
 import { AppError, invalid } from '../errors.ts'
@@ -178,7 +179,8 @@ export async function finishLogin(
   }
   // Over plain http no browser keeps the cookie (browser-cookie.ts), and the state alone must do.
   const isBound = deps.settings.publicUrl.startsWith('https:') || request.browserToken !== undefined
-  if (isBound && hashSecret(request.browserToken ?? '') !== waiting.browser_hash) {
+  const mark = hashSecret(request.browserToken ?? '')
+  if (isBound && !sameSecret(mark, waiting.browser_hash ?? '')) {
     throw new AppError('OAUTH_STATE_INVALID')
   }
   // The code of another server must not be told to ours, nor ours be taken for the one asked (RFC 9207).
@@ -410,7 +412,7 @@ export async function createInvitation(
   deps: PaymentDeps,
   client: string,
   actor: Actor,
-): Promise<{ url: string; expiresAt: Date }> {
+): Promise<{ id: string; url: string; expiresAt: Date }> {
   const entry = {
     client,
     actor,
@@ -445,7 +447,7 @@ export async function createInvitation(
     'invitation',
     `${invitation.id}.${signInvitation(deps, invitation.id, client)}`,
   )
-  return { url: url.href, expiresAt: invitation.expires_at }
+  return { id: invitation.id, url: url.href, expiresAt: invitation.expires_at }
 }
 
 /**
@@ -476,7 +478,5 @@ function signInvitation(deps: PaymentDeps, id: string, client: string): string {
 function readInvitation(deps: PaymentDeps, token: string, client: string): string | undefined {
   const [id, signature] = token.split('.')
   if (id === undefined || signature === undefined || !/^[0-9a-f-]{36}$/.test(id)) return undefined
-  const expected = Buffer.from(signInvitation(deps, id, client))
-  const given = Buffer.from(signature)
-  return expected.length === given.length && timingSafeEqual(expected, given) ? id : undefined
+  return sameSecret(signature, signInvitation(deps, id, client)) ? id : undefined
 }

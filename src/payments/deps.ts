@@ -1,7 +1,11 @@
 import type { Database } from '../db/database.ts'
 import type { Sealer } from '../domain/sealed.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { Provider } from '../provider/provider.ts'
+import type { OrderRow } from '../repositories/orders.ts'
+import type { KeyUses } from './key-uses.ts'
 import type { LastingWork } from './lasting-work.ts'
+import type { LookNotes } from './look-notes.ts'
 import type { News } from './news.ts'
 import type { OrderCalls } from './order-calls.ts'
 import type { OrderChanges } from './order-changes.ts'
@@ -20,6 +24,8 @@ export type PaymentSettings = {
   webhookSecrets: readonly string[]
   /** How long after an attempt without an answer its effect may still show up at the provider. */
   lateArrivalMs: number
+  /** How long the provider's payment search may not show what was just paid. */
+  searchLagMs: number
 }
 
 export type Log = {
@@ -35,14 +41,24 @@ export type PaymentDeps = {
   sealer: Sealer
   changes: OrderChanges
   calls: OrderCalls
+  keyUses: KeyUses
+  looks: LookNotes
+  /** How boxes and everything they need fare. */
+  fleet: Fleet
   news: News
   once: SingleFlight
   strangers: Strangers
   lasting: LastingWork
   now: () => Date
+  /** Milliseconds by a clock that nobody can set, from any beginning: what deadlines go by. */
+  stopwatch: () => number
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
   log: Log
+  /** Hears of each move of an order that this process makes, perhaps before it is committed. May not fail. */
+  noteMove: (before: OrderRow, after: OrderRow) => void
   settings: PaymentSettings
+  /** What this process has not heard since then it does not take for true. */
+  startedAt: Date
   /** Names this process as the owner of leases. */
   processId: string
 }
@@ -54,11 +70,9 @@ export type Actor = {
   keyId?: string | undefined
   sessionId?: string | undefined
   startedAt: Date
-  /** The same moment by performance.now(), which nobody can set: how much of the answer's time is left goes by it. */
-  startedMs: number
 }
 
 /** The service itself as the one who acts: sweeper, token renewal, webhooks. */
 export function serviceActor(now: Date): Actor {
-  return { ipAddress: null, startedAt: now, startedMs: performance.now() }
+  return { ipAddress: null, startedAt: now }
 }

@@ -1,6 +1,7 @@
 import type { Db } from '../db/database.ts'
 import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../domain/sealed.ts'
 import {
+  findHeadKey,
   findSealingKeys,
   findSigningKeys,
   hasTables,
@@ -10,7 +11,7 @@ import {
   type SealedValue,
   sealedColumns,
 } from '../repositories/sealed-values.ts'
-import { isSignedWith } from './activity.ts'
+import { isSignedWith } from './activity-proofs.ts'
 import { openKeptSigningKeys, signingKeyContext } from './kept-signing-keys.ts'
 import { sealContext } from './token-keeper.ts'
 
@@ -78,6 +79,11 @@ export async function checkEncryptionKeys(
       const entries = await readEntriesSignedBy(db, id, samples)
       if (!entries.some((entry) => isSignedWith(key, entry))) note(id, 'wrong', 'the audit log')
     }
+  }
+  // A kept key does not do: the end of the log is signed by one that is in use.
+  const headKey = await findHeadKey(db)
+  if (headKey !== undefined && sealer?.signingKeyById(headKey) === undefined) {
+    note(headKey, 'missing', 'the audit log')
   }
   return [...troubles.values()]
 }

@@ -7,7 +7,8 @@ import { findClient } from '../repositories/clients.ts'
 import { findOpenOrdersOnTerminal, findOrder, type OrderRow } from '../repositories/orders.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import { cancelOrder } from './cancel-order.ts'
-import type { Actor, PaymentDeps } from './deps.ts'
+import type { PaymentDeps } from './deps.ts'
+import { type Errand, ownErrand } from './errand.ts'
 import { refreshOrder } from './read-order.ts'
 import { withAccess } from './token-keeper.ts'
 
@@ -56,7 +57,7 @@ export async function freeTerminalByHand(
   deps: PaymentDeps,
   client: ClientName,
   request: { terminalId: string; dryRun: boolean; reason: string },
-  actor: Actor,
+  errand: Errand,
 ): Promise<FreedTerminal> {
   const { terminalId, dryRun, reason } = request
   if (!(await findClient(deps.database.db, client))) {
@@ -65,7 +66,7 @@ export async function freeTerminalByHand(
   if (dryRun) return look(deps, client, terminalId)
   const entry = {
     client,
-    actor,
+    actor: errand.actor,
     action: 'terminal.freed',
     resourceType: 'terminal',
     resourceId: terminalId,
@@ -73,7 +74,7 @@ export async function freeTerminalByHand(
   }
   return auditFailure(deps, entry, async () => {
     const { orders } = await look(deps, client, terminalId)
-    const worked = await Promise.all(orders.map((held) => carryOut(deps, client, held, actor)))
+    const worked = await Promise.all(orders.map((held) => carryOut(deps, client, held, errand)))
     const freed = { verdict: verdictOf(worked, false), orders: worked }
     await deps.database.transaction((trx) =>
       recordSuccess(deps, trx, {
@@ -127,7 +128,7 @@ async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Pr
   }
   if (order.client !== client) return held(order, 'other_client')
   if (order.creation !== 'confirmed') return held(order, 'resolve')
-  const read = await refreshOrder(deps, order, 'api')
+  const read = await refreshOrder(deps, order, ownErrand(deps, 'api'))
   if (read.stale) return held(read.order, 'wait')
   return held(read.order, actionFor(read.shown ?? null))
 }
@@ -142,11 +143,11 @@ async function carryOut(
   deps: PaymentDeps,
   client: ClientName,
   held: HeldOrder,
-  actor: Actor,
+  errand: Errand,
 ): Promise<HeldOrder> {
   if (held.action !== 'cancel' && held.action !== 'resolve') return held
   try {
-    return { ...held, order: await cancelOrder(deps, client, held.order.id, actor), done: true }
+    return { ...held, order: await cancelOrder(deps, client, held.order.id, errand), done: true }
   } catch (failure) {
     if (!(failure instanceof AppError)) throw failure
     const order = (await findOrder(deps.database.db, client, held.order.id)) ?? held.order

@@ -1,9 +1,12 @@
 import { AppError } from '../errors.ts'
-import type { CallAbout } from '../provider/provider.ts'
+import type { CallOptions } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders.ts'
-import type { EvidenceSource } from './apply-evidence.ts'
 import type { PaymentDeps } from './deps.ts'
-import { type Access, withAccess } from './token-keeper.ts'
+import type { Errand } from './errand.ts'
+import { type KnownConnection, withAccess } from './token-keeper.ts'
+
+/** What every call about an order carries: its token, what the records say of it, and when it must be over. */
+type OrderCall<T> = (token: string, options: CallOptions) => Promise<T>
 
 /**
  * Calls the provider about an order with the account that the order was made on. After a client was connected to
@@ -13,23 +16,21 @@ import { type Access, withAccess } from './token-keeper.ts'
  */
 export function withOrderAccess<T>(
   deps: PaymentDeps,
-  order: Pick<OrderRow, 'client' | 'mp_user_id'>,
-  call: (access: Access) => Promise<T>,
+  { client, id, mp_user_id }: Pick<OrderRow, 'client' | 'id' | 'mp_user_id'>,
+  { source, untilMs }: Errand,
+  call: OrderCall<T>,
+  known?: KnownConnection,
 ): Promise<T> {
-  return withAccess(deps, order.client, async (access) => {
-    if (access.mpUserId !== order.mp_user_id) {
+  const options = { about: { client, orderId: id, source }, untilMs }
+  return withAccess(
+    deps,
+    client,
+    async ({ token, mpUserId }) => {
+      if (mpUserId === mp_user_id) return call(token, options)
       throw new AppError('ACCOUNT_MISMATCH', {
         message: 'The order belongs to the provider account that the client had before',
       })
-    }
-    return call(access)
-  })
-}
-
-/** What the records say of a call to the provider about an order. */
-export function aboutOrder(
-  { client, id }: Pick<OrderRow, 'client' | 'id'>,
-  source: EvidenceSource,
-): CallAbout {
-  return { client, orderId: id, source }
+    },
+    { known, untilMs },
+  )
 }

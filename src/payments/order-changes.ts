@@ -1,4 +1,4 @@
-import { type Database, notify, type Trx } from '../db/database.ts'
+import type { Database } from '../db/database.ts'
 import type { OrderStatus } from '../domain/order.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 
@@ -27,8 +27,8 @@ export type OrderChanges = {
   close(): Promise<void>
 }
 
-/** Tells every process of a change, when and if the transaction commits. */
-export async function tellOrderChanged(trx: Trx, order: OrderRow): Promise<void> {
+/** Tells every process of a change, once it is committed. */
+export function tellOrderChanged(database: Database, order: OrderRow): void {
   const change: ChangedOrder = {
     order_id: order.id,
     client: order.client,
@@ -36,7 +36,7 @@ export async function tellOrderChanged(trx: Trx, order: OrderRow): Promise<void>
     status: order.status,
     version: order.version,
   }
-  await notify(trx, orderChangedChannel, JSON.stringify(change))
+  database.announce(orderChangedChannel, JSON.stringify(change))
 }
 
 /**

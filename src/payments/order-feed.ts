@@ -1,8 +1,9 @@
 import type { Db } from '../db/database.ts'
+import { changePositionOf, positionBehind } from '../domain/change-position.ts'
 import { asClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import { listChangedOrders, type OrderRow } from '../repositories/orders.ts'
-import { outcomeOf } from './outcome.ts'
+import { outcomeOf } from '../verdict.ts'
 
 export type OrderChange = Record<string, unknown>
 
@@ -22,24 +23,12 @@ export function createOrderFeed(db: Db): OrderFeed {
   return async ({ client, after, limit }) => {
     const orders = await listChangedOrders(db, {
       client: client === undefined ? undefined : asClientName(client),
-      after: after === null ? null : positionOf(after),
+      after: after === null ? null : changePositionOf(after),
       limit,
     })
     const last = orders.at(-1)
-    return { rows: orders.map(describe), next: last ? positionAfter(last) : after }
+    return { rows: orders.map(describe), next: last ? positionBehind(last) : after }
   }
-}
-
-const nil = '00000000-0000-0000-0000-000000000000'
-
-/** A position, or a bare time, from which everything of that moment is read again. */
-function positionOf(text: string): { at: Date; id: string } | null {
-  const [at = '', id = nil] = text.split('|')
-  return Number.isNaN(Date.parse(at)) ? null : { at: new Date(at), id }
-}
-
-function positionAfter(order: OrderRow): string {
-  return `${order.last_updated_at.toISOString()}|${order.id}`
 }
 
 function describe(order: OrderRow): OrderChange {

@@ -76,8 +76,8 @@ export async function readTimeline(
   id: string,
 ): Promise<{ order: OrderRow; entries: TimelineEntry[]; isComplete: boolean }> {
   const { db } = deps.database
+  await Promise.all([deps.calls.flush(), deps.looks.flush()])
   const order = await requireOrder(deps, client, id)
-  await deps.calls.flush()
   const { calls, hasOlder } = await listOrderCalls(db, client, order.id, callsShown)
   const events = await listOrderEvents(db, client, order.id)
   const operations = await listOperations(db, [order.id])
@@ -137,10 +137,15 @@ export async function readTimeline(
       : []),
     ...(isOpen(order) ? [{ ...blank, at: order.expires_at, kind: 'expires' as const }] : []),
   ]
-  // A stable sort: what bears the same time stays in the sequence above, causes before effects.
-  const sorted = entries.toSorted((a, b) => a.at.getTime() - b.at.getTime())
+  // A stable sort: what bears the same time stays in the sequence above, causes before effects. A request is noted at its
+  // end, after the calls that it caused.
+  const sorted = entries.toSorted(
+    (a, b) => a.at.getTime() - b.at.getTime() || Number(isRequest(b)) - Number(isRequest(a)),
+  )
   return { order, entries: sorted, isComplete: !hasOlder }
 }
+
+const isRequest = ({ kind }: TimelineEntry) => kind === 'request'
 
 function isOpen({ status }: OrderRow): boolean {
   return status === 'created' || status === 'at_terminal' || status === 'action_required'

@@ -2,21 +2,25 @@ import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
-import { ProviderError } from '../provider/provider.ts'
+import { type CallOptions, ProviderError } from '../provider/provider.ts'
+import type { ConnectionRow } from '../repositories/oauth.ts'
 import {
   findOrder,
-  findOrderOfAnyClient,
-  lockOrder,
+  findOrderWithConnection,
   type OrderRow,
   planCheck,
 } from '../repositories/orders.ts'
 import { meetOrderOfClient } from './adopt-orders.ts'
-import { shortestCallMs } from './answer-time.ts'
-import { type EvidenceSource, hasUnsettledRefund, nextCheck } from './apply-evidence.ts'
-import { type PaymentDeps, serviceActor } from './deps.ts'
-import { aboutOrder, withOrderAccess } from './order-access.ts'
-import { confirmCreation, resolveCreation, searchOrder } from './resolve-creation.ts'
+import type { EvidenceSource } from './apply-evidence.ts'
+import type { PaymentDeps } from './deps.ts'
+import { byService, type Errand, ownErrand } from './errand.ts'
+import { confirmCreation, searchOrder } from './found-order.ts'
+import { moveOrder } from './move-order.ts'
+import { withOrderAccess } from './order-access.ts'
+import { hasUnsettledRefund, planLook, soonerForWatcher } from './plan-looks.ts'
+import { resolveCreation } from './resolve-creation.ts'
 import { takeEvidence } from './take-evidence.ts'
+import type { KnownConnection } from './token-keeper.ts'
 
 export type ReadOrder = {
   order: OrderRow
@@ -49,14 +53,34 @@ export async function requireOrderAnywhere(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-): Promise<OrderRow> {
-  const known = await findOrder(deps.database.db, client, id)
-  if (known) return known
-  await meetOrderOfClient(deps, client, id)
-  return requireOrder(deps, client, id)
+  errand?: Errand,
+): Promise<FoundOrder> {
+  const seenMs = performance.now()
+  const found = await findOrderWithConnection(deps.database.db, client, id)
+  if (found) return foundAt(found, seenMs)
+  await meetOrderOfClient(deps, client, id, errand?.untilMs)
+  return { order: await requireOrder(deps, client, id), known: undefined }
 }
 
-const readDeadlineMs = 15_000
+/** An order, and the client's connection as it was at that moment. */
+export type FoundOrder = { order: OrderRow; known: KnownConnection | undefined }
+
+/** `seenMs` is performance.now() of before they were read. */
+export function foundAt(
+  { order, connection }: { order: OrderRow; connection: ConnectionRow | undefined },
+  seenMs: number,
+): FoundOrder {
+  return { order, known: connection && { row: connection, seenMs } }
+}
+
+export type RefreshOptions = {
+  /** No call that is under way serves this read. */
+  isOwn?: boolean
+  /** The client's connection, as it was read with the order. */
+  known?: KnownConnection | undefined
+  /** A look that finds nothing new is noted later: for somebody who only wants to know, and acts on nothing. */
+  notesLater?: boolean
+}
 
 /**
  * The order as the provider sees it now. Equal reads share one call. Without an answer from the provider the local row
@@ -68,11 +92,10 @@ const readDeadlineMs = 15_000
 export async function refreshOrder(
   deps: PaymentDeps,
   order: OrderRow,
-  source: EvidenceSource,
-  deadlineMs = readDeadlineMs,
-  isOwn = source === 'webhook',
+  errand: Errand,
+  { isOwn = errand.source === 'webhook', known, notesLater = false }: RefreshOptions = {},
 ): Promise<ReadOrder> {
-  if (isAtRest(order, source)) {
+  if (isAtRest(order, errand.source)) {
     // A look that was planned while the order was still open.
     if (order.next_check_at !== null) {
       await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: null })
@@ -80,23 +103,25 @@ export async function refreshOrder(
     return { order, stale: false }
   }
   const read = () => {
-    if (order.creation === 'refused') return searchAgain(deps, order, source, deadlineMs)
+    if (order.creation === 'refused') return searchAgain(deps, order, errand)
     if (order.creation !== 'confirmed' || order.mp_order_id === null) {
-      return readUnconfirmed(deps, order, source, deadlineMs)
+      return readUnconfirmed(deps, order, errand)
     }
-    return readConfirmed(deps, order, order.mp_order_id, source, deadlineMs)
+    return readConfirmed(deps, order, order.mp_order_id, errand, { known, notesLater })
   }
-  return isOwn ? read() : deps.once(`read:${order.id}`, read)
+  if (isOwn) return read()
+  if (!notesLater) return deps.once(`read:${order.id}`, read)
+  const shared = await deps.once(`look:${order.id}`, read)
+  // One that was under way before may know less of the order than this request has read since.
+  return shared.order.version < order.version ? { ...shared, order } : shared
 }
 
 async function readUnconfirmed(
   deps: PaymentDeps,
   order: OrderRow,
-  source: EvidenceSource,
-  withinMs: number,
+  errand: Errand,
 ): Promise<ReadOrder> {
-  const actor = serviceActor(deps.now())
-  const outcome = await resolveCreation(deps, order, { source, actor, withinMs })
+  const outcome = await resolveCreation(deps, order, byService(deps, errand))
   if (outcome.kind === 'unknown') {
     return { order: outcome.order, stale: true, failure: outcome.error }
   }
@@ -105,17 +130,11 @@ async function readUnconfirmed(
 }
 
 /** An order that a search did not find may still turn up: then its row opens again. */
-async function searchAgain(
-  deps: PaymentDeps,
-  order: OrderRow,
-  source: EvidenceSource,
-  deadlineMs: number,
-): Promise<ReadOrder> {
+async function searchAgain(deps: PaymentDeps, order: OrderRow, errand: Errand): Promise<ReadOrder> {
   try {
-    const { evidence } = await searchOrder(deps, order, source, { deadlineMs })
+    const { evidence } = await searchOrder(deps, order, errand)
     if (evidence) {
-      const actor = serviceActor(deps.now())
-      const reopened = await confirmCreation(deps, order, evidence, source, actor)
+      const reopened = await confirmCreation(deps, order, evidence, byService(deps, errand))
       return { order: reopened, stale: false, shown: evidence.status }
     }
     await planNext(deps, order, deps.now())
@@ -130,35 +149,31 @@ async function readConfirmed(
   deps: PaymentDeps,
   order: OrderRow,
   mpOrderId: string,
-  source: EvidenceSource,
-  deadlineMs: number,
+  errand: Errand,
+  { known, notesLater }: Pick<RefreshOptions, 'known' | 'notesLater'>,
 ): Promise<ReadOrder> {
-  const until = performance.now() + deadlineMs
+  const get = (token: string, options: CallOptions) =>
+    deps.provider.orders.get(token, mpOrderId, {
+      ...options,
+      // Nobody waits for the sweeper: it comes again by itself.
+      ...(errand.source === 'sweeper' && { maxAttempts: 1 }),
+    })
   try {
-    const evidence = await withOrderAccess(deps, order, (access) =>
-      deps.provider.orders.get(access.token, mpOrderId, {
-        about: aboutOrder(order, source),
-        deadlineMs: Math.max(shortestCallMs, until - performance.now()),
-        // Nobody waits for the sweeper: it comes again by itself.
-        ...(source === 'sweeper' && { maxAttempts: 1 }),
-      }),
-    )
-    const applied = await deps.database.transaction(async (trx) =>
-      takeEvidence(deps, trx, await lockOrder(trx, order.id), evidence, source),
-    )
+    const evidence = await withOrderAccess(deps, order, errand, get, known)
+    const checkedAt = deps.now()
+    const look = notesLater ? { checkedAt, notedLater: true as const } : { checkedAt }
+    const applied = await takeEvidence(deps, order, () => evidence, errand.source, { look })
     if (evidence.status === null) {
       const { providerStatus } = evidence
       deps.log.warn({ orderId: order.id, providerStatus }, 'the provider uses an unknown status')
     }
-    if (!applied.changed) await planNext(deps, applied.order, deps.now())
     return { order: applied.order, stale: false, shown: applied.shown }
   } catch (error) {
     if (!isProviderFailure(error)) throw error
     const gone =
       error instanceof ProviderError && error.status === 404 && error.providerCode !== null
-    await planNext(deps, order, null, gone)
+    const local = await planNext(deps, order, null, gone)
     if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
-    const local = (await findOrderOfAnyClient(deps.database.db, order.id)) ?? order
     return gone
       ? { order: local, stale: false, isGone: true }
       : { order: local, stale: true, failure: error }
@@ -179,15 +194,22 @@ function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
   return !tellsOfMoney && !hasLateMoney
 }
 
-/** `checkedAt` is null when the provider did not answer: what we know is then no fresher than before. */
+/**
+ * The order as it is now, with the time of its next look. `checkedAt` is null when the provider did not answer: what we know
+ * is then no fresher than before.
+ */
 async function planNext(
   deps: PaymentDeps,
   order: OrderRow,
   checkedAt: Date | null,
   answered = true,
-): Promise<void> {
-  const nextCheckAt = nextCheck(order, deps.now(), answered)
-  await planCheck(deps.database.db, order.id, { checkedAt, nextCheckAt })
+): Promise<OrderRow> {
+  const moved = await moveOrder(deps, deps.database.db, order, 'api', () => ({
+    move: undefined,
+    look: { checkedAt },
+    plan: (now) => planLook(now, deps.now(), answered),
+  }))
+  return moved.order
 }
 
 export type WaitOptions = {
@@ -203,30 +225,25 @@ export type WaitOptions = {
 /** The row is looked at this often even when no notification comes. */
 const lookAgainMs = 1_000
 
-/** While somebody waits, the sweeper looks at least this often, however old the order is. */
-const watchedEveryMs = 5_000
-
 /** Has the sweeper look at an order as often as somebody who waits for it may expect. */
 export async function watch(deps: PaymentDeps, order: OrderRow): Promise<void> {
-  const soon = new Date(deps.now().getTime() + watchedEveryMs)
-  // One that is still being made has its own times, at which nobody works beside its request.
-  if (order.creation !== 'confirmed' || order.next_check_at === null) return
-  if (order.next_check_at <= soon) return
-  await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: soon })
+  const nextCheckAt = soonerForWatcher(order, deps.now())
+  if (nextCheckAt) await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
 }
 
 /**
  * Reads an order, and with `wait` holds the answer until its version changes, the time is up, or the caller goes. While
- * somebody waits, the sweeper reads the provider for him.
+ * somebody waits, the sweeper reads the provider for him. `found` is the order as this very request has found it already.
  */
 export async function readOrder(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  wait?: WaitOptions,
+  { found, wait }: { found?: FoundOrder | undefined; wait?: WaitOptions | undefined } = {},
 ): Promise<ReadOrder> {
-  const before = await requireOrderAnywhere(deps, client, id)
-  let read = await refreshOrder(deps, before, 'api')
+  const { order: before, known } = found ?? (await requireOrderAnywhere(deps, client, id))
+  const errand = ownErrand(deps, 'api')
+  let read = await refreshOrder(deps, before, errand, { known, notesLater: wait === undefined })
   if (!wait) return read
   const knownVersion = wait.knownVersion ?? before.version
   const until = performance.now() + wait.waitSeconds * 1000

@@ -5,29 +5,29 @@ import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
 import { providerKey, requestKey } from '../domain/provider-key.ts'
-import { AppError, type ErrorExtra, withExtra, withMoneyOutcome } from '../errors.ts'
+import {
+  AppError,
+  type ErrorExtra,
+  type OutcomeError,
+  withExtra,
+  withMoneyOutcome,
+} from '../errors.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
+import { type IdempotencyScope, untieIdempotencyKey } from '../repositories/idempotency-keys.ts'
+import type { OrderOperationRow } from '../repositories/order-operations.ts'
+import { noteDeniedRefund, type OrderRow } from '../repositories/orders.ts'
 import {
-  findIdempotencyKey,
-  type IdempotencyScope,
-  tieIdempotencyKey,
-  untieIdempotencyKey,
-} from '../repositories/idempotency-keys.ts'
-import {
-  countOperations,
-  findOpenOperation,
-  findOperation,
-  insertOperation,
-  noteOpenRefund,
-  type OrderOperationRow,
-} from '../repositories/order-operations.ts'
-import { lockOrder, type OrderRow } from '../repositories/orders.ts'
+  findRefundStart,
+  insertRefund,
+  type RefundStart,
+  tieRefund,
+} from '../repositories/refund-intents.ts'
+import { isRefundUnderWay, verdictOn } from '../verdict.ts'
 import { auditFailure } from './activity.ts'
-import { inTime, lookFirstMs } from './answer-time.ts'
-import type { Actor, PaymentDeps } from './deps.ts'
-import { isRefundUnderWay, outcomeOf } from './outcome.ts'
-import { refreshOrder, requireOrderAnywhere } from './read-order.ts'
-import { firstLook, newSender } from './send-alone.ts'
+import type { PaymentDeps } from './deps.ts'
+import { type Errand, inTime, lookFirstMs, shortestCallMs, timeLeftMs, within } from './errand.ts'
+import { type FoundOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read-order.ts'
+import { firstLook, type Held, heldWith, newSender } from './send-alone.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
 import { unknownCreation } from './unknown-creation.ts'
 
@@ -60,12 +60,12 @@ export async function refundOrder(
   client: ClientName,
   request: RefundRequest,
   idempotencyKey: string | undefined,
-  actor: Actor,
+  errand: Errand,
   isHeard: () => boolean = () => true,
 ): Promise<Refunded> {
   const entry = {
     client,
-    actor,
+    actor: errand.actor,
     action: 'order.refunded',
     resourceType: 'order',
     resourceId: request.orderId,
@@ -74,45 +74,64 @@ export async function refundOrder(
     },
   }
   return auditFailure(deps, entry, async () => {
-    const found = await requireOrderAnywhere(deps, client, request.orderId)
-    const identity = identify(found, request, idempotencyKey)
-    const work = withMoneyOutcome(standing(found), async () => {
-      const refunded = await refund(deps, found, request, identity, actor)
+    const sought = await requireOrderAnywhere(deps, client, request.orderId, errand)
+    const found = sought.order
+    const asked = identify(found, request, idempotencyKey, errand)
+    const attempt = withMoneyOutcome(standing(found), async () => {
+      const refunded = await refund(deps, sought, asked)
       // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
-      if (identity.isBare && isHeard()) await forgetTie(deps, identity)
+      if (asked.isBare && isHeard()) await forgetTie(deps, asked)
       return refunded
     })
-    return inTime(actor, work, () => new AppError('PROVIDER_TIMEOUT', { extra: undecided(found) }))
+    const work = attempt.catch(async (error: AppError | OutcomeError) => {
+      if (error.extra.outcome === 'unknown') throw error
+      const twin = await withMoneyOutcome(undecided(found), () => denyRefund(deps, asked))
+      if (twin?.state === 'done') return answer(found, twin, true)
+      throw twin ? inProgress(found) : error
+    })
+    const late = () => new AppError('PROVIDER_TIMEOUT', { extra: undecided(found) })
+    return inTime(deps, errand, work, late)
+  })
+}
+
+/**
+ * Makes a refusal true for every equal request that is under way, perhaps of a caller who is gone: the refund that one of
+ * them has begun already is returned, and none of them begins one any more (`writeIntent`).
+ */
+async function denyRefund(deps: PaymentDeps, asked: Asked): Promise<OrderOperationRow | undefined> {
+  return deps.database.transaction(async (trx) => {
+    await noteDeniedRefund(trx, asked.order.id)
+    return earlierOf(deps, asked, await lookUp(trx, asked))
   })
 }
 
 /** A tie that stays only makes the next equal refund a repetition of this one, which must not change its answer. */
-async function forgetTie(deps: PaymentDeps, { scope, order }: Identity): Promise<void> {
+async function forgetTie(deps: PaymentDeps, { scope, order }: Asked): Promise<void> {
   await untieIdempotencyKey(deps.database.db, scope).catch((error) =>
     deps.log.warn({ err: error, orderId: order.id }, 'an answered refund still counts as open'),
   )
 }
 
 function standing(order: OrderRow): ErrorExtra {
-  return { outcome: outcomeOf(order), retrySafe: false, orderId: order.id }
+  return { ...verdictOn('refundNotMade', order), orderId: order.id }
 }
 
-/** From its intent on a refund may have been made. An equal request takes it up, so that asking again is safe. */
 function undecided(order: OrderRow): ErrorExtra {
-  return { outcome: 'unknown', retrySafe: true, orderId: order.id }
+  return { ...verdictOn('refundUndecided'), orderId: order.id }
 }
 
 async function refund(
   deps: PaymentDeps,
-  found: OrderRow,
-  request: RefundRequest,
-  identity: Identity,
-  actor: Actor,
+  { order: found, known }: FoundOrder,
+  asked: Asked,
 ): Promise<Refunded> {
-  const earlier = await findEarlier(deps, deps.database.db, identity)
+  const { errand } = asked
+  const start = await lookUp(deps.database.db, asked)
+  const earlier = earlierOf(deps, asked, start)
   if (earlier?.state === 'done') return answer(found, earlier, true)
 
-  const { order, stale, failure } = await refreshOrder(deps, found, 'api', lookFirstMs)
+  const read = await refreshOrder(deps, found, within(deps, errand, lookFirstMs), { known })
+  const { order, stale, failure } = read
   if (order.creation === 'intent' || order.creation === 'unknown') {
     throw unknownCreation(order, undefined)
   }
@@ -121,51 +140,90 @@ async function refund(
   if (stale) deps.log.warn({ orderId: order.id }, 'refunding an order that could not be read')
 
   return withMoneyOutcome(undecided(order), async () => {
-    const { operation, isTaken, held } = await writeIntent(deps, order, request, identity)
+    const intent = await writeIntent(deps, order, asked, start)
+    const { operation, isTaken, held } = intent
     const wasAnswered = operation.state === 'done'
     const refunded = wasAnswered
       ? { order, operation }
-      : await refundAtProvider(deps, order, operation, 'api', actor, held)
+      : await refundAtProvider(deps, intent.order, operation, errand, { held, connection: known })
     return answer(refunded.order, refunded.operation, isTaken || earlier !== undefined)
   })
 }
 
-/** The intent that this request carries out: its own, new one (`held`, its claim), or one that is there (`isTaken`). */
+type Intent = {
+  /** As it was when the intent was written. */
+  order: OrderRow
+  operation: OrderOperationRow
+  /** It was there already. */
+  isTaken: boolean
+  /** The claim on a new one. */
+  held: Held | null
+}
+
+/** The intent that this request carries out: its own, or one that is there. Looks again whenever something came between. */
 async function writeIntent(
   deps: PaymentDeps,
-  order: OrderRow,
-  request: RefundRequest,
-  identity: Identity,
-): Promise<{ operation: OrderOperationRow; isTaken: boolean; held: string | null }> {
-  return deps.database.transaction(async (trx) => {
-    const locked = await lockOrder(trx, order.id)
-    // Whoever held the row until now may have made this very refund.
-    const twin = await findEarlier(deps, trx, identity)
-    if (twin && (twin.state === 'done' || !identity.isBare)) {
-      return { operation: twin, isTaken: true, held: null }
+  known: OrderRow,
+  asked: Asked,
+  seen: RefundStart,
+): Promise<Intent> {
+  const { db } = deps.database
+  const { scope, fingerprint, isBare, errand } = asked
+  const tie = { ...scope, fingerprint, isBare }
+  for (let order = known, start = seen; ; ) {
+    // Somebody else may have made this very refund.
+    const twin = earlierOf(deps, asked, start)
+    if (twin && (twin.state === 'done' || !isBare)) {
+      return { order, operation: twin, isTaken: true, held: null }
     }
-    const opened = await openRefund(deps, trx, locked, request, identity)
-    const tie = { ...identity, orderId: order.id, operationId: opened.operation.id }
-    if (identity.isBare) await untieIdempotencyKey(trx, identity.scope)
-    if (!(await tieIdempotencyKey(trx, identity.scope, { ...tie, createdAt: deps.now() }))) {
-      throw conflictingKey(identity)
+    if (order.denied_refunds !== asked.order.denied_refunds) throw deniedMeanwhile(order)
+    const open = start.open && takeUp(deps, order, start.open, asked)
+    if (open) {
+      if (!(await tieRefund(db, open, tie, deps.now()))) throw conflictingKey(asked)
+      return { order, operation: open, isTaken: true, held: null }
     }
-    return opened
+    if (timeLeftMs(deps, errand) < shortestCallMs) throw tooSlow(order)
+    const provenMs = performance.now()
+    const row = newRefund(deps, order, asked, start.repeated + 1)
+    const operation = await insertRefund(db, order, row, tie)
+    if (operation) {
+      return { order, operation, isTaken: false, held: heldWith(row, provenMs) }
+    }
+    order = await requireOrder(deps, order.client, order.id)
+    start = await lookUp(db, asked)
+  }
+}
+
+function tooSlow(order: OrderRow): AppError {
+  return new AppError('PROVIDER_TIMEOUT', {
+    message: 'The provider was too slow for the refund to begin; nothing was given back',
+    extra: { ...verdictOn('refundPutOff', order), orderId: order.id },
+  })
+}
+
+/** A refund of this order that came later has been refused: made now, this one would belie the answer. */
+function deniedMeanwhile(order: OrderRow): AppError {
+  return new AppError('SERVICE_UNAVAILABLE', {
+    message: 'Another refund of this order was refused while this one waited; send it again',
+    extra: { ...verdictOn('refundPutOff', order), orderId: order.id },
   })
 }
 
 /** Nothing was given back, and asking again later is of use. */
 function unreadable(order: OrderRow, failure: unknown): AppError {
   const error = failure instanceof ProviderError ? toAppError(failure, 'order.read') : failure
-  const extra = { ...refundStanding(order), retrySafe: true }
+  const extra = { ...refundStanding(order), ...verdictOn('refundPutOff', order) }
   return error instanceof AppError
     ? withExtra(error, extra)
     : new AppError('PROVIDER_ERROR', { cause: error, extra })
 }
 
-type Identity = {
+/** A refund as a till asks for it, and what makes two requests the same. */
+type Asked = {
   /** As it stood when the request came. */
   order: OrderRow
+  request: RefundRequest
+  errand: Errand
   scope: IdempotencyScope
   fingerprint: string
   /** What its repetitions have in common, for the key at the provider. */
@@ -179,10 +237,17 @@ type Identity = {
  * was finished in the background. So a bare refund has a key too, made of its content, until it is answered: the
  * next equal request is then a new refund. The space in it keeps it apart from the keys of tills.
  */
-function identify(order: OrderRow, request: RefundRequest, key: string | undefined): Identity {
+function identify(
+  order: OrderRow,
+  request: RefundRequest,
+  key: string | undefined,
+  errand: Errand,
+): Asked {
   const bareKey = `unanswered ${order.id} ${request.amountCents ?? 'total'}`
   return {
     order,
+    request,
+    errand,
     scope: { client: order.client, route, key: key ?? bareKey },
     fingerprint: hashSecret(canonicalJson({ ...request, orderId: order.id })),
     // By the provider's number of the order: a restored backup may know it under another number of ours.
@@ -200,22 +265,24 @@ function identify(order: OrderRow, request: RefundRequest, key: string | undefin
 /** After this time an equal refund without a key is a new one, even if the last was never answered. */
 const unansweredMs = 24 * 3600_000
 
-async function findEarlier(
-  deps: PaymentDeps,
-  db: Db | Trx,
-  identity: Identity,
-): Promise<OrderOperationRow | undefined> {
-  const tie = await findIdempotencyKey(db, identity.scope)
-  const operation =
-    tie?.operation_id == null ? undefined : await findOperation(db, tie.operation_id)
-  if (!tie || !operation || operation.state === 'refused') return undefined
-  const ageMs = deps.now().getTime() - tie.created_at.getTime()
-  if (identity.isBare && ageMs > unansweredMs) return undefined
-  if (tie.fingerprint !== identity.fingerprint) throw conflictingKey(identity)
-  return operation
+function lookUp(db: Db | Trx, { order, scope, requestKey: key }: Asked): Promise<RefundStart> {
+  return findRefundStart(db, order.id, scope, key)
 }
 
-function conflictingKey({ order }: Identity): AppError {
+/** The refund that this request has made before; undefined when it is a new one. */
+function earlierOf(
+  deps: PaymentDeps,
+  asked: Asked,
+  { tied }: RefundStart,
+): OrderOperationRow | undefined {
+  if (!tied || tied.operation.state === 'refused') return undefined
+  const ageMs = deps.now().getTime() - tied.at.getTime()
+  if (asked.isBare && ageMs > unansweredMs) return undefined
+  if (tied.fingerprint !== asked.fingerprint) throw conflictingKey(asked)
+  return tied.operation
+}
+
+function conflictingKey({ order }: Asked): AppError {
   return new AppError('IDEMPOTENCY_CONFLICT', { extra: standing(order) })
 }
 
@@ -229,28 +296,30 @@ function answer(order: OrderRow, operation: OrderOperationRow, replayed: boolean
 }
 
 /**
- * The intent of this refund: a new one, or one of unknown outcome that an equal request without a key takes up. Refunds of
- * different keys are different refunds, however equal they look. `order` is the locked row, so the sum is checked against
- * what is refunded at this moment.
+ * The open refund, if this request takes it up: an equal one without a key, of unknown outcome. Refunds of different keys
+ * are different refunds, however equal they look. Throws REFUND_IN_PROGRESS.
  */
-async function openRefund(
+function takeUp(
   deps: PaymentDeps,
-  trx: Trx,
   order: OrderRow,
-  request: RefundRequest,
-  identity: Identity,
-): Promise<{ operation: OrderOperationRow; isTaken: boolean; held: string | null }> {
-  const type = request.amountCents === undefined ? 'total' : 'partial'
-  const open = await findOpenOperation(trx, order.id, 'refund')
-  if (open) {
-    const isEqual =
-      open.refund_type === type && (type === 'total' || open.amount_cents === request.amountCents)
-    const isSentNow = open.sender_until !== null && open.sender_until > deps.now()
-    if (identity.isBare && isEqual && !isSentNow) {
-      return { operation: open, isTaken: true, held: null }
-    }
-    throw inProgress(order)
-  }
+  open: OrderOperationRow,
+  { isBare, request: { amountCents } }: Asked,
+): OrderOperationRow {
+  const type = amountCents === undefined ? 'total' : 'partial'
+  const isEqual =
+    open.refund_type === type && (type === 'total' || open.amount_cents === amountCents)
+  const isSentNow = open.sender_until !== null && open.sender_until > deps.now()
+  if (isBare && isEqual && !isSentNow) return open
+  throw inProgress(order)
+}
+
+/** A new intent. `order` is as it is known, so the sum is checked against what is refunded by then (`insertRefund`). */
+function newRefund(
+  deps: PaymentDeps,
+  order: OrderRow,
+  { request, requestKey: repeated }: Asked,
+  number: number,
+) {
   if (order.status === 'refunded') {
     throw isRefundUnderWay(order)
       ? inProgress(order)
@@ -269,28 +338,18 @@ async function openRefund(
     })
   }
   const now = deps.now()
-  const number = (await countOperations(trx, order.id, identity.requestKey)) + 1
-  const operation = await insertOperation(trx, {
-    id: providerKey(identity.requestKey, number),
-    request_key: identity.requestKey,
-    order_id: order.id,
-    client: order.client,
-    kind: 'refund',
-    refund_type: type,
+  return {
+    id: providerKey(repeated, number),
+    request_key: repeated,
+    refund_type: request.amountCents === undefined ? ('total' as const) : ('partial' as const),
     amount_cents: amountCents,
-    state: 'intent',
-    mp_refund_id: null,
-    provider_code: null,
     next_attempt_at: firstLook(now),
     ...newSender(now),
     created_at: now,
-    finished_at: null,
-  })
-  await noteOpenRefund(trx, order.id)
-  return { operation, isTaken: false, held: operation.sender }
+  }
 }
 
 /** Another refund of this order is under way; once it has ended, the same request may be made. */
 function inProgress(order: OrderRow): AppError {
-  return refuseRefund('REFUND_IN_PROGRESS', order, { outcome: 'unknown', retrySafe: true })
+  return refuseRefund('REFUND_IN_PROGRESS', order, verdictOn('refundUndecided'))
 }

@@ -17,6 +17,7 @@ import {
 import { recordSuccess } from './activity.ts'
 import { serviceActor } from './deps.ts'
 import { sealSigningKey, signingKeyContext } from './kept-signing-keys.ts'
+import { sealWaiting, takeOverHead } from './seal-activity.ts'
 import { sealContext } from './token-keeper.ts'
 
 export type RotateDeps = {
@@ -63,6 +64,9 @@ export async function rotateSecrets(
   }
   const givenUp = await giveUp(deps, sealer, lost)
   await keepSigningKeys(deps, sealer, keys)
+  await takeOverHead({ database: deps.database, sealer }, lost)
+  // Whoever has the new key alone takes no entry that an old one signed.
+  await sealWaiting({ database: deps.database, sealer })
   let renewed = 0
   let unreadable = new Set<string>()
   let stillUsed: string[] = []
@@ -187,7 +191,7 @@ async function record(
   { renewed, givenUp, lost }: { renewed: number; givenUp: number; lost: string[] },
 ): Promise<void> {
   await database.transaction((trx) =>
-    recordSuccess({ sealer, now }, trx, {
+    recordSuccess({ sealer, now, database }, trx, {
       client: null,
       actor: serviceActor(now()),
       action: 'secrets.rotated',

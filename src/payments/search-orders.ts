@@ -20,6 +20,7 @@ import {
   withAccount,
 } from './adopt-orders.ts'
 import type { PaymentDeps } from './deps.ts'
+import { ownErrand } from './errand.ts'
 import { refreshOrder } from './read-order.ts'
 
 /**
@@ -206,7 +207,7 @@ async function findMissing(
       deps.provider.orders.list(
         token,
         { ...part, page },
-        { deadlineMs: callWithinMs, maxAttempts: 1, signal: stopped },
+        { untilMs: deps.stopwatch() + callWithinMs, maxAttempts: 1, signal: stopped },
       ),
     )
     figures.pages += 1
@@ -244,7 +245,7 @@ function hasMoved(row: OrderRow, { evidence }: FoundOrder): boolean {
 }
 
 async function refresh(deps: PaymentDeps, row: OrderRow, figures: Figures): Promise<void> {
-  const { order } = await refreshOrder(deps, row, 'search')
+  const { order } = await refreshOrder(deps, row, ownErrand(deps, 'search'))
   if (order.version !== row.version) figures.refreshed += 1
 }
 

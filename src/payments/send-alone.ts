@@ -16,9 +16,24 @@ const freshMs = claimMs - 500
 /** What a process left open is taken up this soon after its claim has ended. */
 const lookAfterMs = 1_000
 
-/** The columns of a new row whose own request sends first. */
-export function newSender(now: Date): { sender: string; sender_until: Date } {
-  return { sender: randomUUID(), sender_until: new Date(now.getTime() + claimMs) }
+/** The columns of a new row whose own request sends at once: its first attempt is noted with the intent. */
+export function newSender(now: Date) {
+  const sender: string = randomUUID()
+  return { sender, sender_until: new Date(now.getTime() + claimMs), unanswered_at: now }
+}
+
+/** The claim that came with a new row. */
+export type Held = {
+  sender: string
+  /** When the attempt was begun that the row notes. */
+  begunAt: Date
+  /** When the row was asked for, by performance.now(): from then on the claim is proven. */
+  provenMs: number
+}
+
+/** The claim of a row that was just written with `newSender`; `provenMs` is when that was asked for. */
+export function heldWith(row: { sender: string | null; created_at: Date }, provenMs: number): Held {
+  return { sender: row.sender as string, begunAt: row.created_at, provenMs }
 }
 
 /** When the background takes up a row whose first request has said nothing of it since `now`. */
@@ -30,6 +45,8 @@ export function firstLook(now: Date): Date {
 export type Claim = {
   /** Names the one who sends, in the row. */
   sender: string
+  /** It came with the row: nobody has sent under the key before. */
+  isNew: boolean
   /** When the latest attempt of before was begun that nobody answered; null when all were. Its effect may still come. */
   unansweredAt: Date | null
   /** The same, of this claim's own attempts too. */
@@ -38,6 +55,8 @@ export type Claim = {
   permit: SendPermit
   /** Every attempt of this claim was answered and had no effect; what is left unanswered is what was so before. */
   settle(): void
+  /** The row as it was written last, which may have given the claim back. */
+  wrote(row: { sender: string | null }): void
 }
 
 /**
@@ -51,12 +70,12 @@ export type Claim = {
 export async function sendAlone<T>(
   deps: PaymentDeps,
   row: { table: KeyedTable; id: string },
-  held: string | null,
+  held: Held | null,
   work: (claim: Claim) => Promise<T>,
 ): Promise<{ result: T } | undefined> {
   const { db } = deps.database
   const { table, id } = row
-  const sender = held ?? randomUUID()
+  const sender = held?.sender ?? randomUUID()
   const times = () => {
     const now = deps.now()
     return { now, until: new Date(now.getTime() + claimMs), lookAt: firstLook(now) }
@@ -70,14 +89,23 @@ export async function sendAlone<T>(
     )
   }, claimMs / 3)
   const { unansweredAt } = taken
-  let doubtfulAt = unansweredAt
+  let noted = held
+  let doubtfulAt = held?.begunAt ?? unansweredAt
   let isSettled = false
+  let isFree = false
   try {
     const result = await work({
       sender,
+      isNew: held !== null,
       unansweredAt,
       doubtfulAt: () => doubtfulAt,
       async permit() {
+        const first = noted
+        noted = null
+        // The statement that wrote the row has noted this attempt, and proven the claim.
+        if (first && isFresh(first, deps.now())) {
+          return () => performance.now() - first.provenMs < freshMs
+        }
         const askedAt = performance.now()
         const begun = times()
         if (!(await beginAttempt(db, table, id, sender, begun))) return undefined
@@ -89,12 +117,24 @@ export async function sendAlone<T>(
         doubtfulAt = unansweredAt
         isSettled = true
       },
+      wrote(row) {
+        isFree = row.sender !== sender
+      },
     })
     return { result }
   } finally {
     clearInterval(renewal)
-    await freeSender(db, table, id, sender, isSettled ? unansweredAt : undefined).catch((error) =>
+    const freed = isFree
+      ? undefined
+      : freeSender(db, table, id, sender, isSettled ? unansweredAt : undefined)
+    await freed?.catch((error) =>
       deps.log.warn({ err: error, id }, 'the claim on a key was not given back; it will expire'),
     )
   }
+}
+
+/** By both clocks: of a process that stood still with its machine only one has gone on. */
+function isFresh({ begunAt, provenMs }: Held, now: Date): boolean {
+  const ageMs = Math.max(performance.now() - provenMs, now.getTime() - begunAt.getTime())
+  return ageMs < freshMs / 2
 }

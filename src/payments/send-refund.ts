@@ -4,8 +4,8 @@ import {
   type OrderEvidence,
   type ProviderRefund,
 } from '../domain/order.ts'
-import { AppError, type ErrorCode, type ErrorExtra, type Outcome } from '../errors.ts'
-import { ProviderError, type RefundAnswer, toAppError } from '../provider/provider.ts'
+import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts'
+import { type ProviderError, type RefundAnswer, toAppError } from '../provider/provider.ts'
 import {
   findOperation,
   listOperations,
@@ -13,15 +13,16 @@ import {
   settleOperation,
 } from '../repositories/order-operations.ts'
 import { lockOrder, type OrderRow } from '../repositories/orders.ts'
-import { shortestCallMs, timeLeftMs } from './answer-time.ts'
-import { type EvidenceSource, hasUnsettledRefund } from './apply-evidence.ts'
+import { type Situation, verdictOn } from '../verdict.ts'
+import { signSuccess, tellActivity } from './activity.ts'
+import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { nextUnknownAttempt } from './operation-ladder.ts'
-import { aboutOrder, withOrderAccess } from './order-access.ts'
-import { outcomeOf } from './outcome.ts'
+import type { Errand } from './errand.ts'
+import { canNotArrive, hasUnsettledRefund } from './plan-looks.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
-import { type Claim, sendAlone } from './send-alone.ts'
-import { recordRefunded, takeEvidence } from './take-evidence.ts'
+import type { Claim, Held } from './send-alone.ts'
+import { refundEntry, takeEvidence } from './take-evidence.ts'
+import type { KnownConnection } from './token-keeper.ts'
 
 export type SentRefund = { order: OrderRow; operation: OrderOperationRow }
 
@@ -29,197 +30,175 @@ export type SentRefund = { order: OrderRow; operation: OrderOperationRow }
  * Sends the refund of an intent, for the first time (`held`, the claim that came with it) or again; the key is the intent's
  * id each time. Throws as refundOrder does.
  */
-export async function refundAtProvider(
+export function refundAtProvider(
   deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
-  source: EvidenceSource,
-  actor: Actor,
-  held: string | null = null,
+  errand: Errand,
+  {
+    held = null,
+    connection,
+  }: { held?: Held | null; connection?: KnownConnection | undefined } = {},
 ): Promise<SentRefund> {
-  return deps.once(`refund:${operation.id}`, async () => {
-    const until = performance.now() + timeLeftMs(actor)
-    const leftMs = () => Math.max(shortestCallMs, until - performance.now())
-    let first = held
-    for (;;) {
-      const row = { table: 'order_operations' as const, id: operation.id }
-      const sent = await sendAlone(deps, row, first, (claim) =>
-        sendRefund(deps, order, operation, {
-          source,
-          actor,
-          isFirst: first !== null,
-          claim,
-          leftMs,
-        }),
-      )
-      if (sent?.result) return sent.result
-      // Taken over by somebody else: his outcome is ours.
-      first = null
-      const waits = source === 'api' && performance.now() < until
-      if (!waits) throw refuseRefund('REFUND_IN_PROGRESS', order, { outcome: 'unknown' })
-      await deps.changes.wait(order.id, lookAgainMs)
-    }
+  return carryOut<OrderOperationRow, RefundAnswer, SentRefund>(deps, errand, {
+    table: 'order_operations',
+    id: operation.id,
+    order,
+    row: operation,
+    held,
+    connection,
+    read: () => findOperation(deps.database.db, operation.id),
+    instead: (known) => insteadOfSending(deps, order, known),
+    call(known, token, options) {
+      const { refund } = deps.provider.orders
+      const part = partOf(order, known) ?? null
+      return refund(token, order.mp_order_id as string, known.id, part, options)
+    },
+    record: (known, given, claim) => record(deps, order, known, given, errand, claim),
+    fail: (known, error, claim) => settleFailure(deps, order, known, error, errand, claim),
+    async leave() {
+      throw refuseRefund('REFUND_IN_PROGRESS', order, verdictOn('refundElsewhere'))
+    },
   })
 }
 
-/** How often a request that waits for another process to make its refund looks. */
-const lookAgainMs = 200
-
-type Sending = {
-  source: EvidenceSource
-  actor: Actor
-  /** This request has written the intent. */
-  isFirst: boolean
-  claim: Claim
-  leftMs: () => number
-}
-
-/** Undefined when the claim was lost before anything was sent. */
-async function sendRefund(
+async function insteadOfSending(
   deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
-  sending: Sending,
 ): Promise<SentRefund | undefined> {
-  const { source, actor, isFirst, claim, leftMs } = sending
-  const known = isFirst ? operation : await findOperation(deps.database.db, operation.id)
-  if (known?.state === 'done') {
-    return { order: await requireOrder(deps, order.client, order.id), operation: known }
+  if (operation.state === 'done') {
+    return { order: await requireOrder(deps, order.client, order.id), operation }
   }
-  if (known?.state === 'refused') {
+  if (operation.state === 'refused') {
     throw new AppError('PROVIDER_ERROR', {
       message: 'The provider refused an equal refund a moment ago; nothing was given back',
-      extra: { outcome: standingWithout(order), retrySafe: true, orderId: order.id },
+      extra: { ...verdictOn('refundRefusedForNow', order), orderId: order.id },
     })
   }
-  const mpOrderId = order.mp_order_id
+  if (order.mp_order_id !== null && partOf(order, operation) !== undefined) return undefined
+  await refuseOperation(deps, operation, 'no_payment')
+  throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
+}
+
+/** The part of the payment that is given back: null for all of it, undefined when there is no payment to take it from. */
+function partOf(
+  order: OrderRow,
+  operation: OrderOperationRow,
+): { paymentId: string; amountCents: number } | null | undefined {
   const payment = order.payments.find((entry) => entry.status === 'approved') ?? order.payments[0]
   const amountCents = operation.amount_cents as number
   // The provider's partial refund must be less than the payment: all of it at once is a total one.
-  const isWhole = operation.refund_type === 'total' || amountCents === payment?.paidCents
-  if (mpOrderId === null || (payment === undefined && !isWhole)) {
-    await refuseOperation(deps, operation, 'no_payment')
-    throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
-  }
-  const partial = isWhole || !payment ? null : { paymentId: payment.id, amountCents }
-  let given: RefundAnswer
-  try {
-    given = await withOrderAccess(deps, order, (access) =>
-      deps.provider.orders.refund(access.token, mpOrderId, operation.id, partial, {
-        about: aboutOrder(order, source),
-        deadlineMs: leftMs(),
-        permit: claim.permit,
-      }),
-    )
-  } catch (error) {
-    if (error instanceof ProviderError && error.failure === 'withheld') return undefined
-    return settleFailure(deps, order, operation, error, sending)
-  }
+  if (operation.refund_type === 'total' || amountCents === payment?.paidCents) return null
+  return payment && { paymentId: payment.id, amountCents }
+}
+
+async function record(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  given: RefundAnswer,
+  errand: Errand,
+  claim: Claim,
+): Promise<SentRefund> {
   const fresh = freshRefunds(order, given)
   if (fresh.length > 0 && fresh.every(({ status }) => isFailedRefund(status))) {
     await refuseOperation(deps, operation, 'refund_failed')
     throw new AppError('PROVIDER_REJECTED', {
       message: 'The provider took the refund and then refused it; nothing was given back',
-      extra: { ...refundStanding(order), outcome: standingWithout(order) },
+      extra: { ...refundStanding(order), ...verdictOn('refundRefused', order) },
     })
   }
-  const recorded = await recordRefund(deps, operation, given, source, actor)
+  const recorded = await recordRefund(deps, order, operation, given, errand, claim)
   // What the short answer leaves open only the provider's own books tell: one that does not show the refund, or a sum that
   // does not make the whole although the provider says so, as after a refund that was made elsewhere and not seen here.
   const isPlain = given.refunds.length > 0 && !hasUnsettledRefund(recorded.order)
   if (isPlain || given.refunds.some(({ status }) => isPendingRefund(status))) return recorded
-  const read = await refreshOrder(deps, recorded.order, source, leftMs(), true)
+  const read = await refreshOrder(deps, recorded.order, errand, { isOwn: true })
   return { order: read.order, operation: recorded.operation }
-}
-
-/** How the order stands when this refund, which was open, is none. */
-function standingWithout(order: OrderRow): Outcome {
-  return outcomeOf({ ...order, refund_open: false })
 }
 
 async function settleFailure(
   deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
-  error: unknown,
-  { source, actor, isFirst, claim, leftMs }: Sending,
+  error: ProviderError | AppError,
+  errand: Errand,
+  claim: Claim,
 ): Promise<SentRefund> {
-  const isUnsent = error instanceof AppError || hasNoEffect(error)
-  if (isUnsent) claim.settle()
-  if (error instanceof ProviderError) {
-    // Perhaps by our own earlier call, whose answer was lost: the provider's books tell. They also tell that an attempt
-    // which nobody answered has had no effect, once it can no longer arrive.
-    const isDoubtful = claim.unansweredAt !== null || !isFirst
-    const asksBooks =
-      isDoubtful &&
-      (error.providerCode === 'order_already_refunded' ||
-        (error.provesAbsence && canNotArrive(deps, claim)))
-    if (asksBooks) {
-      const read = await refreshOrder(deps, order, source, leftMs())
-      if (!read.stale) {
-        const settled = await settleRefundByReading(deps, read.order, operation, actor)
-        if (settled) return { order: read.order, operation: settled }
-        throw refusal(read.order, error, true)
-      }
-    }
-    const isDefinite = isUnsent && claim.unansweredAt === null && (error.provesAbsence || isFirst)
-    throw refusal(order, error, await endOrKeep(deps, operation, error, isDefinite, claim))
+  const isOver = endsIntent(error, claim)
+  if (error instanceof AppError) {
+    // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back. Unless
+    // somebody else sends by now, under the same key: what becomes of that call is not known here.
+    if (!isOver) throw error
+    const isRefused = await refuse(deps, operation, error, claim)
+    throw refusal(order, error, isRefused ? 'refundRefusedForNow' : 'refundUndecided')
   }
-  // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back.
-  if (!(error instanceof AppError && isFirst)) throw error
-  if (await refuseOperation(deps, operation, error.code, claim.sender)) {
-    throw withOutcome(error, standingWithout(order))
+  // Perhaps by our own earlier call, whose answer was lost: the provider's books tell. They also tell that an attempt
+  // which nobody answered has had no effect, once it can no longer arrive.
+  const isDoubtful = claim.unansweredAt !== null || !claim.isNew
+  const asksBooks =
+    isDoubtful &&
+    (error.providerCode === 'order_already_refunded' ||
+      (error.provesAbsence && canNotArrive(deps, claim.unansweredAt)))
+  const read = asksBooks ? await refreshOrder(deps, order, errand) : undefined
+  if (read && !read.stale) {
+    const settled = await settleRefundByReading(deps, read.order, operation, errand.actor)
+    if (settled) return { order: read.order, operation: settled }
+    throw refusedByProvider(read.order, error, true)
   }
-  // Unless somebody else sends by now, under the same key: what becomes of that call is not known here.
-  throw withOutcome(error, 'unknown')
-
-  function withOutcome(failure: AppError, outcome: Outcome): AppError {
-    return new AppError(failure.code, {
-      message: failure.message,
-      cause: failure,
-      extra: { outcome, retrySafe: true, orderId: order.id, status: order.status },
-    })
-  }
+  const isFinal = isOver && toAppError(error, 'order.refund').code !== 'REFUND_IN_PROGRESS'
+  const hasEnded = await endOrKeep(deps, operation, error, isFinal, claim)
+  throw refusedByProvider(order, error, hasEnded)
 }
 
-function hasNoEffect(error: unknown): boolean {
-  return error instanceof ProviderError && error.effect === 'none'
-}
-
-function canNotArrive(deps: PaymentDeps, { unansweredAt }: Claim): boolean {
-  if (unansweredAt === null) return true
-  return deps.now().getTime() - unansweredAt.getTime() >= deps.settings.lateArrivalMs
-}
-
+/** Writes what the provider has answered: how the refund ended, what that makes of its order, and who gave it back. */
 async function recordRefund(
   deps: PaymentDeps,
+  known: OrderRow,
   operation: OrderOperationRow,
   given: RefundAnswer,
-  source: EvidenceSource,
-  actor: Actor,
+  { source, actor }: Errand,
+  claim: Claim,
 ): Promise<SentRefund> {
-  return deps.database.transaction(async (trx) => {
-    const order = await lockOrder(trx, operation.order_id)
+  const endOf = (order: OrderRow) => {
     const refundId = newRefundId(order, given)
     const refund = given.refunds.find(({ id }) => id === refundId)
     const isPending = refund !== undefined && isPendingRefund(refund.status)
     // A total refund gives back what is left, which may be less than was known here.
     const amountCents = refund?.amountCents ?? (operation.amount_cents as number)
     const done = { ...operation, state: 'done' as const, amount_cents: amountCents }
-    const settled = await settleOperation(trx, operation.id, {
-      state: 'done',
-      mpRefundId: refundId,
-      amountCents,
+    const ends = {
+      id: operation.id,
+      state: 'done' as const,
+      mp_refund_id: refundId,
+      amount_cents: amountCents,
+      providerCode: operation.provider_code,
       finishedAt: isPending ? null : deps.now(),
-    })
-    const locked = settled ? { ...order, refund_open: false } : order
-    const applied =
-      given.refunds.length > 0
-        ? await takeEvidence(deps, trx, locked, evidenceOfRefund(order, done, given), source)
-        : { order: locked }
-    if (settled && !isPending) await recordRefunded(deps, trx, order, done, actor)
-    return { order: applied.order, operation: done }
+    }
+    const entries = isPending ? [] : [signSuccess(deps, refundEntry(order, done, actor))]
+    return { done, ends, entries }
+  }
+  const settleAlone = async (order: OrderRow): Promise<SentRefund> => {
+    const { done, ends, entries } = endOf(order)
+    const end = { ...ends, mpRefundId: ends.mp_refund_id, amountCents: ends.amount_cents, entries }
+    const settled = await settleOperation(deps.database.db, operation.id, end)
+    if (settled) tellActivity(deps, entries)
+    return { order: settled ? { ...order, refund_open: false } : order, operation: done }
+  }
+  if (given.refunds.length === 0)
+    return settleAlone(await requireOrder(deps, known.client, known.id))
+  let last = known
+  const evidenceFor = (order: OrderRow) => {
+    last = order
+    return evidenceOfRefund(order, endOf(order).done, given)
+  }
+  const { order, changed, hasEnded } = await takeEvidence(deps, known, evidenceFor, source, {
+    endsRefund: newRefundId(known, given),
+    along: (_, before) => endOf(before),
   })
+  if (hasEnded) claim.wrote({ sender: null })
+  return changed ? { order, operation: endOf(last).done } : settleAlone(order)
 }
 
 /**
@@ -244,12 +223,15 @@ export async function settleRefundByReading(
         !isFailedRefund(refund.status),
     )
     const isPending = shown !== undefined && isPendingRefund(shown.status)
+    const entries =
+      shown && !isPending ? [signSuccess(deps, refundEntry(locked, operation, actor))] : []
     const settled = await settleOperation(trx, operation.id, {
       state: shown ? 'done' : 'refused',
       mpRefundId: shown?.id ?? null,
       finishedAt: isPending ? null : deps.now(),
+      entries,
     })
-    if (shown && settled && !isPending) await recordRefunded(deps, trx, locked, operation, actor)
+    if (settled) tellActivity(deps, entries)
     return shown && { ...operation, state: 'done', mp_refund_id: shown.id }
   })
 }
@@ -308,70 +290,35 @@ function evidenceOfRefund(
   }
 }
 
-/** Ends the intent as refused; with `sender` only while that one has the right to send. Answers whether it did. */
 async function refuseOperation(
   deps: PaymentDeps,
   operation: OrderOperationRow,
-  providerCode: string | null,
-  sender?: string,
-): Promise<boolean> {
-  return deps.database.transaction((trx) =>
-    settleOperation(trx, operation.id, {
-      state: 'refused',
-      providerCode,
-      finishedAt: deps.now(),
-      ...(sender !== undefined && { sender }),
-    }),
-  )
-}
-
-/**
- * A definite no ends the intent. No answer, or the provider's word that it is still at it, keeps it open: the sweeper
- * repeats it under its key until there is an outcome. Answers whether it has ended.
- */
-async function endOrKeep(
-  deps: PaymentDeps,
-  operation: OrderOperationRow,
-  error: ProviderError,
-  isDefinite: boolean,
-  claim: Claim,
-): Promise<boolean> {
-  const isFinal = isDefinite && toAppError(error, 'order.refund').code !== 'REFUND_IN_PROGRESS'
-  // Somebody else who sends by now may be luckier: then this refusal is not the end.
-  if (isFinal && (await refuseOperation(deps, operation, error.providerCode, claim.sender))) {
-    return true
-  }
-  await deps.database.transaction((trx) =>
-    settleOperation(trx, operation.id, {
-      state: 'unknown',
-      providerCode: error.providerCode,
-      finishedAt: null,
-      nextAttemptAt: nextUnknownAttempt(deps.now(), operation.created_at),
-    }),
-  )
-  return false
+  providerCode: string,
+): Promise<void> {
+  const end = { state: 'refused' as const, providerCode, finishedAt: deps.now() }
+  await settleOperation(deps.database.db, operation.id, end)
 }
 
 /** What the till is told of a refund that the provider did not confirm; `isRefused` when it never will. */
-function refusal(order: OrderRow, error: ProviderError, isRefused: boolean): AppError {
+function refusedByProvider(order: OrderRow, error: ProviderError, isRefused: boolean): AppError {
   const failure = toAppError(error, 'order.refund')
+  const isForNow = failure.status >= 500 || failure.code === 'RATE_LIMITED'
+  const ended = isForNow ? 'refundRefusedForNow' : 'refundRefused'
+  return refusal(order, failure, isRefused ? ended : 'refundUndecided')
+}
+
+function refusal(order: OrderRow, failure: AppError, situation: Situation): AppError {
+  const verdict = verdictOn(situation, order)
   return new AppError(failure.code, {
     message: failure.message,
-    cause: error,
-    extra: {
-      ...failure.extra,
-      outcome: isRefused ? standingWithout(order) : 'unknown',
-      // An equal request takes up the same intent, so asking again never gives the money back twice.
-      retrySafe: !isRefused || failure.status >= 500 || failure.code === 'RATE_LIMITED',
-      orderId: order.id,
-      status: order.status,
-    },
+    cause: failure,
+    extra: { ...failure.extra, ...verdict, orderId: order.id, status: order.status },
   })
 }
 
 /** How the order stands after a refusal of its refund, which changed nothing. */
 export function refundStanding(order: OrderRow): ErrorExtra {
-  return { outcome: outcomeOf(order), retrySafe: false, orderId: order.id, status: order.status }
+  return { ...verdictOn('refundNotMade', order), orderId: order.id, status: order.status }
 }
 
 /** A refusal of ours that says how the order stands. */

@@ -6,7 +6,8 @@ import { findConnection } from '../repositories/oauth.ts'
 import { findOrderOfAnyClient, type OrderRow, planCheck } from '../repositories/orders.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
-import { aboutOrder } from './order-access.ts'
+import { ownErrand } from './errand.ts'
+import { nextAfterSimulation } from './plan-looks.ts'
 import { refreshOrder } from './read-order.ts'
 import { withAccess } from './token-keeper.ts'
 
@@ -38,7 +39,7 @@ export async function simulateOrder(
     if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
     if (connection.live_mode) throw new AppError('NOT_SANDBOX')
     // What happened at the terminal meanwhile counts: the provider would refuse the event without a reason of ours.
-    const { order: current } = await refreshOrder(deps, order, 'api')
+    const { order: current } = await refreshOrder(deps, order, ownErrand(deps, 'api'))
     checkMove(current, request.event.status)
     const mpOrderId = current.mp_order_id
     if (mpOrderId === null) {
@@ -46,16 +47,15 @@ export async function simulateOrder(
     }
     await withAccess(deps, order.client, (access) =>
       deps.provider.orders.simulate(access.token, mpOrderId, request.event, {
-        about: aboutOrder(order, 'api'),
+        about: { client: order.client, orderId: order.id, source: 'api' },
       }),
     ).catch((error) => {
       throw error instanceof ProviderError ? toAppError(error, 'order.simulate') : error
     })
     await deps.database.transaction((trx) => recordSuccess(deps, trx, entry))
-    // A refund moves an order that nobody watches any more: look once it should have happened.
     await planCheck(db, order.id, {
       checkedAt: null,
-      nextCheckAt: new Date(deps.now().getTime() + 1_000),
+      nextCheckAt: nextAfterSimulation(deps.now()),
     })
     return {
       order: current,

@@ -95,6 +95,7 @@ export async function planStore(
     name: store.name,
     location: JSON.stringify(store.location),
     mp_store_id: null,
+    time_zone: null,
     state: 'creating' as const,
     created_at: deps.now(),
   }

@@ -1,6 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors.ts'
-import { readActivityHead } from '../repositories/activity.ts'
 import { deleteIdempotencyKeysBefore } from '../repositories/idempotency-keys.ts'
 import { deleteExpiredStates } from '../repositories/oauth.ts'
 import { deleteOrderCalls } from '../repositories/order-calls.ts'
@@ -19,10 +18,10 @@ import {
 import { withLease } from '../repositories/with-lease.ts'
 import { createLanes } from './account-lanes.ts'
 import type { AccountPauses } from './account-pauses.ts'
-import { isForgotten } from './apply-evidence.ts'
 import { cancelAtProvider, settleCancel } from './cancel-order.ts'
-import { type PaymentDeps, serviceActor } from './deps.ts'
-import { keyMemoryMs, nextUnknownAttempt } from './operation-ladder.ts'
+import type { PaymentDeps } from './deps.ts'
+import { answerWithinMs, ownErrand } from './errand.ts'
+import { isForgotten, isKeyRemembered, nextUnknownLook } from './plan-looks.ts'
 import { refreshOrder } from './read-order.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
 import { renewDueConnections } from './token-keeper.ts'
@@ -63,6 +62,8 @@ export function createSweeper(
     atOnce: looksAtOnce,
     restMs: lookRestMs,
     async claim(now, claimUntil, room) {
+      // What a till has just read is not due.
+      await deps.looks.flush()
       const orders = await claimDueOrders(db, now, claimUntil, room)
       return orders.map((order) => ({ id: order.id, account: order.mp_user_id, order }))
     },
@@ -132,10 +133,14 @@ async function checkOrder(
       await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: pausedUntil })
       return
     }
-    const { order: current, stale, failure } = await refreshOrder(deps, order, 'sweeper')
+    const {
+      order: current,
+      stale,
+      failure,
+    } = await refreshOrder(deps, order, ownErrand(deps, 'sweeper'))
     pauses.note(order.mp_user_id, failure, deps.now())
     if (!stale && isForgotten(current, deps.now()) && current.mp_order_id !== null) {
-      await cancelAtProvider(deps, current, 'sweeper', serviceActor(deps.now()))
+      await cancelAtProvider(deps, current, ownErrand(deps, 'sweeper', answerWithinMs))
     }
   } catch (error) {
     logFailure(deps, { orderId: order.id, client: order.client }, error)
@@ -156,22 +161,21 @@ async function finishOperation(
       await planAttempt(deps.database.db, operation.id, pausedUntil)
       return
     }
-    const { order, stale, failure } = await refreshOrder(deps, found, 'sweeper')
+    const { order, stale, failure } = await refreshOrder(deps, found, ownErrand(deps, 'sweeper'))
     pauses.note(found.mp_user_id, failure, deps.now())
-    const actor = serviceActor(deps.now())
-    const ageMs = deps.now().getTime() - operation.created_at.getTime()
-    if (operation.kind === 'refund' && ageMs < keyMemoryMs) {
-      await refundAtProvider(deps, order, operation, 'sweeper', actor)
+    const errand = ownErrand(deps, 'sweeper', answerWithinMs)
+    if (operation.kind === 'refund' && isKeyRemembered(operation.created_at, deps.now())) {
+      await refundAtProvider(deps, order, operation, errand)
       return
     }
     if (stale) {
       await tryLater(deps, operation)
     } else if (operation.kind === 'refund') {
-      await settleRefundByReading(deps, order, operation, actor)
+      await settleRefundByReading(deps, order, operation, errand.actor)
     } else if (order.status === 'created') {
-      await cancelAtProvider(deps, order, 'sweeper', actor)
+      await cancelAtProvider(deps, order, errand)
     } else {
-      await deps.database.transaction((trx) => settleCancel(deps, trx, order, operation, actor))
+      await settleCancel(deps, order, operation, errand.actor)
     }
   } catch (error) {
     logFailure(deps, { orderId: operation.order_id, client: operation.client }, error)
@@ -180,13 +184,11 @@ async function finishOperation(
 
 /** The provider cannot be read. */
 async function tryLater(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
-  await deps.database.transaction((trx) =>
-    settleOperation(trx, operation.id, {
-      state: 'unknown',
-      finishedAt: null,
-      nextAttemptAt: nextUnknownAttempt(deps.now(), operation.created_at),
-    }),
-  )
+  await settleOperation(deps.database.db, operation.id, {
+    state: 'unknown',
+    finishedAt: null,
+    nextAttemptAt: nextUnknownLook(deps, operation.created_at),
+  })
 }
 
 function logFailure(
@@ -210,7 +212,4 @@ async function keepHouse(deps: PaymentDeps): Promise<void> {
     calls: new Date(now.getTime() - keepCallsMs),
     looks: new Date(now.getTime() - keepLooksMs),
   })
-  // A checkpoint outside the database: with it a cut end of the audit log is noticed.
-  const head = await readActivityHead(deps.database.db)
-  deps.log.info({ seq: head.seq, hash: head.hash }, 'activity log checkpoint')
 }

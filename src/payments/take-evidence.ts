@@ -6,34 +6,64 @@ import {
   type OrderEvidence,
   type ProviderRefund,
 } from '../domain/order.ts'
+import type { Along } from '../repositories/order-moves.ts'
 import {
   finishRefund,
   listOperations,
   type OrderOperationRow,
 } from '../repositories/order-operations.ts'
-import type { OrderRow } from '../repositories/orders.ts'
-import { recordFailure, recordSuccess } from './activity.ts'
-import { type Applied, applyEvidence, type EvidenceSource } from './apply-evidence.ts'
+import { lockOrder, type OrderRow } from '../repositories/orders.ts'
+import { type ActivityEntry, recordFailure, recordSuccess } from './activity.ts'
+import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { type Actor, type PaymentDeps, serviceActor } from './deps.ts'
+import { type Decision, type Moved, moveOrder } from './move-order.ts'
+
+export type Taking = {
+  /** What is written along with the move that the evidence causes. */
+  along?: (after: OrderRow, before: OrderRow) => Along | undefined
+  /** What is known of the order beside the evidence. */
+  prepare?: (order: OrderRow) => OrderRow
+  /** The provider's id of the refund whose operation ends along with it. */
+  endsRefund?: string | null
+  /** The provider has been looked at. */
+  look?: Decision['look']
+}
 
 /**
- * Applies evidence to the locked row, and ends what hangs on it: a refund of ours that the provider had taken and that is
- * now through, or has failed.
+ * Moves an order by evidence, and ends what hangs on it: a refund of ours that the provider had taken and that is now
+ * through, or has failed.
  */
 export async function takeEvidence(
   deps: PaymentDeps,
-  trx: Trx,
-  order: OrderRow,
-  evidence: OrderEvidence,
+  known: OrderRow,
+  evidenceFor: (order: OrderRow) => OrderEvidence,
   source: EvidenceSource,
-): Promise<Applied> {
-  const applied = await applyEvidence(trx, order, evidence, source, deps.now())
-  const before = new Map(order.refunds.map((refund) => [refund.id, refund.status]))
-  const ended = applied.order.refunds.filter(
-    ({ id, status }) => before.get(id) !== status && !isPendingRefund(status),
-  )
-  if (applied.changed && ended.length > 0) await endRefunds(deps, trx, applied.order, ended)
-  return applied
+  { along, prepare = (order) => order, endsRefund, look }: Taking = {},
+): Promise<Moved> {
+  const decide = (order: OrderRow) => {
+    const applied = applyEvidence(prepare(order), evidenceFor(order), deps.now())
+    return {
+      ...applied,
+      along: applied.move && along?.(applied.move.after, order),
+      look,
+    }
+  }
+  const { refunds } = evidenceFor(known)
+  const ended = endedRefunds(known, refunds).filter(({ id }) => id !== endsRefund)
+  if (ended.length === 0) return moveOrder(deps, deps.database.db, known, source, decide)
+  return deps.database.transaction(async (trx) => {
+    const locked = await lockOrder(trx, known.id)
+    const moved = await moveOrder(deps, trx, locked, source, decide)
+    if (!moved.changed) return moved
+    await endRefunds(deps, trx, moved.order, endedRefunds(locked, moved.order.refunds))
+    return moved
+  })
+}
+
+/** Refunds that are not under way any more, and were or are not known to have been. */
+function endedRefunds(known: OrderRow, refunds: readonly ProviderRefund[]): ProviderRefund[] {
+  const before = new Map(known.refunds.map((refund) => [refund.id, refund.status]))
+  return refunds.filter(({ id, status }) => before.get(id) !== status && !isPendingRefund(status))
 }
 
 async function endRefunds(
@@ -50,34 +80,20 @@ async function endRefunds(
     if (!hasFailed && operation.finished_at !== null) continue
     await finishRefund(trx, operation.id, { hasFailed, at: deps.now() })
     const actor = serviceActor(deps.now())
-    if (hasFailed) await recordRefundFailed(deps, trx, order, operation, actor)
-    else await recordRefunded(deps, trx, order, operation, actor)
+    const entry = refundEntry(order, operation, actor)
+    if (hasFailed) await recordFailure(deps, trx, entry, failedText)
+    else await recordSuccess(deps, trx, entry)
   }
 }
 
-/** The audit entry of a refund that is through. */
-export async function recordRefunded(
-  deps: PaymentDeps,
-  trx: Trx,
+const failedText = 'The provider had taken the refund, and it failed; its amount is not given back'
+
+/** The audit entry of a refund. */
+export function refundEntry(
   order: OrderRow,
   operation: OrderOperationRow,
   actor: Actor,
-): Promise<void> {
-  await recordSuccess(deps, trx, refundEntry(order, operation, actor))
-}
-
-async function recordRefundFailed(
-  deps: PaymentDeps,
-  trx: Trx,
-  order: OrderRow,
-  operation: OrderOperationRow,
-  actor: Actor,
-): Promise<void> {
-  const message = 'The provider had taken the refund, and it failed; its amount is not given back'
-  await recordFailure(deps, trx, refundEntry(order, operation, actor), message)
-}
-
-function refundEntry(order: OrderRow, operation: OrderOperationRow, actor: Actor) {
+): ActivityEntry {
   return {
     client: order.client,
     actor,

@@ -1,16 +1,21 @@
 import type { ClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors.ts'
+import { lengthInWords } from '../fleet/messages.ts'
 import {
   findOpenOrdersOnTerminal,
   findOrderOfAnyClient,
   type OrderRow,
 } from '../repositories/orders.ts'
+import { verdictOn } from '../verdict.ts'
 import { cancelAtProvider } from './cancel-order.ts'
-import { type PaymentDeps, serviceActor } from './deps.ts'
+import type { PaymentDeps } from './deps.ts'
+import { byService, type Errand, timeLeftMs, within } from './errand.ts'
+import { givesWay } from './plan-looks.ts'
 import { refreshOrder } from './read-order.ts'
+import { silenceMs } from './silent-terminal.ts'
 
-/** What a charge may spend on looking at its terminal before it begins: the charge itself needs the rest. */
-const lookWithinMs = 6_000
+/** What a charge may spend on a look at its terminal before it begins: the charge itself needs the rest. */
+export const lookWithinMs = 6_000
 
 /**
  * The terminal of a box that takes orders from the ERP. The provider allows one in PDV per box.
@@ -21,12 +26,9 @@ export async function chooseTerminal(
   deps: PaymentDeps,
   token: string,
   mpPosId: string,
+  { untilMs }: Errand,
 ): Promise<string> {
-  const { terminals } = await deps.provider.terminals.list(
-    token,
-    { mpPosId },
-    { deadlineMs: lookWithinMs },
-  )
+  const { terminals } = await deps.provider.terminals.list(token, { mpPosId }, { untilMs })
   // Asked for one box only; a provider that ignored the filter must not lend us another box's terminal.
   const paired = terminals.filter((terminal) => terminal.mpPosId === mpPosId)
   if (paired.length === 0) throw new AppError('TERMINAL_NOT_FOUND')
@@ -36,7 +38,7 @@ export async function chooseTerminal(
 }
 
 /**
- * Sees to it that no order of ours holds the terminal: a dead one is canceled, a live one is named. What the provider
+ * Sees to it that no order of ours (`open` are those that may) holds the terminal: a dead one is canceled, a live one is named. What the provider
  * does not confirm blocks nobody; it refuses the new order itself if the terminal is taken.
  *
  * Throws TERMINAL_BUSY.
@@ -45,36 +47,34 @@ export async function freeTerminal(
   deps: PaymentDeps,
   client: ClientName,
   terminalId: string,
+  open: readonly OrderRow[],
+  errand: Errand,
 ): Promise<void> {
-  const until = deps.now().getTime() + lookWithinMs
-  for (const order of await findOpenOrdersOnTerminal(deps.database.db, terminalId)) {
+  const look = within(deps, errand, lookWithinMs)
+  for (const order of open) {
     if (order.creation !== 'confirmed') continue
-    if (deps.now().getTime() > until) return
-    const current = await confirmedNow(deps, order)
+    if (timeLeftMs(deps, look) <= 0) return
+    const current = await confirmedNow(deps, order, errand)
     if (current === undefined) continue
-    const leftMs = until - deps.now().getTime()
-    if (isForgotten(deps, current) && (await tryCancel(deps, current, leftMs))) continue
+    if (givesWay(current, deps.now()) && (await tryCancel(deps, current, look))) continue
     throw await terminalBusy(deps, client, terminalId)
   }
 }
 
 /** The order when the provider has just confirmed that it holds the terminal's slot: whatever else it says holds nothing. */
-async function confirmedNow(deps: PaymentDeps, order: OrderRow): Promise<OrderRow | undefined> {
-  const { order: current, shown } = await refreshOrder(deps, order, 'api', lookWithinMs)
+async function confirmedNow(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+): Promise<OrderRow | undefined> {
+  const look = within(deps, errand, lookWithinMs)
+  const { order: current, shown } = await refreshOrder(deps, order, look)
   return shown === 'created' || shown === 'at_terminal' ? current : undefined
 }
 
-/** An order that nobody waits for: past its time, or given up by a cashier while it was unknown. */
-function isForgotten(deps: PaymentDeps, order: OrderRow): boolean {
-  return (
-    order.status === 'created' &&
-    (order.expires_at <= deps.now() || order.cancel_requested_at !== null)
-  )
-}
-
-async function tryCancel(deps: PaymentDeps, order: OrderRow, withinMs: number): Promise<boolean> {
+async function tryCancel(deps: PaymentDeps, order: OrderRow, errand: Errand): Promise<boolean> {
   try {
-    await cancelAtProvider(deps, order, 'api', serviceActor(deps.now()), withinMs)
+    await cancelAtProvider(deps, order, byService(deps, errand))
     return true
   } catch (error) {
     deps.log.warn({ orderId: order.id, err: error }, 'a forgotten order still holds its terminal')
@@ -89,31 +89,30 @@ async function tryCancel(deps: PaymentDeps, order: OrderRow, withinMs: number): 
 export async function cancelForgottenOrders(
   deps: PaymentDeps,
   terminalId: string,
+  errand: Errand,
 ): Promise<boolean> {
-  const until = deps.now().getTime() + lookWithinMs
+  const look = within(deps, errand, lookWithinMs)
   let freed = false
   for (const order of await findOpenOrdersOnTerminal(deps.database.db, terminalId)) {
-    if (!isForgotten(deps, order)) continue
-    const leftMs = until - deps.now().getTime()
-    if (leftMs <= 0) break
-    if (await cancelForgotten(deps, order, leftMs)) freed = true
+    if (!givesWay(order, deps.now())) continue
+    if (timeLeftMs(deps, look) <= 0) break
+    if (await cancelForgotten(deps, order, look)) freed = true
   }
   return freed
 }
 
 /**
  * Cancels an order that nobody waits for, if the provider has it and no terminal shows it. Answers whether it is canceled
- * now; it takes `withinMs`, or a little longer.
+ * now.
  */
 export async function cancelForgotten(
   deps: PaymentDeps,
   order: OrderRow,
-  withinMs: number,
+  errand: Errand,
 ): Promise<boolean> {
-  const until = deps.now().getTime() + withinMs
-  const read = await refreshOrder(deps, order, 'api', withinMs)
-  if (read.stale || read.isGone || !isForgotten(deps, read.order)) return false
-  return tryCancel(deps, read.order, until - deps.now().getTime())
+  const read = await refreshOrder(deps, order, errand)
+  if (read.stale || read.isGone || !givesWay(read.order, deps.now())) return false
+  return tryCancel(deps, read.order, errand)
 }
 
 /** 409 with the order that holds the terminal, when it is this client's own. */
@@ -127,13 +126,10 @@ export async function terminalBusy(
   const own = open.filter((order) => order.client === client)
   const blocker = own.find((order) => order.creation === 'confirmed') ?? (await arriving(deps, own))
   return new AppError('TERMINAL_BUSY', {
-    message: blocker
-      ? 'The terminal holds another order: finish or cancel it, then charge again'
-      : 'The terminal is busy with a charge that did not come from here: finish it on the terminal, then charge again',
+    message: busyText(deps, blocker),
     cause,
     extra: {
-      outcome: 'not_charged',
-      retrySafe: true,
+      ...verdictOn('chargeNotMade'),
       ...(blocker && {
         openOrder: {
           orderId: blocker.id,
@@ -146,6 +142,16 @@ export async function terminalBusy(
       }),
     },
   })
+}
+
+function busyText(deps: PaymentDeps, blocker: OrderRow | undefined): string {
+  if (!blocker) {
+    return 'The terminal is busy with a charge that did not come from here: finish it on the terminal, then charge again'
+  }
+  const silentMs = silenceMs(deps, blocker)
+  return silentMs === undefined
+    ? 'The terminal holds another order: finish or cancel it, then charge again'
+    : `The terminal has not answered for ${lengthInWords(silentMs, 'en')} and holds another order: finish or cancel it, and charge at another box`
 }
 
 /** How long the provider's answer to another request may take to be written down. */

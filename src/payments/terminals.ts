@@ -48,6 +48,10 @@ export async function listTerminals(
     throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
   })
   const names = await erpNames(deps, client)
+  noteTerminals(deps, client, terminals, {
+    cajaOf: (terminal) => names(terminal).cajaId,
+    areAll: offset === 0 && terminals.length < limit,
+  })
   return terminals.map((terminal) => {
     if (terminal.providerMode !== 'PDV' && terminal.providerMode !== 'STANDALONE') {
       deps.log.warn(
@@ -57,6 +61,25 @@ export async function listTerminals(
     }
     return { id: terminal.id, ...names(terminal), operatingMode: terminal.operatingMode }
   })
+}
+
+/**
+ * What was read tells how boxes fare. A box has at most one terminal in PDV, and others that work on their own: that it has
+ * none shows only where all of them are listed.
+ */
+function noteTerminals(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminals: readonly ProviderTerminal[],
+  { cajaOf, areAll }: { cajaOf: (terminal: ProviderTerminal) => string | null; areAll: boolean },
+): void {
+  for (const [cajaId, [first, ...others]] of Map.groupBy(terminals, cajaOf)) {
+    if (cajaId === null || !first) continue
+    const ready = [first, ...others].find(({ operatingMode }) => operatingMode === 'PDV')
+    if (!ready && !areAll) continue
+    const found = ready ? 'pdv' : 'standalone'
+    deps.fleet.noteFinding({ client, cajaId, found, terminalId: (ready ?? first).id })
+  }
 }
 
 async function erpNames(deps: PaymentDeps, client: ClientName) {
@@ -106,6 +129,13 @@ export async function setOperatingMode(
         updated = 0
         for (const terminal of paired) {
           await deps.provider.terminals.setMode(token, terminal.id, request.operatingMode)
+          const found = request.operatingMode === 'PDV' ? 'pdv' : 'standalone'
+          deps.fleet.noteFinding({
+            client,
+            cajaId: request.cajaId,
+            found,
+            terminalId: terminal.id,
+          })
           updated += 1
         }
       })

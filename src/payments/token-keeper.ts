@@ -27,6 +27,22 @@ export type Access = {
   renewedAt: Date | undefined
 }
 
+/** A connection that this request has read already. */
+export type KnownConnection = {
+  row: ConnectionRow
+  /** When it was read or found unchanged, by performance.now(), before the answer of the database. */
+  seenMs: number
+}
+
+export type AccessOptions = {
+  known?: KnownConnection | undefined
+  /** When whoever asks must have his answer, by `deps.stopwatch`: nobody waits for a renewal any longer. */
+  untilMs?: number | undefined
+}
+
+/** What was read this long ago is read again: a connection that ended or changed counts at once. */
+const knownForMs = 1_000
+
 /** A token this close to its end is renewed before it is used. */
 const expiryMarginMs = 60_000
 
@@ -47,16 +63,18 @@ export async function withAccess<T>(
   deps: PaymentDeps,
   client: ClientName,
   call: (access: Access) => Promise<T>,
+  options: AccessOptions = {},
 ): Promise<T> {
-  const access = await currentAccess(deps, client)
+  const access = await currentAccess(deps, client, options)
   try {
     return await call(access)
   } catch (error) {
     if (!(error instanceof ProviderError) || error.kind !== 'unauthorized') throw error
     if (isJustRenewed(deps, access)) throw error
     try {
-      await renewPatiently(deps, client, access.connectionVersion)
-      return await call(await currentAccess(deps, client))
+      const { untilMs } = options
+      await renewPatiently(deps, client, access.connectionVersion, untilMs)
+      return await call(await currentAccess(deps, client, { untilMs }))
     } catch (later) {
       throw error.effect === 'unknown' && !saysWhatHappened(later) ? error : later
     }
@@ -78,7 +96,7 @@ function saysWhatHappened(error: unknown): boolean {
   return !(error instanceof AppError)
 }
 
-/** A till behind this call has some 25 s in all. */
+/** A till behind this call needs time for the call itself. */
 const renewalPatienceMs = 6_000
 
 /**
@@ -89,14 +107,16 @@ async function renewPatiently(
   deps: PaymentDeps,
   client: ClientName,
   fromVersion: number,
+  untilMs = Number.POSITIVE_INFINITY,
 ): Promise<ConnectionRow> {
+  const patienceMs = Math.min(renewalPatienceMs, Math.max(0, untilMs - deps.stopwatch()))
   const renewal = renewConnection(deps, client, fromVersion, serviceActor(deps.now()))
   renewal.catch((error) => deps.log.warn({ client, err: error }, 'a renewal failed'))
   const patience = new AbortController()
   try {
     return await Promise.race([
       renewal,
-      wait(renewalPatienceMs, undefined, { signal: patience.signal }).then(() => {
+      wait(patienceMs, undefined, { signal: patience.signal }).then(() => {
         throw new AppError('PROVIDER_TIMEOUT', { message: 'The connection is still being renewed' })
       }),
     ])
@@ -105,10 +125,15 @@ async function renewPatiently(
   }
 }
 
-async function currentAccess(deps: PaymentDeps, client: ClientName): Promise<Access> {
-  let connection = await usableConnection(deps, client)
+async function currentAccess(
+  deps: PaymentDeps,
+  client: ClientName,
+  { known, untilMs }: AccessOptions,
+): Promise<Access> {
+  const isFresh = known !== undefined && performance.now() - known.seenMs < knownForMs
+  let connection = isFresh ? usable(known.row) : await usableConnection(deps, client)
   if (connection.expires_at.getTime() <= deps.now().getTime() + expiryMarginMs) {
-    connection = await renewPatiently(deps, client, connection.version)
+    connection = await renewPatiently(deps, client, connection.version, untilMs)
   }
   return {
     token: openToken(deps, client, 'access_token', connection.access_token),
@@ -121,7 +146,10 @@ async function currentAccess(deps: PaymentDeps, client: ClientName): Promise<Acc
 }
 
 async function usableConnection(deps: PaymentDeps, client: ClientName): Promise<ConnectionRow> {
-  const connection = await findConnection(deps.database.db, client)
+  return usable(await findConnection(deps.database.db, client))
+}
+
+function usable(connection: ConnectionRow | undefined): ConnectionRow {
   if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
   if (connection.status === 'lost') throw new AppError('CONNECTION_LOST')
   return connection

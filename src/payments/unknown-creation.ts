@@ -1,5 +1,6 @@
 import { AppError } from '../errors.ts'
 import type { OrderRow } from '../repositories/orders.ts'
+import { verdictOn } from '../verdict.ts'
 
 /**
  * 504: the provider may have the order. The till asks for this order, or repeats the same request; that is safe unless
@@ -12,6 +13,10 @@ export function unknownCreation(order: OrderRow, cause: unknown, repeatable = tr
   return new AppError('PROVIDER_TIMEOUT', {
     message: `The provider did not confirm the order in time; ${advice}`,
     cause,
-    extra: { outcome: 'unknown', retrySafe: repeatable, orderId: order.id, status: order.status },
+    extra: {
+      ...verdictOn(repeatable ? 'chargeUndecided' : 'chargeUndecidedOnce'),
+      orderId: order.id,
+      status: order.status,
+    },
   })
 }

@@ -1,7 +1,9 @@
 import type { ClientName } from '../domain/client-name.ts'
-import { isOpen, isUntouchable } from '../domain/order-state.ts'
+import { isUntouchable } from '../domain/order-state.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import type { PaymentDeps } from './deps.ts'
+import { ownErrand } from './errand.ts'
+import { isReadForWatcher } from './plan-looks.ts'
 import { type ReadOrder, refreshOrder, requireOrder, watch } from './read-order.ts'
 
 export type OrderWatch = {
@@ -16,8 +18,6 @@ export type OrderWatch = {
 
 /** Nobody should see nothing for long because the provider is slow: after this the local record is shown as stale. */
 const readWithinMs = 3_000
-/** The sweeper leaves paid orders alone: they move only by a refund. */
-const paidFreshForMs = 30_000
 
 /**
  * An order for somebody who stays and watches. What he is told is the newest state, not each step since the version he
@@ -38,11 +38,8 @@ export async function watchOrder(
   let isStale = false
   let askedAt: number | undefined
 
-  const isDue = ({ status, checked_at }: OrderRow) => {
-    if (askedAt === undefined) return true
-    const freshAt = Math.max(askedAt, checked_at?.getTime() ?? 0)
-    return !isOpen(status) && deps.now().getTime() - freshAt >= paidFreshForMs
-  }
+  const isDue = (order: OrderRow) =>
+    askedAt === undefined || isReadForWatcher(order, askedAt, deps.now())
 
   return {
     orderId: found.id,
@@ -53,7 +50,7 @@ export async function watchOrder(
       const isNews = askedAt !== undefined && order.version !== seen
       if (!isNews && isDue(order)) {
         askedAt = deps.now().getTime()
-        const read = await refreshOrder(deps, order, 'api', readWithinMs)
+        const read = await refreshOrder(deps, order, ownErrand(deps, 'api', readWithinMs))
         order = read.order
         isStale = read.stale
       }

@@ -3,12 +3,14 @@ import { hashSecret } from '../domain/api-key.ts'
 import { AppError } from '../errors.ts'
 import { verifySignature } from '../provider/signature.ts'
 import {
+  type DueDelivery,
+  receiveDelivery,
   storeDelivery,
-  tellRefused,
   trimRejected,
-  type WebhookRow,
 } from '../repositories/webhook-log.ts'
+import { claimMs } from './account-lanes.ts'
 import type { PaymentDeps } from './deps.ts'
+import { tellWebhooks } from './work-webhook.ts'
 
 export type Delivery = {
   xSignature: string | string[] | undefined
@@ -28,6 +30,7 @@ const oldestMs = 48 * 3600_000
 /** Clocks differ. */
 const newestMs = 3600_000
 const rejectedPerMinute = 60
+const maxPayloadCharacters = 16_384
 const rejectedKept = 1_000
 
 /** Throws UNAUTHORIZED when no configured secret signed this delivery, or long ago. Only headers and query are looked at. */
@@ -49,35 +52,43 @@ export function verifyDelivery(
   return { form: verdict.form, signedAt: new Date(verdict.tsMs) }
 }
 
-/** Stores a verified delivery, to be worked at once; `fresh` is false for one that was stored before, which only counts up. */
+/**
+ * Stores a verified delivery, `claimed` for this process, which works it at once or gives the claim back, or as due; `fresh` is
+ * false for one that was stored before, which only counts up.
+ */
 export async function storeSigned(
   deps: PaymentDeps,
   delivery: Delivery,
   verified: VerifiedSignature,
-): Promise<{ row: WebhookRow; fresh: boolean }> {
+  { claimed }: { claimed: boolean },
+): Promise<{ row: DueDelivery; fresh: boolean }> {
   const signedParts = [
     single(delivery.dataId)?.toLowerCase() ?? '',
     single(delivery.xRequestId) ?? '',
     verified.signedAt.getTime(),
   ]
   const now = deps.now()
-  return deps.database.transaction((trx) =>
-    storeDelivery(trx, {
-      ...logFields(delivery),
-      id: randomUUID(),
-      delivery_key: hashSecret(signedParts.join('\n')),
-      signature_valid: true,
-      signature_form: verified.form,
-      signed_at: verified.signedAt,
-      status: 'received',
-      error_message: null,
-      payload: delivery.body === undefined ? null : JSON.stringify(delivery.body),
-      received_at: now,
-      processed_at: null,
-      next_attempt_at: now,
-      duration_ms: null,
-    }),
-  )
+  return receiveDelivery(deps.database.db, {
+    ...logFields(delivery),
+    id: randomUUID(),
+    delivery_key: hashSecret(signedParts.join('\n')),
+    signature_valid: true,
+    signature_form: verified.form,
+    signed_at: verified.signedAt,
+    status: 'received',
+    payload: keptPayload(delivery.body),
+    received_at: now,
+    next_attempt_at: claimed ? new Date(now.getTime() + claimMs) : now,
+  })
+}
+
+/**
+ * What the log keeps of a body, as JSON. The provider sends a few hundred characters; the body is not signed, so whoever
+ * repeats a delivery could fill it up, and a page of the log holds 200 of them.
+ */
+function keptPayload(body: unknown): string | null {
+  const text = body === undefined ? null : JSON.stringify(body)
+  return text !== null && text.length <= maxPayloadCharacters ? text : null
 }
 
 /** Remembers refused deliveries, so many a minute and so many in all: strangers must not fill the disk. */
@@ -90,24 +101,22 @@ export function createRejectedLog(
     if (now.getTime() - window.startedAt > 60_000) window = { startedAt: now.getTime(), count: 0 }
     window.count += 1
     if (window.count > rejectedPerMinute) return
-    await deps.database.transaction(async (trx) => {
-      const { row } = await storeDelivery(trx, {
-        ...logFields({ ...delivery, body: undefined }),
-        id: randomUUID(),
-        delivery_key: null,
-        signature_valid: false,
-        signature_form: null,
-        signed_at: null,
-        status: 'rejected',
-        error_message: 'the signature is missing, not valid or too old',
-        payload: null,
-        received_at: now,
-        processed_at: now,
-        next_attempt_at: null,
-        duration_ms: 0,
-      })
-      await tellRefused(trx, row.id)
+    const { row } = await storeDelivery(deps.database.db, {
+      ...logFields({ ...delivery, body: undefined }),
+      id: randomUUID(),
+      delivery_key: null,
+      signature_valid: false,
+      signature_form: null,
+      signed_at: null,
+      status: 'rejected',
+      error_message: 'the signature is missing, not valid or too old',
+      payload: null,
+      received_at: now,
+      processed_at: now,
+      next_attempt_at: null,
+      duration_ms: 0,
     })
+    tellWebhooks(deps, [row])
     if (window.count === 1) await trimRejected(deps.database.db, rejectedKept)
   }
 }
@@ -123,6 +132,11 @@ function plain(value: unknown): string | null {
     .replace(/\p{Cc}/gu, ' ')
     .toWellFormed()
     .slice(0, 200)
+}
+
+/** The account that a delivery says it is about: where it is worked, unless its order is another's. */
+export function accountOf({ body }: Delivery): number | undefined {
+  return (isRecord(body) ? accountHint(body) : null) ?? undefined
 }
 
 function logFields(delivery: Delivery) {

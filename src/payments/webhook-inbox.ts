@@ -3,6 +3,7 @@ import {
   claimDueDeliveries,
   type DueDelivery,
   findDelivery,
+  releaseDelivery,
   type WebhookRow,
 } from '../repositories/webhook-log.ts'
 import { createLanes } from './account-lanes.ts'
@@ -10,6 +11,7 @@ import type { AccountPauses } from './account-pauses.ts'
 import { recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import {
+  accountOf,
   createRejectedLog,
   type Delivery,
   storeSigned,
@@ -46,6 +48,8 @@ export function createWebhookInbox(
   pauses: AccountPauses,
   options: { intervalMs: number },
 ): WebhookInbox {
+  /** What deliveries that came a moment ago are about: more about the same wait, and share one look. */
+  const underWay = new Set<string>()
   const lanes = createLanes(deps, {
     name: 'webhook inbox',
     pauses,
@@ -57,7 +61,13 @@ export function createWebhookInbox(
       return [...subjects.values()].map((rows) => toUnit(rows as [DueDelivery, ...DueDelivery[]]))
     },
     work: async ({ account, rows }) => {
-      pauses.note(account, await workDeliveries(deps, rows), deps.now())
+      const [{ subject }] = rows
+      underWay.add(subject)
+      try {
+        pauses.note(account, await workDeliveries(deps, rows), deps.now())
+      } finally {
+        underWay.delete(subject)
+      }
     },
   })
 
@@ -65,8 +75,18 @@ export function createWebhookInbox(
     verify: (delivery) => verifyDelivery(deps, delivery),
 
     async accept(delivery, verified) {
-      const { fresh } = await storeSigned(deps, delivery, verified)
-      if (fresh) lanes.wake()
+      // In a flood nothing is claimed that would only have to be given back.
+      const giveBack = lanes.reserve(accountOf(delivery))
+      const claimed = giveBack !== undefined
+      const { row, fresh } = await storeSigned(deps, delivery, verified, { claimed }).finally(
+        giveBack,
+      )
+      if (!fresh) return
+      if (claimed) {
+        if (!underWay.has(row.subject) && lanes.offer(toUnit([row]))) return
+        await releaseDelivery(deps.database.db, row.id, deps.now())
+      }
+      lanes.wake()
     },
 
     reject: createRejectedLog(deps),

@@ -1,17 +1,19 @@
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors.ts'
-import { ProviderError } from '../provider/provider.ts'
+import { isAnswered, ProviderError } from '../provider/provider.ts'
 import { findClientsOfAccount } from '../repositories/oauth.ts'
-import { findOrderOfAnyClient } from '../repositories/orders.ts'
+import { findOrderOfAnyClient, findOrderWithConnection } from '../repositories/orders.ts'
 import {
   findProcessedDelivery,
   finishDeliveries,
+  type ToldWebhook,
   type WebhookRow,
+  webhookChannel,
 } from '../repositories/webhook-log.ts'
 import { providerErrorOf } from './account-pauses.ts'
 import { meetOrderAnywhere } from './adopt-orders.ts'
 import type { PaymentDeps } from './deps.ts'
-import { isAnswered } from './operation-ladder.ts'
+import { ownErrand } from './errand.ts'
 import { refreshOrder } from './read-order.ts'
 import { withAccess } from './token-keeper.ts'
 
@@ -47,25 +49,37 @@ export async function workDeliveries(
   try {
     const { status, client, orderId } = await workByTopic(deps, first)
     const fields = { client, order_id: orderId, error_message: null, next_attempt_at: null }
-    await finishDeliveries(db, [first.id], { status, ...fields, ...ended() })
-    await finishDeliveries(
-      db,
-      others.map(({ id }) => id),
-      { status: status === 'ignored' ? 'ignored' : 'duplicate', ...fields, ...ended() },
-    )
+    const rest = others.map(({ id }) => id)
+    const same = status === 'ignored' ? 'ignored' : 'duplicate'
+    const told = [
+      ...(await finishDeliveries(db, [first.id], { status, ...fields, ...ended() })),
+      ...(await finishDeliveries(db, rest, { status: same, ...fields, ...ended() })),
+    ]
+    tellWebhooks(deps, told)
     return undefined
   } catch (error) {
     for (const row of rows) {
-      await finishDeliveries(db, [row.id], {
+      const told = await finishDeliveries(db, [row.id], {
         status: 'failed',
         error_message: isOurWord(error) ? error.message : 'internal error',
         next_attempt_at: nextAttempt(row, error, deps.now()),
         ...ended(),
       })
+      tellWebhooks(deps, told)
     }
     const ids = rows.map(({ id }) => id)
     deps.log.warn({ webhookIds: ids, err: error }, 'webhooks could not be worked')
     return error
+  }
+}
+
+/** Tells whoever watches of deliveries that were worked or refused. */
+export function tellWebhooks(
+  { database }: Pick<PaymentDeps, 'database'>,
+  told: readonly ToldWebhook[],
+): void {
+  for (const { id, client, order_id, topic, status } of told) {
+    database.announce(webhookChannel, JSON.stringify({ id, client, order_id, topic, status }))
   }
 }
 
@@ -101,10 +115,14 @@ async function workOrder(
   mpOrderId: string,
 ): Promise<WorkResult> {
   const { db } = deps.database
-  const known = await findOrderOfAnyClient(db, mpOrderId)
-  if (!known) return workUnknownOrder(deps, row, mpOrderId)
+  const seenMs = performance.now()
+  const found = await findOrderWithConnection(db, null, mpOrderId)
+  if (!found) return workUnknownOrder(deps, row, mpOrderId)
+  const { order: known, connection } = found
   const before = known.version
-  const read = await refreshOrder(deps, known, 'webhook')
+  const read = await refreshOrder(deps, known, ownErrand(deps, 'webhook'), {
+    known: connection && { row: connection, seenMs },
+  })
   if (read.stale) throw new AppError('PROVIDER_ERROR', { cause: read.failure })
   const isRepeat =
     read.order.version === before && (await findProcessedDelivery(db, mpOrderId, row.id))

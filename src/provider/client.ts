@@ -34,8 +34,10 @@ export function createClient(settings: ProviderSettings): ProviderClient {
   const outbound = createOutbound({
     timeoutMs: settings.timeoutMs,
     ...(clock && { now: () => clock().getTime() }),
+    ...(settings.monotonicMs && { monotonicMs: settings.monotonicMs }),
     ...(settings.sleep && { sleep: settings.sleep }),
     ...(settings.random && { random: settings.random }),
+    ...(settings.timer && { timer: settings.timer }),
   })
   return {
     call: (call) => perform(outbound, settings, call),
@@ -62,7 +64,7 @@ async function perform<T>(
       ...(call.body !== undefined && { body: call.body }),
       hasIdempotencyKey: call.key !== undefined,
       signal: call.options?.signal,
-      deadlineMs: call.options?.deadlineMs,
+      untilMs: call.options?.untilMs,
       maxAttempts: call.options?.maxAttempts,
       permit: call.options?.permit,
       judge: (status, body) => judgeRefusal(call.operation, status, body),

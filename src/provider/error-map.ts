@@ -1,4 +1,5 @@
 import { AppError, type ErrorCode, type ErrorExtra, errorCatalogue } from '../errors.ts'
+import { verdictOn } from '../verdict.ts'
 import {
   commonRows,
   type ErrorRow,
@@ -13,27 +14,29 @@ export type { ProviderOperation } from './error-rows.ts'
 /**
  * What a till is told when a provider call fails. The provider's code is named in our own sentence; its text never leaves.
  *
- * Money operations carry `outcome` and `retrySafe`. An effect that is not excluded is PROVIDER_TIMEOUT with
- * `outcome: 'unknown'`, whatever the last answer was. Without an effect `retrySafe` is true, and a creation says
- * `not_charged`; a cancel or refund that did nothing leaves open here whether the order was paid: the caller knows.
+ * Money operations say what is known of the money (`verdict.ts`). An effect that is not excluded is PROVIDER_TIMEOUT,
+ * whatever the last answer was.
  */
 export function toAppError(error: ProviderError, operation: ProviderOperation): AppError {
   if (isMoneyOperation(operation)) {
     if (error.effect === 'unknown') {
-      return build(error, operation, { on: '', code: 'PROVIDER_TIMEOUT' }, unknownOutcome)
+      return build(
+        error,
+        operation,
+        { on: '', code: 'PROVIDER_TIMEOUT' },
+        verdictOn('callUnanswered'),
+      )
     }
-    const outcome = operation === 'order.create' ? 'not_charged' : outcomeOfRefusal(error)
-    return build(error, operation, rowFor(error, operation), { outcome, retrySafe: true })
+    const verdict = verdictOn(situationOf(error, operation))
+    return build(error, operation, rowFor(error, operation), verdict)
   }
   return build(error, operation, rowFor(error, operation), {})
 }
 
-const unknownOutcome: ErrorExtra = { outcome: 'unknown', retrySafe: false }
-
-/** The two refusals of a cancel or refund that name the order's end; the others do not say whether it was paid. */
-function outcomeOfRefusal(error: ProviderError): NonNullable<ErrorExtra['outcome']> {
-  if (error.providerCode === 'order_already_canceled') return 'not_charged'
-  return 'unknown'
+/** Of a call without effect: only one refusal of a cancel or refund says whether the order was paid. */
+function situationOf(error: ProviderError, operation: ProviderOperation) {
+  if (operation === 'order.create') return 'chargeNotMade'
+  return error.providerCode === 'order_already_canceled' ? 'callOnCanceled' : 'callWithoutEffect'
 }
 
 function rowFor(error: ProviderError, operation: ProviderOperation): ErrorRow {

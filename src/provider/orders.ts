@@ -1,13 +1,18 @@
+import { paymentOfLoose } from '../domain/loose-payment.ts'
 import { type ProviderClient, segment } from './client.ts'
+import { evidenceFromPayment, refundPayment } from './loose-orders.ts'
+import { createPayments } from './payments.ts'
 import { eventBody, newOrderBody, partialRefundBody } from './request-bodies.ts'
 import { evidenceFrom, foundOrderFrom, refundAnswerFrom } from './translate.ts'
 import type { CallOptions, Provider } from './types.ts'
 import { MpAnything, MpOrder, MpOrderSearch } from './wire.ts'
 
 const hourMs = 3_600_000
+/** What is longer the provider refuses: "maximum allowed is 1 month" (seen on the wire; 720 hours on its BR page). */
+const longestWindowMs = 720 * hourMs
 
 /**
- * Orders of type point (provider file 2). `now` only bounds a search without dates: orders are kept three months.
+ * Orders of type point (provider file 2). `now` only bounds a search without dates, to the last 30 days.
  * `applicationId` is the OAuth client id, which the provider also calls the number of the application.
  */
 export function createOrders(
@@ -15,6 +20,7 @@ export function createOrders(
   now: () => Date,
   applicationId: string,
 ): Provider['orders'] {
+  const payments = createPayments(client)
   const read = (token: string, mpOrderId: string, options: CallOptions | undefined) =>
     client.call({
       operation: 'order.read',
@@ -55,6 +61,10 @@ export function createOrders(
       )
     },
     async get(token, mpOrderId, options) {
+      const paymentId = paymentOfLoose(mpOrderId)
+      if (paymentId !== undefined) {
+        return evidenceFromPayment(await payments.get(token, paymentId, options))
+      }
       return evidenceFrom(await read(token, mpOrderId, options))
     },
     async find(token, mpOrderId, options) {
@@ -76,6 +86,10 @@ export function createOrders(
       )
     },
     async refund(token, mpOrderId, key, partial, options) {
+      const paymentId = paymentOfLoose(mpOrderId)
+      if (paymentId !== undefined) {
+        return refundPayment(client, token, paymentId, key, partial, options)
+      }
       return refundAnswerFrom(
         await client.call({
           operation: 'order.refund',
@@ -104,7 +118,7 @@ export function createOrders(
     // Names are those of the official SDK (`clients/order/search`), where both dates are required.
     async search(token, { externalReference, from, to }, options) {
       const end = to ?? new Date(now().getTime() + hourMs)
-      const begin = from ?? new Date(end.getTime() - 90 * 24 * hourMs)
+      const begin = from ?? new Date(end.getTime() - longestWindowMs)
       const found = await search(
         token,
         {

@@ -90,3 +90,13 @@ export function requestIdOf(headers: Record<string, string | string[] | undefine
   const header = headers['x-request-id']
   return (Array.isArray(header) ? header[0] : header) ?? null
 }
+
+/**
+ * Whether the provider itself said something about what it was asked; false when it was away, broken or overloaded, and
+ * when it only did not take the token: that passes, and an order of unknown outcome must still be looked for then.
+ */
+export function isAnswered(error: unknown): boolean {
+  if (!(error instanceof ProviderError)) return true
+  if (error.kind === 'rate_limited' || error.kind === 'unauthorized') return false
+  return error.status !== null && error.status < 500
+}

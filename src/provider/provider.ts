@@ -1,13 +1,15 @@
 import { createClient, type ProviderClient } from './client.ts'
 import { createOauth } from './oauth.ts'
 import { createOrders } from './orders.ts'
+import { createPayments } from './payments.ts'
+import { createReports } from './reports.ts'
 import { createPos, createStores } from './stores.ts'
 import { createTerminals } from './terminals.ts'
 import type { Provider, ProviderSettings } from './types.ts'
 import { MpUser } from './wire.ts'
 
 export { type ProviderOperation, toAppError } from './error-map.ts'
-export { ProviderError } from './provider-error.ts'
+export { isAnswered, ProviderError } from './provider-error.ts'
 export {
   attemptOfReference,
   encodeExternalId,
@@ -27,6 +29,8 @@ export function createProvider(settings: ProviderSettings): Provider {
     oauth: createOauth(client, settings),
     users: createUsers(client),
     orders: createOrders(cuttable, settings.now ?? (() => new Date()), settings.clientId),
+    payments: createPayments(client),
+    reports: createReports(client, settings),
     stores: createStores(client),
     pos: createPos(client, settings.posApi),
     terminals: createTerminals(cuttable),

@@ -6,8 +6,11 @@ import type {
   PaymentMethod,
   ProviderRefund,
 } from '../domain/order.ts'
+import type { ProviderPayment } from '../domain/provider-payment.ts'
 
-import type { SendPermit } from '../outbound.ts'
+export type { ProviderAmount, ProviderPayment } from '../domain/provider-payment.ts'
+
+import type { AttemptTimer, SendPermit } from '../outbound.ts'
 
 export type ProviderSettings = {
   /** Base address without a final slash, for example `https://api.mercadopago.com`. */
@@ -19,8 +22,12 @@ export type ProviderSettings = {
   timeoutMs: number
   posApi: 'v1' | 'v2'
   now?: () => Date
+  /** What deadlines go by; `performance.now` when absent. */
+  monotonicMs?: () => number
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   random?: () => number
+  /** Ends an attempt that has had its time; for tests. */
+  timer?: AttemptTimer
   log?: (entry: ProviderCallLog) => void
 }
 
@@ -45,8 +52,8 @@ export type CallAbout = { client: ClientName; orderId: string; source: string }
 export type CallOptions = {
   about?: CallAbout
   signal?: AbortSignal
-  /** Budget over all attempts and waits, from now. */
-  deadlineMs?: number
+  /** When all attempts and waits must be over, by the settings' `monotonicMs`. */
+  untilMs?: number
   maxAttempts?: number
   /** Asked before each attempt whether it may be sent. */
   permit?: SendPermit
@@ -200,6 +207,61 @@ export type Provider = {
       q: { from: Date; to: Date; page: number },
       o?: CallOptions,
     ): Promise<{ orders: FoundOrder[]; pages: number | null }>
+  }
+  payments: {
+    /**
+     * A page of the account's payments, oldest first, by when they were made or last changed. It says nothing about the last
+     * 60 seconds: the index lags. `total` is null when the provider does not say how many there are.
+     */
+    search(
+      token: string,
+      q: {
+        range: 'date_created' | 'date_last_updated'
+        from: Date
+        to: Date
+        mpStoreId?: string | undefined
+        mpPosId?: string | undefined
+        limit: number
+        offset: number
+      },
+      o?: CallOptions,
+    ): Promise<{ payments: ProviderPayment[]; total: number | null }>
+    /** One payment as it is now, by its number: the `reference_id` of an order's payment. */
+    get(token: string, paymentId: string, o?: CallOptions): Promise<ProviderPayment>
+  }
+  /** Reports of the account. `report` is `settlement` or `release`. */
+  reports: {
+    /** The shop's own configuration; undefined when it has none. `columns` are null when it does not say which. */
+    config(
+      token: string,
+      report: 'settlement' | 'release',
+      o?: CallOptions,
+    ): Promise<{ columns: string[] | null; zone: string | null } | undefined>
+    order(
+      token: string,
+      report: 'settlement' | 'release',
+      span: { from: Date; to: Date },
+      o?: CallOptions,
+    ): Promise<{ taskId: string }>
+    /** `word` is the provider's own; a file name means that the report is made. */
+    task(
+      token: string,
+      report: 'settlement' | 'release',
+      taskId: string,
+      o?: CallOptions,
+    ): Promise<{ word: string; fileName: string | null; isFailed: boolean }>
+    list(
+      token: string,
+      report: 'settlement' | 'release',
+      o?: CallOptions,
+    ): Promise<{ fileName: string; from: Date; to: Date }[]>
+    /** The file piece by piece. What fails throws while it is read. */
+    file(
+      token: string,
+      report: 'settlement' | 'release',
+      fileName: string,
+      signal?: AbortSignal,
+    ): AsyncIterable<string>
   }
   stores: {
     create(

@@ -6,7 +6,7 @@ import { centsFromPoint } from '../domain/money.ts'
  * unknown members are dropped (card digits among them). What decides about money is strict: an amount that cannot be read
  * makes the whole answer invalid. What only describes a payment becomes null instead.
  */
-const MpId = z.union([z.string().min(1), z.number().int()]).transform(String)
+export const MpId = z.union([z.string().min(1), z.number().int()]).transform(String)
 
 /** An amount of money as integer cents. */
 const MpAmount = z.union([z.string(), z.number()]).transform((amount, context) => {
@@ -16,9 +16,9 @@ const MpAmount = z.union([z.string(), z.number()]).transform((amount, context) =
   return z.NEVER
 })
 
-const MpNote = z.union([z.string(), z.number()]).transform(String).nullish().catch(null)
+export const MpNote = z.union([z.string(), z.number()]).transform(String).nullish().catch(null)
 
-const MpNumber = z
+export const MpNumber = z
   .union([z.number(), z.string().regex(/^[0-9]{1,15}$/)])
   .transform(Number)
   .pipe(z.number().int().nonnegative())

@@ -1,6 +1,7 @@
-import { type Selectable, sql } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
-import type { ActivityLogTable } from '../db/tables.ts'
+import { fixedStatement } from '../db/fixed-statement.ts'
+import type { ActivityLogTable, ActivitySealsTable } from '../db/tables.ts'
 import {
   type ListPage,
   type PageWish,
@@ -23,34 +24,46 @@ export type ToldActivity = {
   status: 'success' | 'failed'
 }
 
-/** Locks the tail of the chain until the transaction ends. */
-export async function lockActivityHead(trx: Trx): Promise<{ seq: number; hash: string }> {
-  return trx
-    .selectFrom('activity_head')
-    .select(['seq', 'hash'])
-    .forUpdate()
-    .executeTakeFirstOrThrow()
+/** An entry as it is written; `metadata` as JSON text is what its hash covers. */
+export type NewActivity = Omit<ActivityRow, 'seq' | 'previous_hash'>
+
+/**
+ * The parts of a statement that writes the entries in `:entries` (JSON) if the condition holds, still to be sealed; they wait
+ * for nobody.
+ */
+export function insertEntries(condition: string): string {
+  return `entries as (
+    insert into activity_log (id, client_name, ip_address, action, resource_type, resource_id, status,
+      error_message, metadata, duration_ms, created_at, key_id, hash)
+    select id, client_name, ip_address, action, resource_type, resource_id, status,
+      error_message, metadata, duration_ms, created_at, key_id, hash
+    from jsonb_to_recordset(:entries::jsonb) as new (id uuid, client_name text, ip_address text, action text,
+      resource_type text, resource_id text, status text, error_message text, metadata jsonb, duration_ms integer,
+      created_at timestamptz, key_id text, hash text)
+    where ${condition}
+    returning id
+  ), unsealed as (
+    insert into activity_unsealed (entry_id) select id from entries
+  )`
 }
 
-export async function appendActivity(
-  trx: Trx,
-  row: Omit<ActivityRow, 'metadata'> & { metadata: string },
-): Promise<void> {
-  const told: ToldActivity = {
-    id: row.id,
-    client: row.client_name,
-    action: row.action,
-    resource_type: row.resource_type,
-    resource_id: row.resource_id?.slice(0, 200) ?? null,
-    status: row.status,
+const append = fixedStatement<{ entries: string }, never>(`with ${insertEntries('true')} select`)
+
+/** Writes entries in one statement. */
+export async function appendActivity(db: Db | Trx, entries: readonly NewActivity[]): Promise<void> {
+  await append(db, { entries: JSON.stringify(entries) })
+}
+
+/** What listeners hear of an entry. */
+export function toToldActivity(entry: NewActivity): ToldActivity {
+  return {
+    id: entry.id,
+    client: entry.client_name,
+    action: entry.action,
+    resource_type: entry.resource_type,
+    resource_id: entry.resource_id?.slice(0, 200) ?? null,
+    status: entry.status,
   }
-  await trx
-    .insertInto('activity_log')
-    .values(row)
-    // In one statement with the entry: the tail of the chain is locked meanwhile.
-    .returning(sql`pg_notify(${activityChannel}, ${JSON.stringify(told)})`.as('told'))
-    .execute()
-  await trx.updateTable('activity_head').set({ seq: row.seq, hash: row.hash }).execute()
 }
 
 export type ActivityFilter = {
@@ -60,12 +73,19 @@ export type ActivityFilter = {
   client?: string | undefined
 }
 
-/** A page of entries, newest first, with the number of all that fit the filter. */
+/** With its place in the chain; null while the entry is still to be sealed. */
+export type ListedActivity = ActivityRow & { seal: Selectable<ActivitySealsTable> | null }
+
+/**
+ * A page of entries, newest first, with the number of all that fit the filter. Rows that are neither sealed nor waiting for
+ * it were written by somebody else, and are left out; so are, when the head is authentic, rows sealed beyond it.
+ */
 export async function listActivity(
   db: Db,
   filter: ActivityFilter,
   wish: PageWish<SequencePlace>,
-): Promise<ListPage<ActivityRow>> {
+  { isHeadAuthentic }: { isHeadAuthentic: boolean },
+): Promise<ListPage<ListedActivity>> {
   let query = db.selectFrom('activity_log')
   if (filter.action !== undefined) query = query.where('action', '=', filter.action)
   if (filter.resourceType !== undefined) {
@@ -75,31 +95,44 @@ export async function listActivity(
   if (filter.client !== undefined) query = query.where('client_name', '=', filter.client)
   const { place } = wish
   const isBack = place?.side === 'newer'
-  const part = place ? query.where('seq', isBack ? '>' : '<', place.seq) : query
+  const part = place ? query.where('activity_log.seq', isBack ? '>' : '<', place.seq) : query
   const rows = await part
-    .selectAll()
-    .orderBy('seq', isBack ? 'asc' : 'desc')
+    .leftJoinLateral(
+      (eb) => {
+        const seals = eb
+          .selectFrom('activity_seals')
+          .select([
+            'activity_seals.seq as place',
+            'activity_seals.previous_hash as link',
+            'activity_seals.hash as seal_hash',
+          ])
+          .whereRef('activity_seals.entry_id', '=', 'activity_log.id')
+          .where('activity_seals.seq', '>=', 1)
+          .orderBy('activity_seals.seq')
+          .limit(1)
+        const upToHead = seals.where('activity_seals.seq', '<=', (inner) =>
+          inner.selectFrom('activity_head').select('activity_head.seq'),
+        )
+        return (isHeadAuthentic ? upToHead : seals).as('seal')
+      },
+      (join) => join.onTrue(),
+    )
+    .leftJoin('activity_unsealed', 'activity_unsealed.entry_id', 'activity_log.id')
+    .where((eb) =>
+      eb.or([eb('seal.place', 'is not', null), eb('activity_unsealed.entry_id', 'is not', null)]),
+    )
+    .selectAll('activity_log')
+    .select(['seal.place', 'seal.link', 'seal.seal_hash'])
+    .orderBy('activity_log.seq', isBack ? 'asc' : 'desc')
     .limit(reachOf(wish))
     .offset(wish.offset)
     .execute()
-  return toListPage(db, 'activity_log', query, rows, wish)
-}
-
-/** The next entries of the chain after `seq`, oldest first. */
-export async function readActivityChain(
-  db: Db,
-  afterSeq: number,
-  limit: number,
-): Promise<ActivityRow[]> {
-  return db
-    .selectFrom('activity_log')
-    .selectAll()
-    .where('seq', '>', afterSeq)
-    .orderBy('seq')
-    .limit(limit)
-    .execute()
-}
-
-export async function readActivityHead(db: Db): Promise<{ seq: number; hash: string }> {
-  return db.selectFrom('activity_head').select(['seq', 'hash']).executeTakeFirstOrThrow()
+  const listed = rows.map(({ place: seq, link, seal_hash: hash, ...row }) => ({
+    ...row,
+    seal:
+      seq === null || link === null || hash === null
+        ? null
+        : { seq, entry_id: row.id, previous_hash: link, hash },
+  }))
+  return toListPage(db, 'activity_log', query, listed, wish)
 }

@@ -1,5 +1,6 @@
 import type { Insertable, Selectable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
+import { fixedStatement } from '../db/fixed-statement.ts'
 import type { ApiKeysTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
 
@@ -9,14 +10,14 @@ export async function insertApiKey(trx: Trx, key: Insertable<ApiKeysTable>): Pro
   await trx.insertInto('api_keys').values(key).execute()
 }
 
+const activeByHash = fixedStatement<{ key_hash: string }, ApiKeyRow>(
+  'select * from api_keys where key_hash = :key_hash and active',
+)
+
 /** The active key with this hash. Read on every request, never cached: a revocation counts at once. */
 export async function findActiveKeyByHash(db: Db, keyHash: string): Promise<ApiKeyRow | undefined> {
-  return db
-    .selectFrom('api_keys')
-    .selectAll()
-    .where('key_hash', '=', keyHash)
-    .where('active', '=', true)
-    .executeTakeFirst()
+  const [key] = await activeByHash(db, { key_hash: keyHash })
+  return key
 }
 
 /** The active key with this id; for sessions, which end with it. */
@@ -29,15 +30,14 @@ export async function findActiveKeyById(db: Db, id: string): Promise<ApiKeyRow |
     .executeTakeFirst()
 }
 
-/** Notes a use; at most once a minute for each key, so that reads do not turn into writes. */
-export async function touchApiKey(db: Db, id: string, now: Date): Promise<void> {
-  const minuteAgo = new Date(now.getTime() - 60_000)
-  await db
-    .updateTable('api_keys')
-    .set({ last_used_at: now })
-    .where('id', '=', id)
-    .where((eb) => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', minuteAgo)]))
-    .execute()
+const touch = fixedStatement<{ uses: string }, never>(`
+  update api_keys set last_used_at = greatest(last_used_at, use.at)
+  from jsonb_to_recordset(:uses::jsonb) as use (id uuid, at timestamptz)
+  where api_keys.id = use.id`)
+
+/** Notes when keys were used last. */
+export async function touchApiKeys(db: Db, uses: ReadonlyMap<string, Date>): Promise<void> {
+  await touch(db, { uses: JSON.stringify(Array.from(uses, ([id, at]) => ({ id, at }))) })
 }
 
 export async function listApiKeys(db: Db): Promise<ApiKeyRow[]> {

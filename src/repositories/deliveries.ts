@@ -1,43 +1,55 @@
 import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../db/database.ts'
 import type { DeliveriesTable } from '../db/tables.ts'
+import { keepVersions } from './item-history.ts'
 
 export type DeliveryRow = Selectable<DeliveriesTable>
 
 /** The destination that something is owed to. */
 export type DeliveryTarget = { flow: string; destination: string }
 
-export type DeliveryChange = DeliveryTarget & {
+/** What a read has found of an item. */
+export type DeliveryChange = {
   pk: string
   kind: 'upsert' | 'delete'
   hash: string
   payload: Record<string, unknown>
+  /** The number of the read that found it. */
+  change: number
 }
+
+/** Before every time: no clock holds it back. */
+const atOnce = sql<Date>`'-infinity'`
+const dueIn = (delayMs: number) =>
+  delayMs > 0 ? sql<Date>`now() + ${delayMs} * interval '1 millisecond'` : atOnce
 
 /** As many rows as one statement takes; its locks are taken in key order, as everywhere else. */
 const rowsAtOnce = 1_000
 
 /**
- * What changed at the source becomes owed: a new row, or the next version of the one there is, whatever became of the
- * last. Attempts start afresh and a pause between attempts ends. A row that still waits keeps its age. Keys are distinct
- * within a target.
+ * What changed at the source becomes owed to these destinations: a new row, or the next version of the one there is, whatever
+ * became of the last. Attempts start afresh and a pause between attempts ends. A row that still waits keeps its age. With
+ * `keepsHistory` it is also written down what the items look like now, once for all destinations. Keys are distinct.
  */
 export async function recordChanges(
   trx: Trx,
+  to: { flow: string; destinations: readonly string[]; keepsHistory: boolean },
   changes: readonly DeliveryChange[],
   at: Date,
 ): Promise<void> {
+  const { flow, destinations, keepsHistory } = to
   for (let from = 0; from < changes.length; from += rowsAtOnce) {
     const batch = json(changes.slice(from, from + rowsAtOnce))
-    await sql`
+    const owe = sql`
       insert into deliveries
-        (flow, destination, pk, version, kind, hash, payload, state, attempts, queued_at)
-      select flow, destination, pk, 1, kind, hash, payload, 'waiting', 0, ${at}
-      from jsonb_to_recordset(${batch}::jsonb)
-        as change (flow text, destination text, pk text, kind text, hash text, payload jsonb)
-      order by flow, destination, pk
+        (flow, destination, pk, version, change_number, kind, hash, payload, state, attempts,
+          queued_at)
+      select ${flow}, destination, pk, 1, change, kind, hash, payload, 'waiting', 0, ${at}
+      from unnest(${destinations}::text[]) as destination cross join found
+      order by destination, pk
       on conflict (flow, destination, pk) do update set
         version = deliveries.version + 1,
+        change_number = excluded.change_number,
         kind = excluded.kind,
         hash = excluded.hash,
         payload = excluded.payload,
@@ -48,44 +60,187 @@ export async function recordChanges(
         last_error = null,
         last_status = null,
         not_before = null,
-        finished_at = null`.execute(trx)
+        due_at = '-infinity',
+        finished_at = null,
+        skipped = null`
+    // One statement for all of it: what is found is read, and sent to the server, once.
+    await sql`
+      with found as materialized (
+        select * from jsonb_to_recordset(${batch}::jsonb) as found
+          (pk text, change bigint, kind text, hash text, payload jsonb)
+        order by pk
+      )
+      ${keepsHistory ? sql`, owed as (${owe}) ${keepVersions(flow, at)}` : owe}`.execute(trx)
   }
 }
 
 export type OwedRow = Pick<
   DeliveryRow,
-  'pk' | 'version' | 'kind' | 'hash' | 'payload' | 'state' | 'attempts'
+  'pk' | 'version' | 'change_number' | 'kind' | 'hash' | 'payload' | 'state' | 'attempts'
 >
 
+/** `held`: nothing of the flow may be sent now. */
 export async function findDeliveries(
   db: Db,
-  { flow, destination }: DeliveryTarget,
+  target: DeliveryTarget,
   pks: readonly string[],
-): Promise<OwedRow[]> {
+): Promise<(OwedRow & { held: boolean })[]> {
   return db
     .selectFrom('deliveries')
-    .select(['pk', 'version', 'kind', 'hash', 'payload', 'state', 'attempts'])
-    .where('flow', '=', flow)
-    .where('destination', '=', destination)
-    .where(sql<boolean>`pk = any(${pks}::text[])`)
+    .select(['pk', 'version', 'change_number', 'kind', 'hash', 'payload', 'state', 'attempts'])
+    .select(sql<boolean>`exists (select from held_drifts where flow = ${target.flow})`.as('held'))
+    .where(isOneOf(target, pks))
     .execute()
 }
 
-/** Locks the rows in key order until the transaction ends, so that nobody changes what is being settled. */
-export async function lockDeliveries(
+/**
+ * The rows of these keys, each looked up by itself: a planner that knows nothing yet of a table that fills reads all that a
+ * destination is owed for each group of keys, 10 times as long at 10,000. In a writing statement they must be locked already,
+ * since a row that somebody changes meanwhile has another place.
+ */
+function isOneOf({ flow, destination }: DeliveryTarget, pks: readonly string[]) {
+  return sql<boolean>`deliveries.ctid = any (array(
+    select found.ctid from unnest(${pks}::text[]) as wanted (pk) cross join lateral (
+      select ctid from deliveries
+      where (flow, destination, pk) = (${flow}, ${destination}, wanted.pk)
+      limit 1
+    ) as found))`
+}
+
+/** The keys of those whose latest change was found by this read or a later one. */
+export async function findChangedSince(
+  db: Db | Trx,
+  target: DeliveryTarget,
+  pks: readonly string[],
+  read: number,
+): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('deliveries')
+    .select('pk')
+    .where(isOneOf(target, pks))
+    .where('change_number', '>=', read)
+    .execute()
+  return new Set(rows.map(({ pk }) => pk))
+}
+
+/** One row, locked until the transaction ends. */
+export async function lockOwed(
+  trx: Trx,
+  { flow, destination }: DeliveryTarget,
+  pk: string,
+): Promise<OwedRow | undefined> {
+  return trx
+    .selectFrom('deliveries')
+    .select(['pk', 'version', 'change_number', 'kind', 'hash', 'payload', 'state', 'attempts'])
+    .where('flow', '=', flow)
+    .where('destination', '=', destination)
+    .where('pk', '=', pk)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+/**
+ * Makes a row owed once more, as a change of its own: whoever sends it now is about an older version, and a receiver that
+ * remembers keys does not take it for done.
+ */
+export async function oweOnceMore(
+  trx: Trx,
+  target: DeliveryTarget,
+  { pk, payload, at }: { pk: string; payload: Record<string, unknown>; at: Date },
+): Promise<void> {
+  await updateRows(trx, target, [pk])
+    .set((eb) => ({
+      version: eb('version', '+', 1),
+      change_number: sql<number>`nextval('flow_reads')`,
+      payload: json(payload),
+      queued_at: sql<Date>`case state when 'waiting' then queued_at else ${at} end`,
+      state: 'waiting',
+      attempts: 0,
+      last_error: null,
+      last_status: null,
+      not_before: null,
+      due_at: atOnce,
+      finished_at: null,
+      skipped: null,
+    }))
+    .execute()
+}
+
+/** Has what is owed for these keys wait, without an attempt, by the database's clock. */
+export async function holdBack(
   trx: Trx,
   { flow, destination }: DeliveryTarget,
   pks: readonly string[],
-): Promise<Pick<DeliveryRow, 'pk' | 'version' | 'state'>[]> {
-  return trx
-    .selectFrom('deliveries')
-    .select(['pk', 'version', 'state'])
-    .where('flow', '=', flow)
-    .where('destination', '=', destination)
-    .where(sql<boolean>`pk = any(${pks}::text[])`)
-    .orderBy('pk')
-    .forUpdate()
-    .execute()
+  delayMs: number,
+): Promise<void> {
+  await sql`
+    with locked as materialized (
+      select ctid as place from deliveries
+      where flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])
+        and state = 'waiting'
+      order by pk
+      for update
+    )
+    update deliveries set due_at = ${dueIn(delayMs)}
+    where ctid = any (array(select place from locked))`.execute(trx)
+}
+
+/** What was tried of an item; `delivered` says which version has arrived, and how. */
+export type TriedRow = {
+  pk: string
+  delivered?: { version: number; attempts: number; status: number | null }
+}
+
+export type SettledRow = Pick<DeliveryRow, 'pk' | 'version' | 'state'> & { isDone: boolean }
+
+/**
+ * Locks the rows in key order until the transaction ends, so that nobody changes what is being settled. A row that waits and
+ * whose current version has arrived is done with that, and its item not kept any longer; with `keepsHistory` that is also
+ * written down for the operator. Answers the rows as they were, and whether they are done.
+ */
+export async function settleDelivered(
+  trx: Trx,
+  { flow, destination, keepsHistory }: DeliveryTarget & { keepsHistory: boolean },
+  tried: readonly TriedRow[],
+  at: Date,
+): Promise<SettledRow[]> {
+  const arrived = tried.map(({ delivered }) => delivered)
+  const history = sql`, told as (
+      insert into item_attempts
+        (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason)
+      select ${flow}, ${destination}, ${at}::timestamptz, pk, done.kind, done.hash,
+        locked.attempt, 'delivered', locked.status, null
+      from done join locked using (pk)
+    )`
+  // One statement for what goes well: each more is a trip to the server for every group.
+  const { rows } = await sql<SettledRow>`
+    with locked as materialized (
+      select row.*, wanted.attempt, wanted.status,
+        row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
+      from (
+        select * from unnest(
+          ${tried.map(({ pk }) => pk)}::text[],
+          ${arrived.map((one) => one?.version ?? null)}::bigint[],
+          ${arrived.map((one) => one?.attempts ?? null)}::integer[],
+          ${arrived.map((one) => one?.status ?? null)}::integer[]
+        ) as given (pk, version, attempt, status)
+        order by pk
+      ) as wanted cross join lateral (
+        select pk, version, state, ctid as place from deliveries
+        where (flow, destination, pk) = (${flow}, ${destination}, wanted.pk)
+        limit 1
+        for update
+      ) as row
+    ), done as (
+      update deliveries set
+        state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
+        payload = null, last_error = null, last_status = null, not_before = null
+      where ctid = any (array(select place from locked where "isCurrent"))
+      returning pk, kind, hash
+    )${keepsHistory ? history : sql``}
+    select locked.pk, locked.version, locked.state, done.pk is not null as "isDone"
+    from locked left join done using (pk)`.execute(trx)
+  return rows
 }
 
 /** For rows whose current version was delivered. The item itself is not kept any longer. */
@@ -109,6 +264,26 @@ export async function markDelivered(
     .execute()
 }
 
+/** The destination is not to have the current version; what it has stays. */
+export async function markSkipped(
+  trx: Trx,
+  target: DeliveryTarget,
+  pk: string,
+  skipped: { reason: string; at: Date },
+): Promise<void> {
+  await updateRows(trx, target, [pk])
+    .set({
+      state: 'done',
+      skipped: skipped.reason,
+      finished_at: skipped.at,
+      payload: null,
+      last_error: null,
+      last_status: null,
+      not_before: null,
+    })
+    .execute()
+}
+
 /** An older version arrived; the row still waits with a newer one. */
 export async function markOlderDelivered(
   trx: Trx,
@@ -121,31 +296,39 @@ export async function markOlderDelivered(
     .execute()
 }
 
-/** The attempts so far failed; another follows at `notBefore`. */
+/** When the next attempt follows: `at` is now as people are told it, the delay goes by the database's clock. */
+export type Pause = { at: Date; delayMs: number }
+
+/** The attempts so far failed; another follows after the pause. */
 export async function markRetrying(
   trx: Trx,
   target: DeliveryTarget,
   pk: string,
-  failure: { attempts: number; error: string; status: number | null; notBefore: Date },
+  failure: { attempts: number; error: string; status: number | null },
+  pause: Pause,
 ): Promise<void> {
   await updateRows(trx, target, [pk])
     .set({
       attempts: failure.attempts,
       last_error: failure.error,
       last_status: failure.status,
-      not_before: failure.notBefore,
+      ...after(pause),
     })
     .execute()
 }
 
-/** No attempt was made; the next is not before the given time. */
+/** No attempt was made; the next follows after the pause. */
 export async function markPostponed(
   trx: Trx,
   target: DeliveryTarget,
   pk: string,
-  notBefore: Date,
+  pause: Pause,
 ): Promise<void> {
-  await updateRows(trx, target, [pk]).set({ not_before: notBefore }).execute()
+  await updateRows(trx, target, [pk]).set(after(pause)).execute()
+}
+
+function after({ at, delayMs }: Pause) {
+  return { not_before: new Date(at.getTime() + delayMs), due_at: dueIn(delayMs) }
 }
 
 /** No further attempt follows by itself. The item is kept for a retry by hand. */
@@ -167,10 +350,7 @@ export async function markFailed(
     .execute()
 }
 
-function updateRows(trx: Trx, { flow, destination }: DeliveryTarget, pks: readonly string[]) {
-  return trx
-    .updateTable('deliveries')
-    .where('flow', '=', flow)
-    .where('destination', '=', destination)
-    .where(sql<boolean>`pk = any(${pks}::text[])`)
+/** Of rows that this transaction has locked. */
+function updateRows(trx: Trx, target: DeliveryTarget, pks: readonly string[]) {
+  return trx.updateTable('deliveries').where(isOneOf(target, pks))
 }

@@ -116,7 +116,7 @@ const openColumns = [
 
 export type OpenDelivery = Pick<DeliveryRow, (typeof openColumns)[number]>
 
-/** What waits (oldest first) or failed (newest first). */
+/** What waits (what is due at once first, the oldest before others) or failed (newest first). */
 export async function listOpenDeliveries(
   db: Db,
   { flow, destination }: DeliveryTarget,
@@ -130,12 +130,12 @@ export async function listOpenDeliveries(
     .where('state', '=', page.state)
     .limit(page.limit)
   return page.state === 'waiting'
-    ? query.orderBy('queued_at').orderBy('pk').execute()
+    ? query.orderBy('due_at').orderBy('queued_at').orderBy('pk').execute()
     : query.orderBy('finished_at', 'desc').orderBy('pk').execute()
 }
 
 export type ItemDelivery = OpenDelivery &
-  Pick<DeliveryRow, 'destination' | 'delivered_hash' | 'delivered_at'>
+  Pick<DeliveryRow, 'destination' | 'delivered_hash' | 'delivered_at' | 'skipped'>
 
 /**
  * What is owed of one item to these destinations, or was delivered and is not forgotten yet, one row for each. By their names,
@@ -149,12 +149,48 @@ export async function listItemDeliveries(
 ): Promise<ItemDelivery[]> {
   return db
     .selectFrom('deliveries')
-    .select([...openColumns, 'destination', 'delivered_hash', 'delivered_at'])
+    .select([...openColumns, 'destination', 'delivered_hash', 'delivered_at', 'skipped'])
     .where('flow', '=', flow)
     .where(sql<boolean>`destination = any(${destinations}::text[])`)
     .where('pk', '=', pk)
     .orderBy('destination')
     .execute()
+}
+
+/** What is owed of one item, or was delivered, at any of these destinations; each row by its key. */
+export async function listItemEverywhere(
+  db: Db,
+  targets: readonly DeliveryTarget[],
+  pk: string,
+): Promise<(DeliveryTarget & Pick<DeliveryRow, 'state' | 'skipped' | 'not_before'>)[]> {
+  const { rows } = await sql<
+    DeliveryTarget & Pick<DeliveryRow, 'state' | 'skipped' | 'not_before'>
+  >`
+    select found.flow, found.destination, found.state, found.skipped, found.not_before
+    from unnest(${targets.map(({ flow }) => flow)}::text[],
+      ${targets.map(({ destination }) => destination)}::text[]) as wanted (flow, destination)
+    cross join lateral (
+      select flow, destination, state, skipped, not_before from deliveries
+      where (flow, destination, pk) = (wanted.flow, wanted.destination, ${pk})
+      limit 1
+    ) as found`.execute(db)
+  return rows
+}
+
+/** The destinations of a flow, by name, that are owed something or have failures; it looks at one row of each. */
+export async function listOpenDestinations(db: Db, flow: string): Promise<string[]> {
+  const { rows } = await sql<{ destination: string }>`
+    with recursive found (destination) as (
+      (select destination from deliveries
+        where flow = ${flow} and state <> 'done' order by flow, destination limit 1)
+      union all
+      select (select destination from deliveries
+        where flow = ${flow} and state <> 'done' and destination > found.destination
+        order by flow, destination limit 1)
+      from found where found.destination is not null
+    )
+    select destination from found where destination is not null`.execute(db)
+  return rows.map(({ destination }) => destination)
 }
 
 /** How many items have arrived at a destination and owe it nothing since. */

@@ -10,7 +10,12 @@ export type FailureGroup = {
   lastAt: Date
   /** The first `samplePks` of its items. */
   pks: string[]
+  /** By which it was grouped, where that is not its words. */
+  cause?: string
 }
+
+/** What the words of a failure of an item come down to. */
+export type NameCause = (error: string, pk: string) => string
 
 /** A failed delivery of a flow, in the order of their keys. */
 type Place = { destination: string; pk: string }
@@ -49,12 +54,13 @@ export function failureParts(
 
 /**
  * The failed deliveries of a flow by what went wrong, most items first, and how many rows were read for that: `limit` in each
- * statement. Of more causes than 500, rare ones may be left out or counted short.
+ * statement. By their words, or by what `causeOf` makes of them. Of more causes than 500, rare ones may be left out or counted short.
  */
 export async function groupFailures(
   database: Database,
   flow: string,
   limit = rowsAtOnce,
+  causeOf?: NameCause,
 ): Promise<{ value: FailureGroup[]; rows: number }> {
   let groups = new Map<string, FailureGroup>()
   let read = 0
@@ -62,7 +68,7 @@ export async function groupFailures(
   while (after) {
     const page = failureParts(flow, { after, limit })
     const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
-    for (const part of rows) addPart(groups, part)
+    for (const part of rows) addPart(groups, part, causeOf)
     if (groups.size > 2 * groupsKept) {
       groups = new Map(byItems(groups).slice(0, groupsKept))
     }
@@ -76,11 +82,17 @@ export async function groupFailures(
   return { value: most.map(([, group]) => group), rows: read }
 }
 
-function addPart(groups: Map<string, FailureGroup>, { lastPk, ...part }: GroupPart): void {
-  const key = JSON.stringify([part.destination, part.status, part.error])
+function addPart(
+  groups: Map<string, FailureGroup>,
+  { lastPk, ...part }: GroupPart,
+  causeOf?: NameCause,
+): void {
+  // Words that name an item are of that one alone.
+  const cause = causeOf?.(part.error, part.pks[0] ?? '')
+  const key = JSON.stringify([part.destination, part.status, cause ?? part.error])
   const known = groups.get(key)
   if (!known) {
-    groups.set(key, part)
+    groups.set(key, cause === undefined ? part : { ...part, cause })
     return
   }
   known.items += part.items
@@ -100,17 +112,26 @@ export type FailedFilter = {
   pk?: string | undefined
   /** The words of one group of failures, exactly. */
   error?: string | undefined
+  /** Whether a failure of an item with these words is wanted. */
+  isWanted?: ((error: string, pk: string) => boolean) | undefined
 }
 
 /** Some failed deliveries of one destination: the last of them, how many they were, and which were asked for. */
-export type FailedRows = { destination: string; lastPk: string; looked: number; pks: string[] }
+export type FailedRows = {
+  destination: string
+  lastPk: string
+  looked: number
+  pks: string[]
+  /** Their words, in the same order; only where somebody has to judge them. */
+  errors?: string[]
+}
 
 /** Asks for the next failed deliveries after a place, and which of them are wanted. To be run in key order. */
 export function failedRows(
   filter: FailedFilter,
   page: { after: Place; limit: number },
 ): RawBuilder<FailedRows> {
-  const { destination, pk, error } = filter
+  const { destination, pk, error, isWanted } = filter
   return sql<FailedRows>`
     with page as materialized (
       select destination, pk, last_error from deliveries
@@ -124,6 +145,7 @@ export function failedRows(
     select destination, max(pk) as "lastPk", count(*) as looked,
       coalesce(array_agg(pk order by pk)
         ${error === undefined ? sql`` : sql`filter (where last_error = ${error})`}, '{}') as pks
+      ${isWanted === undefined ? sql`` : sql`, array_agg(coalesce(last_error, '') order by pk) as errors`}
     from page
     group by destination
     order by destination`
@@ -135,22 +157,23 @@ export function failedRows(
  */
 export async function reviveFailed(
   trx: Trx,
-  { flow, error }: Pick<FailedFilter, 'flow' | 'error'>,
+  { flow, error, isWanted = () => true }: Pick<FailedFilter, 'flow' | 'error' | 'isWanted'>,
   { destination, pks }: { destination: string; pks: readonly string[] },
   at: Date,
 ): Promise<string[]> {
-  const { rows } = await sql<{ pk: string }>`
-    select pk from deliveries
+  const { rows } = await sql<{ pk: string; words: string }>`
+    select pk, coalesce(last_error, '') as words from deliveries
     where flow = ${flow} and destination = ${destination} and pk = any(${pks}::text[])
       and state = 'failed' ${error === undefined ? sql`` : sql`and last_error = ${error}`}
     order by pk
     for update`.execute(trx)
-  const found = rows.map(({ pk }) => pk)
+  const found = rows.filter(({ pk, words }) => isWanted(words, pk)).map(({ pk }) => pk)
   // Apart from the reading: in one statement a planner that underestimates the failures joins them row by row.
   await sql`
     update deliveries set
       state = 'waiting', version = version + 1, attempts = 0, queued_at = ${at},
-      last_error = null, last_status = null, not_before = null, finished_at = null
+      last_error = null, last_status = null, not_before = null, due_at = '-infinity',
+      finished_at = null
     where flow = ${flow} and destination = ${destination} and pk = any(${found}::text[])`.execute(
     trx,
   )

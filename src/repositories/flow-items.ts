@@ -1,5 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { Db, Trx } from '../db/database.ts'
+import { type Db, json, type Trx } from '../db/database.ts'
+
+/** By the form of the latest read; see restateHashes. */
+const seenAs = sql<string>`coalesce(seen_as, hash)`
 
 /** The stored hashes of these items; an item that was never seen is absent. */
 export async function findHashes(
@@ -10,7 +13,7 @@ export async function findHashes(
   if (pks.length === 0) return new Map()
   const rows = await db
     .selectFrom('flow_items')
-    .select(['pk', 'hash'])
+    .select(['pk', seenAs.as('hash')])
     .where('flow', '=', flow)
     .where(sql<boolean>`pk = any(${pks}::text[])`)
     .execute()
@@ -32,48 +35,126 @@ export async function findItem(
   return row && { hash: row.hash, changedAt: row.changed_at }
 }
 
-/**
- * Of these items, the keys that somebody else has written since `since`, locked until the transaction ends: what we read
- * before that may be older than what he stored.
- */
-export async function lockItemsChangedSince(
+/** In which of these flows an item was seen, and when it changed there last; one look by its key in each. */
+export async function findItemInFlows(
+  db: Db,
+  flows: readonly string[],
+  pk: string,
+): Promise<Map<string, Date>> {
+  const { rows } = await sql<{ flow: string; changed_at: Date }>`
+    select found.flow, found.changed_at from unnest(${flows}::text[]) as wanted (flow)
+    cross join lateral (
+      select flow, changed_at from flow_items where (flow, pk) = (wanted.flow, ${pk}) limit 1
+    ) as found`.execute(db)
+  return new Map(rows.map((row) => [row.flow, row.changed_at]))
+}
+
+export type StoredItem = { hash: string; readNumber: number }
+
+/** What is stored of these items, locked until the transaction ends; an item that was never seen is absent. */
+export async function lockItems(
   trx: Trx,
   flow: string,
   pks: readonly string[],
-  since: Date,
-): Promise<Set<string>> {
-  if (pks.length === 0) return new Set()
+): Promise<Map<string, StoredItem>> {
+  if (pks.length === 0) return new Map()
   const rows = await trx
     .selectFrom('flow_items')
-    .select(['pk', 'changed_at'])
+    .select(['pk', seenAs.as('hash'), 'read_number'])
     .where('flow', '=', flow)
-    .where('pk', 'in', [...pks])
+    .where(sql<boolean>`pk = any(${pks}::text[])`)
     .orderBy('pk')
     .forUpdate()
     .execute()
-  return new Set(rows.filter((row) => row.changed_at > since).map((row) => row.pk))
+  return new Map(rows.map((row) => [row.pk, { hash: row.hash, readNumber: row.read_number }]))
 }
 
-/** Stores the hashes, in the order of their keys so that two writers never wait for each other crosswise. */
+/**
+ * Stores the hashes that a read has shown, in the order of their keys so that two writers never wait for each other
+ * crosswise. Answers the keys of those that were stored (`ours`), and of those that somebody else has stored alike since
+ * they were compared (`same`), which are no change any more; of the rest a later read has shown something, and that stays.
+ */
 export async function upsertHashes(
   trx: Trx,
   flow: string,
   items: readonly { pk: string; hash: string }[],
-  now: Date,
+  { read, at }: { read: number; at: Date },
+): Promise<{ ours: Set<string>; same: Set<string> }> {
+  if (items.length === 0) return { ours: new Set(), same: new Set() }
+  const ordered = items.toSorted((a, b) => (a.pk < b.pk ? -1 : 1))
+  const [pks, hashes] = [ordered.map(({ pk }) => pk), ordered.map(({ hash }) => hash)]
+  // A row that nobody could lock, since it was not there, may have been inserted by somebody who had not committed yet.
+  const isSame = sql<boolean>`coalesce(flow_items.seen_as, flow_items.hash) = excluded.hash`
+  const stored = await trx
+    .insertInto('flow_items')
+    .columns(['flow', 'pk', 'hash', 'changed_at', 'read_number'])
+    // Two parameters, however many rows: composing and reading a statement of thousands takes longer than inserting.
+    .expression(
+      sql<never>`select ${flow}::text, pk, hash, ${at}::timestamptz, ${read}::bigint
+        from unnest(${pks}::text[], ${hashes}::text[]) as one (pk, hash)`,
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['flow', 'pk'])
+        .doUpdateSet((eb) => ({
+          hash: sql<string>`case when ${isSame} then flow_items.hash else excluded.hash end`,
+          // Tells the two apart in the answer, and says the same as the hash.
+          seen_as: sql<string | null>`case when ${isSame} then excluded.hash end`,
+          changed_at: sql<Date>`case when ${isSame} then flow_items.changed_at else excluded.changed_at end`,
+          read_number: eb.ref('excluded.read_number'),
+          missed_scans: 0,
+          missed_since: null,
+        }))
+        .whereRef('flow_items.read_number', '<', 'excluded.read_number'),
+    )
+    .returning(['pk', 'seen_as'])
+    .execute()
+  const keysOf = (isThere: boolean) =>
+    new Set(stored.filter((row) => (row.seen_as !== null) === isThere).map(({ pk }) => pk))
+  return { ours: keysOf(false), same: keysOf(true) }
+}
+
+/**
+ * Items look as their stored hash says, which is of another form: what they are by the present one is kept beside it. The
+ * stored one stays, since what destinations have is known by it.
+ */
+export async function restateHashes(
+  db: Db | Trx,
+  flow: string,
+  items: readonly { pk: string; hash: string; was: string }[],
 ): Promise<void> {
   if (items.length === 0) return
-  const rows = items
-    .map(({ pk, hash }) => ({ flow, pk, hash, changed_at: now }))
-    .sort((a, b) => (a.pk < b.pk ? -1 : 1))
+  await sql`
+    update flow_items set seen_as = one.hash
+    from jsonb_to_recordset(${json(items)}::jsonb) as one (pk text, hash text, was text)
+    where flow_items.flow = ${flow} and flow_items.pk = one.pk
+      and coalesce(flow_items.seen_as, flow_items.hash) = one.was`.execute(db)
+}
+
+/** A read has shown the item as it is stored: one that began before it must not change that. */
+export async function confirmItem(trx: Trx, flow: string, pk: string, read: number): Promise<void> {
   await trx
-    .insertInto('flow_items')
-    .values(rows)
-    .onConflict((conflict) =>
-      conflict.columns(['flow', 'pk']).doUpdateSet((eb) => ({
-        hash: eb.ref('excluded.hash'),
-        changed_at: eb.ref('excluded.changed_at'),
-      })),
-    )
+    .updateTable('flow_items')
+    .set({ read_number: read, missed_scans: 0, missed_since: null })
+    .where('flow', '=', flow)
+    .where('pk', '=', pk)
+    .where('read_number', '<', read)
+    .execute()
+}
+
+/** As confirmItem, of several. */
+export async function confirmItems(
+  trx: Trx,
+  flow: string,
+  pks: readonly string[],
+  read: number,
+): Promise<void> {
+  await trx
+    .updateTable('flow_items')
+    .set({ read_number: read, missed_scans: 0, missed_since: null })
+    .where('flow', '=', flow)
+    .where(sql<boolean>`pk = any(${pks}::text[])`)
+    .where('read_number', '<', read)
     .execute()
 }
 

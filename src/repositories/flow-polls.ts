@@ -14,8 +14,13 @@ export type PollRecord = {
   durationMs: number
   rowsRead: number
   changes: number
+  /** What became of the items; null of polls that were recorded before it was counted. */
+  items: PollItems | null
   error: string | null
 }
+
+/** Items of a poll. `refused`: records that are no item, or repeat one. */
+export type PollItems = { new: number; changed: number; deleted: number; refused: number }
 
 /** Records a poll, counts it for ever, and forgets the ones too old to be judged. */
 export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
@@ -29,6 +34,10 @@ export async function insertPoll(trx: Trx, poll: PollRecord): Promise<void> {
       rows_read: poll.rowsRead,
       changes: poll.changes,
       error: poll.error,
+      items_new: poll.items?.new ?? null,
+      items_changed: poll.items?.changed ?? null,
+      items_deleted: poll.items?.deleted ?? null,
+      items_refused: poll.items?.refused ?? null,
     })
     .returning(tellFlow('poll').as('told'))
     .execute()
@@ -130,6 +139,37 @@ export async function readLatestPolls(
       },
     ]),
   )
+}
+
+export type Poll = Omit<PollRecord, 'flow'> & { id: number }
+
+/** The last polls of a flow, newest first. */
+export async function listPolls(db: Db, flow: string, limit: number): Promise<Poll[]> {
+  const rows = await db
+    .selectFrom('flow_polls')
+    .selectAll()
+    .where('flow', '=', flow)
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map((row) => ({
+    id: row.id,
+    kind: row.kind,
+    startedAt: row.started_at,
+    durationMs: row.duration_ms,
+    rowsRead: row.rows_read,
+    changes: row.changes,
+    items:
+      row.items_new === null
+        ? null
+        : {
+            new: row.items_new,
+            changed: row.items_changed ?? 0,
+            deleted: row.items_deleted ?? 0,
+            refused: row.items_refused ?? 0,
+          },
+    error: row.error,
+  }))
 }
 
 /** Changes found since `since`, by flow. */

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import type { Db } from '../db/database.ts'
+import type { Db, Trx } from '../db/database.ts'
 
 /** The same trouble of the same item is told once in this time, however often a poll meets it. */
 const quietMs = 3_600_000
 
 /** Records what is wrong at a source, unless it was recorded a short while ago. */
 export async function insertSourceProblem(
-  db: Db,
-  problem: { flow: string; pk: string; error: string; at: Date },
+  db: Db | Trx,
+  given: { flow: string; pk: string; error: string; at: Date },
 ): Promise<void> {
+  // What is refused for a NUL is told all the same: the database holds it in no text.
+  const problem = { ...given, pk: withoutNul(given.pk), error: withoutNul(given.error) }
   const since = new Date(problem.at.getTime() - quietMs)
   const known = await db
     .selectFrom('flow_errors')
@@ -34,4 +36,8 @@ export async function insertSourceProblem(
       at: problem.at,
     })
     .execute()
+}
+
+function withoutNul(text: string): string {
+  return text.replaceAll('\0', '\ufffd')
 }

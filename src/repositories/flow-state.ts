@@ -1,5 +1,5 @@
-import type { Selectable } from 'kysely'
-import type { Db, Trx } from '../db/database.ts'
+import { type Selectable, sql } from 'kysely'
+import { type Db, json, type Trx } from '../db/database.ts'
 import type { FlowProgressTable, FlowStateTable } from '../db/tables.ts'
 import { tellFlow } from './flow-news.ts'
 
@@ -43,10 +43,51 @@ export async function updateFlowState(
   db: Db | Trx,
   flow: string,
   fields: Partial<
-    Omit<FlowStateRow, 'flow' | 'first_seen_at' | 'full_scan_due' | 'forget_due' | 'resets'>
-  >,
+    Omit<
+      FlowStateRow,
+      | 'flow'
+      | 'first_seen_at'
+      | 'hash_forms'
+      | 'destinations'
+      | 'shape'
+      | 'full_scan_due'
+      | 'forget_due'
+      | 'resets'
+      | 'read_number'
+    >
+  > & { destinations?: readonly string[]; shape?: Readonly<Record<string, unknown>> },
 ): Promise<void> {
-  await db.updateTable('flow_state').set(fields).where('flow', '=', flow).execute()
+  const { destinations, shape, ...rest } = fields
+  const named = {
+    ...(destinations && { destinations: json(destinations) }),
+    ...(shape && { shape: json(shape) }),
+  }
+  await db
+    .updateTable('flow_state')
+    .set({ ...rest, ...named })
+    .where('flow', '=', flow)
+    .execute()
+}
+
+/** What forms of hashes stand for, this one among them from now on. */
+export async function keepHashForm(
+  db: Db | Trx,
+  flow: string,
+  form: string,
+  fields: readonly string[] | null,
+): Promise<Record<string, string[]>> {
+  const state = await db
+    .selectFrom('flow_state')
+    .select('hash_forms')
+    .where('flow', '=', flow)
+    .executeTakeFirst()
+  const forms = state?.hash_forms ?? {}
+  if (fields === null || Object.hasOwn(forms, form)) return forms
+  const own = { [form]: [...fields] }
+  await sql`
+    update flow_state set hash_forms = hash_forms || ${json(own)}::jsonb
+    where flow = ${flow}`.execute(db)
+  return { ...forms, ...own }
 }
 
 /** Has the next poll read everything from the beginning. */

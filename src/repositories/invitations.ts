@@ -31,3 +31,27 @@ export async function useInvitation(
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }
+
+/** Invitations that may still begin a login, the newest first. */
+export async function listOpenInvitations(db: Db, now: Date, limit: number) {
+  return db
+    .selectFrom('invitations')
+    .selectAll()
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', now)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+}
+
+/** Returns whether it was there, unused and in time. */
+export async function deleteOpenInvitation(trx: Trx, id: string, now: Date): Promise<boolean> {
+  const result = await trx
+    .deleteFrom('invitations')
+    .where('id', '=', id)
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+  return result.numDeletedRows === 1n
+}

@@ -9,34 +9,31 @@ export const versionsKept = 20
 export const attemptsKept = 100
 /** Content beyond this many bytes of JSON is not kept: an image in an item would fill the disk too. */
 export const contentBytesKept = 65_536
+/** So small as it is stored that nobody need write it out to measure it, which costs as much as keeping it. */
+const contentBytesSurelyKept = contentBytesKept / 8
 
 /** As many rows as one statement looks at or deletes: 20 ms of the embedded database, in which it answers nobody else. */
 const rowsAtOnce = 5_000
 
 /**
- * Keeps what items look like now, copied from what is owed of them to one destination. One that looks like its newest
- * version, such as after a reset, makes no other. In the transaction that wrote the deliveries.
+ * The part of a statement that keeps what the items of `found` look like now. One that looks like its newest version, such as
+ * after a reset, makes no other. Each key looks up its rows by itself: a planner that knows nothing yet of a table that
+ * fills reads all of it for each thousand keys.
  */
-export async function insertItemVersions(
-  trx: Trx,
-  { flow, destination }: DeliveryTarget,
-  pks: readonly string[],
-  at: Date,
-): Promise<void> {
-  await sql`
+export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
+  return sql`
     insert into item_versions (flow, pk, seen_at, kind, hash, payload)
-    select owed.flow, owed.pk, ${at}, owed.kind, owed.hash,
-      case when octet_length(owed.payload::text) <= ${contentBytesKept} then owed.payload end
-    from deliveries as owed
+    select ${flow}, found.pk, ${at}, found.kind, found.hash,
+      case when pg_column_size(found.payload) <= ${sql.lit(contentBytesSurelyKept)}
+        or octet_length(found.payload::text) <= ${contentBytesKept} then found.payload end
+    from found
     left join lateral (
       select kind, hash from item_versions as version
-      where version.flow = owed.flow and version.pk = owed.pk
-      order by id desc limit 1
+      where version.flow = ${flow} and version.pk = found.pk
+      order by flow desc, pk desc, id desc limit 1
     ) as newest on true
-    where owed.flow = ${flow} and owed.destination = ${destination}
-      and owed.pk = any(${pks}::text[])
-      and (newest.hash is null or newest.hash <> owed.hash or newest.kind <> owed.kind)
-    order by owed.pk`.execute(trx)
+    where newest.hash is null or newest.hash <> found.hash or newest.kind <> found.kind
+    order by found.pk`
 }
 
 export type NewItemAttempt = Pick<
@@ -103,6 +100,25 @@ export async function findLastContents(
     .orderBy('id', 'desc')
     .execute()
   return new Map(rows.map(({ pk, payload }) => [pk, payload]))
+}
+
+/** What an item looked like at a change of these; undefined when that is not on record, or too large to be kept. */
+export async function findContent(
+  trx: Trx,
+  flow: string,
+  { pk, kind, hash }: Pick<ItemVersionRow, 'pk' | 'kind' | 'hash'>,
+): Promise<Record<string, unknown> | undefined> {
+  const row = await trx
+    .selectFrom('item_versions')
+    .select('payload')
+    .where('flow', '=', flow)
+    .where('pk', '=', pk)
+    .where('kind', '=', kind)
+    .where('hash', '=', hash)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.payload ?? undefined
 }
 
 const kinds = [

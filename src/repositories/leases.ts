@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from '../db/database.ts'
+import type { Db, Trx } from '../db/database.ts'
 import { columnHasCome, hasCome } from './due.ts'
 
 /** Longest time a dead process can hold up the others. */
@@ -38,6 +38,50 @@ export async function acquireLease(
   return row?.token
 }
 
+/** Whether the lease is held under this token: nobody has taken it since, whatever the clock says. */
+export async function isLeaseOf(
+  db: Db,
+  lease: { name: string; owner: string; token: number },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('leases')
+    .select('token')
+    .where('name', '=', lease.name)
+    .where('owner', '=', lease.owner)
+    .where('token', '=', lease.token)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** As isLeaseOf; and nobody takes it before the transaction ends. */
+export async function keepLease(
+  trx: Trx,
+  lease: { name: string; owner: string; token: number },
+): Promise<boolean> {
+  const row = await trx
+    .selectFrom('leases')
+    .select('token')
+    .where('name', '=', lease.name)
+    .where('owner', '=', lease.owner)
+    .where('token', '=', lease.token)
+    .forShare()
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Who had the lease last, under which token, and whether it was given back. */
+export async function findLastOwner(
+  db: Db,
+  name: string,
+): Promise<{ owner: string; token: number; isGivenBack: boolean } | undefined> {
+  const row = await db
+    .selectFrom('leases')
+    .select(['owner', 'token', 'deadline'])
+    .where('name', '=', name)
+    .executeTakeFirst()
+  return row && { owner: row.owner, token: row.token, isGivenBack: row.deadline.getTime() === 0 }
+}
+
 /** Gives the lease back, if it is still ours. The row stays: its token must never fall back. */
 export async function releaseLease(db: Db, lease: { name: string; owner: string }): Promise<void> {
   await db
@@ -54,7 +98,7 @@ export async function releaseLease(db: Db, lease: { name: string; owner: string 
  * anybody holds it at this moment.
  */
 export async function findLease(
-  db: Db,
+  db: Db | Trx,
   name: string,
   now: Date,
 ): Promise<{ token: number; isHeld: boolean } | undefined> {

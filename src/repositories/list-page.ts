@@ -1,7 +1,13 @@
-import { type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
+import {
+  type CompiledQuery,
+  type RawBuilder,
+  type SelectQueryBuilder,
+  type SqlBool,
+  sql,
+} from 'kysely'
 import type { Db } from '../db/database.ts'
 import type { Tables } from '../db/tables.ts'
-import { createSparing } from '../domain/sparing.ts'
+import { type Counted, createSparing } from '../domain/sparing.ts'
 
 /** On which side of an entry the wanted ones are, in a list that shows the newest first. */
 export type Side = 'older' | 'newer'
@@ -36,7 +42,7 @@ export function reachOf({ limit }: { limit: number }): number {
 
 /**
  * The page made of what was found from the place on, be it read towards the older or the newer ones, and how many entries the
- * list has. What fits into the page is not counted again.
+ * list has. What fits into the page is not counted again. `question` names the list where it changes with each moment.
  */
 export async function toListPage<Row, Table extends keyof Tables>(
   db: Db,
@@ -44,49 +50,71 @@ export async function toListPage<Row, Table extends keyof Tables>(
   list: SelectQueryBuilder<Tables, Table, object>,
   found: readonly Row[],
   { limit, offset, place }: PageWish<{ side: Side }>,
+  question: SelectQueryBuilder<Tables, Table, object> = list,
 ): Promise<ListPage<Row>> {
   const rows = found.slice(0, limit)
   const isCut = found.length > limit
   const isAll = place === undefined && !isCut && (rows.length > 0 || offset === 0)
-  const total = isAll ? offset + rows.length : await countSparingly(db, table, list)
+  const total = isAll ? offset + rows.length : await countEntries(db, table, list, question)
   return place?.side === 'newer'
     ? { rows: rows.reverse(), total, hasOlder: true, hasNewer: isCut }
     : { rows, total, hasOlder: isCut, hasNewer: place !== undefined || offset > 0 }
 }
 
-type Counts = Map<string, () => Promise<number>>
+type Counting<T> = () => Promise<Counted<T>>
+type Asked = { counting: Counting<unknown>; count: () => Promise<unknown> }
+type Counts = Map<string, Asked>
 const countsOf = new WeakMap<Db, Counts>()
 /** More questions than people ask at once; the oldest are forgotten. */
 const questionsKept = 200
 
-/**
- * How many entries the list has: at this moment while the table is small, else as it was a little before, since pages ask
- * with every look and counting reads the whole list.
- */
-function countSparingly<Table extends keyof Tables>(
+/** How many entries the list has. */
+function countEntries<Table extends keyof Tables>(
   db: Db,
   table: Table,
   list: SelectQueryBuilder<Tables, Table, object>,
+  question: SelectQueryBuilder<Tables, Table, object>,
 ): Promise<number> {
   const counting = list.select((eb) => [
     eb.fn.countAll<number>().as('total'),
-    // As the database guessed lately: what a filter makes it read is more than what it finds.
-    sql<
-      number | null
-    >`(select reltuples::double precision from pg_class where oid = ${table}::regclass)`.as('held'),
+    rowsHeld(table).as('held'),
   ])
-  const { sql: text, parameters } = counting.compile()
+  const named = question.select((eb) => eb.fn.countAll<number>().as('total')).compile()
+  return countSparingly(db, named, async () => {
+    const { total, held } = await counting.executeTakeFirstOrThrow()
+    return { value: total, rows: Math.max(total, held ?? 0) }
+  })
+}
+
+/** As the database guessed lately: what a filter makes it read is more than what it finds. */
+export function rowsHeld(table: keyof Tables) {
+  return sql<
+    number | null
+  >`(select reltuples::double precision from pg_class where oid = ${table}::regclass)`
+}
+
+/**
+ * What `counting` answers to this question: as it is at this moment while it reads little, else as it was a little before,
+ * since pages ask with every look and counting reads the whole list.
+ */
+export function countSparingly<T>(
+  db: Db,
+  { sql: text, parameters }: Pick<CompiledQuery, 'sql' | 'parameters'>,
+  counting: Counting<T>,
+): Promise<T> {
   const question = JSON.stringify([text, parameters])
   const counts: Counts = countsOf.get(db) ?? new Map()
   countsOf.set(db, counts)
   const known = counts.get(question)
-  if (known) return known()
-  const count = createSparing(async () => {
-    const { total, held } = await counting.executeTakeFirstOrThrow()
-    return { value: total, rows: Math.max(total, held ?? 0) }
-  })
-  counts.set(question, count)
+  if (known) {
+    // What is counted may depend on the moment, where the question does not.
+    known.counting = counting
+    // One question has one kind of answer.
+    return known.count() as Promise<T>
+  }
+  const asked: Asked = { counting, count: createSparing(() => asked.counting()) }
+  counts.set(question, asked)
   const [oldest] = counts.keys()
   if (counts.size > questionsKept && oldest !== undefined) counts.delete(oldest)
-  return count()
+  return asked.count() as Promise<T>
 }

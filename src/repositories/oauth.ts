@@ -5,6 +5,19 @@ import type { ClientName } from '../domain/client-name.ts'
 
 export type ConnectionRow = Selectable<OauthConnectionsTable>
 
+/** A connection that came as JSON, with another row. */
+export function reviveConnection(json: object): ConnectionRow {
+  const row = json as ConnectionRow
+  const date = (at: Date | null) => (at === null ? null : new Date(at))
+  return {
+    ...row,
+    expires_at: new Date(row.expires_at),
+    connected_at: new Date(row.connected_at),
+    refreshed_at: new Date(row.refreshed_at),
+    refresh_started_at: date(row.refresh_started_at),
+  }
+}
+
 export async function insertState(
   db: Db | Trx,
   state: Insertable<OauthStatesTable>,
@@ -231,4 +244,17 @@ export async function findClientsOfAccount(db: Db, mpUserId: number): Promise<Cl
     .where('status', '=', 'connected')
     .execute()
   return rows.map((row) => row.client)
+}
+
+/** Every client that is connected, with its account. */
+export async function listConnectedClients(
+  db: Db,
+): Promise<{ client: ClientName; mp_user_id: number }[]> {
+  return db
+    .selectFrom('oauth_connections')
+    .select(['client', 'mp_user_id'])
+    .where('status', '=', 'connected')
+    .orderBy('mp_user_id')
+    .orderBy('client')
+    .execute()
 }

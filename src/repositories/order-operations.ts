@@ -1,20 +1,38 @@
-import { type Insertable, type Selectable, sql } from 'kysely'
+import type { Insertable, Selectable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
+import { fixedStatement } from '../db/fixed-statement.ts'
 import type { OrderOperationsTable } from '../db/tables.ts'
+import { insertEntries, type NewActivity } from './activity.ts'
 import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
 import { columnHasCome, furthestMs } from './due.ts'
+import type { OrderRow } from './orders.ts'
 
 export type OrderOperationRow = Selectable<OrderOperationsTable>
 
-export async function insertOperation(
-  trx: Trx,
-  operation: Insertable<OrderOperationsTable>,
-): Promise<OrderOperationRow> {
-  return trx
-    .insertInto('order_operations')
-    .values(operation)
-    .returningAll()
-    .executeTakeFirstOrThrow()
+const cancel = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
+  with locked as (
+    select id, client from orders where id = :order_id and status = 'created' for update
+  )
+  insert into order_operations (id, order_id, client, kind, state, next_attempt_at, sender, sender_until, unanswered_at,
+    created_at)
+  select :id::uuid, id, client, 'cancel', 'intent', :next_attempt_at::timestamptz, :sender::uuid,
+    :sender_until::timestamptz, :unanswered_at::timestamptz, :created_at::timestamptz from locked
+  on conflict (order_id, kind) where state in ('intent', 'unknown') do nothing
+  returning *`)
+
+type NewCancel = Pick<
+  Required<Insertable<OrderOperationsTable>>,
+  'id' | 'next_attempt_at' | 'sender' | 'sender_until' | 'unanswered_at' | 'created_at'
+>
+
+/** The intent of a cancel; undefined when one is open already, or the order can be canceled no more. */
+export async function insertCancel(
+  db: Db,
+  orderId: string,
+  intent: NewCancel,
+): Promise<OrderOperationRow | undefined> {
+  const [row] = await cancel(db, { ...intent, order_id: orderId })
+  return row
 }
 
 /** The cancel or refund of this order that has no settled outcome yet. */
@@ -52,6 +70,18 @@ export async function listOperations(
     .execute()
 }
 
+/** The cancels and refunds of those orders that were given back in part or whole; asks nothing for others. */
+export async function listOperationsOfRefunded(
+  db: Db,
+  orders: readonly Pick<OrderRow, 'id' | 'refunds'>[],
+): Promise<OrderOperationRow[]> {
+  const refunded = orders.filter(({ refunds }) => refunds.length > 0)
+  return listOperations(
+    db,
+    refunded.map(({ id }) => id),
+  )
+}
+
 /** Ends a refund that the provider had taken: it is through, or it has failed and counts as refused. */
 export async function finishRefund(
   trx: Trx,
@@ -69,21 +99,6 @@ export async function finishRefund(
     .execute()
 }
 
-/** How many operations of this order repeat the same request. */
-export async function countOperations(
-  trx: Trx,
-  orderId: string,
-  requestKey: string,
-): Promise<number> {
-  const row = await trx
-    .selectFrom('order_operations')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('order_id', '=', orderId)
-    .where('request_key', '=', requestKey)
-    .executeTakeFirstOrThrow()
-  return row.count
-}
-
 /** Plans the next attempt of an operation that is still open. */
 export async function planAttempt(db: Db | Trx, id: string, at: Date): Promise<void> {
   await db
@@ -94,12 +109,30 @@ export async function planAttempt(db: Db | Trx, id: string, at: Date): Promise<v
     .execute()
 }
 
+const settle = fixedStatement<Record<string, unknown>, { id: string }>(`
+  with settled as (
+    update order_operations set state = :state, finished_at = :finished_at, next_attempt_at = :next_attempt_at,
+      mp_refund_id = case when :has_refund::boolean then :mp_refund_id else mp_refund_id end,
+      provider_code = case when :has_code::boolean then :provider_code else provider_code end,
+      amount_cents = coalesce(:amount_cents::bigint, amount_cents)
+    where id = :id and (state in ('intent', 'unknown') or state = 'refused' and :state = 'done')
+      and (:sender::uuid is null or sender = :sender::uuid)
+    returning id, order_id, kind
+  ), noted as (
+    update orders set refund_open = :state = 'unknown' or exists (
+      select from order_operations open where open.order_id = orders.id and open.kind = 'refund'
+        and open.state in ('intent', 'unknown') and open.id <> :id)
+    from settled where orders.id = settled.order_id and settled.kind = 'refund'
+  ), ${insertEntries('exists (select from settled)')}
+  select id from settled`)
+
 /**
- * Settles an operation that is still open. Returns whether it was. One that another process has called refused is still
- * open for the provider's word that it is done. With `sender` only while that one has the right to send.
+ * Settles an operation that is still open, with the entries of the audit log that tell of it. Returns whether it was. One
+ * that another process has called refused is still open for the provider's word that it is done. With `sender` only while
+ * that one has the right to send.
  */
 export async function settleOperation(
-  trx: Trx,
+  db: Db | Trx,
   id: string,
   outcome: {
     state: 'unknown' | 'done' | 'refused'
@@ -109,44 +142,24 @@ export async function settleOperation(
     providerCode?: string | null
     finishedAt: Date | null
     nextAttemptAt?: Date | null
-    sender?: string
+    sender?: string | undefined
+    entries?: readonly NewActivity[]
   },
 ): Promise<boolean> {
-  const settled = await trx
-    .updateTable('order_operations')
-    .set({
-      state: outcome.state,
-      finished_at: outcome.finishedAt,
-      next_attempt_at: outcome.nextAttemptAt ?? null,
-      ...(outcome.mpRefundId !== undefined && { mp_refund_id: outcome.mpRefundId }),
-      ...(outcome.amountCents !== undefined && { amount_cents: outcome.amountCents }),
-      ...(outcome.providerCode !== undefined && { provider_code: outcome.providerCode }),
-    })
-    .where('id', '=', id)
-    .where(
-      'state',
-      'in',
-      outcome.state === 'done' ? ['intent', 'unknown', 'refused'] : ['intent', 'unknown'],
-    )
-    .$if(outcome.sender !== undefined, (query) =>
-      query.where('sender', '=', outcome.sender as string),
-    )
-    .returning(['order_id', 'kind'])
-    .executeTakeFirst()
-  if (settled?.kind === 'refund') await noteOpenRefund(trx, settled.order_id)
-  return settled !== undefined
-}
-
-/** Keeps with the order whether a refund of it is without an outcome. */
-export async function noteOpenRefund(trx: Trx, orderId: string): Promise<void> {
-  await trx
-    .updateTable('orders')
-    .set({
-      refund_open: sql<boolean>`exists (select 1 from order_operations
-        where order_id = ${orderId} and kind = 'refund' and state in ('intent', 'unknown'))`,
-    })
-    .where('id', '=', orderId)
-    .execute()
+  const settled = await settle(db, {
+    id,
+    state: outcome.state,
+    finished_at: outcome.finishedAt,
+    next_attempt_at: outcome.nextAttemptAt,
+    has_refund: outcome.mpRefundId !== undefined,
+    mp_refund_id: outcome.mpRefundId,
+    has_code: outcome.providerCode !== undefined,
+    provider_code: outcome.providerCode,
+    amount_cents: outcome.amountCents,
+    sender: outcome.sender,
+    entries: JSON.stringify(outcome.entries ?? []),
+  })
+  return settled.length > 0
 }
 
 /** An operation, and the provider account that its order was made on. */

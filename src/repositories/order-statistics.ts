@@ -57,6 +57,7 @@ export type BoxRow = {
   storeId: string
   boxId: string
   boxName: string
+  storeName: string
   lastStatus: OrderStatus | null
   lastDetail: string | null
   lastAt: Date | null
@@ -83,7 +84,7 @@ export async function listBoxStates(
   const { client } = span
   const { rows } = await sql<BoxRow>`
     select pos.client, stores.external_id as "storeId", pos.external_id as "boxId",
-      pos.name as "boxName", last.status as "lastStatus", last.status_detail as "lastDetail",
+      pos.name as "boxName", stores.name as "storeName", last.status as "lastStatus", last.status_detail as "lastDetail",
       last.created_at as "lastAt",
       coalesce(waiting.count, 0)::integer as open, newest.id as "openId",
       newest.external_reference as "openReference", newest.status as "openStatus",
@@ -101,7 +102,7 @@ export async function listBoxStates(
     left join (
       select client, caja_id, count(*) as count, (array_agg(id order by created_at desc))[1] as newest
       from orders
-      where status in ('created', 'at_terminal', 'action_required')
+      where status in ('created', 'at_terminal', 'action_required') and settled_as is null
       group by client, caja_id
     ) as waiting on waiting.client = pos.client and waiting.caja_id = pos.external_id
     left join orders as newest on newest.id = waiting.newest
@@ -131,7 +132,38 @@ export async function listPaidAfterClose(db: Db, span: Span, limit: number): Pro
   return query.orderBy('created_at', 'desc').limit(limit).execute()
 }
 
-/** How many orders wait for their end, and how many of them for somebody to look at the terminal. */
+export type DoubtRow = LateRow & { cajaId: string; createdAt: Date }
+
+/**
+ * Orders of which nobody knows whether the customer was charged, begun before a moment, newest first; without those of which
+ * somebody who looked has said it.
+ */
+export async function listInDoubt(
+  db: Db,
+  { client, before, limit }: { client: ClientName | undefined; before: Date; limit: number },
+): Promise<DoubtRow[]> {
+  let query = db
+    .selectFrom('orders')
+    .select([
+      'id',
+      'client',
+      'external_reference as externalReference',
+      'caja_id as cajaId',
+      'created_at as createdAt',
+    ])
+    .where('settled_as', 'is', null)
+    .where((eb) =>
+      eb.or([eb('creation', 'in', ['intent', 'unknown']), eb('conflict', 'is not', null)]),
+    )
+    .where('created_at', '<', before)
+  if (client !== undefined) query = query.where('client', '=', client)
+  return query.orderBy('created_at', 'desc').limit(limit).execute()
+}
+
+/**
+ * How many orders wait for their end, and how many of them for somebody to look at the terminal. Of what somebody has looked
+ * at and settled nobody waits for anything.
+ */
 export async function countOpenOrders(
   db: Db,
   client: ClientName | undefined,
@@ -139,6 +171,7 @@ export async function countOpenOrders(
   let query = db
     .selectFrom('orders')
     .where('status', 'in', ['created', 'at_terminal', 'action_required'])
+    .where('settled_as', 'is', null)
   if (client !== undefined) query = query.where('client', '=', client)
   return query
     .select((eb) => [

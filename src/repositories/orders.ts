@@ -1,24 +1,12 @@
-import {
-  type ExpressionBuilder,
-  type Insertable,
-  type Selectable,
-  sql,
-  type Updateable,
-} from 'kysely'
+import { type ExpressionBuilder, type Insertable, type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
+import { fixedStatement } from '../db/fixed-statement.ts'
 import type { OrdersTable, Tables } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import type { OrderStatus } from '../domain/order.ts'
+import type { ApiKeyRow } from './api-keys.ts'
 import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
 import { columnHasCome, furthestMs } from './due.ts'
-import {
-  beyondTime,
-  type ListPage,
-  type PageWish,
-  reachOf,
-  type TimePlace,
-  toListPage,
-} from './list-page.ts'
+import { type ConnectionRow, reviveConnection } from './oauth.ts'
 
 export type OrderRow = Selectable<OrdersTable>
 
@@ -26,7 +14,7 @@ export type OrderRow = Selectable<OrdersTable>
 export const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** Where an id stands that is ours or the provider's. */
-function placeOfId(id: string) {
+export function placeOfId(id: string) {
   return uuidShape.test(id)
     ? { column: 'id' as const, value: id.toLowerCase() }
     : { column: 'mp_order_id' as const, value: id }
@@ -41,6 +29,63 @@ export async function findOrder(
   const { column, value } = placeOfId(id)
   const query = db.selectFrom('orders').selectAll().where('client', '=', client)
   return query.where(column, '=', value).executeTakeFirst()
+}
+
+type WithConnection = OrderRow & { connection: object | null }
+
+const byId = (column: 'id' | 'mp_order_id') =>
+  fixedStatement<Record<string, unknown>, WithConnection>(`
+    select orders.*, row_to_json(c) as connection from orders
+    left join oauth_connections c on c.client = orders.client
+    where orders.${column} = :value and (:client::text is null or orders.client = :client::text)`)
+const withConnection = { id: byId('id'), mp_order_id: byId('mp_order_id') }
+
+/** The same, with the connection of its client; without a client for whoever may see every one. */
+export async function findOrderWithConnection(
+  db: Db,
+  client: ClientName | null,
+  id: string,
+): Promise<{ order: OrderRow; connection: ConnectionRow | undefined } | undefined> {
+  const { column, value } = placeOfId(id)
+  const [row] = await withConnection[column](db, { client, value })
+  return row && split(row)
+}
+
+type OfKey = WithConnection & { key_id: string; key_client: ClientName; key_hash: string }
+
+const ofKeyById = (column: 'id' | 'mp_order_id') =>
+  fixedStatement<Record<string, unknown>, OfKey>(`
+    select orders.*, row_to_json(c) as connection, k.id as key_id, k.client as key_client, k.key_hash
+    from api_keys k
+    left join orders on orders.client = k.client and orders.${column} = :value
+    left join oauth_connections c on c.client = k.client
+    where k.key_hash = :key_hash and k.active`)
+const ofKey = { id: ofKeyById('id'), mp_order_id: ofKeyById('mp_order_id') }
+
+/**
+ * The active key with this hash, and in the same round trip the order that its request names, if the key's client has it, with
+ * the client's connection. Undefined without such a key, as `findActiveKeyByHash`.
+ */
+export async function findKeyAndOrder(
+  db: Db,
+  keyHash: string,
+  orderId: string,
+): Promise<
+  | {
+      key: Pick<ApiKeyRow, 'id' | 'client' | 'key_hash'>
+      found: { order: OrderRow; connection: ConnectionRow | undefined } | undefined
+    }
+  | undefined
+> {
+  const { column, value } = placeOfId(orderId)
+  const [row] = await ofKey[column](db, { key_hash: keyHash, value })
+  if (!row) return undefined
+  const { key_id: id, key_client: client, key_hash, ...rest } = row
+  return { key: { id, client, key_hash }, found: rest.id === null ? undefined : split(rest) }
+}
+
+function split({ connection, ...order }: WithConnection) {
+  return { order, connection: connection ? reviveConnection(connection) : undefined }
 }
 
 /** The same for whoever may see every client: the administrator, the sweeper, the webhook inbox. */
@@ -65,23 +110,57 @@ export async function insertOrder(trx: Trx, order: Insertable<OrdersTable>): Pro
   return trx.insertInto('orders').values(order).returningAll().executeTakeFirstOrThrow()
 }
 
-export async function updateOrder(
+/** Keeps since when nobody wants the order any more. */
+export async function keepWish(db: Db, id: string, at: Date): Promise<void> {
+  await db
+    .updateTable('orders')
+    .set({ cancel_requested_at: at })
+    .where('id', '=', id)
+    .where('cancel_requested_at', 'is', null)
+    .execute()
+}
+
+/** What somebody who looked said of an order in doubt. */
+export type Settlement = { as: 'paid' | 'not_paid'; at: Date; reason: string }
+
+/**
+ * Keeps what was said of an order as it was known, and with `givesUp` that nobody wants it any more. Undefined when it has
+ * moved since.
+ */
+export async function keepSettlement(
   trx: Trx,
-  id: string,
-  fields: Updateable<OrdersTable>,
-): Promise<OrderRow> {
+  { id, client, version }: Pick<OrderRow, 'id' | 'client' | 'version'>,
+  { as, at, reason }: Settlement,
+  givesUp: boolean,
+): Promise<OrderRow | undefined> {
   return trx
     .updateTable('orders')
-    .set(fields)
+    .set((eb) => ({
+      settled_as: as,
+      settled_at: at,
+      settled_reason: reason,
+      ...(givesUp && { cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(at)) }),
+    }))
     .where('id', '=', id)
+    .where('client', '=', client)
+    .where('version', '=', version)
     .returningAll()
-    .executeTakeFirstOrThrow()
+    .executeTakeFirst()
+}
+
+/** Notes that a refund of the order is answered as refused, and locks the order until the transaction ends. */
+export async function noteDeniedRefund(trx: Trx, id: string): Promise<void> {
+  await trx
+    .updateTable('orders')
+    .set((eb) => ({ denied_refunds: eb('denied_refunds', '+', 1) }))
+    .where('id', '=', id)
+    .execute()
 }
 
 /**
  * The order that an equal request (client, box, reference and amount) must not double: one that is charged, or else the
- * newest that still may be. One that the provider confirmed as open long ago (its time ended before `endedBefore`), or that
- * was given up at the terminal, waits for nobody.
+ * newest that still may be. One that the provider confirmed as open long ago (its time ended before `endedBefore`), that
+ * was given up at the terminal, or of which somebody who looked said that it was not paid, waits for nobody.
  */
 export async function findEqualOrder(
   db: Db | Trx,
@@ -99,11 +178,16 @@ export async function findEqualOrder(
     .where((eb) =>
       eb.or([
         isChargedNow(eb),
-        eb('creation', 'in', ['intent', 'unknown']),
         eb.and([
-          eb('status', 'in', ['created', 'at_terminal', 'action_required']),
-          eb('expires_at', '>=', endedBefore),
-          eb.or([eb('status', '=', 'created'), eb('cancel_requested_at', 'is', null)]),
+          eb('settled_as', 'is distinct from', 'not_paid'),
+          eb.or([
+            eb('creation', 'in', ['intent', 'unknown']),
+            eb.and([
+              eb('status', 'in', ['created', 'at_terminal', 'action_required']),
+              eb('expires_at', '>=', endedBefore),
+              eb.or([eb('status', '=', 'created'), eb('cancel_requested_at', 'is', null)]),
+            ]),
+          ]),
         ]),
       ]),
     )
@@ -117,7 +201,7 @@ export async function findEqualOrder(
  * One text has several spellings in Unicode, which look the same and which an ERP may change with its version or its
  * machine: compared by one of them, so that a paid sale is not charged again.
  */
-function isReference(text: string) {
+export function isReference(text: string) {
   return sql<boolean>`normalize(external_reference) = normalize(${text}::text)`
 }
 
@@ -137,35 +221,6 @@ export async function countOrders(trx: Trx, requestKey: string): Promise<number>
     .where('request_key', '=', requestKey)
     .executeTakeFirstOrThrow()
   return row.count
-}
-
-/** How many references derived from this text one client has used; 0 when none. */
-export async function highestReferenceAttempt(
-  trx: Trx,
-  client: ClientName,
-  externalReference: string,
-): Promise<number> {
-  const row = await trx
-    .selectFrom('orders')
-    .select((eb) => eb.fn.max('reference_attempt').as('highest'))
-    .where('client', '=', client)
-    .where(isReference(externalReference))
-    .executeTakeFirst()
-  return row?.highest ?? 0
-}
-
-export async function isReferenceTaken(
-  trx: Trx,
-  mpUserId: number,
-  mpExternalReference: string,
-): Promise<boolean> {
-  const row = await trx
-    .selectFrom('orders')
-    .select('id')
-    .where('mp_user_id', '=', mpUserId)
-    .where('mp_external_reference', '=', mpExternalReference)
-    .executeTakeFirst()
-  return row !== undefined
 }
 
 /**
@@ -276,63 +331,6 @@ export async function planCheck(
     }))
     .where('id', '=', id)
     .execute()
-}
-
-export type OrderFilter = {
-  /** Ours or the provider's. */
-  id?: string | undefined
-  client?: ClientName | undefined
-  status?: OrderStatus | undefined
-  cajaId?: string | undefined
-  externalReference?: string | undefined
-  /** Part of a text a person may know the order by. */
-  text?: string | undefined
-  from?: Date | undefined
-  to?: Date | undefined
-}
-
-/** A page of orders, newest first, with the number of all that fit the filter. */
-export async function listOrders(
-  db: Db,
-  filter: OrderFilter,
-  wish: PageWish<TimePlace>,
-): Promise<ListPage<OrderRow>> {
-  let query = db.selectFrom('orders')
-  if (filter.id !== undefined) {
-    const { column, value } = placeOfId(filter.id)
-    query = query.where(column, '=', value)
-  }
-  if (filter.client !== undefined) query = query.where('client', '=', filter.client)
-  if (filter.status !== undefined) query = query.where('status', '=', filter.status)
-  if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
-  if (filter.externalReference !== undefined) {
-    query = query.where(isReference(filter.externalReference))
-  }
-  if (filter.text !== undefined) {
-    const pattern = `%${filter.text.replace(/[\\%_]/g, '\\$&')}%`
-    query = query.where((eb) =>
-      eb.or([
-        eb('external_reference', 'ilike', pattern),
-        eb('ticket_number', 'ilike', pattern),
-        eb('description', 'ilike', pattern),
-        eb('mp_order_id', 'ilike', pattern),
-        eb(eb.cast<string>('id', 'text'), 'ilike', pattern),
-      ]),
-    )
-  }
-  if (filter.from !== undefined) query = query.where('created_at', '>=', filter.from)
-  if (filter.to !== undefined) query = query.where('created_at', '<', filter.to)
-  const { place } = wish
-  const isBack = place?.side === 'newer'
-  const part = place ? query.where(beyondTime(place, 'created_at')) : query
-  const rows = await part
-    .selectAll()
-    .orderBy('created_at', isBack ? 'asc' : 'desc')
-    .orderBy('id', isBack ? 'desc' : 'asc')
-    .limit(reachOf(wish))
-    .offset(wish.offset)
-    .execute()
-  return toListPage(db, 'orders', query, rows, wish)
 }
 
 /** Orders changed after this position, in the sequence of their changes. */

@@ -44,6 +44,13 @@ export function findSigningKeys(db: Db): Promise<string[]> {
   return distinct(db, 'activity_log', sql`key_id`, always)
 }
 
+/** The id of the key that signed the end of the log; undefined before it was signed, and before the migration for that. */
+export async function findHeadKey(db: Db): Promise<string | undefined> {
+  const { rows } = await sql<{ id: string | null }>`
+    select to_jsonb(activity_head) ->> 'key_id' as id from activity_head`.execute(db)
+  return rows[0]?.id ?? undefined
+}
+
 /** DISTINCT would read every row: https://wiki.postgresql.org/wiki/Loose_indexscan */
 async function distinct(
   db: Db,

@@ -160,6 +160,28 @@ export async function lockPos(trx: Trx, client: ClientName, id: string): Promise
   return row !== undefined
 }
 
+/** Notes that the box has an order that no charge of it began, and locks the box until the transaction ends. */
+export async function noteFoundOrder(trx: Trx, client: ClientName, id: string): Promise<boolean> {
+  const result = await trx
+    .updateTable('pos')
+    .set((eb) => ({ revision: eb('revision', '+', 1) }))
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .where('state', '=', 'active')
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Notes that a charge of the box is answered as not charged, and locks the box until the transaction ends. */
+export async function noteDeniedCharge(trx: Trx, client: ClientName, id: string): Promise<void> {
+  await trx
+    .updateTable('pos')
+    .set((eb) => ({ denied_charges: eb('denied_charges', '+', 1) }))
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .execute()
+}
+
 export async function insertPos(trx: Trx, boxes: Insertable<PosTable>[]): Promise<void> {
   if (boxes.length > 0) await trx.insertInto('pos').values(boxes).execute()
 }

@@ -1,5 +1,6 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
+import { fixedStatement } from '../db/fixed-statement.ts'
 import type { WebhookLogTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
@@ -20,17 +21,14 @@ export const webhookChannel = 'webhook_worked'
 /** What listeners hear of a delivery that was worked or refused. */
 export type ToldWebhook = Pick<WebhookRow, 'id' | 'client' | 'order_id' | 'topic' | 'status'>
 
-const tellWebhook = sql`pg_notify(${sql.lit(webhookChannel)}, json_build_object(
-  'id', id, 'client', client, 'order_id', order_id, 'topic', topic, 'status', status)::text)`
-
 /**
  * Stores a delivery. One that was stored before (same signed parts) only counts up: `fresh` is false then.
  */
 export async function storeDelivery(
-  trx: Trx,
+  db: Db | Trx,
   delivery: Insertable<WebhookLogTable>,
 ): Promise<{ row: WebhookRow; fresh: boolean }> {
-  const row = await trx
+  const row = await db
     .insertInto('webhook_log')
     .values(delivery)
     .onConflict((conflict) =>
@@ -43,27 +41,75 @@ export async function storeDelivery(
   return { row, fresh: row.id === delivery.id }
 }
 
-/** Tells listeners of a delivery that was refused when it came. */
-export async function tellRefused(trx: Trx, id: string): Promise<void> {
-  await trx.selectFrom('webhook_log').select(tellWebhook.as('told')).where('id', '=', id).execute()
-}
-
 export async function findDelivery(db: Db | Trx, id: string): Promise<WebhookRow | undefined> {
   return db.selectFrom('webhook_log').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
-/** Writes what became of deliveries, and tells listeners. Counts one more attempt of each. */
+/** An account's lane, of a delivery `w` that is about the order `o`. */
+const laneOf = `coalesce(o.mp_user_id, -w.mp_user_id, 0)`
+/** What deliveries of one order have in common. */
+const subjectOf = `case when w.resource_id ilike 'ORD%' then upper(w.resource_id) else w.id::text end`
+
+const stored = [
+  'id',
+  'delivery_key',
+  'mp_user_id',
+  'request_id',
+  'topic',
+  'action',
+  'resource_id',
+  'live_mode',
+  'signature_valid',
+  'signature_form',
+  'signed_at',
+  'status',
+  'payload',
+  'received_at',
+  'next_attempt_at',
+] as const satisfies (keyof WebhookRow)[]
+
+type NewDelivery = Pick<Insertable<WebhookLogTable>, (typeof stored)[number]>
+
+const receive = fixedStatement<Record<string, unknown>, DueDelivery>(`
+  with w as (
+    insert into webhook_log (${stored.join(', ')}) values (${stored.map((name) => `:${name}`).join(', ')})
+    on conflict (delivery_key) do update set deliveries = webhook_log.deliveries + 1
+    returning *
+  )
+  select w.*, ${laneOf} as lane, ${subjectOf} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
+
+/** Stores a delivery that was claimed with it (`next_attempt_at`), and answers where it is worked. Else as `storeDelivery`. */
+export async function receiveDelivery(
+  db: Db,
+  delivery: NewDelivery,
+): Promise<{ row: DueDelivery; fresh: boolean }> {
+  const [row] = await receive(db, delivery)
+  if (!row) throw new Error('a delivery that is stored is answered')
+  return { row, fresh: row.id === delivery.id }
+}
+
+/** Gives the claim of a delivery back that nobody has begun to work. */
+export async function releaseDelivery(db: Db, id: string, now: Date): Promise<void> {
+  await db
+    .updateTable('webhook_log')
+    .set({ next_attempt_at: now })
+    .where('id', '=', id)
+    .where('status', '=', 'received')
+    .execute()
+}
+
+/** Writes what became of deliveries, and answers what to tell of them. Counts one more attempt of each. */
 export async function finishDeliveries(
   db: Db | Trx,
   ids: readonly string[],
   fields: Updateable<WebhookLogTable>,
-): Promise<void> {
-  if (ids.length === 0) return
-  await db
+): Promise<ToldWebhook[]> {
+  if (ids.length === 0) return []
+  return db
     .updateTable('webhook_log')
     .set((eb) => ({ ...fields, attempts: eb('attempts', '+', 1) }))
     .where('id', 'in', [...ids])
-    .returning(tellWebhook.as('told'))
+    .returning(['id', 'client', 'order_id', 'topic', 'status'])
     .execute()
 }
 
@@ -91,8 +137,7 @@ export async function claimDueDeliveries(
   const isDue = columnHasCome('w.next_attempt_at', now, furthestMs.webhook)
   const { rows } = await sql<DueDelivery>`
     with due as (
-      select w.id, w.next_attempt_at, coalesce(o.mp_user_id, -w.mp_user_id, 0) as lane,
-        case when w.resource_id ilike 'ORD%' then upper(w.resource_id) else w.id::text end as subject
+      select w.id, w.next_attempt_at, ${sql.raw(laneOf)} as lane, ${sql.raw(subjectOf)} as subject
       from webhook_log w left join orders o on o.mp_order_id = upper(w.resource_id)
       where ${isDue}
     ), subjects as (

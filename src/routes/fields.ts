@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import { centsFromErp } from '../domain/money.ts'
 
+const plainText = 'must not contain control characters, nor begin with a byte order mark'
+/**
+ * Spelled out, in words that every tool reads: the pattern is published, and \\p{Cc} means something else, or nothing, to
+ * those that know no Unicode classes or no flag for them.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const withoutControls = /^[^\x00-\x1f\x7f-\x9f]*$/
+
 /**
  * Text without control characters: it ends up in logs, on paper and on terminals. Nor with a byte order mark in front,
  * which the embedded database drops when it reads a value: an id would no longer be found, and the audit log would look
@@ -11,10 +19,8 @@ export function text(min: number, max: number) {
     .string()
     .min(min)
     .max(max)
-    .regex(
-      /^(?!\ufeff)\P{Cc}*$/u,
-      'must not contain control characters, nor begin with a byte order mark',
-    )
+    .regex(withoutControls, plainText)
+    .refine((value) => !value.startsWith('\ufeff'), plainText)
 }
 
 export const ClientName = text(1, 100)
@@ -50,6 +56,15 @@ export const PointAmount = z
   .describe('Decimal point, two decimals')
   .meta({ example: '1234.50' })
 
+export const SignedAmount = z
+  .string()
+  .regex(/^-?[0-9]+\.[0-9]{2}$/)
+  .describe('Decimal point, two decimals; may be less than zero')
+  .meta({ example: '1234.50' })
+
+/** A day of a calendar, without a time. */
+export const Day = z.iso.date().meta({ example: '2026-12-05' })
+
 export const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
 
 /** A whole number in a query string. Coercion is right here and nowhere else: a query holds only text. */
@@ -65,6 +80,13 @@ export function queryLimit(max: number, standard: number) {
 /** How many entries of a list are left out before the first one wanted. */
 export function queryOffset(max: number) {
   return queryInteger(0, max).default(0).describe('How many entries to leave out first')
+}
+
+/** On routes that answer with a stream, for tools that show an answer at its end. */
+export const StreamQuery = {
+  max_seconds: queryInteger(1, 900)
+    .optional()
+    .describe('Ends the stream after so long, with the reason `time`'),
 }
 
 /** The query of every client route: the administrator names the client whose data he means. */

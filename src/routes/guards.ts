@@ -1,23 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import rateLimit from '@fastify/rate-limit'
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
+import { sameSecret } from '../domain/constant-time.ts'
 import { AppError, invalid } from '../errors.ts'
-import { sameSecret } from '../http/constant-time.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
 import { isFromOwnPage } from '../http/same-origin.ts'
 import { type ActivityEntry, recordSuccess } from '../payments/activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
+import { type FoundOrder, foundAt } from '../payments/read-order.ts'
+import { createRefusedSignIns } from '../payments/refused-sign-ins.ts'
 import {
   type ApiKeyRow,
   findActiveKeyByHash,
   findActiveKeyById,
   findKeyById,
-  touchApiKey,
 } from '../repositories/api-keys.ts'
 import { findClient } from '../repositories/clients.ts'
+import { findKeyAndOrder } from '../repositories/orders.ts'
 import { deleteSession, insertSession, isSessionOpen } from '../repositories/sessions.ts'
 import { actorOf } from './room.ts'
 import {
@@ -40,10 +42,16 @@ declare module 'fastify' {
     principal: Principal | null
     /** The client that this request may act for; set on client routes. Null there only for all of them (`allClients`). */
     tenant: ClientName | null
-    /** Monotonic time of arrival in milliseconds. */
+    /** When it arrived, by `deps.stopwatch`. */
     arrivedAt: number
     /** The caller's address then: a connection that is gone has none any more. */
     arrivedFrom: string
+    /** The order of the path, when it was found together with the key; see `findsOrder`. */
+    foundOrder: FoundOrder | null
+  }
+  interface FastifyContextConfig {
+    /** The order of the path (`orderId`) is looked up together with the key that asks for it, in one round trip. */
+    findsOrder?: true
   }
 }
 
@@ -73,16 +81,26 @@ export type Guards = {
 /** Open sessions of one key, or of the administrator: whoever signs in again and again must not fill the database. */
 const maxSessions = 100
 
+/** The active key of a hash. */
+type FindKey = (hash: string) => Promise<Pick<ApiKeyRow, 'id' | 'client' | 'key_hash'> | undefined>
+
 const keyShape = /^mk_[0-9a-f]{64}$/
+/** What the id of an order is made of, ours or the provider's. */
+const idShape = /^[\w-]{1,100}$/
 
 /**
  * Checks every request before its body is read, by the access class that its route declares: public routes pass, client
- * routes need a key or the administrator naming a client, admin routes the admin token.
+ * routes need a key or the administrator naming a client, admin routes the admin token, metrics that or their own.
  */
 export async function installGuards(
   app: HttpServer,
   deps: PaymentDeps,
-  options: { adminToken: string; rateLimitPerSecond: number; authFailuresPerMinute: number },
+  options: {
+    adminToken: string
+    metricsToken?: string | undefined
+    rateLimitPerSecond: number
+    authFailuresPerMinute: number
+  },
 ): Promise<Guards> {
   await app.register(rateLimit, { global: false })
   const perKey = app.createRateLimit({
@@ -95,8 +113,10 @@ export async function installGuards(
   app.decorateRequest('tenant', null)
   app.decorateRequest('arrivedAt', 0)
   app.decorateRequest('arrivedFrom', '')
+  app.decorateRequest('foundOrder', null)
 
   const db = deps.database.db
+  const noteRefusal = createRefusedSignIns(deps)
   const ownOrigin = new URL(deps.settings.publicUrl).origin
   const cookies = { sealer: deps.sealer, isSecure: ownOrigin.startsWith('https:') }
   // Ties sessions of the administrator to the token they were made with, without holding it.
@@ -115,28 +135,42 @@ export async function installGuards(
     resourceId: id,
   })
 
-  const principalOfKey = async (key: ApiKeyRow, log: FastifyBaseLogger): Promise<Principal> => {
-    await touchApiKey(db, key.id, deps.now()).catch((error) =>
-      log.warn({ err: error }, 'the use of a key could not be noted'),
-    )
+  const principalOfKey = (key: Pick<ApiKeyRow, 'id' | 'client'>): Principal => {
+    deps.keyUses.note(key.id)
     return { type: 'client', client: key.client, keyId: key.id }
   }
 
   const principalOfToken = async (
     token: unknown,
-    log: FastifyBaseLogger,
+    findKey: FindKey = (hash) => findActiveKeyByHash(db, hash),
   ): Promise<Principal | undefined> => {
     if (typeof token !== 'string' || token === '') return undefined
     if (sameSecret(token, options.adminToken)) return { type: 'admin' }
     if (!keyShape.test(token)) return undefined
     const hash = hashSecret(token)
-    const key = await findActiveKeyByHash(db, hash)
+    const key = await findKey(hash)
     if (!key || !sameSecret(key.key_hash, hash)) return undefined
-    return principalOfKey(key, log)
+    return principalOfKey(key)
+  }
+
+  /** The same as `identify`; with a key, the order that the path names is found together with it. */
+  const identifyWithOrder = async (request: FastifyRequest): Promise<Principal | undefined> => {
+    const { orderId } = request.params as { orderId?: string }
+    const token = request.headers['x-api-token']
+    // What can be no id is refused after this.
+    if (token === undefined || orderId === undefined || !idShape.test(orderId)) {
+      return identify(request)
+    }
+    return principalOfToken(token, async (hash) => {
+      const seenMs = performance.now()
+      const row = await findKeyAndOrder(db, hash, orderId)
+      if (row?.found) request.foundOrder = foundAt(row.found, seenMs)
+      return row?.key
+    })
   }
 
   const session: Guards['session'] = async (request) => {
-    const { headers, method, log } = request
+    const { headers, method } = request
     const isRead = method === 'GET' || method === 'HEAD'
     if (!isFromOwnPage(headers, { ownOrigin, isRead })) return undefined
     // Other pages cannot send this type without asking first, and are never told yes.
@@ -152,12 +186,12 @@ export async function installGuards(
     }
     const key = await findActiveKeyById(db, found.keyId)
     if (!key) return undefined
-    return { principal: { ...(await principalOfKey(key, log)), sessionId: found.id }, until }
+    return { principal: { ...principalOfKey(key), sessionId: found.id }, until }
   }
 
   const identify = async (request: FastifyRequest): Promise<Principal | undefined> => {
     const token = request.headers['x-api-token']
-    if (token !== undefined) return principalOfToken(token, request.log)
+    if (token !== undefined) return principalOfToken(token)
     return (await session(request))?.principal
   }
 
@@ -167,14 +201,20 @@ export async function installGuards(
       throw new AppError('RATE_LIMITED', { extra: { retryAfterSeconds: state.ttlInSeconds } })
     }
   }
+  const isForMetrics = (token: unknown): boolean =>
+    typeof token === 'string' &&
+    options.metricsToken !== undefined &&
+    sameSecret(token, options.metricsToken)
   const countTry = (request: FastifyRequest) => failures.count(request.arrivedFrom)
 
   app.addHook('onRequest', async (request) => {
-    request.arrivedAt = performance.now()
+    request.arrivedAt = deps.stopwatch()
     request.arrivedFrom = request.ip
     const access = request.routeOptions.config.access
-    if (access !== 'client' && access !== 'admin') return
-    const principal = await identify(request)
+    if (access === undefined || access === 'public') return
+    if (access === 'metrics' && isForMetrics(request.headers['x-api-token'])) return
+    const finds = request.routeOptions.config.findsOrder
+    const principal = await (finds ? identifyWithOrder(request) : identify(request))
     if (!principal) {
       countTry(request)
       throw new AppError('UNAUTHORIZED')
@@ -193,8 +233,11 @@ export async function installGuards(
     },
     countTry,
     async signIn(token, request) {
-      const principal = await principalOfToken(token, request.log)
-      if (!principal) return undefined
+      const principal = await principalOfToken(token)
+      if (!principal) {
+        await noteRefusal(actorOf(deps, request, null))
+        return undefined
+      }
       const now = deps.now()
       const until = new Date(now.getTime() + sessionSeconds * 1000)
       const common = { id: randomUUID(), until: until.getTime() }

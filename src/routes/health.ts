@@ -11,7 +11,21 @@ const HealthResponse = z
     status: z.literal('ok'),
     timestamp: Timestamp,
     mode: z.enum(['sandbox', 'mercadopago']).describe('Which provider charges go to'),
-    version: z.string().optional().describe('With the admin token only, like checks'),
+    version: z.string().optional().describe('With the admin token only, like commit and checks'),
+    commit: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('What runs, as git names it; null when nothing tells'),
+    flows_page: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Address of the page of the flows; null where browsers cannot reach one'),
+    sandbox_url: z
+      .string()
+      .optional()
+      .describe('Where the virtual terminals are, under the sandbox; loopback of its machine'),
     checks: z
       .object({
         database: z.object({
@@ -42,6 +56,8 @@ const HealthResponse = z
 
 export type HealthSource = {
   mode: 'sandbox' | 'mercadopago'
+  /** Of the provider's stand-in; undefined with the real one. */
+  sandboxUrl: string | undefined
   provider: () => {
     status: 'ok' | 'degraded' | 'unknown'
     lastAnswerAt: Date | null
@@ -72,12 +88,16 @@ export function addHealthRoute(
       await requireDatabase(deps.database)
       const answer = { status: 'ok' as const, timestamp: iso(deps.now()), mode: source.mode }
       const principal = await guards.identify(request)
+      if (!principal && request.headers['x-api-token'] !== undefined) guards.countTry(request)
       if (principal?.type !== 'admin') return answer
       const warnings = await deps.database.durabilityWarnings()
       const provider = source.provider()
       return {
         ...answer,
         version: product.version,
+        commit: await product.commit(),
+        flows_page: deps.fleet.flowsPage() ?? null,
+        ...(source.sandboxUrl !== undefined && { sandbox_url: source.sandboxUrl }),
         checks: {
           database: {
             status: warnings.length > 0 ? ('degraded' as const) : ('ok' as const),

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { ErrorCode } from '../errors.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
+import { type Errand, errandOfRequest } from '../payments/errand.ts'
 import type { Principal } from './guards.ts'
 
 /** What a route that calls the provider may answer besides its own errors. */
@@ -22,11 +23,11 @@ export function actorOf(
     ipAddress: request.arrivedFrom,
     keyId: principal?.type === 'client' ? principal.keyId : undefined,
     sessionId: principal?.sessionId,
-    startedAt: new Date(deps.now().getTime() - Math.round(requestAgeMs(request))),
-    startedMs: request.arrivedAt,
+    startedAt: new Date(deps.now().getTime() - Math.round(deps.stopwatch() - request.arrivedAt)),
   }
 }
 
-function requestAgeMs(request: FastifyRequest): number {
-  return performance.now() - request.arrivedAt
+/** What this request asks for, to be answered in the time that a till is promised from its arrival. */
+export function errandOf(deps: PaymentDeps, request: FastifyRequest): Errand {
+  return errandOfRequest(actorOf(deps, request), request.arrivedAt)
 }

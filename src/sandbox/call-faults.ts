@@ -49,7 +49,8 @@ export function callHooks(app: FastifyInstance, ctx: Context): void {
     const entry = logged.get(request)
     if (entry !== undefined) entry.status = reply.statusCode
     let given = payload
-    for (const hit of hits.get(request) ?? []) given = await afterEffect(request, reply, given, hit)
+    for (const hit of hits.get(request) ?? [])
+      given = await afterEffect(ctx, request, reply, given, hit)
     if (entry !== undefined) entry.status = reply.statusCode
     return given
   })
@@ -76,7 +77,7 @@ async function beforeEffect(
     case 'arrive_late':
       holdCall(ctx, request, rule.delayMs ?? 1000)
       if (rule.answer === 'status') await reply.send(faultAnswer(request, reply, rule))
-      else if (rule.answer === 'hang') await hang(request, undefined)
+      else if (rule.answer === 'hang') await hang(ctx, request, null)
       else await cut(request)
       return
     case 'drop_before':
@@ -85,13 +86,14 @@ async function beforeEffect(
       request.raw.socket.resetAndDestroy()
       return forever()
     case 'hang_before':
-      return hang(request, rule.delayMs)
+      return hang(ctx, request, rule.delayMs)
     default:
   }
 }
 
 /** Returns what is sent instead of `payload`. */
 async function afterEffect(
+  ctx: Context,
   request: FastifyRequest,
   reply: FastifyReply,
   payload: unknown,
@@ -106,7 +108,7 @@ async function afterEffect(
     case 'drop_after':
       return cut(request)
     case 'hang_after':
-      return hang(request, rule.delayMs)
+      return hang(ctx, request, rule.delayMs)
     case 'torn_body': {
       const body = Buffer.from(typeof payload === 'string' ? payload : '')
       reply.raw.writeHead(reply.statusCode, {
@@ -121,8 +123,17 @@ async function afterEffect(
   }
 }
 
-async function hang(request: FastifyRequest, delayMs: number | null | undefined): Promise<never> {
-  await sleep(delayMs ?? hangMs, undefined, { ref: false })
+/** Whoever hears of hanging calls hears of those that no rule ends. */
+async function hang(ctx: Context, request: FastifyRequest, delayMs: number | null): Promise<never> {
+  const ended = new AbortController()
+  const end = () => ended.abort()
+  ctx.hanging.add(end)
+  request.raw.socket.once('close', end)
+  const { method, url, headers } = request
+  if (delayMs === null) ctx.onHang({ method, url, headers })
+  const options = { ref: false, signal: ended.signal }
+  await sleep(delayMs ?? hangMs, undefined, options).catch(() => {})
+  ctx.hanging.delete(end)
   return cut(request)
 }
 

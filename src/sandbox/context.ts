@@ -24,6 +24,14 @@ export type Delivery = {
   error: string | null
 }
 
+/** A call that was left without an answer. */
+export type HangingCall = {
+  method: string
+  /** Path and query. */
+  url: string
+  headers: Record<string, string | string[] | undefined>
+}
+
 /** What every room of the sandbox works on. */
 export type Context = {
   world: World
@@ -41,6 +49,11 @@ export type Context = {
   lateCalls: LateCall[]
   arriving: Set<string>
   arrivals: Promise<void>
+  /** Calls that hang, by what ends them. */
+  hanging: Set<() => void>
+  onHang: (call: HangingCall) => void
+  /** How far searches lag behind, and how long after a payment its charges are told, in milliseconds. */
+  index: { lagMs: number; chargesAfterMs: number }
   /** How long the provider remembers a key, in milliseconds. */
   keyMemoryMs: number
   /** Says that something became due: orders move and webhooks leave on the next turn. */

@@ -7,6 +7,7 @@ import { oneText } from './form.ts'
 import { notCrossSite } from './guard.ts'
 import { keyMemoryMs } from './idempotency.ts'
 import { readLedger } from './ledger.ts'
+import { addPayments } from './loose-payments.ts'
 import { readOrderBody } from './order-body.ts'
 import { commitOrder } from './order-moves.ts'
 import { showOrder } from './order-view.ts'
@@ -89,6 +90,15 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     Object.assign(ctx.pace, { fetchMs, eventMs })
     ctx.wake()
     return showPace(ctx)
+  })
+
+  app.post('/_sandbox/payments', (request, reply) => {
+    return reply.code(201).send({ payments: addPayments(ctx, request.body) })
+  })
+  app.put('/_sandbox/index', (request) => {
+    ctx.index.lagMs = readMs(request.body, 'lag_ms') ?? 0
+    ctx.index.chargesAfterMs = readMs(request.body, 'charges_after_ms') ?? 0
+    return { lag_ms: ctx.index.lagMs, charges_after_ms: ctx.index.chargesAfterMs }
   })
 
   app.put('/_sandbox/keys', (request) => {

@@ -38,7 +38,7 @@ export function moveOrder(ctx: Context, order: Order, move: Move, extra: Change 
     status: move.to,
     statusDetail: move.to === 'processed' ? 'accredited' : move.to,
     lastUpdatedDate: nanoStamp(now),
-    payment: movePayment(order.payment, move, now),
+    payment: { ...movePayment(order.payment, move, now), box: boxOf(ctx, order) },
     version: order.version + 1,
   }
   return commitOrder(
@@ -48,6 +48,12 @@ export function moveOrder(ctx: Context, order: Order, move: Move, extra: Change 
     `order.${move.to}`,
     extra,
   )
+}
+
+/** Where the terminal of an order stands now. */
+export function boxOf(ctx: Context, order: Order): NonNullable<Payment['box']> {
+  const posId = ctx.world.tables.terminals.get(order.terminalId)?.posId ?? null
+  return { posId, storeId: ctx.world.tables.pos.get(String(posId))?.storeId ?? null }
 }
 
 function movePayment(payment: Payment, move: Move, now: number): Payment {

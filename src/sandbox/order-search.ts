@@ -1,4 +1,5 @@
 import type { Context } from './context.ts'
+import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
 import { showOrder } from './order-view.ts'
 import { Problems } from './problems.ts'
@@ -18,6 +19,9 @@ const filters = [
   'payment_method_id',
   'payment_method_type',
 ]
+
+/** 30 days: seen on the wire with this text, and on the BR page with the code (provider facts: order search). */
+const longestWindowMs = 720 * 3_600_000
 
 /**
  * GET /v1/orders. No page describes it for Point: names, the two required dates and the answer's shape are those of the
@@ -43,6 +47,10 @@ export function searchOrders(ctx: Context, seller: Seller, query: unknown): obje
     ['asc', 'desc'].includes(value),
   )
   problems.throwIfAny()
+  if (to - from > longestWindowMs) {
+    throw apiError(400, 'invalid_parameter', 'The maximum allowed range is 1 month.')
+  }
+  const newest = ctx.nowMs() - ctx.index.lagMs
   const wanted = (name: string, value: string | undefined) => {
     const text = oneText(query, name)
     return text === undefined || text === value
@@ -52,6 +60,7 @@ export function searchOrders(ctx: Context, seller: Seller, query: unknown): obje
       order.userId === seller.id &&
       order.createdAt >= from &&
       order.createdAt <= to &&
+      order.createdAt <= newest &&
       wanted('external_reference', order.externalReference) &&
       wanted('type', 'point') &&
       wanted('status', order.status) &&

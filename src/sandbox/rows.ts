@@ -108,6 +108,25 @@ export type Payment = {
   referenceId: string | null
   method: PaymentMethod | null
   paidAt: number | null
+  /** The box at which it was paid: a terminal may stand elsewhere tomorrow. Absent in ledgers from before this was kept. */
+  box?: { posId: number | null; storeId: number | null }
+}
+
+/** A charge without an order of the Orders API: typed into a terminal, or made in a web shop. */
+export type LoosePayment = {
+  id: number
+  userId: number
+  /** Null for an online sale. */
+  posId: number | null
+  storeId: number | null
+  externalReference: string | null
+  amountCents: number
+  status: string
+  statusDetail: string | null
+  method: PaymentMethod
+  createdAt: number
+  updatedAt: number
+  refunds: { id: number; amountCents: number; at: number }[]
 }
 
 export type Refund = {
@@ -184,6 +203,28 @@ export type PendingEvent = {
   event: Record<string, unknown>
 }
 
+export type ReportKind = 'settlement' | 'release'
+
+/** How a shop wants its reports; one per account and kind. */
+export type ReportConfig = {
+  columns?: { key: string }[]
+  display_timezone?: string
+  separator?: string
+  file_name_prefix?: string
+}
+
+/** A report that was ordered, with the configuration of that moment. */
+export type Report = {
+  id: number
+  userId: number
+  kind: ReportKind
+  beginMs: number
+  endMs: number
+  fileName: string
+  createdAt: number
+  config: ReportConfig
+}
+
 export type Tables = {
   application: Application
   sellers: Seller
@@ -194,6 +235,9 @@ export type Tables = {
   pos: Pos
   terminals: Terminal
   orders: Order
+  payments: LoosePayment
+  reports: Report
+  reportConfigs: ReportConfig
   memory: Remembered
   webhooks: Webhook
   events: PendingEvent

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { callHooks } from './call-faults.ts'
 import { consentRoutes } from './consent.ts'
-import { applicationOf, type Context } from './context.ts'
+import { applicationOf, type Context, type HangingCall } from './context.ts'
 import { controlRoutes } from './control.ts'
 import { ControlError } from './control-error.ts'
 import { runDue } from './due.ts'
@@ -19,9 +19,12 @@ import { readLedger, type SandboxLedger } from './ledger.ts'
 import { tokenRoute } from './oauth.ts'
 import { orderRoutes } from './orders.ts'
 import { pageRoutes } from './page-routes.ts'
+import { paymentRefundRoute } from './payment-refunds.ts'
+import { paymentRoutes } from './payments.ts'
 import { posRoutes } from './pos.ts'
 import { posV2Routes } from './pos-v2.ts'
 import { refundRoute } from './refunds.ts'
+import { reportRoutes } from './reports.ts'
 import { createRequestLog } from './request-log.ts'
 import { createScheduler } from './scheduler.ts'
 import { createWorld } from './state.ts'
@@ -51,6 +54,8 @@ export type SandboxOptions = {
   /** Waiting time after each failed webhook attempt; the last one repeats. */
   webhookRetryMs?: number[]
   now?: () => Date
+  /** Hears of each call that begins to hang for longer than its caller waits. */
+  onHang?: (call: HangingCall) => void
 }
 
 export type Sandbox = {
@@ -58,6 +63,8 @@ export type Sandbox = {
   info: { client_id: string; client_secret: string; webhook_secrets: string[] }
   setWebhookUrl: (url: string) => void
   close: () => Promise<void>
+  /** Cuts the calls that hang; answers how many they were. */
+  endHangs: () => number
   ledger: () => SandboxLedger
 }
 
@@ -90,6 +97,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       lateCalls: [],
       arriving: new Set(),
       arrivals: Promise.resolve(),
+      hanging: new Set(),
+      onHang: options.onHang ?? (() => {}),
+      index: { lagMs: 0, chargesAfterMs: 0 },
       keyMemoryMs,
       wake: () => scheduler.wake(),
     }
@@ -107,6 +117,11 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       setWebhookUrl: (url) => {
         ctx.webhooks.url = url
         scheduler.wake()
+      },
+      endHangs: () => {
+        const ends = [...ctx.hanging]
+        for (const end of ends) end()
+        return ends.length
       },
       ledger: () => readLedger(ctx),
       close: async () => {
@@ -191,6 +206,9 @@ function buildServer(ctx: Context): FastifyInstance {
   for (const routes of [
     orderRoutes,
     refundRoute,
+    paymentRoutes,
+    paymentRefundRoute,
+    reportRoutes,
     eventRoute,
     storeRoutes,
     posRoutes,

@@ -1,12 +1,12 @@
 import type { Flow } from './definition/schema.ts'
-import type { ReadItem } from './item/item.ts'
-import type { Source, SourceRow } from './types.ts'
+import type { ItemReader } from './item/item.ts'
+import type { Source } from './types.ts'
 
 /** A flow that is ready to be polled: its definition with everything that was opened and compiled for it. */
 export type FlowRuntime = {
   flow: Flow
   definitionHash: string
-  /** Of what decides how an item looks: where it is the same, hashes can be compared whatever else of the definition changed. */
+  /** Of what decides how an item looks: where it is the same, hashes can be compared whatever else of the definition changed; and behind a slash, of what decides its key. */
   itemForm: string
   source: Source
   /**
@@ -15,7 +15,11 @@ export type FlowRuntime = {
    */
   cursor: { field: string; overlapMs: number; origin: string } | undefined
   fullScanEveryMs: number | undefined
-  read: (row: SourceRow) => Promise<ReadItem>
+  read: ItemReader['read']
+  /** Of the hashes that `read` gives, and those of other forms. */
+  hashes: Pick<ItemReader, 'hashForm' | 'hashAs'>
+  /** The fields that destinations use, and that count for a change; null are all. */
+  usedFields: readonly string[] | null
   /** The key fields of an item, for a delete, when nothing else of it is known. */
   keyValue: (pk: string) => Record<string, unknown>
 }

@@ -1,5 +1,9 @@
-import type { FlowActivity } from '../repositories/flow-control.ts'
+import type { FlowSeen } from '../fleet/observations.ts'
+import type { DelayedDelivery, SkippedDelivery } from '../repositories/delayed-deliveries.ts'
+import type { Poll } from '../repositories/flow-polls.ts'
+import type { FlowActivity } from '../repositories/flow-switches.ts'
 import type { Difference } from './item/differences.ts'
+import type { Finding } from './poll/shape.ts'
 import type { PreviewLimits, SyncPreview } from './sync-preview.ts'
 
 export type FlowStatus = {
@@ -18,6 +22,33 @@ export type FlowMetrics = {
   p95Duration: number
   totalRuns: number
   totalErrors: number
+  /** Since when a poll should have begun, whether it is paused or not; null when none is due. */
+  pollDueSince: Date | null
+  /** Since when it is held, as its source does not look as it did. */
+  heldSince: Date | null
+  destinations: { name: string; sending: Sending; open: OpenCounts }[]
+}
+
+/** What a destination is owed and what failed there. */
+export type OpenCounts = {
+  waiting: number
+  delayed: number
+  failed: number
+  oldestWaitingAt: Date | null
+}
+
+/** Whether a destination is sent what it is owed, and if not, why. */
+export type Sending = {
+  /**
+   * `slowed`: no faster than it takes; `silent`: it asked for that; `open`: it is in trouble and left alone; `probing`: one
+   * attempt finds out whether it is back.
+   */
+  state: 'flowing' | 'slowed' | 'silent' | 'open' | 'probing'
+  cause: string | null
+  since: Date | null
+  nextAttemptAt: Date | null
+  /** Requests that it is found to take. */
+  perSecond: number | null
 }
 
 export type QueueStatistics = {
@@ -36,7 +67,11 @@ export type ErrorRecord = {
   attempts: number
 }
 
-export type SyncOutcome = { changes: number; skipped?: 'paused' }
+/**
+ * `polling`: another poll goes on for long; the one that was asked for follows it. `held`: the source does not look as it did,
+ * and nothing is sent until somebody lets it.
+ */
+export type SyncOutcome = { changes: number; skipped?: 'paused' | 'polling' | 'held' }
 
 export type AlertResult = { type: string; target: string; ok: boolean; error?: string }
 
@@ -53,6 +88,8 @@ export type FlowProblemView = {
 export type FlowCard = {
   name: string
   description: string | null
+  /** The type of its source. */
+  source: string
   pollIntervalMs: number
   status: FlowStatus
   lastPollAt: Date | null
@@ -70,14 +107,48 @@ export type FlowCard = {
     delayed: number
     failed: number
     oldestWaitingAt: Date | null
+    sending: Sending
   }[]
+  heldDeletes: HeldDeletes | null
+  heldDrift: HeldDrift | null
+  /** Why the timer does not poll it although it is neither paused nor outside of its window. */
+  pollsHeldBack: string | null
   hasAlerts: boolean
 }
 
-/** Failed deliveries of one destination that say the same. */
+/** What a flow owes that has no definition here. */
+export type OwingFlow = {
+  name: string
+  destinations: {
+    name: string
+    waiting: number
+    delayed: number
+    failed: number
+    oldestWaitingAt: Date | null
+  }[]
+}
+
+/** Why a flow is held: what of its source does not look as it did. */
+export type HeldDrift = {
+  reason: string
+  findings: Finding[]
+  since: Date
+  /** Of the poll that found it. */
+  read: number
+  /** Set while an approval waits for the next poll. */
+  approvedAt: Date | null
+}
+
+/** Deletes that the guard of a flow holds back. */
+export type HeldDeletes = { items: number; known: number; reason: string; since: Date }
+
+/** Failed deliveries of one destination that say the same but for what is of one item. */
 export type FailureView = {
   destination: string
+  /** Of one of the items. */
   error: string
+  /** What is the same of all of them, without what is of one item. */
+  cause: string
   status: number | null
   items: number
   lastAt: Date
@@ -97,7 +168,7 @@ export type ItemDestination = {
   name: string
   type: string
   /** `unknown`: there is no record. It was delivered longer ago than records are kept, or was never owed. */
-  state: 'waiting' | 'delayed' | 'failed' | 'delivered' | 'unknown'
+  state: 'waiting' | 'delayed' | 'failed' | 'delivered' | 'skipped' | 'unknown'
   /** Whether what arrived there last is what the source showed last; null when that is not known. */
   inSync: boolean | null
   attempts: number
@@ -106,6 +177,15 @@ export type ItemDestination = {
   queuedAt: Date | null
   nextAttemptAt: Date | null
   deliveredAt: Date | null
+  /** What is kept of its answers, by name. */
+  remembered: Record<string, unknown> | null
+}
+
+/** A flow that knows an item. */
+export type FoundItem = {
+  name: string
+  changedAt: Date | null
+  destinations: Pick<ItemDestination, 'name' | 'state'>[]
 }
 
 /** What is kept of one item for a while; newest first. */
@@ -135,10 +215,25 @@ export type ItemAttempt = {
   version: number | null
   kind: 'upsert' | 'delete'
   attempt: number
-  outcome: 'delivered' | 'retry' | 'failed'
+  outcome: 'delivered' | 'retry' | 'failed' | 'skipped'
   status: number | null
   reason: string | null
 }
+
+/** What became of an item that was pushed. */
+export type PushedItem = {
+  /** Null of a record without a usable key. */
+  pk: string | null
+  status: 'new' | 'changed' | 'unchanged' | 'skipped' | 'deleted' | 'refused'
+  /** Why it was refused or skipped, for people. */
+  reason?: string
+  /** It was refused for a reason that may pass: the same push may be sent again. */
+  retry?: true
+}
+
+export type Push = { items: readonly Record<string, unknown>[]; deletes: readonly string[] }
+
+export type Pushed = { items: PushedItem[]; deletes: PushedItem[]; changes: number }
 
 /** Everything the control API offers. Functions of one flow throw NOT_FOUND for a name that no file defines. */
 /** A delivery that is still to be made, or tried again. */
@@ -176,9 +271,21 @@ export type FlowService = {
     pk: string,
     actor?: string,
   ): Promise<{ found: boolean; changed: boolean; jobs: number }>
+  /**
+   * Takes items as their source says they are now, whether the flow is paused or not. What was `new`, `changed` or `deleted` is
+   * owed when this resolves. `read` is of `beginPush`.
+   */
+  push(name: string, push: Push, read: number, actor: string): Promise<Pushed>
+  /** The place of a push among the reads of the source; asked for before its content is looked at. */
+  beginPush(name: string): Promise<number>
   reset(name: string, actor: string): Promise<void>
   resetItem(name: string, pk: string, actor: string): Promise<{ existed: boolean }>
-  resync(name: string, options: { force: boolean }, actor: string): Promise<SyncOutcome>
+  /** Sends everything again, to all destinations or to one. */
+  resync(
+    name: string,
+    options: { force: boolean; destination?: string | undefined },
+    actor: string,
+  ): Promise<SyncOutcome>
   resyncItem(
     name: string,
     pk: string,
@@ -197,14 +304,60 @@ export type FlowService = {
       destination?: string | undefined
       pk?: string | undefined
       error?: string | undefined
+      cause?: string | undefined
     },
     actor: string,
   ): Promise<number>
   /** What failed for good in a flow and was not sent again since, by cause; most items first. */
   failures(name: string, limit: number): Promise<FailureView[]>
-  waiting(name: string, limit: number): Promise<WaitingDelivery[]>
+  /** Attempts now what one destination is owed, or all, also while it rests. Answers how many deliveries were delayed. */
+  tryNow(name: string, destination: string | undefined, actor: string): Promise<number>
+  /** What failed for good in all flows, or one, by cause; most items first. */
+  allFailures(flow: string | undefined, limit: number): Promise<(FailureView & { flow: string })[]>
+  /** What was not taken yet of all flows, or one; the oldest first. */
+  allDelayed(flow: string | undefined, limit: number): Promise<DelayedDelivery[]>
+  /** The last polls, newest first. */
+  runs(name: string, limit: number): Promise<Poll[]>
+  /** What is not sent to a destination, and why, the latest first. */
+  skipped(name: string, limit: number): Promise<SkippedDelivery[]>
+  waiting(
+    name: string,
+    limit: number,
+  ): Promise<{
+    waiting: WaitingDelivery[]
+    destinations: { name: string; type: string; sending: Sending }[]
+    /** As of FlowCard. */
+    pollsHeldBack: string | null
+  }>
   item(name: string, pk: string): Promise<ItemView>
+  /** The flows that know an item. */
+  findItem(pk: string): Promise<FoundItem[]>
+  /** What is missing at the source and not deleted at the destinations yet. */
+  heldDeletes(name: string): Promise<{
+    /** So many full scans in a row have to miss an item. */
+    scans: number
+    held: HeldDeletes | null
+    missing: number
+    /** The first of them. */
+    pks: string[]
+    /** Set while an approval waits for the next full scan. */
+    approvedAt: Date | null
+  }>
+  /** Lets held deletes through, of one item or all that are held, and polls, unless the flow is paused. */
+  approveDeletes(
+    name: string,
+    pk: string | undefined,
+    actor: string,
+  ): Promise<SyncOutcome & { deletes: number }>
+  /** What a flow is held for; null when it is not. */
+  heldDrift(name: string): Promise<HeldDrift | null>
+  /** Lets a held flow go on, and polls, unless it is paused. With `read` only when that is what it is held for. */
+  approveDrift(name: string, read: number | undefined, actor: string): Promise<SyncOutcome>
+  /** What tells how each flow fares. */
+  observed(): Promise<FlowSeen[]>
   cards(): Promise<FlowCard[]>
+  /** Flows that no file defines and that owe deliveries: nobody sends them until the name is back. */
+  withoutDefinition(): Promise<OwingFlow[]>
   problems(): FlowProblemView[]
   activity(filter: { flow?: string | undefined }, limit: number): Promise<FlowActivity[]>
   /** Reads the flow files again. Answers what is wrong with them. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Timestamp } from './schemas.ts'
+import { DestinationSending, Timestamp } from './schemas.ts'
 
 const Change = z.enum(['upsert', 'delete'])
 
@@ -48,8 +48,10 @@ const ItemHistory = z
           kind: Change,
           attempt: z.number().describe('1 for the first of a delivery'),
           outcome: z
-            .enum(['delivered', 'retry', 'failed'])
-            .describe('retry: another attempt follows; failed: none does by itself'),
+            .enum(['delivered', 'retry', 'failed', 'skipped'])
+            .describe(
+              'retry: another attempt follows; failed: none does by itself; skipped: it is not to be sent there',
+            ),
           status: z.number().nullable().describe('HTTP status, where there was one'),
           reason: z.string().nullable().describe('Why it was not delivered'),
         }),
@@ -62,22 +64,39 @@ export const WaitingQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(100).describe('1 to 200'),
 })
 
+const Waiting = z.object({
+  destination: z.string(),
+  pk: z.string(),
+  attempts: z.number().describe('Failed so far'),
+  last_error: z.string().nullable(),
+  last_status: z.number().nullable().describe('HTTP status, where there was one'),
+  queued_at: Timestamp,
+  next_attempt_at: Timestamp.nullable().describe('null when it is due'),
+})
+
+export const AllDelayedResponse = z
+  .object({ delayed: z.array(Waiting.extend({ flow: z.string() })) })
+  .meta({ id: 'AllDelayed' })
+
 export const WaitingResponse = z
   .object({
     name: z.string(),
-    waiting: z.array(
-      z.object({
-        destination: z.string(),
-        pk: z.string(),
-        attempts: z.number().describe('Failed so far'),
-        last_error: z.string().nullable(),
-        last_status: z.number().nullable().describe('HTTP status, where there was one'),
-        queued_at: Timestamp,
-        next_attempt_at: Timestamp.nullable().describe('null when it is due'),
-      }),
-    ),
+    waiting: z.array(Waiting),
+    destinations: z
+      .array(z.object({ name: z.string(), type: z.string(), sending: DestinationSending }))
+      .describe('What is in the way of each destination'),
+    polls_held_back: z
+      .string()
+      .nullable()
+      .describe('Why the flow is not polled by itself although it runs'),
   })
   .meta({ id: 'FlowWaiting' })
+
+const ItemState = z
+  .enum(['waiting', 'delayed', 'failed', 'delivered', 'skipped', 'unknown'])
+  .describe(
+    'skipped: its filter or mapping leaves the item out; unknown: delivered longer ago than records are kept, or never owed',
+  )
 
 export const ItemResponse = z
   .object({
@@ -93,9 +112,7 @@ export const ItemResponse = z
       z.object({
         name: z.string(),
         type: z.string(),
-        state: z
-          .enum(['waiting', 'delayed', 'failed', 'delivered', 'unknown'])
-          .describe('unknown: delivered longer ago than records are kept, or never owed'),
+        state: ItemState,
         in_sync: z
           .boolean()
           .nullable()
@@ -106,8 +123,29 @@ export const ItemResponse = z
         queued_at: Timestamp.nullable(),
         next_attempt_at: Timestamp.nullable(),
         delivered_at: Timestamp.nullable(),
+        remembered: z
+          .record(z.string(), z.unknown())
+          .nullable()
+          .describe('What is kept of its answers, such as its own id of the item'),
       }),
     ),
     history: ItemHistory,
   })
   .meta({ id: 'FlowItem' })
+
+export const FoundItemResponse = z
+  .object({
+    pk: z.string(),
+    flows: z
+      .array(
+        z.object({
+          name: z.string(),
+          changed_at: Timestamp.nullable().describe(
+            'When its source showed another content last; null when it shows none',
+          ),
+          destinations: z.array(z.object({ name: z.string(), state: ItemState })),
+        }),
+      )
+      .describe('Only flows that know the item'),
+  })
+  .meta({ id: 'FoundItem' })

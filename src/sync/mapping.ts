@@ -20,7 +20,7 @@ export class MappingError extends Error {
 }
 
 export type Mapping = {
-  /** The body for an item, as plain JSON values. Rejects with MappingError. */
+  /** The body for an item, as plain JSON values; undefined when `map` gives nothing for it. Rejects with MappingError. */
   apply(value: Record<string, unknown>): Promise<unknown>
 }
 
@@ -50,9 +50,6 @@ function expressionMapping(map: string): Mapping {
           `map failed${where(map, error.position)}: ${shorten(error.message)}; item: ${excerpt(value)}`,
           { cause: error },
         )
-      }
-      if (body === undefined) {
-        throw new MappingError(`map gives nothing for this item; item: ${excerpt(value)}`)
       }
       return body
     },

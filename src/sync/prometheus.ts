@@ -6,12 +6,19 @@ export function wantsPrometheus(accept: string | undefined): boolean {
   return /\b(?:text\/plain|application\/openmetrics-text)\b/.test(accept ?? '')
 }
 
-/** The same figures as the JSON form, in seconds where Prometheus expects them. */
+/** The same figures as the JSON form and what each destination is owed, in seconds where Prometheus expects them. */
 export async function prometheusText(
-  metrics: Map<string, FlowMetrics>,
-  stats: QueueStatistics,
-  status: Map<string, FlowStatus>,
-): Promise<{ body: string; contentType: string }> {
+  {
+    metrics,
+    stats,
+    status,
+  }: {
+    metrics: ReadonlyMap<string, FlowMetrics>
+    stats: QueueStatistics
+    status: ReadonlyMap<string, FlowStatus>
+  },
+  now: Date,
+): Promise<string> {
   const registry = new Registry()
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `tillbridge_${name}`, help, labelNames, registers: [registry] })
@@ -28,11 +35,81 @@ export async function prometheusText(
     runs.set({ flow }, figures.totalRuns)
     errors.set({ flow }, figures.totalErrors)
   }
+  const held = gauge(
+    'flow_held',
+    '1 while nothing of the flow is sent, as its source does not look as it did',
+    ['flow'],
+  )
+  for (const [flow, { heldSince }] of metrics) held.set({ flow }, heldSince ? 1 : 0)
+  addSending(gauge, metrics)
+  addOwed(gauge, metrics, now)
   const paused = gauge('flow_paused', '1 while the flow is paused', ['flow'])
-  for (const [flow, one] of status) paused.set({ flow }, one.paused ? 1 : 0)
+  const overdue = gauge(
+    'flow_poll_overdue_seconds',
+    'For how long a poll should have begun; 0 while it is paused, polls or waits for its time',
+    ['flow'],
+  )
+  for (const [flow, one] of status) {
+    paused.set({ flow }, one.paused ? 1 : 0)
+    const since = one.paused || one.polling ? null : metrics.get(flow)?.pollDueSince
+    overdue.set({ flow }, since ? (now.getTime() - since.getTime()) / 1000 : 0)
+  }
   const queue = gauge('deliveries', 'Deliveries by state', ['state'])
   for (const [state, count] of Object.entries(stats.queue)) queue.set({ state }, count)
   gauge('deliveries_completed_total', 'Deliveries completed').set(stats.processed)
   gauge('deliveries_failed_total', 'Deliveries failed for good').set(stats.errors)
-  return { body: await registry.metrics(), contentType: registry.contentType }
+  return registry.metrics()
+}
+
+const sendingStates = ['flowing', 'slowed', 'silent', 'open', 'probing'] as const
+
+function addSending(
+  gauge: (name: string, help: string, labelNames: string[]) => Gauge,
+  metrics: ReadonlyMap<string, FlowMetrics>,
+): void {
+  const labels = ['flow', 'destination']
+  const state = gauge('destination_state', '1 for the state of sending', [...labels, 'state'])
+  const next = gauge(
+    'destination_next_attempt_timestamp_seconds',
+    'While it is left alone: when the next attempt may start',
+    labels,
+  )
+  const pace = gauge(
+    'destination_requests_per_second',
+    'What it is found to take, since it said that it is too much',
+    labels,
+  )
+  for (const [flow, { destinations }] of metrics) {
+    for (const { name: destination, sending } of destinations) {
+      for (const one of sendingStates) {
+        state.set({ flow, destination, state: one }, one === sending.state ? 1 : 0)
+      }
+      const { nextAttemptAt, perSecond } = sending
+      if (nextAttemptAt) next.set({ flow, destination }, nextAttemptAt.getTime() / 1000)
+      if (perSecond !== null) pace.set({ flow, destination }, perSecond)
+    }
+  }
+}
+
+function addOwed(
+  gauge: (name: string, help: string, labelNames: string[]) => Gauge,
+  metrics: ReadonlyMap<string, FlowMetrics>,
+  now: Date,
+): void {
+  const labels = ['flow', 'destination']
+  const owed = gauge('destination_owed', 'Deliveries that wait or failed', [...labels, 'state'])
+  const oldest = gauge(
+    'destination_oldest_owed_seconds',
+    'For how long the oldest delivery that waits has been owed; 0 for none',
+    labels,
+  )
+  for (const [flow, { destinations }] of metrics) {
+    for (const { name: destination, open } of destinations) {
+      for (const state of ['waiting', 'delayed', 'failed'] as const) {
+        owed.set({ flow, destination, state }, open[state])
+      }
+      const since = open.oldestWaitingAt?.getTime() ?? now.getTime()
+      oldest.set({ flow, destination }, Math.max(0, (now.getTime() - since) / 1000))
+    }
+  }
 }

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { healthStates } from '../fleet/states.ts'
+import { HeldDrift } from './drift-schemas.ts'
 
 export const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
 
@@ -10,14 +12,19 @@ export const ItemParams = z.object({
   pk: z.string().describe('Key of the item; the parts of a composite key are joined by |'),
 })
 
+export const PkParams = ItemParams.pick({ pk: true })
+
+const sevenDigits = /^[0-9]{1,7}$/
+const isCount = (value: number) => value >= 1 && value <= 1_000_000
+const wholeCount = 'must be a whole number from 1 to 1000000'
+
 export const LimitParams = z.object({
   name: z.string().describe('Name of the flow'),
   count: z
     .string()
-    .regex(
-      /^(?=[0-9]{1,7}$)0*(?:[1-9][0-9]{0,5}|1000000)$/,
-      'must be a whole number from 1 to 1000000',
-    )
+    // A number beyond the limits in the right shape; another shape is told by the pattern already.
+    .regex(sevenDigits, wholeCount)
+    .refine((text) => !sevenDigits.test(text) || isCount(Number(text)), wholeCount)
     .describe('Runs until the flow pauses, 1 to 1000000'),
 })
 
@@ -25,8 +32,26 @@ export const ForceQuery = z.object({
   force: z.enum(['true', 'false']).optional().describe('true polls a paused flow too'),
 })
 
+export const ResyncQuery = ForceQuery.extend({
+  destination: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('This one alone is sent everything; hashes are kept, and the others get nothing'),
+})
+
 export const HealthResponse = z
-  .object({ status: z.literal('ok'), timestamp: Timestamp })
+  .object({
+    status: z.literal('ok'),
+    timestamp: Timestamp,
+    version: z.string().optional().describe('For whoever may steer flows, like commit'),
+    commit: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('What runs, as git names it; null when nothing tells'),
+  })
   .meta({ id: 'ControlHealth' })
 
 export const StatsResponse = z
@@ -43,6 +68,20 @@ export const StatsResponse = z
   })
   .meta({ id: 'QueueStatistics' })
 
+export const DestinationSending = z
+  .object({
+    state: z
+      .enum(['flowing', 'slowed', 'silent', 'open', 'probing'])
+      .describe(
+        'slowed: no faster than it takes; silent: it asked for that; open: it is in trouble and left alone; probing: one attempt finds out whether it is back',
+      ),
+    cause: z.string().nullable(),
+    since: Timestamp.nullable(),
+    next_attempt_at: Timestamp.nullable().describe('null when one may be made now'),
+    per_second: z.number().nullable().describe('Requests that it is found to take'),
+  })
+  .meta({ id: 'DestinationSending' })
+
 export const FlowMetrics = z
   .object({
     lastRun: Timestamp.nullable(),
@@ -54,6 +93,11 @@ export const FlowMetrics = z
   .meta({ id: 'FlowMetrics' })
 
 export const MetricsResponse = z.record(z.string(), FlowMetrics).meta({ id: 'Metrics' })
+
+export const MetricsText = z
+  .string()
+  .describe('The same for Prometheus, in its text format')
+  .meta({ example: 'tillbridge_flow_runs_total{flow="articulos"} 42\n' })
 
 export const ErrorsQuery = z.object({
   limit: z.coerce.number().int().min(1).max(1000).default(100).describe('1 to 1000'),
@@ -90,7 +134,12 @@ export const FlowStatus = z
 
 export const StatusResponse = z.record(z.string(), FlowStatus).meta({ id: 'FlowStatuses' })
 
-const skipped = z.literal('paused').optional().describe('Set when no poll ran')
+const skipped = z
+  .enum(['paused', 'polling', 'held'])
+  .optional()
+  .describe(
+    'Set when nothing is sent; polling: another poll goes on for longer than 20 s, and the one that was asked for follows it; held: the source does not look as it did (GET /flow/{name}/drift)',
+  )
 
 export const SyncResponse = z
   .object({ name: z.string(), changes: z.number(), skipped })
@@ -181,6 +230,7 @@ export const RetryBody = z
       .max(20_000)
       .optional()
       .describe('Only deliveries whose last error is this text'),
+    cause: z.string().max(20_000).optional().describe('Only deliveries that failed by this cause'),
   })
   .optional()
   .nullable()
@@ -189,25 +239,96 @@ export const FailuresQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(50).describe('1 to 200'),
 })
 
+const Failure = z.object({
+  destination: z.string(),
+  error: z.string().describe('Of one of the items'),
+  cause: z
+    .string()
+    .describe('What is the same of all: the error without ids, numbers and quoted texts'),
+  status: z.number().nullable().describe('HTTP status, where there was one'),
+  items: z.number(),
+  last_at: Timestamp,
+  pks: z.array(z.string()).describe('The first 20 of the items'),
+})
+
 export const FailuresResponse = z
-  .object({
-    name: z.string(),
-    failures: z.array(
-      z.object({
-        destination: z.string(),
-        error: z.string(),
-        status: z.number().nullable().describe('HTTP status, where there was one'),
-        items: z.number(),
-        last_at: Timestamp,
-        pks: z.array(z.string()).describe('The first 20 of the items'),
-      }),
-    ),
-  })
+  .object({ name: z.string(), failures: z.array(Failure) })
   .meta({ id: 'FlowFailures' })
+
+/** Of all flows, or one: a name that no file defines has none. */
+export const AllOpenQuery = FailuresQuery.extend({ flow: z.string().max(200).optional() })
+
+export const AllFailuresResponse = z
+  .object({ failures: z.array(Failure.extend({ flow: z.string() })) })
+  .meta({ id: 'AllFailures' })
 
 export const RetryResponse = z
   .object({ name: z.string(), retried: z.number() })
   .meta({ id: 'FailuresRetried' })
+
+export const TryBody = z
+  .strictObject({
+    destination: z.string().min(1).max(200).optional().describe('One of them; without it all'),
+  })
+  .optional()
+  .nullable()
+
+export const TryResponse = z
+  .object({
+    name: z.string(),
+    due: z.number().describe('Deliveries that waited for a later attempt and are due now'),
+  })
+  .meta({ id: 'DestinationsTried' })
+
+export const RunsQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('1 to 200'),
+})
+
+export const RunsResponse = z
+  .object({
+    name: z.string(),
+    runs: z.array(
+      z
+        .object({
+          id: z.number(),
+          kind: z.enum(['full', 'incremental']),
+          started_at: Timestamp,
+          duration_ms: z.number(),
+          rows_read: z.number(),
+          changes: z.number().describe('Items that were sent on'),
+          items: z
+            .object({
+              new: z.number(),
+              changed: z.number(),
+              deleted: z.number(),
+              refused: z.number().describe('Records that are no item, or repeat one'),
+            })
+            .nullable()
+            .describe('null for polls that were recorded before this was counted'),
+          error: z.string().nullable().describe('Why it failed'),
+        })
+        .meta({ id: 'FlowRun' }),
+    ),
+  })
+  .meta({ id: 'FlowRuns' })
+
+export const SkippedQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('1 to 200'),
+})
+
+export const SkippedResponse = z
+  .object({
+    name: z.string(),
+    skipped: z.array(
+      z.object({
+        destination: z.string(),
+        pk: z.string(),
+        reason: z.string(),
+        at: Timestamp.describe('When it was left out'),
+      }),
+    ),
+  })
+  .meta({ id: 'FlowSkipped' })
 
 const Problem = z
   .object({
@@ -220,6 +341,61 @@ const Problem = z
   })
   .meta({ id: 'FlowProblem' })
 
+const HeldDeletes = z
+  .object({
+    items: z.number(),
+    known: z.number().describe('Items of the flow, these included'),
+    reason: z.string(),
+    since: Timestamp,
+  })
+  .meta({ id: 'HeldDeletes' })
+
+export const DeletesResponse = z
+  .object({
+    name: z.string(),
+    scans: z.number().describe('Full scans in a row that have to miss an item'),
+    missing: z.number().describe('Items that the last full scan has missed'),
+    pks: z.array(z.string()).describe('The first 20 of them'),
+    held: HeldDeletes.nullable().describe('What deletes.guard holds back; null when nothing'),
+    approved_at: Timestamp.nullable().describe('While an approval waits for the next full scan'),
+  })
+  .meta({ id: 'FlowDeletes' })
+
+export const ApproveBody = z
+  .strictObject({
+    pk: z.string().min(1).max(1024).optional().describe('One missing item; without it all held'),
+  })
+  .optional()
+  .nullable()
+
+export const ApprovedResponse = z
+  .object({
+    name: z.string(),
+    status: z.literal('approved'),
+    deletes: z.number().describe('Items whose delete is let through'),
+    changes: z.number().describe('What the poll after it has found'),
+    skipped,
+  })
+  .meta({ id: 'DeletesApproved' })
+
+const FlowHealth = z
+  .object({
+    state: z.enum(healthStates),
+    cause: z.string().nullable().describe('As in GET /health/fleet of port 3000'),
+    since: Timestamp.nullable(),
+    message: z.string().nullable(),
+  })
+  .meta({ id: 'FlowHealth' })
+
+export const DriftApprovedResponse = z
+  .object({
+    name: z.string(),
+    status: z.literal('approved'),
+    changes: z.number().describe('What the poll after it has found'),
+    skipped,
+  })
+  .meta({ id: 'DriftApproved' })
+
 export const FlowsResponse = z
   .object({
     flows: z.array(
@@ -227,6 +403,7 @@ export const FlowsResponse = z
         .object({
           name: z.string(),
           description: z.string().nullable(),
+          source: z.string().describe('What it reads, such as file or payments.orders'),
           poll_interval_ms: z.number(),
           status: FlowStatus,
           last_poll_at: Timestamp.nullable(),
@@ -248,13 +425,46 @@ export const FlowsResponse = z
               delayed: z.number(),
               failed: z.number(),
               oldest_waiting_at: Timestamp.nullable(),
+              sending: DestinationSending,
+              health: FlowHealth.nullable().describe('How this destination fares'),
             }),
           ),
+          polls_held_back: z
+            .string()
+            .nullable()
+            .describe('Why it is not polled by itself although it runs'),
+          held_deletes: HeldDeletes.nullable().describe('What deletes.guard holds back'),
+          held_drift: HeldDrift.nullable().describe(
+            'Why nothing of it is sent, as its source changed',
+          ),
           has_alerts: z.boolean(),
+          health: FlowHealth.nullable().describe(
+            'How it fares, no better than the worst of its destinations',
+          ),
         })
         .meta({ id: 'Flow' }),
     ),
+    dashboard_page: z
+      .string()
+      .nullable()
+      .describe('Address of the dashboard of payments; null where none is known'),
     problems: z.array(Problem).describe('What is wrong with flow files'),
+    without_definition: z
+      .array(
+        z.object({
+          name: z.string(),
+          destinations: z.array(
+            z.object({
+              name: z.string(),
+              waiting: z.number(),
+              delayed: z.number(),
+              failed: z.number(),
+              oldest_waiting_at: Timestamp.nullable(),
+            }),
+          ),
+        }),
+      )
+      .describe('Flows that no file defines and that owe deliveries; they wait for the name'),
   })
   .meta({ id: 'Flows' })
 

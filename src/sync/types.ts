@@ -11,19 +11,26 @@ export type Source = {
   /**
    * Streams the records in batches. `since` is the cursor to read from (already minus the overlap), or null to read
    * everything. Stops when `signal` aborts. Memory does not grow with the source. With `lookOnly` it gives what a poll
-   * would read now and leaves no trace: no `committed` follows it, and that of a poll beside it is not disturbed.
+   * would read now and leaves no trace: no `committed` follows it, and that of a poll beside it is not disturbed. `warn`
+   * hears what people should know of a read that does not fail.
    */
   scan(options: {
     since: string | null
     signal: AbortSignal
     lookOnly?: boolean
+    warn?: (warning: SourceWarning) => void
   }): AsyncIterable<SourceRow[]>
   /** The records of one item by its key values; none when the source does not have it. */
   readItem(options: { key: readonly string[]; signal: AbortSignal }): Promise<SourceRow[]>
   /** Called after a scan whose poll was committed: a file source archives what it read. */
   committed?(): Promise<void>
+  /** Calls `onHint` whenever the source says that something may have changed, until it is closed. Hints may be lost. */
+  follow?(onHint: () => void): void
   close(): Promise<void>
 }
+
+/** `isIncomplete`: records were left out that a later read gives, so that what is not there did not vanish. No secrets. */
+export type SourceWarning = { message: string; isIncomplete: boolean }
 
 /** An item in the form that is hashed, kept and mapped: sorted keys, ISO dates, fixed decimals, NFC text. */
 export type Item = {
@@ -31,6 +38,16 @@ export type Item = {
   key: readonly string[]
   value: Record<string, unknown>
   hash: string
+}
+
+/** A change at the source; of a deleted item `value` is what is still known of it, its key at least. */
+export type ItemChange = {
+  pk: string
+  kind: 'upsert' | 'delete'
+  hash: string
+  value: Item['value']
+  /** The number of the read that found it; greater for every later change of the item. */
+  change: number
 }
 
 export type DeliveryJob = {
@@ -43,9 +60,28 @@ export type DeliveryJob = {
   item: Record<string, unknown>
   /** What the mapping made of the item. */
   body: unknown
-  /** The idempotency key of (flow, destination, pk, hash). */
+  /** What earlier answers of the destination told of the item, by the names of its definition. */
+  remembered?: Remembered | undefined
+  /** The idempotency key of this change: see jobKey. */
   jobKey: string
+  /**
+   * Asked right before the first byte leaves the house, each time one does: false means that the right to send was lost,
+   * as after a stand-still in which another process took over, and that nothing may be sent.
+   */
+  mayStart: () => boolean
   attempt: number
+}
+
+/** Values of answers, by the names of the flow file. */
+export type Remembered = Readonly<Record<string, string | number | boolean>>
+
+/** What a receiver said of the requests that it still takes. */
+export type ServerBudget = {
+  remaining: number
+  /** In all, until the next reset. */
+  limit?: number
+  /** From the answer on. */
+  resetMs?: number
 }
 
 export type DeliveryResult =
@@ -53,6 +89,11 @@ export type DeliveryResult =
       ok: true
       /** Of the answer, where the receiver speaks HTTP. */
       status?: number
+      budget?: ServerBudget
+      /** To be remembered of the item. */
+      remember?: Remembered
+      /** What was remembered holds no longer. */
+      forget?: boolean
     }
   | {
       ok: false
@@ -65,11 +106,30 @@ export type DeliveryResult =
       retryAfterSeconds?: number
       /** Whether the receiver itself is in trouble (network, 5xx, 429), which a breaker counts. */
       outage: boolean
+      budget?: ServerBudget
+      /** To be remembered of the item, for the next attempt. */
+      remember?: Remembered
+      /** What was remembered of the item holds no longer. */
+      forget?: boolean
     }
 
 /** Where items go. `deliver` answers for every failure it can judge; what it throws counts as retryable. */
 export type Destination = {
   deliver(job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult>
+  /** For those that take several items by one request. */
+  batches?: {
+    /** How many items of a kind go together at most. */
+    most(kind: DeliveryJob['kind']): number
+    /**
+     * As `deliver`, for several items of one kind: an answer for each, in their order. `apart` when they were refused
+     * together, though some of them may be fine by themselves: nothing of them was done, and they are to come again in
+     * smaller batches.
+     */
+    deliver(
+      jobs: readonly DeliveryJob[],
+      signal: AbortSignal,
+    ): Promise<readonly DeliveryResult[] | 'apart'>
+  }
   /** Why `deliver` would refuse the job, as far as that shows without asking anybody; undefined when nothing does. */
   refusalOf(job: DeliveryJob): string | undefined
   close(): Promise<void>

@@ -102,11 +102,25 @@ test.each([
   ['PORT', '1e3'],
   ['HOST', 'http://x'],
   ['HOST', '127.0.0.1:3000'],
+  ['SYNC_PUBLIC_URL', 'ftp://x'],
   ['PUBLIC_URL', 'ftp://x'],
   ['PUBLIC_URL', 'http://user:pw@localhost'],
   ['PUBLIC_URL', 'http://localhost/?a=1'],
   ['ADMIN_TOKEN', 'a'.repeat(31)],
   ['ADMIN_TOKEN', `${'a'.repeat(32)} b`],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'authorization'],
+  ['ALERT_MAIL_TO', 'nobody'],
+  ['ALERT_SLACK_URL', 'hooks.slack.com/x'],
+  ['ALERT_WEBHOOK_URL', 'ftp://hook.example'],
+  ['ALERT_WEBHOOK_SECRET', 'short'],
+  ['ALERT_WEBHOOK_SECRET', 'whsec_not base64 at all'],
+  ['ALERT_LANGUAGE', 'de'],
+  ['ALERT_QUIET_HOURS', '22-7'],
+  ['ALERT_QUIET_HOURS', '22:00-07:00 Nowhere/City'],
+  ['ALERT_PRIVATE_NETWORK', 'yes'],
+  ['METRICS_TOKEN', 'a'.repeat(31)],
+  ['METRICS_TOKEN', `${'a'.repeat(32)} b`],
   ['SYNC_TOKEN', 'x'],
   ['SYNC_TOKEN', 'a'.repeat(31)],
   ['SYNC_TOKEN', `${'a'.repeat(32)} b`],
@@ -128,6 +142,7 @@ test.each([
   ['SWEEP_INTERVAL_MS', '99'],
   ['SWEEP_INTERVAL_MS', '3600001'],
   ['POS_CREATE_DELAY_MS', '60001'],
+  ['SEARCH_LAG_MS', '3600001'],
   ['MP_POS_API', 'v3'],
   ['MP_SEND_TICKET_NUMBER', 'TRUE'],
   ['MP_SEND_TICKET_NUMBER', '1'],
@@ -149,6 +164,7 @@ test.each([
   ['PROVIDER_TIMEOUT_MS', ['100', '60000']],
   ['SWEEP_INTERVAL_MS', ['100', '3600000']],
   ['POS_CREATE_DELAY_MS', ['0', '60000']],
+  ['SEARCH_LAG_MS', ['0', '3600000']],
   ['PORT', ['0', '65535']],
   ['TRUST_PROXY', ['10.0.0.0/32', '2001:db8::/128']],
   ['HOST', ['::1', 'localhost']],
@@ -156,15 +172,22 @@ test.each([
   for (const value of values) expect(problems({ [name]: value })).toEqual({})
 })
 
-test('every bad variable is named at once, single values and rules together', () => {
+test('T1: every bad variable is named at once, single values and rules together', () => {
   const found = problems({ PORT: 'x', LOG_LEVEL: 'y', SYNC_HOST: '0.0.0.0', MP_CLIENT_ID: '1' })
   expect(Object.keys(found).sort()).toEqual(['LOG_LEVEL', 'MP_CLIENT_SECRET', 'PORT', 'SYNC_TOKEN'])
 })
 
-test('a message repeats what was wrong, but never the value of a secret', () => {
+test('T19: a message repeats what was wrong, but never the value of a secret', () => {
   expect(problems({ PORT: '80a' }).PORT).toContain('"80a"')
   const canary = 'canary 5ecret'
-  for (const name of ['ADMIN_TOKEN', 'SYNC_TOKEN', 'DATABASE_URL', 'ENCRYPTION_KEYS', 'SMTP_URL']) {
+  for (const name of [
+    'ADMIN_TOKEN',
+    'SYNC_TOKEN',
+    'METRICS_TOKEN',
+    'DATABASE_URL',
+    'ENCRYPTION_KEYS',
+    'SMTP_URL',
+  ]) {
     const found = problems({ [name]: canary })
     expect(Object.keys(found)).toEqual([name])
     expect(JSON.stringify(found)).not.toContain('5ecret')
@@ -179,7 +202,7 @@ test('PROVIDER must be named when the service is reachable from outside', () => 
   expect(problems({ PUBLIC_URL: 'http://10.0.0.5:3000', PROVIDER: 'sandbox' })).toEqual({})
 })
 
-test('no variable, when it gets lost, turns a live service into the sandbox', () => {
+test('T46: no variable, when it gets lost, turns a live service into the sandbox', () => {
   for (const lost of Object.keys(production)) {
     const env = { ...production, [lost]: undefined }
     const found = problems(env)
@@ -190,6 +213,13 @@ test('no variable, when it gets lost, turns a live service into the sandbox', ()
 
 test.each(['MP_CLIENT_ID', 'MP_CLIENT_SECRET'])('mercadopago does not start without %s', (name) => {
   expect(Object.keys(problems({ ...production, [name]: '' }))).toEqual([name])
+})
+
+test('what the real provider may not show yet is never taken for read', () => {
+  expect(Object.keys(problems({ ...production, SEARCH_LAG_MS: '59999' }))).toEqual([
+    'SEARCH_LAG_MS',
+  ])
+  expect(problems({ ...production, SEARCH_LAG_MS: '60000' })).toEqual({})
 })
 
 test('without webhook secrets orders are still polled: the service starts', () => {
@@ -209,7 +239,7 @@ test('the sandbox is looked for on loopback only, and both of its addresses are 
   expect(Object.keys(problems(foreign))).toEqual(['MP_API_URL'])
 })
 
-test('the control API opens to the network only with a token or on explicit word', () => {
+test('T38: the control API opens to the network only with a token or on explicit word', () => {
   expect(Object.keys(problems({ SYNC_HOST: '0.0.0.0' }))).toEqual(['SYNC_TOKEN'])
   expect(problems({ SYNC_HOST: '0.0.0.0', SYNC_TOKEN: 'a'.repeat(32) })).toEqual({})
   expect(problems({ SYNC_HOST: '0.0.0.0', SYNC_AUTH: 'none' })).toEqual({})
@@ -261,4 +291,13 @@ test('.env.example lists every setting once with its default, explains it, and c
     expect(text).toContain(`# ${setting.meaning}\n${setting.name}=`)
   }
   expect(loadConfig(values)).toEqual(loadConfig({}))
+})
+
+test('alerts by mail need a mail server, and a secret without an address is a mistake', () => {
+  const mail = { ALERT_MAIL_TO: 'caja@shop.example' }
+  expect(Object.keys(problems(mail))).toEqual(['ALERT_MAIL_TO'])
+  expect(problems({ ...mail, SMTP_URL: 'smtp://mail', MAIL_FROM: 'a@shop.example' })).toEqual({})
+  expect(Object.keys(problems({ ALERT_WEBHOOK_SECRET: 'x'.repeat(16) }))).toEqual([
+    'ALERT_WEBHOOK_SECRET',
+  ])
 })

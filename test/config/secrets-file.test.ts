@@ -33,7 +33,7 @@ test('the first start makes a token and a key, later starts read the same', asyn
   expect((await ensureSecrets(dataDir())).adminToken).not.toBe(first.adminToken)
 })
 
-test('nobody but the owner can read the file or its folder, also after somebody loosened them', async () => {
+test('T19: nobody but the owner can read the file or its folder, also after somebody loosened them', async () => {
   const dir = dataDir()
   const { path } = await ensureSecrets(dir)
   expect([mode(dir), mode(join(dir, 'secrets')), mode(path)]).toEqual([0o700, 0o700, 0o600])

@@ -1,11 +1,6 @@
 import { afterAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
-import {
-  needsPostgres,
-  openPgliteClone,
-  openPostgresClone,
-  postgresUrl,
-} from '../support/database.ts'
+import { needsPostgres, openEmbedded, openPostgresClone, postgresUrl } from '../support/database.ts'
 import { onServer } from '../support/postgres-template.ts'
 
 const closers: (() => Promise<void>)[] = []
@@ -14,7 +9,7 @@ afterAll(async () => {
 })
 
 test('the embedded database says that a power cut may lose data', async () => {
-  const database = await openPgliteClone()
+  const database = await openEmbedded()
   closers.push(database.close)
   expect(await database.durabilityWarnings()).toContain(
     'fsync is off: data may be lost when the power fails',

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { afterAll, expect, test } from 'vitest'
-import { openPgliteClone } from '../support/database.ts'
+import { openEmbedded } from '../support/database.ts'
 
-const database = await openPgliteClone()
+const database = await openEmbedded()
 afterAll(() => database.close())
 
 /** Others should have their turn every 8 ms; without pauses they have none, however long the work takes. */

@@ -1,9 +1,10 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Kysely, PostgresDialect, sql } from 'kysely'
+import { Kysely, sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Database, notify, openDatabase } from '../../src/db/database.ts'
 import { DatabaseUnavailableError, isDatabaseUnavailable } from '../../src/db/failures.ts'
+import { postgresDialect } from '../../src/db/postgres-dialect.ts'
 import { resilientPool } from '../../src/db/postgres-pool.ts'
 import type { Tables } from '../../src/db/tables.ts'
 import {
@@ -68,7 +69,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       { queryTimeoutMs: 1_000, verifyAfterIdleMs: 0 },
       () => {},
     )
-    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<unknown>({ dialect: postgresDialect(pool) })
     await Promise.all([sql`select pg_sleep(0.02)`.execute(db), sql`select 1`.execute(db)])
     await terminateAll()
     await sql`select 1`.execute(db)
@@ -83,7 +84,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       { queryTimeoutMs: 1_000, verifyAfterIdleMs: -1_000, verifyTimeoutMs: 20 },
       () => {},
     )
-    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<unknown>({ dialect: postgresDialect(pool) })
     await sql`select 1`.execute(db)
     proxy.silent = true
     // Only the one question goes unanswered; the new connection finds the server again.
@@ -115,7 +116,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       { queryTimeoutMs: 5_000 },
       () => {},
     )
-    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<unknown>({ dialect: postgresDialect(pool) })
     const running = expect(sql`select pg_sleep(10)`.execute(db)).rejects.toSatisfy(
       isDatabaseUnavailable,
     )
@@ -139,7 +140,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
     await sql`select 1`.execute(database.db)
   })
 
-  test('a transaction that loses its connection before the commit is not reported as committed', async () => {
+  test('T16: a transaction that loses its connection before the commit is not reported as committed', async () => {
     const work = database.transaction(async (trx) => {
       await trx
         .insertInto('settings')
@@ -211,7 +212,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       { queryTimeoutMs: 0 },
       () => {},
     )
-    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<unknown>({ dialect: postgresDialect(pool) })
     const busy = sql`select pg_sleep(1.5)`.execute(db)
     await expect(sql`select 1`.execute(db)).rejects.toBeInstanceOf(DatabaseUnavailableError)
     await busy
@@ -235,7 +236,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       { queryTimeoutMs: 100 },
       () => {},
     )
-    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<unknown>({ dialect: postgresDialect(pool) })
     await sql`select 1`.execute(db)
     proxy.silent = true
     const work = db.transaction().execute(async (trx) => {
@@ -255,7 +256,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       { queryTimeoutMs: 20_000, suspectAfterMs: 200 },
       () => {},
     )
-    const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<Tables>({ dialect: postgresDialect(pool) })
     const startedAt = performance.now()
     const work = db.transaction().execute(async (trx) => {
       await sql`lock table settings in exclusive mode`.execute(trx)
@@ -285,7 +286,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       { queryTimeoutMs: 20_000, suspectAfterMs: 100 },
       () => {},
     )
-    const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<Tables>({ dialect: postgresDialect(pool) })
     const slow = sql`select pg_sleep(2)`.execute(db)
     await db.transaction().execute(async (trx) => {
       await sql`lock table settings in exclusive mode`.execute(trx)
@@ -328,7 +329,7 @@ describe.skipIf(!postgresUrl)(`when PostgreSQL goes away (${needsPostgres})`, ()
       { queryTimeoutMs: 1_000, verifyAfterIdleMs: 0, verifyTimeoutMs: 50 },
       () => {},
     )
-    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<unknown>({ dialect: postgresDialect(pool) })
     await Promise.all(Array.from({ length: 4 }, () => sql`select pg_sleep(0.05)`.execute(db)))
     proxy.silent = true
     await expect(sql`select 2`.execute(db)).rejects.toBeInstanceOf(DatabaseUnavailableError)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { centsFromErp, centsFromPoint, pointFromCents } from '../../src/domain/money.ts'
+import { centsFromErp, centsFromPoint, centsMeant, pointFromCents } from '../../src/domain/money.ts'
 
 const digits = (min: number, max: number) =>
   fc.string({ unit: fc.constantFrom(...'0123456789'), minLength: min, maxLength: max })
@@ -68,7 +68,7 @@ test.each([
   expect(centsFromErp(text)).toBeUndefined()
 })
 
-test('exactly the documented shape above zero is an ERP amount, whatever the text', () => {
+test('T25: exactly the documented shape above zero is an ERP amount, whatever the text', () => {
   const mixed = fc.string({ unit: fc.constantFrom(...'0159,.-e \n١'), maxLength: 16 })
   fc.assert(
     fc.property(mixed, (text) => {
@@ -105,4 +105,34 @@ test.each([-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])(
 
 test('small amounts keep their leading zero', () => {
   expect([0, 1, 10, 99, 100].map(pointFromCents)).toEqual(['0.00', '0.01', '0.10', '0.99', '1.00'])
+})
+
+test.each([
+  ['1234,50', 123_450, 123_450],
+  ['1234.50', 123_450, 123_450],
+  ['1.234,50', 123_450, 123_450],
+  ['1,234.50', 123_450, 123_450],
+  ['1.234.567,8', 123_456_780, 123_456_789],
+  ['1234.5', 123_450, 123_459],
+  ['1234', 123_400, 123_499],
+  ['1.234', 123_400, 123_499],
+  ['1,234', 123_400, 123_499],
+  [' 0,5 ', 50, 59],
+])('somebody who types %s means the amounts from %d to %d cents', (typed, from, to) => {
+  expect(centsMeant(typed)).toEqual({ from, to })
+})
+
+test.each([
+  '',
+  ',',
+  '12.34.56',
+  '1.234.50',
+  '1,23,456',
+  '1.2345',
+  '12,',
+  '-5',
+  '1234567890123',
+  'A-12',
+])('nobody means an amount by "%s"', (typed) => {
+  expect(centsMeant(typed)).toBeUndefined()
 })

@@ -43,7 +43,7 @@ test('a value does not open in another place: another client, another field', ()
   }
 })
 
-test('no bit of nonce, tag or text can be changed', () => {
+test('T14: no bit of nonce, tag or text can be changed', () => {
   const sealed = sealer.seal('token', 'acme')
   const [version, id, data = ''] = sealed.split('.')
   const bytes = Buffer.from(data, 'base64url')
@@ -55,7 +55,7 @@ test('no bit of nonce, tag or text can be changed', () => {
   }
 })
 
-test('a value that is cut, longer, or of another form does not open', () => {
+test('T14: a value that is cut, longer, or of another form does not open', () => {
   const dataOf = (text: string) => sealer.seal(text, 'acme').split('.')[2] ?? ''
   // Of an empty text only the tag is left to cut: a part of it would do if its length were not fixed.
   for (const text of ['token', '']) {

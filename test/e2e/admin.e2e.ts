@@ -24,7 +24,9 @@ const hostileKey = '<img src=x onerror=alert(1)>\u202Eabc'
 const hostileReason = '<script>alert(1)</script>\u202Egnirts '.padEnd(500, 'x')
 
 /** The flows whose items the target does not take. */
-const refused = new Set(['failing', 'hostile'])
+const refused = new Set(['failing', 'hostile', 'steady-a', 'steady-b'])
+/** Those that it cannot serve for now. */
+const unwell = new Set(['late', 'resting'])
 
 let browser: Browser
 let target: TestTarget
@@ -51,6 +53,10 @@ const names = [
   'spoken',
   'late',
   'compared',
+  'steady-a',
+  'steady-b',
+  'resting',
+  'told',
   'a-keyboard',
 ]
 
@@ -59,13 +65,16 @@ beforeAll(async () => {
   target = await startTarget()
   silent = await testServer()
   target.answer(({ path }) =>
-    path.startsWith('/late/') ? 503 : refused.has(path.split('/')[1] ?? '') ? 422 : 200,
+    unwell.has(flowOfPath(path)) ? 503 : refused.has(flowOfPath(path)) ? 422 : 200,
   )
   const files = Object.fromEntries(
     names.flatMap((name) => {
-      const flowOf = name === 'late' ? patientFlow : jsonFlow
+      const flowOf = unwell.has(name) ? patientFlow : jsonFlow
       return [
-        [`${name}.flow.yaml`, flowOf(name, target.url, { startPaused: false, ...extraOf(name) })],
+        [
+          `${name}.flow.yaml`,
+          shaped(name, flowOf(name, target.url, { startPaused: false, ...extraOf(name) })),
+        ],
         [`${name}.json`, itemsOf(name)],
       ]
     }),
@@ -86,8 +95,24 @@ afterAll(async () => {
   await browser?.close()
 })
 
+const flowOfPath = (path: string) => path.split('/')[1] ?? ''
+
+/** Some have a destination of their own kind. */
+function shaped(name: string, flow: Record<string, unknown>): Record<string, unknown> {
+  const extra =
+    name === 'resting'
+      ? { breaker: { failures: 2, within: '1m', openFor: '10m' }, concurrency: 1 }
+      : name === 'told'
+        ? { filter: '$not($exists(hidden))', delete: { url: `${target.url}/told/{pk}` } }
+        : {}
+  const { destinations } = flow as { destinations: object[] }
+  return { ...flow, destinations: destinations.map((one) => ({ ...one, ...extra })) }
+}
+
 function extraOf(name: string): Record<string, unknown> {
   if (name === 'hostile') return { description: '<b>bold</b>\u202E '.repeat(70) }
+  // One scan more than there is has to miss an item.
+  if (name === 'told') return { deletes: { mode: 'delete', scans: 9 } }
   if (name === 'hanging') {
     return { startPaused: true, source: { type: 'http', url: `${silent.base}/items` } }
   }
@@ -119,7 +144,7 @@ function card(page: Page, name: string): Locator {
 const sent = (name: string) => target.received.filter(({ path }) => path.startsWith(`/${name}/`))
 
 test('a pause is shown with who and why, after a reload too, until the flow is resumed', async () => {
-  const page = await open()
+  const page = await open('flows?flow=pausing')
   const flow = card(page, 'pausing')
   await expectText(flow, 'Running')
   await button(flow, 'Pause').click()
@@ -140,7 +165,7 @@ test('a pause is shown with who and why, after a reload too, until the flow is r
 })
 
 test('a limit counts on the card and ends in a pause', async () => {
-  const page = await open()
+  const page = await open('flows?flow=limited')
   const flow = card(page, 'limited')
   await button(flow, 'Limit').click()
   await page.getByLabel('Runs until').fill('0')
@@ -161,7 +186,7 @@ test('a limit counts on the card and ends in a pause', async () => {
 
 test('sync tells how much changed, and asks before it runs a paused flow', async () => {
   await expect.poll(() => sent('syncing').length, { timeout: 20_000 }).toBe(2)
-  const page = await open()
+  const page = await open('flows?flow=syncing')
   const flow = card(page, 'syncing')
   await flows.write('syncing.json', [{ id: 'A-1', price: 2 }, { id: 'A-2' }, { id: 'A-3' }])
   await button(flow, 'Sync').click()
@@ -183,7 +208,7 @@ test('sync tells how much changed, and asks before it runs a paused flow', async
 
 test('a sync is shown before it is done: what changed, who would refuse it, and nothing is sent', async () => {
   await expect.poll(() => sent('previewed').length, { timeout: 20_000 }).toBe(2)
-  const page = await open('', { viewport: { width: 360, height: 740 } })
+  const page = await open('flows?flow=previewed', { viewport: { width: 360, height: 740 } })
   const flow = card(page, 'previewed')
   const dialog = page.getByRole('dialog')
   const items = [{ id: 'A-1', price: 7 }, { id: 'A-2' }, { id: '..' }, { id: '' }]
@@ -207,7 +232,7 @@ test('closing the preview ends the reading at the source', async () => {
     response.once('close', cut.resolve)
     asked.resolve()
   }
-  const page = await open()
+  const page = await open('flows?flow=hanging')
   await button(card(page, 'hanging'), 'Preview').click()
   await asked.promise
   await expectText(page.getByRole('dialog'), /Reading the source[\s\S]*1 min at most/)
@@ -229,16 +254,55 @@ test('failures stand together by cause; a group is sent again, and one item by i
   refused.delete('failing')
   await button(group, 'Send all 2 again').click()
   await expect.poll(() => sent('failing').length, { timeout: 20_000 }).toBe(5)
+  await expectText(group, 'On its way again')
+  await page.mouse.move(0, 0)
   await expectText(page.locator('main'), 'Nothing failed')
 
   await page.goto(`${url}#/item`)
   await page.getByLabel('Item key').fill('A-1')
-  await page.keyboard.press('Enter')
   await page.getByRole('table', { name: 'Flows that know' }).getByText('failing').click()
   await expectText(page.getByRole('table', { name: 'Where it is' }), /delivered[\s\S]*yes/)
   await expectText(page.getByRole('table', { name: 'Errors of this item' }), '422')
   await button(page, 'Sync this item').click()
   await expectText(page.locator('main'), 'Unchanged')
+  opened?.expectQuiet()
+})
+
+test('after a group was sent again, no other group slides under the pointer', async () => {
+  const isRefused = (name: string) => flows.flows.failures(name, 10)
+  await expect
+    .poll(async () => (await isRefused('steady-a')).length + (await isRefused('steady-b')).length, {
+      timeout: 20_000,
+    })
+    .toBe(2)
+  const page = await open('errors')
+  const groups = page.locator('.groups article')
+  const group = (name: string) => page.locator('.groups article', { hasText: name })
+  await expectText(group('steady-b'), '2 items')
+  const order = async () => (await groups.locator('h3').allInnerTexts()).map((one) => one.trim())
+  const before = await order()
+  refused.delete('steady-a')
+  await button(group('steady-a'), /Send all/).click()
+  await expectText(group('steady-a'), 'On its way again')
+  expect(await order()).toEqual(before)
+  expect(await button(group('steady-a'), /Send all/).isDisabled()).toBe(true)
+  await page.mouse.move(0, 0)
+  await expect.poll(() => group('steady-a').count(), { timeout: 20_000 }).toBe(0)
+  expect(await group('steady-b').count()).toBe(1)
+  opened?.expectQuiet()
+})
+
+test('an item is looked for while its key is typed, and the way back leads past the letters', async () => {
+  const page = await open('activity')
+  await page.getByRole('link', { name: 'Find item' }).first().click()
+  await page.getByLabel('Item key').pressSequentially('A-1', { delay: 20 })
+  await expectText(page.getByRole('table', { name: 'Flows that know' }), 'calm')
+  expect(page.url()).toContain('pk=A-1')
+  expect(await page.getByLabel('Item key').inputValue()).toBe('A-1')
+  await page.getByLabel('Item key').press('Backspace')
+  await expectText(page.locator('main'), 'No flow knows this item')
+  await page.goBack()
+  await expectText(page.locator('h1'), 'Activity')
   opened?.expectQuiet()
 })
 
@@ -271,10 +335,9 @@ test('why an item did not arrive: what changed, who answered what, and that it h
 
 test('reset asks first, and says how much is sent again to whom', async () => {
   await expect.poll(() => sent('resetting').length, { timeout: 20_000 }).toBe(2)
-  const page = await open()
+  const page = await open('flows?flow=resetting')
   const flow = card(page, 'resetting')
   await expectText(flow, /Items known\s+2/)
-  await flow.getByText('More', { exact: true }).click()
   await button(flow, 'Reset').click()
   const dialog = page.getByRole('dialog')
   await expectText(dialog, /2 items would be sent again, to:\s+web/)
@@ -293,9 +356,8 @@ test('reset asks first, and says how much is sent again to whom', async () => {
 })
 
 test('the test of alerts tells what became of each channel', async () => {
-  const page = await open()
+  const page = await open('flows?flow=alerting')
   const flow = card(page, 'alerting')
-  await flow.getByText('More', { exact: true }).click()
   const answered = page.waitForResponse(/test-alerts/)
   await button(flow, 'Test alerts').click()
   expect((await answered).status()).toBe(207)
@@ -320,7 +382,7 @@ test('a wrong flow file is shown with its line and key, and is gone once it is m
 
 test('names and texts from outside are text, and nothing scrolls sideways', async () => {
   await flows.flows.pause('hostile', 'colleague', hostileReason)
-  const page = await open('', { viewport: { width: 360, height: 740 } })
+  const page = await open('flows?flow=hostile', { viewport: { width: 360, height: 740 } })
   await expectText(card(page, 'hostile'), '<script>alert(1)</script>')
   const key = encodeURIComponent(hostileKey)
   for (const [view, text] of [
@@ -339,7 +401,7 @@ test('names and texts from outside are text, and nothing scrolls sideways', asyn
 
 test('what a destination does not take yet stands among the errors, with its reason', async () => {
   await expect.poll(() => sent('late').length, { timeout: 20_000 }).toBeGreaterThan(1)
-  const page = await open()
+  const page = await open('flows?flow=late')
   await card(page, 'late').getByText('2 delayed').click()
   const late = page.getByRole('table', { name: 'Not there yet' })
   await expectText(late, /late\s+web[\s\S]*A-1[\s\S]*503/)
@@ -381,7 +443,7 @@ test('what differs in a preview is text, however long and whatever its direction
     { id: 'A-2', long: `<b>${'x'.repeat(10_000)}` },
     { id: mark.padEnd(300, 'y') },
   ])
-  const page = await open('', { viewport: { width: 360, height: 740 } })
+  const page = await open('flows?flow=compared', { viewport: { width: 360, height: 740 } })
   await button(card(page, 'compared'), 'Preview').click()
   const dialog = page.getByRole('dialog')
   await expectText(dialog, '3 items would be sent')
@@ -394,16 +456,76 @@ test('what differs in a preview is text, however long and whatever its direction
   opened?.expectQuiet()
 })
 
-test('of many flows, those that need attention can be picked out', async () => {
+const row = (page: Page, name: string) =>
+  page.getByRole('table', { name: 'Flows' }).getByRole('row', { name: new RegExp(`\\b${name}\\b`) })
+
+test('many flows stand in a table, worst first; what is picked out stands in the address', async () => {
   await flows.flows.pause('noticed', 'colleague', 'stocktaking')
   const page = await open()
-  await expectText(card(page, 'noticed'), 'stocktaking')
-  expect(await card(page, 'calm').count()).toBe(1)
+  await expectText(row(page, 'resting'), /Running[\s\S]*Destination resting[\s\S]*web rests/)
+  await expectText(row(page, 'calm'), /Running[\s\S]*Healthy/)
+  const names = await page.locator('td.c-flow a').allInnerTexts()
+  expect(names.indexOf('resting')).toBeLessThan(names.indexOf('calm'))
+  expect(names.indexOf('noticed')).toBeGreaterThan(names.indexOf('resting'))
   await page.getByLabel('Show').selectOption('attention')
-  await expect.poll(() => card(page, 'calm').count(), { timeout: 20_000 }).toBe(0)
-  expect(await card(page, 'noticed').count()).toBe(1)
+  await expect.poll(() => row(page, 'calm').count(), { timeout: 20_000 }).toBe(0)
+  await expectText(row(page, 'noticed'), 'Paused')
+  await page.getByLabel('Find flow').pressSequentially('notic')
+  await expect.poll(() => row(page, 'resting').count(), { timeout: 20_000 }).toBe(0)
+  await expect.poll(() => page.url(), { timeout: 20_000 }).toContain('q=notic')
+  await page.reload()
+  await expectText(row(page, 'noticed'), 'Paused')
+  expect(await row(page, 'calm').count()).toBe(0)
   await page.getByLabel('Find flow').fill('nothing like it')
   await expectText(page.locator('main'), 'No flow matches')
+  expect([await tooWideAt(page), await seriousBarriers(page)]).toEqual([[], []])
+  opened?.expectQuiet()
+})
+
+test('a destination that rests says why and until when under a flow that runs, and is tried when asked', async () => {
+  const page = await open('flows?flow=resting')
+  const flow = card(page, 'resting')
+  await expectText(
+    flow,
+    /Running[\s\S]*Destination resting[\s\S]*web rests after failures[\s\S]*next try\s+in[\s\S]*HTTP 503/,
+  )
+  expect(await seriousBarriers(page)).toEqual([])
+  unwell.delete('resting')
+  await button(flow, 'Try now').click()
+  await expectText(flow, 'Healthy')
+  await expectText(flow, 'nothing owed')
+  opened?.expectQuiet()
+})
+
+test('the page of a flow tells of each run what it found, and what is not sent; one delete alone is let through', async () => {
+  await expect.poll(() => sent('told').length, { timeout: 20_000 }).toBe(2)
+  await flows.write('told.json', [
+    { id: 'A-1', price: 1 },
+    { id: 'B-1', hidden: true },
+  ])
+  await flows.flows.sync('told', { force: false })
+  const page = await open('flows?flow=told')
+  const runs = page.getByRole('table', { name: 'Runs' })
+  await expectText(runs.getByRole('row').nth(1), /everything\s+2\s+1\s+1\s+0\s+0/)
+  await expectText(
+    page.getByRole('table', { name: 'Not to be sent' }),
+    /B-1[\s\S]*web[\s\S]*filter/,
+  )
+  const missing = page.getByRole('region', { name: 'Gone at the source' })
+  await expectText(missing, 'A-2')
+  expect([await tooWideAt(page), await seriousBarriers(page)]).toEqual([[], []])
+  await button(missing, 'Delete this item').click()
+  await expectText(page.getByRole('dialog'), 'A-2')
+  await button(page.getByRole('dialog'), 'Delete this item').click()
+  await expectText(card(page, 'told'), '1 delete was let through')
+  await expect.poll(() => missing.count(), { timeout: 20_000 }).toBe(0)
+  expect(target.received.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
+
+  await button(card(page, 'told'), 'Send all again').click()
+  await expectText(page.getByRole('dialog'), /would be sent again, to:\s+web/)
+  const before = sent('told').length
+  await button(page.getByRole('dialog'), 'Resync').click()
+  await expect.poll(() => sent('told').length, { timeout: 20_000 }).toBeGreaterThan(before)
   opened?.expectQuiet()
 })
 
@@ -419,7 +541,7 @@ test('speaks Spanish and English, and keeps the choice', async () => {
 })
 
 test('the keyboard alone pauses a flow', async () => {
-  const page = await open()
+  const page = await open('flows?flow=a-keyboard')
   await expectText(card(page, 'a-keyboard'), 'Running')
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
@@ -437,7 +559,7 @@ test('the keyboard alone pauses a flow', async () => {
 })
 
 test('a lost connection is told, what was seen stays, and it recovers by itself', async () => {
-  const page = await open()
+  const page = await open('flows?flow=pausing')
   await expectText(card(page, 'pausing'), 'Last run')
   await page.context().setOffline(true)
   await expectText(page.locator('main'), 'Connection lost')

@@ -37,12 +37,24 @@ const looks = [
   { language: 'es', locale: 'es-AR', colorScheme: 'dark' },
   { language: 'es', locale: 'es-AR', colorScheme: 'light' },
   { language: 'en', locale: 'en-GB', colorScheme: 'dark' },
-] as const
+].flatMap((look) => [
+  { ...look, device: 'desktop', viewport: { width: 1280, height: 800 } },
+  { ...look, device: 'phone', viewport: { width: 390, height: 780 } },
+]) as Look[]
+
+type Look = {
+  language: 'en' | 'es'
+  locale: string
+  colorScheme: 'light' | 'dark'
+  device: string
+  viewport: { width: number; height: number }
+}
 
 /** Opens each view, waits until it shows something, and answers the barriers by view. */
 async function barriersOf(
   page: Page,
   address: string,
+  device: string,
   views: Record<string, string>,
 ): Promise<[string, string][]> {
   const found: [string, string][] = []
@@ -51,6 +63,7 @@ async function barriersOf(
     await page.locator(shown).first().waitFor()
     await expect.poll(() => page.locator('.loading').count(), { timeout: 20_000 }).toBe(0)
     for (const barrier of await seriousBarriers(page)) found.push([view, barrier])
+    if (device === 'phone') continue
     for (const width of await tooWideAt(page)) found.push([view, `too wide at ${width}`])
   }
   return found
@@ -74,7 +87,7 @@ describe('the dashboard', () => {
   })
   afterAll(() => service?.stop())
 
-  test.each(looks)('in $language, $colorScheme', async ({ language, ...look }) => {
+  test.each(looks)('in $language, $colorScheme, $device', async ({ language, device, ...look }) => {
     opened = await openPage(browser, address, { ...look, reducedMotion: 'reduce' })
     const { page } = opened
     await page.locator('#token').waitFor()
@@ -82,7 +95,7 @@ describe('the dashboard', () => {
     expect(await seriousBarriers(page)).toEqual([])
     await signIn(page, adminToken)
     expect(
-      await barriersOf(page, address, {
+      await barriersOf(page, address, device, {
         overview: '.numbers',
         orders: 'tbody tr',
         'orders?status=failed': '.empty',
@@ -90,6 +103,7 @@ describe('the dashboard', () => {
         'stores?client=panaderia': '.boxes .box',
         clients: '.c-keys',
         'clients?client=nueva': '.steps',
+        'clients?new=1': '.inline-form',
         webhooks: '.c-signature',
         activity: '.c-action',
         [`orders/${paid}`]: '.timeline',
@@ -125,13 +139,13 @@ describe('the page of the flows', () => {
     await target?.close()
   })
 
-  test.each(looks)('in $language, $colorScheme', async ({ language, ...look }) => {
+  test.each(looks)('in $language, $colorScheme, $device', async ({ language, device, ...look }) => {
     opened = await openPage(browser, address, { ...look, reducedMotion: 'reduce' })
     const { page } = opened
     await page.locator('article.flow').waitFor()
     expect(await page.locator('html').getAttribute('lang')).toBe(language)
     expect(
-      await barriersOf(page, address, {
+      await barriersOf(page, address, device, {
         flows: 'article.flow',
         errors: '.groups article',
         item: 'form[role=search]',
@@ -144,6 +158,29 @@ describe('the page of the flows', () => {
     await button(page, language === 'es' ? 'Limitar' : 'Limit').click()
     await page.getByRole('dialog').waitFor()
     expect(await seriousBarriers(page)).toEqual([])
+    opened.expectQuiet()
+  })
+})
+
+describe('the virtual terminals', () => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await startTestService()
+    const shop = await openOwnShop(service, 'panaderia')
+    await charge(service, shop, { reference: 'OPEN-1' })
+  })
+  afterAll(() => service?.stop())
+
+  test.each(looks)('in $language, $colorScheme, $device', async ({ language, device, ...look }) => {
+    opened = await openPage(browser, `${service.sandbox.url}/`, {
+      ...look,
+      reducedMotion: 'reduce',
+    })
+    const { page } = opened
+    await page.locator('.device').first().waitFor()
+    expect(await page.locator('html').getAttribute('lang')).toBe(language)
+    expect(await seriousBarriers(page)).toEqual([])
+    if (device === 'desktop') expect(await tooWideAt(page)).toEqual([])
     opened.expectQuiet()
   })
 })

@@ -1,7 +1,8 @@
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { startTestFlows } from '../support/flows.ts'
-import { startTestService } from '../support/service.ts'
+import { jsonFlow, startTestFlows } from '../support/flows.ts'
+import { adminToken, startTestService } from '../support/service.ts'
+import { act, asAdmin, call, charge, openShop, payByCard, readOrder } from '../support/till.ts'
 import { button, expectText, launchBrowser, openPage, type WatchedPage } from './browser.ts'
 
 /** The description of each listener can be read and tried in a browser, under the policy of every page. */
@@ -16,24 +17,153 @@ afterEach(async () => {
 })
 afterAll(() => browser?.close())
 
-test.each([
-  ['payment API', startTestService, '#/Service/readHealth'],
-  ['flow control API', startTestFlows, '#/Service/readControlHealth'],
-])('the pages of the %s', async (name, start, operation) => {
-  const service = await start()
-  try {
-    const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
-    opened = await openPage(browser, `${address}/docs${operation}`)
-    const { page, requested } = opened
-    await expectText(page.locator('.info .title'), `tillbridge ${name}`)
-    await button(page, 'Try it out').click()
-    await button(page, 'Execute').click()
-    await expectText(page.locator('.live-responses-table tbody .response-col_status'), '200')
-    expect(requested.filter((url) => !url.startsWith(address) && !url.startsWith('data:'))).toEqual(
-      [],
+type Document = {
+  paths: Record<string, Record<string, { operationId: string; tags: string[] }>>
+}
+/** What a person writes into the fields, and the status that each operation then answers if it is not 200. */
+type Script = { values: Record<string, string>; statuses: Record<string, number> }
+
+async function authorize(page: Page, token: string): Promise<void> {
+  await button(page, 'Authorize').first().click()
+  const form = page.locator('.auth-container').filter({ hasText: 'adminToken' })
+  await form.locator('input').fill(token)
+  await form.locator('button.authorize').click()
+  await page.locator('button.btn-done').first().click()
+}
+
+/** Opens each GET, finds its fields empty, fills them as a person would, executes it and reads what comes of it. */
+async function executeAll(
+  page: Page,
+  document: Document,
+  { values, statuses }: Script,
+): Promise<Record<string, number>> {
+  const answers: Record<string, number> = {}
+  for (const [path, { get }] of Object.entries(document.paths)) {
+    if (!get) continue
+    const block = page.locator(
+      `[id="operations-${get.tags[0]?.replaceAll(' ', '_')}-${get.operationId}"]`,
     )
-    opened.expectQuiet()
+    await block.locator('.opblock-summary-control').click()
+    await button(block, 'Try it out').click()
+    const rows = block.locator('.parameters tr[data-param-name]')
+    for (const row of await rows.all()) {
+      const name = String(await row.getAttribute('data-param-name'))
+      const field = row.locator('input[type="text"], select').first()
+      expect(await field.inputValue(), `${path} ${name}`).toBe('')
+      const isRequired = (await row.locator('.required').count()) > 0
+      const value = values[`${get.operationId}.${name}`] ?? (isRequired ? values[name] : undefined)
+      if (value === undefined) {
+        if (isRequired) throw new Error(`say what ${name} of ${path} is`)
+        continue
+      }
+      if ((await field.evaluate((node) => node.nodeName)) === 'SELECT') {
+        await field.selectOption(value)
+      } else await field.fill(value)
+    }
+    await button(block, 'Execute').click()
+    const status = block.locator('.live-responses-table tbody .response-col_status')
+    await expectText(status, /^\d{3}/)
+    answers[get.operationId] = Number((await status.innerText()).slice(0, 3))
+    await block.locator('.opblock-summary-control').click()
+  }
+  expect(Object.keys(answers).length).toBeGreaterThan(10)
+  const expected = Object.fromEntries(
+    Object.keys(answers).map((operation) => [operation, statuses[operation] ?? 200]),
+  )
+  expect(answers).toEqual(expected)
+  return answers
+}
+
+async function open(address: string, name: string): Promise<WatchedPage> {
+  opened = await openPage(browser, `${address}/docs`)
+  await expectText(opened.page.locator('.info .title'), `tillbridge ${name}`)
+  return opened
+}
+
+function expectHome({ requested }: WatchedPage, address: string): void {
+  const foreign = requested.filter((url) => !url.startsWith(address) && !url.startsWith('data:'))
+  expect(foreign).toEqual([])
+}
+
+test('every GET of the payment API is executed from its page with a token', async () => {
+  const service = await startTestService()
+  try {
+    const shop = await openShop(service, 'Kiosco Ñandú', '201')
+    const orderId = (await charge(service, shop, { reference: 'T-1' })).json().order_id
+    await act(service, orderId, payByCard)
+    await readOrder(service, shop, orderId)
+    // A day that is over in every time zone.
+    const day = new Date(service.clock.now().getTime() - 48 * 3_600_000).toISOString().slice(0, 10)
+    const closing = await call(service, {
+      url: '/closings',
+      token: shop.key,
+      body: { caja_id: 'CAJA-1', business_day: day },
+    })
+    expect(closing.statusCode, closing.body).toBe(202)
+    const fetched = await call(service, {
+      url: '/settlements/fetches',
+      token: shop.key,
+      body: { report: 'settlement', from: day, to: day },
+    })
+    expect(fetched.statusCode, fetched.body).toBe(202)
+    const made = await asAdmin(service, { url: '/admin/invitations', body: { client: 'nueva' } })
+    const invitation = new URL(made.json().url).searchParams.get('invitation') as string
+    const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
+    const watched = await open(address, 'payment API')
+    await authorize(watched.page, adminToken)
+    const document = (await service.app.inject('/openapi.json')).json() as Document
+    const forClient = Object.values(document.paths).flatMap(({ get }) =>
+      get ? [[`${get.operationId}.client`, shop.client]] : [],
+    )
+    const answers = await executeAll(watched.page, document, {
+      values: {
+        ...Object.fromEntries(forClient),
+        'showInvitation.client': 'nueva',
+        'startLogin.client': 'otra',
+        'startLogin.redirect': 'false',
+        'followEvents.max_seconds': '1',
+        'followOrder.max_seconds': '1',
+        clientName: shop.client,
+        orderId,
+        storeExternalId: 'SUC-1',
+        closingId: closing.json().id,
+        fetchId: fetched.json().id,
+        from: new Date(service.clock.now().getTime() - 3_600_000).toISOString(),
+        invitation,
+      },
+      // Nobody has begun a login that this could finish.
+      statuses: { finishLogin: 400 },
+    })
+    expect(Object.keys(answers)).toEqual(expect.arrayContaining(['readOrder', 'followOrder']))
+    expectHome(watched, address)
+    // The browser tells of each error status that it is answered with.
+    watched.expectQuiet(/status of 400/)
   } finally {
     await service.stop()
   }
-})
+}, 1_800_000)
+
+test('every GET of the flow control API is executed from its page with a token', async () => {
+  const token = 'sync-token-for-tests-0123456789abcdef'
+  const flows = await startTestFlows({
+    env: { SYNC_TOKEN: token },
+    files: {
+      'articulos.flow.yaml': jsonFlow('articulos', 'http://127.0.0.1:9'),
+      'articulos.json': [{ id: 'A-1' }],
+    },
+  })
+  try {
+    const address = await flows.app.listen({ host: '127.0.0.1', port: 0 })
+    const watched = await open(address, 'flow control API')
+    await authorize(watched.page, token)
+    const document = (await flows.call('GET', '/openapi.json')).json() as Document
+    await executeAll(watched.page, document, {
+      values: { name: 'articulos', pk: 'A-1', 'followFlows.max_seconds': '1' },
+      statuses: {},
+    })
+    expectHome(watched, address)
+    watched.expectQuiet()
+  } finally {
+    await flows.stop()
+  }
+}, 1_800_000)

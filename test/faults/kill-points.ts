@@ -5,6 +5,7 @@ import {
 } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { SentTransactions } from '../support/sent-statements.ts'
 
 /** The moments of a money operation at which the process is killed, in the order they come. */
 export const killSteps = [
@@ -33,18 +34,13 @@ export type KillPoints = {
   close(): Promise<void>
 }
 
-const activityMark = 'insert into "activity_log"'
+const activityMark = 'insert into activity_log'
 
-/** A text parameter with its length before it, as it is sent; a column of that name has no such length. */
-function parameter(value: string): string {
-  return `\0\0\0${String.fromCharCode(value.length)}${value}`
-}
-
-/** What tells a transaction of the operation from others: words of its SQL and its parameters, in PostgreSQL's protocol. */
+/** What tells a transaction of the operation from others: words of its SQL and its parameters. */
 const intentMarks: Record<KillOperation, readonly string[]> = {
-  charge: ['insert into "orders"'],
-  cancel: ['insert into "order_operations"', parameter('cancel')],
-  refund: ['insert into "order_operations"', parameter('refund')],
+  charge: ['insert into orders'],
+  cancel: ['insert into order_operations', ", 'cancel', "],
+  refund: ['insert into order_operations', ", 'refund', "],
 }
 const outcomeMarks: Record<KillOperation, readonly string[]> = {
   charge: [activityMark, 'order.created'],
@@ -94,15 +90,11 @@ export async function openKillPoints(databaseUrl: string, sandboxUrl: string): P
       if (committing === undefined) client.write(chunk)
       else void answer(chunk)
     })
-    let held: string | undefined
+    const transactions = new SentTransactions()
     try {
       for await (const chunk of client as AsyncIterable<Buffer>) {
-        const text = chunk.toString('latin1')
-        if (/\b(begin|rollback)\b/i.test(text)) held = ''
-        if (held !== undefined) held += text
-        if (held !== undefined && /\bcommit\b/i.test(text)) {
-          const open = held
-          held = undefined
+        const open = transactions.read(chunk)
+        if (open !== undefined) {
           const isKilled =
             (await pass('before the intent commits', (name) => isIntent(name, open))) ||
             (await pass('before the outcome commits', (name) => isOutcome(name, open)))

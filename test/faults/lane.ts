@@ -60,6 +60,8 @@ export type Lane = {
   history: string[]
   /** Orders that the provider was made to take money for although they were closed. */
   forced: Set<string>
+  /** Orders of ours among them of which a till had been told before that they are closed, or charge nothing. */
+  toldClosed: Set<string>
   /** Every webhook arrives, and in time: late money is found by nothing else. */
   hasWebhooks: boolean
   /** What this schedule aims at; absent: at nothing. */
@@ -84,6 +86,7 @@ export function newLane(lane: Pick<Lane, 'world' | 'shop' | 'draw'> & Partial<La
     problems: [],
     history: [],
     forced: new Set(),
+    toldClosed: new Set(),
     hasWebhooks: true,
     strange: new Set(),
     panelRefunds: new Set(),

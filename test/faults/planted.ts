@@ -1,28 +1,26 @@
 import { spawn } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { type Change, copySource } from '../support/source-copy.ts'
 import type { Aim } from './aims.ts'
 
 /** A mistake in the product, put back on purpose: the harness must see it. */
 type PlantedBug = {
   name: string
-  changes: readonly { file: string; find: string; replace: string }[]
+  changes: readonly Change[]
   /** The schedules that aim at it; `backup` are those that restore one, `random` those that aim at nothing. */
   seenBy: Aim | 'backup' | 'random'
 }
 
 const payments = (name: string) => `src/payments/${name}.ts`
 
-const plantedBugs: readonly PlantedBug[] = [
+export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a new key for every call of a charge',
     changes: [
       {
         file: payments('resolve-creation'),
-        find: 'deps.provider.orders.create(access.token, order.id, ',
-        replace: 'deps.provider.orders.create(access.token, crypto.randomUUID(), ',
+        find: 'orders.create(token, order.id, ',
+        replace: 'orders.create(token, crypto.randomUUID(), ',
       },
     ],
     seenBy: 'random',
@@ -32,8 +30,8 @@ const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('send-refund'),
-        find: 'deps.provider.orders.refund(access.token, mpOrderId, operation.id, ',
-        replace: 'deps.provider.orders.refund(access.token, mpOrderId, crypto.randomUUID(), ',
+        find: 'order.mp_order_id as string, known.id, part',
+        replace: 'order.mp_order_id as string, crypto.randomUUID(), part',
       },
     ],
     seenBy: 'keyed refunds of one amount',
@@ -43,8 +41,8 @@ const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('refund-order'),
-        find: 'if (identity.isBare && isEqual && !isSentNow) {',
-        replace: 'if (isEqual && !isSentNow) {',
+        find: 'if (isBare && isEqual && !isSentNow) return open',
+        replace: 'if (isEqual && !isSentNow) return open',
       },
     ],
     seenBy: 'keyed refunds of one amount',
@@ -64,7 +62,7 @@ const plantedBugs: readonly PlantedBug[] = [
     name: '2: a refund in processing counts as made',
     changes: [
       {
-        file: payments('outcome'),
+        file: 'src/verdict.ts',
         find: 'return order.refund_open || order.refunds.some(({ status }) => isPendingRefund(status))',
         replace: 'return order.refund_open',
       },
@@ -75,9 +73,9 @@ const plantedBugs: readonly PlantedBug[] = [
     name: '3: a refusal counts also after an attempt without an answer',
     changes: [
       {
-        file: payments('resolve-creation'),
-        find: 'if (isUnsent && claim.unansweredAt === null && mayEnd(error, options)) {',
-        replace: 'if (isUnsent && mayEnd(error, options)) {',
+        file: payments('carry-out'),
+        find: 'if (claim.unansweredAt !== null) return false',
+        replace: '',
       },
     ],
     seenBy: 'an attempt that arrives late',
@@ -98,9 +96,9 @@ const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('apply-evidence'),
-        find: "if (order.creation === 'refused') return reopen(trx, order, evidence, source, now)",
+        find: "if (order.creation === 'refused') return reopen(order, evidence, now)",
         replace:
-          "if (order.creation === 'refused') return { order, changed: false, shown: evidence.status }",
+          "if (order.creation === 'refused') return { move: undefined, shown: evidence.status }",
       },
     ],
     seenBy: 'an attempt that arrives after all hope',
@@ -146,6 +144,12 @@ const plantedBugs: readonly PlantedBug[] = [
         find: 'return withMoneyOutcome(undecided(order), async () => {',
         replace: 'return withMoneyOutcome(standing(order), async () => {',
       },
+      // The look before a refusal would see what was begun.
+      {
+        file: payments('refund-order'),
+        find: 'await withMoneyOutcome(undecided(found), () => denyRefund(deps, asked))',
+        replace: 'undefined as OrderOperationRow | undefined',
+      },
     ],
     seenBy: 'a database that goes away',
   },
@@ -154,8 +158,15 @@ const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('create-order'),
-        find: "{ outcome: 'unknown', retrySafe: identity.repeatable },\n    () => writeIntent(",
-        replace: "{ outcome: 'not_charged', retrySafe: true },\n    () => writeIntent(",
+        find: 'await withMoneyOutcome(undecided(sale), () => writeIntent(',
+        replace:
+          "await withMoneyOutcome({ outcome: 'not_charged', retrySafe: true }, () => writeIntent(",
+      },
+      // The look before a denial would see the intent.
+      {
+        file: payments('create-order'),
+        find: '(await withMoneyOutcome(undecided(sale), () => denyCharge(deps, sale, pos)))',
+        replace: '(undefined as OrderRow | undefined)',
       },
     ],
     seenBy: 'a database that goes away',
@@ -197,9 +208,9 @@ const plantedBugs: readonly PlantedBug[] = [
       },
       {
         file: payments('terminal-slot'),
-        find: '/** An order that nobody waits for: past',
+        find: 'async function tryCancel(',
         replace:
-          "const isOpenHere = (order: OrderRow) => ['created', 'at_terminal'].includes(order.status)\n\n/** An order that nobody waits for: past",
+          "const isOpenHere = (order: OrderRow) => ['created', 'at_terminal'].includes(order.status)\n\nasync function tryCancel(",
       },
     ],
     seenBy: 'evidence that no document describes',
@@ -230,8 +241,6 @@ const plantedBugs: readonly PlantedBug[] = [
 
 export type PlantedResult = { name: string; seenBy: string; isSeen: boolean; line: string }
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-
 /**
  * Puts each of the bugs into a copy of the source and runs schedules there until one fails, `schedules` at most. Throws when
  * a bug does not fit the source any more.
@@ -241,18 +250,15 @@ export async function runPlanted(
   report: (result: PlantedResult) => void,
   only?: string,
 ): Promise<PlantedResult[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-planted-'))
+  const copy = await copySource()
+  const { folder } = copy
   const results: PlantedResult[] = []
   try {
-    for (const name of ['src', 'test', 'migrations', 'public', 'docs', 'package.json']) {
-      await cp(join(root, name), join(folder, name), { recursive: true })
-    }
-    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
     for (const bug of plantedBugs) {
       if (only !== undefined && !bug.name.startsWith(only)) continue
-      await plant(folder, bug)
+      const takeBack = await copy.plant(bug.name, bug.changes)
       const planted = await runFaults(folder, bug.seenBy, ['--until-failed'], schedules)
-      for (const { file } of bug.changes) await cp(join(root, file), join(folder, file))
+      await takeBack()
       const seed = /^seed (\w+),/m.exec(planted.output)?.[1]
       // What fails without the bug too says nothing about it.
       const sound = seed
@@ -270,23 +276,9 @@ export async function runPlanted(
       report(result)
     }
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    await copy.remove()
   }
   return results
-}
-
-async function plant(folder: string, { name, changes }: PlantedBug): Promise<void> {
-  for (const { file, find, replace } of changes) {
-    const path = join(folder, file)
-    const source = await readFile(path, 'utf8')
-    if (source.split(find).length !== 2) {
-      throw new Error(`the planted bug "${name}" does not fit ${file} any more: ${find}`)
-    }
-    await writeFile(
-      path,
-      source.replace(find, () => replace),
-    )
-  }
 }
 
 function runFaults(

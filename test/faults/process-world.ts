@@ -90,7 +90,7 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
 }
 
 /** The little of a test service that the shop's preparations use, over the wire. */
-function overHttp(url: string, parts: object): TestService {
+export function overHttp(url: string, parts: object): TestService {
   const inject = async (options: {
     method: string
     url: string

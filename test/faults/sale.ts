@@ -19,7 +19,12 @@ export async function playSale(lane: Lane, pause: Pause): Promise<void> {
   const { draw } = lane
   const sale = newSale(lane, 'sale')
   const isKeyed = draw.maybe('keyed', 0.5)
-  await chargeUntilKnown(lane, sale, isKeyed ? `${sale.reference}-1` : undefined, 'charge')
+  const openKey = await chargeUntilKnown(
+    lane,
+    sale,
+    isKeyed ? `${sale.reference}-1` : undefined,
+    'charge',
+  )
   await pause()
 
   const gaveUp = await pauseAtTheTerminal(lane, sale)
@@ -29,7 +34,8 @@ export async function playSale(lane: Lane, pause: Pause): Promise<void> {
   if (order === undefined || (isOver(order) && order.outcome === 'not_charged' && !gaveUp)) {
     // Declined, canceled at the device, expired, or never made: the customer still wants to pay.
     if (draw.maybe('charge again', 0.7)) {
-      await chargeUntilKnown(lane, sale, isKeyed ? `${sale.reference}-2` : undefined, 'again')
+      const key = openKey ?? (isKeyed ? `${sale.reference}-2` : undefined)
+      await chargeUntilKnown(lane, sale, key, 'again')
       const waiting = onTerminal(lane)
       if (waiting && draw.maybe('pays again', 0.8)) await buyer(lane, waiting, payByCard)
     }
@@ -59,17 +65,18 @@ export type Body = Record<string, unknown>
 
 /**
  * Sends the charge, and the same again whenever the answer is missing, unknown, or says that it is safe. A new key is
- * taken only where the answer said that nothing was charged.
+ * taken only where the answer said that nothing was charged. Answers the key whose last request nobody answered: another
+ * key beside it would be another charge.
  */
 export async function chargeUntilKnown(
   lane: Lane,
   sale: Sale,
   firstKey: string | undefined,
   label: string,
-): Promise<void> {
+): Promise<string | undefined> {
   const { draw } = lane
   let key = firstKey
-  let wasLost = false
+  let isOpen = false
   for (let attempt = 1; attempt <= 5; attempt += 1) {
     const name = `${label} ${attempt}`
     const times = draw.maybe(`${name} twice`, 0.12) ? 2 : 1
@@ -91,28 +98,29 @@ export async function chargeUntilKnown(
     )
     for (const answer of answers) rememberOrder(sale, key, answer)
     rememberCharge(sale, answers, before, name)
+    isOpen = answers.every(({ kind }) => kind === 'lost')
     const [answer] = answers
-    wasLost ||= answers.some((each) => each.kind === 'lost')
-    // One that the till gave up on may still be on its way to the terminal: then the denial is not about it.
-    if (times === 1 && answer && !wasLost) checkDenial(lane, sale, answer, before, name)
-    if (answers.some(isGood)) return
+    // One that the till gave up on may still be on its way to the terminal: the denial is about it, too.
+    if (times === 1 && answer) checkDenial(lane, sale, answer, before, name)
+    if (answers.some(isGood)) return undefined
     if (draw.maybe(`${name} buyer is quick`, 0.2)) {
       const waiting = onTerminal(lane)
       if (waiting) await buyer(lane, waiting, payByCard)
     }
     const told = answers.find((each) => each.kind === 'answered')
     if (told?.kind !== 'answered') continue
-    if (told.body.code === 'ORDER_ALREADY_PAID') return
-    if (told.body.retry_safe !== true) return
+    if (told.body.code === 'ORDER_ALREADY_PAID') return undefined
+    if (told.body.retry_safe !== true) return undefined
     if (draw.maybe(`${name} gives up`, 0.12)) {
       await cancelKnown(lane, sale, `${name} gives up`)
-      return
+      return undefined
     }
     const isFree = told.body.outcome === 'not_charged' && times === 1
     if (key !== undefined && isFree && draw.maybe(`${name} new key`, 0.5)) {
       key = `${firstKey}-${attempt}`
     }
   }
+  return isOpen ? key : undefined
 }
 
 function giveUpMs(lane: Lane, label: string, chance: number): number | undefined {
@@ -235,11 +243,22 @@ export async function readSale(lane: Lane, sale: Sale, label: string): Promise<B
   return answer.kind === 'answered' && answer.status === 200 ? answer.body : undefined
 }
 
+/** Whether a till believes by now that this order will charge nothing. */
+export function wasToldClosed(lane: Pick<Lane, 'claims' | 'sales'>, orderId: string): boolean {
+  const isDenied = lane.claims.some(
+    (claim) => claim.orderId === orderId && claim.outcome === 'not_charged',
+  )
+  return isDenied || lane.sales.some((sale) => sale.canceled.has(orderId))
+}
+
 /** The provider takes money for an order that is closed: rare, but it was seen. */
 async function payAfterClose(lane: Lane): Promise<void> {
   const closed = ordersOf(lane).find((order) => ['canceled', 'expired'].includes(order.status))
   if (!closed || onTerminal(lane)) return
   lane.forced.add(closed.id)
+  // The key at the provider is the order's number here.
+  const orderId = closed.idempotency_key
+  if (orderId !== null && wasToldClosed(lane, orderId)) lane.toldClosed.add(orderId)
   await buyer(lane, closed, { ...payByCard, force: true })
 }
 
@@ -302,7 +321,7 @@ export async function refundUntilKnown(
     )
     if (told === undefined || isOpen) continue
     if (told.body.code === 'ORDER_ALREADY_REFUNDED' && wasLost) return 'unknown'
-    if (told.body.retry_safe !== true) return wasLost ? 'unknown' : 'refused'
+    if (told.body.retry_safe !== true) return 'refused'
   }
   return 'unknown'
 }

@@ -1,7 +1,7 @@
 import { test } from 'vitest'
 import { expectBooksAgree } from './seeds.ts'
 
-// 25 schedules each; 503 once found a bug.
-test('schedules of faults, cashiers and buyers end with the provider’s books and ours equal', async () => {
-  await expectBooksAgree(['1', '503'])
+// 25 schedules; this seed once found a bug. `npm run faults` plays more.
+test('T32: schedules of faults, cashiers and buyers end with the provider’s books and ours equal', async () => {
+  await expectBooksAgree(['503'])
 }, 600_000)

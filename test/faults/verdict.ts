@@ -1,5 +1,5 @@
 import type { OrderStatus } from '../../src/domain/order.ts'
-import { canMove } from '../../src/domain/order-state.ts'
+import { canMove, isClosedUnpaid } from '../../src/domain/order-state.ts'
 import type { listOrderEvents } from '../../src/repositories/order-events.ts'
 import { listOperations, type OrderOperationRow } from '../../src/repositories/order-operations.ts'
 import type { OrderRow } from '../../src/repositories/orders.ts'
@@ -46,7 +46,7 @@ export async function judge(world: World, lanes: readonly Lane[]): Promise<void>
     const operations = written.operations.filter((operation) => ids.has(operation.order_id))
     const books = ordersOf(lane)
     const wrong = (text: string) => lane.problems.push(text)
-    compareBooks(lane, rows, operations, books, wrong)
+    compareBooks(lane, rows, operations, written.events, books, wrong)
     for (const sale of lane.sales) judgeSale(lane, sale, rows, books, wrong)
     judgeWishes(lane, creations, wrong)
     judgeClaims(lane, rows, books, wrong)
@@ -107,13 +107,17 @@ function compareBooks(
   lane: Lane,
   rows: OrderRow[],
   operations: OrderOperationRow[],
+  events: Written['events'],
   books: LedgerOrder[],
   wrong: Report,
 ): void {
   for (const book of books) {
     const row = rows.find((each) => each.mp_order_id === book.id)
     if (!row) wrong(`lost order: the provider's ${book.id} is no order of ours`)
-    else compareOrder(lane, row, book, wrong)
+    else {
+      const history = events.filter(({ order_id }) => order_id === row.id)
+      compareOrder(lane, row, history, book, wrong)
+    }
   }
   for (const row of rows) {
     // Past the provider's memory of its key it stays unknown, and the operator is told; it must not be in the books.
@@ -156,7 +160,13 @@ function compareBooks(
   }
 }
 
-function compareOrder(lane: Lane, row: OrderRow, book: LedgerOrder, wrong: Report): void {
+function compareOrder(
+  lane: Lane,
+  row: OrderRow,
+  history: Written['events'],
+  book: LedgerOrder,
+  wrong: Report,
+): void {
   const isPartly = cents(book.refunded_amount) > 0 && netCents(book) > 0
   const status = book.status === 'processed' && isPartly ? 'partially_refunded' : book.status
   const isForced = lane.forced.has(book.id)
@@ -182,14 +192,31 @@ function compareOrder(lane: Lane, row: OrderRow, book: LedgerOrder, wrong: Repor
   for (const [name, ours, theirs] of sides) {
     if (ours !== theirs) wrong(`${name} of order ${row.id}: ${ours} here, ${theirs} there`)
   }
-  // Money that came after the close is flagged, and no other. Who aims may make such money without force.
-  const isFlagRight = lane.aim ? isPaid(book) || !isForced : row.paid_after_close === isForced
+  // Who aims may make such money without force.
+  const isFlagRight = lane.aim
+    ? isPaid(book) || !isForced
+    : row.paid_after_close === (isForced && couldKnowOfClose(lane, row.id, history))
   if (!isFlagRight) {
     wrong(`order ${row.id} has paid_after_close ${row.paid_after_close}`)
   }
   if (cents(book.refunded_amount) > cents(book.paid_amount)) {
     wrong(`more was given back than paid: ${book.id}`)
   }
+}
+
+/**
+ * Whether the service knew that the order was closed when the provider took money for it after all: it has written so, or has
+ * told its till. A close that no answer of the provider ever showed it looks like any payment, and needs no flag.
+ */
+export function couldKnowOfClose(
+  lane: Pick<Lane, 'toldClosed'>,
+  orderId: string,
+  history: readonly { to_status: string | null }[],
+): boolean {
+  const hasSeen = history.some(
+    ({ to_status }) => to_status !== null && isClosedUnpaid(to_status as OrderStatus),
+  )
+  return hasSeen || lane.toldClosed.has(orderId)
 }
 
 function judgeSale(

@@ -39,7 +39,6 @@ export async function openWorld(database: Database, shopCount: number): Promise<
   const env = {
     // Long enough for a busy machine, short enough to wait for in real time.
     PROVIDER_TIMEOUT_MS: '1500',
-    RATE_LIMIT_PER_SECOND: '1000000',
     AUTH_FAILURES_PER_MINUTE: '1000000',
   }
   const first = await startTestService({ database, env })

@@ -19,6 +19,11 @@ export type Child = {
   polling: Promise<void>
   /** It dies when it reaches this point. */
   arm(point: CrashPoint): void
+  /** Its clock is set. */
+  setClock(aheadMs: number): void
+  /** It stands still until `wake`. */
+  freeze(): void
+  wake(): void
   kill(): void
   ended: Promise<void>
   /** What it said at level error. */
@@ -55,6 +60,9 @@ export function startChild(): Child {
       return beginning
     },
     arm: (point) => send({ arm: point }),
+    setClock: (aheadMs) => send({ aheadMs }),
+    freeze: () => void child.kill('SIGSTOP'),
+    wake: () => void child.kill('SIGCONT'),
     kill: () => void child.kill('SIGKILL'),
     ended: new Promise((resolve) => child.once('exit', () => resolve())),
     errors,

@@ -10,14 +10,14 @@ export type CrashPoint = { step: StatementStep; moment: Moment; nth: number }
 export type CrashingDatabase = Database & { arm(point: CrashPoint): void }
 
 /** The service's database, which kills the process at a step that can be chosen while it runs. */
-export function openCrashingDatabase(databaseUrl: string): CrashingDatabase {
+export async function openCrashingDatabase(databaseUrl: string): Promise<CrashingDatabase> {
   let left: CrashPoint | undefined
   const due = (step: StatementStep | undefined): Moment | undefined => {
     if (step === undefined || left?.step !== step) return undefined
     left = { ...left, nth: left.nth - 1 }
     return left.nth === 0 ? left.moment : undefined
   }
-  const engine = postgresEngine({ databaseUrl, log: () => {} })
+  const engine = await postgresEngine({ databaseUrl, log: () => {} })
   const database = build({ ...engine, dialect: crashingDialect(engine.dialect, due) })
   return {
     ...database,
@@ -54,29 +54,38 @@ function crashingDriver(driver: Driver, due: Due): Driver {
     // These run their statement on the connection they are given.
     beginTransaction: (connection, settings) => driver.beginTransaction(connection, settings),
     commitTransaction: (connection) => driver.commitTransaction(connection),
-    rollbackTransaction: (connection) => driver.rollbackTransaction(connection),
+    // On the real one, which it throws away when the statement fails.
+    rollbackTransaction: (connection) => driver.rollbackTransaction(realOf(connection)),
     destroy: (options) => driver.destroy(options),
   }
 }
 
-function crashingConnection(connection: DatabaseConnection, due: Due): DatabaseConnection {
+/** The driver of PostgreSQL commits by a statement of its own, whose answer says what the server made of it. */
+type CommandingConnection = DatabaseConnection & {
+  command?(query: CompiledQuery): Promise<string>
+}
+
+function crashingConnection(connection: CommandingConnection, due: Due): CommandingConnection {
   const steps = new Set<StatementStep>()
+  const watched = async <T>(query: CompiledQuery, send: () => Promise<T>): Promise<T> => {
+    const step = stepOf(query.sql, steps)
+    if (step !== undefined) steps.add(step)
+    const moment = due(step)
+    if (moment === 'before') die()
+    const answer = send()
+    if (moment === 'during') {
+      // The statement is on its way; what becomes of it nobody here will know.
+      await setImmediate()
+      die()
+    }
+    const result = await answer
+    if (moment === 'after') die()
+    return result
+  }
   return {
-    executeQuery: async <R>(query: CompiledQuery): Promise<QueryResult<R>> => {
-      const step = stepOf(query.sql, steps)
-      if (step !== undefined) steps.add(step)
-      const moment = due(step)
-      if (moment === 'before') die()
-      const answer = connection.executeQuery<R>(query)
-      if (moment === 'during') {
-        // The statement is on its way; what becomes of it nobody here will know.
-        await setImmediate()
-        die()
-      }
-      const result = await answer
-      if (moment === 'after') die()
-      return result
-    },
+    executeQuery: <R>(query: CompiledQuery): Promise<QueryResult<R>> =>
+      watched(query, () => connection.executeQuery<R>(query)),
+    command: (query) => watched(query, async () => (await connection.command?.(query)) ?? ''),
     streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
   }
 }

@@ -6,6 +6,8 @@ import { type Arrival, Ledger, type SourceItem } from './ledger.ts'
 import type { OutsideStep } from './steps.ts'
 
 const attemptTimeoutMs = 300
+/** Their keys are i0, i1 and so on. */
+export const mostItems = 14
 
 /** One flow between a source that changes and a target that misbehaves, everything decided by its seed. */
 export type FlowWorld = {
@@ -30,7 +32,14 @@ export type World = {
   close(): Promise<void>
 }
 
-type Lane = FlowWorld & { chance: Chance; isIncremental: boolean; requests: number; reads: number }
+type Lane = FlowWorld & {
+  chance: Chance
+  isIncremental: boolean
+  /** Keys that it has done, for a target that does nothing a second time; undefined for one that forgets. */
+  done: Set<string> | undefined
+  requests: number
+  reads: number
+}
 
 /** Sources and targets of some flows behind one HTTP server. */
 export async function openWorld(seed: number, names: readonly string[]): Promise<World> {
@@ -40,6 +49,7 @@ export async function openWorld(seed: number, names: readonly string[]): Promise
     const [, name = '', part = '', id = ''] = (request.url ?? '').split(/[/?]/)
     const lane = lanes.get(name)
     if (!lane) response.writeHead(404).end()
+    else if (part === 'item') readOne(lane, decodeURIComponent(id), response)
     else if (part === 'items') void deliver(lane, decodeURIComponent(id), request, response)
     else void read(lane, request, response)
   })
@@ -72,6 +82,13 @@ export async function openWorld(seed: number, names: readonly string[]): Promise
     }
   }
 
+  const readOne = (lane: Lane, id: string, response: ServerResponse) => {
+    const item = lane.ledger.items().find((one) => one.id === id)
+    if (item) response.writeHead(200, { 'content-type': 'application/json' })
+    else response.writeHead(404)
+    response.end(item && JSON.stringify(item))
+  }
+
   const deliver = async (
     lane: Lane,
     pk: string,
@@ -88,7 +105,8 @@ export async function openWorld(seed: number, names: readonly string[]): Promise
     world.onStep('the target is asked')
     const answer = isCalm ? 'is fine' : answerOf(chance, label)
     if (answer !== 'refuses' && answer !== 'is busy' && answer !== 'drops before') {
-      ledger.applied(arrival)
+      if (!lane.done?.has(arrival.key)) ledger.applied(arrival)
+      lane.done?.add(arrival.key)
       world.onStep('the target has done it')
     }
     switch (answer) {
@@ -172,7 +190,7 @@ function createLane(seed: number, index: number, name: string): Lane {
   const chance = createChance(seed, index)
   const withDeletes = chance.maybe('deletes', 0.5)
   const isIncremental = chance.maybe('incremental', 0.5)
-  const ids = Array.from({ length: chance.whole('items', 3, 14) }, (_, at) => `i${at}`)
+  const ids = Array.from({ length: chance.whole('items', 3, mostItems) }, (_, at) => `i${at}`)
   const ledger = new Ledger({ withDeletes })
   for (const id of ids) ledger.put(id, `${name} first`)
   let changes = 0
@@ -185,6 +203,7 @@ function createLane(seed: number, index: number, name: string): Lane {
     source: {
       type: 'http',
       url: `${url}/${name}/source${isIncremental ? '?since={cursor}' : ''}`,
+      item: { url: `${url}/${name}/item/{pk}` },
       ...(isIncremental && { cursor: { field: 'rev', initial: '0' }, fullScanEvery: '1s' }),
       limits: { fetchSize: chance.whole('fetch size', 2, 8), timeout: '2s' },
     },
@@ -222,6 +241,7 @@ function createLane(seed: number, index: number, name: string): Lane {
     change,
     chance,
     isIncremental,
+    done: chance.maybe('remembers keys', 0.5) ? new Set() : undefined,
     requests: 0,
     reads: 0,
   }

@@ -63,7 +63,7 @@ test('a delete that nothing at the source stands for is a violation', () => {
   expect(ledger.differences()).toEqual(['a: the source has revision 3, the target nothing'])
 })
 
-test('another key for the same content, one key for two contents and no key are violations', () => {
+test('another key for the same upsert, one key for two contents and no key are violations', () => {
   const { ledger, upsert, deliver } = flow()
   ledger.put('a', 'text 1')
   ledger.put('a', 'text 2')

@@ -42,7 +42,7 @@ async function runAll(serverUrl: string): Promise<number> {
   const startedAt = performance.now()
   const seconds = () => ((performance.now() - startedAt) / 1_000).toFixed(0)
   const template = await createPostgresTemplate(serverUrl)
-  const total = { runs: 0, kills: 0, changes: 0, deliveries: 0, resent: 0 }
+  const total = { runs: 0, kills: 0, freezes: 0, clocks: 0, changes: 0, deliveries: 0, resent: 0 }
   const deaths = new Map<string, number>()
   const failed: number[] = []
   let violations = 0
@@ -55,7 +55,8 @@ async function runAll(serverUrl: string): Promise<number> {
       for (const what of result.violations.slice(0, 20)) say(`seed ${seed}: ${what}`)
       if (result.violations.length > 0) failed.push(seed)
       say(
-        `${total.runs} runs in ${seconds()} s: ${total.kills} kills, ${total.changes} changes, ` +
+        `${total.runs} runs in ${seconds()} s: ${total.kills} kills, ${total.freezes} freezes, ` +
+          `${total.clocks} clocks set, ${total.changes} changes, ` +
           `${total.deliveries} deliveries, ${total.resent} re-sends, ${violations} violations`,
       )
     }

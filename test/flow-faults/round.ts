@@ -22,6 +22,10 @@ export type RoundOptions = {
 export type RoundResult = {
   runs: number
   kills: number
+  /** Processes that stood still while another took over. */
+  freezes: number
+  /** Clocks that were set, of all processes at once. */
+  clocks: number
   /** How often a process died at which step; `any time` for those that reached none in their life. */
   deaths: Map<string, number>
   changes: number
@@ -58,6 +62,8 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
   const result: RoundResult = {
     runs: options.flows,
     kills: 0,
+    freezes: 0,
+    clocks: 0,
     deaths: new Map(),
     changes: 0,
     deliveries: 0,
@@ -76,6 +82,14 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
     for (let life = 1; life <= kills; life += 1) {
       progress = (life - 1) / kills
       await crew.fill(processes)
+      if (chance.maybe(`clock ${life}`, 0.3)) {
+        result.clocks += 1
+        crew.setClock(chance.pick(`ahead ${life}`, clockStepsMs))
+      }
+      if (processes > 1 && chance.maybe(`freeze ${life}`, 0.4)) {
+        result.freezes += 1
+        await freezeOne(world, crew, database, chance, life)
+      }
       const step = await endLife(world, crew, chance, seed, life)
       result.kills += 1
       result.deaths.set(step, (result.deaths.get(step) ?? 0) + 1)
@@ -83,9 +97,10 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
     }
     clearInterval(changing)
     world.calm()
+    crew.setClock(0)
     await crew.fill(processes)
     result.violations.push(...(await restless(world, database, names)))
-    result.violations.push(...unexpected(crew.errors))
+    result.violations.push(...unexpected(crew.errors, result.freezes > 0))
   } finally {
     clearInterval(changing)
     await crew.end()
@@ -100,11 +115,38 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
   return result
 }
 
+/** Longer than the server lets a transaction stand idle. */
+const longestLockMs = 90_000
+/** Some of them are back where they were, some a day off. */
+const clockStepsMs = [-60_000, 60_000, -86_400_000, 86_400_000, 0] as const
+/** Until another process has taken over: a third of a lease, and the time that it waits. */
+const frozenMs = 6_500
+
+/** Has a process stand still for longer than its leases, while another takes over, and go on. */
+async function freezeOne(
+  world: World,
+  crew: Crew,
+  database: Database,
+  chance: Chance,
+  life: number,
+): Promise<void> {
+  const victim = crew.members[chance.whole(`frozen ${life}`, 0, crew.members.length - 1)]
+  if (!victim) throw new Error('nobody is alive')
+  await Promise.all(crew.members.map(({ child }) => child.polling.catch(() => undefined)))
+  await wait(chance.whole(`work before frost ${life}`, 0, longestWorkMs))
+  for (const { ledger } of world.flows) ledger.maySendOnceMore = true
+  victim.child.freeze()
+  await giveBackLeases(database, [victim.processId])
+  await wait(frozenMs)
+  victim.child.wake()
+}
+
 type Member = { child: Child; processId: string }
 
 /** The processes of a round: those that run, and one that has loaded already. */
 function createCrew(where: { databaseUrl: string; flowsDir: string }) {
   let next = startChild()
+  let aheadMs = 0
   const members: Member[] = []
   const dead: string[] = []
   const errors: string[] = []
@@ -121,7 +163,12 @@ function createCrew(where: { databaseUrl: string; flowsDir: string }) {
         next = startChild()
         next.loaded.catch(() => undefined)
         members.push({ child, processId: await child.begin(where) })
+        child.setClock(aheadMs)
       }
+    },
+    setClock(ms: number) {
+      aheadMs = ms
+      for (const { child } of members) child.setClock(ms)
     },
     async bury({ child, processId }: Member) {
       await child.ended
@@ -155,10 +202,10 @@ async function endLife(
   if (!victim) throw new Error('nobody is alive')
   const { child } = victim
   const place = placeOf(seed, life)
-  // Most die at work; some at their start, as everybody does who dies where the claims of the dead come back.
-  const isEarly = place.step === 'left claims come back' || chance.maybe(`early ${life}`, 0.1)
+  // Most die at work; some at their start, as everybody does who dies where what the dead had in hand is claimed.
+  const isEarly = place.step === 'deliveries are claimed' || chance.maybe(`early ${life}`, 0.1)
   if (!isEarly) {
-    await child.polling
+    await child.polling.catch(() => undefined)
     await wait(chance.whole(`work ${life}`, 0, longestWorkMs))
   }
   let left = chance.pick(`nth ${life}`, [1, 1, 1, 2, 3, 5, 8])
@@ -190,11 +237,21 @@ function placeOf(seed: number, life: number): Place {
   return place
 }
 
-/** As if the time had passed after which the leases of dead processes are free. */
-async function giveBackLeases(database: Database, dead: readonly string[]): Promise<void> {
-  await sql`
+/** As if the time had passed after which the leases of dead processes, or of one that stands still, are free. */
+async function giveBackLeases(database: Database, owners: readonly string[]): Promise<void> {
+  // Day by day off the clocks may be; what was given back stays so.
+  const expired = sql`
     update leases set deadline = now() - interval '1 second'
-    where owner = any(${dead}::text[]) and deadline > now()`.execute(database.db)
+    where owner = any(${owners}::text[]) and deadline > 'epoch'`
+  for (const until = performance.now() + longestLockMs; ; ) {
+    try {
+      await expired.execute(database.db)
+      return
+    } catch (error) {
+      // Who stands still in the middle of a transaction holds his rows until the server ends it.
+      if (performance.now() > until) throw error
+    }
+  }
 }
 
 /** What keeps the flows from coming to rest; nothing when all is where it belongs. */
@@ -223,16 +280,17 @@ async function unsettled(database: Database, names: readonly string[]): Promise<
       and (state <> 'done' or delivered_hash is distinct from hash or payload is not null)`.execute(
     database.db,
   )
-  const jobs = await sql<{ name: string; state: string }>`
-    select name, state from pgboss.job
-    where split_part(name, '/', 1) = any(${names}::text[])`.execute(database.db)
-  return [
-    ...owed.rows.map(({ flow, pk, state }) => `${flow}: ${pk} is ${state}, not delivered`),
-    ...jobs.rows.map(({ name, state }) => `${name}: a wake-up is left over (${state})`),
-  ]
+  return owed.rows.map(({ flow, pk, state }) => `${flow}: ${pk} is ${state}, not delivered`)
 }
 
-/** A poll may fail, since sources misbehave; nothing else may go wrong in a process that has its database. */
-function unexpected(lines: readonly string[]): string[] {
-  return lines.filter((line) => !line.includes('the poll of a flow failed'))
+/**
+ * A poll may fail, since sources misbehave; nothing else may go wrong in a process that has its database. Beside one that stands
+ * still in the middle of a transaction the others may wait for its rows with all their connections.
+ */
+function unexpected(lines: readonly string[], mayLackConnections: boolean): string[] {
+  return lines.filter(
+    (line) =>
+      !line.includes('the poll of a flow failed') &&
+      !(mayLackConnections && line.includes('DatabaseUnavailableError')),
+  )
 }

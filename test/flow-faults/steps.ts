@@ -9,13 +9,10 @@ const statements = [
   ['hashes are removed', /^delete from "flow_items"/],
   ['deliveries are written', /^insert into deliveries/],
   ['the poll is written', /^insert into "flow_polls"/],
-  ['left claims come back', /retry_count < retry_limit/],
-  ['jobs are claimed', /retry_count = CASE WHEN started_on/],
-  ['wake-ups are written', /^insert into pgboss\./i],
-  ['deliveries are read', /^select .* from "deliveries" .* = any\(\$\d+::text\[\]\)$/],
-  ['outcomes lock their rows', /^select .* from "deliveries" .* for update$/],
+  ['deliveries are claimed', /^\(select pk, version.* from deliveries/s],
+  ['outcomes lock their rows', /from deliveries\s.*for update\s/s],
   ['outcomes are written', /^update "deliveries"/],
-  ['claims are ended', /delete from pgboss\.\S+\s+where name = \$1\s+and id = any/i],
+  ['claims are proven', /from "leases" .* for share$/],
 ] as const
 
 const commits = [
@@ -48,7 +45,7 @@ export function stepOf(
 ): StatementStep | undefined {
   const plain = text.trim()
   if (/^commit$/i.test(plain)) {
-    if (before.has('claims are ended')) return 'outcomes are committed'
+    if (before.has('claims are proven')) return 'outcomes are committed'
     if (before.has('deliveries are written')) return 'changes are committed'
     return before.has('the poll is written') ? 'the poll is committed' : undefined
   }

@@ -45,7 +45,7 @@ test.each([
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
 })
 
-test('32 levels are allowed', async () => {
+test('T23: 32 levels are allowed', async () => {
   const payload = `{"name":"a","free":${'['.repeat(31)}${']'.repeat(31)}}`
   expect((await post(payload)).status).toBe(200)
 })
@@ -135,7 +135,7 @@ test.each([
   expect(seen).toEqual([])
 })
 
-test('a body over 256 KiB is 413, said by its length or counted as it comes', async () => {
+test('T22: a body over 256 KiB is 413, said by its length or counted as it comes', async () => {
   const limit = 256 * 1024
   const padded = (size: number) => `{"name":"a"${' '.repeat(size - 12)}}`
   expect((await post(padded(limit))).status).toBe(200)

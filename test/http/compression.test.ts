@@ -84,7 +84,7 @@ test('a short answer and an error are not worth it', async () => {
 })
 
 test('what holds tokens, and what answers a write, is never compressed, however long', async () => {
-  const long = 'x'.repeat(20_000)
+  const long = 'x'.repeat(15_000)
   await sql`update oauth_connections set public_key = ${long}`.execute(service.database.db)
   await deliver(service, { dataId: '1', body: { type: 'payment', note: long } })
   const { logs } = (await asAdmin(service, { url: '/admin/webhooks/logs' })).json()
@@ -97,7 +97,7 @@ test('what holds tokens, and what answers a write, is never compressed, however 
       headers: { 'accept-encoding': 'br, gzip' },
     })
     expect([answer.statusCode, answer.headers['content-encoding']]).toEqual([200, undefined])
-    expect(answer.rawPayload.length).toBeGreaterThan(20_000)
+    expect(answer.rawPayload.length).toBeGreaterThan(15_000)
   }
 })
 

@@ -120,3 +120,12 @@ test('idle connections of one address, more than the listener holds, keep no til
   expect(performance.now() - started).toBeLessThan(2000)
   await expect.poll(() => open(idle).filter(Boolean).length).toBe(300)
 })
+
+test('T36: without other settings one address keeps 2,000 connections, and the listener takes 11,000', async () => {
+  await listen({})
+  expect(app.server.maxConnections).toBe(11_000)
+  const many = await manyFrom('127.0.0.2', 2_010)
+  await expect.poll(() => open(many).filter(Boolean).length).toBe(2_000)
+  expect(open(many.slice(0, 10))).toEqual(Array(10).fill(false))
+  expect(await (await callFrom('127.0.0.2')).ask()).toBe('200')
+})

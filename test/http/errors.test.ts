@@ -50,7 +50,7 @@ function throwingApp(style: 'coded' | 'plain' = 'coded') {
 
 const call = throwingApp()
 
-test('every code of the catalogue is answered with its status and text, in the documented shape', async () => {
+test('T44: every code of the catalogue is answered with its status and text, in the documented shape', async () => {
   for (const [code, { status, text }] of Object.entries(errorCatalogue)) {
     const answer = await call('/plain', new AppError(code as ErrorCode))
     expect([code, answer.status]).toEqual([code, status])
@@ -109,7 +109,7 @@ test.each([
   })
 })
 
-test('a database that is away is 503 with Retry-After, without its address', async () => {
+test('T44: a database that is away is 503 with Retry-After, without its address', async () => {
   const { status, body, headers } = await call('/plain', databaseDown)
   expect([status, body.code]).toEqual([503, 'SERVICE_UNAVAILABLE'])
   expect(Number(headers['retry-after'])).toBeGreaterThan(0)

@@ -38,7 +38,7 @@ test('so many tries a minute, then a wait until the minute is over', () => {
   expect(limit.tries('192.0.2.1', 4)).toEqual([0, 0, 0, 60])
 })
 
-test('an address over its limit is remembered whatever number of others come', () => {
+test('T7: an address over its limit is remembered whatever number of others come', () => {
   const limit = limitOf(60)
   limit.tries('192.0.2.1', 60)
   expect(limit.try('192.0.2.1')).toBeGreaterThan(0)
@@ -92,10 +92,11 @@ test('what is no address counts too', () => {
 
 test('a flood of new addresses costs little each', () => {
   const limit = limitOf(60)
-  const started = performance.now()
-  for (let other = 0; other < 300_000; other += 1) {
+  const started = process.cpuUsage()
+  for (let other = 0; other < 100_000; other += 1) {
     limit.try(`10.${other >> 16}.${(other >> 8) & 255}.${other & 255}`)
   }
-  // 10 µs each would be slow; a scan of all that is remembered would take minutes.
-  expect(performance.now() - started).toBeLessThan(10_000)
+  const { user, system } = process.cpuUsage(started)
+  // 10 µs each would be slow; a scan of all that is remembered would take minutes. Processor time, since others work too.
+  expect((user + system) / 1000).toBeLessThan(5_000)
 })

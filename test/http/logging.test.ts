@@ -38,7 +38,7 @@ function expectNoCanary(text: string) {
   }
 }
 
-test('no secret of a request reaches the log, wherever the request carries it', async () => {
+test('T43: no secret of a request reaches the log, wherever the request carries it', async () => {
   const { log, text } = capture()
   const app = createServer({ logger: log })
   app.post('/in/:name', { config: { access: 'public' } }, async () => ({}))
@@ -135,7 +135,7 @@ test('what is no secret stays readable', () => {
   }
 })
 
-test('a request cannot write lines or terminal commands into the log', async () => {
+test('T43: a request cannot write lines or terminal commands into the log', async () => {
   const { log, text } = capture()
   const app = createServer({ logger: log })
   await exchange(

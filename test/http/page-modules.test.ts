@@ -4,8 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { Script } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { errorCatalogue } from '../../src/errors.ts'
+import { actions, causeWords } from '../../src/fleet/causes.ts'
 import { bundlePage } from '../../src/http/page-bundle.ts'
-import { vendor } from '../../src/http/pages.ts'
+import { commonFolders, vendor } from '../../src/http/pages.ts'
 
 /** The pages are served as they are: nothing but this looks for a module or a text that is not there. */
 const root = fileURLToPath(new URL('../../public', import.meta.url))
@@ -20,13 +22,27 @@ const pages = files.filter((file) => file.endsWith('.html'))
 const imported = /^import (?:\{([^}]*)\} from )?'(\.[^']+)'/gm
 const exported = /^export (?:async )?(?:class|const|function|let) (\w+)/gm
 
+const minifiedExport = /\bexport\{([^}]*)\};/g
+
 function exportsOf(source: string): Set<string> {
-  return new Set([...source.matchAll(exported)].map((match) => String(match[1])))
+  const minified = [...source.matchAll(minifiedExport)].flatMap(([, given]) =>
+    String(given)
+      .split(',')
+      .map((one) => one.split(' as ').at(-1) ?? ''),
+  )
+  return new Set([...minified, ...[...source.matchAll(exported)].map((match) => String(match[1]))])
+}
+
+/** A module of ours, or one of a library that comes inside the pages' script. */
+function moduleAt(path: string): string | undefined {
+  const folder = commonFolders.find(({ prefix }) => `/${path}`.startsWith(`${prefix}/`))
+  if (folder === undefined || folder.prefix === '/shared') return modules.get(path)
+  return readFileSync(join(folder.root, `/${path}`.slice(folder.prefix.length)), 'utf8')
 }
 
 test.each([...modules])('%s finds what it imports', (file, source) => {
   const missing = [...source.matchAll(imported)].flatMap(([, names, path]) => {
-    const target = modules.get(relative('', join(dirname(file), String(path))))
+    const target = moduleAt(relative('', join(dirname(file), String(path))))
     if (target === undefined) return [String(path)]
     const offered = exportsOf(target)
     return (names ?? '')
@@ -70,6 +86,22 @@ test.each(['dashboard', 'admin'])('every text of /%s is there in both languages'
   expect(Object.values(spanish)).not.toContain('')
 })
 
+test('every cause and every action of the fleet has its words in both languages, and every error in Spanish', async () => {
+  const words = [
+    ...causeWords.map((cause) => `cause.${cause}`),
+    ...actions.map((action) => `help.${action}`),
+  ]
+  // In English an error is told as the service says it.
+  const spanish = [...words, ...Object.keys(errorCatalogue).map((code) => `error.${code}`)]
+  for (const [language, wanted] of Object.entries({ es: spanish, en: words })) {
+    const known = {
+      ...(await textsOf('shared', language)),
+      ...(await textsOf('dashboard', language)),
+    }
+    expect([language, ...wanted.filter((word) => !known[word])]).toEqual([language])
+  }
+})
+
 test.each(['dashboard', 'admin'])('/%s weighs at most 150 KB compressed', (page) => {
   const { html, script, style } = bundleOf(page)
   const charts = readFileSync(join(vendor.root, 'uPlot.iife.min.js'), 'utf8')
@@ -79,7 +111,7 @@ test.each(['dashboard', 'admin'])('/%s weighs at most 150 KB compressed', (page)
 
 function bundleOf(page: string) {
   const folder = (name: string) => ({ root: join(root, name), prefix: `/${name}` })
-  return bundlePage(folder(page), [folder('shared'), vendor])
+  return bundlePage(folder(page), commonFolders)
 }
 
 test.each(['dashboard', 'admin'])('/%s is one script that holds every module once', (page) => {

@@ -53,7 +53,7 @@ test.each(['/items/%', '/items/%zz', '/items/%c3%28', '/items/%ed%a0%80', '/%ff'
   },
 )
 
-test('path parameters hold up to 1,024 characters of any script; a longer one is 404', async () => {
+test('T47: path parameters hold up to 1,024 characters of any script; a longer one is 404', async () => {
   for (const char of ['a', 'ñ', '|', '/', '\n']) {
     seen.length = 0
     const url = `/items/${encodeURIComponent(char.repeat(1024))}`
@@ -74,7 +74,7 @@ test('NUL in the path or the query is 422 and names the parameter', async () => 
   }
 })
 
-test('a query parameter that is wrong, unknown or given twice is 422 under its name', async () => {
+test('T27: a query parameter that is wrong, unknown or given twice is 422 under its name', async () => {
   for (const [query, path] of [
     ['limit=x', 'limit'],
     ['limit=1&limit=2', 'limit'],
@@ -125,8 +125,15 @@ test('a forwarded address is believed only from a listed proxy', async () => {
   expect(await addressSeenBy(['loopback', '10.0.0.0/8'])).toBe('6.6.6.6')
 })
 
-test('security headers stand on every answer, errors included, and forbid everything inline and foreign', async () => {
-  for (const url of ['/items/a', '/nope', '/items/a?limit=x']) {
+test('T39: security headers stand on every answer, errors included, and forbid everything inline and foreign', async () => {
+  // The last two are refused by the router, before any hook runs.
+  for (const url of [
+    '/items/a',
+    '/nope',
+    '/items/a?limit=x',
+    '/items/%zz',
+    `/items/${'x'.repeat(1025)}`,
+  ]) {
     const { headers } = await app.inject({ method: 'GET', url })
     expect(headers).toMatchObject({
       'x-content-type-options': 'nosniff',
@@ -148,7 +155,7 @@ test('security headers stand on every answer, errors included, and forbid everyt
   }
 })
 
-test('a route that does not say who may call it keeps the app from starting', async () => {
+test('T3: a route that does not say who may call it keeps the app from starting', async () => {
   const own = createServer({ logger: false })
   own.get('/open', { config: { access: 'public' } }, async () => 'x')
   own.register(async (scope) => {
@@ -172,7 +179,7 @@ test.each([
   ['headers of 20 kB', `GET /items/a HTTP/1.1\r\nhost: x\r\na: ${'b'.repeat(20_000)}\r\n\r\n`],
   ['no HTTP at all', '\x16\x03\x01\x02\x00\x01\x00\r\n\r\n'],
 ])(
-  'broken HTTP with %s is 400 in the error shape, once, and the socket is closed',
+  'T22: broken HTTP with %s is 400 in the error shape, once, and the socket is closed',
   async (_kind, text) => {
     seen.length = 0
     const answer = await exchange(app, text)
@@ -190,7 +197,29 @@ test.each([
   },
 )
 
-test('a content type given twice cannot get past the validation', async () => {
+test.each([
+  ['broken HTTP', 'GET /items/a HTTP/1.1\r\nhost : x\r\n\r\n', 400],
+  ['an HTTP/1.1 request without Host', 'GET /items/a HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
+  ['a method that HTTP does not know', 'FOO /items/a HTTP/1.1\r\nhost: x\r\n\r\n', 400],
+  [
+    'an expectation that nobody knows',
+    'GET /items/a HTTP/1.1\r\nhost: x\r\nexpect: x\r\nconnection: close\r\n\r\n',
+    200,
+  ],
+  ['HTTP/1.0 without Host', 'GET /items/a HTTP/1.0\r\n\r\n', 200],
+])(
+  'what Node answers by itself to %s has the headers and the shape of every answer too',
+  async (_kind, text, status) => {
+    const [head = '', body = ''] = (await exchange(app, text)).split('\r\n\r\n')
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(head).toMatch(/\r\ncontent-security-policy: default-src 'none';/)
+    expect(head).toMatch(/\r\nx-content-type-options: nosniff\r\n/)
+    expect(head).toMatch(/\r\nx-api-version: 1\r\n/)
+    if (status === 400) expect(JSON.parse(body).code).toBe('BAD_REQUEST')
+  },
+)
+
+test('T22: a content type given twice cannot get past the validation', async () => {
   seen.length = 0
   const answer = await exchange(
     app,

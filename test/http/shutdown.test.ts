@@ -92,7 +92,7 @@ test('what still comes on an open connection during a stop is 503, and says that
   expect(await closed).toEqual({ forced: false })
 })
 
-test('a request that never ends is cut at the deadline', async () => {
+test('T49: a request that never ends is cut at the deadline', async () => {
   const { app, busy } = stoppable()
   const answer = readAll(await open(app, request('/charge')))
   await busy(1)

@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { routesOf } from '../support/routes.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
@@ -9,12 +11,14 @@ import { asAdmin, type Call, call, enrol } from '../support/till.ts'
  * changes nothing, since the clients of this file have keys but no connection.
  */
 type Row = {
-  access: 'public' | 'signed' | 'client' | 'admin'
+  access: 'public' | 'signed' | 'client' | 'admin' | 'metrics'
   lets: number
   url?: string
   body?: object
   /** The query `client` of this public or admin route is a parameter of its own: it takes one name. */
   takesClient?: true
+  /** What this public route answers to who comes from a page of the service; `lets` to others. */
+  fromOwnPage?: number
   /** On this client route the administrator need not name a client. */
   allClients?: true
 }
@@ -56,10 +60,10 @@ const table: Record<string, Row> = {
     takesClient: true,
     url: '/oauth/invitation?client=retired&invitation=none',
   },
-  // Not from the page itself.
   'POST /oauth/invitation': {
     access: 'public',
     lets: 400,
+    fromOwnPage: 403,
     body: { client: 'retired', invitation: 'none' },
   },
   'GET /oauth/callback': { access: 'public', lets: 400, url: '/oauth/callback?code=a&state=b' },
@@ -84,13 +88,35 @@ const table: Record<string, Row> = {
     lets: 404,
     url: `/orders/${missingOrder}/timeline`,
   },
+  'POST /orders/:orderId/ask': {
+    access: 'client',
+    lets: 404,
+    url: `/orders/${missingOrder}/ask`,
+  },
+  'POST /orders/:orderId/settle': {
+    access: 'client',
+    lets: 404,
+    url: `/orders/${missingOrder}/settle`,
+    body: { as: 'paid', reason: 'seen' },
+  },
   'GET /orders/:orderId/events': {
     access: 'client',
     lets: 404,
     url: `/orders/${missingOrder}/events`,
   },
   'GET /events': { access: 'client', lets: 200, allClients: true },
+  'GET /health/fleet': { access: 'client', lets: 200, allClients: true },
+  'GET /health/fleet/changes': { access: 'client', lets: 200, allClients: true },
   'GET /statistics': { access: 'client', lets: 422 },
+  'GET /settlements/files': { access: 'client', lets: 200 },
+  'POST /settlements/files': { access: 'client', lets: 422, body: { content: 'none' } },
+  'POST /settlements/fetches': { access: 'client', lets: 422, body: { report: 'incomplete' } },
+  'GET /settlements/fetches/:fetchId': {
+    access: 'client',
+    lets: 404,
+    url: `/settlements/fetches/${missingOrder}`,
+  },
+  'GET /settlements/net': { access: 'client', lets: 422 },
   'POST /orders/cancel': { access: 'client', lets: 404, body: { order_id: missingOrder } },
   'POST /orders/refund': { access: 'client', lets: 404, body: { order_id: missingOrder } },
   'GET /stores': { access: 'client', lets: 200 },
@@ -115,9 +141,12 @@ const table: Record<string, Row> = {
     body: { caja_id: 'NO-BOX', operating_mode: 'PDV' },
   },
 
+  'GET /metrics': { access: 'metrics', lets: 200 },
   'GET /api-keys': { access: 'admin', lets: 200 },
   'POST /api-keys': { access: 'admin', lets: 409, body: { client: 'nobody' } },
   'POST /api-keys/revoke': { access: 'admin', lets: 404, body: { client: 'nobody' } },
+  'GET /admin/charge-classes': { access: 'admin', lets: 200 },
+  'PUT /admin/charge-classes': { access: 'admin', lets: 422, body: { name: 'incomplete' } },
   'GET /admin/clients': { access: 'admin', lets: 200 },
   'GET /admin/clients/:clientName': { access: 'admin', lets: 404, url: '/admin/clients/nobody' },
   'POST /admin/clients/:clientName/unpin': {
@@ -125,7 +154,67 @@ const table: Record<string, Row> = {
     lets: 404,
     url: '/admin/clients/nobody/unpin',
   },
+  'POST /admin/alerts/test': { access: 'admin', lets: 409 },
+  'GET /admin/invitations': { access: 'admin', lets: 200 },
+  'DELETE /admin/invitations/:invitationId': {
+    access: 'admin',
+    lets: 404,
+    url: `/admin/invitations/${missingOrder}`,
+  },
   'POST /admin/invitations': { access: 'admin', lets: 409, body: { client: 'acme' } },
+  'POST /closings': {
+    access: 'client',
+    lets: 404,
+    body: { caja_id: 'NO-BOX', business_day: '2026-01-05' },
+  },
+  'GET /closings': { access: 'client', lets: 200 },
+  'GET /closings/:closingId': { access: 'client', lets: 404, url: `/closings/${missingOrder}` },
+  'GET /closings/:closingId/csv': {
+    access: 'client',
+    lets: 404,
+    url: `/closings/${missingOrder}/csv`,
+  },
+  'GET /closings/:closingId/print': {
+    access: 'client',
+    lets: 404,
+    url: `/closings/${missingOrder}/print`,
+  },
+  'POST /closings/:closingId/sign': {
+    access: 'client',
+    lets: 404,
+    url: `/closings/${missingOrder}/sign`,
+  },
+  'POST /closings/:closingId/amendments': {
+    access: 'client',
+    lets: 404,
+    url: `/closings/${missingOrder}/amendments`,
+    body: { reason: 'late' },
+  },
+  'GET /orphans': { access: 'client', lets: 200 },
+  'POST /orphans/:orphanId/adopt': {
+    access: 'client',
+    lets: 404,
+    url: `/orphans/${missingOrder}/adopt`,
+    body: { reason: 'sold' },
+  },
+  'POST /orphans/:orphanId/refund': {
+    access: 'client',
+    lets: 404,
+    url: `/orphans/${missingOrder}/refund`,
+    body: { reason: 'twice' },
+  },
+  'POST /orphans/:orphanId/dismiss': {
+    access: 'client',
+    lets: 404,
+    url: `/orphans/${missingOrder}/dismiss`,
+    body: { reason: 'known' },
+  },
+  'PUT /stores/:storeExternalId/time-zone': {
+    access: 'client',
+    lets: 404,
+    url: '/stores/NONE/time-zone',
+    body: { time_zone: null },
+  },
   'GET /admin/webhooks/logs': { access: 'admin', lets: 200, takesClient: true },
   'POST /admin/webhooks/:id/replay': {
     access: 'admin',
@@ -158,13 +247,38 @@ const table: Record<string, Row> = {
   },
 }
 
-/** Who asks: the token, and the `client` query where one is sent. */
-const askers = {
+const syncToken = 'sync-token-for-tests-0123456789abcdef'
+const metricsToken = 'metrics-token-for-tests-0123456789ab'
+const ownPage = { 'sec-fetch-site': 'same-origin' }
+const isOwnPage = (headers: Record<string, string>) =>
+  headers['sec-fetch-site'] === 'same-origin' || headers.origin === 'http://127.0.0.1:3000'
+
+/** What a browser sends along with its cookie; writes of the pages are JSON. */
+const session = (of: 'acme' | 'admin', headers: Record<string, string>, query = '') => ({
+  token: undefined,
+  session: of,
+  headers: { 'content-type': 'application/json', ...headers },
+  query,
+})
+
+/** Who asks: the token or the session, and the `client` query where one is sent. */
+const askers: Record<
+  string,
+  {
+    token: string | undefined
+    query: string
+    session?: 'acme' | 'admin'
+    headers?: Record<string, string>
+  }
+> = {
   nobody: { token: undefined, query: '' },
   'an unknown key': { token: `mk_${'0'.repeat(64)}`, query: '' },
   'an unknown token': { token: 'not-a-token', query: '' },
   'a revoked key': { token: 'revoked', query: '' },
   'a masked key': { token: 'masked', query: '' },
+  'a malformed token': { token: ' \u00ff, mk_', query: '' },
+  'the token of the control API': { token: syncToken, query: '' },
+  'the token of the figures': { token: metricsToken, query: '' },
   'a key': { token: 'acme', query: '' },
   'a key naming its own client': { token: 'acme', query: 'client=acme' },
   'the key of another client': { token: 'other', query: '' },
@@ -174,11 +288,26 @@ const askers = {
   'the administrator for a client': { token: 'admin', query: 'client=acme' },
   'the administrator for an unknown client': { token: 'admin', query: 'client=nobody' },
   'the administrator for two clients': { token: 'admin', query: 'client=acme&client=other' },
-} as const
-type Asker = keyof typeof askers
+  'a session': session('acme', ownPage),
+  'a session naming another client': session('acme', ownPage, 'client=other'),
+  'a session by its Origin': session('acme', { origin: 'http://127.0.0.1:3000' }),
+  'a session that does not say where from': session('acme', {}),
+  'a session from another site': session('acme', { 'sec-fetch-site': 'cross-site' }),
+  'a session from another port': session('acme', { origin: 'http://127.0.0.1:8080' }),
+  'a session beside a wrong token': { ...session('acme', ownPage), token: 'not-a-token' },
+  'a session of the administrator': session('admin', ownPage),
+  'a session of the administrator for a client': session('admin', ownPage, 'client=acme'),
+  'a session of the administrator from another site': session('admin', {
+    'sec-fetch-site': 'same-site',
+  }),
+}
+type Asker = string
 
 /** The answer of the guard by access class; `lets` where it steps aside. */
-const refused: Record<'client' | 'admin', Record<Asker, 'lets' | string>> = {
+const refused: Record<
+  'client' | 'admin',
+  Record<Asker, string | { reading: string; writing: string }>
+> = {
   client: {
     nobody: '401 UNAUTHORIZED',
     'an unknown key': '401 UNAUTHORIZED',
@@ -194,6 +323,19 @@ const refused: Record<'client' | 'admin', Record<Asker, 'lets' | string>> = {
     'the administrator for a client': 'lets',
     'the administrator for an unknown client': '404 NOT_FOUND',
     'the administrator for two clients': '422 VALIDATION_ERROR',
+    'a malformed token': '401 UNAUTHORIZED',
+    'the token of the control API': '401 UNAUTHORIZED',
+    'the token of the figures': '401 UNAUTHORIZED',
+    'a session': 'lets',
+    'a session naming another client': '403 FORBIDDEN',
+    'a session by its Origin': 'lets',
+    'a session that does not say where from': { reading: 'lets', writing: '401 UNAUTHORIZED' },
+    'a session from another site': '401 UNAUTHORIZED',
+    'a session from another port': '401 UNAUTHORIZED',
+    'a session beside a wrong token': '401 UNAUTHORIZED',
+    'a session of the administrator': '422 VALIDATION_ERROR',
+    'a session of the administrator for a client': 'lets',
+    'a session of the administrator from another site': '401 UNAUTHORIZED',
   },
   admin: {
     nobody: '401 UNAUTHORIZED',
@@ -210,15 +352,39 @@ const refused: Record<'client' | 'admin', Record<Asker, 'lets' | string>> = {
     'the administrator for a client': 'lets',
     'the administrator for an unknown client': 'lets',
     'the administrator for two clients': 'lets',
+    'a malformed token': '401 UNAUTHORIZED',
+    'the token of the control API': '401 UNAUTHORIZED',
+    'the token of the figures': '401 UNAUTHORIZED',
+    'a session': '403 FORBIDDEN',
+    'a session naming another client': '403 FORBIDDEN',
+    'a session by its Origin': '403 FORBIDDEN',
+    'a session that does not say where from': {
+      reading: '403 FORBIDDEN',
+      writing: '401 UNAUTHORIZED',
+    },
+    'a session from another site': '401 UNAUTHORIZED',
+    'a session from another port': '401 UNAUTHORIZED',
+    'a session beside a wrong token': '401 UNAUTHORIZED',
+    'a session of the administrator': 'lets',
+    'a session of the administrator for a client': 'lets',
+    'a session of the administrator from another site': '401 UNAUTHORIZED',
   },
 }
 
 let service: TestService
 const tokens: Record<string, string> = { admin: adminToken }
+let cookies: Record<string, string> = {}
+const signIn = async (token: string) => {
+  const { headers } = await call(service, { url: '/session', body: { token } })
+  return String(headers['set-cookie']).split(';', 1)[0] ?? ''
+}
 beforeAll(async () => {
   // More requests and refusals come from one address here than the limits allow.
   service = await startTestService({
-    env: { AUTH_FAILURES_PER_MINUTE: '100000', RATE_LIMIT_PER_SECOND: '100000' },
+    env: {
+      AUTH_FAILURES_PER_MINUTE: '100000',
+      METRICS_TOKEN: metricsToken,
+    },
     // An answer is read to its end here.
     streams: { longestMs: 1 },
   })
@@ -236,8 +402,14 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+const askerOf = (name: Asker) => {
+  const asker = askers[name]
+  if (!asker) throw new Error(`there is no ${name}`)
+  return asker
+}
+
 function requestOf(route: string, row: Row, asker: Asker): Call & { method: never } {
-  const { token, query } = askers[asker]
+  const { token, query, session, headers } = askerOf(asker)
   const [method = '', pattern = ''] = route.split(' ')
   const url = row.url ?? pattern
   const value = token === undefined ? undefined : (tokens[token] ?? token)
@@ -245,35 +417,44 @@ function requestOf(route: string, row: Row, asker: Asker): Call & { method: neve
     method: method as never,
     url: query === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${query}`,
     ...(row.body && { body: row.body }),
+    ...(session && { headers: { cookie: cookies[session] ?? '', ...headers } }),
     // A header holds Latin-1 only; the ellipsis of a masked key goes as its UTF-8 bytes.
     ...(value !== undefined && { token: Buffer.from(value).toString('latin1') }),
   }
 }
 
-test('every route of the service stands in the table, and nothing else does', () => {
+test('T3: every route of the service stands in the table, and nothing else does', () => {
   const served = routesOf(service).filter((route) => route !== 'GET /dashboard')
   expect(served).toEqual(Object.keys(table).sort())
 })
 
 /** What the table and the class of the route make of one asker. */
-function expectedOf(row: Row, asker: Asker): string {
-  const { query } = askers[asker]
+function expectedOf(route: string, row: Row, asker: Asker): string {
+  const { query, headers } = askerOf(asker)
   const isOneName = query === '' || query.split('&').length === 1
   if (row.access === 'signed') return '401'
   if (row.access === 'public') {
     // The path of the login names a client already.
-    return row.takesClient && query !== '' ? '422' : `${row.lets}`
+    if (row.takesClient && query !== '') return '422'
+    const isFromPage = headers === undefined ? false : isOwnPage(headers)
+    return `${isFromPage ? (row.fromOwnPage ?? row.lets) : row.lets}`
   }
-  if (row.allClients && asker === 'the administrator') return `${row.lets}`
-  const expected = refused[row.access][asker]
+  if (row.allClients && /^(the|a session of the) administrator$/.test(asker)) return `${row.lets}`
+  if (row.access === 'metrics' && asker === 'the token of the figures') return `${row.lets}`
+  const answer = refused[row.access === 'metrics' ? 'admin' : row.access][asker]
+  if (answer === undefined) throw new Error(`nothing is said of ${asker}`)
+  const way = route.startsWith('GET ') || route.startsWith('HEAD ') ? 'reading' : 'writing'
+  const expected = typeof answer === 'string' ? answer : answer[way]
   if (expected !== 'lets') return expected
   return row.access === 'admin' && row.takesClient && !isOneName ? '422' : `${row.lets}`
 }
 
 test.each(Object.entries(table))('%s lets in whom it should', async (route, row) => {
-  for (const asker of Object.keys(askers) as Asker[]) {
+  // Anew, since one of the routes ends them.
+  cookies = { acme: await signIn(tokens.acme ?? ''), admin: await signIn(adminToken) }
+  for (const asker of Object.keys(askers)) {
     const answer = await call(service, requestOf(route, row, asker))
-    const [status, code] = expectedOf(row, asker).split(' ')
+    const [status, code] = expectedOf(route, row, asker).split(' ')
     expect(answer.statusCode, asker).toBe(Number(status))
     if (code !== undefined) {
       expect(answer.json().code, asker).toBe(code)
@@ -293,7 +474,7 @@ test('the dashboard asks for no token', async () => {
   expect([200, 404]).toContain(statusCode)
 })
 
-test('on client routes the administrator names one client, in words that can be a name', async () => {
+test('T6: on client routes the administrator names one client, in words that can be a name', async () => {
   for (const [route, row] of Object.entries(table)) {
     if (row.access !== 'client') continue
     for (const [name, status] of [
@@ -353,4 +534,43 @@ test('a token is itself only: part of it, more of it, other letters or two of th
     expect(answer.statusCode, token.length.toString()).toBe(401)
   }
   expect((await call(service, { url: '/stores', token: key })).statusCode).toBe(200)
+})
+
+test('T1: whatever is wrong with a token, the answer is the same to the byte', async () => {
+  await service.app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = service.app.server.address() as { port: number }
+  const key = tokens.acme ?? ''
+  const ask = async (headers: readonly string[], path = '/stores?client=acme') => {
+    const socket = connect({ host: '127.0.0.1', port })
+    const head = ['host: x', 'connection: close', 'x-request-id: same', ...headers]
+    socket.write(`GET ${path} HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
+    return (await text(socket)).replace(/^date: .*\r\n/im, '')
+  }
+  const token = (value: string) => [`x-api-token: ${value}`]
+  const refused = await ask([])
+  expect(refused).toMatch(/^HTTP\/1\.1 401 /)
+  for (const headers of [
+    token(''),
+    token('x'),
+    token(key.slice(0, -1)),
+    token(`${key}0`),
+    token(key.slice(3)),
+    token(`mk-${key.slice(3)}`),
+    token(key.toUpperCase()),
+    token('x'.repeat(4_000)),
+    token(adminToken.slice(0, -1)),
+    token(`${adminToken}0`),
+    token(adminToken.toUpperCase()),
+    // Twice in one request it arrives as one text with a comma in it.
+    [...token(key), ...token(key)],
+    [...token(adminToken), ...token(adminToken)],
+    [...token(key), ...token('x')],
+    [`authorization: Bearer ${key}`],
+    [`cookie: x-api-token=${key}`],
+  ]) {
+    expect(await ask(headers), headers.join(' ').length.toString()).toBe(refused)
+  }
+  // Nor is there a token in an address.
+  expect(await ask([], `/oauth/status?x-api-token=${key}`)).toBe(refused)
+  expect(await ask(token(key))).toMatch(/^HTTP\/1\.1 200 /)
 })

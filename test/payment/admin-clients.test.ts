@@ -7,10 +7,7 @@ let service: TestService
 let masking: TestService
 beforeAll(async () => {
   service = await startTestService()
-  masking = await startTestService({
-    database: service.database,
-    env: { ADMIN_MASK_TOKENS: 'true' },
-  })
+  masking = await startTestService({ twinOf: service, env: { ADMIN_MASK_TOKENS: 'true' } })
 })
 afterAll(async () => {
   await masking.stop()
@@ -27,7 +24,7 @@ const looksAt = async (client: string) => {
 
 const timestamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 
-test('shows connection, tokens and the masked key of a client, and is stored by no cache', async () => {
+test('T8: shows connection, tokens and the masked key of a client, and is stored by no cache', async () => {
   const till = await enrol(service, 'acme', '1501')
   await call(service, { url: '/stores', token: till.key })
   const answer = await read('acme')
@@ -60,7 +57,7 @@ test('shows connection, tokens and the masked key of a client, and is stored by 
   expect(await me.json()).toMatchObject({ id: 1501 })
 })
 
-test('every look at the tokens is audited, without them', async () => {
+test('T8: every look at the tokens is audited, without them', async () => {
   await enrol(service, 'watched', '1502')
   const { access_token, refresh_token } = (await read('watched')).json().oauth
   await read('watched')
@@ -82,9 +79,9 @@ test('a look that cannot be audited shows nothing', async () => {
   await enrol(service, 'unseen', '1503')
   const { access_token } = (await read('unseen')).json().oauth
   const { db } = service.database
-  await db.schema.alterTable('activity_head').renameTo('activity_head_away').execute()
+  await db.schema.alterTable('activity_unsealed').renameTo('unsealed_away').execute()
   const answer = await read('unseen')
-  await db.schema.alterTable('activity_head_away').renameTo('activity_head').execute()
+  await db.schema.alterTable('unsealed_away').renameTo('activity_unsealed').execute()
   expect([answer.statusCode, answer.json().code]).toEqual([500, 'INTERNAL_ERROR'])
   expect(answer.body).not.toContain(access_token)
 })

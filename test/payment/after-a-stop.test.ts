@@ -17,7 +17,7 @@ import { act, charge, payByCard, readOrder, sandboxCall, type Till } from '../su
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { RATE_LIMIT_PER_SECOND: '100000' } })
+  service = await startTestService()
 })
 afterAll(() => service.stop())
 

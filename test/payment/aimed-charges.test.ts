@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import {
   breakProvider,
   cancel,
@@ -33,7 +33,7 @@ const timeoutMs = 500
 /** As long as the service reckons with an attempt that nobody answered. */
 const lateArrivalMs = 6 * timeoutMs
 beforeAll(async () => {
-  const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs), RATE_LIMIT_PER_SECOND: '100000' }
+  const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs) }
   service = await startTestService({ env })
   twin = await startTestService({ twinOf: service, env })
 })
@@ -197,6 +197,55 @@ test('a process that stood still between its intent and its call sends nothing o
   expect((await charge(service, till, { reference: 'A-6' })).statusCode).toBe(201)
 })
 
+describe('a charge that waits for its terminal while a later one of its box is denied', () => {
+  const listing = { path: '^/terminals', method: 'GET' }
+
+  /** Holds the charge that comes first back until `meanwhile` has ended. */
+  function holdBack(meanwhile: () => Promise<unknown>) {
+    const { terminals } = service.deps.provider
+    const { list } = terminals
+    terminals.list = async (...call) => {
+      terminals.list = list
+      await meanwhile()
+      return list(...call)
+    }
+  }
+
+  test.each([
+    ['by its key', 'key-1'],
+    ['by its content', undefined],
+  ])('is not made any more (the same sale %s)', async (name, key) => {
+    const till = await openOwnShop(service, `denied meanwhile ${name}`)
+    const sale = { reference: 'A-30', headers: key ? { 'idempotency-key': key } : {} }
+    let denial: Awaited<ReturnType<typeof charge>> | undefined
+    holdBack(async () => {
+      await breakProvider(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
+      denial = await charge(twin, till, sale)
+      await healProvider(service)
+    })
+    const first = await charge(service, till, sale)
+    expect(denial?.json()).toMatchObject({ outcome: 'not_charged', retry_safe: true })
+    expect([first.statusCode, first.json()]).toMatchObject([
+      503,
+      { code: 'SERVICE_UNAVAILABLE', outcome: 'not_charged', retry_safe: true },
+    ])
+    expect(ordersAtProvider(service, till)).toEqual([])
+    expect((await charge(service, till, sale)).statusCode).toBe(201)
+  })
+
+  test('is answered to both when it was made before the denial', async () => {
+    const till = await openOwnShop(service, 'made before the denial')
+    let first: Awaited<ReturnType<typeof charge>> | undefined
+    holdBack(async () => {
+      first = await charge(twin, till, { reference: 'A-31' })
+      await breakProvider(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
+    })
+    const second = await charge(service, till, { reference: 'A-31' })
+    expect(second.json().order_id).toBe(first?.json().order_id)
+    expect(ordersAtProvider(service, till)).toHaveLength(1)
+  })
+})
+
 test('after a wish to cancel nothing is sent that could charge', async () => {
   const till = await openOwnShop(service, 'wished')
   await breakProvider(service, { ...creation, kind: 'drop_before' })
@@ -332,6 +381,7 @@ test('the guard sees the charged order behind any number of newer equal ones', a
       .insertInto('orders')
       .values({
         ...row,
+        net: null,
         id: `00000000-0000-4000-8000-${String(attempt).padStart(12, '0')}`,
         mp_external_reference: `A-14-${attempt}`,
         reference_attempt: attempt,

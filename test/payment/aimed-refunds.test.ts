@@ -22,7 +22,7 @@ let service: TestService
 let twin: TestService
 const timeoutMs = 500
 beforeAll(async () => {
-  const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs), RATE_LIMIT_PER_SECOND: '100000' }
+  const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs) }
   service = await startTestService({ env })
   twin = await startTestService({ twinOf: service, env })
 })
@@ -71,10 +71,9 @@ test('of a race of 25 keys each that hears 200 has its own refund', async () => 
   )
   const done = answers.filter(({ statusCode }) => statusCode === 200).length
   expect(refundsOf(till)).toHaveLength(done)
+  // How many find another one under way is a matter of how fast the machine is.
   const others = answers.filter(({ statusCode }) => statusCode !== 200)
-  expect(new Set(others.map((answer) => answer.json().code))).toEqual(
-    new Set(['REFUND_IN_PROGRESS']),
-  )
+  for (const answer of others) expect(answer.json().code).toBe('REFUND_IN_PROGRESS')
 })
 
 test.each([
@@ -205,16 +204,18 @@ test('a database that is lost after the call leaves a total refund unknown', asy
   const { till, orderId } = await paid('lost database')
   const { deps } = service
   const send = deps.provider.orders.refund
-  const { transaction } = deps.database
+  const { db } = deps.database
+  const gone = () => Promise.reject(Object.assign(new Error('gone'), { code: '57P01' }))
   deps.provider.orders.refund = async (...args) => {
     deps.provider.orders.refund = send
     const given = await send(...args)
-    deps.database.transaction = () =>
-      Promise.reject(Object.assign(new Error('gone'), { code: '57P01' }))
+    deps.database.db = new Proxy(db, {
+      get: (of, name) => (name === 'executeQuery' ? gone : Reflect.get(of, name)),
+    })
     return given
   }
   const answer = await refund(service, till, orderId)
-  deps.database.transaction = transaction
+  deps.database.db = db
   expect([answer.statusCode, answer.json().outcome]).toEqual([503, 'unknown'])
   await sweepAfter(twin, 7_000)
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
@@ -243,6 +244,29 @@ test('amount and list of a total refund come from the provider when the panel wa
     refunds: [{ amount: '30.00' }, { amount: '70.00', type: 'total' }],
   })
   expect(await operationsOf(service, orderId)).toMatchObject([{ amount_cents: 7_000 }])
+})
+
+test('a refund that began before an equal one was refused is not made after that', async () => {
+  const { till, orderId } = await paid('denied meanwhile')
+  const { get } = service.deps.provider.orders
+  let denial: Awaited<ReturnType<typeof refund>> | undefined
+  service.deps.provider.orders.get = async (...args) => {
+    service.deps.provider.orders.get = get
+    const code = 'partial_refund_forbidden_with_tips'
+    await breakProvider(service, { ...refunding, kind: 'status', status: 409, code })
+    denial = await refund(twin, till, orderId, '10,00', 'ITEM')
+    await healProvider(service)
+    return get(...args)
+  }
+  const first = await refund(service, till, orderId, '10,00', 'ITEM')
+  expect(denial?.json()).toMatchObject({ outcome: 'charged' })
+  expect([first.statusCode, first.json()]).toMatchObject([
+    503,
+    { code: 'SERVICE_UNAVAILABLE', outcome: 'charged', retry_safe: true },
+  ])
+  expect(refundsOf(till)).toEqual([])
+  expect((await refund(service, till, orderId, '10,00', 'ITEM')).statusCode).toBe(200)
+  expect(refundsOf(till)).toEqual(['10.00'])
 })
 
 test('a partial refund needs no means of payment that the provider has not named', async () => {

@@ -65,7 +65,7 @@ function hashOf(key: string): string {
   return createHash('sha256').update(key).digest('hex')
 }
 
-test('only the hash is kept: no table and no log line holds a key', async () => {
+test('T4: only the hash is kept: no table and no log line holds a key', async () => {
   const { db } = service.database
   const row = await db
     .selectFrom('api_keys')
@@ -143,7 +143,7 @@ test.each([
   expect(await works(till.key)).toBe(true)
 })
 
-test('a request that starts after the revocation was answered is refused, in every round', async () => {
+test('T5: a request that starts after the revocation was answered is refused, in every round', async () => {
   await connect(service, 'flapping', '903')
   for (let round = 0; round < 10; round++) {
     const { key } = (await make({ client: 'flapping' })).json()

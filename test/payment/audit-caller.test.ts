@@ -95,9 +95,35 @@ test('what is done by a session names it, and who began it when stands in the lo
   expect((await asAdmin(service, { url: '/admin/activity/verify' })).json().valid).toBe(true)
 })
 
-test('a token that is not valid begins no session and stands in no log', async () => {
+test('a sign-in with a wrong token is in the log, without the token, and signing out without a session is not', async () => {
   const before = (await entries('resource_type=session')).length
-  await call(service, { url: '/session', body: { token: 'wrong' } })
+  await call(service, { url: '/session', body: { token: 'a-wrong-token' } })
   await call(service, { method: 'DELETE', url: '/session' })
-  expect(await entries('resource_type=session')).toHaveLength(before)
+  const [refused, ...others] = await entries('resource_type=session')
+  expect(others).toHaveLength(before)
+  expect(refused).toMatchObject({
+    action: 'session.refused',
+    status: 'failed',
+    ip_address: '127.0.0.1',
+    resource_id: null,
+    metadata: {},
+  })
+  expect(JSON.stringify(refused)).not.toContain('a-wrong-token')
+})
+
+test('of a flood of wrong tokens ten a minute are written down, and the next one tells how many were not', async () => {
+  const refusals = async () => entries('action=session.refused')
+  service.clock.advance(60_000)
+  const before = (await refusals()).length
+  const { statusCode } = await call(service, { url: '/session', body: { token: 'wrong' } })
+  expect(statusCode).toBe(401)
+  for (let count = 1; count < 30; count += 1) {
+    await call(service, { url: '/session', body: { token: 'wrong' } })
+  }
+  expect(await refusals()).toHaveLength(before + 10)
+  service.clock.advance(60_000)
+  await call(service, { url: '/session', body: { token: 'wrong' } })
+  const after = await refusals()
+  expect(after).toHaveLength(before + 11)
+  expect(after[0]?.metadata).toEqual({ unrecorded_before: 20 })
 })

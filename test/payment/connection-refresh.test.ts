@@ -104,7 +104,7 @@ test('no table holds a token in clear', async () => {
   expect(log.includes(access_token) || log.includes(refresh_token)).toBe(false)
 })
 
-test('a token that was moved to another client does not open', async () => {
+test('T14: a token that was moved to another client does not open', async () => {
   const till = await enrol(service, 'swap-1', '803')
   await enrol(service, 'swap-2', '804')
   await service.database.db
@@ -134,7 +134,7 @@ test('refreshes at the same time make one provider call and give all the same en
   }
 })
 
-test('two processes that refresh at the same time make one provider call', async () => {
+test('T13: two processes that refresh at the same time make one provider call', async () => {
   const till = await enrol(service, 'twins', '806')
   const other = anotherProcess()
   const { version } = await rowOf('twins')
@@ -347,7 +347,7 @@ test('a pair that comes when the connection counts as lost already heals it', as
   expect((await refresh(till)).statusCode).toBe(200)
 })
 
-test('when a process died in a renewal the old token is tried once nobody can bring the pair any more', async () => {
+test('T13: when a process died in a renewal the old token is tried once nobody can bring the pair any more', async () => {
   const till = await enrol(service, 'died renewing', '836')
   await service.database.db
     .updateTable('oauth_connections')

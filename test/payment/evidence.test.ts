@@ -5,10 +5,20 @@ import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { type OrderEvidence, type OrderStatus, orderStatuses } from '../../src/domain/order.ts'
 import { canMove } from '../../src/domain/order-state.ts'
-import { applyEvidence, applyNotCreated, nextCheck } from '../../src/payments/apply-evidence.ts'
-import { outcomeOf } from '../../src/payments/outcome.ts'
-import { insertOrder, lockOrder, type OrderRow } from '../../src/repositories/orders.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import {
+  applyEvidence,
+  applyNotCreated,
+  applyUnknownCreation,
+} from '../../src/payments/apply-evidence.ts'
+import type { PaymentDeps } from '../../src/payments/deps.ts'
+import { createLookNotes } from '../../src/payments/look-notes.ts'
+import { moveOrder } from '../../src/payments/move-order.ts'
+import { nextCheck } from '../../src/payments/plan-looks.ts'
+import { findOrderOfAnyClient, insertOrder, type OrderRow } from '../../src/repositories/orders.ts'
+import { outcomeOf } from '../../src/verdict.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { rounds } from '../support/rounds.ts'
 
 const amountCents = 10_000
 const client = asClientName('acme')
@@ -16,8 +26,11 @@ const mpUserId = 2025701502
 const start = new Date('2026-11-20T12:00:00Z')
 
 let database: Database
+let deps: Pick<PaymentDeps, 'database' | 'now' | 'noteMove' | 'startedAt' | 'looks'>
 beforeAll(async () => {
   database = await openTestDatabase()
+  const looks = createLookNotes(database, start, () => start, createLogger('silent'))
+  deps = { database, now: () => start, noteMove: () => undefined, startedAt: start, looks }
   await database.db.insertInto('clients').values({ name: client, created_at: start }).execute()
 })
 afterAll(() => database.close())
@@ -154,16 +167,22 @@ async function newOrder(): Promise<OrderRow> {
   )
 }
 
-function feed(orderId: string, told: Seen, atMs: number) {
-  return database.transaction(async (trx) => {
-    const order = await lockOrder(trx, orderId)
-    const evidence = evidenceOf(order, told)
-    const now = new Date(start.getTime() + atMs)
-    return { before: order, ...(await applyEvidence(trx, order, evidence, 'webhook', now)) }
+async function feed(orderId: string, told: Seen, atMs: number) {
+  const { db } = database
+  const known = await requireRow(orderId)
+  let before = known
+  const moved = await moveOrder(deps, db, known, 'webhook', (order) => {
+    before = order
+    return applyEvidence(order, evidenceOf(order, told), new Date(start.getTime() + atMs))
   })
+  return { before, ...moved }
 }
 
-test('whatever is told in whatever order: states follow the table, money never shrinks, nothing is hidden', async () => {
+async function requireRow(id: string): Promise<OrderRow> {
+  return (await findOrderOfAnyClient(database.db, id)) as OrderRow
+}
+
+test('T30, T45: whatever is told in whatever order: states follow the table, money never shrinks, nothing is hidden', async () => {
   const property = fc.asyncProperty(fc.array(seen, { minLength: 1, maxLength: 8 }), async (all) => {
     const { id } = await newOrder()
     let changes = 0
@@ -214,7 +233,7 @@ test('whatever is told in whatever order: states follow the table, money never s
       expect(event.from_status).toBe(events[index - 1]?.to_status ?? 'created')
     })
   })
-  await fc.assert(property, { numRuns: 30 })
+  await fc.assert(property, { numRuns: rounds(125) })
 })
 
 test('the same moves told at once by webhook, sweeper and till end as told one after the other', async () => {
@@ -241,19 +260,48 @@ test('the same moves told at once by webhook, sweeper and till end as told one a
 
 const refusedBy = { code: 'invalid', unansweredAt: null }
 
+async function close(id: string): Promise<OrderRow> {
+  const known = await requireRow(id)
+  const { order } = await moveOrder(deps, database.db, known, 'sweeper', (current) => ({
+    move: applyNotCreated(current, start, refusedBy),
+  }))
+  return order
+}
+
 test('proof that an order never was closes an open creation only', async () => {
   const { id } = await newOrder()
-  const close = () =>
-    database.transaction(async (trx) =>
-      applyNotCreated(trx, await lockOrder(trx, id), 'sweeper', start, refusedBy),
-    )
-  expect(await close()).toMatchObject({ status: 'failed', status_detail: 'not_created' })
-  const closed = await close()
-  expect(closed.version).toBe(2)
+  expect(await close(id)).toMatchObject({ status: 'failed', status_detail: 'not_created' })
+  expect((await close(id)).version).toBe(2)
   const confirmed = await newOrder()
   await feed(confirmed.id, { status: 'created', refundedCents: 1, flaw: 'none' }, 0)
-  const kept = await database.transaction(async (trx) =>
-    applyNotCreated(trx, await lockOrder(trx, confirmed.id), 'sweeper', start, refusedBy),
-  )
-  expect(kept).toMatchObject({ status: 'created', creation: 'confirmed', version: 2 })
+  expect(await close(confirmed.id)).toMatchObject({
+    status: 'created',
+    creation: 'confirmed',
+    version: 2,
+  })
+})
+
+test('a move that was decided about an order as it was is decided again about the order as it is', async () => {
+  const known = await newOrder()
+  const { db } = database
+  await feed(known.id, { status: 'processed', refundedCents: 1, flaw: 'none' }, 0)
+  const seen: (string | null)[] = []
+  const { order, changed } = await moveOrder(deps, db, known, 'sweeper', (current) => {
+    seen.push(current.mp_order_id)
+    return { move: applyNotCreated(current, start, refusedBy) }
+  })
+  expect(changed).toBe(false)
+  expect(seen).toEqual([null, expect.any(String)])
+  expect(order).toMatchObject({ status: 'processed', creation: 'confirmed', version: 2 })
+})
+
+test('a wish to cancel and an attempt that begins are not overwritten by a move that did not know of them', async () => {
+  for (const fields of [{ cancel_requested_at: start }, { unanswered_at: start }]) {
+    const known = await newOrder()
+    await database.db.updateTable('orders').set(fields).where('id', '=', known.id).execute()
+    const { order } = await moveOrder(deps, database.db, known, 'sweeper', (current) => ({
+      move: applyUnknownCreation(current, start),
+    }))
+    expect(order).toMatchObject({ creation: 'unknown', ...fields })
+  }
 })

@@ -13,7 +13,7 @@ afterAll(() => service.stop())
 
 const plain = { status: 'ok', timestamp: expect.any(String), mode: 'sandbox' }
 
-test('anybody sees that the service lives and where charges go, and nothing else', async () => {
+test('T52: anybody sees that the service lives and where charges go, and nothing else', async () => {
   const { key } = await enrol(service, 'acme', '1801')
   for (const token of [undefined, key, 'not-a-token', `mk_${'0'.repeat(64)}`]) {
     const answer = await call(service, { url: '/health', ...(token && { token }) })
@@ -24,10 +24,14 @@ test('anybody sees that the service lives and where charges go, and nothing else
   }
 })
 
-test('the administrator sees version and checks too', async () => {
+test('the administrator sees version, commit and checks too', async () => {
   expect((await asAdmin(service, { url: '/health' })).json()).toEqual({
     ...plain,
     version: product.version,
+    commit: await product.commit(),
+    // No flows run beside this service.
+    flows_page: null,
+    sandbox_url: service.sandbox.url,
     checks: {
       database: {
         status: expect.stringMatching(/^(ok|degraded)$/),
@@ -43,6 +47,22 @@ test('the administrator sees version and checks too', async () => {
       waiting_tills: 0,
     },
   })
+})
+
+test('T52: a token cannot be guessed at /health without end; the right one and those without are answered', async () => {
+  const limited = await startTestService({
+    database: service.database,
+    env: { AUTH_FAILURES_PER_MINUTE: '3' },
+  })
+  const health = (token?: string) => call(limited, { url: '/health', ...(token && { token }) })
+  const statuses: number[] = []
+  for (let tries = 0; tries < 5; tries += 1) {
+    statuses.push((await health(`guess-${tries}`)).statusCode)
+  }
+  expect(statuses).toEqual([200, 200, 200, 429, 429])
+  expect((await health()).json()).toEqual(plain)
+  expect((await asAdmin(limited, { url: '/health' })).json()).toHaveProperty('version')
+  await limited.stop()
 })
 
 test('settings of the database that may lose data are a degraded check and still 200', async () => {

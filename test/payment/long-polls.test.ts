@@ -1,6 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { openTestDatabase } from '../support/database.ts'
 import { openOwnShop } from '../support/money.ts'
+import { rounds } from '../support/rounds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
 
@@ -60,4 +63,38 @@ test('so many long polls of a client wait, the next is answered at once, and oth
   await act(service, foreign.id, payByCard)
   await readOrder(service, other(), foreign.id)
   await Promise.all([theirs.answer, next.answer])
+}, 60_000)
+
+test('T37: hundreds of tills that wait share what the service listens to, and all hear of the change', async () => {
+  const tills = Math.min(1_000, rounds(200))
+  const opened = await openTestDatabase()
+  let listening = 0
+  const database: Database = {
+    ...opened,
+    async listen(...args) {
+      listening += 1
+      return opened.listen(...args)
+    },
+  }
+  const own = await startTestService({
+    database,
+    waits: { perOwner: tills, total: tills },
+  })
+  const till = await openOwnShop(own, 'crowded')
+  const { order_id } = (await charge(own, till, { reference: 'W-3' })).json()
+  const { version } = (await readOrder(own, till, order_id)).json()
+  const before = listening
+  const url = `/orders/${order_id}?wait=30&version=${version}`
+  const waiting = Array.from({ length: tills }, () => call(own, { url, token: till.key }))
+  const first = await Promise.race([...waiting, wait(500)])
+  expect(first).toBeUndefined()
+  // Beyond the limit nobody waits, so nobody holds anything.
+  expect((await call(own, { url, token: till.key })).headers['retry-after']).toBe('2')
+  expect(listening).toBe(before)
+  await act(own, order_id, payByCard)
+  await readOrder(own, till, order_id)
+  const told = await Promise.all(waiting)
+  expect(new Set(told.map((answer) => answer.json().status))).toEqual(new Set(['processed']))
+  await own.stop()
+  await opened.close()
 }, 60_000)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { consent, login, returnOf } from '../support/oauth.ts'
+import { rounds } from '../support/rounds.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, connect, enrol, sandboxCall } from '../support/till.ts'
 
@@ -68,8 +69,8 @@ test('the same return a second time is 400', async () => {
   expect(again.json().code).toBe('OAUTH_STATE_INVALID')
 })
 
-test('of two returns at the same time exactly one connects, in every round', async () => {
-  for (let round = 0; round < 15; round++) {
+test('T12: of two returns at the same time exactly one connects, in every round', async () => {
+  for (let round = 0; round < rounds(25); round++) {
     const client = `race-${round}`
     const back = await returnOf(service, client, String(4000 + round))
     const answers = await Promise.all([0, 1].map(() => call(service, { url: back })))
@@ -110,7 +111,7 @@ test('a state of one client’s login connects that client and no other', async 
   await nothingStored('one')
 })
 
-test('a login is good for ten minutes, not for a second more', async () => {
+test('T12: a login is good for ten minutes, not for a second more', async () => {
   const late = await returnOf(service, 'late', '406')
   service.clock.advance(601_000)
   expect((await call(service, { url: late })).json().code).toBe('OAUTH_STATE_INVALID')
@@ -121,7 +122,7 @@ test('a login is good for ten minutes, not for a second more', async () => {
   expect((await call(service, { url: back })).statusCode).toBe(200)
 })
 
-test('a return that names another server is 400 and does not use the state up; ours and none are taken', async () => {
+test('T15: a return that names another server is 400 and does not use the state up; ours and none are taken', async () => {
   for (const [client, iss, status] of [
     ['mixed-1', 'https://evil.example', 400],
     ['mixed-2', `${service.sandbox.url}.evil.example`, 400],

@@ -60,7 +60,7 @@ test('an invitation is a link of this service, for one name, with a day to live'
   expect(Math.round(leftMs / hourMs)).toBe(24)
 })
 
-test('an invitation begins one login and no second', async () => {
+test('T17: an invitation begins one login and no second', async () => {
   const { url } = await invite('single')
   const begun = await accept(url)
   expect(begun.statusCode).toBe(200)
@@ -230,7 +230,7 @@ test('under https the login binds the browser with a __Host- cookie', async () =
   expect(answer.statusCode).toBe(200)
 })
 
-test('under https a return without the cookie is 400: a consent link sent to a victim joins nobody’s account', async () => {
+test('T12: under https a return without the cookie is 400: a consent link sent to a victim joins nobody’s account', async () => {
   const begun = await accept((await invite('trap')).url)
   const back = await consent(begun.json().url, { account: '666' })
   for (const headers of [{}, { cookie: 'other=1' }] as Record<string, string>[]) {
@@ -260,9 +260,49 @@ test('a return in another browser that has a login of its own is 400, and the ri
   expect(right.statusCode).toBe(200)
 })
 
-test('a foreign first connection is visible before a key can charge for it', async () => {
+test('T11: a foreign first connection is visible before a key can charge for it', async () => {
   // The attack of a stranger who was let in by mistake: his account shows in the answer that makes the key.
   await finish(await accept((await invite('shop')).url), '666')
   const created = await asAdmin(service, { url: '/api-keys', body: { client: 'shop' } })
   expect(created.json()).toMatchObject({ mp_user_id: 666, nickname: 'TESTUSER666' })
+})
+
+test('open invitations are listed without their links; one that is revoked or used is neither listed nor of any use', async () => {
+  const list = async () => {
+    const answer = await asAdmin(service, { url: '/admin/invitations' })
+    expect(answer.statusCode).toBe(200)
+    const { invitations } = answer.json()
+    return invitations.filter((one: { client: string }) => one.client.startsWith('listed'))
+  }
+  const first = await invite('listed one')
+  service.clock.advance(1000)
+  const second = await invite('listed two')
+  const [two, one, ...rest] = await list()
+  expect([two, one, rest]).toMatchObject([
+    { client: 'listed two', expires_at: second.expiresAt },
+    { client: 'listed one' },
+    [],
+  ])
+  expect(JSON.stringify([one, two])).not.toContain(first.token.split('.')[1])
+
+  const revoke = (id: string) =>
+    asAdmin(service, { method: 'DELETE', url: `/admin/invitations/${id}` })
+  expect((await revoke(one.id)).statusCode).toBe(200)
+  for (const ask of [look, accept]) {
+    expect((await ask(first.url)).json().code).toBe('INVITATION_INVALID')
+  }
+  const again = await revoke(one.id)
+  expect([again.statusCode, again.json().code]).toEqual([404, 'NOT_FOUND'])
+  expect((await revoke('no-id')).statusCode).toBe(422)
+  const { logs } = (
+    await asAdmin(service, { url: '/admin/activity?action=invitation.revoked&client=listed+one' })
+  ).json()
+  expect(logs).toMatchObject([{ status: 'success', resource_id: one.id }])
+
+  expect((await accept(second.url)).statusCode).toBe(200)
+  expect(await list()).toEqual([])
+  expect((await revoke(two.id)).statusCode).toBe(404)
+  await invite('listed late')
+  service.clock.advance(25 * hourMs)
+  expect(await list()).toEqual([])
 })

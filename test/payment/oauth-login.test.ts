@@ -125,7 +125,7 @@ test('a connection that the provider ended does not stand in the way of a new on
   expect(status.json()).toMatchObject({ authenticated: true, mp_user_id: 306 })
 })
 
-test('a refused login stores no state', async () => {
+test('T9: a refused login stores no state', async () => {
   await enrol(service, 'here already', '307')
   await logout(await enrol(service, 'shut out', '308'))
   await asAdmin(service, { url: '/api-keys/revoke', body: { client: 'shut out' } })

@@ -103,7 +103,7 @@ test.each(allowed)('leads to %s at the end', async (target) => {
   expect(answer.headers.location).toBe(new URL(target).href)
 })
 
-test.each(refusedTargets)('refuses %j before anything is stored', async (target) => {
+test.each(refusedTargets)('T10: refuses %j before anything is stored', async (target) => {
   const answer = await login(service, 'springboard', { target_url: target })
   expect(answer.statusCode).toBe(422)
   expect(answer.json().details).toMatchObject([{ path: 'target_url' }])
@@ -124,7 +124,7 @@ test('without a target the browser stays here', async () => {
   expect(answer.headers.location).toBeUndefined()
 })
 
-test('whatever is asked for, a login that is let through stored an origin of the list', async () => {
+test('T10: whatever is asked for, a login that is let through stored an origin of the list', async () => {
   const pieces = fc.constantFrom(
     ...['https:', 'http:', '//', '/', '\\', '@', '.', ':', '443', '\t', '%2f', '#', '?', '[::1]'],
     ...['pay.example', 'erp.example', 'evil.example', 'localhost', '127.0.0.1', 'panel.example'],

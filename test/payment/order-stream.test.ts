@@ -175,7 +175,7 @@ test('the administrator and a browser session may follow, and the page’s own l
   expect(await byAdmin.next()).toMatchObject({ event: 'order' })
 })
 
-test('a stream ends with the key that opened it, and nothing is told after', async () => {
+test('T5: a stream ends with the key that opened it, and nothing is told after', async () => {
   const other = await enrol(service, 'other', '4711')
   const mine = await openShop(service, 'leaving', '4712')
   const { order_id } = (await charge(service, mine, { reference: 'L-1' })).json()

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   breakProvider,
+  cancel,
+  canceling,
   creation,
   forgetRequests,
   healProvider,
@@ -124,6 +126,62 @@ test('a refund that finds no connection is not called refused when another proce
     { code: 'CONNECTION_LOST', outcome: 'unknown', retry_safe: true },
   ])
   expect((await operationsOf(service, order_id)).map((row) => row.state)).toEqual(['intent'])
+})
+
+test('equal cancels in two processes are sent once, and both are told that the order is canceled', async () => {
+  const till = await openOwnShop(service, 'both cancel')
+  const { order_id } = (await charge(service, till, { reference: 'P-7' })).json()
+  await forgetRequests(service)
+  await breakProvider(service, { ...canceling, kind: 'latency', delay_ms: 300, count: 1 })
+  const first = cancel(service, till, order_id)
+  await reached(canceling)
+  const second = await cancel(twin, till, order_id)
+  expect([(await first).statusCode, second.statusCode]).toEqual([200, 200])
+  expect(second.json().status).toBe('canceled')
+  expect(await providerRequests(service, canceling)).toHaveLength(1)
+  expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done', sender: null }])
+})
+
+test('a refused cancel ends equal ones in another process too, and a later one goes through', async () => {
+  const till = await openOwnShop(service, 'both cancel in vain')
+  const { order_id } = (await charge(service, till, { reference: 'P-8' })).json()
+  await forgetRequests(service)
+  await breakProvider(
+    service,
+    { ...canceling, kind: 'latency', delay_ms: 200, count: 1 },
+    { ...canceling, kind: '429', count: 3 },
+  )
+  const first = cancel(service, till, order_id)
+  await reached(canceling)
+  const second = await cancel(twin, till, order_id)
+  expect([(await first).statusCode, second.statusCode]).toEqual([429, 502])
+  for (const answer of [(await first).json(), second.json()]) {
+    expect(answer).toMatchObject({ outcome: 'unknown', retry_safe: true, order_id })
+  }
+  expect((await cancel(twin, till, order_id)).statusCode).toBe(200)
+  expect((await operationsOf(service, order_id)).map((row) => row.state)).toEqual([
+    'refused',
+    'done',
+  ])
+})
+
+test('a cancel that a dead process was sending is taken up after a few seconds', async () => {
+  const till = await openOwnShop(service, 'dead canceler')
+  const { order_id } = (await charge(service, till, { reference: 'P-9' })).json()
+  await breakProvider(service, { ...canceling, kind: 'drop_before' })
+  expect((await cancel(service, till, order_id)).json().outcome).toBe('unknown')
+  await healProvider(service)
+  await service.database.db
+    .updateTable('order_operations')
+    .set({ sender: order_id, sender_until: new Date(service.clock.now().getTime() + 5_000) })
+    .where('order_id', '=', order_id)
+    .execute()
+  await forgetRequests(service)
+  await sweepAfter(twin, 2_100)
+  expect(await providerRequests(service, canceling)).toEqual([])
+  await sweepAfter(twin, 5_000)
+  expect(await orderRow(service, order_id)).toMatchObject({ status: 'canceled' })
+  expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done', sender: null }])
 })
 
 test('a key that a dead process was sending under is free after a few seconds', async () => {

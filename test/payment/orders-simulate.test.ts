@@ -25,7 +25,7 @@ import {
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '800' } })
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '800' }, hangsAreShort: true })
 })
 afterAll(() => service.stop())
 afterEach(() => healProvider(service))

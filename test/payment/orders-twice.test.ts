@@ -26,11 +26,12 @@ import {
   pairTerminal,
   payByCard,
   readOrder,
+  type Till,
 } from '../support/till.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ env: { RATE_LIMIT_PER_SECOND: '100000' } })
+  service = await startTestService()
 })
 afterAll(() => service.stop())
 
@@ -86,15 +87,48 @@ test('the same Idempotency-Key with other content is a conflict and makes no ord
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('two clients may use the same Idempotency-Key', async () => {
-  const one = await openOwnShop(service, 'key-one')
-  const two = await openOwnShop(service, 'key-two')
-  const answers = [
-    await charge(service, one, { reference: 'K-4', headers: keyed('shared') }),
-    await charge(service, two, { reference: 'K-4', headers: keyed('shared') }),
-  ]
-  expect(answers.map((answer) => answer.statusCode)).toEqual([201, 201])
-  expect(new Set(answers.map((answer) => answer.json().order_id)).size).toBe(2)
+test('T34: two clients may use the same Idempotency-Key, and each is answered by its own order', async () => {
+  const tills = [await openOwnShop(service, 'key-one'), await openOwnShop(service, 'key-two')]
+  const send = (till: Till) => charge(service, till, { reference: 'K-4', headers: keyed('shared') })
+  const made: string[] = []
+  for (const till of tills) {
+    const answer = await send(till)
+    expect(answer.statusCode, answer.body).toBe(201)
+    made.push(answer.json().order_id)
+  }
+  expect(new Set(made).size).toBe(2)
+  for (const [index, till] of tills.entries()) {
+    const again = await send(till)
+    expect([again.statusCode, again.json().order_id]).toEqual([200, made[index]])
+    await act(service, made[index] ?? '', payByCard)
+    await readOrder(service, till, made[index] ?? '')
+  }
+  // A key is of its route too: the charge has this one already.
+  for (const times of [1, 2]) {
+    for (const [index, till] of tills.entries()) {
+      const answer = await refund(service, till, made[index] ?? '', undefined, 'shared')
+      expect([answer.statusCode, answer.json().order_id, times]).toEqual([200, made[index], times])
+    }
+  }
+  for (const till of tills) {
+    expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'refunded' }])
+  }
+})
+
+test('T34: equal requests of two clients are two sales, and neither shows in the other', async () => {
+  const tills = [await openOwnShop(service, 'bare-one'), await openOwnShop(service, 'bare-two')]
+  const made: string[] = []
+  for (const till of tills) {
+    const answer = await charge(service, till, { reference: 'B-4' })
+    expect(answer.statusCode, answer.body).toBe(201)
+    made.push(answer.json().order_id)
+    // Without a number behind it: for this client it is the first of its reference.
+    expect(ordersAtProvider(service, till)).toMatchObject([{ external_reference: 'B-4' }])
+  }
+  for (const [index, till] of tills.entries()) {
+    const again = await charge(service, till, { reference: 'B-4' })
+    expect([again.statusCode, again.json().order_id]).toEqual([200, made[index]])
+  }
 })
 
 test('a key whose charge the provider refused is free again, for other content too', async () => {

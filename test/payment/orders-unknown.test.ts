@@ -38,7 +38,8 @@ let proxy: ProviderProxy
 beforeAll(async () => {
   proxy = await startProviderProxy()
   service = await startTestService({
-    env: { PROVIDER_TIMEOUT_MS: '500', RATE_LIMIT_PER_SECOND: '100000' },
+    env: { PROVIDER_TIMEOUT_MS: '500' },
+    hangsAreShort: true,
     provider: { apiUrl: proxy.url },
   })
   proxy.target = service.sandbox.url
@@ -310,7 +311,7 @@ test.each([
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
-test('answers that cannot be read leave the charge unknown', async () => {
+test('T32: answers that cannot be read leave the charge unknown', async () => {
   const till = await openOwnShop(service, 'unreadable')
   for (const body of [
     {},
@@ -629,6 +630,7 @@ test('an order of the account before is neither sent to the new account nor take
 test('without key and guard a repetition of an unknown charge is not called safe', async () => {
   const open = await startTestService({
     env: { DUPLICATE_ORDER_GUARD: 'off', PROVIDER_TIMEOUT_MS: '500' },
+    hangsAreShort: true,
   })
   try {
     const till = await openOwnShop(open, 'unguarded')

@@ -86,7 +86,7 @@ const from = (address: string, request: Call): Call => ({
   headers: { ...request.headers, 'x-forwarded-for': address },
 })
 
-test('an address has so many failed tries a minute over all routes, then 429 with Retry-After', async () => {
+test('T7, T9: an address has so many failed tries a minute over all routes, then 429 with Retry-After', async () => {
   later(60_000)
   const at = (request: Call) => call(service, from('192.0.2.1', request))
   const tries: Call[] = [

@@ -68,7 +68,7 @@ test('another spelling under the same Idempotency-Key is the same request', asyn
   await act(service, first.json().order_id, payByCard)
 })
 
-test('texts that only look alike stay different sales', async () => {
+test('T26: texts that only look alike stay different sales', async () => {
   const first = await charge(service, till, { reference: 'Señor 2', amount: '7,00' })
   await act(service, first.json().order_id, payByCard)
   await readOrder(service, till, first.json().order_id)

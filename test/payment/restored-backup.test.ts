@@ -41,7 +41,7 @@ let proxy: ProviderProxy
 beforeAll(async () => {
   proxy = await startProviderProxy()
   service = await startTestService({
-    env: { PROVIDER_TIMEOUT_MS: '2000', RATE_LIMIT_PER_SECOND: '100000' },
+    env: { PROVIDER_TIMEOUT_MS: '2000' },
     provider: { apiUrl: proxy.url },
   })
   proxy.target = service.sandbox.url
@@ -89,7 +89,7 @@ async function startProcess(
 ): Promise<TestService> {
   const process = await startTestService({
     twinOf: service,
-    env: { PROVIDER_TIMEOUT_MS: '2000', RATE_LIMIT_PER_SECOND: '100000', ...env },
+    env: { PROVIDER_TIMEOUT_MS: '2000', ...env },
     provider: { apiUrl: providerUrl },
   })
   onTestFinished(() => process.stop())
@@ -384,7 +384,7 @@ test('tills do not wait for the search, nor does the end of the process', async 
   process.orderSearch.start()
   const began = performance.now()
   expect((await charge(process, till, { reference: 'H-1' })).statusCode).toBe(201)
-  expect(await searchedPages(till)).toBe(1)
+  await expect.poll(() => searchedPages(till)).toBe(1)
   await process.orderSearch.stop()
   // One page alone takes 15 s.
   expect(performance.now() - began).toBeLessThan(10_000)

@@ -109,7 +109,7 @@ test('the query client may be left out and must be the order’s when given', as
   expect((await play(`/admin/orders/${orderId}/simulate?client=other`)).statusCode).toBe(200)
 })
 
-test('an order of live credentials is NOT_SANDBOX under both paths, and the provider is not asked', async () => {
+test('T46: an order of live credentials is NOT_SANDBOX under both paths, and the provider is not asked', async () => {
   await sandboxCall(service, 'POST', '/_sandbox/users', { id: 1701, live_mode: true })
   const live = await openShop(service, 'live', '1701')
   const orderId = await waitingOrder(live)

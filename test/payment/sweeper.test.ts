@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { dueLike } from '../support/due.ts'
 import {
   breakProvider,
+  cancel,
   canceling,
   creation,
   forgetRequests,
@@ -148,6 +149,32 @@ test('a provider in trouble is not piled upon, and everything is known within 10
   expect(await orderRow(service, paid)).toMatchObject({ refunded_cents: 100 })
   expect(await orderRow(service, waiting)).toMatchObject({ status: 'processed' })
   expect(ordersAtProvider(service, second)).toMatchObject([{ refunds: [{ amount: '1.00' }] }])
+})
+
+test('an old charge that nobody wants any more ends at the first sweep at which no attempt can still arrive', async () => {
+  const own = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '1500' } })
+  try {
+    const till = await openOwnShop(own, 'wanted no more')
+    await breakProvider(own, { ...creation, kind: '500' })
+    const { order_id } = (await charge(own, till, { reference: 'N-1' })).json()
+    // So old that it is looked at every 5 s only.
+    await sweepAfter(own, 130_000)
+    expect((await cancel(own, till, order_id)).statusCode).toBe(504)
+    const { unanswered_at } = await orderRow(own, order_id)
+    const endsAt = Number(unanswered_at) + 6 * 1500
+    await healProvider(own)
+    const isOver = () => own.clock.now().getTime() >= endsAt
+    for (let mustEnd = false; !mustEnd; ) {
+      own.clock.advance(2_000)
+      mustEnd = isOver()
+      await own.sweeper.sweepOnce()
+      const { creation } = await orderRow(own, order_id)
+      if (mustEnd || !isOver()) expect(creation).toBe(mustEnd ? 'refused' : 'unknown')
+    }
+    expect(await orderRow(own, order_id)).toMatchObject({ status_detail: 'not_created' })
+  } finally {
+    await own.stop()
+  }
 })
 
 test('two processes share the work: each order is read by one of them', async () => {

@@ -38,7 +38,7 @@ describe.each(['open', 'invite'])('enrolment %s', (enrolment) => {
     return call(service, { url: await consent(begun.headers.location, { account }) })
   }
 
-  test('a stranger gets nothing of a shop that logged out and was released', async () => {
+  test('T11: a stranger gets nothing of a shop that logged out and was released', async () => {
     const till = await shop('acme', '7110001')
     await logout(till)
     await unpin(till)

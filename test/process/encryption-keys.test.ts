@@ -1,33 +1,36 @@
 import { randomBytes } from 'node:crypto'
-import { access, mkdtemp, rm } from 'node:fs/promises'
+import { access, cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
+import { prepareData } from '../support/pglite-template.ts'
 import { sealedRows, seedSealed } from '../support/sealed-rows.ts'
 import { adminToken } from '../support/service.ts'
-import {
-  freePort,
-  prepareData,
-  type RealProcess,
-  spawnService,
-  startService,
-} from './real-process.ts'
+import { freePort, type RealProcess, spawnService, startService } from './real-process.ts'
 
 const right = newKey('k1')
 const started: RealProcess[] = []
 let dataDir: string
+let folder: string
+let sealed: unknown
 
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-keys-'))
+  folder = await mkdtemp(join(tmpdir(), 'tillbridge-keys-'))
+  dataDir = join(folder, 'data')
   await prepareData(dataDir)
+  const database = await openDatabase({ dataDir })
+  await seedSealed(database, [right])
+  sealed = await sealedRows(database)
+  await database.close()
+  await cp(dataDir, join(folder, 'without-secrets'), { recursive: true })
 })
 afterAll(async () => {
   for (const { child } of started) if (child.exitCode === null) child.kill('SIGKILL')
   await Promise.all(started.map(({ ended }) => ended))
-  await rm(dataDir, { recursive: true, force: true })
+  await rm(folder, { recursive: true, force: true })
 })
 
 function newKey(id: string): EncryptionKey {
@@ -68,16 +71,13 @@ const databases: [name: string, isThere: boolean, open: () => Promise<Opened>][]
     'the embedded database',
     true,
     async () => {
-      const database = await openDatabase({ dataDir })
-      await seedSealed(database, [right])
-      await database.close()
       const rows = async () => {
         const again = await openDatabase({ dataDir })
         const found = await sealedRows(again)
         await again.close()
         return found
       }
-      return { env: {}, rows }
+      return { env: {}, before: sealed, rows }
     },
   ],
   [
@@ -86,19 +86,23 @@ const databases: [name: string, isThere: boolean, open: () => Promise<Opened>][]
     async () => {
       const { database, url } = await openPostgresClone(postgresUrl ?? '')
       await seedSealed(database, [right])
-      return { env: { DATABASE_URL: url }, rows: () => sealedRows(database), database }
+      const before = await sealedRows(database)
+      return { env: { DATABASE_URL: url }, before, rows: () => sealedRows(database), database }
     },
   ],
 ]
-type Opened = { env: Record<string, string>; rows: () => Promise<unknown>; database?: Database }
+type Opened = {
+  env: Record<string, string>
+  before: unknown
+  rows: () => Promise<unknown>
+  database?: Database
+}
 
 describe.each(databases)('on %s', (_name, isThere, open) => {
   test.skipIf(!isThere)(
     'a start without a key that sealed something is refused by name and changes nothing',
     async () => {
-      const { env, rows, database } = await open()
-      const before = await rows()
-
+      const { env, before, rows, database } = await open()
       const missing = await refusal(await settings([newKey('k2')], env))
       expect(missing).toMatch(/\bk1\b.*missing|missing.*\bk1\b/)
       expect(missing).toContain('ENCRYPTION_KEYS')
@@ -117,16 +121,11 @@ describe.each(databases)('on %s', (_name, isThere, open) => {
 })
 
 test('a lost file of secrets is not replaced by a new one that cannot open anything', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-keys-'))
-  await prepareData(folder)
-  const database = await openDatabase({ dataDir: folder })
-  await seedSealed(database, [right])
-  await database.close()
-  const env = await settings([right], { DATA_DIR: folder })
+  const lost = join(folder, 'without-secrets')
+  const env = await settings([right], { DATA_DIR: lost })
   const said = await refusal({ ...env, ENCRYPTION_KEYS: '' })
-  const file = join(folder, 'secrets', 'secrets.env')
+  const file = join(lost, 'secrets', 'secrets.env')
   expect(said).toContain(file)
   expect(said).toMatch(/\bk1\b/)
   await expect(access(file)).rejects.toThrow('ENOENT')
-  await rm(folder, { recursive: true, force: true })
 }, 60_000)

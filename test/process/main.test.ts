@@ -4,11 +4,12 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { product } from '../../src/http/product.ts'
+import { prepareData } from '../support/pglite-template.ts'
 import { location } from '../support/till.ts'
 import {
   adminTokenOf,
   freePort,
-  prepareData,
   type RealProcess,
   spawnService,
   startService,
@@ -109,7 +110,7 @@ test('a bad setting stops the start and is named', async () => {
   expect(refused.stderr()).toContain('PROVIDER_TIMEOUT_MS')
 })
 
-test('a killed service goes on where it was, a stopped one answers every charge under way', async () => {
+test('T49: a killed service goes on where it was, a stopped one answers every charge under way', async () => {
   const first = await start()
   const shop = await openShopAndCharge(first.url)
   expect((await stat(join(dataDir, 'secrets', 'secrets.env'))).mode & 0o777).toBe(0o600)
@@ -179,7 +180,7 @@ test('a killed service goes on where it was, a stopped one answers every charge 
   expect(live.stderr()).toContain('This database belongs to PROVIDER=sandbox')
 }, 180_000)
 
-test('with the real provider no sandbox listens; a second signal ends it at once', async () => {
+test('T18, T46: with the real provider no sandbox listens, a second signal ends it at once, and a database that has served the real provider starts with no other, whatever setting got lost', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-live-'))
   await prepareData(folder)
   const settings = {
@@ -195,6 +196,11 @@ test('with the real provider no sandbox listens; a second signal ends it at once
   }
   const running = await start(settings)
   expect((await json(`${running.url}/health`)).body).toMatchObject({ mode: 'mercadopago' })
+  expect(JSON.parse(running.stdout().split('\n')[0] ?? '')).toMatchObject({
+    msg: 'tillbridge starts',
+    version: product.version,
+    commit: await product.commit(),
+  })
   const sandbox = `http://127.0.0.1:${settings.SANDBOX_PORT}/_sandbox/info`
   expect((await fetch(sandbox).catch(() => undefined))?.ok ?? false).toBe(false)
   // Said once it is ready, which may be after its first answer.
@@ -220,10 +226,15 @@ test('with the real provider no sandbox listens; a second signal ends it at once
   expect(performance.now() - secondAt).toBeLessThan(10_000)
   stuck.destroy()
 
-  const other = createServer().listen(Number(settings.PORT), '127.0.0.1')
+  const busy = createServer().listen(Number(settings.PORT), '127.0.0.1')
   const refused = spawnService(settings)
   expect(await refused.ended).toBe(1)
   expect(refused.stderr()).toContain(`cannot listen on 127.0.0.1:${settings.PORT}`)
-  other.close()
+  busy.close()
+
+  const [PORT, SANDBOX_PORT] = [String(await freePort()), String(await freePort())]
+  const other = spawnService({ ...env, DATA_DIR: folder, PORT, SANDBOX_PORT })
+  expect(await other.ended).toBe(1)
+  expect(other.stderr()).toContain('belongs to PROVIDER=mercadopago')
   await rm(folder, { recursive: true, force: true })
 }, 180_000)

@@ -5,10 +5,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
-import { openDatabase } from '../../src/db/database.ts'
-import { pgliteTemplate } from '../support/pglite-template.ts'
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const main = fileURLToPath(new URL('../../src/start.ts', import.meta.url))
 /** What a start compiles serves the next one: half of the time that loading the modules takes. */
 export const compiled: string = fileURLToPath(
   new URL('../../node_modules/.cache/tillbridge-compiled', import.meta.url),
@@ -23,13 +21,7 @@ export type RealProcess = {
   ended: Promise<number | string>
 }
 
-/** Puts a migrated database into a data folder: a service that starts there need not make one, which takes 2 s. */
-export async function prepareData(dataDir: string): Promise<void> {
-  const database = await openDatabase({ dataDir, loadDataDir: await pgliteTemplate() })
-  await database.close()
-}
-
-/** Starts `src/main.ts` with these settings and nothing of the surroundings but PATH. */
+/** Starts `src/start.ts` with these settings and nothing of the surroundings but PATH. */
 export function spawnService(env: Record<string, string>): RealProcess {
   const child = spawn(process.execPath, [main], {
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -215,7 +215,7 @@ test('a refund answers with its short body', async () => {
   })
 })
 
-test('an answer about another order is no answer', async () => {
+test('T45: an answer about another order is no answer', async () => {
   await using server = await startServer(answer(200, { id: 'ORDOTHER', status: 'processed' }))
   const { orders } = providerAt(server.url).provider
   const invalid = { kind: 'invalid_answer', status: 200 }

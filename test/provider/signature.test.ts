@@ -150,7 +150,7 @@ test('one signature cannot stand for another split of the same manifest', () => 
   expect(verifySignature(other)).toEqual({ valid: false, reason: 'malformed' })
 })
 
-test('no input makes it throw or pass', () => {
+test('T20: no input makes it throw or pass', () => {
   const text = fc.option(fc.oneof(fc.string({ unit: 'binary' }), fc.array(fc.string())), {
     nil: undefined,
   })

@@ -83,8 +83,8 @@ it('creates, reads, finds and cancels an order through the SDK', async () => {
   expect(read).toMatchObject({ id, status: 'created', external_reference: 'TCK-0001' })
   const found = await new Order(config()).search({
     options: {
-      begin_date: '2020-01-01T00:00:00Z',
-      end_date: '2100-01-01T00:00:00Z',
+      begin_date: new Date(Date.now() - 15 * 86_400_000).toISOString(),
+      end_date: new Date(Date.now() + 86_400_000).toISOString(),
       external_reference: 'TCK-0001',
     },
   })

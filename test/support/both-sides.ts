@@ -3,9 +3,9 @@ import type { Logger } from 'pino'
 import { loadConfig } from '../../src/config.ts'
 import type { Database } from '../../src/db/database.ts'
 import { createFlowSide, type FlowSide, type FlowSideOptions } from '../../src/flow-side.ts'
-import { createService, type Service } from '../../src/service.ts'
+import { createPaymentSide, type PaymentSide } from '../../src/payment-side.ts'
 
-export type BothSides = { service: Service; side: FlowSide; close(): Promise<void> }
+export type BothSides = { service: PaymentSide; side: FlowSide; close(): Promise<void> }
 
 /**
  * Both sides as the process composes them, for work on flows alone: no provider can be reached. The flow side is not
@@ -17,16 +17,19 @@ export async function openBothSides(options: {
   logger: Logger
   env?: Record<string, string>
   sleep?: FlowSideOptions['sleep']
+  /** Milliseconds by which the clock of the flow side is wrong. */
+  aheadMs?: () => number
 }): Promise<BothSides> {
-  const { database, flowsDir, logger, sleep } = options
+  const { database, flowsDir, logger, sleep, aheadMs } = options
   const config = loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: flowsDir })
   const nowhere = 'http://127.0.0.1:9'
   const adminToken = randomBytes(32).toString('hex')
-  const service = await createService({
+  const service = await createPaymentSide({
     config,
     publicUrl: nowhere,
     adminToken,
-    encryptionKeys: [{ id: 'k1', key: randomBytes(32) }],
+    // The same for all processes on one database: what one has sealed the others must know.
+    encryptionKeys: [{ id: 'k1', key: Buffer.alloc(32, 1) }],
     providerAccess: {
       apiUrl: nowhere,
       authUrl: nowhere,
@@ -45,6 +48,7 @@ export async function openBothSides(options: {
     logger,
     env: options.env ?? {},
     ...(sleep && { sleep }),
+    ...(aheadMs && { now: () => new Date(service.deps.now().getTime() + aheadMs()) }),
   })
   return {
     service,

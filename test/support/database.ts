@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { inject } from 'vitest'
 import { type Database, openDatabase, type Trx } from '../../src/db/database.ts'
-import { pgliteTemplate } from './pglite-template.ts'
 import { cloneTemplate, dropDatabase, urlOf } from './postgres-template.ts'
+import { borrowDatabase } from './worker-database.ts'
 
 /** The server for the tests that need PostgreSQL; without it they are skipped. */
 export const postgresUrl: string | undefined = process.env.TEST_DATABASE_URL || undefined
@@ -11,28 +11,34 @@ export const postgresUrl: string | undefined = process.env.TEST_DATABASE_URL || 
 export const needsPostgres = 'needs TEST_DATABASE_URL'
 
 /**
- * A migrated database of its own for a test file: PostgreSQL when TEST_DATABASE_URL is set, else embedded (0.4 s, about
- * 225 MB until closed). Close it in `afterAll`; that also drops it.
+ * A migrated database without rows for a test file: a new one on PostgreSQL when TEST_DATABASE_URL is set, else the
+ * embedded one of the worker. Close it in `afterAll`; that also drops or empties it.
  */
 export async function openTestDatabase(): Promise<Database> {
-  return postgresUrl ? (await openPostgresClone(postgresUrl)).database : await openPgliteClone()
+  return postgresUrl ? (await openPostgresClone(postgresUrl)).database : await openEmbedded()
 }
 
-export async function openPgliteClone(): Promise<Database> {
-  return await rememberSeeds(
-    await openDatabase({ inMemory: true, loadDataDir: await pgliteTemplate() }),
-  )
+/** The embedded database, whatever TEST_DATABASE_URL says. */
+export async function openEmbedded(): Promise<Database> {
+  return await rememberSeeds(await borrowDatabase())
 }
 
 export type PostgresClone = { database: Database; url: string }
 
-/** As openTestDatabase on the given server, with the address, for tests that want a second connection. */
+/**
+ * As openTestDatabase on the given server, with the address, for tests that want a second connection. With TEST_POOLER the
+ * database is reached through a pgbouncer: `session`, `transaction`, or `polling` (the same with no other address to hear by).
+ */
 export async function openPostgresClone(serverUrl: string): Promise<PostgresClone> {
   const template = inject('postgresTemplate')
   if (!template) throw new Error('Run vitest with --config test/vitest.config.ts')
   const name = await cloneTemplate(serverUrl, template)
   const url = urlOf(serverUrl, name)
-  const database = await openDatabase({ databaseUrl: url })
+  const pooler = inject('pooler')
+  const database = await openDatabase({
+    databaseUrl: pooler ? urlOf(pooler.url, name) : url,
+    ...(pooler?.isHeardDirectly && { directUrl: url }),
+  })
   const close = async () => {
     await database.close()
     await dropDatabase(serverUrl, name)

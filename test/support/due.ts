@@ -27,6 +27,7 @@ export async function dueLike(service: TestService, orderId: string): Promise<Du
       mp_external_reference: randomUUID(),
       payments: JSON.stringify([]),
       refunds: JSON.stringify([]),
+      net: null,
       next_check_at: null,
       ...fields,
     }))

@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { LightMyRequestResponse } from 'fastify'
 import { loadConfig } from '../../src/config.ts'
 import type { Database } from '../../src/db/database.ts'
-import { createFlowSide, type FlowSide } from '../../src/flow-side.ts'
+import { createFlowSide, type FlowSide, type FlowSideOptions } from '../../src/flow-side.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { startTestService, type TestService } from './service.ts'
@@ -40,6 +40,8 @@ export type TestFlowsOptions = {
   service?: TestService
   database?: Database
   streams?: Partial<StreamLimits>
+  longestWaitMs?: number
+  tracing?: FlowSideOptions['tracing']
 }
 
 /** Sleeps are this short, so that loops go round quickly; what depends on time goes by the clock. */
@@ -97,17 +99,28 @@ type Started = FlowSide & { logLines: string[]; end(): Promise<void> }
 async function begin(
   service: TestService,
   dir: string,
-  { env = {}, streams }: Pick<TestFlowsOptions, 'env' | 'streams'>,
+  {
+    env = {},
+    streams,
+    longestWaitMs,
+    tracing,
+  }: Pick<TestFlowsOptions, 'env' | 'streams' | 'longestWaitMs' | 'tracing'>,
 ): Promise<Started> {
   const logLines: string[] = []
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
   const side = await createFlowSide({
     config: loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: dir, ...env }),
     publicUrl: 'http://127.0.0.1:8080',
+    pages: {
+      flows: 'http://127.0.0.1:8080/admin',
+      dashboard: 'http://127.0.0.1:3000/dashboard',
+    },
     database: service.database,
     payments: service.deps,
     logger,
+    tracing,
     ...(streams && { streams }),
+    ...(longestWaitMs !== undefined && { longestWaitMs }),
     env: { ...env, DIR: dir },
     now: service.clock.now,
     sleep: async (ms, signal) => {
@@ -136,8 +149,12 @@ export type Received = {
 export type TestTarget = {
   url: string
   received: Received[]
-  /** Answers from now on; the default is 200. */
-  answer(status: number | ((request: Received) => number), headers?: Record<string, string>): void
+  /** Answers from now on; the default is 200, with no body. */
+  answer(
+    status: number | ((request: Received) => number),
+    headers?: Record<string, string>,
+    body?: (request: Received) => string,
+  ): void
   close(): Promise<void>
 }
 
@@ -146,6 +163,7 @@ export async function startTarget(): Promise<TestTarget> {
   const received: Received[] = []
   let status: number | ((request: Received) => number) = 200
   let headers: Record<string, string> = {}
+  let words: (request: Received) => string = () => ''
   const server: Server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -158,7 +176,7 @@ export async function startTarget(): Promise<TestTarget> {
         body: text === '' ? undefined : JSON.parse(text),
       }
       received.push(one)
-      response.writeHead(typeof status === 'number' ? status : status(one), headers).end()
+      response.writeHead(typeof status === 'number' ? status : status(one), headers).end(words(one))
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -166,9 +184,10 @@ export async function startTarget(): Promise<TestTarget> {
   return {
     url: `http://127.0.0.1:${port}`,
     received,
-    answer(next, more = {}) {
+    answer(next, more = {}, body = () => '') {
       status = next
       headers = more
+      words = body
     },
     async close() {
       server.closeAllConnections()

@@ -1,4 +1,5 @@
 import type { TestProject } from 'vitest/node'
+import { startPgbouncer } from './pgbouncer.ts'
 import { pgliteTemplate, removeOldTemplates } from './pglite-template.ts'
 import { createPostgresTemplate } from './postgres-template.ts'
 
@@ -6,6 +7,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** The name of the migrated database to clone; absent without TEST_DATABASE_URL. */
     postgresTemplate?: string
+    /** The server by way of a pooler, and whether changes are heard beside it; absent without TEST_POOLER. */
+    pooler?: { url: string; isHeardDirectly: boolean }
   }
 }
 
@@ -16,5 +19,12 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   if (!url) return
   const template = await createPostgresTemplate(url)
   project.provide('postgresTemplate', template.name)
-  return template.remove
+  const wish = process.env.TEST_POOLER
+  if (!wish) return template.remove
+  const pooler = await startPgbouncer(url, wish === 'session' ? 'session' : 'transaction')
+  project.provide('pooler', { url: pooler.urlOf(url), isHeardDirectly: wish === 'transaction' })
+  return async () => {
+    await pooler.close()
+    await template.remove()
+  }
 }

@@ -1,7 +1,7 @@
 import type { TestService } from './service.ts'
 
 /** Every route of the listener as `METHOD /path/:param`, pages and the ones that plugins add included. */
-export function routesOf(service: TestService): string[] {
+export function routesOf(service: Pick<TestService, 'app'>): string[] {
   const path: string[] = []
   return service.app
     .printRoutes({ commonPrefix: false })

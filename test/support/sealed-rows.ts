@@ -4,6 +4,7 @@ import { asClientName } from '../../src/domain/client-name.ts'
 import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
 import { recordSuccess } from '../../src/payments/activity.ts'
 import { serviceActor } from '../../src/payments/deps.ts'
+import { takeOverHead } from '../../src/payments/seal-activity.ts'
 import { sealContext } from '../../src/payments/token-keeper.ts'
 import { insertClientIfAbsent } from '../../src/repositories/clients.ts'
 import { insertState, upsertConnection } from '../../src/repositories/oauth.ts'
@@ -17,6 +18,7 @@ export async function seedSealed(
   const sealer = createSealer(keys)
   const client = asClientName(name)
   const now = new Date()
+  await takeOverHead({ database, sealer })
   await database.transaction(async (trx) => {
     await insertClientIfAbsent(trx, client, now)
     await upsertConnection(trx, {
@@ -44,7 +46,7 @@ export async function seedSealed(
       created_at: now,
       expires_at: new Date(now.getTime() + 600_000),
     })
-    await recordSuccess({ sealer, now: () => now }, trx, {
+    await recordSuccess({ sealer, now: () => now, database: { announce: () => {} } }, trx, {
       client,
       actor: serviceActor(now),
       action: 'oauth.connected',
@@ -60,6 +62,7 @@ export async function sealedRows(database: Database): Promise<unknown> {
     select (select jsonb_agg(t order by t.client) from oauth_connections t) as connections,
       (select jsonb_agg(t order by t.state_hash) from oauth_states t) as states,
       (select jsonb_agg(t order by t.seq) from activity_log t) as log,
+      (select jsonb_agg(t) from activity_head t) as head,
       (select jsonb_agg(t order by t.name) from settings t) as settings`.execute(database.db)
   return rows
 }

@@ -6,9 +6,11 @@ import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import type { PlaceLimits } from '../../src/http/places.ts'
+import { createPaymentSide, type PaymentSide, type ProviderAccess } from '../../src/payment-side.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
-import { createService, type ProviderAccess, type Service } from '../../src/service.ts'
+import type { Tracing } from '../../src/tracing/tracing.ts'
 import { openTestDatabase } from './database.ts'
+import { createSilence, type Silence } from './silence.ts'
 
 export const adminToken = 'admin-token-for-tests-0123456789abcdef'
 
@@ -24,11 +26,12 @@ export class TestClock {
 /** The true time, whatever a test does to `Date`. */
 const steady = () => new Date(performance.timeOrigin + performance.now())
 
-export type TestService = Service & {
+export type TestService = PaymentSide & {
   database: Database
   encryptionKeys: EncryptionKey[]
   clock: TestClock
   sandbox: Sandbox
+  silence: Silence
   /** What the service slept, in milliseconds, in order; a sleep returns at once. */
   sleeps: number[]
   /** Lines of the service's log. */
@@ -50,8 +53,15 @@ export type TestServiceOptions = {
   publicUrl?: string
   streams?: Partial<StreamLimits>
   waits?: PlaceLimits
+  tracing?: Tracing
   /** By the database's clock, as a real process is, and `clock` moves nothing. */
   ownTime?: boolean
+  /** Calls that the provider leaves without an answer have their timeout at once. */
+  hangsAreShort?: boolean
+  /** With `hangsAreShort`: hears how long such a timeout would have been. */
+  onTimeout?: (ms: number) => void
+  /** What deadlines go by. */
+  stopwatch?: () => number
   /** With `ownTime`: the clock of the process that nobody sets. */
   monotonicMs?: () => number
 }
@@ -62,6 +72,7 @@ export type TestServiceOptions = {
  */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const clock = options.twinOf?.clock ?? new TestClock()
+  const silence = options.twinOf?.silence ?? createSilence(options.onTimeout)
   const sandbox =
     options.twinOf?.sandbox ??
     (await startSandbox({
@@ -69,6 +80,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       pace: { fetchMs: 0, eventMs: 0 },
       now: options.ownTime ? steady : clock.now,
       webhookRetryMs: [20],
+      onHang: silence.begin,
       ...(options.webhookSecrets && { webhookSecrets: options.webhookSecrets }),
       ...(options.publicUrl && { redirectUris: [`${options.publicUrl}/oauth/callback`] }),
     }))
@@ -77,8 +89,10 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const sleeps: number[] = []
   const logLines: string[] = []
   const logger = createLogger('info', { write: (line: string) => void logLines.push(line) })
-  const config = loadConfig({ PROVIDER: 'sandbox', ...options.env })
-  const service = await createService({
+  // A test asks as fast as its machine can, and is not about limits unless it says so.
+  const unlimited = { RATE_LIMIT_PER_SECOND: '1000000' }
+  const config = loadConfig({ PROVIDER: 'sandbox', ...unlimited, ...options.env })
+  const service = await createPaymentSide({
     config,
     publicUrl: options.publicUrl ?? 'http://127.0.0.1:3000',
     adminToken,
@@ -93,9 +107,12 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     },
     database,
     logger,
+    ...(options.hangsAreShort && { providerTimer: silence.timer }),
     ...(options.streams && { streams: options.streams }),
     ...(options.waits && { waits: options.waits }),
+    tracing: options.tracing,
     ...(!options.ownTime && { now: clock.now }),
+    ...(options.stopwatch && { stopwatch: options.stopwatch }),
     ...(options.monotonicMs && { monotonicMs: options.monotonicMs }),
     sleep: async (ms) => {
       sleeps.push(ms)
@@ -110,6 +127,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     encryptionKeys,
     clock,
     sandbox,
+    silence,
     sleeps,
     logLines,
     async stop() {

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openChannel } from '../../src/sync/alerts/channels.ts'
 import type { AlertMessage } from '../../src/sync/alerts/message.ts'
 import { testAlerts } from '../../src/sync/alerts/test-alerts.ts'
+import { toldOf } from '../../src/sync/alerts/told.ts'
 import { createGuardedAgent } from '../../src/sync/net/guard.ts'
 import { alertsOf, openHttpReceiver, openMailReceiver, openTarPit } from './alerts-receivers.ts'
 
@@ -60,7 +61,7 @@ function deps(mail: { smtpUrl?: string; mailFrom?: string } = {}) {
 function send(definition: object, message: AlertMessage, values = env()) {
   const [parsed] = flow([definition], values).alerts.onJobFailed
   if (!parsed) throw new Error('one channel is expected')
-  return openChannel(parsed, { ...deps(), agent }).send(message)
+  return openChannel(parsed, { ...deps(), agent }).send(toldOf(message))
 }
 
 const failed = (change: Partial<Extract<AlertMessage, { kind: 'failed' }>> = {}): AlertMessage => ({
@@ -121,7 +122,7 @@ test('a flow without channels has no results', async () => {
   expect(await testAlerts(flow([]), deps())).toEqual([])
 })
 
-test('channels fail apart from each other, and no error or target holds a secret', async () => {
+test('T41: channels fail apart from each other, and no error or target holds a secret', async () => {
   http.answer = (response, call) =>
     // A receiver that repeats what identifies us.
     response.writeHead(403, { 'content-type': 'text/plain' }).end(`${call.url} ${call.body}`)
@@ -258,7 +259,7 @@ test('a mail says in its language what failed, how often and what to do', async 
   expect(english?.head).toMatch(/^Auto-Submitted: auto-generated$/m)
 })
 
-test('hostile texts add no header, no line and no recipient to a mail', async () => {
+test('T41: hostile texts add no header, no line and no recipient to a mail', async () => {
   await send({ type: 'email', to: 'one@acme.example' }, failed({ examples: [hostile] }))
   // Not even where a name could never come from a checked flow file.
   await send(

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { deletePauses, insertPauses } from '../../src/repositories/flow-control.ts'
 import { insertPoll } from '../../src/repositories/flow-polls.ts'
 import {
   clearProgress,
@@ -8,6 +7,7 @@ import {
   saveProgress,
   updateFlowState,
 } from '../../src/repositories/flow-state.ts'
+import { deletePauses, insertPauses } from '../../src/repositories/flow-switches.ts'
 import { addJobTotals } from '../../src/repositories/flow-totals.ts'
 import type { AlertDeps, Alerts } from '../../src/sync/alerts/alerts.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -59,6 +59,7 @@ async function succeed(world: World, durationMs = 100) {
       durationMs,
       rowsRead: 1,
       changes: 0,
+      items: null,
       error: null,
     })
   })

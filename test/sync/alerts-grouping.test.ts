@@ -284,8 +284,15 @@ test('failures that commit late, with an earlier time than what was told, are to
   await after(minutes(1), world, alerts)
   const target = { flow: world.name, destination: 'web' }
   await database.transaction(async (trx) => {
-    const change = { ...target, pk: 'early', kind: 'upsert' as const, hash: 'h', payload: {} }
-    await recordChanges(trx, [change], early)
+    const to = { flow: world.name, destinations: ['web'], keepsHistory: false }
+    const change = {
+      pk: 'early',
+      kind: 'upsert' as const,
+      hash: 'h',
+      payload: {},
+      change: 1,
+    }
+    await recordChanges(trx, to, [change], early)
     await markFailed(trx, target, 'early', { attempts: 1, error: 'x', status: null, at: early })
   })
   await after(minutes(10), world, alerts)

@@ -39,22 +39,22 @@ export function createWorld(database: Database) {
     flow: (alerts: object, env: Record<string, string> = {}): AlertFlow => ({
       name,
       allowPrivateNetwork: true,
-      window: undefined,
+      windows: undefined,
       alerts: alertsOf(alerts, env),
       destinations: [{ name: 'web' }, { name: 'dwh' }] as AlertFlow['destinations'],
     }),
     /** Items change, and their deliveries fail for good. */
     async fail(pks: readonly string[], destination = 'web', error = 'HTTP 422') {
-      const target = { flow: name, destination }
+      const to = { flow: name, destinations: [destination], keepsHistory: false }
       await database.transaction(async (trx) => {
         const changes = pks.map((pk) => ({
-          ...target,
           pk,
           kind: 'upsert' as const,
           hash: `h-${pk}`,
           payload: { pk },
+          change: 1,
         }))
-        await recordChanges(trx, changes, now())
+        await recordChanges(trx, to, changes, now())
         // As markFailed, for all at once.
         await trx
           .updateTable('deliveries')

@@ -122,7 +122,7 @@ test.each(['limit=0', 'limit=1001', 'limit=x', 'force=yes'])(
   },
 )
 
-test('an empty name or key is 404, never the whole flow', async () => {
+test('T47: an empty name or key is 404, never the whole flow', async () => {
   const before = await flows.flows.cards()
   for (const [method, path] of [
     ['DELETE', '/reset/articles/'],
@@ -152,16 +152,22 @@ test('test-alerts is 200 when all channels work, 207 when one fails, 400 without
   expect([none.statusCode, Object.keys(none.json())]).toEqual([400, ['error']])
 })
 
-test('a source that cannot be read is 500 with a constant text, and told among the errors', async () => {
-  const response = await flows.call('POST', '/sync/broken?force=true')
-  expect([response.statusCode, response.json()]).toEqual([
-    500,
-    { error: 'Something failed on our side' },
-  ])
-  const errors = (await flows.call('GET', '/errors?flow=broken')).json()
-  expect(errors[0]).toMatchObject({ entity: 'broken', adapter: 'source' })
-  expect(errors[0].error).not.toBe('Something failed on our side')
-})
+test.each([
+  '/sync/broken?force=true',
+  '/sync/broken/A-1',
+  '/resync/broken?force=true',
+  '/resync/broken/A-1?force=true',
+])(
+  'a source that cannot be read is 502 with its reason, and told among the errors: %s',
+  async (path) => {
+    const response = await flows.call('POST', path)
+    expect([response.statusCode, Object.keys(response.json())]).toEqual([502, ['error']])
+    expect(response.json().error).toContain('broken.json')
+    const errors = (await flows.call('GET', '/errors?flow=broken')).json()
+    expect(errors[0]).toMatchObject({ entity: 'broken', adapter: 'source' })
+    expect(errors[0].error).toBe(response.json().error)
+  },
+)
 
 test('figures come as Prometheus text when Accept asks for it', async () => {
   const response = await flows.call('GET', '/metrics', { headers: { accept: 'text/plain' } })

@@ -8,6 +8,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { asAdmin } from '../support/till.ts'
 
 let service: TestService
 let target: TestTarget
@@ -251,22 +252,16 @@ test('reset sends everything again with the next poll, resync at once', async ()
 })
 
 const hostileKeys = [
-  'a/b',
-  'a b',
-  '100%',
-  '%2F',
-  'ñandú',
-  'a|b',
-  'a\\b',
+  'a/b c',
+  '100%%2F',
+  'ñandú 日本',
+  'a|b\\c',
   '../../etc',
-  '<script>',
-  '"quoted"',
-  '日本',
-  'a.b',
-  'a+b&c=d?e#f',
+  '<script>"quoted"',
+  'a.b+c&d=e?f#g',
 ]
 
-test('keys of any characters are synced, reset and resynced one by one', async () => {
+test('T47: keys of any characters are synced, reset and resynced one by one', async () => {
   const { flows, name } = await start(hostileKeys.map((id) => ({ id })))
   await post(flows, `/sync/${name}?force=true`)
   for (const id of hostileKeys) {
@@ -417,4 +412,63 @@ test('who did what is kept', async () => {
   ])
   expect(activity[0]).toMatchObject({ flow: name, actor: '127.0.0.1', detail: 'A-1' })
   expect(activity[1]).toMatchObject({ actor: '127.0.0.1', detail: '0 changes' })
+})
+
+test('everything that is done to a flow is an entry of the audit log, with who did it', async () => {
+  const { flows, name } = await start([])
+  const before = (await asAdmin(service, { url: '/admin/activity?limit=1' })).json().logs[0]
+  await flows.call('POST', `/flow/${name}/pause`, { body: { reason: 'stocktaking, row 7' } })
+  await post(flows, `/flow/${name}/resume`)
+  await post(flows, `/flow/${name}/limit/7`)
+  await flows.call('DELETE', `/flow/${name}/limit`)
+  await flows.call('DELETE', `/reset/${name}`)
+  await flows.call('DELETE', `/reset/${name}/A-1`)
+  await post(flows, `/sync/${name}?force=true`)
+  await post(flows, `/sync/${name}/A-1`)
+  await post(flows, `/resync/${name}?force=true`)
+  await post(flows, `/flow/${name}/retry`)
+  await flows.flows.reload('SIGHUP')
+  const { logs } = (await asAdmin(service, { url: '/admin/activity?limit=30' })).json()
+  const added = logs.slice(
+    0,
+    logs.findIndex(({ id }: { id: string }) => id === before?.id),
+  )
+  expect(added.map(({ action }: { action: string }) => action).toReversed()).toEqual([
+    'flow.paused',
+    'flow.resumed',
+    'flow.limited',
+    'flow.limit_removed',
+    'flow.reset',
+    'flow.item_reset',
+    'flow.synced',
+    'flow.item_synced',
+    'flow.reset',
+    'flow.retried',
+    'flow.reloaded',
+  ])
+  expect(added.at(-1)).toMatchObject({
+    client_name: null,
+    ip_address: '127.0.0.1',
+    resource_type: 'flow',
+    resource_id: name,
+    status: 'success',
+    metadata: { detail: 'stocktaking, row 7' },
+  })
+  expect(added[0]).toMatchObject({
+    ip_address: null,
+    resource_id: null,
+    metadata: { by: 'SIGHUP' },
+  })
+  await service.chain.sealAll()
+  expect((await asAdmin(service, { url: '/admin/activity/verify' })).json().valid).toBe(true)
+})
+
+test('a switch that cannot be audited is not made', async () => {
+  const { flows, name } = await start([])
+  const { db } = service.database
+  await db.schema.alterTable('activity_unsealed').renameTo('unsealed_away').execute()
+  const answer = await flows.call('POST', `/flow/${name}/resume`)
+  await db.schema.alterTable('unsealed_away').renameTo('activity_unsealed').execute()
+  expect(answer.statusCode).toBe(500)
+  expect(await status(flows, name)).toMatchObject({ paused: true })
 })

@@ -177,7 +177,12 @@ test('the examples are flows, and name the schema for editors', async () => {
     env: { DEMO_TARGET_URL: 'http://127.0.0.1:9' },
   })
   expect(problems).toEqual([])
-  expect(flows.map(({ flow }) => flow.name)).toEqual(['articulos', 'cobros', 'sucursales'])
+  expect(flows.map(({ flow }) => flow.name)).toEqual([
+    'articulos',
+    'cobros',
+    'liquidaciones',
+    'sucursales',
+  ])
   for (const { file } of flows) {
     const [first] = (await readFile(join('examples/flows', file), 'utf8')).split('\n')
     expect(first).toBe('# yaml-language-server: $schema=../../schema/flow.schema.json')
@@ -247,6 +252,8 @@ test('the sample articles become products and a list', async () => {
   expect(skipped).toEqual(['A-0006'])
 })
 
+const own = { variables: new Set<string>(), files: [] }
+
 test('a check lists good and bad files by name and shows no secret', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'flows-'))
   try {
@@ -254,7 +261,7 @@ test('a check lists good and bad files by name and shows no secret', async () =>
     await writeFile(join(dir, 'b.flow.yaml'), flowText({ name: 'nam: b' }))
     await writeFile(join(dir, 'c.yaml'), 'x: 1')
     const env = { FLOWS_DIR: dir, SMTP_URL: ' ' }
-    const { lines, isGood } = await checkFlows(env, undefined)
+    const { lines, isGood } = await checkFlows(env, undefined, own)
     expect(lines.map((line) => line.replaceAll(`${dir}/`, ''))).toEqual([
       'a.flow.yaml: ok, flow stores',
       'b.flow.yaml:2:1 nam: is not a known key (did you mean name?)',
@@ -264,14 +271,14 @@ test('a check lists good and bad files by name and shows no secret', async () =>
     expect(isGood).toBe(false)
     await rm(join(dir, 'a.flow.yaml'))
     await rm(join(dir, 'b.flow.yaml'))
-    expect((await checkFlows(env, undefined)).lines[0]).toBe(`no flow files in ${dir}`)
+    expect((await checkFlows(env, undefined, own)).lines[0]).toBe(`no flow files in ${dir}`)
     const nowhere = join(dir, 'nowhere')
     const missing = { lines: [`there is no folder ${nowhere}`] }
-    expect(await checkFlows({ FLOWS_DIR: nowhere }, undefined)).toEqual({
+    expect(await checkFlows({ FLOWS_DIR: nowhere }, undefined, own)).toEqual({
       ...missing,
       isGood: true,
     })
-    expect(await checkFlows({}, nowhere)).toEqual({ ...missing, isGood: false })
+    expect(await checkFlows({}, nowhere, own)).toEqual({ ...missing, isGood: false })
   } finally {
     await rm(dir, { recursive: true })
   }
@@ -289,6 +296,6 @@ test('the command ends with 1 when there are problems', async () => {
   expect(failure.stdout).toMatch(
     /^examples\/flows\/articulos\.flow\.yaml:25:12 destinations\[0\]\.request\.url: is not an http or https address/,
   )
-  expect(failure.stdout).toContain('2 flows ok, 1 problem')
+  expect(failure.stdout).toContain('3 flows ok, 1 problem')
   expect(failure.stdout).not.toContain('hunter2')
 })

@@ -75,9 +75,9 @@ test('links are followed; folders, pipes, dead links and huge files are problems
     loaded: ['link.flow.yaml stores'],
     problems: [
       'dead.flow.yaml:1:1 cannot be read (ENOENT) (the link leads nowhere)',
-      'folder.flow.yaml:1:1 is not a file',
-      'pipe.flow.yaml:1:1 is not a file',
-      'zero.flow.yaml:1:1 is larger than 128 KiB (is it a flow file?)',
+      'folder.flow.yaml:1:1 is not a regular file',
+      'pipe.flow.yaml:1:1 is not a regular file',
+      'zero.flow.yaml:1:1 is larger than 128 KiB',
     ],
   })
 })
@@ -89,6 +89,7 @@ test('secrets come from variables and files, and never show', async () => {
   const own = createFlowContext(
     { ERP: 'https://erp.example.com/?key=from-a-variable' },
     context.mail,
+    { variables: new Set(), files: [] },
   )
   const { flows, problems } = await loadFlows(dir, own)
   expect(problems).toEqual([])

@@ -39,7 +39,7 @@ const cases: Case[] = [
   [
     'a key of another kind of source',
     { source: 'source: { type: file, path: a, format: csv, query: select 1 }' },
-    '4:45 source.query: is not a known key (known here: type, path, format, csv, items, settle, after, groupBy, limits)',
+    '4:45 source.query: is not a known key (known here: type, path, format, csv, fixed, xlsx, dbf, items, settle, ready, unendedAfter, after, groupBy, limits)',
   ],
   [
     'an empty value',
@@ -69,7 +69,7 @@ const cases: Case[] = [
   [
     'an unknown choice',
     { source: 'source: { type: fil }' },
-    '4:17 source.type: must be one of sql, http, file, payments.orders (did you mean file?)',
+    '4:17 source.type: must be one of sql, http, file, payments.orders, payments.settlements, payments.closings (did you mean file?)',
   ],
   [
     'no choice',

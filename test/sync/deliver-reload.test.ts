@@ -77,7 +77,10 @@ test('a definition that cannot be opened changes nothing', async () => {
 })
 
 test('a reload keeps the breaker open and the rate limit counting; other rules begin anew', async () => {
-  const rules = { concurrency: 1, breaker: { failures: 1, withinMs: 60_000, openForMs: 60_000 } }
+  const rules = {
+    concurrency: 1,
+    breaker: { failures: 1, percent: 50, withinMs: 60_000, openForMs: 60_000 },
+  }
   const web = receiver(async () => down)
   await service().run(flowOf('gate', [rules]), [web])
   await service().change(flowOf('gate', [rules]), [{ pk: 'a' }, { pk: 'b' }])
@@ -181,7 +184,7 @@ test('housekeeping forgets what is old, but not what a destination has of a know
   await own.run(flow, [web])
   const { database } = own
   await database.transaction((trx) =>
-    upsertHashes(trx, 'clean', [{ pk: 'known', hash: 'h1:a' }], new Date()),
+    upsertHashes(trx, 'clean', [{ pk: 'known', hash: 'h1:a' }], { read: 1, at: new Date() }),
   )
   await own.change(flow, [{ pk: 'known' }, { pk: 'gone' }, { pk: 'failed' }, { pk: 'waits' }])
   await expect

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
+import type { SendPermit } from '../../src/outbound.ts'
 import type { OwedRow } from '../../src/repositories/deliveries.ts'
 import { attemptDelivery, type OpenDestination } from '../../src/sync/deliver/attempt.ts'
 import { backoffMs } from '../../src/sync/deliver/backoff.ts'
+import { createCompany } from '../../src/sync/deliver/company.ts'
 import { createGate } from '../../src/sync/deliver/gate.ts'
 import { compileItemBody } from '../../src/sync/deliver/item-body.ts'
 import { jobKey } from '../../src/sync/deliver/job-key.ts'
@@ -13,6 +15,7 @@ import {
   flowOf,
   latch,
   memoryLog,
+  permit,
   type Rules,
   receiver,
 } from './deliver-support.ts'
@@ -44,7 +47,7 @@ test('pauses grow by the factor up to the longest, spread by chance, never below
 
 test('a breaker counts outages within its time only, and one probe at a time ends it', () => {
   const { now, pass } = testClock()
-  const breaker = { failures: 3, withinMs: 10_000, openForMs: 5_000 }
+  const breaker = { failures: 3, percent: 50, withinMs: 10_000, openForMs: 5_000 }
   const gate = createGate({ breaker, rateLimit: undefined }, now)
   const begin = () => {
     const begun = gate.begin()
@@ -104,24 +107,39 @@ test('a rate limit holds for every stretch of its time', () => {
 test('a receiver that asks for silence gets a minute of it at most', () => {
   const { now, pass } = testClock()
   const gate = createGate({ breaker: false, rateLimit: undefined }, now)
-  gate.hush(30_000)
-  gate.hush(10_000)
+  const begun = [gate.begin(), gate.begin(), gate.begin()]
+  const wishes = [30_000, 10_000, 3_600_000]
+  const ask = () => {
+    const [one, wishMs] = [begun.shift(), wishes.shift()]
+    if (one && 'report' in one && wishMs) one.report('outage', { wishMs, isOfAll: true })
+  }
+  ask()
+  ask()
   expect(gate.admit()).toEqual({ starts: 0, waitMs: 30_000 })
-  gate.hush(3_600_000)
+  ask()
   expect(gate.begin()).toEqual({ waitMs: 60_000 })
   pass(60_000)
   expect(gate.admit()).toEqual({ starts: Number.POSITIVE_INFINITY, waitMs: 0 })
 })
 
 test('keys and names that only look alike stay apart', () => {
-  const one = { flow: 'a', destination: 'b', pk: 'c', hash: 'd', kind: 'upsert' as const }
+  const one = {
+    flow: 'a',
+    destination: 'b',
+    pk: 'c',
+    change: 12,
+    hash: 'd',
+    kind: 'upsert' as const,
+  }
   const others = [
     { ...one, flow: 'a","b', destination: '' },
     { ...one, destination: 'bc', pk: '' },
     { ...one, pk: 'cd', hash: '' },
     { ...one, kind: 'delete' as const },
+    { ...one, change: 1, hash: '2d' },
+    { ...one, change: 13 },
   ]
-  expect(new Set([one, { ...one }, ...others].map(jobKey)).size).toBe(5)
+  expect(new Set([one, { ...one }, ...others].map(jobKey)).size).toBe(7)
   expect(jobKey(one)).toMatch(/^[0-9a-f]{64}$/)
 
   expect(queueName('stores', 'web')).toBe('stores/web')
@@ -140,6 +158,7 @@ test('keys and names that only look alike stay apart', () => {
 const row: OwedRow = {
   pk: 'a|b',
   version: 4,
+  change_number: 9,
   kind: 'upsert',
   hash: 'h1:x',
   payload: { id: 'a' },
@@ -162,16 +181,24 @@ function targetOf(answer: Answer, rules: Rules = {}) {
     destination: web,
     body: compileItemBody(definition),
     gate: createGate(definition, () => new Date()),
+    company: createCompany(web),
   }
   const log = memoryLog()
-  const attempt = (signal = new AbortController().signal, owed: OwedRow | undefined = row) =>
-    attemptDelivery(
+  const attempt = async (
+    signal = new AbortController().signal,
+    owed: OwedRow | undefined = row,
+    given: SendPermit = permit,
+  ) => {
+    const [outcome] = await attemptDelivery(
       { now: () => new Date(), random: () => 0.5, log, overrunMs: 20 },
       target,
-      'a|b',
-      owed,
+      [{ pk: 'a|b', row: owed }],
       signal,
+      given,
     )
+    if (!outcome) throw new Error('no outcome')
+    return outcome
+  }
   return { attempt, log, web, target }
 }
 
@@ -201,7 +228,20 @@ test('broken off by us, an attempt is not counted; what arrived all the same is'
   const outcomes = Promise.all([failing.attempt(stop.signal), arriving.attempt(stop.signal)])
   stop.abort()
   hold.open()
-  expect(await outcomes).toEqual([{ kind: 'postponed', version: 4, delayMs: 0 }, arrived])
+  expect(await outcomes).toEqual([
+    { kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: true },
+    arrived,
+  ])
+})
+
+test('without the right to send nothing leaves the house, and nothing is counted', async () => {
+  const { attempt, web } = targetOf(async () => ({ ok: true }))
+  const postponed = { kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: false }
+  const { signal } = new AbortController()
+  expect(await attempt(signal, row, async () => undefined)).toEqual(postponed)
+  // Lost between the proof and the first byte, as while a connection was made.
+  expect(await attempt(signal, row, async () => () => false)).toEqual(postponed)
+  expect(web.calls).toEqual([])
 })
 
 test('a destination that never ends its attempt is left alone at last, and that counts', async () => {

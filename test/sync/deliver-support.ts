@@ -1,18 +1,21 @@
 import type { Database } from '../../src/db/database.ts'
+import type { SendPermit } from '../../src/outbound.ts'
 import { type Flow, flowSchema } from '../../src/sync/definition/schema.ts'
 import {
   createDeliveries,
   type Deliveries,
   type DeliveriesDeps,
-  type ItemChange,
 } from '../../src/sync/deliver/deliver.ts'
 import type { DestinationContext } from '../../src/sync/destinations/index.ts'
+import { withheld } from '../../src/sync/destinations/result.ts'
 import { createGuardedAgent } from '../../src/sync/net/guard.ts'
+import type { Term } from '../../src/sync/queue/tenure.ts'
 import type {
   DeliveryJob,
   DeliveryResult,
   Destination,
   DestinationDefinition,
+  ItemChange,
 } from '../../src/sync/types.ts'
 
 export type Rules = Partial<
@@ -58,11 +61,17 @@ export type Receiver = Destination & {
   closed: boolean
 }
 
-export function receiver(answer: Answer = async () => ({ ok: true })): Receiver {
+/** `connect` is what it does before the first byte. */
+export function receiver(
+  answer: Answer = async () => ({ ok: true }),
+  connect = async () => {},
+): Receiver {
   const own: Receiver = {
     calls: [],
     closed: false,
     deliver: async (job, signal) => {
+      await connect()
+      if (!job.mayStart()) return withheld()
       own.calls.push(job)
       return await answer(job, signal)
     },
@@ -113,10 +122,24 @@ export type Service = Deliveries & {
   change(flow: Flow, changes: (Partial<ItemChange> & { pk: string })[]): Promise<void>
 }
 
+let changes = 0
+
+/** The right to send that nobody takes away; of `Term.sending`, the same. */
+export const permit: SendPermit = async () => () => true
+export const sending = <T>(work: (given: SendPermit) => Promise<T>): Promise<T> => work(permit)
+
+/** A term that never ends. */
+export const openTerm: Term = {
+  signal: new AbortController().signal,
+  sending,
+  holds: async () => true,
+}
+
 export const change = (one: Partial<ItemChange> & { pk: string }): ItemChange => ({
   kind: 'upsert',
   hash: 'h1:a',
   value: { id: one.pk },
+  change: ++changes,
   ...one,
 })
 

@@ -11,7 +11,7 @@ import {
   type PostgresClone,
   postgresUrl,
 } from '../support/database.ts'
-import { createService, flowOf, latch, receiver, rowOf, statesOf } from './deliver-support.ts'
+import { createService, down, flowOf, latch, receiver, rowOf, statesOf } from './deliver-support.ts'
 
 // The embedded database has one process only, so nobody can take anything over there.
 const title = postgresUrl ? '' : ` (${needsPostgres})`
@@ -26,7 +26,34 @@ const server = () => {
   return clone
 }
 const createProcess = (processId: string) =>
-  createService(server().database, { processId, leaseMs: 600, recoverMs: 200 })
+  createService(server().database, { processId, leaseMs: 600 })
+
+/** A process of its own that delivers a flow; it writes its attempts to the file, and its warnings beside it. */
+function startChild(flow: string, file: string, concurrency: string): ChildProcess {
+  const script = fileURLToPath(new URL('deliver-child.ts', import.meta.url))
+  const args = [script, server().url, file, flow, concurrency]
+  const child = spawn(process.execPath, args, { stdio: 'inherit' })
+  children.push(child)
+  return child
+}
+
+const ownerOf = async (lease: string) =>
+  (
+    await server()
+      .database.db.selectFrom('leases')
+      .select('owner')
+      .where('name', '=', lease)
+      .executeTakeFirst()
+  )?.owner
+
+/** As if its owner had stood still for longer than its lease, and `heir` had been there. */
+async function expireLease(name: string, heir: string): Promise<void> {
+  await server()
+    .database.db.updateTable('leases')
+    .set((eb) => ({ owner: heir, token: eb('token', '+', 1), deadline: new Date(Date.now() - 1) }))
+    .where('name', '=', name)
+    .execute()
+}
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'deliver-'))
@@ -53,9 +80,7 @@ onPostgres(
     const survivor = createProcess('survivor')
     await survivor.start()
     const flow = flowOf('killed', [{ concurrency: 3 }])
-    const script = fileURLToPath(new URL('deliver-child.ts', import.meta.url))
-    const child = spawn(process.execPath, [script, server().url, file], { stdio: 'inherit' })
-    children.push(child)
+    const child = startChild('killed', file, '3')
     const web = receiver()
     // It stands by, since the child has the lease.
     await expect
@@ -106,12 +131,7 @@ onPostgres(
     await zombie.change(flow, [{ pk: 'a', hash: 'h1:old' }])
     await expect.poll(() => late.calls.length, soon).toBe(1)
     // As if it had stood still for longer than its lease.
-    const { db } = server().database
-    await db
-      .updateTable('leases')
-      .set({ owner: 'heir', deadline: new Date(Date.now() - 1) })
-      .where('name', '=', 'deliver:zombie/web')
-      .execute()
+    await expireLease('deliver:zombie/web', 'heir')
     await heir.run(flow, [web])
     await expect.poll(() => web.calls.length, soon).toBe(1)
     await heir.change(flow, [{ pk: 'a', hash: 'h1:new' }])
@@ -122,30 +142,128 @@ onPostgres(
     expect(lost()).toEqual([])
     hold.open()
     await expect.poll(() => lost().length, soon).toBe(1)
-    expect(await rowOf(server().database, 'zombie', 'a')).toMatchObject({
-      state: 'done',
-      delivered_hash: 'h1:new',
-      version: 2,
-    })
+    // It may have arrived behind the newer one, so that is sent once more: to a receiver that knows its key by now.
+    await expect.poll(() => web.calls.length, soon).toBe(3)
+    await expect
+      .poll(() => rowOf(server().database, 'zombie', 'a'), soon)
+      .toMatchObject({ state: 'done', delivered_hash: 'h1:new', version: 3 })
+    const [, newer, again] = web.calls
+    expect(again).toMatchObject({ body: newer?.body, kind: 'upsert' })
+    expect(again?.jobKey).not.toBe(newer?.jobKey)
     await zombie.stop()
     await heir.stop()
   },
 )
 
-onPostgres(`a wake-up that got lost is found again${title}`, async () => {
-  const flow = flowOf('lost')
-  const own = createProcess('own')
-  await own.start()
-  const web = receiver()
-  await own.run(flow, [web])
-  await own.close('lost')
-  await own.change(flow, [{ pk: 'a' }])
-  const { db } = server().database
-  await sql`delete from pgboss.job where name = 'lost/web'`.execute(db)
-  await sql`update deliveries set queued_at = now() - interval '1 minute' where flow = 'lost'`.execute(
-    db,
-  )
-  await own.run(flow, [web])
-  await expect.poll(() => web.calls.length, soon).toBe(1)
-  await own.stop()
-})
+onPostgres(
+  `a delete that a late request may have undone is made again, and one that nobody overtook is not${title}`,
+  async () => {
+    const flow = flowOf('undone', [{ concurrency: 2 }])
+    const zombie = createProcess('zombie')
+    const heir = createProcess('heir')
+    await Promise.all([zombie.start(), heir.start()])
+    const hold = latch()
+    const late = receiver(async () => {
+      await hold.opened
+      return down
+    })
+    const web = receiver()
+    await zombie.run(flow, [late])
+    await zombie.change(flow, [{ pk: 'gone' }, { pk: 'same' }])
+    await expect.poll(() => late.calls.length, soon).toBe(2)
+    await expireLease('deliver:undone/web', 'heir')
+    await heir.run(flow, [web])
+    await expect.poll(() => web.calls.length, soon).toBe(2)
+    await heir.change(flow, [{ pk: 'gone', kind: 'delete', hash: 'deleted' }])
+    await expect.poll(() => statesOf(server().database, 'undone'), soon).toEqual({ done: 2 })
+    hold.open()
+    await expect.poll(() => web.calls.length, soon).toBe(4)
+    expect(web.calls.at(-1)).toMatchObject({ pk: 'gone', kind: 'delete', item: { id: 'gone' } })
+    await zombie.stop()
+    await heir.stop()
+    expect(web.calls.filter(({ pk }) => pk === 'same')).toHaveLength(1)
+  },
+)
+
+onPostgres(
+  `what cannot be sent before the lease is lost is not sent after it${title}`,
+  async () => {
+    const flow = flowOf('withheld', [{ concurrency: 1 }])
+    const zombie = createProcess('zombie')
+    const heir = createProcess('heir')
+    await Promise.all([zombie.start(), heir.start()])
+    const hold = latch()
+    let connecting = 0
+    const late = receiver(undefined, async () => {
+      connecting += 1
+      await hold.opened
+    })
+    const web = receiver()
+    await zombie.run(flow, [late])
+    await zombie.change(flow, [{ pk: 'a', hash: 'h1:old' }])
+    await expect.poll(() => connecting, soon).toBe(1)
+    // As a clock that is set forward does: the lease is over before its time has passed.
+    await expireLease('deliver:withheld/web', 'another')
+    await heir.run(flow, [web])
+    await expect.poll(() => web.calls.length, soon).toBe(1)
+    hold.open()
+    await zombie.stop()
+    await heir.stop()
+    expect(late.calls).toEqual([])
+    expect(web.calls).toHaveLength(1)
+  },
+)
+
+onPostgres(
+  `a process that stood still for longer than its lease leaves every item as it is last${title}`,
+  async () => {
+    const file = join(folder, 'frozen')
+    await writeFile(file, '')
+    const attempts = async () =>
+      (await readFile(file, 'utf8'))
+        .split('\n')
+        .filter((line) => line.endsWith('}'))
+        .map((line) => JSON.parse(line) as { pk: string; hash: string; at: number })
+    const survivor = createProcess('survivor')
+    await survivor.start()
+    const flow = flowOf('frozen', [{ concurrency: 8 }])
+    const arrived: { pk: string; hash: string; at: number }[] = []
+    const web = receiver(async ({ pk, item }) => {
+      arrived.push({ pk, hash: String(item.hash), at: Date.now() })
+      return { ok: true }
+    })
+    const child = startChild('frozen', file, '8')
+    await expect.poll(() => ownerOf('deliver:frozen/web'), soon).toMatch(/^child/)
+    await survivor.run(flow, [web])
+    const pks = Array.from({ length: 160 }, (_, index) => String(index))
+    const send = (hash: string) =>
+      survivor.change(
+        flow,
+        pks.map((pk) => ({ pk, hash, value: { id: pk, hash } })),
+      )
+    await send('old')
+    await expect.poll(async () => (await attempts()).length, soon).toBeGreaterThan(20)
+    child.kill('SIGSTOP')
+    // It may stand still in the middle of a transaction, which holds others up until the database ends it.
+    const isSent = () =>
+      send('new').then(
+        () => true,
+        () => false,
+      )
+    await expect.poll(isSent, soon).toBe(true)
+    await expect.poll(() => statesOf(server().database, 'frozen'), soon).toEqual({ done: 160 })
+    child.kill('SIGCONT')
+    const wokenAt = Date.now()
+    // It notices that it was overtaken, and the lease changes hands no more.
+    await expect.poll(() => readFile(`${file}.log`, 'utf8'), soon).toContain('taken over')
+    await expect.poll(() => statesOf(server().database, 'frozen'), soon).toEqual({ done: 160 })
+    const stale = (await attempts()).filter(({ at }) => at > wokenAt)
+    expect(stale).toEqual([])
+    const last = new Map<string, { hash: string; at: number }>()
+    for (const one of [...(await attempts()), ...arrived]) {
+      if (one.at >= (last.get(one.pk)?.at ?? 0)) last.set(one.pk, one)
+    }
+    expect(new Set([...last.values()].map(({ hash }) => hash))).toEqual(new Set(['new']))
+    await survivor.stop()
+  },
+)

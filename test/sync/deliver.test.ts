@@ -28,7 +28,9 @@ test('a change reaches every destination with its mapped body and its key', asyn
   const delivered: unknown[] = []
   const stopListening = service().onDelivered((event) => delivered.push(event))
   await service().run(flow, receivers)
-  await service().change(flow, [{ pk: '7', hash: 'h1:x', value: { id: '7', name: 'a' } }])
+  await service().change(flow, [
+    { pk: '7', hash: 'h1:x', value: { id: '7', name: 'a' }, change: 5 },
+  ])
   await expect.poll(() => statesOf(service().database, 'all'), soon).toEqual({ done: 3 })
   // Told after the commit that the rows show.
   await expect.poll(() => delivered.length, soon).toBe(3)
@@ -47,8 +49,16 @@ test('a change reaches every destination with its mapped body and its key', asyn
     kind: 'upsert',
     item: { id: '7', name: 'a' },
     body: { code: '7', label: 'A' },
-    jobKey: jobKey({ flow: 'all', destination: 'web', pk: '7', hash: 'h1:x', kind: 'upsert' }),
+    jobKey: jobKey({
+      flow: 'all',
+      destination: 'web',
+      pk: '7',
+      change: 5,
+      hash: 'h1:x',
+      kind: 'upsert',
+    }),
     attempt: 1,
+    mayStart: expect.any(Function),
   })
   expect(await rowOf(service().database, 'all', '7')).toMatchObject({
     state: 'done',
@@ -254,7 +264,7 @@ test('an open breaker lets jobs wait without spending their attempts; one probe 
     {
       concurrency: 2,
       retry: { attempts: 9 },
-      breaker: { failures: 2, withinMs: 60_000, openForMs },
+      breaker: { failures: 2, percent: 50, withinMs: 60_000, openForMs },
     },
   ])
   let healthy = false

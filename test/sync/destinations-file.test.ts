@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { appendFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,6 +40,17 @@ test('each delivery is one line of JSON with its key, kind and item', async () =
     { _key: 'b', _kind: 'delete', _pk: 'SUC-1' },
     '',
   ])
+})
+
+test.each(['ndjson', 'csv'] as const)('a pipe is waited for by nobody: %s', async (format) => {
+  execFileSync('mkfifo', [join(folder, 'pipe')])
+  const destination = open({ path: 'pipe', format })
+  expect(await destination.deliver(job(), never)).toMatchObject({
+    ok: false,
+    retryable: true,
+    reason: 'the file cannot be written: it is not a regular file',
+  })
+  await destination.close()
 })
 
 test('the day of the path is the day of the zone', async () => {

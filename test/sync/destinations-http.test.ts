@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { Secret } from '../../src/sync/definition/secret.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/sync/destinations/http.ts'
 import { TemplateError } from '../../src/sync/destinations/http-template.ts'
 import { createGuardedAgent } from '../../src/sync/net/guard.ts'
@@ -40,7 +41,7 @@ afterAll(async () => {
 
 function open(change: Partial<HttpSettings> = {}) {
   return openHttpDestination({
-    request: { method: 'PUT', url: `${base}/api/stores/{pk}`, headers: {} },
+    request: { method: 'PUT', url: written(`${base}/api/stores/{pk}`), headers: {} },
     timeoutMs: 5_000,
     respectRetryAfter: true,
     agent,
@@ -48,6 +49,10 @@ function open(change: Partial<HttpSettings> = {}) {
     ...change,
   })
 }
+
+/** A text of the flow file itself, and one that a reference brought. */
+const written = (text: string) => new Secret([{ text, isWritten: true }], text)
+const secret = (text: string) => new Secret(text, '${env' + ':X}')
 
 function answerWith(status: number, headers: Record<string, string> = {}, body = '') {
   answer = (response) => response.writeHead(status, headers).end(body)
@@ -66,11 +71,11 @@ test('an item arrives as JSON under its percent-encoded key, with the idempotenc
 
 test('headers of the definition win, whatever their case, and may hold the placeholders', async () => {
   const headers = {
-    'Idempotency-Key': 'own-{jobKey}',
-    authorization: 'Bearer t0ken-of-the-shop',
-    'x-item': 'item {pk}',
+    'Idempotency-Key': written('own-{jobKey}'),
+    authorization: secret('Bearer t0ken-of-the-shop'),
+    'x-item': written('item {pk}'),
   }
-  const request = { method: 'POST', url: `${base}/items?key={jobKey}`, headers } as const
+  const request = { method: 'POST', url: written(`${base}/items?key={jobKey}`), headers } as const
   await open({ request }).deliver(job({ pk: 'ñ\r\nx: y' }), never)
   const [call] = calls
   expect(call?.headers['idempotency-key']).toBe(`own-${'a'.repeat(64)}`)
@@ -87,7 +92,7 @@ test.each(['.', '..'])('the key %s never turns into another path', async (pk) =>
 })
 
 test('a key may not choose the host', () => {
-  const request = { method: 'PUT', url: 'https://{pk}.example.com/', headers: {} } as const
+  const request = { method: 'PUT', url: written('https://{pk}.example.com/'), headers: {} } as const
   expect(() => open({ request })).toThrow(TemplateError)
 })
 
@@ -100,7 +105,12 @@ test('nothing is sent when the mapping made nothing', async () => {
 
 test('GET and DELETE carry no body; a delete uses its own request and statuses', async () => {
   const destination = open({
-    delete: { method: 'DELETE', url: `${base}/gone/{pk}`, headers: {}, okStatus: [204, 404] },
+    delete: {
+      method: 'DELETE',
+      url: written(`${base}/gone/{pk}`),
+      headers: {},
+      okStatus: [204, 404],
+    },
   })
   answerWith(404)
   expect(await destination.deliver(job({ kind: 'delete' }), never)).toEqual({
@@ -162,8 +172,11 @@ test('Retry-After is passed on in seconds, from a number and from a date, when i
 })
 
 test('a refusal shows status, media type and a short text, without our secrets', async () => {
-  const headers = { authorization: 'Bearer t0ken-of-the-shop', 'x-key': 'k3y-of-the-shop' }
-  const url = `${base}/api?auth=s3cret-in-the-query`
+  const headers = {
+    authorization: secret('Bearer t0ken-of-the-shop'),
+    'x-key': secret('k3y-of-the-shop'),
+  }
+  const url = secret(`${base}/api?auth=s3cret-in-the-query`)
   const echo = `bad\u0000 \u001b[31mname, you sent t0ken-of-the-shop k3y-of-the-shop s3cret-in-the-query ${'x'.repeat(500)}`
   answerWith(422, { 'content-type': 'text/plain; charset=utf-8' }, echo)
   const result = await open({ request: { method: 'PUT', url, headers } }).deliver(job(), never)
@@ -171,6 +184,30 @@ test('a refusal shows status, media type and a short text, without our secrets',
   expect(reason).toMatch(/^HTTP 422 \(text\/plain\) bad \[31mname, you sent \[masked\]/)
   expect(reason).not.toMatch(/t0ken|k3y|s3cret/)
   expect(reason.length).toBeLessThan(250)
+})
+
+test('a secret shows in no spelling in which a receiver repeats it', async () => {
+  const token = 'p4ss/w+rd "of" the shop'
+  const login = Buffer.from(`till:${token}`).toString('base64')
+  const headers = { authorization: secret(`Basic ${login}`), 'x-key': secret(token) }
+  const request = { method: 'PUT', url: written(base), headers } as const
+  const inBase64 = ['', 'a', 'ab'].map((before) => Buffer.from(`${before}${token}!`))
+  for (const echo of [
+    JSON.stringify({ token }),
+    JSON.stringify({ token }).replaceAll('/', '\\/'),
+    encodeURIComponent(token),
+    `till:${token}`,
+    login,
+    ...inBase64.flatMap((bytes) => [bytes.toString('base64'), bytes.toString('base64url')]),
+  ]) {
+    answerWith(401, { 'content-type': 'text/plain' }, `no access for ${echo}`)
+    const result = await open({ request }).deliver(job(), never)
+    const reason = result.ok ? '' : result.reason
+    expect(reason).toMatch(/no access for .*\[masked\]/)
+    expect(reason).not.toMatch(/p4ss|w\+rd|w%2Brd/)
+    // At most the characters of base64 that the token shares with its neighbours.
+    expect(reason.replace('[masked]', '').length).toBeLessThan(60)
+  }
 })
 
 test('a page of HTML is not quoted', async () => {
@@ -198,7 +235,7 @@ test('a dropped connection, a silent receiver and a closed port are outages to r
   answer = () => {}
   const slow = await open({ timeoutMs: 60 }).deliver(job(), never)
   expect(slow).toMatchObject({ retryable: true, outage: true })
-  const request = { method: 'PUT', url: 'http://127.0.0.1:9/', headers: {} } as const
+  const request = { method: 'PUT', url: written('http://127.0.0.1:9/'), headers: {} } as const
   const closed = await open({ request }).deliver(job(), never)
   expect(closed).toMatchObject({ retryable: true, outage: true })
 })

@@ -12,6 +12,7 @@ export function job(change: Partial<DeliveryJob> = {}): DeliveryJob {
     body: { external_id: 'SUC-1', name: 'Centro' },
     jobKey: 'a'.repeat(64),
     attempt: 1,
+    mayStart: () => true,
     ...change,
   }
 }

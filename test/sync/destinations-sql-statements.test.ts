@@ -25,28 +25,40 @@ const row = new Map([
   ['na"me', 'x'],
 ])
 
-test('PostgreSQL: one insert with on conflict', () => {
-  expect(postgresUpsert(target('postgres'), row)).toEqual({
-    text: 'insert into "erp"."stores" ("id", "na""me") values ($1, $2) on conflict ("id") do update set "na""me" = excluded."na""me"',
+const samePostgres = (column: string, value: string) =>
+  `(pg_typeof(${column}) = any('{numeric,real,double precision}'::regtype[]) or ${column}::text collate "C" = ${value}::text)`
+
+test('PostgreSQL: one insert with on conflict, which changes only a row of the very same key', () => {
+  expect(postgresUpsert(target('postgres'), [row])).toEqual({
+    text: `insert into "erp"."stores" as t ("id", "na""me") values ($1, $2) on conflict ("id") do update set "na""me" = excluded."na""me" where ${samePostgres('t."id"', 'excluded."id"')}`,
     values: ['SUC-1', 'x'],
   })
-  expect(postgresUpsert(target('postgres'), new Map([['id', 1]])).text).toMatch(/do nothing$/)
+  const alone = postgresUpsert(target('postgres'), [new Map([['id', 1]])]).text
+  expect(alone).toContain('do update set "id" = excluded."id" where')
 })
 
+const sameMssql = (column: string, value: string) => {
+  const type = `cast(sql_variant_property(${column}, 'BaseType') as nvarchar(128))`
+  const points = (side: string) => `cast(${side} as nvarchar(4000)) collate Latin1_General_100_BIN2`
+  return `${column} = ${value} and (not (${type} in (N'char', N'varchar', N'nchar', N'nvarchar')) or ${points(column)} = ${points(value)})`
+}
+
 test('SQL Server: one merge that holds its lock', () => {
-  expect(mssqlUpsert(target('mssql'), row)).toEqual({
-    text: 'merge into [erp].[stores] with (holdlock) as t using (select @p0 as [id], @p1 as [na"me]) as s on t.[id] = s.[id] when matched then update set [na"me] = s.[na"me] when not matched then insert ([id], [na"me]) values (s.[id], s.[na"me]);',
+  expect(mssqlUpsert(target('mssql'), [row])).toEqual({
+    text: `merge into [erp].[stores] with (holdlock) as t using (values (@p0, @p1)) as s ([id], [na"me]) on ${sameMssql('t.[id]', 's.[id]')} when matched then update set [na"me] = s.[na"me] when not matched then insert ([id], [na"me]) values (s.[id], s.[na"me]);`,
     values: ['SUC-1', 'x'],
   })
-  expect(mssqlUpsert(target('mssql'), new Map([['id', 1]])).text).not.toContain('when matched')
+  expect(mssqlUpsert(target('mssql'), [new Map([['id', 1]])]).text).not.toContain('when matched')
 })
+
+const sameMysql = (column: string) => `cast(cast(${column} as char) as binary) = cast(? as binary)`
 
 test('MySQL: an update by key, and an insert', () => {
   expect(mysqlUpdate(target('mysql'), row)).toEqual({
-    text: 'update `erp`.`stores` set `na"me` = ? where `id` = ? and cast(`id` as char) = ?',
+    text: `update \`erp\`.\`stores\` set \`na"me\` = ? where \`id\` = ? and ${sameMysql('`id`')}`,
     values: ['x', 'SUC-1', 'SUC-1'],
   })
-  expect(mysqlInsert(target('mysql'), row)).toEqual({
+  expect(mysqlInsert(target('mysql'), [row])).toEqual({
     text: 'insert into `erp`.`stores` (`id`, `na"me`) values (?, ?)',
     values: ['SUC-1', 'x'],
   })
@@ -54,18 +66,40 @@ test('MySQL: an update by key, and an insert', () => {
 
 test('a delete names every part of the key', () => {
   const key = ['a', 5]
-  expect(deleteStatement(target('postgres', ['x', 'y']), key)).toEqual({
-    text: 'delete from "erp"."stores" where "x" = $1 and "y" = $2',
+  expect(deleteStatement(target('postgres', ['x', 'y']), [key])).toEqual({
+    text: `delete from "erp"."stores" where "x" = $1 and ${samePostgres('"x"', '$1')} and "y" = $2 and ${samePostgres('"y"', '$2')}`,
     values: ['a', 5],
   })
-  expect(deleteStatement(target('mssql', ['x', 'y']), key)).toEqual({
-    text: 'delete from [erp].[stores] where [x] = @p0 and [y] = @p1',
+  expect(deleteStatement(target('mssql', ['x', 'y']), [key])).toEqual({
+    text: `delete from [erp].[stores] where ${sameMssql('[x]', '@p0')} and ${sameMssql('[y]', '@p1')}`,
     values: ['a', 5],
   })
-  expect(deleteStatement(target('mysql', ['x', 'y']), key)).toEqual({
-    text: 'delete from `erp`.`stores` where `x` = ? and cast(`x` as char) = ? and `y` = ?',
-    values: ['a', 'a', '5'],
+  expect(deleteStatement(target('mysql', ['x', 'y']), [key])).toEqual({
+    text: `delete from \`erp\`.\`stores\` where \`x\` = ? and ${sameMysql('`x`')} and \`y\` = ? and (charset(\`y\`) = 'binary' or ${sameMysql('`y`')})`,
+    values: ['a', 'a', '5', '5'],
   })
+})
+
+test('several rows make one statement, several keys one condition', () => {
+  const rows = [row, new Map([...row, ['id', 'SUC-2']])]
+  const texts = {
+    postgres: 'values ($1, $2), ($3, $4) on conflict',
+    mssql: 'using (values (@p0, @p1), (@p2, @p3)) as s ([id], [na"me]) on',
+  }
+  const made = {
+    postgres: postgresUpsert(target('postgres'), rows),
+    mssql: mssqlUpsert(target('mssql'), rows),
+  }
+  for (const driver of ['postgres', 'mssql'] as const) {
+    expect(made[driver].text).toContain(texts[driver])
+    expect(made[driver].values).toEqual(['SUC-1', 'x', 'SUC-2', 'x'])
+  }
+  expect(mysqlInsert(target('mysql'), rows).text).toMatch(/ values \(\?, \?\), \(\?, \?\)$/)
+  const gone = deleteStatement(target('postgres'), [['a'], ['b']])
+  expect(gone.text).toBe(
+    `delete from "erp"."stores" where ("id" = $1 and ${samePostgres('"id"', '$1')}) or ("id" = $2 and ${samePostgres('"id"', '$2')})`,
+  )
+  expect(gone.values).toEqual(['a', 'b'])
 })
 
 test('names are quoted, so that none of them ends its quotes', () => {

@@ -76,7 +76,7 @@ describe.each(engines)('$driver', ({ driver, url, connect, available, columns, q
   const open = (change: { table?: string; upsertKey?: string[]; url?: string; ms?: number } = {}) =>
     openSqlDestination(
       { driver, table: change.table ?? table, upsertKey: change.upsertKey ?? ['id'] },
-      { url: change.url ?? url, connections: 4, timeoutMs: change.ms ?? 10_000 },
+      { url: change.url ?? url, connections: 4, batch: 500, timeoutMs: change.ms ?? 10_000 },
     )
   const upsert = (body: unknown, to = destination) => to.deliver(job({ body }), never)
   const rows = () => admin.run(`select * from ${table} order by id`)
@@ -244,7 +244,7 @@ test.skipIf(!hasPostgres)('a table without an index on the key says so', async (
   const admin = await connectPostgres()
   const destination = openSqlDestination(
     { driver: 'postgres', table: `${table}_plain`, upsertKey: ['id'] },
-    { url: postgresUrl, connections: 1, timeoutMs: 5_000 },
+    { url: postgresUrl, connections: 1, batch: 500, timeoutMs: 5_000 },
   )
   onTestFinished(async () => {
     await admin.run(`drop table ${table}_plain`)
@@ -264,7 +264,7 @@ describe.each([
   const open = (port: number, timeoutMs: number) =>
     openSqlDestination(
       { driver, table: 't', upsertKey: ['id'] },
-      { url: url.replace('PORT', String(port)), connections: 1, timeoutMs },
+      { url: url.replace('PORT', String(port)), connections: 1, batch: 500, timeoutMs },
     )
 
   test('a closed port is an outage', async () => {

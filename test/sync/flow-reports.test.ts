@@ -21,7 +21,7 @@ async function poll(
   fields: Partial<Parameters<typeof insertPoll>[1]> = {},
   times = 1,
 ) {
-  const record = { flow, startedAt: now, durationMs: 5, rowsRead: 1, changes: 0 }
+  const record = { flow, startedAt: now, durationMs: 5, rowsRead: 1, changes: 0, items: null }
   await database.transaction(async (trx) => {
     for (let count = 0; count < times; count += 1) {
       await insertPoll(trx, { ...record, kind: 'full', error: null, ...fields })

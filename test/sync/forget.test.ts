@@ -9,7 +9,7 @@ import { resetFlow } from '../../src/sync/control/switches.ts'
 import { forgetItems } from '../../src/sync/poll/forget.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rowsRead } from './explained.ts'
-import { createTestPoll, records, silentLog, type TestPoll } from './poll-support.ts'
+import { audit, createTestPoll, records, silentLog, type TestPoll } from './poll-support.ts'
 
 const items = 25
 const limit = 10
@@ -46,7 +46,7 @@ async function forget(poll: TestPoll, onPiece: (end: AbortController) => Promise
   )
 }
 
-const reset = (poll: TestPoll) => resetFlow({ database, now }, poll.name, 'd1', 'me')
+const reset = (poll: TestPoll) => resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
 
 test('a reset forgets all items in short transactions', async () => {
   const poll = await polled()

@@ -178,6 +178,22 @@ test.each<[string | number | bigint, number, string | undefined]>([
   expect(fixedDecimals(given, decimals)).toBe(expected)
 })
 
+test('what is too large is told with the field that makes it so', () => {
+  const small = { id: 'A-1', name: 'x'.repeat(1_000) }
+  const long = { ...small, foto: 'x'.repeat(1_048_576), lines: [1, 2] }
+  expect(() => canonical(long)).toThrow(
+    'the item is longer than 1048576 characters, most of them in the field "foto"; leave it out',
+  )
+  const many = { ...small, lines: Array.from({ length: 50_000 }, (_, index) => index), z: 1 }
+  expect(() => canonical(many)).toThrow(
+    'the item has more than 50000 values, most of them in the field "lines"; is its key right?',
+  )
+  const names = Array.from({ length: 4_097 }, (_, index) => [`c${index}`, 1])
+  expect(() => canonical({ ...small, prices: Object.fromEntries(names) })).toThrow(
+    'the field "prices" has more than 4096 fields',
+  )
+})
+
 test('fixed decimals of whole cents are exact', () => {
   fc.assert(
     fc.property(

@@ -29,7 +29,7 @@ test('a record becomes its key, its canonical value and a versioned hash of it',
       pk: 'A1',
       key: ['A1'],
       value: { codigo: 'A1', nombre: null, precio: '12.50', visto: '1970-01-01T00:00:00.000Z' },
-      hash: `h1:${createHash('sha256').update(text).digest('base64url')}`,
+      hash: `h2:${createHash('sha256').update(text).digest('base64url')}`,
     },
   })
 })

@@ -159,7 +159,7 @@ test('a name that the operating system resolves to loopback is not dialled', asy
   expect(connections).toBe(0)
 })
 
-test('a second answer of the resolver is never asked for, so a rebinding name goes nowhere else', async () => {
+test('T40: a second answer of the resolver is never asked for, so a rebinding name goes nowhere else', async () => {
   const answers = ['127.0.0.1', '169.254.169.254']
   let asked = 0
   const lookup: LookupFunction = (hostname, options, callback) => {
@@ -173,7 +173,7 @@ test('a second answer of the resolver is never asked for, so a rebinding name go
   expect(await outcome(createGuardedAgent({ ...open, lookup }), url)).toBe('refused_address')
 })
 
-test.each(hosts)('a redirect to %s is not followed', async (host) => {
+test.each(hosts)('T40: a redirect to %s is not followed', async (host) => {
   // UTF-8 bytes, as a server would send them.
   redirectTo = Buffer.from(`http://${host}:${canaryPort}/`).toString('latin1')
   const { port } = redirecting.address() as AddressInfo

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { insertAmendment } from '../../src/repositories/closings.ts'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -201,4 +203,123 @@ test('every change of a charge reaches the destination, and only those of the cl
   ])
   const item = await flows.call('POST', `/sync/orders/${order_id}`)
   expect(item.json()).toMatchObject({ found: true, changed: false, jobs: 0 })
+})
+
+test('every movement of the reports reaches the destination once, and again when it is corrected', async () => {
+  const open = await openShop(service, 'settled-of', '4803')
+  const { order_id } = (await charge(service, open, { reference: 'L-1' })).json()
+  const order = await service.database.db
+    .selectFrom('orders')
+    .select('mp_order_id')
+    .where('id', '=', order_id)
+    .executeTakeFirstOrThrow()
+  const handIn = (net: string) =>
+    call(service, {
+      url: '/settlements/files',
+      token: open.key,
+      body: {
+        content: `SOURCE_ID,ORDER_MP,TRANSACTION_TYPE,TRANSACTION_DATE,TRANSACTION_AMOUNT,FEE_AMOUNT,SETTLEMENT_NET_AMOUNT\n7,${order.mp_order_id},SETTLEMENT,2026-11-21,1234.50,-54.20,${net}\n`,
+      },
+    })
+  const file = `\${env:DIR}/settlements.ndjson`
+  await start('settlements', { type: 'file', path: file, client: undefined }, [], {
+    source: { type: 'payments.settlements', client: 'settled-of' },
+    item: { key: 'settlement_id' },
+  })
+  const told = async () =>
+    (await readFile(join(flows.dir, 'settlements.ndjson'), 'utf8'))
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  await handIn('1180.30')
+  await sync('settlements')
+  await handIn('1180.30')
+  await sync('settlements')
+  const first = { order_id, type: 'SETTLEMENT', gross: '1234.50', fee: '54.20', net: '1180.30' }
+  expect(await told()).toMatchObject([{ ...first, unexplained: '0.00' }])
+  await handIn('1180.20')
+  await sync('settlements')
+  expect(await told()).toMatchObject([first, { net: '1180.20', unexplained: '0.10' }])
+})
+
+test('every closing reaches the destination, and again when it is signed', async () => {
+  const open = await openShop(service, 'closed-of', '4804')
+  const closingId = '7a0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7'
+  await service.database.db
+    .insertInto('closings')
+    .values({
+      id: closingId,
+      client: 'closed-of' as never,
+      place: 'caja:CAJA-1',
+      number: 1,
+      caja_id: 'CAJA-1',
+      sucursal_id: 'SUC-1',
+      mp_user_id: open.mpUserId,
+      business_day: '2026-11-20',
+      from_at: new Date('2026-11-20T03:00:00Z'),
+      to_at: new Date('2026-11-21T03:00:00Z'),
+      time_zone: 'America/Argentina/Buenos_Aires',
+      declared: '{}',
+      state: 'agreed',
+      result: null,
+      reason: null,
+      read_at: null,
+      totals: null,
+      lines: '[]',
+      failures: 0,
+      next_check_at: null,
+      created_at: new Date('2026-11-21T03:10:00Z'),
+      signed_at: null,
+      signed_by: null,
+    })
+    .execute()
+  const file = `\${env:DIR}/closings.ndjson`
+  await start('closings', { type: 'file', path: file, client: undefined }, [], {
+    source: { type: 'payments.closings', client: 'closed-of' },
+    item: { key: 'closing_id' },
+  })
+  const told = async () =>
+    (await readFile(join(flows.dir, 'closings.ndjson'), 'utf8'))
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  await sync('closings')
+  const agreed = { number: 1, state: 'agreed', business_day: '2026-11-20', amendments: 0 }
+  expect(await told()).toMatchObject([agreed])
+  await service.database.db
+    .updateTable('closings')
+    .set({ state: 'signed', result: 'agreed', signed_at: new Date('2026-11-21T03:20:00Z') })
+    .where('client', '=', 'closed-of' as never)
+    .execute()
+  await sync('closings')
+  await sync('closings')
+  expect(await told()).toMatchObject([agreed, { state: 'signed', result: 'agreed' }])
+
+  const none = { count: 0, cents: 0, refundedCents: 0 }
+  await service.database.transaction((trx) =>
+    insertAmendment(trx, {
+      id: '1b8f6c55-0f5e-4c6f-9d0a-3f1f9b7f2a10',
+      closing_id: closingId,
+      client: asClientName('closed-of'),
+      reason: 'Un cobro llegó después',
+      result: 'differs',
+      totals: {
+        here: none,
+        there: { ...none, netCents: null },
+        media: [],
+        installments: [],
+        refunds: none,
+      },
+      lines: [],
+      created_at: new Date('2026-11-22T13:00:00Z'),
+      created_by: null,
+    }),
+  )
+  await sync('closings')
+  await sync('closings')
+  expect(await told()).toMatchObject([
+    agreed,
+    { state: 'signed', amendments: 0 },
+    { state: 'signed', result: 'agreed', amendments: 1, amended_result: 'differs' },
+  ])
 })

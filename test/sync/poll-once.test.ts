@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { isPaused, upsertLimit } from '../../src/repositories/flow-control.ts'
 import { countItems, findHashes } from '../../src/repositories/flow-items.ts'
 import { findFlowState } from '../../src/repositories/flow-state.ts'
+import { isPaused, upsertLimit } from '../../src/repositories/flow-switches.ts'
 import { resetFlow, resetItem } from '../../src/sync/control/switches.ts'
 import { syncItem } from '../../src/sync/engine/sync-item.ts'
 import { LeaseLostError } from '../../src/sync/poll/poll-deps.ts'
 import { SourceError } from '../../src/sync/types.ts'
 import { openTestDatabase } from '../support/database.ts'
-import { createTestPoll, records, type TestPoll } from './poll-support.ts'
+import { audit, createTestPoll, records, type TestPoll } from './poll-support.ts'
 
 let database: Database
 let offsetMs = 0
@@ -183,7 +183,7 @@ test('after a reset everything is read from the beginning and sent again', async
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }]]
   await poll.poll()
-  await resetFlow({ database, now }, poll.name, 'd1', 'me')
+  await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
   expect(await poll.poll()).toMatchObject({ changes: 1 })
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(poll.scans).toEqual([null, null, '5'])
@@ -192,9 +192,9 @@ test('after a reset everything is read from the beginning and sent again', async
 test('a reset in the middle of a poll is not taken for done by that poll', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   poll.rows = [[{ id: '1', at: 5 }], [{ id: '2', at: 6 }]]
-  await resetFlow({ database, now }, poll.name, 'd1', 'me')
+  await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
   poll.beforeBatch = async (index) => {
-    if (index === 1) await resetFlow({ database, now }, poll.name, 'd1', 'me')
+    if (index === 1) await resetFlow({ database, now, audit }, poll.name, 'd1', 'me')
   }
   await poll.poll()
   poll.beforeBatch = () => undefined
@@ -209,7 +209,7 @@ test.each(['a failure', 'a crash'])(
     const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
     poll.rows = [[{ id: '1', at: 5 }]]
     await poll.poll()
-    await resetItem({ database, now }, poll.name, '1', 'me')
+    await resetItem({ database, now, audit }, poll.name, '1', 'me')
     poll.beforeBatch = () => {
       throw how === 'a crash' ? new LeaseLostError() : new SourceError('gone')
     }
@@ -220,11 +220,17 @@ test.each(['a failure', 'a crash'])(
   },
 )
 
+/** One batch is read while the one before is written. */
+const firstWritten = (poll: TestPoll) =>
+  expect.poll(() => countItems(database.db, poll.name), { interval: 5, timeout: 10_000 }).toBe(1)
+
 test('an item reset in the middle of a poll is found again by the next', async () => {
   const poll = await create()
   poll.rows = [records(1, 1), records(2, 2)]
   poll.beforeBatch = async (index) => {
-    if (index === 1) await resetItem({ database, now }, poll.name, '1', 'me')
+    if (index === 0) return
+    await firstWritten(poll)
+    await resetItem({ database, now, audit }, poll.name, '1', 'me')
   }
   await poll.poll()
   poll.beforeBatch = () => undefined
@@ -279,6 +285,7 @@ test('a poll whose lease was taken over writes nothing more and is not counted',
   poll.rows = [records(1, 1), records(2, 2)]
   poll.beforeBatch = async (index) => {
     if (index === 0) return
+    await firstWritten(poll)
     await database.db
       .updateTable('leases')
       .set((eb) => ({ owner: 'somebody else', token: eb('token', '+', 1) }))
@@ -288,25 +295,6 @@ test('a poll whose lease was taken over writes nothing more and is not counted',
   await expect(poll.poll()).rejects.toBeInstanceOf(LeaseLostError)
   expect(keys(poll)).toEqual(['1'])
   expect((await state(poll))?.last_poll_at).toBeNull()
-})
-
-test('a change that somebody stored while the source was read is not overwritten by the older one', async () => {
-  const poll = await create()
-  poll.rows = [records(1, 1, { v: 1 }), records(2, 2)]
-  await poll.poll()
-  poll.rows = [records(2, 2, { v: 2 }), records(1, 1, { v: 'old' })]
-  poll.beforeBatch = async (index) => {
-    if (index === 0) return
-    await database.db
-      .updateTable('flow_items')
-      .set({ hash: 'newer', changed_at: new Date(now().getTime() + 1) })
-      .where('flow', '=', poll.name)
-      .where('pk', '=', '1')
-      .execute()
-  }
-  await poll.poll()
-  expect((await findHashes(database.db, poll.name, ['1'])).get('1')).toBe('newer')
-  expect(keys(poll)).toEqual(['1', '2', '2'])
 })
 
 test('a limit pauses the flow with its last run; a failed poll is no run', async () => {
@@ -427,6 +415,37 @@ test.each([
   expect((await problems(poll)).some(({ error }) => error.includes('held back'))).toBe(true)
 })
 
+test('a NUL in a key, a text or a name keeps that item out and no other', async () => {
+  const poll = await create(deleting())
+  poll.rows = [records(1, 3)]
+  await poll.poll()
+  poll.rows = [
+    [{ id: 'a\0b' }, ...records(1, 2, { v: 1 }), { id: '3', t: 'x\0' }, { id: '4', 'n\0m': '' }],
+    records(5, 5),
+  ]
+  expect(await poll.poll()).toEqual({ changes: 3, rowsRead: 6 })
+  expect(keys(poll).slice(3)).toEqual(['1', '2', '5'])
+  expect(await problems(poll)).toEqual(
+    expect.arrayContaining([
+      { pk: 'a\ufffdb', error: 'the field "id" holds the character NUL' },
+      { pk: '3', error: 'the field "t" holds the character NUL' },
+      { pk: '4', error: 'the field "n\\u0000m" holds the character NUL' },
+    ]),
+  )
+})
+
+test('a NUL in the field of the cursor does not stop the flow', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [
+    [
+      { id: '1', at: '2026-01-01T00:00:00Z' },
+      { id: '2', at: '2027\0' },
+    ],
+  ]
+  expect(await poll.poll()).toEqual({ changes: 1, rowsRead: 2 })
+  expect(await state(poll)).toMatchObject({ cursor: '2026-01-01T00:00:00Z' })
+})
+
 test('the guard lets through exactly its limit', async () => {
   const poll = await create(deleting({ maxPercent: 10, minItems: 10 }))
   poll.rows = [records(1, 200)]
@@ -440,7 +459,6 @@ test('an item that is synced by itself while the source is read is not deleted',
   poll.rows = [records(1, 2)]
   poll.runtime.source.readItem = async () => records(3, 3)
   poll.beforeBatch = async () => {
-    offsetMs += 1
     const item = { ...poll.deps, retryItem: async () => 0 }
     expect(await syncItem(item, poll.runtime, '3')).toMatchObject({ found: true, changed: true })
   }

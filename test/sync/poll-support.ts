@@ -39,6 +39,7 @@ export async function createTestPoll(
     cursor?: Omit<NonNullable<FlowRuntime['cursor']>, 'origin'>
     fullScanEveryMs?: number
     definitionHash?: string
+    usedFields?: string[]
     name?: string
   },
 ): Promise<TestPoll> {
@@ -55,9 +56,11 @@ export async function createTestPoll(
     source: { type: 'file', path: './x.json', format: 'json' },
     item: { key: 'id', ...(options.flow?.item as object) },
     destinations: [{ name: 'out', type: 'file', path: './out.ndjson', format: 'ndjson' }],
+    ...(options.flow?.drift !== undefined && { drift: options.flow.drift }),
     ...(options.flow?.deletes !== undefined && { deletes: options.flow.deletes }),
   })
-  const reader = createItemReader(flow)
+  const used = options.usedFields ?? null
+  const reader = createItemReader(flow, used)
   const source: Source = {
     async *scan({ since, signal }) {
       test.scans.push(since)
@@ -100,7 +103,9 @@ export async function createTestPoll(
       source,
       cursor: options.cursor && { origin: 'o1', ...options.cursor },
       fullScanEveryMs: options.fullScanEveryMs,
-      read: (row) => reader.read(row),
+      read: reader.read,
+      hashes: reader,
+      usedFields: used,
       keyValue: (pk) => ({ id: pk }),
     },
     rows: [],
@@ -140,3 +145,6 @@ async function readEnqueued(database: Database, name: string): Promise<Enqueued[
 export function records(from: number, to: number, more: object = {}): SourceRow[] {
   return Array.from({ length: to - from + 1 }, (_, index) => ({ id: `${from + index}`, ...more }))
 }
+
+/** Where no service is around a switch, nothing is written to its audit log. */
+export const audit = async (): Promise<void> => undefined

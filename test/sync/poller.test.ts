@@ -20,6 +20,7 @@ function create(options: Partial<PollerDeps> = {}) {
     mayPoll: async () => true,
     lastPollAt: async () => lastPollAt,
     intervalMs: () => intervalMs,
+    plannedAfter: (last) => new Date(last.getTime() + intervalMs),
     now: () => new Date(nowMs),
     sleep: async (ms, signal) => {
       signal.throwIfAborted()
@@ -254,4 +255,29 @@ test('what fails aside is told to who asked for it, and polls go on', async () =
   }
   await expect(one.poller.aside(work)).rejects.toThrow('no database')
   expect(await one.poller.request({ force: false })).toEqual({ changes: 1, rowsRead: 1 })
+})
+
+test('a hint makes the next poll due, also one that comes in the middle of a poll, and many are one', async () => {
+  const one = create({
+    poll: async () => {
+      one.polls.push(one.now())
+      one.setLastPoll(new Date(one.now()))
+      if (one.polls.length === 2) for (let hints = 0; hints < 100; hints += 1) one.poller.hint()
+      return { changes: 0, rowsRead: 0 }
+    },
+  })
+  const hinting = setImmediate(() => one.poller.hint())
+  await one.run(intervalMs - 5_000)
+  clearImmediate(hinting)
+  expect(one.polls).toHaveLength(3)
+})
+
+test('a hint waits until the flow may be polled', async () => {
+  let mayPoll = false
+  const one = create({ mayPoll: async () => mayPoll })
+  one.setLastPoll(new Date(one.now()))
+  one.poller.hint()
+  await one.run(5_000)
+  expect(one.polls).toEqual([])
+  mayPoll = true
 })

@@ -8,7 +8,7 @@ export async function contentsOf(
 ): Promise<Record<string, string>> {
   const { rows: tables } = await sql<{ name: string }>`
     select format('%I.%I', table_schema, table_name) as name from information_schema.tables
-    where table_schema in ('public', 'pgboss') and table_type = 'BASE TABLE'
+    where table_schema = 'public' and table_type = 'BASE TABLE'
     order by 1`.execute(database.db)
   const contents: Record<string, string> = {}
   for (const { name } of tables.filter((table) => isWanted(table.name))) {

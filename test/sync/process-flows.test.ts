@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, test } from 'vitest'
-import { openDatabase } from '../../src/db/database.ts'
 import { type RealProcess, startService } from '../process/real-process.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
-import { pgliteTemplate } from '../support/pglite-template.ts'
+import { prepareData } from '../support/pglite-template.ts'
+import { isLongForm, needsLongForm } from '../support/rounds.ts'
 import { control, settingsFor, shopFlow, startShop } from './process-support.ts'
 
 // These wait for real deadlines more than they work, so they run side by side.
@@ -31,18 +31,13 @@ async function start(env: Record<string, string>): Promise<RealProcess> {
   return running
 }
 
-/** A migrated database in the folder, which spares the process most of its first start. */
-async function makeEmbedded(dataDir: string): Promise<void> {
-  await (await openDatabase({ dataDir, loadDataDir: await pgliteTemplate() })).close()
-}
-
 const items = (count: number) =>
   JSON.stringify(Array.from({ length: count }, (_, index) => ({ id: `i${index}` })))
 
 const sideBySide = { concurrent: true, timeout: 180_000 }
 
-test(
-  'pauses outlive kill -9, run limits do not, SIGHUP reloads, SIGTERM breaks off a long poll and loses nothing',
+test.skipIf(!isLongForm)(
+  `pauses outlive kill -9, run limits do not, SIGHUP reloads, SIGTERM breaks off a long poll and loses nothing (${needsLongForm})`,
   sideBySide,
   async ({ expect }) => {
     const shop = await startShop()
@@ -57,7 +52,7 @@ test(
     const env = await settingsFor(dataDir, { FLOWS_DIR: flowsDir, READER: 'one' })
     const status = async () => (await control(env, 'GET', '/flows/status')).body
 
-    await makeEmbedded(dataDir)
+    await prepareData(dataDir)
 
     // A bad flow file stops neither the tills nor the other flows.
     const first = await start(env)

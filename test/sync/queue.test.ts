@@ -8,19 +8,23 @@ import {
   createSettlements,
   type Settled,
 } from '../../src/sync/queue/settlements.ts'
-import { latch, memoryLog } from './deliver-support.ts'
+import { latch, memoryLog, openTerm } from './deliver-support.ts'
 
 const soon = { timeout: 10_000, interval: 5 }
-const claimOf = (pk: string): Claim => ({ pk, id: `job-${pk}`, retryCount: 0 })
+const claimOf = (pk: string): Claim => ({ pk, term: openTerm })
 const settledOf = (pk: string): Settled<string> => ({ claim: claimOf(pk), outcome: `of ${pk}` })
 
 function settlementsWith(settle: (group: readonly Settled<string>[]) => Promise<void>) {
   const over: string[] = []
   const refused: string[] = []
+  const lost: string[] = []
   const sleeps: number[] = []
   const state = { isPatient: true }
   const settlements = createSettlements<string>({
     settle,
+    lost: async ({ claim: { pk } }) => {
+      lost.push(pk)
+    },
     onOver: (claims) => over.push(...claims.map(({ pk }) => pk)),
     onRefused: async ({ pk }) => {
       refused.push(pk)
@@ -31,7 +35,7 @@ function settlementsWith(settle: (group: readonly Settled<string>[]) => Promise<
     },
     log: memoryLog(),
   })
-  return { settlements, over, refused, sleeps, state }
+  return { settlements, over, refused, lost, sleeps, state }
 }
 
 test('outcomes that come while one transaction runs go together into the next', async () => {
@@ -53,7 +57,7 @@ test('outcomes that come while one transaction runs go together into the next', 
 test('an outcome that cannot be written, or whose claim is lost, does not spoil the others', async () => {
   const written: string[] = []
   const hold = latch()
-  const { settlements, over, refused } = settlementsWith(async (group) => {
+  const { settlements, over, refused, lost } = settlementsWith(async (group) => {
     await hold.opened
     const pks = group.map(({ claim }) => claim.pk)
     if (pks.includes('bad')) throw new Error('invalid byte sequence')
@@ -65,6 +69,7 @@ test('an outcome that cannot be written, or whose claim is lost, does not spoil 
   await settlements.idle()
   expect(written).toEqual(['first', 'a', 'b'])
   expect(refused).toEqual(['bad'])
+  expect(lost).toEqual(['lost'])
   expect(over.sort()).toEqual(['a', 'b', 'bad', 'first', 'lost'])
 })
 
@@ -90,28 +95,19 @@ type Pumped = {
   work?: Partial<Work<string, string>>
 }
 
-/** A pump over a list of jobs in memory. */
+/** A pump over what is owed, a list in memory. */
 function pumpOver(jobs: string[], { deps, work }: Pumped = {}) {
   const settled: string[] = []
-  const returned: { pk: string; delayMs: number }[] = []
+  const heldBack: { pks: readonly string[]; delayMs: number }[] = []
   const fetches: number[] = []
   const end = new AbortController()
-  const term = { signal: end.signal }
+  const term = { ...openTerm, signal: end.signal }
   const tenure = { current: () => (end.signal.aborted ? undefined : term), stop: async () => {} }
   const log = memoryLog()
   const pump = startPump<string, string>(
     {
       tenure,
-      fetch: async (limit) => {
-        fetches.push(limit)
-        return jobs.splice(0, limit).map(claimOf)
-      },
-      giveBack: async (claims, delayMs) => {
-        returned.push(...claims.map(({ pk }) => ({ pk, delayMs })))
-      },
-      recover: async () => {},
       pollMs: 10,
-      recoverMs: 60_000,
       sleep: (ms) => wait(ms),
       log,
       ...deps,
@@ -119,27 +115,44 @@ function pumpOver(jobs: string[], { deps, work }: Pumped = {}) {
     {
       concurrency: 2,
       admit: () => ({ starts: Number.POSITIVE_INFINITY, waitMs: 0 }),
-      load: async (pks) => new Map(pks.map((pk) => [pk, `row ${pk}`])),
-      attempt: async (pk) => pk,
+      walk: () => ({
+        next: async (limit) => {
+          fetches.push(limit)
+          return jobs.splice(0, limit).map((pk) => ({ pk, row: `row ${pk}` }))
+        },
+      }),
+      load: async (pks) => pks.map((pk) => ({ pk, row: `row ${pk}` })),
+      holdBack: async (pks, delayMs) => {
+        heldBack.push({ pks, delayMs })
+      },
+      attempt: alone(async (pk) => pk),
       settle: async (group) => {
         settled.push(...group.map(({ outcome }) => outcome))
+        return []
       },
+      lost: async () => {},
       ...work,
     },
   )
-  return { pump, settled, returned, fetches, end, log }
+  return { pump, settled, heldBack, fetches, end, log }
 }
+
+type Attempt = (pk: string, signal: AbortSignal) => Promise<string>
+const alone =
+  (attempt: Attempt): Work<string, string>['attempt'] =>
+  (owed, signal) =>
+    Promise.all(owed.map(({ pk }) => attempt(pk, signal)))
 
 test('a free place is refilled at once, whatever the slowest does', async () => {
   const hold = latch()
   const started: string[] = []
   const { pump, settled } = pumpOver(['slow', ...'abcdef'], {
     work: {
-      attempt: async (pk) => {
+      attempt: alone(async (pk) => {
         started.push(pk)
         if (pk === 'slow') await hold.opened
         return pk
-      },
+      }),
     },
   })
   await expect.poll(() => [...settled].sort(), soon).toEqual([...'abcdef'])
@@ -160,45 +173,45 @@ test('nothing is claimed while nothing may start, and no more than may', async (
   await pump.stop(1_000)
 })
 
-test('a failure of the database gives claims back, one of the program only after a minute', async () => {
-  let loads = 0
-  const { pump, settled, returned, log } = pumpOver(['x', 'bug', 'a'], {
+test('a failure of the database is over with it, one of the program holds its item back for a minute', async () => {
+  const jobs = ['bug', 'a']
+  let reads = 0
+  const { pump, settled, heldBack, log } = pumpOver(jobs, {
     deps: { sleep: async () => {} },
     work: {
       concurrency: 1,
-      load: async (pks) => {
-        loads += 1
-        if (loads === 1) throw new DatabaseUnavailableError('gone')
-        return new Map(pks.map((pk) => [pk, pk]))
-      },
-      attempt: async (pk) => {
+      walk: () => ({
+        next: async (limit) => {
+          reads += 1
+          if (reads === 1) throw new DatabaseUnavailableError('gone')
+          return jobs.splice(0, limit).map((pk) => ({ pk, row: pk }))
+        },
+      }),
+      attempt: alone(async (pk) => {
         if (pk === 'bug') throw new TypeError('undefined is not a function')
         return pk
-      },
+      }),
     },
   })
   await expect.poll(() => settled, soon).toEqual(['a'])
-  expect(returned).toEqual([
-    { pk: 'x', delayMs: 0 },
-    { pk: 'bug', delayMs: 60_000 },
-  ])
+  expect(heldBack).toEqual([{ pks: ['bug'], delayMs: 60_000 }])
   expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'error'])
   await pump.stop(1_000)
 })
 
-test('when the term ends its attempts are broken off, and nothing more is claimed', async () => {
+test('T50: when the term ends its attempts are broken off, and nothing more is claimed', async () => {
   const reasons: unknown[] = []
   const started: string[] = []
   const jobs = [...'abcd']
   const { pump, end, settled } = pumpOver(jobs, {
     work: {
       concurrency: 2,
-      attempt: async (pk, _, signal) => {
+      attempt: alone(async (pk, signal) => {
         started.push(pk)
         await new Promise((resolve) => signal.addEventListener('abort', resolve))
         reasons.push(signal.reason)
         return `broken ${pk}`
-      },
+      }),
     },
   })
   await expect.poll(() => started, soon).toEqual(['a', 'b'])
@@ -207,4 +220,70 @@ test('when the term ends its attempts are broken off, and nothing more is claime
   expect(reasons).toEqual(['the lease was lost', 'the lease was lost'])
   await pump.stop(100)
   expect(jobs).toEqual(['c', 'd'])
+})
+
+test('what changes while it is sent is sent again right after that, though the walk has passed it', async () => {
+  const owed = new Map([
+    ['a', 1],
+    ['b', 1],
+  ])
+  const sent: string[] = []
+  const hold = latch()
+  const { pump } = pumpOver([], {
+    deps: { pollMs: 3600_000 },
+    work: {
+      // As a database has it: what is in hand is owed until its outcome is written.
+      walk: () => {
+        const left = [...owed.keys()]
+        return {
+          next: async (limit) =>
+            left.splice(0, limit).map((pk) => ({ pk, row: `${owed.get(pk)}` })),
+        }
+      },
+      load: async (pks) =>
+        pks.filter((pk) => owed.has(pk)).map((pk) => ({ pk, row: `${owed.get(pk)}` })),
+      attempt: async (items) => {
+        sent.push(...items.map(({ pk, row }) => `${pk} ${row}`))
+        await hold.opened
+        return items.map(({ row }) => row)
+      },
+      settle: async (group) => {
+        const again: string[] = []
+        for (const { claim, outcome } of group) {
+          if (outcome === `${owed.get(claim.pk)}`) owed.delete(claim.pk)
+          else again.push(claim.pk)
+        }
+        return again
+      },
+    },
+  })
+  await expect.poll(() => sent, soon).toEqual(['a 1', 'b 1'])
+  owed.set('a', 2)
+  pump.poke()
+  hold.open()
+  await expect.poll(() => sent, soon).toEqual(['a 1', 'b 1', 'a 2'])
+  await expect.poll(() => [owed.size, pump.inHand()], soon).toEqual([0, 0])
+  await pump.stop(1_000)
+})
+
+test("what is let go of at a stop is nobody's claim any more, however late its answer comes", async () => {
+  const hold = latch()
+  const rights: boolean[] = []
+  const { pump } = pumpOver(['slow'], {
+    work: {
+      attempt: async () => {
+        await hold.opened
+        return ['late']
+      },
+      settle: async (group) => {
+        for (const { claim } of group) rights.push(await claim.term.holds(undefined as never))
+        return []
+      },
+    },
+  })
+  await expect.poll(() => pump.inHand(), soon).toBe(1)
+  await pump.stop(0)
+  expect(pump.inHand()).toBe(0)
+  hold.open()
+  await expect.poll(() => rights, soon).toEqual([false])
 })

@@ -8,7 +8,7 @@ import {
   type TestTarget,
 } from '../support/flows.ts'
 
-const items = Array.from({ length: 6_000 }, (_, n) => ({ id: `${n}` }))
+const items = Array.from({ length: 3_000 }, (_, n) => ({ id: `${n}` }))
 
 let target: TestTarget
 let flows: TestFlows

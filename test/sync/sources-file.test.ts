@@ -58,7 +58,7 @@ test('CSV: quotes, line ends, empty lines and empty values', async () => {
     { id: '1', name: 'a "b", c\nd' },
     { id: '2', name: '' },
   ])
-  expect(await csv('id;name\n1;x,y', { delimiter: ';' })).toEqual([{ id: '1', name: 'x,y' }])
+  expect(await csv('id;name\n1;x,y\n', { delimiter: ';' })).toEqual([{ id: '1', name: 'x,y' }])
 })
 
 test('CSV: a byte order mark is no part of the first name, nor are blanks around names', async () => {
@@ -74,14 +74,23 @@ test('CSV: latin1 is read as programs mean it, and each encoding refuses the oth
   expect(await messageOf(csv(Buffer.from('id\na\u00f1').subarray(0, -1)))).toContain('not UTF-8')
 })
 
-test('CSV: with decimalComma numbers get a point, and only numbers with a comma', async () => {
+test('CSV: with decimalComma numbers get a point, and points between thousands go', async () => {
   const cells = ['1,5', '-1.234.567,50', '+0,1', '1.234', '12,34,5', '1.23,4', 'a,b', '1,', '']
   const rows = await csv(`id;v\n${cells.map((cell, index) => `${index};${cell}`).join('\n')}\n`, {
     delimiter: ';',
     decimalComma: true,
   })
   expect(rows.map(({ v }) => v)).toEqual([
-    ...['1.5', '-1234567.50', '+0.1', '1.234', '12,34,5', '1.23,4', 'a,b', '1,', ''],
+    ...['1.5', '-1234567.50', '+0.1', '1234', '12,34,5', '1.23,4', 'a,b', '1,', ''],
+  ])
+})
+
+test('CSV: decimalComma leaves codes alone: those of the key, and all columns that its list does not name', async () => {
+  const text = 'id;cuenta;precio\n1.234;2.345;3.456\n'
+  const row = { id: '1.234', cuenta: '2345', precio: '3456' }
+  expect(await csv(text, { delimiter: ';', decimalComma: true })).toEqual([row])
+  expect(await csv(text, { delimiter: ';', decimalComma: ['precio'] })).toEqual([
+    { ...row, cuenta: '2.345' },
   ])
 })
 
@@ -94,7 +103,21 @@ test.each([
   ['id,name\n1,"a\n2,b\n', 'has a quote that is not closed'],
   ['id,name\n1,"a"b\n', 'has text behind a closing quote, at line 2'],
   ['id,name\n1,Tornillo 3" x\n', 'has a quote inside a value that is not quoted, at line 2'],
-  [`id,name\n1,"${'x'.repeat(4 * 1024 * 1024 + 1)}"\n`, 'has a record longer than'],
+  [
+    `id,name,foto\n1,a,b\n2,"a,b",${'x'.repeat(1_048_576)}\n`,
+    'has a line longer than 1048576 characters, line 3, most of it in the column "foto"',
+  ],
+  [
+    `id,name,foto\n1,"${'x,'.repeat(524_289)}",b\n`,
+    'has a line longer than 1048576 characters, line 2, most of it in the column "name"',
+  ],
+  [`id,${'x'.repeat(1_048_576)}\n`, 'has a line longer than 1048576 characters, line 1'],
+  [
+    `id,name\n1,"${'x\n'.repeat(600_000)}"\n`,
+    'has a record longer than 1048576 characters, at line 524290, in the column "name"',
+  ],
+  [`id,${'x,'.repeat(4_095)}y\n`, 'has 4097 columns in its header; 4096 are the most'],
+  [`id,name\n${','.repeat(1_048_577)}\n`, 'has a line longer than 1048576 characters'],
 ])('CSV that is broken fails the poll (%#)', async (content, message) => {
   expect(await messageOf(csv(content))).toContain(message)
 })
@@ -121,13 +144,17 @@ test('hostile values come through as they are: foreign keys, NUL, long texts', a
 test('ndjson: one object per line, exact numbers, the last line with or without its end', async () => {
   await write('a.ndjson', '\ufeff{"id":9007199254740993}\r\n\n{"id":"\u2028"}')
   const source = { path: join(folder, 'a.ndjson'), format: 'ndjson' }
-  expect(ids(await read(source))).toEqual(['9007199254740993', '\u2028'])
+  expect(ids(await read(source))).toEqual([9007199254740993n, '\u2028'])
   await write('a.ndjson', '{"id":1}\n{"id":\n')
   expect(await messageOf(read(source))).toMatch(/a\.ndjson has no JSON in line 2$/)
   await write('a.ndjson', '{"id":1}\n[1]\n')
   expect(await messageOf(read(source))).toContain('has a list in line 2, not an object')
-  await write('a.ndjson', Buffer.alloc(9 * 1024 * 1024, 'x'))
-  expect(await messageOf(read(source))).toContain('a line longer than 8388608 characters')
+  await write('a.ndjson', Buffer.alloc(1_048_577, 'x'))
+  expect(await messageOf(read(source))).toContain('has more than 1048576 characters in line 1')
+  await write('a.ndjson', `{"id":1}\n{"id":2,"foto":"${'x'.repeat(1_048_576)}"}\n{"id":3}`)
+  expect(await messageOf(read(source))).toContain(
+    'has more than 1048576 characters in line 2 in "foto"',
+  )
 })
 
 test('json: the list, or the list at the path of items', async () => {

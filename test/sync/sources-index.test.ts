@@ -29,6 +29,15 @@ test('a source of orders is opened with the payment side, and refused without it
   expect(() => openTestSource(flow)).toThrow(SourceError)
 })
 
+test('a source of settlements is opened with the payment side, and refused without it', async () => {
+  const flow = flowOf({ type: 'payments.settlements' }, { item: { key: 'id' } })
+  const listSettlementChanges = async () => ({ rows: [{ id: 'a' }], next: 'p1' })
+  const { source } = openTestSource(flow, { payments: { listSettlementChanges } })
+  expect(ids(await readAll(source, null))).toEqual(['a'])
+  const orders = { listOrderChanges: listSettlementChanges }
+  expect(() => openTestSource(flow, { payments: orders })).toThrow('settlements are not available')
+})
+
 test('a source of sql is opened without a connection; its errors are told at once', () => {
   const sql = (query: string) =>
     openTestSource(

@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -8,8 +8,11 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Source } from '../../src/sync/types.ts'
+import { isLongForm, needsLongForm } from '../support/rounds.ts'
+import { dbfFile } from './dbf-file.ts'
 import { reachable, sqlSource } from './sources-sql-support.ts'
 import { flowOf, openTestSource, sendJson, testServer } from './sources-support.ts'
+import { workbook } from './zip-file.ts'
 
 /** Records of each source here; one of 100 bytes and an object around it would be 40 MB when all were kept. */
 const total = 100_000
@@ -58,8 +61,8 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-test.each(['csv', 'ndjson'])(
-  'a file of 100,000 records in %s is read in flat memory',
+test.skipIf(!isLongForm).each(['csv', 'ndjson'])(
+  `a file of 100,000 records in %s is read in flat memory (${needsLongForm})`,
   patient,
   async (format) => {
     const path = join(folder, `a.${format}`)
@@ -78,21 +81,58 @@ test.each(['csv', 'ndjson'])(
   },
 )
 
-test('an API with 100,000 records is read in flat memory', patient, async () => {
-  const server = await testServer()
-  const size = 5_000
-  server.handle = (request, response) => {
-    const from = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'))
-    const length = Math.max(0, Math.min(size, total - from))
-    sendJson(
-      response,
-      Array.from({ length }, (_, index) => ({ id: from + index, t: filler })),
+test.skipIf(!isLongForm).each(['fixed', 'dbf', 'xlsx'] as const)(
+  `a file of 100,000 records in %s is read in flat memory (${needsLongForm})`,
+  patient,
+  async (format) => {
+    const path = join(folder, `b.${format}`)
+    const id = (index: number) => String(index).padStart(10)
+    const numbers = Array.from({ length: total }, (_, index) => index)
+    const columns = [
+      { name: 'id', start: 1, length: 10 },
+      { name: 't', start: 11, length: 80 },
+    ]
+    const bytes = {
+      fixed: () => numbers.map((index) => `${id(index)}${filler}\n`).join(''),
+      dbf: () =>
+        dbfFile(
+          columns.map(({ name, length }) => ({ name, length, type: 'C' })),
+          numbers.map((index) => [' ', id(index), filler]),
+        ),
+      xlsx: () =>
+        workbook(
+          `<row><c t="str"><v>id</v></c><c t="str"><v>t</v></c></row>${numbers
+            .map((index) => `<row><c><v>${index}</v></c><c t="str"><v>${filler}</v></c></row>`)
+            .join('')}`,
+        ),
+    }
+    await writeFile(path, bytes[format]())
+    const form = format === 'fixed' ? { fixed: { columns } } : {}
+    await expectFlat(
+      openTestSource(flowOf({ type: 'file', path, format, settle: '0s', ...form })).source,
     )
-  }
-  const source = { type: 'http', url: server.base, paging: { type: 'offset', size } }
-  await expectFlat(openTestSource(flowOf(source, { allowPrivateNetwork: true })).source)
-  server.close()
-})
+  },
+)
+
+test.skipIf(!isLongForm)(
+  `an API with 100,000 records is read in flat memory (${needsLongForm})`,
+  patient,
+  async () => {
+    const server = await testServer()
+    const size = 5_000
+    server.handle = (request, response) => {
+      const from = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'))
+      const length = Math.max(0, Math.min(size, total - from))
+      sendJson(
+        response,
+        Array.from({ length }, (_, index) => ({ id: from + index, t: filler })),
+      )
+    }
+    const source = { type: 'http', url: server.base, paging: { type: 'offset', size } }
+    await expectFlat(openTestSource(flowOf(source, { allowPrivateNetwork: true })).source)
+    server.close()
+  },
+)
 
 const postgres = await reachable(
   process.env.TEST_DATABASE_URL || 'postgres://root@127.0.0.1:5432/test',
@@ -100,22 +140,28 @@ const postgres = await reachable(
 )
 const maria = await reachable('mysql://root@127.0.0.1:3306/test', 'MariaDB')
 
-test.skipIf(!postgres)('100,000 records of PostgreSQL are read in flat memory', patient, () =>
-  expectFlat(
-    sqlSource({
-      driver: 'postgres',
-      url: postgres as string,
-      query: `select id, '${filler}' as t from generate_series(1, ${total}) id`,
-    }),
-  ),
+test.skipIf(!isLongForm || !postgres)(
+  `100,000 records of PostgreSQL are read in flat memory (${needsLongForm})`,
+  patient,
+  () =>
+    expectFlat(
+      sqlSource({
+        driver: 'postgres',
+        url: postgres as string,
+        query: `select id, '${filler}' as t from generate_series(1, ${total}) id`,
+      }),
+    ),
 )
 
-test.skipIf(!maria)('100,000 records of MariaDB are read in flat memory', patient, () =>
-  expectFlat(
-    sqlSource({
-      driver: 'mysql',
-      url: maria as string,
-      query: `select seq as id, '${filler}' as t from seq_1_to_${total}`,
-    }),
-  ),
+test.skipIf(!isLongForm || !maria)(
+  `100,000 records of MariaDB are read in flat memory (${needsLongForm})`,
+  patient,
+  () =>
+    expectFlat(
+      sqlSource({
+        driver: 'mysql',
+        url: maria as string,
+        query: `select seq as id, '${filler}' as t from seq_1_to_${total}`,
+      }),
+    ),
 )

@@ -14,9 +14,18 @@ export function sqlSource(
     key?: string[]
     itemQuery?: string
     cursor?: SqlDefinition['cursor']
+    timeZone?: string
+    wakeOn?: string
+    parameters?: Record<string, string | number>
+    env?: Record<string, string>
   },
 ): Source {
-  const { url, limits, key = ['id'], itemQuery, cursor, ...rest } = given
+  const { url, limits, key = ['id'], itemQuery, cursor, env = {}, parameters, ...rest } = given
+  const secrets = Object.entries(parameters ?? {}).map(([name, value]) => {
+    const template = String(value)
+    const reference = /^\$\{env:(\w+)\}$/.exec(template)?.[1]
+    return [name, new Secret(reference ? (env[reference] ?? '') : template, template)]
+  })
   const definition: SqlDefinition = {
     type: 'sql',
     ...rest,
@@ -25,6 +34,7 @@ export function sqlSource(
     fullScanEveryMs: 86_400_000,
     ...(itemQuery && { itemQuery }),
     ...(cursor && { cursor }),
+    ...(parameters && { parameters: Object.fromEntries(secrets) }),
   } as SqlDefinition
   return openSqlSource(definition, { flow: { item: { key } } as Flow })
 }

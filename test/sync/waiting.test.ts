@@ -58,3 +58,33 @@ test.each([
   const response = await flows.call('GET', url)
   expect([response.statusCode, Object.keys(response.json())]).toEqual([status, ['error']])
 })
+
+test('what waits for a destination that was renamed is told, and sent when the name is back', async () => {
+  const renamed = patientFlow('late', target.url) as { destinations: { name: string }[] }
+  await flows.write('late.flow.yaml', {
+    ...renamed,
+    destinations: renamed.destinations.map((one) => ({ ...one, name: 'shop' })),
+  })
+  await flows.call('POST', '/flows/reload')
+  expect(await waiting()).toMatchObject([{ destination: 'web' }, { destination: 'web' }])
+  const [card] = (await flows.call('GET', '/flows')).json().flows
+  expect(card.destinations).toMatchObject([
+    { name: 'shop', type: 'http', waiting: 0, delayed: 0 },
+    { name: 'web', type: 'missing', waiting: 0, delayed: 2, failed: 0 },
+  ])
+  const item = (await flows.call('GET', '/flow/late/items/L-1')).json()
+  expect(item.destinations).toMatchObject([
+    { name: 'shop', state: 'unknown' },
+    { name: 'web', type: 'missing', state: 'delayed', in_sync: false },
+  ])
+  expect(flows.logLines.filter((line) => line.includes('no longer has'))).toEqual([
+    expect.stringContaining('"destinations":["web"]'),
+  ])
+
+  target.answer(200)
+  await flows.write('late.flow.yaml', patientFlow('late', target.url))
+  await flows.call('POST', '/flows/reload')
+  const [back] = (await flows.call('GET', '/flows')).json().flows
+  expect(back.destinations).toMatchObject([{ name: 'web', type: 'http' }])
+  expect(await waiting()).toHaveLength(2)
+})

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isInWindow, startOfDay } from '../../src/sync/engine/window.ts'
+import { dueSince, isInWindow, startOfDay } from '../../src/sync/engine/window.ts'
 
 const timezone = 'America/Argentina/Buenos_Aires' // UTC-3, no summer time
 const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri'] as const
@@ -24,7 +24,7 @@ test.each([
   [allDay, '2026-11-21T02:59:59Z', true, 'Friday 23:59'],
   [allDay, '2026-11-21T03:00:00Z', false, 'Saturday 00:00'],
 ])('%j at %s: %s (%s)', (window, time, expected) => {
-  expect(isInWindow({ ...window }, at(time))).toBe(expected)
+  expect(isInWindow([{ ...window }], at(time))).toBe(expected)
 })
 
 test('without a window it is always time', () => {
@@ -34,4 +34,19 @@ test('without a window it is always time', () => {
 test('a day begins at midnight of its time zone', () => {
   expect(startOfDay(timezone, at('2026-11-21T02:30:15.123Z'))).toEqual(at('2026-11-20T03:00:00Z'))
   expect(startOfDay('UTC', at('2026-11-21T02:30:15.123Z'))).toEqual(at('2026-11-21T00:00:00Z'))
+})
+
+test.each([
+  ['planned for later', '2026-11-20T15:00:00Z', '2026-11-20T14:00:00Z', null],
+  ['planned for earlier', '2026-11-20T13:00:00Z', '2026-11-20T14:00:00Z', '2026-11-20T13:00:00Z'],
+  ['while none may begin', '2026-11-20T13:00:00Z', '2026-11-21T13:00:00Z', null],
+])('a poll is due since when it should have begun: %s', (_, planned, now, expected) => {
+  expect(dueSince({ ...shop }, at(planned), at(now))).toEqual(expected && at(expected))
+})
+
+test('a poll that was planned outside of the window is due since it opened', () => {
+  const since = dueSince({ ...shop }, at('2026-11-20T01:30:00Z'), at('2026-11-20T10:20:00Z'))
+  expect(Math.abs((since?.getTime() ?? 0) - at('2026-11-20T10:00:00Z').getTime())).toBeLessThan(
+    60_001,
+  )
 })

@@ -1,8 +1,9 @@
-import { h } from '../../shared/dom.js'
 import { name, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
+import { html } from '../../shared/lit.js'
 import { createFreshness, empty, table } from '../../shared/parts.js'
 import { flowFilter } from './flow-filter.js'
+import { newest, waitingPart } from './list-parts.js'
 
 const shownAtMost = 200
 
@@ -22,33 +23,26 @@ export function createActivity(app) {
       )
       shown = { question: flow ?? '', activity }
     },
-    body: () => [flowFilter(app), shown ? list(app, shown, fresh) : app.placeholder()],
+    body: () => html`${flowFilter(app)} ${shown ? list(app, shown, fresh) : app.placeholder()}`,
   }
 }
 
 function list(app, { question, activity }, fresh) {
   if (activity.length === 0) return empty(t('activity.none'), t('activity.noneHint'))
-  return h(
-    'div',
-    {
-      key: 'list',
-      class: app.isWaiting ? 'waiting' : null,
-      'aria-busy': app.isWaiting ? 'true' : null,
-    },
-    table({
-      label: t('nav.activity'),
-      columns: columns(app),
-      rows: activity,
-      keyOf: ({ id }) => id,
-      freshKeys: fresh(
-        question,
-        activity.map(({ id }) => id),
-      ),
-    }),
-    activity.length === shownAtMost &&
-      h('p', { class: 'soft small center' }, t('list.newest', { count: shownAtMost })),
-  )
+  const rows = table({
+    label: t('nav.activity'),
+    columns: columns(app),
+    rows: activity,
+    keyOf: ({ id }) => id,
+    freshKeys: fresh(
+      question,
+      activity.map(({ id }) => id),
+    ),
+  })
+  return waitingPart(app, html`${rows} ${newest(activity, shownAtMost)}`)
 }
+
+const nothingSaid = (text = '—') => html`<span class="soft">${text}</span>`
 
 function columns(app) {
   return [
@@ -56,15 +50,15 @@ function columns(app) {
     {
       id: 'action',
       title: t('activity.action'),
-      cell: ({ action }) => h('span', { class: 'strong' }, name(word('action', action))),
+      cell: ({ action }) => html`<span class="strong">${name(word('action', action))}</span>`,
     },
     {
       id: 'flow',
       title: t('flow.one'),
       cell: ({ flow }) =>
         flow === null
-          ? h('span', { class: 'soft' }, t('filter.all'))
-          : h('a', { href: app.link('activity', { flow }) }, name(flow, { class: 'clip' })),
+          ? nothingSaid(t('filter.all'))
+          : html`<a href=${app.link('activity', { flow })}>${name(flow, { class: 'clip' })}</a>`,
     },
     {
       id: 'actor',
@@ -75,9 +69,7 @@ function columns(app) {
       id: 'detail',
       title: t('activity.detail'),
       cell: ({ action, detail }) =>
-        detail === null
-          ? h('span', { class: 'soft' }, '—')
-          : name(detailText(action, detail), { class: 'clip' }),
+        detail === null ? nothingSaid() : name(detailText(action, detail), { class: 'clip' }),
     },
   ]
 }

@@ -1,224 +1,147 @@
-import { h } from '../../shared/dom.js'
-import { code, name, number, relative, time } from '../../shared/format.js'
+import { code, name, number, relative } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
-import { createFreshness, empty, note, table } from '../../shared/parts.js'
+import { html, repeat } from '../../shared/lit.js'
+import { badge, createFreshness, empty, note } from '../../shared/parts.js'
 import { askRetry, retry } from '../retry.js'
+import { createSteady } from '../steady.js'
 import { delayedPanel, readDelayed } from './delayed.js'
+import { errorTable } from './error-table.js'
 import { flowFilter } from './flow-filter.js'
+import { newest, panel, smallButton, waitingPart } from './list-parts.js'
 
 const shownAtMost = 100
-const keysShown = 50
 /** Three lines of it may not be all. */
 const longText = 160
 
 /** What could not be delivered, by cause, and the latest errors whatever became of them. */
 export function createErrors(app) {
   const fresh = createFreshness()
+  const steady = createSteady(
+    ({ key }) => key,
+    () => app.redraw(),
+  )
   let shown
 
   return {
     title: () => t('nav.errors'),
-    actions: () => shown && retryAll(app, shown.groups),
+    actions: () => retryAll(app),
     async load(signal) {
       const { flow } = app.query
-      const failing = app.flows.filter(
-        ({ name, destinations }) =>
-          (!flow || name === flow) && destinations.some(({ failed }) => failed > 0),
-      )
-      const [delayed, latest, ...answers] = await Promise.all([
+      const [delayed, latest, { failures }] = await Promise.all([
         readDelayed(app, flow, signal),
         app.api.get('/errors', { flow, limit: shownAtMost }, signal),
-        ...failing.map(({ name }) =>
-          app.api.get(`/flow/${encodeURIComponent(name)}/failures`, { limit: shownAtMost }, signal),
-        ),
+        app.api.get('/flows/failures', { flow, limit: shownAtMost }, signal),
       ])
-      shown = { question: flow ?? '', groups: groupByCause(answers), delayed, latest }
+      const groups = failures.map((one) => ({ ...one, key: keyOf(one) }))
+      shown = { question: flow ?? '', groups, delayed, latest }
     },
-    body() {
-      if (!shown) return [flowFilter(app), app.placeholder()]
-      return [
-        flowFilter(app),
-        h(
-          'section',
-          { key: 'groups', class: app.isWaiting ? 'groups waiting' : 'groups' },
-          h('h2', null, t('errors.failed')),
-          shown.groups.length === 0
-            ? empty(t('errors.none'), t('errors.noneHint'))
-            : shown.groups.map((group) => groupPanel(app, group)),
-        ),
-        delayedPanel(app, shown.delayed),
-        h(
-          'section',
-          { key: 'latest', class: 'panel' },
-          h('div', { class: 'panel-head' }, h('h2', null, t('errors.latest'))),
-          shown.latest.length === 0
-            ? empty(t('errors.noneLatest'))
-            : table({
-                label: t('errors.latest'),
-                columns: columns(app),
-                rows: shown.latest,
-                keyOf: ({ id }) => id,
-                freshKeys: fresh(
-                  shown.question,
-                  shown.latest.map(({ id }) => id),
-                ),
-              }),
-          shown.latest.length === shownAtMost &&
-            h('p', { class: 'soft small center' }, t('list.newest', { count: shownAtMost })),
-        ),
-      ]
-    },
+    body: () =>
+      html`${flowFilter(app)}
+      ${shown ? lists(app, shown, { fresh, steady }) : app.placeholder()}`,
   }
 }
 
-/**
- * Failed deliveries of one flow and destination that say the same but for numbers: an error that quotes an item or a time
- * differs each time.
- */
-function groupByCause(answers) {
-  const groups = new Map()
-  for (const { name: flow, failures } of answers) {
-    for (const { destination, error, items, last_at: at, pks } of failures) {
-      const key = JSON.stringify([flow, destination, error.replace(/\d+/g, '0')])
-      const group = groups.get(key)
-      if (!group) {
-        groups.set(key, { key, flow, destination, errors: [error], items, last_at: at, pks })
-        continue
+function lists(app, { question, groups, delayed, latest }, { fresh, steady }) {
+  const keys = latest.map(({ id }) => id)
+  const latestTable = () =>
+    errorTable(app, t('errors.latest'), latest, {
+      isOfMany: true,
+      freshKeys: fresh(question, keys),
+    })
+  const places = steady.place(groups)
+  return html`${waitingPart(
+    app,
+    html`<section
+      class="groups"
+      @pointerenter=${steady.enter}
+      @pointerleave=${steady.leave}
+      @focusin=${steady.focus}
+      @focusout=${steady.blur}
+    >
+      <h2>${t('errors.failed')}</h2>
+      ${
+        places.length === 0
+          ? empty(t('errors.none'), t('errors.noneHint'))
+          : repeat(
+              places,
+              ({ row }) => row.key,
+              ({ row, isGone }) => groupPanel(app, row, isGone),
+            )
       }
-      group.errors.push(error)
-      group.items += items
-      group.pks = [...group.pks, ...pks].slice(0, keysShown)
-      if (at > group.last_at) group.last_at = at
-    }
-  }
-  return [...groups.values()].sort((a, b) => b.items - a.items)
+      ${newest(groups, shownAtMost, 'errors.most')}
+    </section>`,
+  )}
+  ${delayedPanel(app, delayed)}
+  ${panel(t('errors.latest'), [
+    latest.length === 0 ? empty(t('errors.noneLatest')) : latestTable(),
+    newest(latest, shownAtMost),
+  ])}`
 }
 
-function retryAll(app, groups) {
-  const flows = [...new Set(groups.map(({ flow }) => flow))]
-  if (flows.length === 0) return null
-  return h(
-    'div',
-    { class: 'buttons' },
-    h(
-      'button',
-      {
-        type: 'button',
-        class: 'button',
-        onclick: () =>
-          askRetry(
-            app,
-            flows.map((flow) => ({ flow })),
-          ),
-      },
-      t('retry.all'),
-    ),
-  )
+const keyOf = ({ flow, destination, status, cause }) =>
+  JSON.stringify([flow, destination, status, cause])
+
+function retryAll(app) {
+  const filters = (app.flows ?? [])
+    .filter(({ name: flow }) => !app.query.flow || flow === app.query.flow)
+    .filter(({ destinations }) => destinations.some(({ failed }) => failed > 0))
+    .map(({ name: flow }) => ({ flow }))
+  return filters.length === 0
+    ? null
+    : html`<div class="buttons">
+        ${smallButton({ text: t('retry.all'), onclick: () => askRetry(app, filters) })}
+      </div>`
 }
 
-function groupPanel(app, group) {
-  const { flow, destination, errors, items, pks } = group
-  const [error] = errors
-  const send = (label, filters) =>
-    h(
-      'button',
-      {
-        type: 'button',
-        class: 'button small',
-        onclick: (event) => void retry(app, filters, event.currentTarget),
-      },
-      label,
-    )
-  return h(
-    'article',
-    { key: group.key, class: 'panel' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h(
-        'h3',
-        null,
-        h('a', { href: app.link('errors', { flow }) }, name(flow)),
-        ' → ',
-        name(destination),
-      ),
-      h(
-        'span',
-        { class: 'soft small' },
-        count('errors.items', items),
-        ' · ',
-        relative(group.last_at),
-      ),
-    ),
-    note(
+function groupPanel(app, group, isGone) {
+  const { flow, destination, error, cause, items, pks } = group
+  const send = (text, filter) =>
+    smallButton({
+      text,
+      disabled: isGone,
+      onclick: (event) => void retry(app, [{ flow, destination, ...filter }], event.currentTarget),
+    })
+  return html`<article class="panel ${isGone ? 'gone' : ''}">
+    <div class="panel-head">
+      <h3>
+        <a href=${app.link('errors', { flow })}>${name(flow)}</a> → ${name(destination)}
+      </h3>
+      <span class="soft small">
+        ${isGone ? badge('good', t('errors.gone')) : null}
+        ${count('errors.items', items)} · ${relative(group.last_at)}
+      </span>
+    </div>
+    ${note(
       'bad',
-      h('p', { class: 'clip' }, name(error)),
-      errors.length > 1 && h('p', { class: 'small' }, count('errors.similar', errors.length - 1)),
-    ),
-    h(
-      'div',
-      { class: 'buttons' },
-      send(
-        count('retry.group', items),
-        errors.map((text) => ({ flow, destination, error: text })),
-      ),
-    ),
-    h(
-      'details',
-      { class: 'more' },
-      h('summary', null, t('errors.which')),
-      h(
-        'ul',
-        { class: 'plain-list items' },
-        pks.map((pk) =>
-          h(
-            'li',
-            { key: pk },
-            h('a', { href: app.link('item', { flow, pk }), class: 'clip' }, code(pk)),
-            send(t('retry.one'), [{ flow, destination, pk }]),
-          ),
-        ),
-      ),
-      items > pks.length &&
-        h('p', { class: 'soft small' }, t('errors.more', { count: number(items - pks.length) })),
-      error.length > longText &&
-        h('pre', { tabindex: '0', 'aria-label': t('errors.whole') }, name(error)),
-    ),
-  )
-}
-
-function columns(app) {
-  return [
-    { id: 'time', title: t('activity.time'), cell: ({ timestamp }) => time(timestamp) },
-    {
-      id: 'flow',
-      title: t('flow.one'),
-      cell: ({ entity, adapter }) => [
-        name(entity, { class: 'strong' }),
-        h('br'),
-        adapter === 'source'
-          ? h('span', { class: 'soft small' }, t('errors.source'))
-          : name(adapter, { class: 'soft small' }),
-      ],
-    },
-    {
-      id: 'pk',
-      title: t('item.pk'),
-      cell: ({ entity, pk }) =>
-        pk === ''
-          ? code(pk)
-          : h('a', { class: 'clip', href: app.link('item', { flow: entity, pk }) }, code(pk)),
-    },
-    {
-      id: 'error',
-      title: t('errors.error'),
-      cell: ({ error }) => name(error, { class: 'clip' }),
-    },
-    {
-      id: 'attempts',
-      title: t('errors.attempts'),
-      numeric: true,
-      cell: ({ attempts }) => number(attempts),
-    },
-  ]
+      html`<p class="clip">${name(error)}</p>
+        ${cause !== error && items > 1 ? html`<p class="small">${t('errors.similar')}</p>` : null}`,
+    )}
+    <div class="buttons">${send(count('retry.group', items), { cause })}</div>
+    <details class="more">
+      <summary>${t('errors.which')}</summary>
+      <ul class="plain-list items">
+        ${repeat(
+          pks,
+          (pk) => pk,
+          (pk) =>
+            html`<li>
+              <a href=${app.link('item', { flow, pk })} class="clip">${code(pk)}</a>
+              ${send(t('retry.one'), { pk })}
+            </li>`,
+        )}
+      </ul>
+      ${
+        items > pks.length
+          ? html`<p class="soft small">
+              ${t('errors.more', { count: number(items - pks.length) })}
+            </p>`
+          : null
+      }
+      ${
+        error.length > longText
+          ? html`<pre tabindex="0" aria-label=${t('errors.whole')}>${name(error)}</pre>`
+          : null
+      }
+    </details>
+  </article>`
 }

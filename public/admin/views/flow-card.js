@@ -1,275 +1,156 @@
-import { h } from '../../shared/dom.js'
 import { duration, name, number, relative } from '../../shared/format.js'
-import { count, t, word } from '../../shared/i18n.js'
+import { count, t } from '../../shared/i18n.js'
+import { html, repeat } from '../../shared/lit.js'
 import { badge, facts, note } from '../../shared/parts.js'
 import {
-  askLimit,
-  askPause,
+  askApproveDeletes,
+  askApproveDrift,
   askReset,
   askResync,
   isBusy,
-  removeLimit,
-  resume,
-  sync,
   testAlerts,
 } from '../flow-actions.js'
-import { openPreview } from '../sync-preview.js'
+import { isTrouble } from '../flow-health.js'
+import {
+  dashboardLink,
+  deed,
+  flowHref,
+  healthBadge,
+  mainDeeds,
+  nextRun,
+  nextTry,
+  owedBadges,
+  pausedNote,
+  resultOf,
+  switchBadges,
+  troubleOf,
+  tryButton,
+  when,
+} from './flow-parts.js'
+import { smallButton } from './list-parts.js'
 import { spark } from './spark.js'
 
-/** One flow: how it is, what it is doing, what it owes to whom, and what can be done. */
-export function flowCard(app, flow) {
-  const { status } = flow
-  return h(
-    'article',
-    { class: `panel flow ${toneOf(status)}`, 'aria-labelledby': `flow-${flow.name}` },
-    h(
-      'div',
-      { key: 'head', class: 'flow-head' },
-      h('h2', { id: `flow-${flow.name}` }, name(flow.name)),
-      h('span', { class: 'badges' }, stateBadges(status)),
-    ),
-    flow.description && h('p', { key: 'about', class: 'soft small clip' }, name(flow.description)),
-    status.paused && pausedNote(status),
-    h('div', { key: 'progress' }, flow.progress ? progressOf(flow) : null),
-    h('div', { key: 'facts' }, figures(flow)),
-    h('div', { key: 'targets' }, destinations(flow)),
-    flow.last_error &&
-      h(
-        'div',
-        { key: 'error' },
-        note(
-          'bad',
-          h('p', { class: 'small strong' }, t('flow.lastError')),
-          h('p', { class: 'small clip' }, name(flow.last_error)),
-        ),
-      ),
-    h('div', { key: 'result', class: 'result' }, resultOf(app, flow)),
-    h('div', { key: 'buttons', class: 'flow-buttons' }, buttons(app, flow)),
+/** One flow: how it is, what it is doing, what it owes to whom, and what can be done. With `isWhole` it is all of the page. */
+export function flowCard(app, { flow, health }, isWhole = false) {
+  const { status, description, polls_held_back: heldBack, last_error: error } = flow
+  const isTold = health.destination === undefined && health.cause === 'source_failing'
+  return html`<article class="panel flow is-${health.state}" aria-labelledby="flow-${flow.name}">
+    <div class="flow-head">
+      <h2 id="flow-${flow.name}" class=${isWhole ? 'visually-hidden' : ''}>
+        ${isWhole ? name(flow.name) : html`<a href=${flowHref(app, flow)}>${name(flow.name)}</a>`}
+      </h2>
+      <span class="badges">${switchBadges(status)} ${healthBadge(health)}</span>
+    </div>
+    ${description ? html`<p class="soft small clip">${name(description)}</p>` : null}
+    ${status.paused ? pausedNote(status) : null}
+    ${isTrouble(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
+    ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
+    ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(error)}</p>`) : null}
+    ${heldBack ? note('warn', html`<p class="small clip">${name(heldBack)}</p>`) : null}
+    ${flow.held_drift ? driftNote(app, flow) : null}
+    ${flow.held_deletes ? heldNote(app, flow) : null} ${resultOf(app, flow)}
+    ${buttons(app, flow, isWhole)}
+  </article>`
+}
+
+function heldNote(app, flow) {
+  const { items, reason, since } = flow.held_deletes
+  return note(
+    'warn',
+    html`<p class="small strong">${count('held.note', items)} ${relative(since)}</p>
+      <p class="small clip">${name(reason)}</p>
+      ${smallButton({
+        text: t('do.approve'),
+        disabled: isBusy(app, flow, 'approve'),
+        onclick: () => askApproveDeletes(app, flow),
+      })}`,
   )
 }
 
-function toneOf({ paused, runLimit }) {
-  if (paused) return 'is-paused'
-  return runLimit === null ? 'is-running' : 'is-limited'
-}
-
-/** `Running`, `Paused`, or `N/M` while a limit counts; a limit that is used up stays beside the pause it caused. */
-export function stateBadges({ paused, runLimit, runCount, polling }) {
-  const limit =
-    runLimit === null
-      ? null
-      : h(
-          'span',
-          { key: 'limit', class: 'badge info' },
-          `${number(runCount)}/${number(runLimit)}`,
-          h('span', { class: 'visually-hidden' }, ` ${t('flow.runs')}`),
-        )
-  return [
-    polling && h('span', { key: 'polling', class: 'badge good pulse' }, t('flow.polling')),
-    limit,
-    paused
-      ? h('span', { key: 'paused' }, badge('warn', t('flow.paused')))
-      : limit === null && h('span', { key: 'running' }, badge('good', t('flow.running'))),
-  ]
-}
-
-function pausedNote({ paused_at: at, paused_by: by, reason }) {
-  return h(
-    'div',
-    { key: 'paused' },
-    note(
-      'warn',
-      h(
-        'p',
-        { class: 'small' },
-        by === null ? t('flow.pausedSince') : t('flow.pausedBy', { who: word('actor', by) }),
-        ' ',
-        at && relative(at),
-      ),
-      reason && h('p', { class: 'clip' }, name(word('reason', reason))),
-    ),
+function driftNote(app, flow) {
+  const { reason, since } = flow.held_drift
+  return note(
+    'bad',
+    html`<p class="small strong">${t('drift.note')} ${relative(since)}</p>
+      <p class="small clip">${name(reason)}</p>
+      ${smallButton({
+        text: t('do.goOn'),
+        disabled: isBusy(app, flow, 'goOn'),
+        onclick: () => askApproveDrift(app, flow),
+      })}`,
   )
 }
 
-function progressOf({ progress }) {
-  return h(
-    'div',
-    { class: 'progress' },
-    h('span', { class: 'progress-bar', 'aria-hidden': 'true' }),
-    h(
-      'p',
-      { class: 'small' },
-      t('flow.progress', { rows: number(progress.rows_read), changes: number(progress.changes) }),
-      ' · ',
-      relative(progress.started_at),
-    ),
-  )
+function progressOf({ progress: { rows_read: rows, changes, started_at: startedAt } }) {
+  return html`<div class="progress">
+    <span class="progress-bar" aria-hidden="true"></span>
+    <p class="small">
+      ${t('flow.progress', { rows: number(rows), changes: number(changes) })} · ${relative(startedAt)}
+    </p>
+  </div>`
 }
 
 function figures(flow) {
-  const { durations } = flow
+  const { durations, last_success_at: success } = flow
   const last = durations.at(-1)
-  return [
-    facts([
-      [
-        t('flow.lastRun'),
-        flow.last_poll_at === null ? t('flow.never') : relative(flow.last_poll_at),
-      ],
-      [t('flow.nextRun'), nextRun(flow)],
-      [t('flow.changesToday'), number(flow.changes_today)],
-      [t('flow.items'), number(flow.items)],
-      [
-        t('flow.lastSuccess'),
-        flow.last_success_at !== flow.last_poll_at
-          ? flow.last_success_at === null
-            ? t('flow.never')
-            : relative(flow.last_success_at)
-          : null,
-      ],
-    ]),
-    last !== undefined &&
-      h(
-        'div',
-        { class: 'durations' },
-        spark(durations),
-        h(
-          'span',
-          { class: 'soft small' },
-          t('flow.duration', {
-            last: duration(last),
-            top: duration(Math.max(...durations)),
-          }),
-        ),
-      ),
-  ]
+  const lasted = () => html`<div class="durations">
+    ${spark(durations)}
+    <span class="soft small">
+      ${t('flow.duration', { last: duration(last), top: duration(Math.max(...durations)) })}
+    </span>
+  </div>`
+  return html`${facts([
+    [t('flow.lastRun'), when(flow.last_poll_at)],
+    [t('flow.nextRun'), nextRun(flow)],
+    [t('flow.changesToday'), number(flow.changes_today)],
+    [t('flow.items'), number(flow.items)],
+    [t('flow.lastSuccess'), success === flow.last_poll_at ? null : when(success)],
+  ])}
+  ${last === undefined ? null : lasted()}`
 }
 
-function nextRun({ status, next_poll_at: at, poll_interval_ms: interval }) {
-  if (status.paused) return t('flow.nextPaused')
-  const every = h(
-    'span',
-    { class: 'every soft small' },
-    t('flow.every', { time: duration(interval) }),
-  )
-  if (status.polling) return [t('flow.now'), every]
-  if (at === null || new Date(at).getTime() < Date.now()) return [t('flow.soon'), every]
-  return [relative(at), every]
-}
-
-function destinations(flow) {
-  return h(
-    'ul',
-    { class: 'targets', 'aria-label': t('flow.destinations') },
-    flow.destinations.map((destination) => {
-      const { waiting, delayed, failed, oldest_waiting_at: oldest } = destination
-      return h(
-        'li',
-        { key: destination.name },
-        h(
-          'span',
-          { class: 'target' },
-          h('span', { class: 'strong' }, name(destination.name)),
-          ' ',
-          h('span', { class: 'soft small' }, destination.type),
-        ),
-        h(
-          'span',
-          { class: 'badges' },
-          waiting > 0 && badge('info', count('target.waiting', waiting)),
-          delayed > 0 &&
-            h(
-              'a',
-              {
-                class: 'badge warn',
-                href: `#/errors?flow=${encodeURIComponent(flow.name)}`,
-              },
-              count('target.delayed', delayed),
-            ),
-          failed > 0 &&
-            h(
-              'a',
-              {
-                class: 'badge bad',
-                href: `#/errors?flow=${encodeURIComponent(flow.name)}`,
-              },
-              count('target.failed', failed),
-            ),
-          waiting + delayed + failed === 0 && badge('quiet', t('target.idle')),
-        ),
-        oldest &&
-          h('span', { class: 'soft small oldest' }, t('target.oldest'), ' ', relative(oldest)),
-      )
-    }),
-  )
-}
-
-/** What became of the last thing that was done here, until somebody puts it away. */
-function resultOf(app, flow) {
-  const result = app.results.get(flow.name)
-  if (!result) return null
-  return h(
-    'div',
-    { class: `note ${result.tone}` },
-    h('div', null, h('p', { class: 'small clip' }, name(result.text))),
-    h(
-      'button',
-      {
-        type: 'button',
-        class: 'button quiet small close',
-        'aria-label': t('flow.dismiss'),
-        onclick: () => {
-          app.results.delete(flow.name)
-          app.redraw()
-        },
+function destinations(app, flow, health, isWhole) {
+  return html`<ul class="targets" aria-label=${t('flow.destinations')}>
+    ${repeat(
+      flow.destinations,
+      (destination) => destination.name,
+      (destination) => {
+        const { name: target, type, oldest_waiting_at: oldest, sending } = destination
+        // What stands above already is not said twice.
+        const isTold = health.destination?.name === target && isTrouble(health)
+        return html`<li>
+          <span class="target"><span class="strong">${name(target)}</span> <span class="soft small">${type}</span></span>
+          <span class="badges">${owedBadges(app, flow, destination)}</span>
+          ${oldest ? html`<span class="soft small oldest">${t('target.oldest')} ${relative(oldest)}</span>` : null}
+          ${sending.state === 'flowing' || isTold ? null : inTheWay(app, flow, destination)}
+          ${isWhole ? deed(app, flow, 'resyncOne', () => askResync(app, flow, target)) : null}
+        </li>`
       },
-      '✕',
-    ),
-  )
+    )}
+  </ul>`
 }
 
-function buttons(app, flow) {
-  const { status } = flow
-  const button = (action, onclick, extra = '') =>
-    h(
-      'button',
-      {
-        key: action,
-        type: 'button',
-        class: `button small ${extra}`,
-        disabled: isBusy(app, flow, action),
-        onclick,
-      },
-      isBusy(app, flow, action) ? t('dialog.busy') : t(`do.${action}`),
-    )
-  return [
-    h(
-      'div',
-      { key: 'first', class: 'buttons' },
-      button('sync', () => sync(app, flow), 'main'),
-      button('preview', () => openPreview(app, flow)),
-      status.paused
-        ? button('resume', () => void resume(app, flow))
-        : button('pause', () => askPause(app, flow)),
-      status.runLimit === null
-        ? button('limit', () => askLimit(app, flow))
-        : button('unlimit', () => void removeLimit(app, flow)),
-    ),
-    h(
-      'details',
-      { key: 'more', class: 'more' },
-      h('summary', null, t('flow.more')),
-      h(
-        'div',
-        { class: 'buttons' },
-        flow.has_alerts && button('alerts', () => testAlerts(app, flow)),
-        button('reset', () => askReset(app, flow), 'danger'),
-        button('resync', () => askResync(app, flow), 'danger'),
-        h(
-          'a',
-          { key: 'log', class: 'button small', href: app.link('activity', { flow: flow.name }) },
-          t('nav.activity'),
-        ),
-      ),
-    ),
-  ]
+/** Why a destination is sent nothing now, or less than is owed. */
+function inTheWay(app, flow, destination) {
+  const { state, cause } = destination.sending
+  return html`<span class="small oldest" title=${cause ?? ''}>
+    ${badge(state === 'slowed' ? 'info' : 'warn', t(`sending.${state}`))}
+    ${nextTry(destination.sending)} ${cause ? html`<span class="soft clip">${name(cause)}</span>` : null}
+    ${state === 'slowed' ? null : tryButton(app, flow, destination)}
+  </span>`
+}
+
+function buttons(app, flow, isWhole) {
+  const one = (action, ask, extra) => deed(app, flow, action, () => ask(app, flow), extra)
+  const rest = html`<div class="buttons">
+    ${flow.has_alerts ? one('alerts', testAlerts) : null} ${one('reset', askReset, 'danger')}
+    ${one('resync', askResync, 'danger')}
+    <a class="button small" href=${app.link('activity', { flow: flow.name })}>${t('nav.activity')}</a>
+    ${dashboardLink(app, flow)}
+    ${isWhole ? null : html`<a class="button small" href=${flowHref(app, flow)}>${t('flow.runsTitle')}</a>`}
+  </div>`
+  return html`<div class="flow-buttons">
+    ${mainDeeds(app, flow)}
+    ${isWhole ? rest : html`<details class="more"><summary>${t('flow.more')}</summary>${rest}</details>`}
+  </div>`
 }

@@ -1,171 +1,215 @@
-import { h } from '../../shared/dom.js'
 import { name, number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { icon } from '../../shared/icons.js'
-import { empty, field } from '../../shared/parts.js'
+import { html, live, repeat } from '../../shared/lit.js'
+import { empty, field, note } from '../../shared/parts.js'
 import { askPauseAll, askResumeAll, reloadFiles } from '../all-flows.js'
+import { picks, worstFirst } from '../flow-health.js'
+import { createSteady } from '../steady.js'
 import { flowCard } from './flow-card.js'
+import { flowPage, readFlow } from './flow-page.js'
+import { totalOwed } from './flow-parts.js'
+import { flowTable } from './flow-table.js'
+import { smallButton } from './list-parts.js'
 
-/** Every flow at a glance, what is wrong with flow files, and the switches. */
+/** More flows than this are filtered; from so many on they stand in a table. */
+const manyFlows = 6
+const tableFrom = 12
+/** The address follows what is typed after this pause. */
+const settleMs = 300
+const soonMs = 120_000
+
+/** Every flow at a glance, worst first, or all about one; what is wrong with flow files, and the switches. */
 export function createFlows(app) {
-  const wanted = { text: '', attention: false }
+  const steady = createSteady(
+    ({ flow }) => flow.name,
+    () => app.redraw(),
+  )
   let stats
+  let shown
+  let timer
+  let isTicking = false
+
+  /** Each letter is no place to come back to. */
+  const type = (text) => {
+    app.query.q = text
+    app.redraw()
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      if (app.name === 'flows') location.replace(app.link('flows', app.query))
+    }, settleMs)
+  }
+
+  /** While a try is near, how long it is until then is kept right. */
+  const tick = (flows) => {
+    const isNear = ({ sending: { next_attempt_at: next } }) =>
+      next !== null && new Date(next).getTime() - Date.now() < soonMs
+    if (isTicking || !flows.some(({ destinations }) => destinations.some(isNear))) return
+    isTicking = true
+    setTimeout(() => {
+      isTicking = false
+      if (app.name === 'flows' && !document.hidden) app.redraw()
+    }, 1_000)
+  }
 
   return {
-    title: () => t('nav.flows'),
-    actions: () => app.flows && switches(app),
+    title: () => app.query.flow ?? t('nav.flows'),
+    actions: () => (app.flows && !app.query.flow ? switches(app) : null),
     async load(signal) {
-      stats = await app.api.get('/stats', {}, signal)
+      const { flow } = app.query
+      if (flow && app.flows.some(({ name }) => name === flow))
+        shown = await readFlow(app, flow, signal)
+      else if (!flow) stats = await app.api.get('/stats', {}, signal)
     },
     body() {
-      if (!app.flows || !stats) return app.placeholder()
-      return [
-        fileProblems(app.problems),
-        app.flows.length > 0 && numbers(stats),
+      if (!app.flows || !(stats || app.query.flow)) return app.placeholder()
+      tick(app.flows)
+      if (app.query.flow) return flowPage(app, shown)
+      return html`${fileProblems(app.problems)}
+      ${app.withoutDefinition.length > 0 ? goneFlows(app.withoutDefinition) : null}
+      ${
         app.flows.length === 0
           ? empty(t('flows.none'), t('flows.noneHint'))
-          : [filters(app, wanted), cards(app, wanted)],
-      ]
+          : html`${numbers(app.flows, stats)} ${filters(app, type)} ${list(app, steady)}`
+      }`
     },
   }
 }
 
 function switches(app) {
   const paused = app.flows.filter(({ status }) => status.paused)
-  const button = (key, disabled, onclick) =>
-    h(
-      'button',
-      { key, type: 'button', class: 'button small', disabled, onclick },
-      t(`flows.${key}`),
-    )
-  return h(
-    'div',
-    { class: 'buttons' },
-    button('pauseAll', paused.length === app.flows.length, () => askPauseAll(app)),
-    button('resumeAll', paused.length === 0, () => askResumeAll(app, paused)),
-    button('reload', app.busy.has('* reload'), () => void reloadFiles(app)),
-  )
+  const one = (key, disabled, onclick) =>
+    smallButton({ text: t(`flows.${key}`), disabled, onclick })
+  return html`<div class="buttons">
+    ${one('pauseAll', paused.length === app.flows.length, () => askPauseAll(app))}
+    ${one('resumeAll', paused.length === 0, () => askResumeAll(app, paused))}
+    ${one('reload', app.busy.has('* reload'), () => void reloadFiles(app))}
+  </div>`
 }
 
-/** More flows than this are not taken in at a glance. */
-const manyFlows = 6
-
-function filters(app, wanted) {
-  if (app.flows.length <= manyFlows) return null
-  return h(
-    'form',
-    { key: 'filters', class: 'filters', onsubmit: (event) => event.preventDefault() },
-    field(
+function filters(app, type) {
+  const { q = '', state = '' } = app.query
+  if (app.flows.length <= manyFlows && !q && !state) return null
+  const counted = (pick) => number(app.flows.filter(picks[pick]).length)
+  return html`<form class="filters" @submit=${(event) => event.preventDefault()}>
+    ${field(
       t('flows.find'),
-      h('input', {
-        name: 'find',
-        type: 'search',
-        autocomplete: 'off',
-        spellcheck: 'false',
-        oninput: (event) => {
-          wanted.text = event.target.value.trim().toLowerCase()
-          app.redraw()
-        },
-      }),
-    ),
-    field(
+      html`<input name="find" type="search" autocomplete="off" spellcheck="false" .value=${live(q)}
+        @input=${(event) => type(event.target.value)} />`,
+    )}
+    ${field(
       t('flows.show'),
-      h(
-        'select',
-        {
-          name: 'show',
-          onchange: (event) => {
-            wanted.attention = event.target.value === 'attention'
-            app.redraw()
-          },
-        },
-        h('option', { value: '' }, t('filter.all')),
-        h('option', { value: 'attention' }, t('flows.attention')),
-      ),
-    ),
-  )
+      html`<select name="show" .value=${live(state)}
+        @change=${(event) => app.setQuery({ state: event.target.value })}>
+        <option value="" ?selected=${state === ''}>${t('filter.all')} (${number(app.flows.length)})</option>
+        ${Object.keys(picks).map(
+          (pick) =>
+            html`<option value=${pick} ?selected=${state === pick}>${t(`pick.${pick}`)} (${counted(pick)})</option>`,
+        )}
+      </select>`,
+    )}
+  </form>`
 }
 
-function needsAttention({ status, last_error: error, destinations }) {
-  return status.paused || error !== null || destinations.some(({ failed }) => failed > 0)
+function list(app, steady) {
+  const { q = '', state } = app.query
+  const text = q.trim().toLowerCase()
+  const isWanted = (flow) =>
+    `${flow.name} ${flow.description ?? ''} ${flow.source}`.toLowerCase().includes(text) &&
+    (picks[state]?.(flow) ?? true)
+  const places = steady.place(worstFirst(app.flows.filter(isWanted)))
+  if (places.length === 0) return empty(t('flows.noMatch'))
+  const rows = places.map(({ row }) => row)
+  return html`<div @pointerenter=${steady.enter} @pointerleave=${steady.leave}
+    @focusin=${steady.focus} @focusout=${steady.blur}>
+    ${app.flows.length >= tableFrom ? flowTable(app, rows) : cards(app, rows)}
+  </div>`
 }
 
-function cards(app, wanted) {
-  const shown =
-    app.flows.length <= manyFlows
-      ? app.flows
-      : app.flows.filter(
-          (flow) =>
-            `${flow.name} ${flow.description ?? ''}`.toLowerCase().includes(wanted.text) &&
-            (!wanted.attention || needsAttention(flow)),
-        )
-  if (shown.length === 0) return empty(t('flows.noMatch'))
-  return h(
-    'ul',
-    { key: 'cards', class: 'cards', 'aria-label': t('nav.flows') },
-    shown.map((flow) => h('li', { key: flow.name }, flowCard(app, flow))),
+function cards(app, rows) {
+  return html`<ul class="cards" aria-label=${t('nav.flows')}>
+    ${repeat(
+      rows,
+      ({ flow }) => flow.name,
+      (row) => html`<li>${flowCard(app, row)}</li>`,
+    )}
+  </ul>`
+}
+
+/** What a flow owes that was renamed or whose file is gone waits for its name. */
+function goneFlows(gone) {
+  return note(
+    'warn',
+    html`<p class="strong">${t('flows.gone')}</p>
+      <ul>
+        ${gone.map(
+          ({ name: flow, destinations }) =>
+            html`<li>
+              ${name(flow)}
+              ${destinations.map(
+                ({ name: target, waiting, delayed, failed }) =>
+                  html` · ${name(target)} ${number(waiting + delayed + failed)}`,
+              )}
+            </li>`,
+        )}
+      </ul>`,
   )
 }
 
 /** A flow whose file is wrong is left out or keeps its old definition: nobody would know without this. */
 function fileProblems(problems) {
-  return h(
-    'div',
-    { key: 'problems', role: 'alert' },
-    problems.length > 0 &&
-      h(
-        'section',
-        { class: 'note bad', 'aria-label': t('files.title') },
-        icon('warning'),
-        h(
-          'div',
-          null,
-          h('h2', null, count('files.problems', problems.length)),
-          h(
-            'ul',
-            { class: 'problems' },
-            problems.map((problem) =>
-              h(
-                'li',
-                { key: `${problem.file} ${problem.line} ${problem.key} ${problem.message}` },
-                h('code', null, name(`${problem.file}:${problem.line}:${problem.column}`)),
-                problem.key && [' ', h('code', { class: 'strong' }, name(problem.key))],
-                h('p', { class: 'clip' }, name(problem.message)),
-                problem.hint && h('p', { class: 'small clip' }, '→ ', name(problem.hint)),
-              ),
-            ),
-          ),
-        ),
-      ),
-  )
+  return html`<div role="alert">${problems.length > 0 ? problemList(problems) : null}</div>`
 }
 
-function numbers({ queue, processed, errors }) {
-  return h(
-    'section',
-    { key: 'numbers', class: 'numbers even', 'aria-label': t('stats.title') },
-    tile(
+function problemList(problems) {
+  return html`<section class="note bad" aria-label=${t('files.title')}>
+    ${icon('warning')}
+    <div>
+      <h2>${count('files.problems', problems.length)}</h2>
+      <ul class="problems">
+        ${problems.map(
+          ({ file, line, column, key, message, hint }) =>
+            html`<li>
+              <code>${name(`${file}:${line}:${column}`)}</code>
+              ${key ? html`<code class="strong">${name(key)}</code>` : null}
+              <p class="clip">${name(message)}</p>
+              ${hint ? html`<p class="small clip">→ ${name(hint)}</p>` : null}
+            </li>`,
+        )}
+      </ul>
+    </div>
+  </section>`
+}
+
+/** Of the flows that there are: what a flow owes whose file is gone stands by itself. */
+function numbers(flows, { queue: { active } }) {
+  const owed = totalOwed({ destinations: flows.flatMap(({ destinations }) => destinations) })
+  const { waiting, delayed, failed } = owed
+  const bad = flows.filter(picks.failing).length
+  const today = flows.reduce((sum, flow) => sum + flow.changes_today, 0)
+  const linked = (many, href) =>
+    many > 0 ? html`<a href=${href}>${number(many)}</a>` : number(many)
+  return html`<section class="numbers even" aria-label=${t('stats.title')}>
+    ${tile(
+      t('stats.trouble'),
+      linked(bad, '#/flows?state=failing'),
+      count('stats.flows', flows.length),
+      bad > 0 ? 'alarm' : '',
+    )}
+    ${tile(t('stats.failed'), linked(failed, '#/errors'), t('stats.failedHint'), failed > 0 ? 'alarm' : '')}
+    ${tile(
       t('stats.waiting'),
-      number(queue.waiting + queue.active),
-      count('stats.active', queue.active),
-    ),
-    tile(t('stats.delayed'), number(queue.delayed), t('stats.delayedHint')),
-    tile(
-      t('stats.failed'),
-      queue.failed > 0 ? h('a', { href: '#/errors' }, number(queue.failed)) : number(queue.failed),
-      t('stats.failedHint', { total: number(errors) }),
-      queue.failed > 0 && 'alarm',
-    ),
-    tile(t('stats.processed'), number(processed), t('stats.processedHint')),
-  )
+      number(waiting + delayed),
+      `${count('stats.active', active)} · ${count('target.delayed', delayed)}`,
+    )}
+    ${tile(t('stats.today'), number(today), t('stats.todayHint'))}
+  </section>`
 }
 
-function tile(title, value, hint, extra) {
-  return h(
-    'div',
-    { class: `tile ${extra || ''}` },
-    h('h2', null, title),
-    h('p', { class: 'value' }, value),
-    h('p', { class: 'soft small' }, hint),
-  )
+function tile(title, value, hint, extra = '') {
+  return html`<div class="tile ${extra}">
+    <h2>${title}</h2>
+    <p class="value">${value}</p>
+    <p class="soft small">${hint}</p>
+  </div>`
 }

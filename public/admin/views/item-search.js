@@ -1,74 +1,72 @@
-import { h } from '../../shared/dom.js'
 import { name, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
+import { html, live } from '../../shared/lit.js'
 import { badge, empty, field, table } from '../../shared/parts.js'
+import { flowChoice } from './flow-filter.js'
 import { stateTones } from './item-state.js'
 
-/** Asks for a flow, or all of them, and the key of an item; the question goes into the address. */
-export function searchForm(app, typed) {
-  const names = (app.flows ?? []).map((flow) => flow.name)
-  const chosen = typed.flow ?? ''
-  const submit = (event) => {
-    event.preventDefault()
-    const pk = typed.pk?.trim()
-    if (pk) app.setQuery({ flow: chosen, pk })
+/** A key is asked for once somebody has stopped typing for so long. */
+const settleMs = 300
+
+/** Asks for a flow, or all of them, and the key of an item, while it is typed; the question goes into the address. */
+export function createItemSearch(app) {
+  const typed = {}
+  let address
+  let timer
+
+  const ask = () => {
+    clearTimeout(timer)
+    app.setQuery({ flow: typed.flow, pk: typed.pk?.trim() })
   }
-  return h(
-    'form',
-    { key: 'search', class: 'filters', role: 'search', onsubmit: submit },
-    field(
-      t('flow.one'),
-      h(
-        'select',
-        {
-          name: 'flow',
-          value: chosen,
-          onchange: (event) => {
-            typed.flow = event.target.value
-            app.redraw()
-          },
-        },
-        h('option', { value: '' }, t('filter.all')),
-        names.map((one) => h('option', { key: one, value: one }, one)),
-        chosen !== '' &&
-          !names.includes(chosen) &&
-          h('option', { key: 'unknown', value: chosen }, chosen),
-      ),
-    ),
-    field(
-      t('item.pk'),
-      h('input', {
-        name: 'pk',
-        type: 'search',
-        required: true,
-        maxlength: 1024,
-        autocomplete: 'off',
-        spellcheck: 'false',
-        value: typed.pk ?? '',
-        oninput: (event) => {
-          typed.pk = event.target.value
-        },
-      }),
-    ),
-    h('button', { type: 'submit', class: 'button main' }, t('item.find')),
-  )
+  /** Each letter is no place to come back to. */
+  const type = ({ target }) => {
+    typed.pk = target.value
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      if (!target.isConnected) return
+      location.replace(app.link('item', { flow: typed.flow, pk: typed.pk.trim() }))
+    }, settleMs)
+  }
+
+  return () => {
+    const { flow = '', pk = '' } = app.query
+    if (address !== JSON.stringify([flow, pk])) {
+      address = JSON.stringify([flow, pk])
+      // What is typed on meanwhile is not taken back.
+      Object.assign(typed, { flow, pk: typed.pk?.trim() === pk ? typed.pk : pk })
+    }
+    return html`<form
+      class="filters"
+      role="search"
+      @submit=${(event) => {
+        event.preventDefault()
+        ask()
+      }}
+    >
+      ${flowChoice(app, typed.flow, (chosen) => {
+        typed.flow = chosen
+        ask()
+      })}
+      ${field(
+        t('item.pk'),
+        html`<input
+          name="pk"
+          type="search"
+          maxlength="1024"
+          autocomplete="off"
+          spellcheck="false"
+          .value=${live(typed.pk)}
+          @input=${type}
+        />`,
+      )}
+      <button type="submit" class="button main">${t('item.find')}</button>
+    </form>`
+  }
 }
 
-/** Asks every flow for the item, and answers those that know it: `{ name, seen, destinations }`. */
+/** The flows that know an item, whichever they are. */
 export async function searchEverywhere(app, pk, signal) {
-  const answers = await Promise.all(
-    app.flows.map((flow) =>
-      app.api.get(
-        `/flow/${encodeURIComponent(flow.name)}/items/${encodeURIComponent(pk)}`,
-        {},
-        signal,
-      ),
-    ),
-  )
-  return answers.filter(
-    ({ seen, destinations }) =>
-      seen !== null || destinations.some(({ state }) => state !== 'unknown'),
-  )
+  return (await app.api.get(`/flows/items/${encodeURIComponent(pk)}`, {}, signal)).flows
 }
 
 /** The flows that know an item; each leads to what is known. */
@@ -81,25 +79,16 @@ export function foundIn(app, pk, found) {
         id: 'flow',
         title: t('flow.one'),
         cell: ({ name: flow }) =>
-          h('a', { class: 'row-link', href: app.link('item', { flow, pk }) }, name(flow)),
+          html`<a class="row-link" href=${app.link('item', { flow, pk })}>${name(flow)}</a>`,
       },
-      {
-        id: 'time',
-        title: t('item.seen'),
-        cell: ({ seen }) => time(seen?.changed_at),
-      },
+      { id: 'time', title: t('item.seen'), cell: ({ changed_at: at }) => time(at) },
       {
         id: 'state',
         title: t('flow.destinations'),
         cell: ({ destinations }) =>
-          destinations.map(({ name: target, state }) =>
-            h(
-              'p',
-              { key: target },
-              name(target),
-              ' ',
-              badge(stateTones[state], word('state', state)),
-            ),
+          destinations.map(
+            ({ name: target, state }) =>
+              html`<p>${name(target)} ${badge(stateTones[state], word('state', state))}</p>`,
           ),
       },
     ],

@@ -1,7 +1,9 @@
-import { h } from '../../shared/dom.js'
 import { code, name, number, relative, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
+import { html } from '../../shared/lit.js'
 import { badge, empty, facts, table } from '../../shared/parts.js'
+import { errorTable } from './error-table.js'
+import { panel } from './list-parts.js'
 
 export const stateTones = {
   waiting: 'info',
@@ -9,100 +11,69 @@ export const stateTones = {
   failed: 'bad',
   delivered: 'good',
   unknown: 'quiet',
+  skipped: 'quiet',
 }
 
 /** What the source showed last of an item, and what each destination got of it. */
 export function whereItIs({ seen, destinations }) {
-  return h(
-    'section',
-    { key: 'where', class: 'panel' },
-    h('h2', null, t('item.where')),
-    facts([
-      [t('item.seen'), seen ? time(seen.changed_at) : t('item.notSeen')],
-      [t('item.hash'), seen && code(seen.hash)],
-    ]),
-    table({
-      label: t('item.where'),
-      columns: [
-        {
-          id: 'destination',
-          title: t('item.destination'),
-          cell: ({ name: target, type }) => [
-            name(target, { class: 'strong' }),
-            ' ',
-            h('span', { class: 'soft small' }, type),
-          ],
-        },
-        {
-          id: 'state',
-          title: t('item.state'),
-          cell: ({ state, last_error: error, next_attempt_at: next }) => [
-            badge(stateTones[state], word('state', state)),
-            next && h('p', { class: 'soft small' }, t('item.nextAttempt'), ' ', relative(next)),
-            error && h('p', { class: 'small clip' }, name(error)),
-          ],
-        },
-        {
-          id: 'sync',
-          title: t('item.inSync'),
-          cell: ({ in_sync: inSync }) =>
-            badge(
-              inSync === null ? 'quiet' : inSync ? 'good' : 'warn',
-              word('inSync', String(inSync)),
-            ),
-        },
-        {
-          id: 'attempts',
-          title: t('item.attempts'),
-          numeric: true,
-          cell: ({ attempts }) => number(attempts),
-        },
-        {
-          id: 'time',
-          title: t('item.delivered'),
-          cell: ({ delivered_at: at }) => time(at),
-        },
-      ],
-      rows: destinations,
-      keyOf: ({ name: target }) => target,
-    }),
-    destinations.some(({ state }) => state === 'unknown') &&
-      h('p', { class: 'soft small' }, t('item.unknownHint')),
+  const known = facts([
+    [t('item.seen'), seen ? time(seen.changed_at) : t('item.notSeen')],
+    [t('item.hash'), seen && code(seen.hash)],
+  ])
+  const list = table({
+    label: t('item.where'),
+    columns: columns(),
+    rows: destinations,
+    keyOf: ({ name: target }) => target,
+  })
+  const hint = destinations.some(({ state }) => state === 'unknown')
+    ? html`<p class="soft small">${t('item.unknownHint')}</p>`
+    : null
+  return panel(t('item.where'), [known, list, hint])
+}
+
+const columns = () => [
+  {
+    id: 'destination',
+    title: t('item.destination'),
+    cell: ({ name: target, type }) =>
+      html`${name(target, { class: 'strong' })} <span class="soft small">${type}</span>`,
+  },
+  {
+    id: 'state',
+    title: t('item.state'),
+    cell: ({ state, last_error: error, next_attempt_at: next, remembered }) =>
+      html`${badge(stateTones[state], word('state', state))}
+      ${next ? html`<p class="soft small">${t('item.nextAttempt')} ${relative(next)}</p>` : null}
+      ${error ? html`<p class="small clip">${name(error)}</p>` : null}
+      ${remembered ? html`<p class="small soft">${t('item.remembered')}: ${listed(remembered)}</p>` : null}`,
+  },
+  {
+    id: 'sync',
+    title: t('item.inSync'),
+    cell: ({ in_sync: inSync }) =>
+      badge(inSync === null ? 'quiet' : inSync ? 'good' : 'warn', word('inSync', String(inSync))),
+  },
+  {
+    id: 'attempts',
+    title: t('item.attempts'),
+    numeric: true,
+    cell: ({ attempts }) => number(attempts),
+  },
+  { id: 'time', title: t('item.delivered'), cell: ({ delivered_at: at }) => time(at) },
+]
+
+/** Values by their names. */
+function listed(values) {
+  return Object.entries(values).map(
+    ([key, value], index) => html`${index > 0 ? ', ' : null}${key} ${code(String(value))}`,
   )
 }
 
 /** What went wrong with an item, newest first. */
-export function errorsOf(errors) {
-  return h(
-    'section',
-    { key: 'errors', class: 'panel' },
-    h('h2', null, t('item.errors')),
-    errors.length === 0
-      ? empty(t('item.noErrors'))
-      : table({
-          label: t('item.errors'),
-          columns: [
-            { id: 'time', title: t('activity.time'), cell: ({ timestamp }) => time(timestamp) },
-            {
-              id: 'adapter',
-              title: t('item.destination'),
-              cell: ({ adapter }) =>
-                adapter === 'source' ? t('errors.source') : name(adapter, { class: 'clip' }),
-            },
-            {
-              id: 'error',
-              title: t('errors.error'),
-              cell: ({ error }) => name(error, { class: 'clip' }),
-            },
-            {
-              id: 'attempts',
-              title: t('errors.attempts'),
-              numeric: true,
-              cell: ({ attempts }) => number(attempts),
-            },
-          ],
-          rows: errors,
-          keyOf: ({ id }) => id,
-        }),
-  )
+export function errorsOf(app, errors) {
+  return html`<section class="panel">
+    <h2>${t('item.errors')}</h2>
+    ${errors.length === 0 ? empty(t('item.noErrors')) : errorTable(app, t('item.errors'), errors)}
+  </section>`
 }

@@ -1,39 +1,36 @@
-import { h } from '../../shared/dom.js'
 import { name, relative } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
+import { html } from '../../shared/lit.js'
 import { note } from '../../shared/parts.js'
 
 /** The answer to "did it arrive?", before all figures. */
 export function verdictOf({ seen, destinations }) {
   const inState = (...states) => destinations.filter(({ state }) => states.includes(state))
+  const said = (tone, key, of = []) => note(tone, html`<p>${t(key)} ${listed(of)}</p>`)
   const failed = inState('failed')
-  const waiting = inState('waiting', 'delayed')
   if (failed.length > 0) return note('bad', failed.map(failure))
-  if (waiting.length > 0) {
-    return note('info', h('p', null, t('verdict.waiting'), ' ', listed(waiting)))
-  }
+  const waiting = inState('waiting', 'delayed')
+  if (waiting.length > 0) return said('info', 'verdict.waiting', waiting)
   if (destinations.length > 0 && destinations.every(({ in_sync: inSync }) => inSync === true)) {
-    return note('good', h('p', null, t(seen ? 'verdict.inSync' : 'verdict.deleted')))
+    return said('good', seen ? 'verdict.inSync' : 'verdict.deleted')
   }
   const outdated = destinations.filter(({ in_sync: inSync }) => inSync === false)
-  if (outdated.length > 0) {
-    return note('warn', h('p', null, t('verdict.outdated'), ' ', listed(outdated)))
-  }
-  return note('quiet', h('p', null, t(seen ? 'verdict.partly' : 'verdict.unknown')))
+  if (outdated.length > 0) return said('warn', 'verdict.outdated', outdated)
+  const skipped = inState('skipped')
+  if (skipped.length > 0) return said('quiet', 'verdict.skipped', skipped)
+  return said('quiet', seen ? 'verdict.partly' : 'verdict.unknown')
 }
 
 function failure({ name: target, last_error: error, delivered_at: deliveredAt }) {
-  return h(
-    'p',
-    { key: target },
-    name(target, { class: 'strong' }),
-    ' ',
-    t(deliveredAt ? 'verdict.stale' : 'verdict.never'),
-    deliveredAt && [' ', relative(deliveredAt)],
-    error && [h('br'), name(error, { class: 'clip' })],
-  )
+  return html`<p>
+    ${name(target, { class: 'strong' })} ${t(deliveredAt ? 'verdict.stale' : 'verdict.never')}
+    ${deliveredAt ? relative(deliveredAt) : null}
+    ${error ? html`<br />${name(error, { class: 'clip' })}` : null}
+  </p>`
 }
 
 function listed(destinations) {
-  return destinations.map(({ name: target }, index) => [index > 0 && ', ', name(target)])
+  return destinations.map(
+    ({ name: target }, index) => html`${index > 0 ? ', ' : null}${name(target)}`,
+  )
 }

@@ -1,19 +1,19 @@
 import { ask } from '../../shared/dialog.js'
-import { h } from '../../shared/dom.js'
 import { errorSentence } from '../../shared/errors.js'
 import { code, name } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
+import { html } from '../../shared/lit.js'
 import { announce } from '../../shared/notices.js'
 import { empty, facts, note } from '../../shared/parts.js'
 import { historyOf } from './item-history.js'
-import { foundIn, searchEverywhere, searchForm } from './item-search.js'
+import { createItemSearch, foundIn, searchEverywhere } from './item-search.js'
 import { errorsOf, whereItIs } from './item-state.js'
 import { verdictOf } from './item-verdict.js'
+import { button } from './list-parts.js'
 
 /** "Where is my product?": one item of one flow, what went wrong with it, and how to send it. */
 export function createItem(app) {
-  const typed = {}
-  let address
+  const search = createItemSearch(app)
   let shown
   let result
   let busy = false
@@ -62,23 +62,18 @@ export function createItem(app) {
     const flow = app.flows?.find(({ name }) => name === app.query.flow)
     ask({
       title: t('item.resend'),
-      content: () => [
-        facts([
+      content: () =>
+        html`${facts([
           [t('flow.one'), name(app.query.flow)],
           [t('item.pk'), code(app.query.pk)],
-        ]),
-        note(
+        ])}
+        ${note(
           'warn',
-          h('p', null, t('item.resendText')),
-          h(
-            'ul',
-            null,
-            (flow?.destinations ?? []).map((target) =>
-              h('li', { key: target.name }, name(target.name)),
-            ),
-          ),
-        ),
-      ],
+          html`<p>${t('item.resendText')}</p>
+            <ul>
+              ${(flow?.destinations ?? []).map((target) => html`<li>${name(target.name)}</li>`)}
+            </ul>`,
+        )}`,
       confirm: t('item.resend'),
       danger: true,
       async run() {
@@ -104,49 +99,31 @@ export function createItem(app) {
       ])
       shown = { question, item, errors }
     },
-    body() {
-      const question = questionOf(app)
-      if (address !== question) {
-        address = question
-        Object.assign(typed, { flow: app.query.flow, pk: app.query.pk })
-      }
-      return [searchForm(app, typed), answer(question)]
-    },
+    body: () => html`${search()} ${answer(questionOf(app))}`,
   }
 
   function answer(question) {
     if (question === undefined) return empty(t('item.ask'), t('item.askHint'))
     if (shown?.question !== question) return app.placeholder()
     if (shown.found) return foundIn(app, app.query.pk, shown.found)
-    return [
-      h(
-        'section',
-        { key: 'item', class: 'panel' },
-        h('h2', null, name(app.query.flow), ' · ', code(app.query.pk)),
-        h('div', { key: 'verdict' }, verdictOf(shown.item)),
-        h(
-          'div',
-          { key: 'result', role: 'status' },
-          result?.of === question && note(result.tone, h('p', null, result.text)),
-        ),
-        h('div', { key: 'buttons', class: 'buttons' }, buttons()),
-        h('p', { class: 'soft small' }, t('item.syncHint')),
-      ),
-      whereItIs(shown.item),
-      historyOf(shown.item),
-      errorsOf(shown.errors),
-    ]
+    return html`<section class="panel">
+        <h2>${name(app.query.flow)} · ${code(app.query.pk)}</h2>
+        ${verdictOf(shown.item)}
+        <div role="status">
+          ${result?.of === question ? note(result.tone, html`<p>${result.text}</p>`) : null}
+        </div>
+        <div class="buttons">${buttons()}</div>
+        <p class="soft small">${t('item.syncHint')}</p>
+      </section>
+      ${whereItIs(shown.item)} ${historyOf(shown.item)} ${errorsOf(app, shown.errors)}`
   }
 
   function buttons() {
-    const button = (key, text, extra, onclick) =>
-      h('button', { key, type: 'button', class: `button ${extra}`, disabled: busy, onclick }, text)
-    return [
-      button('sync', t(busy ? 'dialog.busy' : 'item.sync'), 'main', () => void syncItem()),
-      shown.item.destinations.some(({ state }) => state === 'failed') &&
-        button('retry', t('item.retry'), '', () => void retryFailed()),
-      button('again', t('item.resend'), 'danger', sendAgain),
-    ]
+    const hasFailed = shown.item.destinations.some(({ state }) => state === 'failed')
+    const one = (text, extra, onclick) => button({ text, extra, disabled: busy, onclick })
+    return html`${one(t(busy ? 'dialog.busy' : 'item.sync'), 'main', () => void syncItem())}
+    ${hasFailed ? one(t('item.retry'), '', () => void retryFailed()) : null}
+    ${one(t('item.resend'), 'danger', sendAgain)}`
   }
 }
 

@@ -10,7 +10,10 @@ export function spark(values) {
     optionsOf: () => ({
       padding: [2, 0, 2, 0],
       cursor: { show: false },
-      scales: { x: { time: false }, y: { range: (_chart, _least, top) => [0, Math.max(top, 1)] } },
+      scales: {
+        x: { time: false },
+        y: { range: (_chart, _least, top) => [0, Math.max(top, 1)] },
+      },
       axes: [{ show: false }, { show: false }],
       series: [
         {},

@@ -1,7 +1,7 @@
-import { h } from '../../shared/dom.js'
 import { errorBox } from '../../shared/errors.js'
 import { code, name, number, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
+import { html, live, nothing } from '../../shared/lit.js'
 import {
   badge,
   createFreshness,
@@ -18,6 +18,8 @@ import {
 const actions = [
   'order.created',
   'order.canceled',
+  'order.asked',
+  'order.settled',
   'order.refunded',
   'order.adopted',
   'order.simulated',
@@ -35,7 +37,26 @@ const actions = [
   'invitation.created',
   'client.tokens_read',
   'client.unpinned',
+  'settlement.taken_in',
+  'settlement.fetch_wanted',
+  'charge_class.set',
   'webhook.replayed',
+  'session.started',
+  'session.ended',
+  'session.refused',
+  'control.entered',
+  'control.refused',
+  'flow.paused',
+  'flow.resumed',
+  'flow.limited',
+  'flow.limit_removed',
+  'flow.reset',
+  'flow.item_reset',
+  'flow.synced',
+  'flow.item_synced',
+  'flow.retried',
+  'flow.alerts_tested',
+  'flow.reloaded',
 ]
 
 /** For the administrator: who did what, and whether the log is whole. */
@@ -59,11 +80,9 @@ export function createActivity(app) {
   return {
     title: () => t('nav.activity'),
     actions: () =>
-      h(
-        'button',
-        { type: 'button', class: 'button', disabled: check?.busy, onclick: () => void verify() },
-        t(check?.busy ? 'chain.busy' : 'chain.check'),
-      ),
+      html`<button type="button" class="button" ?disabled=${check?.busy} @click=${() => void verify()}>
+        ${t(check?.busy ? 'chain.busy' : 'chain.check')}
+      </button>`,
     async load(signal) {
       const { action, status } = app.query
       const answer = await app.api.get(
@@ -73,71 +92,58 @@ export function createActivity(app) {
       )
       shown = { question: JSON.stringify(app.query), page: pageOf(app.query), ...answer }
     },
-    body: () => [
-      h('div', { key: 'chain', role: 'status' }, check && chainState(check)),
-      filters(app),
-      shown ? list(app, shown, fresh, opened) : app.placeholder(),
-    ],
+    body: () => html`<div role="status">${check ? chainState(check) : nothing}</div>
+      ${filters(app)}
+      ${shown ? list(app, shown, fresh, opened) : app.placeholder()}`,
   }
 }
 
 function chainState({ result, failure }) {
   if (failure) return errorBox(failure)
-  if (!result) return null
-  return result.valid
+  if (!result) return nothing
+  const { valid, entries, head, unsealed, broken_at: at, reason } = result
+  return valid
     ? note(
         'good',
-        h('p', { class: 'strong' }, count('chain.whole', result.entries)),
-        h(
-          'p',
-          { class: 'small' },
-          t('chain.head', { seq: result.head.seq }),
-          ' ',
-          code(result.head.hash),
-        ),
+        html`<p class="strong">${count('chain.whole', entries)}</p>
+          <p class="small">${t('chain.head', { seq: head.seq })} ${code(head.hash)}</p>
+          ${unsealed > 0 ? html`<p class="small">${count('chain.unsealed', unsealed)}</p>` : nothing}`,
       )
     : note(
         'bad',
-        h('p', { class: 'strong' }, t('chain.broken', { seq: result.broken_at ?? '?' })),
-        result.reason && h('p', null, word('chain', result.reason)),
+        html`<p class="strong">${t('chain.broken', { seq: at ?? '?' })}</p>
+          ${reason ? html`<p>${word('chain', reason)}</p>` : nothing}`,
       )
 }
 
 function filters(app) {
   const { query } = app
+  const option = (filter, value, text) =>
+    html`<option value=${value} .selected=${live((query[filter] ?? '') === value)}>${text}</option>`
   const select = (filter, values, group) =>
-    h(
-      'select',
-      {
-        name: filter,
-        value: query[filter] ?? '',
-        onchange: (event) =>
-          app.setQuery({ [filter]: event.target.value, page: undefined, cursor: undefined }),
-      },
-      h('option', { value: '' }, t('filter.any')),
-      values.map((value) => h('option', { key: value, value }, word(group, value))),
-    )
-  return h(
-    'form',
-    { key: 'filters', class: 'filters', onsubmit: (event) => event.preventDefault() },
-    field(t('activity.action'), select('action', actions, 'action')),
-    field(t('order.status'), select('status', ['success', 'failed'], 'result')),
-    (query.action || query.status) &&
-      h('a', { key: 'clear', class: 'button', href: app.link('activity') }, t('filter.clear')),
-  )
+    html`<select name=${filter} @change=${(event) =>
+      app.setQuery({ [filter]: event.target.value, page: undefined, cursor: undefined })}>
+      ${option(filter, '', t('filter.any'))}
+      ${values.map((value) => option(filter, value, word(group, value)))}
+    </select>`
+  return html`<form class="filters" @submit=${(event) => event.preventDefault()}>
+    ${field(t('activity.action'), select('action', actions, 'action'))}
+    ${field(t('order.status'), select('status', ['success', 'failed'], 'result'))}
+    ${
+      query.action || query.status
+        ? html`<a class="button" href=${app.link('activity')}>${t('filter.clear')}</a>`
+        : nothing
+    }
+  </form>`
 }
 
 function list(app, { question, logs, total, ...place }, fresh, opened) {
   if (logs.length === 0) return empty(t('activity.none'))
-  return h(
-    'div',
-    {
-      key: 'list',
-      class: app.isWaiting ? 'stack waiting' : 'stack',
-      'aria-busy': app.isWaiting ? 'true' : null,
-    },
-    howMany('activity.count', total),
-    table({
+  const details = (log) =>
+    html`<pre tabindex="0" role="group" aria-label=${t('activity.details')}>${JSON.stringify(detailsOf(log), null, 2)}</pre>`
+  return html`<div class="stack ${app.isWaiting ? 'waiting' : ''}" aria-busy=${app.isWaiting ? 'true' : nothing}>
+    ${howMany('activity.count', total)}
+    ${table({
       label: t('nav.activity'),
       columns: columns(app, opened),
       rows: logs,
@@ -146,20 +152,14 @@ function list(app, { question, logs, total, ...place }, fresh, opened) {
         question,
         logs.map(({ id }) => id),
       ),
-      extra: (log) =>
-        opened.has(log.id) &&
-        h(
-          'pre',
-          { tabindex: '0', 'aria-label': t('activity.details') },
-          JSON.stringify(detailsOf(log), null, 2),
-        ),
-    }),
-    pager({
+      extra: (log) => opened.has(log.id) && details(log),
+    })}
+    ${pager({
       ...place,
       total,
       hrefOf: (to) => app.link('activity', undefined, { ...app.query, ...to }),
-    }),
-  )
+    })}
+  </div>`
 }
 
 function columns(app, opened) {
@@ -168,10 +168,10 @@ function columns(app, opened) {
     {
       id: 'action',
       title: t('activity.action'),
-      cell: ({ action, error_message: message }) => [
-        h('span', { class: 'strong' }, word('action', action)),
-        message && h('p', { class: 'soft small clip' }, name(failureText(message))),
-      ],
+      cell: ({ action, error_message: message }) =>
+        html`<span class="strong">${word('action', action)}</span>${
+          message ? html`<p class="soft small clip">${name(failureText(message))}</p>` : nothing
+        }`,
     },
     {
       id: 'result',
@@ -194,20 +194,16 @@ function columns(app, opened) {
     {
       id: 'actions',
       title: t('actions'),
-      cell: (log) =>
-        h(
-          'button',
-          {
-            type: 'button',
-            class: 'button small',
-            'aria-expanded': opened.has(log.id) ? 'true' : 'false',
-            onclick: () => {
-              if (!opened.delete(log.id)) opened.add(log.id)
-              app.redraw()
-            },
-          },
-          t(opened.has(log.id) ? 'webhooks.less' : 'webhooks.details'),
-        ),
+      cell: (log) => {
+        const isOpen = opened.has(log.id)
+        const toggle = () => {
+          if (!opened.delete(log.id)) opened.add(log.id)
+          app.redraw()
+        }
+        return html`<button type="button" class="button small" aria-expanded=${isOpen ? 'true' : 'false'} @click=${toggle}>
+          ${t(isOpen ? 'webhooks.less' : 'webhooks.details')}
+        </button>`
+      },
     },
   ]
 }
@@ -224,8 +220,8 @@ function detailsOf({ metadata, error_message: error, seq, hash }) {
 }
 
 function resourceOf(app, { resource_type: type, resource_id: id, client_name: client }) {
-  const shown = h('span', { class: 'clip' }, code(id))
+  const shown = html`<span class="clip">${code(id)}</span>`
   return type === 'order' && id && client
-    ? h('a', { href: app.orderLink({ order_id: id, client }) }, shown)
+    ? html`<a href=${app.orderLink({ order_id: id, client })}>${shown}</a>`
     : shown
 }

@@ -1,88 +1,86 @@
-import { h } from '../../shared/dom.js'
 import { code, name, relative } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
-import { field } from '../../shared/parts.js'
+import { html, live, nothing, repeat } from '../../shared/lit.js'
+import { empty } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { openHistory } from '../fleet-history.js'
 
-const shownAtMost = 60
-/** As many are seen at a glance; more need a way to find one. */
+/** As many are seen at a glance; more stand behind a press, and need a way to find one. */
 const glance = 12
 /** What needs somebody stands first. */
 const urgency = { bad: 0, warn: 1, info: 2, good: 3, quiet: 4 }
 
 /**
- * A light for every box: whether charging works there, told by its newest order of the last day, and what it sold today.
- * `finder` holds what somebody typed to find a box.
+ * A row for every box: whether charging works there, and what it sold today. `finder` keeps what somebody asked for:
+ * `{text, onlyProblems, isWhole}`.
  */
 export function boxLights(app, { boxes }, finder) {
-  if (boxes.length === 0) return null
+  if (boxes.length === 0) return nothing
   const wanted = finder.text.trim().toLowerCase()
   const found = boxes
-    .filter(({ caja_id: id, name: own }) => `${id} ${own}`.toLowerCase().includes(wanted))
+    .filter((box) => wanted === '' || wordsOf(box).includes(wanted))
     .map((box) => ({ box, state: stateOf(box) }))
+    .filter(({ state }) => !finder.onlyProblems || urgency[state.tone] <= urgency.warn)
     .sort((a, b) => urgency[a.state.tone] - urgency[b.state.tone])
-  const rest = found.length - shownAtMost
-  return h(
-    'section',
-    { key: 'boxes', class: 'panel' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', null, t('overview.boxes')),
-      boxes.length > glance && finderField(app, finder),
-    ),
-    found.length === 0
-      ? h('p', { class: 'soft' }, t('overview.noBox'))
-      : h(
-          'ul',
-          { class: 'lights' },
-          found
-            .slice(0, shownAtMost)
-            .map(({ box, state }) =>
-              h('li', { key: `${box.client} ${box.caja_id}` }, light(app, box, state)),
-            ),
-        ),
-    rest > 0 && h('p', { class: 'soft' }, t('overview.moreBoxes', { count: rest })),
-  )
+  const shown = finder.isWhole || wanted !== '' ? found : found.slice(0, glance)
+  const rest = found.length - shown.length
+  const set = (changes) => () => {
+    Object.assign(finder, changes)
+    app.redraw()
+  }
+  return html`<section class="panel" aria-labelledby="boxes">
+    <div class="panel-head">
+      <h2 id="boxes">${t('overview.boxes')} <span class="soft small">${count('boxes.count', found.length)}</span></h2>
+      ${boxes.length > glance ? finderFields(app, finder, set) : nothing}
+    </div>
+    ${
+      found.length === 0
+        ? empty(t(finder.onlyProblems && wanted === '' ? 'boxes.noProblem' : 'overview.noBox'))
+        : html`<ul class="lights ${shown.length > glance ? 'many' : ''}">${repeat(shown, keyOf, (one) => light(app, one))}</ul>`
+    }
+    ${
+      rest > 0
+        ? html`<button type="button" class="button" @click=${set({ isWhole: true })}>
+            ${t('boxes.showAll', { count: found.length })}</button>`
+        : finder.isWhole && found.length > glance && wanted === ''
+          ? html`<button type="button" class="button" @click=${set({ isWhole: false })}>${t('boxes.showFew')}</button>`
+          : nothing
+    }
+  </section>`
 }
 
-function finderField(app, finder) {
-  return field(
-    t('overview.findBox'),
-    h('input', {
-      type: 'search',
-      name: 'box',
-      maxlength: 64,
-      autocomplete: 'off',
-      value: finder.text,
-      oninput: (event) => {
-        finder.text = event.target.value
-        app.redraw()
-      },
-    }),
-  )
+const keyOf = ({ box }) => JSON.stringify([box.client, box.caja_id])
+
+const wordsOf = (box) =>
+  `${box.caja_id} ${box.name} ${box.sucursal_id} ${box.store_name} ${box.client}`.toLowerCase()
+
+function finderFields(app, finder, set) {
+  const onText = (event) => {
+    finder.text = event.target.value
+    app.redraw()
+  }
+  return html`<div class="finder">
+    <input type="search" name="box" maxlength="64" autocomplete="off" aria-label=${t('boxes.find')}
+      placeholder=${t('boxes.findBy')} .value=${live(finder.text)} @input=${onText}>
+    <button type="button" class="button small" aria-pressed=${finder.onlyProblems ? 'true' : 'false'}
+      @click=${set({ onlyProblems: !finder.onlyProblems })}>${t('boxes.onlyProblems')}</button>
+  </div>`
 }
 
-function light(app, box, { tone, text }) {
+function light(app, { box, state: { tone, text, short = text } }) {
   const filter = { caja_id: box.caja_id, client: app.isAdmin ? box.client : undefined }
-  return h(
-    'a',
-    { class: `light ${tone}`, href: app.link('orders', undefined, filter) },
-    h(
-      'span',
-      { class: 'light-name' },
-      name(box.name, { class: 'clip strong' }),
-      !box.name.includes(box.caja_id) && [' ', code(box.caja_id)],
-    ),
-    h(
-      'span',
-      { class: 'small state' },
-      text,
-      box.last_order_at && [' · ', relative(box.last_order_at)],
-    ),
-    h('span', { class: 'small' }, soldToday(box)),
-    app.isAdmin && app.client === undefined && name(box.client, { class: 'clip small soft' }),
-  )
+  const isAlone = !app.isAdmin || app.client !== undefined
+  return html`<li class="light ${tone}">
+    <a href=${app.link('orders', undefined, filter)}>
+      <span class="light-name">${name(box.name, { class: 'strong' })}${
+        box.name.includes(box.caja_id) ? nothing : html` ${code(box.caja_id)}`
+      } <span class="soft small">${isAlone ? nothing : html`${name(box.client)} · `}${name(box.store_name)}</span></span>
+      <span class="state">${short}${box.last_order_at ? html` · ${relative(box.last_order_at)}` : nothing}</span>
+      <span class="sold small">${soldToday(box)}</span>
+    </a>
+    <button type="button" class="button quiet small" @click=${() => openHistory(app, box)}
+      >${t('boxes.history')}<span class="visually-hidden"> (${box.name})</span></button>
+  </li>`
 }
 
 /** What a box sold since midnight. */
@@ -92,10 +90,17 @@ export function soldToday({ paid, paid_amount: amount }) {
     : [t('box.sold', { amount: money(amount) }), ' · ', count('overview.paidOrders', paid)]
 }
 
+const tones = { down: 'bad', attention: 'warn', unknown: 'quiet' }
+
 /**
- * How a box fares, as `{ tone, text }`. A declined card is the customer's trouble and not the box's: the box works.
+ * How a box fares, as `{ tone, text, short }`: as the service derives it, `short` in a few words where `text` is a sentence, and while that is well what its newest order does. A
+ * declined card is the customer's trouble and not the box's: the box works.
  */
-export function stateOf({ open, last_status: status, last_status_detail: detail }) {
+export function stateOf({ open, last_status: status, last_status_detail: detail, health }) {
+  const isNew = health?.cause === 'never_charged'
+  if (health?.message && !isNew) {
+    return { tone: tones[health.state], text: health.message, short: word('cause', health.cause) }
+  }
   if (status === null && open === 0) return { tone: 'quiet', text: word('light', 'idle') }
   if (status === 'action_required') return { tone: 'warn', text: word('light', 'look') }
   if (open > 0) return { tone: 'info', text: word('light', 'busy') }

@@ -1,7 +1,7 @@
 import { chart, colorOf } from '../../shared/chart.js'
-import { h } from '../../shared/dom.js'
 import { shortNumber } from '../../shared/format.js'
 import { locale, t } from '../../shared/i18n.js'
+import { html, nothing } from '../../shared/lit.js'
 import { money } from '../amounts.js'
 import { centsOfPoint } from '../money.js'
 
@@ -9,26 +9,17 @@ const hourMs = 3_600_000
 
 /** What came in by the hour of the day as bars; whoever cannot see or point at them opens the same as a list. */
 export function hourChart({ from, hours }) {
-  return h(
-    'section',
-    { key: 'hours', class: 'panel' },
-    h('div', { class: 'panel-head' }, h('h2', null, t('overview.hours')), bestHour(hours)),
-    hours.length === 0
-      ? h('p', { class: 'soft' }, t('orders.none'))
-      : [
-          bars(from, hours),
-          h(
-            'details',
-            { key: 'list', class: 'hour-list' },
-            h('summary', null, t('overview.hourList')),
-            h(
-              'ul',
-              null,
-              hours.map((hour) => h('li', { key: hour.from }, say(hour))),
-            ),
-          ),
-        ],
-  )
+  return html`<section class="panel">
+    <div class="panel-head"><h2>${t('overview.hours')}</h2>${bestHour(hours)}</div>
+    ${
+      hours.length === 0
+        ? html`<p class="soft">${t('orders.none')}</p>`
+        : html`${bars(from, hours)}
+          <details class="hour-list"><summary>${t('overview.hourList')}</summary>
+            <ul>${hours.map((hour) => html`<li>${say(hour)}</li>`)}</ul>
+          </details>`
+    }
+  </section>`
 }
 
 function bars(from, hours) {
@@ -101,13 +92,9 @@ function bestHour(hours) {
   const best = hours.toSorted(
     (a, b) => centsOfPoint(b.paid_amount) - centsOfPoint(a.paid_amount),
   )[0]
-  if (!best || centsOfPoint(best.paid_amount) === 0) return null
+  if (!best || centsOfPoint(best.paid_amount) === 0) return nothing
   const hour = new Date(best.from).getHours()
-  return h(
-    'p',
-    { class: 'soft small' },
-    t('overview.bestHour', { hour, next: hour + 1, amount: money(best.paid_amount) }),
-  )
+  return html`<p class="soft small">${t('overview.bestHour', { hour, next: hour + 1, amount: money(best.paid_amount) })}</p>`
 }
 
 function say({ from, orders, paid, paid_amount: amount }) {

@@ -1,21 +1,18 @@
-import { h } from '../../shared/dom.js'
 import { name, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
+import { html } from '../../shared/lit.js'
 import { badge } from '../../shared/parts.js'
 import { money } from '../amounts.js'
 
 /** Columns of a list of orders; the client only where several are shown. */
 export function orderColumns(app) {
+  const clip = { class: 'clip' }
   const columns = [
     {
       id: 'reference',
       title: t('order.reference'),
       cell: (order) =>
-        h(
-          'a',
-          { class: 'row-link', href: app.orderLink(order) },
-          name(order.external_reference, { class: 'clip' }),
-        ),
+        html`<a class="row-link" href=${app.orderLink(order)}>${name(order.external_reference, clip)}</a>`,
     },
     { id: 'amount', title: t('order.amount'), numeric: true, cell: (order) => money(order.amount) },
     {
@@ -23,13 +20,9 @@ export function orderColumns(app) {
       title: t('order.status'),
       cell: (order) => [orderBadges(order), reasonOf(order)],
     },
-    { id: 'how', title: t('order.method'), cell: (order) => methodOf(order) },
-    { id: 'box', title: t('order.box'), cell: (order) => name(order.caja_id, { class: 'clip' }) },
-    {
-      id: 'client',
-      title: t('order.client'),
-      cell: (order) => name(order.client, { class: 'clip' }),
-    },
+    { id: 'how', title: t('order.method'), cell: methodOf },
+    { id: 'box', title: t('order.box'), cell: (order) => name(order.caja_id, clip) },
+    { id: 'client', title: t('order.client'), cell: (order) => name(order.client, clip) },
     { id: 'time', title: t('order.created'), cell: (order) => time(order.created_at) },
   ]
   const showsClient = app.isAdmin && app.client === undefined
@@ -38,7 +31,7 @@ export function orderColumns(app) {
 
 function reasonOf(order) {
   const reason = declineOf(order)
-  return reason && h('span', { class: 'reason soft small' }, word('detail', reason))
+  return reason && html`<span class="reason soft small">${word('detail', reason)}</span>`
 }
 
 /** Why a charge failed, in the word of the payment that was refused last; null when nobody says, or it did not fail. */
@@ -52,11 +45,8 @@ export function declineOf({ status, status_detail: detail, payments }) {
 export function methodOf(order) {
   const method = order.payments.at(-1)?.payment_method
   if (!method?.type) {
-    return h(
-      'span',
-      { class: 'soft' },
-      order.payment_method === 'all' ? '—' : word('method', order.payment_method),
-    )
+    const wanted = order.payment_method === 'all' ? '—' : word('method', order.payment_method)
+    return html`<span class="soft">${wanted}</span>`
   }
   const parts = [word('method', method.type), method.id && word('brand', method.id)]
   if (method.installments > 1) parts.push(t('order.installments', { count: method.installments }))
@@ -80,10 +70,24 @@ export function orderTone(status) {
   return tones[status] ?? 'quiet'
 }
 
-/** State of an order; money that came after its close is told beside it. */
+/**
+ * State of an order. What waits for nobody any more is not called on its way: it is in doubt, or somebody has said what came
+ * of it. Money that came after its close is told beside it.
+ */
 export function orderBadges(order) {
+  const { status, standing, settled, given_up_at: givenUp } = order
+  const isOpen = ['created', 'at_terminal'].includes(status)
+  const isDoubt = standing === 'in_doubt' && status !== 'action_required'
+  const state =
+    isOpen && isDoubt
+      ? badge('warn', t('standing.doubt'))
+      : settled && isOpen
+        ? badge('quiet', t(`settled.${settled.as}`))
+        : badge(orderTone(status), word('status', status))
   return [
-    badge(orderTone(order.status), word('status', order.status)),
+    state,
+    isDoubt && !isOpen && badge('warn', t('standing.doubt')),
+    isDoubt && givenUp && badge('quiet', t('order.givenUp')),
     order.paid_after_close && badge('bad', t('order.paidAfterClose')),
-  ]
+  ].filter(Boolean)
 }

@@ -1,13 +1,14 @@
 import { ApiError } from '../../shared/api.js'
 import { copyButton } from '../../shared/copy.js'
-import { h } from '../../shared/dom.js'
 import { code, fullTime, name, relative, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
-import { badge, facts, note, table } from '../../shared/parts.js'
-import { money, moneyOfCents } from '../amounts.js'
-import { sumsOf } from '../money.js'
+import { html, nothing } from '../../shared/lit.js'
+import { badge, facts, note } from '../../shared/parts.js'
+import { money } from '../amounts.js'
 import { askCancel, askRefund, canCancel, canRefund } from '../order-actions.js'
-import { declineOf, methodOf, orderBadges } from './order-columns.js'
+import { doubtNote } from '../order-doubt.js'
+import { declineOf, orderBadges } from './order-columns.js'
+import { moneyPanel } from './order-money.js'
 import { timeline } from './timeline.js'
 
 /** States that nothing changes any more, so looking rarely is enough. */
@@ -35,21 +36,13 @@ export function createOrder(app) {
       readAt = Date.now()
     },
     head: () =>
-      h(
-        'a',
-        { class: 'back', href: app.link('orders', undefined, app.ordersQuery) },
-        '← ',
-        t('order.back'),
-      ),
+      html`<a class="back" href=${app.link('orders', undefined, app.ordersQuery)}>← ${t('order.back')}</a>`,
     body() {
       if (!order || !history) return app.placeholder()
-      return [
-        summary(app, order),
-        payments(order),
-        refunds(order),
-        timeline(history, declineOf(order)),
-        details(order),
-      ]
+      return html`<div class="order-page">
+        <div class="order-main">${summary(app, order)}${timeline(history, declineOf(order))}</div>
+        <div class="order-side">${moneyPanel(order)}${details(app, order)}</div>
+      </div>`
     },
   }
 }
@@ -64,161 +57,65 @@ async function clientOf(app, signal) {
 
 function summary(app, order) {
   const tone = { charged: 'good', not_charged: 'quiet', unknown: 'warn' }[order.outcome]
-  return h(
-    'section',
-    { key: 'summary', class: 'panel summary' },
-    h(
-      'div',
-      { class: 'summary-top' },
-      h('p', { class: 'value' }, money(order.amount)),
-      h('p', null, orderBadges(order), ' ', badge(tone, word('outcome', order.outcome))),
-    ),
-    order.stale && note('warn', h('p', null, t('order.stale'))),
-    note(
+  return html`<section class="panel summary">
+    <div class="summary-top">
+      <p class="value">${money(order.amount)}</p>
+      <p>${orderBadges(order)} ${badge(tone, word('outcome', order.outcome))}</p>
+    </div>
+    ${order.stale ? note('warn', html`<p>${t('order.stale')}</p>`) : nothing}
+    ${doubtNote(app, order)}
+    ${note(
       order.paid_after_close ? 'bad' : 'plain',
-      h('p', { class: 'soft small' }, t('order.advice')),
-      h('p', { class: 'strong' }, order.cashier.message),
-      h('p', { class: 'small' }, order.retry_safe ? t('order.retrySafe') : t('order.retryUnsafe')),
-    ),
-    h(
-      'div',
-      { class: 'buttons' },
-      canRefund(order) &&
-        h(
-          'button',
-          {
-            key: 'refund',
-            type: 'button',
-            class: 'button main',
-            onclick: () => askRefund(app, order),
-          },
-          t('refund.button'),
-        ),
-      canCancel(order) &&
-        h(
-          'button',
-          {
-            key: 'cancel',
-            type: 'button',
-            class: 'button danger',
-            onclick: () => askCancel(app, order),
-          },
-          t('cancel.button'),
-        ),
-      order.status === 'at_terminal' &&
-        h('p', { key: 'terminal', class: 'soft' }, t('cancel.atTerminal')),
-    ),
-  )
+      html`<p class="soft small">${t('order.advice')}</p>
+        <p class="strong">${order.cashier.message}</p>
+        <p class="small">${order.retry_safe ? t('order.retrySafe') : t('order.retryUnsafe')}</p>`,
+    )}
+    <div class="buttons">
+      ${
+        canRefund(order)
+          ? html`<button type="button" class="button main" @click=${() => askRefund(app, order)}>${t('refund.button')}</button>`
+          : nothing
+      }
+      ${
+        canCancel(order)
+          ? html`<button type="button" class="button danger" @click=${() => askCancel(app, order)}>${t('cancel.button')}</button>`
+          : nothing
+      }
+      ${order.status === 'at_terminal' ? html`<p class="soft">${t('cancel.atTerminal')}</p>` : nothing}
+    </div>
+  </section>`
 }
 
-function payments({ payments }) {
-  if (payments.length === 0) return null
-  const tone = { approved: 'good', rejected: 'bad' }
-  return h(
-    'section',
-    { key: 'payments', class: 'panel' },
-    h('h2', null, t('payments.title')),
-    table({
-      label: t('payments.title'),
-      columns: [
-        {
-          id: 'status',
-          title: t('order.status'),
-          cell: ({ status }) => badge(tone[status] ?? 'info', word('payment', status)),
-        },
-        {
-          id: 'detail',
-          title: t('payments.detail'),
-          cell: ({ status_detail: detail }) => (detail ? word('detail', detail) : '—'),
-        },
-        {
-          id: 'amount',
-          title: t('order.amount'),
-          numeric: true,
-          cell: ({ amount }) => money(amount),
-        },
-        {
-          id: 'paid',
-          title: t('payments.paid'),
-          numeric: true,
-          cell: ({ paid_amount: paid }) => (paid === null ? '—' : money(paid)),
-        },
-        {
-          id: 'how',
-          title: t('order.method'),
-          cell: (payment) => methodOf({ payments: [payment] }),
-        },
-        { id: 'id', title: 'ID', cell: ({ id }) => code(id) },
-      ],
-      rows: payments,
-      keyOf: ({ id }) => id,
-    }),
-  )
-}
-
-function refunds(order) {
-  if (order.refunds.length === 0) return null
-  const { refunded } = sumsOf(order)
-  return h(
-    'section',
-    { key: 'refunds', class: 'panel' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', null, t('refunds.title')),
-      h('p', null, t('refunds.sum', { amount: moneyOfCents(refunded) })),
-    ),
-    table({
-      label: t('refunds.title'),
-      columns: [
-        {
-          id: 'status',
-          title: t('order.status'),
-          cell: ({ status }) =>
-            badge(status === 'processed' ? 'moved' : 'info', word('refundStatus', status)),
-        },
-        { id: 'type', title: t('refunds.type'), cell: ({ type }) => word('refundType', type) },
-        {
-          id: 'amount',
-          title: t('order.amount'),
-          numeric: true,
-          cell: ({ amount }) => money(amount),
-        },
-        { id: 'time', title: t('refunds.made'), cell: ({ created_at: at }) => time(at) },
-        { id: 'id', title: 'ID', cell: ({ id }) => code(id) },
-      ],
-      rows: order.refunds,
-      keyOf: ({ id }) => id,
-    }),
-  )
-}
-
-function details(order) {
+function details(app, order) {
   const id = (text) =>
-    text ? h('span', { class: 'id' }, code(text), ' ', copyButton(text)) : code(null)
-  const detail = declineOf(order) ?? order.status_detail
-  return h(
-    'section',
-    { key: 'details', class: 'panel' },
-    h('h2', null, t('order.details')),
-    facts([
+    text ? html`<span class="id">${code(text)} ${copyButton(text)}</span>` : code(null)
+  const { client, caja_id: box, status_detail, last_updated_at: updated } = order
+  const detail = declineOf(order) ?? status_detail
+  const of = app.isAdmin ? { client } : {}
+  const link = (view, query, text) =>
+    html`<a href=${app.link(view, undefined, { ...of, ...query })}>${text}</a>`
+  return html`<section class="panel">
+    <h2>${t('order.details')}</h2>
+    ${facts([
       [t('order.reference'), name(order.external_reference)],
       [t('order.ticket'), order.ticket_number && name(order.ticket_number)],
       [t('order.description'), order.description && name(order.description)],
-      [t('order.client'), name(order.client)],
+      [t('order.client'), app.isAdmin ? link('clients', {}, name(client)) : name(client)],
       [t('order.store'), name(order.sucursal_id)],
-      [t('order.box'), name(order.caja_id)],
+      [t('order.box'), link('stores', { box }, name(box))],
       [t('order.terminal'), code(order.terminal_id)],
       [t('order.asked'), word('method', order.payment_method)],
       [t('order.statusDetail'), detail && word('detail', detail)],
       [t('order.created'), fullTime(order.created_at)],
-      [
-        t('order.updated'),
-        [time(order.last_updated_at), ' (', relative(order.last_updated_at), ')'],
-      ],
+      [t('order.updated'), html`${time(updated)} (${relative(updated)})`],
       [t('order.expires'), time(order.expires_at)],
       [t('order.id'), id(order.order_id)],
       [t('order.providerId'), id(order.mp_order_id)],
-    ]),
-  )
+    ])}
+    <p class="ways-on">
+      ${link('orders', { caja_id: box }, t('order.ofBox'))}
+      ${app.isAdmin ? link('webhooks', {}, t('order.webhooks')) : nothing}
+      ${app.has('closings') ? link('closings', { caja_id: box }, t('order.closings')) : nothing}
+    </p>
+  </section>`
 }

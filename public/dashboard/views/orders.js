@@ -1,21 +1,23 @@
-import { h } from '../../shared/dom.js'
 import { errorSentence } from '../../shared/errors.js'
 import { midnight, number } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
+import { html, live, nothing } from '../../shared/lit.js'
 import { toast } from '../../shared/notices.js'
 import {
   createFreshness,
   empty,
   field,
-  howMany,
   pageOf,
   pageQuery,
   pager,
   table,
 } from '../../shared/parts.js'
+import { amountExample, money } from '../amounts.js'
+import { centsOfPoint, pointOfCents } from '../money.js'
 import { downloadOrders } from '../orders-csv.js'
 import { orderColumns } from './order-columns.js'
 
+const standings = ['all', 'under_way', 'paid', 'refunded', 'not_paid', 'in_doubt']
 const statuses = [
   'created',
   'at_terminal',
@@ -27,13 +29,21 @@ const statuses = [
   'partially_refunded',
   'refunded',
 ]
-const filterNames = ['q', 'status', 'caja_id', 'from', 'to']
+const days = ['', 'today', 'yesterday']
+const filterNames = ['q', 'standing', 'status', 'caja_id', 'day', 'from', 'to']
+/** Somebody who types has paused. */
+const pauseMs = 300
+/** More boxes than that are typed, not chosen. */
+const boxesOffered = 300
 
 /** Every order, newest first, by filters that stand in the address. */
 export function createOrders(app) {
   const fresh = createFreshness()
   const startsOpen = matchMedia('(min-width: 48rem)').matches || isFiltered(app.query)
+  const search = createSearch(app)
   let shown
+  /** Ids of the boxes that may be asked for, and whose they are. */
+  let boxes = { of: undefined, ids: [] }
   /** How many rows the file being made has so far; undefined when none is. */
   let written
 
@@ -58,61 +68,117 @@ export function createOrders(app) {
   return {
     title: () => t('nav.orders'),
     actions: () =>
-      shown?.total > 0 &&
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'button',
-          disabled: written !== undefined,
-          onclick: () => void download(),
-        },
-        written === undefined ? t('csv.button') : t('csv.busy', { count: number(written) }),
-      ),
+      shown?.total > 0
+        ? html`<button type="button" class="button" ?disabled=${written !== undefined} @click=${download}>
+            ${written === undefined ? t('csv.button') : t('csv.busy', { count: number(written) })}
+          </button>`
+        : nothing,
     async load(signal) {
-      const { query } = app
-      const answer = await app.getOrders({ ...questionOf(query), ...pageQuery(query) }, signal)
+      const { query, client } = app
+      const question = { ...questionOf(query), ...pageQuery(query), totals: 'true' }
+      const [answer, known] = await Promise.all([
+        app.getOrders(question, signal),
+        boxes.of === client ? boxes : readBoxes(app, signal),
+      ])
+      boxes = known
       shown = { question: JSON.stringify(query), page: pageOf(query), ...answer }
     },
-    body: () => [filters(app, startsOpen), shown ? list(app, shown, fresh) : app.placeholder()],
+    body: () => [
+      tabs(app, shown?.totals),
+      filters(app, { startsOpen, search, boxes: boxes.ids }),
+      shown ? list(app, shown, fresh) : app.placeholder(),
+    ],
   }
+}
+
+/** The boxes of the one client that is shown. */
+async function readBoxes(app, signal) {
+  const { client } = app
+  if (client === undefined) return { of: undefined, ids: [] }
+  const { stores } = await app.api.get('/stores', app.clientQuery(), signal)
+  const ids = stores.flatMap(({ pos }) => pos.map(({ external_id: id }) => id))
+  return { of: client, ids: ids.slice(0, boxesOffered) }
 }
 
 /** The filters of the address as the service takes them. */
-function questionOf({ q, status, caja_id, from, to }) {
+function questionOf({ q, standing, status, caja_id, day, from, to }) {
+  const [first, last] = day === 'today' ? [0, 1] : day === 'yesterday' ? [-1, 0] : []
   return {
-    q,
+    q: q?.trim(),
+    standing: standings.includes(standing) && standing !== 'all' ? standing : undefined,
     status,
     caja_id,
-    from: midnight(from),
-    to: midnight(to, 1),
+    from: first === undefined ? midnight(from) : midnight(today(), first),
+    to: last === undefined ? midnight(to, 1) : midnight(today(), last),
   }
 }
 
-function list(app, { question, orders, total, ...place }, fresh) {
+/** `YYYY-MM-DD` where the reader is. */
+function today() {
+  const now = new Date()
+  const two = (part) => String(part).padStart(2, '0')
+  return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`
+}
+
+/** What somebody types is asked for when he pauses, without a step back for each letter. */
+function createSearch(app) {
+  let typed
+  let asked
+  let seen = app.query.q
+  let timer
+  const send = () => {
+    clearTimeout(timer)
+    const text = typed?.trim()
+    if (app.name !== 'orders' || text === undefined || text === (app.query.q ?? '')) return
+    asked = text
+    location.replace(app.link('orders', undefined, { ...app.query, ...anew, q: text }))
+  }
+  return {
+    send,
+    onInput(event) {
+      typed = event.target.value
+      clearTimeout(timer)
+      timer = setTimeout(send, pauseMs)
+    },
+    /** What stands in the field: what is being typed, until the address asks for something else. */
+    text() {
+      const { q } = app.query
+      if (q !== seen && (q ?? '') !== asked) typed = undefined
+      seen = q
+      return typed ?? q ?? ''
+    },
+  }
+}
+
+/** Another question begins with its first page. */
+const anew = { page: undefined, cursor: undefined }
+
+/** Where orders stand, each with how many there are of the other filters. */
+function tabs(app, totals) {
+  const current = questionOf(app.query).standing ?? 'all'
+  const tab = (standing) => {
+    const orders = totals?.[standing].orders
+    const isUrgent = standing === 'in_doubt' && orders > 0
+    const to = { ...app.query, ...anew, standing: standing === 'all' ? undefined : standing }
+    return html`<a href=${app.link('orders', undefined, to)} aria-current=${standing === current ? 'true' : nothing}>
+      ${t(`standing.${standing}`)}
+      <span class="badge ${isUrgent ? 'warn' : ''}">${orders === undefined ? '…' : number(orders)}</span></a>`
+  }
+  return html`<nav class="tabs" aria-label=${t('orders.tabs')}>${standings.map(tab)}</nav>`
+}
+
+function list(app, { question, orders, total, totals, ...place }, fresh) {
   if (orders.length === 0) {
     return isFiltered(app.query) || place.page > 1
-      ? h(
-          'div',
-          { key: 'nothing' },
-          empty(t('orders.noMatch'), t('orders.noMatchHint')),
-          h(
-            'p',
-            { class: 'center' },
-            h('a', { class: 'button', href: cleared(app) }, t('filter.clear')),
-          ),
-        )
+      ? html`<div>
+          ${empty(t('orders.noMatch'), t('orders.noMatchHint'))}
+          <p class="center"><a class="button" href=${cleared(app)}>${t('filter.clear')}</a></p>
+        </div>`
       : empty(t('orders.none'), t('orders.noneHint'))
   }
-  return h(
-    'div',
-    {
-      key: 'list',
-      class: app.isWaiting ? 'stack waiting' : 'stack',
-      'aria-busy': app.isWaiting ? 'true' : null,
-    },
-    howMany('orders.count', total),
-    table({
+  return html`<div class="stack ${app.isWaiting ? 'waiting' : ''}" aria-busy=${app.isWaiting ? 'true' : nothing}>
+    <p class="sums">${count('orders.count', total)}${sums(totals[questionOf(app.query).standing ?? 'all'])}</p>
+    ${table({
       label: t('nav.orders'),
       columns: orderColumns(app),
       rows: orders,
@@ -121,67 +187,71 @@ function list(app, { question, orders, total, ...place }, fresh) {
         question,
         orders.map((order) => order.order_id),
       ),
-    }),
-    pager({
+    })}
+    ${pager({
       ...place,
       total,
       hrefOf: (to) => app.link('orders', undefined, { ...app.query, ...to }),
-    }),
-  )
+    })}
+  </div>`
 }
 
-function filters(app, startsOpen) {
+/** What all orders of the filters come to, not only those of the page. */
+function sums({ paid_amount: paid, refunded_amount: refunded }) {
+  const kept = pointOfCents(Math.max(0, centsOfPoint(paid) - centsOfPoint(refunded)))
+  const sum = (key, amount) => html` · ${t(key)} <strong>${money(amount)}</strong>`
+  if (centsOfPoint(refunded) === 0) return sum('sums.paid', paid)
+  return [sum('sums.paid', paid), sum('sums.refunded', refunded), sum('sums.kept', kept)]
+}
+
+function filters(app, { startsOpen, search, boxes }) {
   const { query } = app
-  const change = (filter) => (event) =>
-    app.setQuery({ [filter]: event.target.value, page: undefined, cursor: undefined })
-  const text = (filter, maxlength, type = 'text') =>
-    h('input', {
-      type,
-      name: filter,
-      maxlength,
-      autocomplete: 'off',
-      value: query[filter],
-      onchange: change(filter),
-    })
+  const set = (changes) => app.setQuery({ ...anew, ...changes })
   const date = (filter) =>
-    h('input', {
-      type: 'date',
-      name: filter,
-      // What is no day, in an address made by hand, is not asked for either.
-      value: midnight(query[filter]) && query[filter],
-      onchange: change(filter),
-    })
-  return h(
-    'details',
-    { key: 'filters', class: 'filters', open: startsOpen },
-    h(
-      'summary',
-      null,
-      t('filter.title'),
-      isFiltered(query) && [' ', h('span', { class: 'badge info' }, t('filter.on'))],
-    ),
-    h(
-      'form',
-      { onsubmit: (event) => event.preventDefault() },
-      field(t('filter.text'), text('q', 64, 'search'), t('filter.textHint')),
-      field(
+    // What is no day, in an address made by hand, is not asked for either.
+    html`<input type="date" name=${filter} .value=${live((midnight(query[filter]) && query[filter]) ?? '')}
+      @change=${(event) => set({ [filter]: event.target.value, day: undefined })}>`
+  const submit = (event) => {
+    event.preventDefault()
+    search.send()
+  }
+  const option = (value) =>
+    html`<option value=${value} ?selected=${(query.status ?? '') === value}>${value ? word('status', value) : t('filter.any')}</option>`
+  const way = (day) => {
+    const isCurrent = (query.day ?? '') === day && !query.from && !query.to
+    const to = { ...query, ...anew, day, from: undefined, to: undefined }
+    return html`<a class="button small" href=${app.link('orders', undefined, to)}
+      aria-current=${isCurrent ? 'true' : nothing}>${t(`filter.day.${day || 'any'}`)}</a>`
+  }
+  return html`<details class="filters" ?open=${startsOpen}>
+    <summary>${t('filter.title')} ${isFiltered(query) ? html`<span class="badge info">${t('filter.on')}</span>` : nothing}</summary>
+    <form class="order-filters" @submit=${submit}>
+      ${field(
+        t('filter.text'),
+        html`<input type="search" name="q" maxlength="64" autocomplete="off" .value=${live(search.text())} @input=${search.onInput}>`,
+        t('filter.textHint', { example: amountExample() }),
+      )}
+      <div class="field">
+        <span class="label" id="days">${t('filter.days')}</span>
+        <div class="segments" role="group" aria-labelledby="days">${days.map(way)}</div>
+      </div>
+      ${field(t('filter.from'), date('from'))}
+      ${field(t('filter.to'), date('to'))}
+      ${field(
+        t('filter.box'),
+        html`<input type="text" name="caja_id" maxlength="64" autocomplete="off" list="box-ids" .value=${live(query.caja_id ?? '')}
+            @change=${(event) => set({ caja_id: event.target.value })}>
+          <datalist id="box-ids">${boxes.map((id) => html`<option value=${id}></option>`)}</datalist>`,
+      )}
+      ${field(
         t('order.status'),
-        h(
-          'select',
-          { name: 'status', value: query.status ?? '', onchange: change('status') },
-          h('option', { value: '' }, t('filter.any')),
-          statuses.map((status) =>
-            h('option', { key: status, value: status }, word('status', status)),
-          ),
-        ),
-      ),
-      field(t('filter.box'), text('caja_id', 64)),
-      field(t('filter.from'), date('from')),
-      field(t('filter.to'), date('to')),
-      isFiltered(query) &&
-        h('a', { key: 'clear', class: 'button', href: cleared(app) }, t('filter.clear')),
-    ),
-  )
+        html`<select name="status" .value=${live(query.status ?? '')} @change=${(event) => set({ status: event.target.value })}>
+          ${['', ...statuses].map(option)}
+        </select>`,
+      )}
+      ${isFiltered(query) ? html`<a class="button" href=${cleared(app)}>${t('filter.clear')}</a>` : nothing}
+    </form>
+  </details>`
 }
 
 function isFiltered(query) {

@@ -1,11 +1,10 @@
-import { ask } from '../../shared/dialog.js'
-import { h } from '../../shared/dom.js'
 import { errorSentence } from '../../shared/errors.js'
 import { code, name, relative, startOfToday } from '../../shared/format.js'
-import { count, t, word } from '../../shared/i18n.js'
-import { toast } from '../../shared/notices.js'
-import { badge, empty, facts, howMany, note } from '../../shared/parts.js'
+import { t, word } from '../../shared/i18n.js'
+import { html, nothing, repeat } from '../../shared/lit.js'
+import { badge, empty, howMany, note } from '../../shared/parts.js'
 import { money } from '../amounts.js'
+import { askMode } from '../box-mode.js'
 import { openFreeing } from '../free-terminal.js'
 import { soldToday, stateOf } from './box-lights.js'
 
@@ -40,32 +39,53 @@ export function createStores(app) {
     body() {
       if (app.client === undefined) return chooseClient(app)
       if (!shown || shown.client !== app.client) return app.placeholder()
-      const others = terminals.list.filter(({ caja_id: box }) => box === null)
-      return [
-        howMany('stores.count', shown.total),
-        terminals.failure &&
-          note(
-            'warn',
-            h('p', null, t('stores.terminalsFailed')),
-            h('p', null, errorSentence(terminals.failure)),
-          ),
-        shown.stores.length === 0 && empty(t('stores.none'), t('stores.noneHint')),
-        shown.stores.map((store) => storePanel(app, store, shown.states, terminals)),
-        others.length > 0 &&
-          h(
-            'section',
-            { key: 'others', class: 'panel' },
-            h('h2', null, t('stores.others')),
-            h('p', { class: 'soft small' }, t('stores.othersHint')),
-            h(
-              'ul',
-              { class: 'plain-list' },
-              others.map((terminal) => h('li', { key: terminal.id }, terminalLine(terminal))),
-            ),
-          ),
-      ]
+      const { box } = app.query
+      const others = terminals.list.filter(({ caja_id: id }) => id === null)
+      const stores = shown.stores.filter(({ pos }) => !box || pos.some(isBox(box)))
+      return html`
+        ${howMany('stores.count', shown.total)}
+        ${box ? html`<p>${t('stores.onlyBox')} ${code(box)} · <a href=${app.link('stores')}>${t('stores.all')}</a></p>` : nothing}
+        ${
+          terminals.failure
+            ? note(
+                'warn',
+                html`<p>${t('stores.terminalsFailed')}</p><p>${errorSentence(terminals.failure)}</p>`,
+              )
+            : nothing
+        }
+        ${shown.stores.length === 0 ? empty(t('stores.none'), noneHint(app)) : nothing}
+        ${repeat(
+          stores,
+          ({ id }) => id,
+          (store) => storePanel(app, store, shown.states, terminals),
+        )}
+        ${others.length > 0 && !box ? otherTerminals(others) : nothing}`
     },
   }
+}
+
+const isBox =
+  (id) =>
+  ({ external_id: own }) =>
+    own === id
+
+/** Only the administrator may make them here, with everything else that a new client needs. */
+function noneHint(app) {
+  if (!app.isAdmin) return t('stores.noneHint')
+  return html`${t('stores.noneHint')} <a href=${app.link('clients', undefined, { client: app.client })}>${t('clients.setUp')}</a>`
+}
+
+function otherTerminals(others) {
+  return html`<section class="panel">
+    <h2>${t('stores.others')}</h2>
+    <p class="soft small">${t('stores.othersHint')}</p>
+    ${terminalList(others)}
+  </section>`
+}
+
+function terminalList(terminals) {
+  const line = (terminal) => html`<li>${terminalLine(terminal)}</li>`
+  return html`<ul class="plain-list">${repeat(terminals, ({ id }) => id, line)}</ul>`
 }
 
 async function readTerminals(app, client, signal) {
@@ -89,24 +109,16 @@ async function readTerminals(app, client, signal) {
 }
 
 function chooseClient(app) {
-  return h(
-    'div',
-    { key: 'choose', class: 'empty' },
-    h('p', { class: 'strong' }, t('stores.choose')),
-    app.clients?.length === 0
-      ? h('p', { class: 'soft' }, t('clients.none'))
-      : h(
-          'p',
-          { class: 'buttons center' },
-          app.clients?.map(({ client }) =>
-            h(
-              'a',
-              { key: client, class: 'button', href: app.link('stores', undefined, { client }) },
-              name(client, { class: 'clip' }),
-            ),
-          ),
-        ),
-  )
+  const way = ({ client }) =>
+    html`<a class="button" href=${app.link('stores', undefined, { client })}>${name(client, { class: 'clip' })}</a>`
+  return html`<div class="empty">
+    <p class="strong">${t('stores.choose')}</p>
+    ${
+      app.clients?.length === 0
+        ? html`<p class="soft">${t('clients.none')}</p>`
+        : html`<p class="buttons center">${(app.clients ?? []).map(way)}</p>`
+    }
+  </div>`
 }
 
 function storePanel(app, store, states, terminals) {
@@ -116,35 +128,29 @@ function storePanel(app, store, states, terminals) {
     city_name: city,
     state_name: state,
   } = store.location
-  return h(
-    'section',
-    { key: store.id, class: 'panel' },
-    h(
-      'div',
-      { class: 'panel-head' },
-      h('h2', null, name(store.name)),
-      h('p', null, idUnlessNamed(store), unfinished(store)),
-    ),
-    h('p', { class: 'soft' }, name(`${street} ${house}, ${city}, ${state}`)),
-    store.pos.length === 0
-      ? h('p', { class: 'soft' }, t('stores.noBoxes'))
-      : h(
-          'ul',
-          { class: 'boxes' },
-          store.pos.map((box) =>
-            boxCard(app, { store, box, state: states.get(box.external_id) }, terminals),
-          ),
-        ),
-  )
+  const boxes = store.pos.filter(({ external_id: id }) => !app.query.box || id === app.query.box)
+  const card = (box) => boxCard(app, { store, box, state: states.get(box.external_id) }, terminals)
+  return html`<section class="panel">
+    <div class="panel-head">
+      <h2>${name(store.name)}</h2>
+      <p>${idUnlessNamed(store)}${unfinished(store)}</p>
+    </div>
+    <p class="soft">${name(`${street} ${house}, ${city}, ${state}`)}</p>
+    ${
+      boxes.length === 0
+        ? html`<p class="soft">${t('stores.noBoxes')}</p>`
+        : html`<ul class="boxes">${repeat(boxes, ({ id }) => id, card)}</ul>`
+    }
+  </section>`
 }
 
 /** The ERP's id, where the name does not tell it. */
 function idUnlessNamed({ name, external_id: id }) {
-  return name.includes(id) ? null : code(id)
+  return name.includes(id) ? nothing : code(id)
 }
 
 function unfinished({ state }) {
-  return state === 'active' ? null : [' ', badge('warn', word('creation', state))]
+  return state === 'active' ? nothing : html` ${badge('warn', word('creation', state))}`
 }
 
 function boxCard(app, { store, box, state }, { list, failure }) {
@@ -152,111 +158,60 @@ function boxCard(app, { store, box, state }, { list, failure }) {
     (terminal) =>
       terminal.caja_id === box.external_id && terminal.sucursal_id === store.external_id,
   )
-  const modes = ['PDV', 'STANDALONE']
-  const toOffer = modes.filter((mode) => own.some((terminal) => terminal.operating_mode !== mode))
-  return h(
-    'li',
-    { key: box.id, class: 'box' },
-    h('h3', null, name(box.name)),
-    h('p', null, idUnlessNamed(box), unfinished(box)),
-    state && boxState(app, state),
-    own.length > 0
-      ? h(
-          'ul',
-          { class: 'plain-list' },
-          own.map((terminal) => h('li', { key: terminal.id }, terminalLine(terminal))),
-        )
-      : h(
-          'p',
-          { class: 'soft small' },
-          failure ? t('stores.terminalsUnknown') : t('stores.noTerminal'),
-        ),
-    h(
-      'p',
-      { class: 'buttons' },
-      toOffer.map((mode) =>
-        h(
-          'button',
-          {
-            key: mode,
-            type: 'button',
-            class: 'button small',
-            onclick: () => askMode(app, box, own, mode),
-          },
-          t(`mode.to.${mode}`),
-          h('span', { class: 'visually-hidden' }, ` (${box.name})`),
-        ),
-      ),
-      app.isAdmin &&
-        own.map(({ id }) =>
-          h(
-            'button',
-            {
-              key: `free ${id}`,
-              type: 'button',
-              class: 'button small',
-              onclick: () => openFreeing(app, app.client, id),
-            },
-            t('free.button'),
-            h('span', { class: 'visually-hidden' }, ` (${own.length > 1 ? id : box.name})`),
-          ),
-        ),
-    ),
+  const toOffer = ['PDV', 'STANDALONE'].filter((mode) =>
+    own.some((terminal) => terminal.operating_mode !== mode),
   )
+  const button = (text, about, onClick) =>
+    html`<button type="button" class="button small" @click=${onClick}>${text}<span class="visually-hidden"> (${about})</span></button>`
+  const way = (view, key) =>
+    html`<a href=${app.link(view, undefined, { caja_id: box.external_id })}>${t(key)}<span class="visually-hidden"> (${box.name})</span></a>`
+  return html`<li class="box">
+    <h3>${name(box.name)}</h3>
+    <p>${idUnlessNamed(box)}${unfinished(box)}</p>
+    ${state ? boxState(app, state) : nothing}
+    ${
+      own.length > 0
+        ? terminalList(own)
+        : html`<p class="soft small">${t(failure ? 'stores.terminalsUnknown' : 'stores.noTerminal')}</p>`
+    }
+    <p class="buttons">
+      ${toOffer.map((mode) => button(t(`mode.to.${mode}`), box.name, () => askMode(app, modeBox(app, box, own), mode)))}
+      ${
+        app.isAdmin
+          ? own.map(({ id }) =>
+              button(t('free.button'), own.length > 1 ? id : box.name, () =>
+                openFreeing(app, app.client, id),
+              ),
+            )
+          : nothing
+      }
+    </p>
+    <p class="ways-on small">${way('orders', 'box.orders')}${app.has('closings') ? way('closings', 'nav.closings') : nothing}</p>
+  </li>`
 }
 
 /** How the box fares, what it sold today and which order holds its terminal now. */
 function boxState(app, state) {
   const { tone, text } = stateOf(state)
   const { open_order: order, last_order_at: last } = state
-  return [
-    h(
-      'p',
-      null,
-      badge(tone, text),
-      last && [' ', h('span', { class: 'soft small' }, relative(last))],
-    ),
-    h('p', { class: 'small' }, soldToday(state)),
-    order &&
-      h(
-        'p',
-        { class: 'small' },
-        t('box.heldBy'),
-        ' ',
-        h(
-          'a',
-          { href: app.orderLink({ ...order, client: state.client }) },
-          name(order.external_reference),
-        ),
-        ` · ${money(order.amount)} · ${word('status', order.status)}, `,
-        relative(order.created_at),
-      ),
-  ]
+  return html`<p><span class="box-state ${tone}">${text}</span>${last ? html` <span class="soft small">${relative(last)}</span>` : nothing}</p>
+    <p class="small">${soldToday(state)}</p>
+    ${order ? heldBy(app, { ...order, client: state.client }) : nothing}`
+}
+
+function heldBy(app, order) {
+  // What was sent holds the terminal, be it on its way to the customer or in doubt: the order itself tells which.
+  const isWaiting = order.status === 'created'
+  return html`<p class="small">${t('box.heldBy')}
+    <a href=${app.orderLink(order)}>${name(order.external_reference)}</a>
+    · ${money(order.amount)}${isWaiting ? '' : ` · ${word('status', order.status)}`}, ${relative(order.created_at)}</p>`
 }
 
 function terminalLine({ id, operating_mode: mode }) {
   return [code(id), ' ', badge(mode === 'PDV' ? 'good' : 'quiet', word('operating', mode))]
 }
 
-function askMode(app, box, terminals, mode) {
-  ask({
-    title: t(`mode.to.${mode}`),
-    content: () => [
-      h('p', null, t(`mode.means.${mode}`)),
-      facts([
-        [t('order.box'), [name(box.name), ' ', idUnlessNamed(box)]],
-        [t('mode.terminals'), terminals.map(({ id }) => h('p', { key: id }, code(id)))],
-      ]),
-      h('p', null, t('mode.restart')),
-    ],
-    confirm: t('mode.confirm'),
-    async run() {
-      const { terminals_updated: updated } = await app.api.patch('/terminals/operating-mode', {
-        query: app.clientQuery(),
-        body: { caja_id: box.external_id, operating_mode: mode },
-      })
-      toast(count('mode.done', updated))
-      app.reload()
-    },
-  })
+/** A box with its terminals, as the question about their mode takes it. */
+function modeBox({ client }, { external_id: id, name: own }, terminals) {
+  return { client, caja_id: id, name: own, terminals: terminals.map((terminal) => terminal.id) }
 }

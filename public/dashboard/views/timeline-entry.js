@@ -11,6 +11,12 @@ export function isTalk({ kind }) {
   return kind === 'request' || kind === 'call'
 }
 
+/** What came about, and not how: the steps that somebody reads who wants to know what happened. */
+export function isKey({ kind, detail }) {
+  if (kind === 'webhook') return detail === 'failed' || detail === 'rejected'
+  return !['request', 'call', 'checked', 'sent'].includes(kind)
+}
+
 /** The tone of an entry's dot; `minor` for one that a reader may skip. */
 export function entryClass(entry) {
   const { kind, to_status: to, detail, http_status: status } = entry
@@ -26,9 +32,9 @@ export function whatOf(entry) {
   if (kind === 'state') {
     const isMove = from !== null && from !== to
     return [
-      isMove && [badge(orderTone(from), word('status', from)), ' → '],
+      isMove ? [badge(orderTone(from), word('status', from)), ' → '] : '',
       badge(orderTone(to), word('status', to)),
-      detail && detail !== to && [' ', word('detail', detail)],
+      detail && detail !== to ? [' ', word('detail', detail)] : '',
     ]
   }
   const key = kind === 'cancel' || kind === 'refund' ? `${kind}.${detail}` : kind
@@ -37,8 +43,12 @@ export function whatOf(entry) {
       amount: amount === null ? '' : money(amount),
       count: number(count ?? 1),
     }),
-    kind === 'webhook' && remark && [': ', name(word('event', remark))],
-    kind === 'webhook' && [' ', badge(tones[detail] ?? 'quiet', word('webhook', detail))],
+    ...(kind === 'webhook'
+      ? [
+          remark ? [': ', name(word('event', remark))] : '',
+          [' ', badge(tones[detail] ?? 'quiet', word('webhook', detail))],
+        ]
+      : []),
   ]
 }
 
@@ -72,5 +82,5 @@ export function moreOf(entry) {
     ms !== null && duration(ms),
     isRefused && entry.request_id && code(entry.request_id),
   ].filter(Boolean)
-  return parts.map((part, index) => [index > 0 && ' · ', part])
+  return parts.map((part, index) => [index > 0 ? ' · ' : '', part])
 }

@@ -1,8 +1,8 @@
-import { h } from '../../shared/dom.js'
 import { clock, duration, number, time } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
+import { html, nothing, repeat } from '../../shared/lit.js'
 import { note } from '../../shared/parts.js'
-import { entryClass, isTalk, moreOf, whatOf } from './timeline-entry.js'
+import { entryClass, isKey, isTalk, moreOf, whatOf } from './timeline-entry.js'
 
 const looking = new Set(['readOrder', 'followOrder', 'order.read'])
 
@@ -10,8 +10,9 @@ const looking = new Set(['readOrder', 'followOrder', 'order.read'])
 const fewLooks = 3
 
 /**
- * What happened to an order, oldest first, each with its time and how long after the start. `decline` is why its payment
- * was refused, which the provider tells of the payment and not of the order's states.
+ * What happened to an order, oldest first, each with its time and how long after the start: what came about first, and
+ * folded below it every request and call by which it did. `decline` is why its payment was refused, which the provider tells
+ * of the payment and not of the order's states.
  */
 export function timeline({ entries, complete }, decline) {
   const start = new Date(entries[0]?.at).getTime()
@@ -21,37 +22,34 @@ export function timeline({ entries, complete }, decline) {
     detail: entry.to_status === 'failed' ? (decline ?? entry.detail) : entry.detail,
     key: `${entry.kind} ${index}`,
   }))
-  return h(
-    'section',
-    { key: 'timeline', class: 'panel' },
-    h('h2', null, t('timeline.title')),
-    !complete && note('plain', h('p', { class: 'small' }, t('timeline.incomplete'))),
-    h(
-      'ol',
-      { class: 'timeline' },
-      inGroups(numbered).map((group) =>
-        group.length < fewLooks
-          ? group.map((entry) => line(entry, start))
-          : h('li', { key: `looks ${group[0].key}`, class: 'quiet minor' }, looks(group, start)),
-      ),
-    ),
-  )
+  const keys = numbered.filter(isKey)
+  const keyOf = ({ key }) => key
+  return html`<section class="panel">
+    <h2>${t('timeline.title')}</h2>
+    <ol class="timeline">${repeat(keys, keyOf, (entry) => line(entry, start))}</ol>
+    <details class="every-step">
+      <summary>${t('timeline.all', { count: number(numbered.length) })}</summary>
+      ${complete ? nothing : note('plain', html`<p class="small">${t('timeline.incomplete')}</p>`)}
+      <ol class="timeline">${repeat(inGroups(numbered), ([first]) => first.key, group(start))}</ol>
+    </details>
+  </section>`
 }
+
+const group = (start) => (entries) =>
+  entries.length < fewLooks
+    ? entries.map((entry) => line(entry, start))
+    : html`<li class="quiet minor">${looks(entries, start)}</li>`
 
 function line(entry, start) {
-  return h('li', { key: entry.key, class: entryClass(entry) }, parts(entry, start))
-}
-
-function parts(entry, start) {
-  return [
-    h('span', { class: 'when' }, whenOf(entry, start)),
-    h('div', null, h('p', null, whatOf(entry)), h('p', { class: 'soft small' }, moreOf(entry))),
-  ]
+  return html`<li class=${entryClass(entry)}>
+    <span class="when">${whenOf(entry, start)}</span>
+    <div><p>${whatOf(entry)}</p><p class="soft small">${moreOf(entry)}</p></div>
+  </li>`
 }
 
 function whenOf({ at }, start) {
   const isStart = new Date(at).getTime() === start
-  return [time(at), !isStart && [' ', h('span', { class: 'soft small' }, since(at, start))]]
+  return html`${time(at)} ${isStart ? nothing : html`<span class="soft small">${since(at, start)}</span>`}`
 }
 
 /** Somebody looked at the order, and was answered: there may be hundreds of these between two events. */
@@ -72,29 +70,13 @@ function inGroups(entries) {
 }
 
 /** Many looks as one line, which opens. */
-function looks(group, start) {
-  const last = group.at(-1)
-  return [
-    h('span', { class: 'when' }, whenOf(group[0], start)),
-    h(
-      'div',
-      null,
-      h(
-        'details',
-        null,
-        h(
-          'summary',
-          null,
-          t('timeline.looks', { count: number(group.length), until: clock(last.at) }),
-        ),
-        h(
-          'ol',
-          { class: 'timeline' },
-          group.map((entry) => line(entry, start)),
-        ),
-      ),
-    ),
-  ]
+function looks(entries, start) {
+  const until = clock(entries.at(-1).at)
+  return html`<span class="when">${whenOf(entries[0], start)}</span>
+    <div><details>
+      <summary>${t('timeline.looks', { count: number(entries.length), until })}</summary>
+      <ol class="timeline">${entries.map((entry) => line(entry, start))}</ol>
+    </details></div>`
 }
 
 /** `+19 ms`, `+4.2 s`, in coarser units the longer it is. */

@@ -1,7 +1,7 @@
-import { h } from '../../shared/dom.js'
 import { errorSentence } from '../../shared/errors.js'
 import { code, name, number, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
+import { html, nothing } from '../../shared/lit.js'
 import { toast } from '../../shared/notices.js'
 import {
   badge,
@@ -46,9 +46,8 @@ export function createWebhooks(app) {
       if (logs.length === 0 && place.page === 1) {
         return empty(t('webhooks.none'), t('webhooks.noneHint'))
       }
-      return [
-        howMany('webhooks.count', total),
-        table({
+      return html`${howMany('webhooks.count', total)}
+        ${table({
           label: t('nav.webhooks'),
           columns: columns(app, opened),
           rows: logs,
@@ -58,13 +57,12 @@ export function createWebhooks(app) {
             logs.map(({ id }) => id),
           ),
           extra: (log) => opened.has(log.id) && expanded(log),
-        }),
-        pager({
+        })}
+        ${pager({
           ...place,
           total,
           hrefOf: (to) => app.link('webhooks', undefined, { ...app.query, ...to }),
-        }),
-      ]
+        })}`
     },
   }
 }
@@ -105,12 +103,9 @@ function columns(app, opened) {
 }
 
 function orderOf(app, { order_id: id, client, resource_id: resource }) {
-  if (!id || !client) return h('span', { class: 'clip' }, code(resource))
-  return h(
-    'a',
-    { href: app.orderLink({ order_id: id, client }) },
-    h('span', { class: 'clip' }, code(resource ?? id)),
-  )
+  if (!id || !client) return html`<span class="clip">${code(resource)}</span>`
+  const href = app.orderLink({ order_id: id, client })
+  return html`<a href=${href}><span class="clip">${code(resource ?? id)}</span></a>`
 }
 
 function rowActions(app, log, opened) {
@@ -119,32 +114,17 @@ function rowActions(app, log, opened) {
     if (!opened.delete(log.id)) opened.add(log.id)
     app.redraw()
   }
-  return h(
-    'div',
-    { class: 'buttons' },
-    h(
-      'button',
-      {
-        key: 'open',
-        type: 'button',
-        class: 'button small',
-        'aria-expanded': isOpen ? 'true' : 'false',
-        onclick: toggle,
-      },
-      t(isOpen ? 'webhooks.less' : 'webhooks.details'),
-    ),
-    log.signature_valid &&
-      h(
-        'button',
-        {
-          key: 'replay',
-          type: 'button',
-          class: 'button small',
-          onclick: (event) => void replay(app, log, event.currentTarget),
-        },
-        t('webhooks.replay'),
-      ),
-  )
+  return html`<div class="buttons">
+    <button type="button" class="button small" aria-expanded=${isOpen ? 'true' : 'false'} @click=${toggle}>
+      ${t(isOpen ? 'webhooks.less' : 'webhooks.details')}
+    </button>
+    ${
+      log.signature_valid
+        ? html`<button type="button" class="button small"
+            @click=${(event) => void replay(app, log, event.currentTarget)}>${t('webhooks.replay')}</button>`
+        : nothing
+    }
+  </div>`
 }
 
 async function replay(app, log, button) {
@@ -160,24 +140,20 @@ async function replay(app, log, button) {
 }
 
 function expanded(log) {
-  return [
-    facts([
-      [t('webhooks.problem'), log.error_message && name(log.error_message)],
-      [t('webhooks.event'), code(log.action ?? log.topic)],
-      [t('webhooks.resource'), code(log.resource_id)],
-      [t('webhooks.account'), log.mp_user_id === null ? null : code(String(log.mp_user_id))],
-      [t('webhooks.request'), code(log.request_id)],
-      [t('webhooks.form'), log.signature_form && code(log.signature_form)],
-      [t('webhooks.processed'), log.processed_at && time(log.processed_at)],
-      [t('webhooks.duration'), log.duration_ms === null ? null : `${number(log.duration_ms)} ms`],
-    ]),
-    h('h3', null, t('webhooks.payload')),
-    log.payload === null
-      ? h('p', { class: 'soft' }, t('webhooks.noPayload'))
-      : h(
-          'pre',
-          { tabindex: '0', 'aria-label': t('webhooks.payload') },
-          JSON.stringify(log.payload, null, 2),
-        ),
-  ]
+  return html`${facts([
+    [t('webhooks.problem'), log.error_message && name(log.error_message)],
+    [t('webhooks.event'), code(log.action ?? log.topic)],
+    [t('webhooks.resource'), code(log.resource_id)],
+    [t('webhooks.account'), log.mp_user_id === null ? null : code(String(log.mp_user_id))],
+    [t('webhooks.request'), code(log.request_id)],
+    [t('webhooks.form'), log.signature_form && code(log.signature_form)],
+    [t('webhooks.processed'), log.processed_at && time(log.processed_at)],
+    [t('webhooks.duration'), log.duration_ms === null ? null : `${number(log.duration_ms)} ms`],
+  ])}
+    <h3>${t('webhooks.payload')}</h3>
+    ${
+      log.payload === null
+        ? html`<p class="soft">${t('webhooks.noPayload')}</p>`
+        : html`<pre tabindex="0" role="group" aria-label=${t('webhooks.payload')}>${JSON.stringify(log.payload, null, 2)}</pre>`
+    }`
 }

@@ -1,5 +1,8 @@
+import { causeTexts } from './causes-en.js'
+
 /** What both pages say in English. */
 export const texts = {
+  ...causeTexts,
   actions: 'Actions',
   unknown: 'Unknown',
   loading: 'Loading…',
@@ -17,6 +20,8 @@ export const texts = {
   'lamp.lost': 'Connection lost',
   'fresh.one': '1 new',
   'fresh.other': '{count} new',
+  'page.flows': 'Flows',
+  'page.dashboard': 'Payments',
   'nav.label': 'Sections',
   'pager.label': 'Pages',
   'pager.newer': '← Newer',

@@ -1,5 +1,8 @@
+import { causeTexts } from './causes-es.js'
+
 /** What both pages say in Spanish. */
 export const texts = {
+  ...causeTexts,
   actions: 'Acciones',
   unknown: 'Sin dato',
   loading: 'Cargando…',
@@ -17,6 +20,8 @@ export const texts = {
   'lamp.lost': 'Sin conexión',
   'fresh.one': '1 nuevo',
   'fresh.other': '{count} nuevos',
+  'page.flows': 'Flujos',
+  'page.dashboard': 'Pagos',
   'nav.label': 'Secciones',
   'pager.label': 'Páginas',
   'pager.newer': '← Más nuevos',

@@ -9,7 +9,7 @@ import {
   type TerminalVerdict,
 } from '../../payments/free-terminal.ts'
 import { iso } from '../fields.ts'
-import { actorOf, providerErrors } from '../room.ts'
+import { errandOf, providerErrors } from '../room.ts'
 import { FreeTerminalBody, FreeTerminalResponse, TerminalParams } from './free-terminal-schemas.ts'
 
 const verdictTexts: Record<TerminalVerdict, string> = {
@@ -57,7 +57,7 @@ export function addFreeTerminalRoute(app: HttpServer, deps: PaymentDeps): void {
         deps,
         asClientName(client),
         { terminalId, dryRun: dry_run, reason },
-        actorOf(deps, request),
+        errandOf(deps, request),
       )
       return {
         message: verdictTexts[verdict],

@@ -1,41 +1,44 @@
 import { asClientName } from '../../domain/client-name.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import { verifyActivityChain } from '../../payments/activity.ts'
 import { readClientInformation, readClientSummaries } from '../../payments/client-information.ts'
-import { createInvitation, unpinAccount } from '../../payments/connection.ts'
+import { unpinAccount } from '../../payments/connection.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import type { WebhookInbox } from '../../payments/webhook-inbox.ts'
-import { listActivity } from '../../repositories/activity.ts'
 import { listDeliveries } from '../../repositories/webhook-log.ts'
 import { iso, isoOrNull } from '../fields.ts'
-import { cursorsOf, sequenceWish, timePlace, timeWish } from '../list-cursor.ts'
+import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
 import { findOrderPage } from '../orders/order-page.ts'
 import { OrdersResponse } from '../orders/schemas.ts'
 import { actorOf } from '../room.ts'
+import { addActivityRoutes } from './activity-routes.ts'
+import { addAlertRoutes, type TestAlerts } from './alert-routes.ts'
 import { addFreeTerminalRoute } from './free-terminal-route.ts'
+import { addInvitationAdminRoutes } from './invitation-routes.ts'
 import {
-  ActivityQuery,
-  ActivityResponse,
   AdminOrdersQuery,
   ClientParams,
   ClientResponse,
   ClientsResponse,
-  InvitationBody,
-  InvitationResponse,
   ReplayResponse,
   UnpinResponse,
-  VerifyResponse,
   WebhookLogsQuery,
   WebhookLogsResponse,
   WebhookParams,
 } from './schemas.ts'
 import { addSimulateRoutes } from './simulate-routes.ts'
-import { viewActivity, viewWebhook } from './views.ts'
+import { viewWebhook } from './views.ts'
 
 const tags = ['Administration']
 
-export function addAdminRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookInbox): void {
+export function addAdminRoutes(
+  app: HttpServer,
+  deps: PaymentDeps,
+  inbox: WebhookInbox,
+  testAlerts: TestAlerts,
+): void {
+  addAlertRoutes(app, deps, testAlerts)
   addClientRoutes(app, deps)
+  addInvitationAdminRoutes(app, deps)
   addWebhookLogRoutes(app, deps, inbox)
   addActivityRoutes(app, deps)
   addSimulateRoutes(app, deps)
@@ -156,27 +159,6 @@ function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
       return { message: 'The account is released', client: clientName, mp_user_id: mpUserId }
     },
   )
-
-  app.post(
-    '/admin/invitations',
-    {
-      config: { access: 'admin', errors: ['CONFLICT'] },
-      schema: {
-        operationId: 'createInvitation',
-        summary: 'Make a single-use link that connects a client without an account',
-        tags,
-        body: InvitationBody,
-        response: { 201: InvitationResponse },
-      },
-    },
-    async (request, reply) => {
-      const { client } = request.body
-      const { url, expiresAt } = await createInvitation(deps, client, actorOf(deps, request))
-      return reply
-        .code(201)
-        .send({ message: 'The link works once', client, url, expires_at: iso(expiresAt) })
-    },
-  )
 }
 
 function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookInbox): void {
@@ -218,58 +200,6 @@ function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookI
     async (request) => {
       const row = await inbox.replay(request.params.id, actorOf(deps, request))
       return { message: 'The webhook was worked again', webhook: viewWebhook(row) }
-    },
-  )
-}
-
-function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
-  app.get(
-    '/admin/activity',
-    {
-      config: { access: 'admin', compressed: true },
-      schema: {
-        operationId: 'listActivity',
-        summary: 'The audit log, newest first',
-        tags,
-        querystring: ActivityQuery,
-        response: { 200: ActivityResponse },
-      },
-    },
-    async (request) => {
-      const { action, resource_type, status, client } = request.query
-      const page = await listActivity(
-        deps.database.db,
-        { action, resourceType: resource_type, status, client },
-        sequenceWish(request.query),
-      )
-      return {
-        logs: page.rows.map(viewActivity),
-        total: page.total,
-        ...cursorsOf(page, (row) => String(row.seq)),
-      }
-    },
-  )
-
-  app.get(
-    '/admin/activity/verify',
-    {
-      config: { access: 'admin' },
-      schema: {
-        operationId: 'verifyActivity',
-        summary: 'Check that no entry of the audit log was changed, removed or added',
-        tags,
-        response: { 200: VerifyResponse },
-      },
-    },
-    async () => {
-      const check = await verifyActivityChain({ sealer: deps.sealer, db: deps.database.db })
-      return {
-        valid: check.valid,
-        entries: check.entries,
-        broken_at: check.brokenAt,
-        reason: check.reason,
-        head: check.head,
-      }
     },
   )
 }

@@ -1,5 +1,13 @@
 import { z } from 'zod'
-import { ClientName, OrderId, queryLimit, queryOffset, Timestamp, text } from '../fields.ts'
+import {
+  ClientName,
+  OrderId,
+  queryInteger,
+  queryLimit,
+  queryOffset,
+  Timestamp,
+  text,
+} from '../fields.ts'
 import { pageFields, querySequenceCursor, queryTimeCursor } from '../list-cursor.ts'
 import { ListOrdersQuery, Status } from '../orders/schemas.ts'
 
@@ -45,7 +53,7 @@ export const ClientResponse = z
         expires_at: '2027-05-20T14:30:00.000Z',
         access_token: 'APP_USR-…',
         refresh_token: 'TG-…',
-        public_key: 'APP_USR-3b6f0c2a-9d41-4e7b-8a55-1f2e3d4c5b6a',
+        public_key: 'APP_USR-…',
       },
       api_key: {
         active: true,
@@ -97,16 +105,55 @@ export const InvitationBody = z
   .meta({ id: 'NewInvitation', example: { client: 'acme' } })
 
 export const InvitationResponse = z
-  .object({ message: z.string(), client: z.string(), url: z.string(), expires_at: Timestamp })
+  .object({
+    message: z.string(),
+    id: z.uuid(),
+    client: z.string(),
+    url: z.string(),
+    expires_at: Timestamp,
+  })
   .meta({
     id: 'Invitation',
     example: {
       message: 'The link works once',
+      id: '0f4a6a5e-7a43-4be7-9c1b-8a4d2f1f6f10',
       client: 'acme',
       url: 'https://pay.example/oauth/login?client=acme&invitation=…',
       expires_at: '2026-11-22T14:30:00.000Z',
     },
   })
+
+export const InvitationsResponse = z
+  .object({
+    invitations: z.array(
+      z.object({
+        id: z.uuid(),
+        client: z.string(),
+        created_at: Timestamp,
+        expires_at: Timestamp,
+      }),
+    ),
+  })
+  .meta({
+    id: 'Invitations',
+    example: {
+      invitations: [
+        {
+          id: '0f4a6a5e-7a43-4be7-9c1b-8a4d2f1f6f10',
+          client: 'acme',
+          created_at: '2026-11-21T14:30:00.000Z',
+          expires_at: '2026-11-22T14:30:00.000Z',
+        },
+      ],
+    },
+  })
+
+export const InvitationParams = z.object({
+  invitationId: z
+    .uuid()
+    .describe('Id of the invitation')
+    .meta({ example: '0f4a6a5e-7a43-4be7-9c1b-8a4d2f1f6f10' }),
+})
 
 export const WebhookLogsQuery = z.object({
   limit: queryLimit(200, 50),
@@ -129,7 +176,9 @@ export const WebhookLog = z
     signature_form: z.string().nullable(),
     status: z.enum(['received', 'processed', 'duplicate', 'ignored', 'failed', 'rejected']),
     error_message: z.string().nullable(),
-    payload: z.unknown().describe('As it came; it is not signed and decides nothing'),
+    payload: z
+      .unknown()
+      .describe('As it came; it is not signed and decides nothing. Null beyond 16,384 characters'),
     deliveries: z.number(),
     received_at: Timestamp,
     processed_at: Timestamp.nullable(),
@@ -197,8 +246,11 @@ export const ActivityResponse = z
           metadata: z.record(z.string(), z.unknown()),
           duration_ms: z.number(),
           created_at: Timestamp,
-          seq: z.number().describe('Place in the chain'),
-          hash: z.string(),
+          seq: z
+            .number()
+            .nullable()
+            .describe('Place in the chain; null until it is sealed, within about a second'),
+          hash: z.string().nullable().describe('Hash of the chain there; null until it is sealed'),
         })
         .meta({
           id: 'Activity',
@@ -227,13 +279,44 @@ export const ActivityResponse = z
   })
   .meta({ id: 'ActivityLog' })
 
+export const VerifyQuery = z.object({
+  checkpoint_seq: queryInteger(1, Number.MAX_SAFE_INTEGER)
+    .optional()
+    .describe(
+      '`seq` of a line `activity log checkpoint`, or of an earlier check; with checkpoint_hash',
+    ),
+  checkpoint_hash: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
+    .optional()
+    .describe('`hash` of the same line'),
+})
+
 export const VerifyResponse = z
   .object({
     valid: z.boolean(),
-    entries: z.number(),
+    entries: z.number().describe('How many fit, from the first on'),
     broken_at: z.number().nullable().describe('Place of the first entry that does not fit'),
     reason: z.string().nullable(),
-    head: z.object({ seq: z.number(), hash: z.string() }),
+    head: z
+      .object({ seq: z.number(), hash: z.string() })
+      .describe('Up to where the log is sealed. Keep it elsewhere: it is a checkpoint'),
+    unsealed: z.number().describe('Entries after that, which are still to be sealed'),
+    findings: z
+      .array(
+        z.object({
+          seq: z
+            .number()
+            .describe('Place in the chain; of a row that has none, the place after the end'),
+          entry_id: z.string().nullable(),
+          reason: z.string(),
+        }),
+      )
+      .describe('All that does not fit, 100 at most'),
+    checkpoint: z
+      .object({ seq: z.number(), found: z.boolean() })
+      .nullable()
+      .describe('Whether the log holds the checkpoint of the query'),
   })
   .meta({
     id: 'ActivityCheck',
@@ -243,6 +326,9 @@ export const VerifyResponse = z
       broken_at: null,
       reason: null,
       head: { seq: 4711, hash: '9f2c…' },
+      unsealed: 2,
+      findings: [],
+      checkpoint: null,
     },
   })
 

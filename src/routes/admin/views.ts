@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import type { ActivityRow } from '../../repositories/activity.ts'
+import type { ChainCheck } from '../../payments/verify-activity.ts'
+import type { ListedActivity } from '../../repositories/activity.ts'
 import type { WebhookRow } from '../../repositories/webhook-log.ts'
 import { iso, isoOrNull } from '../fields.ts'
 import type { WebhookLog } from './schemas.ts'
@@ -27,7 +28,7 @@ export function viewWebhook(row: WebhookRow): z.input<typeof WebhookLog> {
   }
 }
 
-export function viewActivity(row: ActivityRow) {
+export function viewActivity(row: ListedActivity) {
   return {
     id: row.id,
     client_name: row.client_name,
@@ -40,7 +41,15 @@ export function viewActivity(row: ActivityRow) {
     metadata: row.metadata,
     duration_ms: row.duration_ms,
     created_at: iso(row.created_at),
-    seq: row.seq,
-    hash: row.hash,
+    seq: row.seal?.seq ?? null,
+    hash: row.seal?.hash ?? null,
+  }
+}
+
+export function viewCheck({ brokenAt, findings, ...check }: ChainCheck) {
+  return {
+    ...check,
+    broken_at: brokenAt,
+    findings: findings.map(({ seq, entryId, reason }) => ({ seq, entry_id: entryId, reason })),
   }
 }

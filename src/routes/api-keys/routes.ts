@@ -22,6 +22,7 @@ export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
       },
     },
     async () => {
+      await deps.keyUses.flush()
       const keys = await listApiKeys(deps.database.db)
       return {
         keys: keys.map((key) => ({

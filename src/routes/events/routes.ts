@@ -3,13 +3,14 @@ import type { HttpServer } from '../../http/create-server.ts'
 import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { createNewsReader } from '../../payments/news.ts'
-import { ClientName } from '../fields.ts'
+import { ClientName, StreamQuery } from '../fields.ts'
 import { type Guards, placeOwner } from '../guards.ts'
 
 const EventsQuery = z.object({
   client: ClientName.optional().describe(
     'With the admin token: events of this client only. With a client key it may only name its own client',
   ),
+  ...StreamQuery,
 })
 
 const description = `Server-sent events, for pages and monitoring: small hints at what changed, after which one reads what one
@@ -65,6 +66,7 @@ export function addEventRoutes(
       return streams.open(request, reply, {
         owner: placeOwner(request),
         paceMs,
+        maxSeconds: request.query.max_seconds,
         watch: reader.watch,
         isOver: () => false,
         checkAccess: () => guards.check(request),

@@ -19,6 +19,7 @@ import {
   CallbackQuery,
   CallbackResponse,
   ConnectedPage,
+  LoginBegunResponse,
   LoginQuery,
   MessageResponse,
   RefreshResponse,
@@ -51,17 +52,24 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
           'Stores a state and a PKCE verifier and sends the browser to the provider. Allowed for a client with an active key and no valid token, and for a first connection (in invite mode only with an invitation link or the admin token). A client whose account was released needs an invitation or the admin token too. With an invitation the browser is sent to its page, which begins. Over https the browser that begins gets a cookie that it must bring back. A browser is told of a failure by a page in its language.',
         tags,
         querystring: LoginQuery,
-        response: { 302: redirectTo('the provider, or to the page of the invitation') },
+        response: {
+          200: LoginBegunResponse,
+          302: redirectTo('the provider, or to the page of the invitation'),
+        },
       },
     },
     async (request, reply) => {
       const principal = await guards.identify(request)
       if (principal?.type !== 'admin') guards.countTry(request)
-      const { client, target_url, invitation } = request.query
+      const { client, target_url, invitation, redirect } = request.query
+      const leadTo = (url: string) =>
+        redirect === 'false'
+          ? reply.send({ message: 'Open the address in this browser', url })
+          : reply.redirect(url, 302)
       if (invitation !== undefined) {
         // A link from before invitations had their page. GET must not use one up.
         const query = new URLSearchParams({ client, invitation, ...(target_url && { target_url }) })
-        return reply.redirect(`/oauth/invitation?${query}`, 302)
+        return leadTo(`/oauth/invitation?${query}`)
       }
       const login = await startLogin(deps, {
         client,
@@ -69,7 +77,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         isAdmin: principal?.type === 'admin',
       })
       if (isSecure) reply.header('set-cookie', browserTokenCookie(login.browserToken))
-      return reply.redirect(login.redirectTo, 302)
+      return leadTo(login.redirectTo)
     },
   )
 

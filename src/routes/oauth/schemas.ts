@@ -12,6 +12,12 @@ export const LoginQuery = z.object({
   client: ClientName,
   target_url: TargetUrl,
   invitation: Invitation.optional(),
+  redirect: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe(
+      'false answers 200 with the address instead of leading there; over https the cookie is still this browser’s',
+    ),
 })
 
 export const InvitationQuery = z.object({

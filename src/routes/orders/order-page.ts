@@ -1,9 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
+import { centsMeant, pointFromCents } from '../../domain/money.ts'
+import { type Standing, standings } from '../../domain/order-standing.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { listOperations } from '../../repositories/order-operations.ts'
-import { listOrders, type OrderFilter } from '../../repositories/orders.ts'
+import {
+  listOrders,
+  type OrderFilter,
+  type StandingTotal,
+  totalOrders,
+} from '../../repositories/order-list.ts'
+import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
 import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
 import type { ListOrdersQuery } from './schemas.ts'
 import { viewOrder } from './view.ts'
@@ -15,29 +22,48 @@ export async function findOrderPage(
   query: z.output<typeof ListOrdersQuery>,
   headers: IncomingHttpHeaders,
 ) {
-  const page = await listOrders(
-    deps.database.db,
-    {
-      ...among,
-      status: query.status,
-      cajaId: query.caja_id,
-      externalReference: query.external_reference,
-      text: query.q,
-      from: query.from === undefined ? undefined : storableDate(query.from),
-      to: query.to === undefined ? undefined : storableDate(query.to),
-    },
-    timeWish(query),
-  )
-  const operations = await listOperations(
-    deps.database.db,
-    page.rows.map((order) => order.id),
-  )
+  const filter: OrderFilter = {
+    ...among,
+    status: query.status,
+    standing: query.standing,
+    cajaId: query.caja_id,
+    externalReference: query.external_reference,
+    text: query.q,
+    amounts: query.q === undefined ? undefined : centsMeant(query.q),
+    from: query.from === undefined ? undefined : storableDate(query.from),
+    to: query.to === undefined ? undefined : storableDate(query.to),
+    at: deps.now(),
+  }
+  const { db } = deps.database
+  const page = await listOrders(db, filter, timeWish(query))
+  const totals = query.totals === 'true' ? viewTotals(await totalOrders(db, filter)) : undefined
+  const operations = await listOperationsOfRefunded(db, page.rows)
   const language = preferredLanguage(headers['accept-language'])
   return {
-    orders: page.rows.map((order) => viewOrder(order, operations, language)),
+    orders: page.rows.map((order) => viewOrder(deps, order, operations, language)),
     total: page.total,
+    ...(totals && { totals }),
     ...cursorsOf(page, (order) => timePlace(order.created_at, order.id)),
   }
+}
+
+/** What the orders of each standing come to, and all of them together. */
+function viewTotals(found: readonly StandingTotal[]) {
+  const of = (wanted: (one: StandingTotal) => boolean) => {
+    const sum = (key: Exclude<keyof StandingTotal, 'standing'>) =>
+      found.filter(wanted).reduce((all, one) => all + one[key], 0)
+    return {
+      orders: sum('orders'),
+      amount: pointFromCents(sum('amountCents')),
+      paid_amount: pointFromCents(sum('paidCents')),
+      refunded_amount: pointFromCents(sum('refundedCents')),
+    }
+  }
+  const each = standings.map((name) => [name, of(({ standing }) => standing === name)])
+  return { all: of(() => true), ...Object.fromEntries(each) } as Record<
+    Standing | 'all',
+    ReturnType<typeof of>
+  >
 }
 
 /** No order lies outside these years, and beyond them the database has no such date. */

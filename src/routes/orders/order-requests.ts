@@ -42,6 +42,7 @@ export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
   })
 
   const noted = new WeakSet<FastifyRequest>()
+  const begunAt = new WeakMap<FastifyRequest, Date>()
   const note = (request: FastifyRequest, reply: FastifyReply, isGone: boolean) => {
     const caller = callerOf(request)
     const order = request.aboutOrder ?? namedOrder(request)
@@ -51,7 +52,7 @@ export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
       order: order.id,
       client: order.client,
       kind: 'request',
-      at: new Date(deps.now().getTime() - Math.round(reply.elapsedTime)),
+      at: begunAt.get(request) ?? deps.now(),
       duration_ms: Math.round(reply.elapsedTime),
       operation: String(request.routeOptions.schema?.operationId),
       caller,
@@ -64,6 +65,7 @@ export function recordOrderRequests(app: HttpServer, deps: PaymentDeps): void {
 
   app.addHook('onRequest', async (request, reply) => {
     if (!request.routeOptions.config.ofOrder) return
+    begunAt.set(request, deps.now())
     // There is no onResponse for a caller who hung up. One who left a stream has had his answer.
     reply.raw.once('close', () => note(request, reply, !reply.raw.headersSent))
   })

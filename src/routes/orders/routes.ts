@@ -5,13 +5,13 @@ import type { Places } from '../../http/places.ts'
 import { cancelOrder } from '../../payments/cancel-order.ts'
 import { createOrder } from '../../payments/create-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { isRefundUnderWay } from '../../payments/outcome.ts'
 import { readOrder } from '../../payments/read-order.ts'
 import { type Refunded, refundOrder } from '../../payments/refund-order.ts'
-import { listOperations } from '../../repositories/order-operations.ts'
+import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
+import { isRefundUnderWay } from '../../verdict.ts'
 import { ClientOnlyQuery, iso } from '../fields.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
-import { actorOf, providerErrors } from '../room.ts'
+import { errandOf, providerErrors } from '../room.ts'
 import { findOrderPage } from './order-page.ts'
 import {
   CancelOrderBody,
@@ -99,7 +99,7 @@ export function addOrderRoutes(
           expirationMinutes: body.expiration_minutes,
         },
         request.headers['idempotency-key'],
-        actorOf(deps, request),
+        errandOf(deps, request),
       )
       request.aboutOrder = order
       if (replayed) reply.header('idempotent-replayed', 'true')
@@ -113,7 +113,7 @@ export function addOrderRoutes(
         ...viewOutcome(order),
         version: order.version,
         expires_at: iso(order.expires_at),
-        cashier: viewAdvice(order, preferredLanguage(request.headers['accept-language'])),
+        cashier: viewAdvice(deps, order, preferredLanguage(request.headers['accept-language'])),
       })
     },
   )
@@ -138,7 +138,7 @@ export function addOrderRoutes(
   app.get(
     '/orders/:orderId',
     {
-      config: { access: 'client', ofOrder: true },
+      config: { access: 'client', ofOrder: true, findsOrder: true },
       schema: {
         operationId: 'readOrder',
         summary: 'The order as the provider sees it now',
@@ -165,19 +165,23 @@ export function addOrderRoutes(
           deps,
           tenantOfRequest(request),
           request.params.orderId,
-          wait === undefined || !leave
-            ? undefined
-            : {
-                waitSeconds: wait,
-                knownVersion: version,
-                signal: aborted.signal,
-                checkAccess: () => guards.check(request),
-              },
+          {
+            found: request.foundOrder ?? undefined,
+            wait:
+              wait === undefined || !leave
+                ? undefined
+                : {
+                    waitSeconds: wait,
+                    knownVersion: version,
+                    signal: aborted.signal,
+                    checkAccess: () => guards.check(request),
+                  },
+          },
         )
         if (stale) reply.header('x-order-stale', 'true')
-        const operations = await listOperations(deps.database.db, [order.id])
+        const operations = await listOperationsOfRefunded(deps.database.db, [order])
         const language = preferredLanguage(request.headers['accept-language'])
-        return viewOrder(order, operations, language, stale)
+        return viewOrder(deps, order, operations, language, stale)
       } finally {
         forget()
         leave?.()
@@ -216,7 +220,7 @@ export function addOrderRoutes(
         deps,
         tenantOfRequest(request),
         request.body.order_id,
-        actorOf(deps, request),
+        errandOf(deps, request),
       )
       return {
         message: 'The order is canceled',
@@ -269,7 +273,7 @@ export function addOrderRoutes(
           amountCents: amount === undefined ? undefined : centsFromErp(amount),
         },
         request.headers['idempotency-key'],
-        actorOf(deps, request),
+        errandOf(deps, request),
         () => !request.raw.socket.destroyed,
       )
       if (refunded.replayed) reply.header('idempotent-replayed', 'true')

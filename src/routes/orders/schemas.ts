@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { orderStatuses, paymentMethods } from '../../domain/order.ts'
+import { standings } from '../../domain/order-standing.ts'
 import {
   ClientQuery,
+  Day,
   ErpAmount,
   ErpId,
   OrderId,
@@ -9,12 +11,17 @@ import {
   queryInteger,
   queryLimit,
   queryOffset,
+  SignedAmount,
   Timestamp,
   text,
 } from '../fields.ts'
 import { pageFields, queryTimeCursor } from '../list-cursor.ts'
 
 export const Status = z.enum(orderStatuses)
+
+const Standing = z.enum(standings)
+const standingMeans =
+  'under_way: waits for the customer. paid, not_paid. refunded: in part or whole. in_doubt: nobody knows whether the customer has paid, and time alone will not tell; somebody has to look. Each order stands in one of them; a word of somebody who looked counts (`settled`)'
 
 const Outcome = z
   .enum(['charged', 'not_charged', 'unknown'])
@@ -115,6 +122,39 @@ export const CreateOrderResponse = z
     },
   })
 
+const NamedAmount = z.object({
+  name: z.string().describe('In the provider’s own word'),
+  detail: z.string().nullable(),
+  entity: z.string().nullable().describe('The financial entity, such as the province of a tax'),
+  amount: SignedAmount,
+})
+
+const NetResponse = z
+  .object({
+    state: z
+      .enum(['estimated', 'settled', 'differs'])
+      .describe(
+        'estimated: by the payment’s own charges. settled: a report of the provider agrees. differs: a report says otherwise',
+      ),
+    gross: SignedAmount,
+    fee: SignedAmount,
+    financing: SignedAmount.describe('What instalments cost the seller'),
+    taxes: z.array(NamedAmount).describe('Withheld from the seller'),
+    not_classed: z
+      .array(NamedAmount)
+      .describe('Charges whose names no rule knows; a part of `unexplained`'),
+    unexplained: SignedAmount.describe(
+      'What is missing: gross − fee − financing − taxes − unexplained = net, to the cent',
+    ),
+    net: SignedAmount,
+    release_on: Day.nullable().describe('When the money can be used'),
+    expected: z
+      .object({ gross: SignedAmount, net: SignedAmount.nullable() })
+      .nullable()
+      .describe('What was to be expected, where a report differs'),
+  })
+  .meta({ id: 'Net' })
+
 const Payment = z
   .object({
     id: z.string(),
@@ -168,6 +208,17 @@ export const OrderResponse = z
     paid_after_close: z
       .boolean()
       .describe('Money arrived after the order was canceled, failed or expired'),
+    net: NetResponse.nullable().describe(
+      'What the charge leaves to the seller, without what was given back later; null until the provider has told its charges',
+    ),
+    standing: Standing.describe(standingMeans),
+    given_up_at: Timestamp.nullable().describe(
+      'Since when nobody here wants it any more; it may still show up, and is canceled then',
+    ),
+    settled: z
+      .object({ as: z.enum(['paid', 'not_paid']), at: Timestamp, reason: z.string() })
+      .nullable()
+      .describe('What somebody who looked said of it while it was in doubt'),
     client: z.string(),
     stale: z.boolean().describe('The provider could not be asked: this is what was known before'),
   })
@@ -219,6 +270,28 @@ export const OrderResponse = z
       expires_at: '2026-11-21T14:46:00.000Z',
       mp_order_id: 'ORD01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
       paid_after_close: false,
+      net: {
+        state: 'estimated',
+        gross: '1234.50',
+        fee: '54.19',
+        financing: '0.00',
+        taxes: [
+          {
+            name: 'tax_withholding_sirtac-caba',
+            detail: 'tax_withholding_sirtac',
+            entity: 'caba',
+            amount: '12.35',
+          },
+        ],
+        not_classed: [],
+        unexplained: '0.00',
+        net: '1167.96',
+        release_on: '2026-12-01',
+        expected: null,
+      },
+      standing: 'refunded',
+      given_up_at: null,
+      settled: null,
       client: 'acme',
       stale: false,
     },
@@ -239,20 +312,52 @@ export const OrderParams = z.object({ orderId: OrderId })
 export const ListOrdersQuery = z.object({
   ...ClientQuery,
   status: Status.optional().describe('Orders in this state only'),
+  standing: Standing.optional().describe(`Orders that stand so only. ${standingMeans}`),
   caja_id: ErpId.optional().describe('ERP box id').meta({ example: 'CAJA-07' }),
   external_reference: text(1, 64).optional().describe('Orders with this ticket reference only'),
   q: text(1, 64)
     .optional()
-    .describe('Part of the reference, the ticket number, the description or an id, in any case'),
+    .describe(
+      'Part of the reference, the ticket number, the description or an id, in any case; or an amount as people write it: 1234,50, 1,234.50 or 1234',
+    ),
   from: z.iso.datetime({ offset: true }).optional().describe('Created at or after'),
   to: z.iso.datetime({ offset: true }).optional().describe('Created before'),
+  totals: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('Whether to add `totals`: what all orders of the other filters come to'),
   limit: queryLimit(200, 50),
   offset: queryOffset(1_000_000),
   cursor: queryTimeCursor(),
 })
 
+const Total = z
+  .object({
+    orders: z.number(),
+    amount: PointAmount.describe('What they were to be charged'),
+    paid_amount: PointAmount.describe('What came in'),
+    refunded_amount: PointAmount.describe('What was given back of it'),
+  })
+  .meta({ id: 'OrderTotal' })
+
 export const OrdersResponse = z
-  .object({ orders: z.array(OrderResponse), ...pageFields })
+  .object({
+    orders: z.array(OrderResponse),
+    ...pageFields,
+    totals: z
+      .object({
+        all: Total,
+        under_way: Total,
+        paid: Total,
+        not_paid: Total,
+        refunded: Total,
+        in_doubt: Total,
+      } satisfies Record<'all' | (typeof standings)[number], typeof Total>)
+      .optional()
+      .describe(
+        'With `totals=true`: all orders of the filters but `standing`, by where they stand. Of more than 10,000 as it was a few seconds ago',
+      ),
+  })
   .meta({ id: 'Orders' })
 
 export const CancelOrderBody = z

@@ -4,11 +4,13 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { type EventStreams, lastEventId } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { watchOrder } from '../../payments/watch-order.ts'
-import { listOperations } from '../../repositories/order-operations.ts'
-import { ClientOnlyQuery } from '../fields.ts'
+import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
+import { ClientQuery, StreamQuery } from '../fields.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
 import { OrderParams } from './schemas.ts'
 import { viewOrder } from './view.ts'
+
+const OrderStreamQuery = z.object({ ...ClientQuery, ...StreamQuery })
 
 const LastEventIdHeader = z.object({
   'last-event-id': z
@@ -49,7 +51,7 @@ export function addOrderStream(
         description,
         tags: ['Orders'],
         params: OrderParams,
-        querystring: ClientOnlyQuery,
+        querystring: OrderStreamQuery,
         headers: LastEventIdHeader,
         response: {
           200: {
@@ -69,14 +71,15 @@ export function addOrderStream(
       return streams.open(request, reply, {
         owner: placeOwner(request),
         paceMs: 0,
+        maxSeconds: request.query.max_seconds,
         watch: watch.watch,
         isOver: watch.isOver,
         checkAccess: () => guards.check(request),
         async read() {
           const news = await watch.next()
           if (!news) return []
-          const operations = await listOperations(deps.database.db, [watch.orderId])
-          const data = viewOrder(news.order, operations, language, news.stale)
+          const operations = await listOperationsOfRefunded(deps.database.db, [news.order])
+          const data = viewOrder(deps, news.order, operations, language, news.stale)
           return [{ event: 'order', id: news.order.version, data }]
         },
       }) as never

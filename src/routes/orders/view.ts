@@ -1,10 +1,14 @@
 import type { z } from 'zod'
 import type { Language } from '../../domain/language.ts'
-import { pointFromCents } from '../../domain/money.ts'
+import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
+import type { NamedAmount, Net } from '../../domain/net.ts'
+import { standingOf } from '../../domain/order-standing.ts'
 import { adviseCashier } from '../../payments/cashier.ts'
-import { outcomeOf } from '../../payments/outcome.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { silenceMs } from '../../payments/silent-terminal.ts'
 import type { OrderOperationRow } from '../../repositories/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders.ts'
+import { verdictOnOrder } from '../../verdict.ts'
 import { iso, isoOrNull } from '../fields.ts'
 import type { OrderResponse } from './schemas.ts'
 
@@ -12,12 +16,13 @@ export type OrderView = z.input<typeof OrderResponse>
 
 /** An order on the wire. `operations` are the cancels and refunds of this order, for what only we know of a refund. */
 export function viewOrder(
+  deps: Pick<PaymentDeps, 'fleet' | 'now'>,
   order: OrderRow,
   operations: readonly OrderOperationRow[],
   language: Language,
   stale = false,
 ): OrderView {
-  const advice = viewAdvice(order, language)
+  const advice = viewAdvice(deps, order, language)
   return {
     order_id: order.id,
     external_reference: order.external_reference,
@@ -63,9 +68,36 @@ export function viewOrder(
     expires_at: iso(order.expires_at),
     mp_order_id: order.mp_order_id,
     paid_after_close: order.paid_after_close,
+    net: order.net && viewNet(order.net),
+    standing: standingOf(order, deps.now()),
+    given_up_at: isoOrNull(order.cancel_requested_at),
+    settled: viewSettlement(order),
     client: order.client,
     stale,
   }
+}
+
+function viewNet(net: Net) {
+  const { expected } = net
+  return {
+    state: net.state,
+    gross: signedPointFromCents(net.grossCents),
+    fee: signedPointFromCents(net.feeCents),
+    financing: signedPointFromCents(net.financingCents),
+    taxes: net.taxes.map(viewNamed),
+    not_classed: net.notClassed.map(viewNamed),
+    unexplained: signedPointFromCents(net.unexplainedCents),
+    net: signedPointFromCents(net.netCents),
+    release_on: net.releaseOn,
+    expected: expected && {
+      gross: signedPointFromCents(expected.grossCents),
+      net: expected.netCents === null ? null : signedPointFromCents(expected.netCents),
+    },
+  }
+}
+
+function viewNamed({ name, detail, entity, cents }: NamedAmount) {
+  return { name, detail, entity, amount: signedPointFromCents(cents) }
 }
 
 /** Until somebody has chosen how to pay there is nothing to tell. */
@@ -73,12 +105,23 @@ function hasMethod({ methodType }: OrderRow['payments'][number]): boolean {
   return methodType !== null
 }
 
-export function viewAdvice(order: OrderRow, language: Language) {
-  const { message, action, retrySafe } = adviseCashier(order, language)
-  return { message, action, retry_safe: retrySafe }
+function viewSettlement({ settled_as, settled_at, settled_reason }: OrderRow) {
+  return settled_as === null || settled_at === null || settled_reason === null
+    ? null
+    : { as: settled_as, at: iso(settled_at), reason: settled_reason }
+}
+
+export function viewAdvice(
+  deps: Pick<PaymentDeps, 'fleet' | 'now'>,
+  order: OrderRow,
+  language: Language,
+) {
+  const advice = adviseCashier(order, language, silenceMs(deps, order))
+  return { ...advice, retry_safe: verdictOnOrder(order).retrySafe }
 }
 
 /** Whether money moved, and whether a new charge for the same sale is safe. */
 export function viewOutcome(order: OrderRow) {
-  return { outcome: outcomeOf(order), retry_safe: adviseCashier(order, 'en').retrySafe }
+  const { outcome, retrySafe } = verdictOnOrder(order)
+  return { outcome, retry_safe: retrySafe }
 }

@@ -1,6 +1,7 @@
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import { invalid } from '../../errors.ts'
+import { doubtAfterMs } from '../../fleet/limits.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
@@ -8,9 +9,11 @@ import {
   countOpenOrders,
   countOrdersByHour,
   listBoxStates,
+  listInDoubt,
   listPaidAfterClose,
   medianChargeMs,
 } from '../../repositories/order-statistics.ts'
+import { countOpenOrphans } from '../../repositories/orphans.ts'
 import { countDeliveries } from '../../repositories/webhook-log.ts'
 import { iso, isoOrNull } from '../fields.ts'
 import { tenantOfRequest } from '../guards.ts'
@@ -19,8 +22,9 @@ import { AllStatisticsQuery, StatisticsQuery, StatisticsResponse } from './schem
 const dayMs = 86_400_000
 /** A month and a day, so that a whole month fits in any time zone. */
 const longestSpanMs = 32 * dayMs
-const mostBoxes = 500
+const mostBoxes = 2000
 const mostLate = 20
+const mostDoubts = 20
 
 /** Numbers of a day for the dashboard: counted by the database, so that a busy day costs no more than a quiet one. */
 export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
@@ -77,9 +81,12 @@ async function readStatistics(
   const medianMs = await medianChargeMs(db, span)
   const { open, actionRequired } = await countOpenOrders(db, client)
   const late = await listPaidAfterClose(db, span, mostLate)
+  const before = new Date(now.getTime() - doubtAfterMs)
+  const doubts = await listInDoubt(db, { client, before, limit: mostDoubts })
   const since = new Date(now.getTime() - dayMs)
   const boxes = await listBoxStates(db, { span, since, limit: mostBoxes })
   const webhooks = await countDeliveries(db, { client, since: from })
+  const orphans = await countOpenOrphans(db, client)
   const sum = (of: (hour: (typeof hours)[number]) => number) =>
     hours.reduce((total, hour) => total + of(hour), 0)
   return {
@@ -97,6 +104,14 @@ async function readStatistics(
       client: order.client,
       external_reference: order.externalReference,
     })),
+    in_doubt: doubts.map((order) => ({
+      order_id: order.id,
+      client: order.client,
+      caja_id: order.cajaId,
+      external_reference: order.externalReference,
+      created_at: iso(order.createdAt),
+    })),
+    orphans,
     median_charge_seconds: medianMs === null ? null : medianMs / 1000,
     hours: hours.map(({ hour, orders, paid, paidCents }) => ({
       from: iso(new Date(from.getTime() + hour * 3_600_000)),
@@ -125,6 +140,7 @@ function viewBox(box: BoxRow) {
   return {
     client: box.client,
     sucursal_id: box.storeId,
+    store_name: box.storeName,
     caja_id: box.boxId,
     name: box.boxName,
     paid: box.paid,

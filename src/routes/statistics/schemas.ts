@@ -26,11 +26,29 @@ export const StatisticsResponse = z
     declined: z.number().describe('Orders that failed with a payment tried'),
     paid_amount: PointAmount,
     refunded_amount: PointAmount,
-    open: z.number().describe('Orders that wait for their end now, whenever they were made'),
+    open: z
+      .number()
+      .describe(
+        'Orders that wait for their end now, whenever they were made; not those that somebody has settled',
+      ),
     action_required: z.number().describe('Those of them that need somebody at the terminal'),
     paid_after_close: z
       .array(z.object({ order_id: z.uuid(), client: z.string(), external_reference: z.string() }))
       .describe('Orders whose money came after they were closed, newest first, 20 at most'),
+    in_doubt: z
+      .array(
+        z.object({
+          order_id: z.uuid(),
+          client: z.string(),
+          caja_id: z.string(),
+          external_reference: z.string(),
+          created_at: Timestamp,
+        }),
+      )
+      .describe(
+        'Orders of which nobody knows whether they were charged, whenever they were made, and that nobody has settled; newest first, 20 at most',
+      ),
+    orphans: z.number().describe('Charges without an order that wait for somebody'),
     median_charge_seconds: z
       .number()
       .nullable()
@@ -50,6 +68,7 @@ export const StatisticsResponse = z
         z.object({
           client: z.string(),
           sucursal_id: z.string(),
+          store_name: z.string(),
           caja_id: z.string(),
           name: z.string(),
           paid: z.number().describe('Orders of the span whose money came in'),
@@ -70,7 +89,7 @@ export const StatisticsResponse = z
           last_order_at: Timestamp.nullable(),
         }),
       )
-      .describe('Boxes in use, 500 at most'),
+      .describe('Boxes in use, 2,000 at most'),
     webhooks: z
       .object({
         received: z.number().describe('Rightly signed ones'),
@@ -93,12 +112,15 @@ export const StatisticsResponse = z
       open: 3,
       action_required: 0,
       paid_after_close: [],
+      in_doubt: [],
+      orphans: 0,
       median_charge_seconds: 11.4,
       hours: [{ from: '2026-11-21T12:00:00.000Z', orders: 48, paid: 40, paid_amount: '182340.50' }],
       boxes: [
         {
           client: 'acme',
           sucursal_id: 'SUC-001',
+          store_name: 'Sucursal Centro',
           caja_id: 'CAJA-07',
           name: 'Caja 7',
           paid: 40,

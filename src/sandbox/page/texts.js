@@ -135,10 +135,12 @@ let current = readLanguage()
 
 function readLanguage() {
   try {
-    return localStorage.getItem(storeKey) === 'en' ? 'en' : 'es'
+    const stored = localStorage.getItem(storeKey)
+    if (stored !== null) return stored === 'en' ? 'en' : 'es'
   } catch {
-    return 'es'
+    // A browser without storage is asked what its reader prefers.
   }
+  return navigator.language.toLowerCase().startsWith('en') ? 'en' : 'es'
 }
 
 export function language() {

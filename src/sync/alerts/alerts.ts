@@ -13,7 +13,8 @@ import {
   postponeChannel,
   readFlowHealth,
 } from '../../repositories/flow-alerts.ts'
-import { listPauses } from '../../repositories/flow-control.ts'
+import { listPauses } from '../../repositories/flow-switches.ts'
+import { type HeldDriftRow, listHeldDrifts } from '../../repositories/held-drifts.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import type { Flow } from '../definition/schema.ts'
 import { backoffMs, type RetryPolicy } from '../deliver/backoff.ts'
@@ -21,16 +22,17 @@ import type { AlertResult } from '../flow-service.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import type { Channel, ChannelDeps } from './channel.ts'
 import { openChannel } from './channels.ts'
-import { composeCondition, composeFailures } from './compose.ts'
+import { composeCondition, composeFailures, composeHeld } from './compose.ts'
 import { type ConditionWatch, createConditionWatch } from './conditions.ts'
 import { type AlertTarget, countFailures } from './count-failures.ts'
 import type { AlertMessage } from './message.ts'
-import { planCondition, planFailures } from './plan.ts'
+import { planCondition, planFailures, planHeld } from './plan.ts'
 import { sendTimeoutMs, testAlerts } from './test-alerts.ts'
+import { toldOf } from './told.ts'
 
 export type AlertFlow = Pick<
   Flow,
-  'name' | 'alerts' | 'allowPrivateNetwork' | 'destinations' | 'window'
+  'name' | 'alerts' | 'allowPrivateNetwork' | 'destinations' | 'windows'
 >
 
 export type AlertDeps = {
@@ -41,7 +43,7 @@ export type AlertDeps = {
   processId: string
   mail: ChannelDeps['mail']
   /** Whether polls may begin now, by the window of the flow. */
-  isInWindow: (window: Flow['window'], now: Date) => boolean
+  isInWindow: (windows: Flow['windows'], now: Date) => boolean
   log: {
     info(fields: object, message: string): void
     warn(fields: object, message: string): void
@@ -123,7 +125,7 @@ export function createAlerts(deps: AlertDeps): Alerts {
     if (Object.values(onDegraded).every((limit) => limit === undefined)) return
     const now = deps.now()
     const health = await readFlowHealth(db, flow.name)
-    const isQuiet = isPaused || !deps.isInWindow(flow.window, now)
+    const isQuiet = isPaused || !deps.isInWindow(flow.windows, now)
     for (const { condition, limit, verdict } of watch.judge(onDegraded, health, { now, isQuiet })) {
       for (const channel of receivers.keys()) {
         const key = { flow: flow.name, channel, kind: 'degraded' as const, subject: condition }
@@ -135,6 +137,21 @@ export function createAlerts(deps: AlertDeps): Alerts {
     }
   }
 
+  const considerHeld = async (
+    { flow, receivers }: OpenFlow,
+    rows: readonly AlertRow[],
+    held: HeldDriftRow | undefined,
+  ) => {
+    const now = deps.now()
+    const { group } = flow.alerts
+    for (const channel of receivers.keys()) {
+      const key = { flow: flow.name, channel, kind: 'degraded' as const, subject: 'drift' }
+      const row = rows.find((one) => isSame(one, key)) ?? untouched
+      if (planHeld(row, { now, heldSince: held?.since ?? null }, group) === 'nothing') continue
+      await database.transaction((trx) => composeHeld(trx, key, { now, held }, group))
+    }
+  }
+
   const deliver = async ({ flow, channel }: Pick<AlertKey, 'flow' | 'channel'>) => {
     await withLease(deps, `alerts:${flow}:${channel}`, async ({ signal }) => {
       for (const row of await listDueMessages(db, { flow, channel }, deps.now())) {
@@ -142,7 +159,7 @@ export function createAlerts(deps: AlertDeps): Alerts {
         if (!receiver || stopped.signal.aborted || signal.aborted) return
         // Written by `compose`.
         const message = row.message as AlertMessage
-        const result = await receiver.channel.send(message, signal)
+        const result = await receiver.channel.send(toldOf(message), signal)
         const { type, target } = receiver.channel
         const context = { flow, channel: type, target, alert: message.kind, messageId: message.id }
         if (result.ok || result.partly) {
@@ -194,8 +211,11 @@ export function createAlerts(deps: AlertDeps): Alerts {
       if (row.kind !== 'failures') continue
       await apart(row.flow, considerFailures(row, paused.has(row.flow)))
     }
+    const drifts = isJudging ? await listHeldDrifts(db) : []
     for (const opened of isJudging ? flows : []) {
       const { name } = opened.flow
+      const held = drifts.find(({ flow }) => flow === name)
+      await apart(name, considerHeld(opened, rows, held))
       await apart(name, judge(opened, rows, paused.has(name)))
     }
     const now = deps.now()
@@ -298,6 +318,7 @@ const untouched = {
   pending: 0,
   first_pending_at: null,
   firing: false,
+  firing_since: null,
   last_sent_at: null,
   message: null,
 } as const

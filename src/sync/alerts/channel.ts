@@ -1,8 +1,23 @@
 import type { Dispatcher } from 'undici'
 import type { Flow } from '../definition/schema.ts'
-import type { AlertMessage } from './message.ts'
+import type { AlertText, Locale } from './texts.ts'
 
-export type ChannelDefinition = Flow['alerts']['onJobFailed'][number]
+type FlowChannel = Flow['alerts']['onJobFailed'][number]
+/** A receiver; the file of a flow gives Slack no language. */
+export type ChannelDefinition =
+  | Exclude<FlowChannel, { type: 'slack' }>
+  | (Extract<FlowChannel, { type: 'slack' }> & { locale?: Locale })
+
+/** A message as channels send it, whatever it is about. */
+export type Told = {
+  /** The same for every attempt to send this message, so that receivers can drop repetitions. */
+  id: string
+  /** ISO 8601. */
+  at: string
+  text(locale: Locale): AlertText
+  /** What a webhook gets beside the time. */
+  event: { type: string; data: object }
+}
 
 export type SendResult =
   | { ok: true }
@@ -23,7 +38,7 @@ export type Channel = {
   /** Where it goes, for people: secrets are masked. */
   target: string
   /** Sends once; answers within the time limit whatever happens, and never throws. */
-  send(message: AlertMessage, signal?: AbortSignal): Promise<SendResult>
+  send(message: Told, signal?: AbortSignal): Promise<SendResult>
 }
 
 export type ChannelDeps = {

@@ -20,7 +20,7 @@ import {
   type FailureExample,
   messageId,
 } from './message.ts'
-import { type Group, planCondition, planFailures, type Verdict } from './plan.ts'
+import { type Group, planCondition, planFailures, planHeld, type Verdict } from './plan.ts'
 
 /**
  * Decides, under the lock of the row, what is to be told about the failures of a destination, and writes the message.
@@ -118,6 +118,30 @@ export async function composeCondition(
   if (step !== 'restored') return false
   const content: AlertContent = { kind: 'restored', condition, since }
   await write(trx, row, now, content, { firing: false, firingSince: null })
+  return true
+}
+
+/** As composeFailures, about a flow that is held. */
+export async function composeHeld(
+  trx: Trx,
+  key: AlertKey,
+  { now, held }: { now: Date; held: { reason: string; since: Date } | undefined },
+  group: Group,
+): Promise<boolean> {
+  await ensureAlert(trx, key)
+  const row = await lockAlert(trx, key)
+  if (!row) return false
+  const step = planHeld(row, { now, heldSince: held?.since ?? null }, group)
+  if (step === 'forget') await stopFiring(trx, key)
+  if (step === 'held' && held) {
+    const { reason, since } = held
+    const content: AlertContent = { kind: 'held', reason, since: since.toISOString() }
+    await write(trx, row, now, content, { firing: true, firingSince: since })
+    return true
+  }
+  if (step !== 'released') return false
+  const since = (row.firing_since ?? now).toISOString()
+  await write(trx, row, now, { kind: 'released', since }, { firing: false, firingSince: null })
   return true
 }
 

@@ -1,7 +1,4 @@
-import { createTransport } from 'nodemailer'
-import type { ChannelDefinition, ChannelDeps, SendResult } from './channel.ts'
-import type { AlertMessage } from './message.ts'
-import { textOf } from './texts.ts'
+import type { ChannelDefinition, ChannelDeps, SendResult, Told } from './channel.ts'
 
 type EmailDefinition = Extract<ChannelDefinition, { type: 'email' }>
 
@@ -9,12 +6,14 @@ export function openEmail(definition: EmailDefinition, deps: ChannelDeps) {
   const { smtpUrl, mailFrom } = deps.mail
   return {
     target: definition.to.join(', '),
-    async send(message: AlertMessage, signal?: AbortSignal): Promise<SendResult> {
+    async send(message: Told, signal?: AbortSignal): Promise<SendResult> {
       if (smtpUrl === undefined || mailFrom === undefined) {
         return { ok: false, error: 'SMTP_URL and MAIL_FROM are not set' }
       }
       const clock = AbortSignal.timeout(deps.timeoutMs)
       try {
+        // On demand: few installations send mail, and it takes a start a tenth of its modules.
+        const { createTransport } = await import('nodemailer')
         const { rejected } = await createTransport(smtpUrl).sendMail({
           ...mailOf(message, definition),
           from: mailFrom,
@@ -37,8 +36,8 @@ export function openEmail(definition: EmailDefinition, deps: ChannelDeps) {
   }
 }
 
-function mailOf(message: AlertMessage, { to, locale }: EmailDefinition) {
-  const { title, facts, examples, advice, command } = textOf(message, locale)
+function mailOf(message: Told, { to, locale }: EmailDefinition) {
+  const { title, facts, examples, advice, command } = message.text(locale)
   const blocks = [
     facts,
     examples.map(({ pk, error }) => `- ${pk}: ${error}`),

@@ -37,6 +37,9 @@ export type AlertContent =
       since: string
     }
   | { kind: 'restored'; condition: Condition; since: string }
+  /** Nothing of the flow is sent, since its source does not look as it did. */
+  | { kind: 'held'; reason: string; since: string }
+  | { kind: 'released'; since: string }
 
 export type AlertMessage = AlertContent & {
   /** The same for every attempt to send this message, so that receivers can drop repetitions. */
@@ -58,6 +61,11 @@ export function oneLine(text: string): string {
   const characters = Array.from(clean)
   if (characters.length <= longestText) return clean
   return `${characters.slice(0, longestText - 1).join('')}…`
+}
+
+/** The call that lets a held flow go on. */
+export function approveCall(flow: string) {
+  return { method: 'POST', path: `/flow/${flow}/drift/approve` } as const
 }
 
 /** The call that sends failed deliveries of a destination again. */

@@ -52,6 +52,20 @@ export function planCondition(
   return state === 'bad' ? 'degraded' : 'restored'
 }
 
+/** The next message about a flow that is held, since `heldSince`: one when that begins, one when it ends. */
+export function planHeld(
+  row: State & Pick<AlertRow, 'firing_since'>,
+  { now, heldSince }: { now: Date; heldSince: Date | null },
+  group: Group,
+): 'nothing' | 'held' | 'released' | 'forget' {
+  // What it is held for now may be another thing than what was told.
+  const isTold = row.firing && (heldSince === null || heldSince <= (row.firing_since ?? now))
+  if (row.message !== null || isTold === (heldSince !== null)) return 'nothing'
+  if (heldSince === null && !group.resolved) return 'forget'
+  if (isWithin(row.last_sent_at, group.intervalMs, now.getTime())) return 'nothing'
+  return heldSince === null ? 'released' : 'held'
+}
+
 function isWithin(since: Date | null, ms: number, now: number): boolean {
   return since !== null && now < since.getTime() + ms
 }

@@ -1,28 +1,29 @@
 import type { Answer } from '../destinations/http-exchange.ts'
-import type { ChannelDefinition, ChannelDeps, SendResult } from './channel.ts'
+import type { ChannelDefinition, ChannelDeps, SendResult, Told } from './channel.ts'
 import { maskedOrigin } from './mask.ts'
-import type { AlertMessage } from './message.ts'
 import { post } from './post.ts'
-import { textOf } from './texts.ts'
+import type { Locale } from './texts.ts'
 
 type SlackDefinition = Extract<ChannelDefinition, { type: 'slack' }>
 
-/** The schema gives Slack no language; Spanish is the default of mails too. */
-const locale = 'es'
+/** Of a receiver that is given no language; the default of mails too. */
+const defaultLocale = 'es'
 
 export function openSlack(definition: SlackDefinition, deps: ChannelDeps) {
   const url = definition.url.reveal()
   return {
     target: maskedOrigin(definition.url),
-    send: (message: AlertMessage, signal?: AbortSignal): Promise<SendResult> =>
-      post(deps, { url, headers: {}, body: JSON.stringify(slackBody(message)), signal }, (answer) =>
-        slackWord(answer, url),
+    send: (message: Told, signal?: AbortSignal): Promise<SendResult> =>
+      post(
+        deps,
+        { url, headers: {}, body: JSON.stringify(slackBody(message, definition.locale)), signal },
+        (answer) => slackWord(answer, url),
       ),
   }
 }
 
-function slackBody(message: AlertMessage) {
-  const { title, facts, examples, advice, command } = textOf(message, locale)
+function slackBody(message: Told, locale: Locale = defaultLocale) {
+  const { title, facts, examples, advice, command } = message.text(locale)
   const lines = [
     `*${plain(title)}*`,
     ...facts.map(plain),

@@ -5,6 +5,7 @@ import { createGuardedAgent } from '../net/guard.ts'
 import type { ChannelDeps } from './channel.ts'
 import { openChannel } from './channels.ts'
 import { messageId } from './message.ts'
+import { toldOf } from './told.ts'
 
 /** Longest time of one message; decisions give it to each channel. */
 export const sendTimeoutMs = 10_000
@@ -24,12 +25,14 @@ export async function testAlerts(
     return await Promise.all(
       flow.alerts.onJobFailed.map(async (definition): Promise<AlertResult> => {
         const { type, target, send } = openChannel(definition, channelDeps)
-        const result = await send({
-          kind: 'test',
-          id: messageId('test', randomUUID()),
-          at: deps.now().toISOString(),
-          flow: flow.name,
-        })
+        const result = await send(
+          toldOf({
+            kind: 'test',
+            id: messageId('test', randomUUID()),
+            at: deps.now().toISOString(),
+            flow: flow.name,
+          }),
+        )
         return result.ok
           ? { type, target, ok: true }
           : { type, target, ok: false, error: result.error }

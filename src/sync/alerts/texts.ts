@@ -1,4 +1,4 @@
-import { type AlertMessage, type Condition, oneLine, retryCall } from './message.ts'
+import { type AlertMessage, approveCall, type Condition, oneLine, retryCall } from './message.ts'
 
 export type Locale = 'es' | 'en'
 
@@ -27,6 +27,11 @@ type Words = {
   condition(condition: Condition, limit: string, value: string | null): string
   conditionEnd: Record<Condition, string>
   look: string
+  held(flow: string): string
+  heldFact: string
+  released(flow: string): string
+  releasedFact: string
+  goOn: string
 }
 
 const es: Words = {
@@ -64,6 +69,12 @@ const es: Words = {
     pollLongerThan: 'Las lecturas de la fuente duran otra vez menos que el límite.',
   },
   look: 'Vea el flujo y sus errores en el panel (/admin) o con la API de control:',
+  held: (flow) => `${flow}: el flujo está retenido, su fuente no se ve como antes`,
+  heldFact:
+    'No se envía nada de este flujo hasta que alguien lo deje seguir o la fuente se vea como antes.',
+  released: (flow) => `${flow}: el flujo sigue`,
+  releasedFact: 'Lo que estaba retenido se envía.',
+  goOn: 'Mire qué se enviaría (vista previa) y déjelo seguir con el botón del panel (/admin) o con la API de control:',
 }
 
 const en: Words = {
@@ -101,6 +112,12 @@ const en: Words = {
     pollLongerThan: 'Polls of the source take less than the limit again.',
   },
   look: 'See the flow and its errors on the dashboard (/admin) or with the control API:',
+  held: (flow) => `${flow}: the flow is held, its source does not look as it did`,
+  heldFact:
+    'Nothing of this flow is sent until somebody lets it go on, or the source looks as before.',
+  released: (flow) => `${flow}: the flow goes on`,
+  releasedFact: 'What was held is sent.',
+  goOn: 'See what would be sent (preview), and let it go on with the button of the dashboard (/admin) or with the control API:',
 }
 
 const languages: Record<Locale, Words> = { es, en }
@@ -159,6 +176,22 @@ export function textOf(message: AlertMessage, locale: Locale): AlertText {
         command: `GET /errors?flow=${flow}`,
       }
     }
+    case 'held': {
+      const { method, path } = approveCall(flow)
+      return {
+        title: words.held(flow),
+        facts: [oneLine(message.reason), words.heldFact, words.since(clockTime(message.since))],
+        examples: [],
+        advice: [words.goOn],
+        command: `${method} ${path}`,
+      }
+    }
+    case 'released':
+      return {
+        title: words.released(flow),
+        facts: [words.releasedFact, words.since(clockTime(message.since))],
+        ...plain,
+      }
     case 'restored':
       return {
         title: words.restored(flow),

@@ -6,13 +6,19 @@ import {
 } from '../../repositories/item-history.ts'
 import type { ItemAttempt, ItemHistory, ItemVersion } from '../flow-service.ts'
 import { compareVersions } from '../item/differences.ts'
+import { breathe } from '../poll/breather.ts'
 
 /** What one item looked like, version by version, what changed in between, and who answered what; newest first. */
 export async function reportItemHistory(db: Db, flow: string, pk: string): Promise<ItemHistory> {
   const { versions, attempts } = await listItemHistory(db, flow, pk)
+  const compared: ItemVersion[] = []
+  for (const [index, version] of versions.entries()) {
+    await breathe()
+    compared.push(versionOf(version, versions.slice(index + 1)))
+  }
   return {
     content: versions[0]?.payload ?? null,
-    versions: versions.map((version, index) => versionOf(version, versions.slice(index + 1))),
+    versions: compared,
     attempts: attempts.map((attempt) => attemptOf(attempt, versions)),
   }
 }

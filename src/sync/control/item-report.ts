@@ -1,30 +1,77 @@
 import type { Db } from '../../db/database.ts'
-import { type ItemDelivery, listItemDeliveries } from '../../repositories/delivery-reports.ts'
-import { findItem } from '../../repositories/flow-items.ts'
-import type { ItemDestination, ItemView } from '../flow-service.ts'
+import {
+  type ItemDelivery,
+  listItemDeliveries,
+  listItemEverywhere,
+} from '../../repositories/delivery-reports.ts'
+import { findItem, findItemInFlows } from '../../repositories/flow-items.ts'
+import { listRemembered } from '../../repositories/remembered-values.ts'
+import type { FoundItem, ItemDestination, ItemView } from '../flow-service.ts'
+import { missingType, type NamedDestination, withMissing } from './destinations.ts'
 import { reportItemHistory } from './item-history.ts'
 
 /** Where one item is: what the source showed last, and what each destination of its flow got of it, now and before. */
 export async function reportItem(
   deps: { db: Db; now: () => Date },
-  flow: { name: string; destinations: readonly { name: string; type: string }[] },
+  flow: { name: string; destinations: readonly NamedDestination[] },
   pk: string,
 ): Promise<ItemView> {
   const seen = (await findItem(deps.db, flow.name, pk)) ?? null
-  const names = flow.destinations.map(({ name }) => name)
+  const destinations = await withMissing(deps.db, flow)
+  const names = destinations.map(({ name }) => name)
   const rows = await listItemDeliveries(deps.db, flow.name, names, pk)
   const byDestination = new Map(rows.map((row) => [row.destination, row]))
+  const remembered = await listRemembered(deps.db, flow.name, names, pk)
   return {
     seen,
-    destinations: flow.destinations.map(({ name, type }) => {
+    destinations: destinations.flatMap(({ name, type }) => {
       const row = byDestination.get(name)
-      return { name, type, ...(row ? viewOf(row, seen?.hash, deps.now()) : nothingKnown) }
+      // One that the definition no longer has is told of where it matters.
+      if (!row && type === missingType) return []
+      const known = row ? viewOf(row, seen?.hash, deps.now()) : nothingKnown
+      return { name, type, ...known, remembered: remembered.get(name) ?? null }
     }),
     history: await reportItemHistory(deps.db, flow.name, pk),
   }
 }
 
-const nothingKnown: Omit<ItemDestination, 'name' | 'type'> = {
+/** Which of these flows know an item, by one look for all of them. */
+export async function findItemEverywhere(
+  deps: { db: Db; now: () => Date },
+  flows: readonly { name: string; destinations: readonly NamedDestination[] }[],
+  pk: string,
+): Promise<FoundItem[]> {
+  const seen = await findItemInFlows(
+    deps.db,
+    flows.map(({ name }) => name),
+    pk,
+  )
+  const rows = Map.groupBy(
+    await listItemEverywhere(
+      deps.db,
+      flows.flatMap(({ name: flow, destinations }) =>
+        destinations.map(({ name: destination }) => ({ flow, destination })),
+      ),
+      pk,
+    ),
+    ({ flow }) => flow,
+  )
+  return flows
+    .filter(({ name }) => seen.has(name) || rows.has(name))
+    .map(({ name, destinations }) => {
+      const known = new Map(rows.get(name)?.map((row) => [row.destination, row]))
+      return {
+        name,
+        changedAt: seen.get(name) ?? null,
+        destinations: destinations.map((one) => {
+          const row = known.get(one.name)
+          return { name: one.name, state: row ? stateOf(row, deps.now()) : ('unknown' as const) }
+        }),
+      }
+    })
+}
+
+const nothingKnown: Omit<ItemDestination, 'name' | 'type' | 'remembered'> = {
   state: 'unknown',
   inSync: null,
   attempts: 0,
@@ -39,12 +86,12 @@ function viewOf(
   row: ItemDelivery,
   seenHash: string | undefined,
   now: Date,
-): Omit<ItemDestination, 'name' | 'type'> {
+): Omit<ItemDestination, 'name' | 'type' | 'remembered'> {
   return {
     state: stateOf(row, now),
     inSync: isInSync(row, seenHash),
     attempts: row.attempts,
-    lastError: row.last_error,
+    lastError: row.skipped ?? row.last_error,
     lastStatus: row.last_status,
     queuedAt: row.queued_at,
     nextAttemptAt: row.state === 'waiting' ? row.not_before : null,
@@ -52,8 +99,11 @@ function viewOf(
   }
 }
 
-function stateOf({ state, not_before: notBefore }: ItemDelivery, now: Date) {
-  if (state === 'done') return 'delivered'
+function stateOf(
+  { state, skipped, not_before: notBefore }: Pick<ItemDelivery, 'state' | 'skipped' | 'not_before'>,
+  now: Date,
+): ItemDestination['state'] {
+  if (state === 'done') return skipped === null ? 'delivered' : 'skipped'
   if (state === 'failed') return 'failed'
   return notBefore !== null && notBefore > now ? 'delayed' : 'waiting'
 }
@@ -61,6 +111,8 @@ function stateOf({ state, not_before: notBefore }: ItemDelivery, now: Date) {
 /** Without a seen hash only a delivered deletion is known to agree: a reset item may or may not have changed since. */
 function isInSync(row: ItemDelivery, seenHash: string | undefined): boolean | null {
   if (row.state !== 'done') return false
+  // It is not to have what the source shows.
+  if (row.skipped !== null) return null
   if (seenHash !== undefined) return row.delivered_hash === seenHash
   return row.kind === 'delete' ? true : null
 }

@@ -1,15 +1,22 @@
 import type { Db } from '../../db/database.ts'
 import { listOpenDeliveries } from '../../repositories/delivery-reports.ts'
-import type { WaitingDelivery } from '../flow-service.ts'
+import type { Flow } from '../definition/schema.ts'
+import type { FlowService, WaitingDelivery } from '../flow-service.ts'
+import { withMissing } from './destinations.ts'
+import { readSending } from './sending.ts'
 
-/** What a flow owes and has not given up: the oldest first, of all its destinations together. */
+/**
+ * What a flow owes and has not given up: the oldest first, of all its destinations together, and what is in the way of each
+ * of these.
+ */
 export async function listWaiting(
-  db: Db,
-  flow: { name: string; destinations: readonly { name: string }[] },
+  { db, now, waitingCount }: { db: Db; now: () => Date; waitingCount: () => Promise<number> },
+  flow: Pick<Flow, 'name' | 'destinations' | 'queue'>,
   limit: number,
-): Promise<WaitingDelivery[]> {
+): ReturnType<FlowService['waiting']> {
   const found: WaitingDelivery[] = []
-  for (const { name: destination } of flow.destinations) {
+  const destinations = await withMissing(db, flow)
+  for (const { name: destination } of destinations) {
     const rows = await listOpenDeliveries(
       db,
       { flow: flow.name, destination },
@@ -27,5 +34,19 @@ export async function listWaiting(
       })),
     )
   }
-  return found.sort((a, b) => a.queuedAt.getTime() - b.queuedAt.getTime()).slice(0, limit)
+  const sending = await readSending(db, now(), flow.name)
+  return {
+    waiting: found.sort((a, b) => a.queuedAt.getTime() - b.queuedAt.getTime()).slice(0, limit),
+    destinations: destinations.map((one) => ({ ...one, sending: sending(flow.name, one.name) })),
+    pollsHeldBack: heldBack(flow, await waitingCount()),
+  }
+}
+
+/** Why a flow is not polled while so much waits for its destinations; null when that is not too much. */
+export function heldBack(
+  { queue: { maxWaiting } }: Pick<Flow, 'queue'>,
+  waiting: number,
+): string | null {
+  if (waiting < maxWaiting) return null
+  return `${maxWaiting} deliveries or more wait, so the flow is not polled (queue.maxWaiting)`
 }

@@ -1,24 +1,43 @@
 import type { Database, Trx } from '../../db/database.ts'
-import {
-  deleteAllLimits,
-  deleteLimits,
-  deletePauseFor,
-  deletePauses,
-  deleteSpentLimits,
-  insertFlowActivity,
-  insertPauses,
-  listLimits,
-  listPauses,
-  upsertLimit,
-} from '../../repositories/flow-control.ts'
+import { askFill } from '../../repositories/destination-fills.ts'
 import { deleteHash } from '../../repositories/flow-items.ts'
 import {
   requestForgetting,
   requestFullScan,
   updateFlowState,
 } from '../../repositories/flow-state.ts'
+import {
+  deleteAllLimits,
+  deleteLimits,
+  deletePauseFor,
+  deletePauses,
+  deleteSpentLimits,
+  type FlowActivity,
+  insertFlowActivity,
+  insertPauses,
+  listLimits,
+  listPauses,
+  upsertLimit,
+} from '../../repositories/flow-switches.ts'
 
-export type SwitchDeps = { database: Database; now: () => Date }
+export type FlowDeed = Omit<FlowActivity, 'id'>
+
+export type SwitchDeps = {
+  database: Database
+  now: () => Date
+  /** Writes an entry of the audit log, in the transaction of what was done. */
+  audit: (trx: Trx, deed: FlowDeed) => Promise<void>
+}
+
+/** What somebody did: for the operators' list, which is short, and for the audit log, which is for good. */
+export async function writeDown(
+  deps: Pick<SwitchDeps, 'audit'>,
+  trx: Trx,
+  deed: FlowDeed,
+): Promise<void> {
+  await insertFlowActivity(trx, deed)
+  await deps.audit(trx, deed)
+}
 
 export type SwitchState = {
   paused: boolean
@@ -31,7 +50,7 @@ export type SwitchState = {
 
 /** Pause and limit of each of these flows. */
 export async function readSwitches(
-  deps: SwitchDeps,
+  deps: Pick<SwitchDeps, 'database'>,
   flows: readonly string[],
 ): Promise<Map<string, SwitchState>> {
   const { db } = deps.database
@@ -66,7 +85,7 @@ export async function pauseFlows(
   await deps.database.transaction(async (trx) => {
     await insertPauses(trx, flows, { at, by: by.actor, reason: by.reason })
     for (const flow of flows) {
-      await insertFlowActivity(trx, {
+      await writeDown(deps, trx, {
         at,
         flow,
         action: 'paused',
@@ -110,7 +129,7 @@ export async function resumeFlows(
     await deletePauses(trx, flows)
     await deleteSpentLimits(trx, flows)
     for (const flow of flows) {
-      await insertFlowActivity(trx, { at, flow, action: 'resumed', actor, detail: null })
+      await writeDown(deps, trx, { at, flow, action: 'resumed', actor, detail: null })
     }
   })
 }
@@ -124,7 +143,7 @@ export async function limitFlow(
   const at = deps.now()
   await deps.database.transaction(async (trx) => {
     await upsertLimit(trx, flow, count, at)
-    await insertFlowActivity(trx, {
+    await writeDown(deps, trx, {
       at,
       flow,
       action: 'limited',
@@ -138,7 +157,7 @@ export async function unlimitFlow(deps: SwitchDeps, flow: string, actor: string)
   const at = deps.now()
   await deps.database.transaction(async (trx) => {
     await deleteLimits(trx, [flow])
-    await insertFlowActivity(trx, { at, flow, action: 'limit removed', actor, detail: null })
+    await writeDown(deps, trx, { at, flow, action: 'limit removed', actor, detail: null })
   })
 }
 
@@ -164,7 +183,28 @@ export async function resetFlow(
       pending_definition_hash: null,
     })
     await requestForgetting(trx, flow)
-    await insertFlowActivity(trx, { at, flow, action: 'reset', actor, detail: null })
+    await writeDown(deps, trx, { at, flow, action: 'reset', actor, detail: null })
+  })
+}
+
+/** Has one destination sent every item by the next poll, and the others nothing of it. */
+export async function refillDestination(
+  deps: SwitchDeps,
+  flow: string,
+  destination: string,
+  actor: string,
+): Promise<void> {
+  const at = deps.now()
+  await deps.database.transaction(async (trx) => {
+    await askFill(trx, { flow, destination })
+    await requestFullScan(trx, flow)
+    await writeDown(deps, trx, {
+      at,
+      flow,
+      action: 'destination reset',
+      actor,
+      detail: destination,
+    })
   })
 }
 
@@ -179,7 +219,7 @@ export async function resetItem(
   return deps.database.transaction(async (trx) => {
     const existed = await deleteHash(trx, flow, pk)
     await requestFullScan(trx, flow)
-    await insertFlowActivity(trx, { at, flow, action: 'item reset', actor, detail: pk })
+    await writeDown(deps, trx, { at, flow, action: 'item reset', actor, detail: pk })
     return existed
   })
 }

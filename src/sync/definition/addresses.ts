@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { FlowContext } from './context.ts'
+import { type FlowContext, isOwnFile } from './context.ts'
 import { report, secretText } from './fields.ts'
 import { literalCredential, literalPassword } from './literal-secrets.ts'
-import type { Finding } from './references.ts'
+import { type Finding, literalParts } from './references.ts'
 import type { Secret } from './secret.ts'
 
 const schemes = {
@@ -37,9 +37,9 @@ export function checkDatabase(
 /** An http or https address in which the given placeholders, such as `{pk}`, are filled in later. */
 export function httpUrl(context: FlowContext, placeholders: readonly string[] = []) {
   return secretText(context, (template, value) => {
-    const unknown = unknownPlaceholder(value, placeholders)
+    const unknown = unknownPlaceholder(template, value, placeholders)
     if (unknown) return unknown
-    const url = URL.parse(value.replace(/\{\w+\}/g, '0'))
+    const url = URL.parse(value.replace(/\{[^{}]*\}/g, '0'))
     if (!url || !['http:', 'https:'].includes(url.protocol)) {
       return { message: 'is not an http or https address', hint: 'for example https://example.com' }
     }
@@ -50,17 +50,22 @@ export function httpUrl(context: FlowContext, placeholders: readonly string[] = 
   })
 }
 
+export const headerName = () =>
+  z.string().regex(/^[A-Za-z0-9-]{1,128}$/, 'must be the name of a header')
+
 /** Header names (kept as written) and values. */
 export function headers(context: FlowContext, placeholders: readonly string[] = []) {
-  const value = secretText(context, (_, text) => unknownPlaceholder(text, placeholders))
-  return z
-    .record(z.string().regex(/^[A-Za-z0-9-]{1,128}$/, 'must be the name of a header'), value)
-    .superRefine((given, issues) => {
-      for (const [header, { template }] of Object.entries(given)) {
-        const finding = literalCredential(header, template)
-        if (finding) report(issues, finding, [header])
-      }
-    })
+  // What a reference brings is no template: a password may well hold a word in braces.
+  const value = secretText(context, (template) => {
+    const written = literalParts(template)
+    return unknownPlaceholder(written, written, placeholders)
+  })
+  return z.record(headerName(), value).superRefine((given, issues) => {
+    for (const [header, { template }] of Object.entries(given)) {
+      const finding = literalCredential(header, template)
+      if (finding) report(issues, finding, [header])
+    }
+  })
 }
 
 /** A path of a file; `${env:NAME}` lets it differ by machine. Relative paths: to the working directory. */
@@ -70,16 +75,32 @@ export function filePath(context: FlowContext, placeholders: readonly string[] =
     if (template.includes('$' + '{file:')) {
       return { message: 'must not refer to a file', hint: `use \${env:NAME}` }
     }
-    return unknownPlaceholder(value, placeholders)
+    if (isOwnFile(value, context)) {
+      return { message: 'is a file of the service itself, which no flow may read or write' }
+    }
+    return unknownPlaceholder(template, value, placeholders)
   }).transform((path) => path.reveal())
 }
 
-function unknownPlaceholder(text: string, allowed: readonly string[]): Finding | undefined {
-  const unknown = [...text.matchAll(/\{(\w+)\}/g)].find(([, word = '']) => !allowed.includes(word))
+/** `value` is the text with its references replaced; of these nothing may be repeated. */
+export function unknownPlaceholder(
+  template: string,
+  value: string,
+  allowed: readonly string[],
+): Finding | undefined {
+  // Of `body.field` any field.
+  const isAllowed = (word: string) =>
+    allowed.some(
+      (one) => one === word || (one.includes('.') && word.startsWith(one.replace(/[^.]+$/, ''))),
+    )
+  const unknown = [...value.matchAll(/\{(\w[^{}]*)\}/g)].find(([, word = '']) => !isAllowed(word))
   if (!unknown) return undefined
   const list = allowed.map((word) => `{${word}}`).join(', ')
+  const isWritten = literalParts(template).includes(unknown[0])
   return {
-    message: `${unknown[0]} is not a placeholder here`,
+    message: isWritten
+      ? `${unknown[0]} is not a placeholder here`
+      : 'a reference brings a word in braces, which is not a placeholder here',
     hint: list === '' ? 'there are none here' : `there are ${list}`,
   }
 }

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFlowContext, type FlowContext } from './context.ts'
+import { createFlowContext, type FlowContext, type OwnSecrets } from './context.ts'
 import { formatProblem } from './format-problem.ts'
 import { loadFlows } from './load.ts'
 
@@ -11,11 +11,12 @@ import { loadFlows } from './load.ts'
 export async function checkFlows(
   env: FlowContext['env'],
   folder: string | undefined,
+  own: OwnSecrets,
 ): Promise<{ lines: string[]; isGood: boolean }> {
   const setting = (name: string) => env[name]?.trim() || undefined
   const dir = folder ?? setting('FLOWS_DIR') ?? './flows'
   const mail = { smtpUrl: setting('SMTP_URL'), mailFrom: setting('MAIL_FROM') }
-  const { flows, problems } = await loadFlows(dir, createFlowContext(env, mail))
+  const { flows, problems } = await loadFlows(dir, createFlowContext(env, mail, own))
 
   const lines = [
     ...flows.map(({ file, flow }) => ({ file, line: `${join(dir, file)}: ok, flow ${flow.name}` })),

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/canonical-json.ts'
-import { hashVersion } from '../item/item.ts'
+import { itemVersion } from '../item/item.ts'
 import type { Flow } from './schema.ts'
 
 /** Rises when another part of a definition begins to count, or one is written down differently. */
@@ -21,12 +21,14 @@ type Destination = Flow['destinations'][number]
 export function definitionHash({ item, source, destinations }: Flow): string {
   const { ignore, trim, emptyAsNull, decimals } = item.hash
   const parts = {
-    version: [definitionVersion, hashVersion],
+    version: [definitionVersion, itemVersion],
     key: item.key,
     hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
     filter: item.filter?.trim(),
     groupBy: groupByOf(source),
     csv: csvOf(source),
+    form: formOf(source),
+    timeZone: source.type === 'sql' ? source.timeZone : undefined,
     destinations: Object.fromEntries(destinations.map((one) => [one.name, mappingOf(one)])),
   }
   return hash('sha256', canonicalJson(parts), 'hex')
@@ -39,13 +41,22 @@ export function definitionHash({ item, source, destinations }: Flow): string {
 export function itemFormHash({ item, source }: Pick<Flow, 'item' | 'source'>): string {
   const { ignore, trim, emptyAsNull, decimals } = item.hash
   const parts = {
-    version: [definitionVersion, hashVersion],
+    version: [definitionVersion, itemVersion],
     key: item.key,
     hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
     // Of a secret it writes the template only.
-    source,
+    source: source.type === 'sql' ? { ...source, wakeOn: undefined } : source,
   }
   return hash('sha256', canonicalJson(parts), 'hex')
+}
+
+/**
+ * SHA-256 (hex) over the part of a definition that decides under which key an item goes. Under another one every item looks
+ * like news.
+ */
+export function keyFormHash({ item }: Pick<Flow, 'item'>): string {
+  const { trim, emptyAsNull } = item.hash
+  return hash('sha256', canonicalJson({ key: item.key, trim, emptyAsNull }), 'hex')
 }
 
 function groupByOf(source: Flow['source']): Record<string, string[]> | undefined {
@@ -56,11 +67,42 @@ function groupByOf(source: Flow['source']): Record<string, string[]> | undefined
 
 function csvOf(source: Flow['source']) {
   if (source.type !== 'file' || source.format !== 'csv') return undefined
-  const { encoding, decimalComma } = source.csv
-  return { encoding, decimalComma }
+  const { encoding, decimalComma, columns, quotes } = source.csv
+  return {
+    encoding,
+    decimalComma: typeof decimalComma === 'boolean' ? decimalComma : asSet(decimalComma),
+    columns,
+    quotes,
+  }
 }
 
-function mappingOf({ map, fields }: Destination) {
+/** The other forms of files and answers; absent where the source has none of them. */
+function formOf(source: Flow['source']) {
+  if (source.type === 'http') return source.xml
+  if (source.type !== 'file') return undefined
+  if (source.format === 'fixed') {
+    const { encoding, columns } = source.fixed ?? {}
+    return { encoding, columns }
+  }
+  return source.format === 'dbf' ? { encoding: source.dbf?.encoding } : undefined
+}
+
+function mappingOf(destination: Destination) {
+  const filter = destination.filter?.trim()
+  // Absent where there is none, as in all definitions of before there were such.
+  return { ...requestsOf(destination), ...(filter !== undefined && { filter }) }
+}
+
+function requestsOf(destination: Destination) {
+  const made = bodyOf(destination)
+  if (destination.type !== 'http') return made
+  // Absent where no request has one, as in all definitions of before there were such.
+  const { request, create } = destination
+  const bodies = { request: request.body?.trim(), create: create?.body?.trim() }
+  return request.body === undefined && create?.body === undefined ? made : { ...made, bodies }
+}
+
+function bodyOf({ map, fields }: Destination) {
   if (map !== undefined) return { map: map.trim() }
   if (fields === undefined) return {}
   const rules = Object.entries(fields).map(([name, rule]) => {

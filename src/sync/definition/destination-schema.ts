@@ -1,7 +1,16 @@
 import { z } from 'zod'
-import { checkDatabase, databaseUrl, driver, filePath, headers, httpUrl } from './addresses.ts'
+import {
+  checkDatabase,
+  databaseUrl,
+  driver,
+  filePath,
+  headerName,
+  headers,
+  httpUrl,
+} from './addresses.ts'
 import type { FlowContext } from './context.ts'
-import { column, columns, duration, jsonata, name, whole } from './fields.ts'
+import { column, duration, jsonata, name, oneOrMore, secretText, text, whole } from './fields.ts'
+import { literalSecret } from './literal-secrets.ts'
 import { clientName } from './source-schema.ts'
 
 export const fieldTypes = ['text', 'integer', 'decimal', 'decimalComma', 'boolean', 'date'] as const
@@ -72,24 +81,33 @@ const breaker = () =>
         z
           .strictObject({
             failures: whole(1, 1_000_000).prefault(20),
+            percent: whole(1, 100).prefault(50).describe('of the attempts that ended last'),
             within: duration('1s', '24h').prefault('1m'),
             openFor: duration('1s', '24h').prefault('2m'),
           })
-          .transform(({ failures, within, openFor }) => ({
+          .transform(({ failures, percent, within, openFor }) => ({
             failures,
+            percent,
             withinMs: within,
             openForMs: openFor,
           })),
       ],
-      'must be false or { failures, within, openFor }',
+      'must be false or { failures, percent, within, openFor }',
     )
     .prefault({})
-    .describe('that many outages within that time: jobs wait and spend no attempts; false: never')
+    .describe(
+      'that many outages within that time, and that share of the attempts: jobs wait and spend no attempts; false: never',
+    )
 
 const common = (concurrency: number) => ({
   name: name().describe('shown as `adapter`; not `source`'),
   map: jsonata().optional().describe('JSONata that makes the body of the item'),
   fields: fields().optional(),
+  filter: jsonata()
+    .optional()
+    .describe(
+      'JSONata over the item; one for which it is not true is not sent to this destination',
+    ),
   concurrency: whole(1, 64).prefault(concurrency).describe('items delivered at a time'),
   rateLimit: rateLimit(),
   breaker: breaker(),
@@ -103,9 +121,75 @@ const timeoutMs = <T extends { timeout: number }>({ timeout, ...rest }: T) => ({
 
 const okStatus = () => z.array(whole(100, 599)).min(1)
 
+const oauth = (context: FlowContext) =>
+  z
+    .strictObject({
+      type: z.literal('oauth2'),
+      tokenUrl: httpUrl(context),
+      clientId: secretText(context),
+      clientSecret: secretText(context, literalSecret),
+      scope: text().max(1_024).optional(),
+      clientAuth: z.enum(['basic', 'form']).prefault('basic'),
+    })
+    .optional()
+    .describe(
+      'client credentials of OAuth 2.0: every request carries a token that is asked for there',
+    )
+
+const signing = (context: FlowContext) =>
+  z
+    .strictObject({
+      secret: secretText(context, literalSecret),
+      algorithm: z.enum(['sha1', 'sha256', 'sha512']).prefault('sha256'),
+      encoding: z.enum(['hex', 'base64']).prefault('hex'),
+      header: headerName().prefault('x-signature'),
+      prefix: z.string().max(64).prefault('').describe('such as sha256='),
+      text: text()
+        .max(1_024)
+        .prefault('{body}')
+        .describe('what is signed: {body}, {timestamp}, {method}, {path}, {jobKey}'),
+      timestampHeader: headerName().optional().describe('carries {timestamp}, in seconds'),
+    })
+    .optional()
+    .describe('an HMAC over each request')
+
 function http(context: FlowContext) {
-  const url = () => httpUrl(context, ['pk', 'jobKey'])
-  const headerValues = () => headers(context, ['pk', 'jobKey']).prefault({})
+  const places = ['pk', 'jobKey', 'body.field', 'remembered.name']
+  const url = () => httpUrl(context, places)
+  const headerValues = () => headers(context, places).prefault({})
+  const ownBody = () =>
+    jsonata()
+      .optional()
+      .describe('over { body, remembered, pk, jobKey }; without it the mapped body')
+  const remembered = () =>
+    z
+      .record(z.string().regex(/^[A-Za-z_]\w{0,63}$/, 'must be a name'), jsonata())
+      .optional()
+      .describe('name: JSONata over the JSON of an answer, with $pk; kept by the item')
+  const batch = () =>
+    z
+      .strictObject({
+        size: whole(2, 1_000).describe('items of one request at most'),
+        request: z
+          .strictObject({
+            method: z.enum(['POST', 'PUT', 'PATCH']).prefault('POST'),
+            url: httpUrl(context, ['jobKey']),
+            headers: headers(context, ['jobKey']).prefault({}),
+            okStatus: okStatus().optional(),
+          })
+          .optional()
+          .describe('without it the request of single items, whose address has no {pk} then'),
+        body: jsonata()
+          .optional()
+          .describe('over { items, pks, jobKeys, remembered }; without it the list of the bodies'),
+        answers: jsonata()
+          .optional()
+          .describe(
+            'over { status, body }: a list with a status, true, or { ok, status, error, remember } for each item, with is: "retry" or "gone" where another attempt has to go on from what is remembered, or from nothing; without it the status of the answer is that of all',
+          ),
+      })
+      .optional()
+      .describe('several items by one request')
   return z
     .strictObject({
       ...common(4),
@@ -115,20 +199,68 @@ function http(context: FlowContext) {
         url: url(),
         headers: headerValues(),
         okStatus: okStatus().optional().describe('statuses of success; without it all of 2xx'),
+        body: ownBody(),
       }),
+      create: z
+        .strictObject({
+          method: z.enum(['POST', 'PUT', 'PATCH']).prefault('POST'),
+          url: url(),
+          headers: headerValues(),
+          okStatus: okStatus().optional(),
+          body: ownBody(),
+        })
+        .optional()
+        .describe('for items of which nothing is remembered; request is for the others then'),
+      find: z
+        .strictObject({
+          method: z.enum(['GET', 'POST']).prefault('GET'),
+          url: url(),
+          headers: headerValues(),
+          okStatus: okStatus().optional(),
+          body: ownBody(),
+          remember: remembered(),
+        })
+        .optional()
+        .describe(
+          'asked before an item is created or deleted of which nothing is remembered: 404, 410, or an answer without the values means that it is not there',
+        ),
+      remember: remembered(),
+      send: z.enum(['json', 'form', 'xml']).prefault('json').describe('the form of bodies'),
+      sign: signing(context),
+      auth: oauth(context),
+      answers: z
+        .array(
+          z.strictObject({
+            status: z.array(whole(100, 599)).min(1).optional(),
+            when: jsonata().optional().describe('over { status, body, text } of the answer'),
+            is: z.enum(['done', 'final', 'retry', 'gone']),
+          }),
+        )
+        .max(50)
+        .optional()
+        .describe('what answers mean, before their status decides; the first that holds counts'),
       delete: z
         .strictObject({
           method: z.enum(['DELETE', 'POST', 'PUT', 'PATCH', 'GET']).prefault('DELETE'),
           url: url(),
           headers: headerValues(),
           okStatus: okStatus().prefault([200, 202, 204, 404, 410]),
+          body: ownBody(),
         })
         .optional()
         .describe('needed with deletes.mode delete'),
+      batch: batch(),
+      budget: name()
+        .optional()
+        .describe(
+          'the request budget of a receiver, shared by all destinations that name it, in all flows and processes',
+        ),
       retry: httpRetry(),
     })
     .transform(timeoutMs)
 }
+
+const rowsAtOnce = 500
 
 function sql(context: FlowContext) {
   return z
@@ -144,11 +276,22 @@ function sql(context: FlowContext) {
           /^[\p{L}_][\p{L}\p{N}_$]*(\.[\p{L}_][\p{L}\p{N}_$]*){0,2}$/u,
           'must be a table, such as erp.stores',
         ),
-      upsertKey: columns().describe('columns that identify a row'),
+      upsertKey: oneOrMore().describe('the columns that identify a row'),
+      batch: z
+        .strictObject({ size: whole(1, 1_000) })
+        .optional()
+        .describe('rows of one statement at most; without it 500, with a rateLimit 1'),
+      binary: z
+        .record(column(), z.enum(['base64', 'text']))
+        .optional()
+        .describe('columns of bytes, and what the text is that goes into them'),
       retry: retry(),
     })
     .superRefine(checkDatabase)
-    .transform(timeoutMs)
+    .transform(({ batch, ...rest }) =>
+      // A limit that is there was written for single rows.
+      timeoutMs({ ...rest, batch: batch ?? { size: rest.rateLimit ? 1 : rowsAtOnce } }),
+    )
 }
 
 function file(context: FlowContext) {

@@ -40,6 +40,8 @@ export function whole(min: number, max: number) {
 }
 
 const maxText = 65_536
+/** Compiling a longer one would hold up the tills. */
+const maxExpression = 16_384
 
 export const text = () => z.string().min(1).max(maxText)
 
@@ -73,9 +75,10 @@ export const oneOrMore = () =>
 export function secretText(
   context: FlowContext,
   check: (template: string, value: string) => Finding | undefined = () => undefined,
+  options: { takesLines?: boolean } = {},
 ) {
   return text().transform((template, issues): Secret => {
-    const resolved = resolveReferences(template, context)
+    const resolved = resolveReferences(template, context, options)
     if ('findings' in resolved) {
       for (const finding of resolved.findings) report(issues, finding)
       return z.NEVER
@@ -88,4 +91,18 @@ export function secretText(
 }
 
 /** A JSONata expression; its syntax is checked when the whole file is known to be well formed. */
-export const jsonata = () => text().describe('JSONata expression')
+export const jsonata = () => text().max(maxExpression).describe('JSONata expression')
+
+/** A name of the IANA database of time zones. Offsets such as +03:00 mean the opposite to some databases. */
+export const timeZone = () =>
+  z.string().refine(isTimeZone, 'must be a time zone, such as America/Argentina/Buenos_Aires')
+
+function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,7 +1,8 @@
-import { constants } from 'node:fs'
-import { open, readdir } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { GuardedFileError, readGuardedFile } from '../../guarded-file.ts'
 import type { FlowProblemView } from '../flow-service.ts'
+import { breathe } from '../poll/breather.ts'
 import type { FlowContext } from './context.ts'
 import type { PlacedFinding } from './findings.ts'
 import { createFlowReader, type LoadedFlow, problemOf, type ReadFlow } from './read-flow.ts'
@@ -26,7 +27,8 @@ export async function loadFlows(
   const problems: FlowProblemView[] = []
   const good: Extract<ReadFlow, { loaded: LoadedFlow }>[] = []
   for (const name of names.files) {
-    const bytes = await readBytes(join(dir, name))
+    await breathe()
+    const bytes = readBytes(join(dir, name))
     const read =
       'message' in bytes ? { problems: [problemOf(name, wholeFile(bytes))] } : readFlow(name, bytes)
     if ('problems' in read) problems.push(...read.problems)
@@ -60,19 +62,12 @@ async function flowFiles(dir: string): Promise<{ files: string[] } | { problem: 
   }
 }
 
-async function readBytes(path: string): Promise<Uint8Array | Finding> {
+function readBytes(path: string): Uint8Array | Finding {
   try {
-    // A pipe would block until somebody writes to it.
-    await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    if (!(await handle.stat()).isFile()) return { message: 'is not a file' }
-    // One byte too many is enough to refuse a file that is too large.
-    const room = Buffer.alloc(maxFlowFileBytes + 1)
-    const { buffer, bytesRead } = await handle.read(room, 0, room.length, 0)
-    return buffer.subarray(0, bytesRead)
+    return readGuardedFile(path, { maxBytes: maxFlowFileBytes })
   } catch (error) {
-    const code = codeOf(error)
-    if (code === undefined) throw error
-    const message = `cannot be read (${code})`
+    if (!(error instanceof GuardedFileError)) throw error
+    const { message, code } = error
     return code === 'ENOENT' ? { message, hint: 'the link leads nowhere' } : { message }
   }
 }

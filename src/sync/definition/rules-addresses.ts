@@ -38,8 +38,14 @@ function addressesOf({ source, destinations, alerts }: Flow): Address[] {
   for (const [index, destination] of destinations.entries()) {
     if (destination.type !== 'http') continue
     const under = ['destinations', index]
-    found.push({ path: [...under, 'request', 'url'], url: destination.request.url })
-    found.push({ path: [...under, 'delete', 'url'], url: destination.delete?.url })
+    for (const name of ['request', 'create', 'find', 'delete'] as const) {
+      found.push({ path: [...under, name, 'url'], url: destination[name]?.url })
+    }
+    found.push({ path: [...under, 'auth', 'tokenUrl'], url: destination.auth?.tokenUrl })
+    found.push({
+      path: [...under, 'batch', 'request', 'url'],
+      url: destination.batch?.request?.url,
+    })
   }
   for (const [index, channel] of alerts.onJobFailed.entries()) {
     if (channel.type === 'email') continue
@@ -49,7 +55,7 @@ function addressesOf({ source, destinations, alerts }: Flow): Address[] {
 }
 
 function hostOf(url: Secret, placeholder: string): string | undefined {
-  return URL.parse(url.reveal().replace(/\{\w+\}/g, placeholder))?.host
+  return URL.parse(url.reveal().replace(/\{[^{}]*\}/g, placeholder))?.host
 }
 
 function isPrivate(host: string): boolean {

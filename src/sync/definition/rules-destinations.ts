@@ -17,6 +17,8 @@ export function destinationFindings(flow: Flow): PathFinding[] {
       ...mappingFindings(destination, path),
       ...retryFindings(destination, path),
       ...deleteFindings(flow, destination, path),
+      ...batchFindings(destination, path),
+      ...memoryFindings(destination, path),
       ...(destination.type === 'file' ? fileFindings(destination, earlier, path) : []),
     ]
   })
@@ -71,6 +73,40 @@ function retryFindings({ retry }: Destination, path: Path): PathFinding[] {
   if (retry.initialMs <= retry.maxMs) return []
   const hint = `make max at least ${retry.initialMs / 1_000}s`
   return [{ path: [...path, 'retry'], message: 'begins with a pause longer than its max', hint }]
+}
+
+const memorable = /\{remembered\.([^{}]+)\}/g
+
+/** What is used of answers has to be remembered of them, and what creates has to know what is there. */
+function memoryFindings(destination: Destination, path: Path): PathFinding[] {
+  if (destination.type !== 'http') return []
+  const { remember } = destination
+  const known = Object.keys(remember ?? {})
+  const found: PathFinding[] = (['request', 'create', 'delete'] as const).flatMap((name) => {
+    const used = [...(destination[name]?.url.reveal() ?? '').matchAll(memorable)]
+    const unknown = used.find(([, word = '']) => !known.includes(word))
+    if (!unknown) return []
+    const message = `${unknown[0]} is nothing that remember names`
+    const hint = `add remember: { ${unknown[1]}: … }, what it is in the answer`
+    return [{ path: [...path, name, 'url'], message, hint }]
+  })
+  if (destination.create && !remember) {
+    const message = 'needs remember: else every change would create the item anew'
+    found.push({ path: [...path, 'create'], message, hint: 'add remember: { id: id }' })
+  }
+  if (destination.find && !remember && !destination.find.remember) {
+    const message = 'needs remember: else nobody knows what it found'
+    found.push({ path: [...path, 'find'], message, hint: 'add remember: { id: id }' })
+  }
+  return found
+}
+
+function batchFindings(destination: Destination, path: Path): PathFinding[] {
+  if (destination.type !== 'http' || !destination.batch || destination.batch.request) return []
+  if (!/\{(pk|body\.|remembered\.)/.test(destination.request.url.reveal())) return []
+  const message = 'needs a request of its own: the address of the single one depends on the item'
+  const hint = 'add request: { url: https://… }'
+  return [{ path: [...path, 'batch'], message, hint }]
 }
 
 function deleteFindings({ deletes }: Flow, destination: Destination, path: Path): PathFinding[] {

@@ -15,19 +15,62 @@ export const functionNames: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ')),
 )
 
+/** Compiling takes a millisecond for a thousand of them. */
+const maxCharacters = 49_152
+
 /** Expressions that are no JSONata, and names in them that stand for nothing: JSONata would take those for no value. */
 export function expressionFindings({ item, destinations, source }: Flow): PathFinding[] {
-  const found: { path: Path; text: string | undefined }[] = [
+  const found: Written[] = [
     { path: ['item', 'filter'], text: item.filter },
-    ...destinations.map(({ map }, index) => ({ path: ['destinations', index, 'map'], text: map })),
+    ...destinations.flatMap((destination, index) =>
+      expressionsOf(destination, ['destinations', index]),
+    ),
   ]
   if (source.type === 'http' && source.paging.type === 'cursor') {
     found.push({ path: ['source', 'paging', 'next'], text: source.paging.next })
   }
-  return found.flatMap(({ path, text }) => (text === undefined ? [] : findingsOf(path, text)))
+  let characters = 0
+  return found.flatMap(({ path, text, given }) => {
+    if (text === undefined) return []
+    characters += text.length
+    if (characters <= maxCharacters) return findingsOf(path, text, given)
+    const message = `makes more than ${maxCharacters} characters of expressions in one file`
+    return [{ path, message, hint: 'make two flows of it' }]
+  })
 }
 
-function findingsOf(path: Path, text: string): PathFinding[] {
+/** An expression of the file, and the variables that it is given. */
+type Written = { path: Path; text: string | undefined; given?: readonly string[] }
+
+function expressionsOf(destination: Flow['destinations'][number], under: Path): Written[] {
+  const own = [
+    { path: [...under, 'map'], text: destination.map },
+    { path: [...under, 'filter'], text: destination.filter },
+  ]
+  if (destination.type !== 'http') return own
+  const { batch, remember, find, answers = [] } = destination
+  const memory = (path: Path, rules: Readonly<Record<string, string>> | undefined) =>
+    Object.entries(rules ?? {}).map(([name, text]) => {
+      return { path: [...under, ...path, name], text, given: ['pk'] }
+    })
+  return [
+    ...own,
+    ...(['request', 'create', 'find', 'delete'] as const).map((name) => ({
+      path: [...under, name, 'body'],
+      text: destination[name]?.body,
+    })),
+    ...memory(['remember'], remember),
+    ...memory(['find', 'remember'], find?.remember),
+    ...answers.map(({ when }, index) => ({
+      path: [...under, 'answers', index, 'when'],
+      text: when,
+    })),
+    { path: [...under, 'batch', 'body'], text: batch?.body },
+    { path: [...under, 'batch', 'answers'], text: batch?.answers },
+  ]
+}
+
+function findingsOf(path: Path, text: string, given: readonly string[] = []): PathFinding[] {
   let ast: unknown
   try {
     // Not compileExpression: a file that is only checked needs no thread to run it.
@@ -41,15 +84,16 @@ function findingsOf(path: Path, text: string): PathFinding[] {
     return [{ path, offset, message: `is not JSONata: ${message} (${placeIn(text, offset)})` }]
   }
   const { used, bound } = variablesOf(ast)
+  const known = new Set([...functionNames, ...bound, ...given])
   return used
-    .filter(({ name }) => !functionNames.has(name) && !bound.has(name))
+    .filter(({ name }) => !known.has(name))
     .map(({ name, end }) => {
       const offset = Math.max(end - name.length - 1, 0)
       if (name === 'eval') {
         const message = `uses $eval, which is not available here (${placeIn(text, offset)})`
         return { path, offset, message }
       }
-      const meant = nearest(name, [...functionNames, ...bound])
+      const meant = nearest(name, [...known])
       const message = `uses $${name}, which is not known (${placeIn(text, offset)})`
       const hint = meant ? `did you mean $${meant}?` : 'a field of the item is written without $'
       return { path, offset, message, hint }

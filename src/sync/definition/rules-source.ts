@@ -1,5 +1,9 @@
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
+import { markerName } from '../sources/file-ready.ts'
+import { hasPlaceholder } from '../sources/http-body.ts'
+import { selectProblem } from '../sources/sql-select.ts'
 import { scanSql } from '../sources/sql-text.ts'
+import { parseXmlPath, XmlPathError } from '../sources/xml-path.ts'
 import type { Path, PathFinding } from './findings.ts'
 import type { Flow } from './schema.ts'
 
@@ -69,12 +73,24 @@ function sqlFindings({ item }: Flow, source: SqlSource): PathFinding[] {
     findings.push(missingCursor(['source', 'query'], ':cursor', `where changed_at >= :cursor`))
   }
   const keys = item.key.flatMap((field, index) => [`key_${index + 1}`, `key_${field}`])
-  const cursor = source.cursor ? ['cursor'] : []
-  findings.push(...unknownParameters('query', used, cursor, source))
+  const own = Object.keys(source.parameters ?? {})
+  const known = [...(source.cursor ? ['cursor'] : []), ...own]
+  findings.push(...selectFindings('query', source.query, source))
+  findings.push(...unknownParameters('query', used, known, source))
+  const usedForItem = parameters(source.itemQuery ?? '', source.driver)
+  for (const name of own) {
+    if ([...used, ...usedForItem].some((one) => one.name === name)) continue
+    findings.push({
+      path: ['source', 'parameters', name],
+      isKey: true,
+      message: 'is used neither by query nor by itemQuery',
+      hint: `write :${name} where its value belongs, without quotes`,
+    })
+  }
   if (source.itemQuery === undefined) return findings
 
-  const usedForItem = parameters(source.itemQuery, source.driver)
-  findings.push(...unknownParameters('itemQuery', usedForItem, ['pk', ...keys, ...cursor], source))
+  findings.push(...selectFindings('itemQuery', source.itemQuery, source))
+  findings.push(...unknownParameters('itemQuery', usedForItem, ['pk', ...keys, ...known], source))
   if (!usedForItem.some(({ name }) => name === 'pk' || keys.includes(name))) {
     findings.push({
       path: ['source', 'itemQuery'],
@@ -89,6 +105,15 @@ function sqlFindings({ item }: Flow, source: SqlSource): PathFinding[] {
     })
   }
   return findings
+}
+
+function selectFindings(
+  key: 'query' | 'itemQuery',
+  sql: string,
+  { driver }: SqlSource,
+): PathFinding[] {
+  const problem = selectProblem(sql, driver)
+  return problem ? [{ path: ['source', key], ...problem }] : []
 }
 
 type Parameter = { name: string; offset: number }
@@ -111,6 +136,7 @@ function unknownParameters(
 ): PathFinding[] {
   return used
     .filter(({ name }) => !known.includes(name))
+    .slice(0, 50)
     .map(({ name, offset }) => {
       const isCursor = name === 'cursor' && !source.cursor
       const list = known.map((one) => `:${one}`).join(', ')
@@ -125,10 +151,11 @@ function unknownParameters(
     })
 }
 
-function httpFindings({ url, item, cursor }: HttpSource): PathFinding[] {
-  const findings: PathFinding[] = []
+function httpFindings(source: HttpSource): PathFinding[] {
+  const { url, body, item, cursor } = source
+  const findings = [...bodyFindings(source), ...xmlFindings(source)]
   const hasCursor = url.template.includes('{cursor}')
-  if (cursor && !hasCursor) {
+  if (cursor && !hasCursor && !hasPlaceholder(body, 'cursor')) {
     findings.push(missingCursor(['source', 'url'], '{cursor}', '?changed_since={cursor}'))
   }
   if (!cursor && hasCursor) {
@@ -138,12 +165,87 @@ function httpFindings({ url, item, cursor }: HttpSource): PathFinding[] {
       hint: 'add source.cursor: { field: … }',
     })
   }
-  if (item && !item.url.template.includes('{pk}')) {
+  if (item && !item.url.template.includes('{pk}') && !hasPlaceholder(item.body, 'pk')) {
     findings.push({
       path: ['source', 'item', 'url'],
       message: 'does not say which item: it needs {pk}',
       hint: 'for example https://erp.example.com/api/products/{pk}',
     })
+  }
+  return findings
+}
+
+const fillers = { page: ['page'], offset: ['offset'], next: ['cursor', 'pageInfo'] } as const
+
+/** A request that nobody answers as it is meant: a body that goes nowhere, pages that nobody asks for. */
+function bodyFindings({ method, body, item, paging, cursor }: HttpSource): PathFinding[] {
+  const findings: PathFinding[] = []
+  for (const [under, given] of [
+    [['source'], { method, body }],
+    [['source', 'item'], item],
+  ] as const) {
+    if (given?.method !== 'GET' || !given.body) continue
+    const hint = 'write POST, or leave method out'
+    findings.push({ path: [...under, 'method'], message: 'sends no body', hint })
+  }
+  const at = (message: string, hint: string) =>
+    findings.push({ path: ['source', 'body'], isKey: true, message, hint })
+  for (const [name, types] of Object.entries(fillers)) {
+    if (!hasPlaceholder(body, name) || types.some((type) => type === paging.type)) continue
+    at(`holds {${name}}, but the pages are not read so`, `add paging: { type: ${types[0]} }`)
+  }
+  if (hasPlaceholder(body, 'size') && !('size' in paging && paging.size !== undefined)) {
+    at('holds {size}, but paging has no size', 'add size to paging')
+  }
+  if (hasPlaceholder(body, 'cursor') && !cursor) {
+    at('holds {cursor}, but the source has no cursor', 'add source.cursor: { field: … }')
+  }
+  if (paging.type === 'pageInfo' && !hasPlaceholder(body, 'next')) {
+    findings.push({
+      path: ['source', 'paging'],
+      message: 'reads pageInfo, but no variable of the body holds {next}',
+      hint: 'for example body: { graphql: …, variables: { after: "{next}" } }',
+    })
+  }
+  return findings
+}
+
+function xmlFindings({ xml, items, item }: HttpSource): PathFinding[] {
+  const paths: (readonly [Path, string | undefined])[] = [
+    [['source', 'items'], items],
+    [['source', 'item', 'items'], item?.items],
+  ]
+  if (!xml) {
+    return paths
+      .filter(([, given]) => given?.startsWith('/'))
+      .map(([path]) => ({
+        path,
+        message: 'is a path of XML, but the answers are JSON',
+        hint: 'add xml: {}, or join the names by dots',
+      }))
+  }
+  const findings: PathFinding[] = []
+  if (items === undefined) {
+    const hint = 'add items: /Envelope/Body/Lista/Articulo'
+    findings.push({ path: ['source', 'xml'], isKey: true, message: 'needs items', hint })
+  }
+  const check = (path: Path, given: string, isItems: boolean) => {
+    const hint = isItems
+      ? 'for example /Envelope/Body/Lista/Articulo'
+      : 'for example Precio/@moneda'
+    try {
+      const steps = parseXmlPath(given, xml.namespaces)
+      if (!isItems) return
+      if (given.startsWith('/') && steps.every((one) => !one.isAttribute && !one.isList)) return
+      findings.push({ path, message: 'is no path from the root to the elements', hint })
+    } catch (error) {
+      if (!(error instanceof XmlPathError)) throw error
+      findings.push({ path, message: error.message, hint })
+    }
+  }
+  for (const [path, given] of paths) if (given !== undefined) check(path, given, true)
+  for (const [name, given] of Object.entries(xml.fields ?? {})) {
+    check(['source', 'xml', 'fields', name], given, false)
   }
   return findings
 }
@@ -156,14 +258,19 @@ function missingCursor(path: Path, parameter: string, example: string): PathFind
   }
 }
 
-function fileFindings({ path }: Extract<Flow['source'], { type: 'file' }>): PathFinding[] {
+function fileFindings({ path, ready }: Extract<Flow['source'], { type: 'file' }>): PathFinding[] {
+  if (ready !== undefined && markerName(ready, path) === basename(path)) {
+    const message = 'is the name of the file itself'
+    return [{ path: ['source', 'ready'], message, hint: 'for example {name}.ok' }]
+  }
   if (!dirname(path).includes('*')) return []
   const message = 'has a * in its folder; it can only stand in the name of the file'
   return [{ path: ['source', 'path'], message, hint: 'make a flow for each folder' }]
 }
 
 function deleteFindings({ source, deletes }: Flow): PathFinding[] {
-  if (deletes.mode !== 'delete' || source.type !== 'payments.orders') return []
-  const message = 'cannot be delete with payments.orders: orders never vanish'
+  if (deletes.mode !== 'delete' || !source.type.startsWith('payments.')) return []
+  const [, things] = source.type.split('.')
+  const message = `cannot be delete with ${source.type}: ${things} never vanish`
   return [{ path: ['deletes', 'mode'], message, hint: 'write ignore' }]
 }

@@ -2,30 +2,10 @@ import { z } from 'zod'
 import { alertsSchema } from './alert-schema.ts'
 import type { FlowContext } from './context.ts'
 import { destinationSchema } from './destination-schema.ts'
-import { column, duration, jsonata, name, oneOrMore, whole } from './fields.ts'
+import { drift } from './drift-schema.ts'
+import { column, duration, jsonata, name, oneOrMore, report, whole } from './fields.ts'
+import { oneWindow, schedule, windows } from './schedule-schema.ts'
 import { sourceSchema } from './source-schema.ts'
-
-const time = (pattern: RegExp) => z.string().regex(pattern, 'must be a time such as "07:00"')
-
-const window = () =>
-  z
-    .strictObject({
-      days: z
-        .array(z.enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']))
-        .min(1)
-        .prefault(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']),
-      from: time(/^([01]\d|2[0-3]):[0-5]\d$/).prefault('00:00'),
-      to: time(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/)
-        .prefault('24:00')
-        .describe('an earlier time than `from` is on the next day'),
-      timezone: z
-        .string()
-        .refine(isTimeZone, 'must be a time zone, such as America/Argentina/Buenos_Aires')
-        .prefault('UTC'),
-    })
-    .refine(({ from, to }) => from !== to, 'from and to must differ; leave both out for all day')
-    .optional()
-    .describe('polls begin only then; without it always')
 
 const hash = () =>
   z
@@ -65,7 +45,15 @@ const guard = () =>
 
 const deletes = () =>
   z
-    .strictObject({ mode: z.enum(['ignore', 'delete']).prefault('ignore'), guard: guard() })
+    .strictObject({
+      mode: z.enum(['ignore', 'delete']).prefault('ignore'),
+      scans: whole(1, 100)
+        .optional()
+        .describe(
+          'full scans in a row without the item before it is deleted; without it 2 for paged http and mssql, else 1',
+        ),
+      guard: guard(),
+    })
     .prefault({})
 
 const queue = () =>
@@ -95,7 +83,9 @@ export function flowSchema(context: FlowContext) {
       name: name().describe('of the flow in the control API and on its page; unlike any other'),
       description: z.string().max(1_000).optional().describe('for the page of the operator'),
       pollInterval: duration('1s', '24h').describe('from the end of a poll to the next'),
-      window: window(),
+      schedule: schedule(),
+      window: oneWindow(),
+      windows: windows(),
       startPaused: z.boolean().prefault(false).describe('counts the first time a flow is seen'),
       allowPrivateNetwork: z
         .boolean()
@@ -104,6 +94,7 @@ export function flowSchema(context: FlowContext) {
       source: sourceSchema(context).describe('where items come from'),
       item: item().describe('what makes records items, and when one has changed'),
       deletes: deletes().describe('what happens when an item is no longer in the source'),
+      drift: drift().describe('what holds the flow, until somebody lets it go on'),
       destinations: z
         .array(destinationSchema(context))
         .min(1)
@@ -112,17 +103,17 @@ export function flowSchema(context: FlowContext) {
       queue: queue().describe('how long deliveries are kept, and how many may wait'),
       alerts: alertsSchema(context).describe('who is told of failures'),
     })
-    .transform(({ pollInterval, ...rest }) => ({ ...rest, pollIntervalMs: pollInterval }))
+    .superRefine(({ window, windows: several }, issues) => {
+      if (window && several)
+        report(issues, { message: 'stands beside windows; one of both' }, ['window'])
+    })
+    .transform(({ pollInterval, window, windows: several, ...rest }) => ({
+      ...rest,
+      pollIntervalMs: pollInterval,
+      /** Polls begin only in one of them; undefined: always. */
+      windows: several ?? (window && [window]),
+    }))
 }
 
 /** A flow as it runs. */
 export type Flow = z.output<ReturnType<typeof flowSchema>>
-
-function isTimeZone(timezone: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: timezone })
-    return true
-  } catch {
-    return false
-  }
-}

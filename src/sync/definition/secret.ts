@@ -2,6 +2,8 @@ import { inspect } from 'node:util'
 
 const mask = '***'
 
+export type SecretPart = { text: string; isWritten: boolean }
+
 /**
  * A text of a flow file after its references were replaced. It never prints: only `reveal` gives the value. `template`
  * is what the file says, references and all, and may be shown: a literal password in it is an error of the file.
@@ -9,14 +11,34 @@ const mask = '***'
 export class Secret {
   readonly template: string
   readonly #value: string
+  readonly #parts: readonly SecretPart[]
 
-  constructor(value: string, template: string) {
-    this.#value = value
+  /** `value` may be given in parts, of which some stand in the file itself; as one text it counts as referenced. */
+  constructor(value: string | readonly SecretPart[], template: string) {
+    this.#parts = typeof value === 'string' ? [{ text: value, isWritten: false }] : value
+    this.#value = this.#parts.map(({ text }) => text).join('')
     this.template = template
   }
 
   reveal(): string {
     return this.#value
+  }
+
+  /** The value with `change` made to what stands in the file itself: what a reference brings is never a template. */
+  withWritten(change: (written: string) => string): string {
+    return this.render(change, (text) => text)
+  }
+
+  /** The value of which each part is written by the function for its kind. */
+  render(ofWritten: (text: string) => string, ofReferenced: (text: string) => string): string {
+    return this.#parts
+      .map(({ text, isWritten }) => (isWritten ? ofWritten(text) : ofReferenced(text)))
+      .join('')
+  }
+
+  /** The parts that references bring. */
+  referenced(): string[] {
+    return this.#parts.filter(({ isWritten }) => !isWritten).map(({ text }) => text)
   }
 
   toString(): string {

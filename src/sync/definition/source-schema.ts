@@ -1,19 +1,11 @@
 import { z } from 'zod'
-import { checkDatabase, databaseUrl, driver, filePath, headers, httpUrl } from './addresses.ts'
+import { checkDatabase, databaseUrl, driver, headers, httpUrl } from './addresses.ts'
 import type { FlowContext } from './context.ts'
-import { column, columns, duration, jsonata, report, text, whole } from './fields.ts'
-
-const limits = () =>
-  z
-    .strictObject({
-      timeout: duration('100ms', '24h').prefault('30s').describe('of a statement or a request'),
-      fetchSize: whole(1, 100_000).prefault(1_000).describe('records handled at a time'),
-      maxRows: whole(1, 1_000_000_000)
-        .optional()
-        .describe('more than that fails the poll; without it there is no limit'),
-    })
-    .transform(({ timeout, ...rest }) => ({ ...rest, timeoutMs: timeout }))
-    .prefault({})
+import { column, duration, jsonata, report, secretText, text, timeZone, whole } from './fields.ts'
+import { fileSource } from './file-source-schema.ts'
+import { requestBody } from './request-body.ts'
+import { Secret } from './secret.ts'
+import { groupBy, limits, path } from './source-fields.ts'
 
 const cursor = () =>
   z
@@ -35,24 +27,6 @@ const fullScanEvery = () =>
   duration('1s', '366d')
     .prefault('24h')
     .describe('with a cursor: everything is read again that often, for late commits and deletes')
-
-const groupBy = () =>
-  z
-    .strictObject({
-      children: z
-        .record(column(), columns())
-        .describe('name of the list in the item: the columns of its entries'),
-    })
-    .optional()
-    .describe('consecutive records of one key become one item with lists')
-
-const path = () =>
-  z
-    .string()
-    .regex(/^[^.\p{Cc}]+(\.[^.\p{Cc}]+)*$/u, 'must be names joined by dots, such as data.items')
-    .describe(
-      'where the list of items stands, such as data.items; without it the answer is the list',
-    )
 
 const parameter = () => z.string().regex(/^[\w.[\]-]{1,64}$/, 'must be the name of a parameter')
 
@@ -80,9 +54,35 @@ const paging = () =>
         sizeParam: parameter().optional(),
         size: whole(1, 100_000).optional(),
       }),
+      z
+        .strictObject({
+          type: z.literal('pageInfo'),
+          at: path()
+            .optional()
+            .describe('where pageInfo stands; without it beside the list of items'),
+        })
+        .describe('pages of GraphQL: hasNextPage and endCursor, which body gets as {next}'),
       z.strictObject({ type: z.literal('link') }),
     ])
     .prefault({ type: 'none' })
+
+const literal = (given: number | boolean) => new Secret(String(given), String(given))
+
+/** Names and values of a query; a number or a truth value is bound as its text, as the database would write it. */
+const parameters = (context: FlowContext) =>
+  z
+    .record(
+      z
+        .string()
+        .regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/, 'must be a name of letters, digits and _')
+        .regex(/^(?!(?:cursor|pk|key_\w+)$)/, 'is a name of the service itself'),
+      z.union(
+        [secretText(context), z.number().transform(literal), z.boolean().transform(literal)],
+        'must be a text, a number, true or false',
+      ),
+    )
+    .optional()
+    .describe('values for :name in query and itemQuery, such as { sucursal: 3 }; always bound')
 
 function sql(context: FlowContext) {
   return z
@@ -90,28 +90,65 @@ function sql(context: FlowContext) {
       type: z.literal('sql'),
       driver: driver(),
       url: databaseUrl(context),
-      query: text().describe(':cursor stands for the cursor'),
+      query: text().describe('one SELECT, or WITH … SELECT; :cursor stands for the cursor'),
+      timeZone: timeZone()
+        .optional()
+        .describe('of times in columns without a zone, such as DATETIME; without it UTC'),
       itemQuery: text().optional().describe('reads one item, :pk stands for its key'),
+      parameters: parameters(context),
+      wakeOn: z
+        .string()
+        .regex(/^[A-Za-z_][\w$]{0,62}$/, 'must be the name of a channel, such as articulos_changed')
+        .optional()
+        .describe('PostgreSQL: a poll begins at once when something is announced there by NOTIFY'),
       cursor: cursor(),
       fullScanEvery: fullScanEvery(),
       groupBy: groupBy(),
       limits: limits(),
     })
+    .superRefine(({ driver: kind, wakeOn }, issues) => {
+      if (wakeOn === undefined || kind === 'postgres') return
+      report(issues, { message: 'is only for driver postgres' }, ['wakeOn'])
+    })
     .superRefine(checkDatabase)
     .transform(({ fullScanEvery, ...rest }) => ({ ...rest, fullScanEveryMs: fullScanEvery }))
 }
+
+/** Of XML: of a record, and of the paths that lead to it. */
+const xml = () =>
+  z.strictObject({
+    fields: z
+      .record(column(), xmlPath())
+      .optional()
+      .describe('field: its path in the record, such as Precio/@moneda; without it all there is'),
+    namespaces: z
+      .record(z.string().regex(/^[A-Za-z_][\w.-]{0,63}$/, 'must be a prefix'), text())
+      .prefault({})
+      .describe('prefixes for paths; a name without one is met in any namespace'),
+  })
+
+const xmlPath = () => z.string().min(1).max(1_024)
+
+const method = () => z.enum(['GET', 'POST']).optional().describe('without it GET, with body POST')
 
 function http(context: FlowContext) {
   return z
     .strictObject({
       type: z.literal('http'),
       url: httpUrl(context, ['cursor']).describe('{cursor} stands for the cursor'),
+      method: method(),
       headers: headers(context).prefault({}),
+      body: requestBody(context, ['cursor', 'page', 'offset', 'size', 'next'])
+        .optional()
+        .describe('{cursor} stands for the cursor; {page}, {offset}, {size}, {next} for the page'),
       items: path().optional(),
+      xml: xml().optional().describe('answers are XML'),
       paging: paging(),
       item: z
         .strictObject({
           url: httpUrl(context, ['pk']).describe('{pk} stands for the key'),
+          method: method(),
+          body: requestBody(context, ['pk']).optional().describe('{pk} stands for the key'),
           items: path().optional(),
         })
         .optional()
@@ -124,45 +161,6 @@ function http(context: FlowContext) {
     .transform(({ fullScanEvery, ...rest }) => ({ ...rest, fullScanEveryMs: fullScanEvery }))
 }
 
-function file(context: FlowContext) {
-  const csv = z.strictObject({
-    delimiter: z.string().min(1).max(4).prefault(','),
-    encoding: z.enum(['utf8', 'latin1']).prefault('utf8'),
-    decimalComma: z
-      .boolean()
-      .prefault(false)
-      .describe('values that are numbers with a decimal comma become numbers with a point'),
-  })
-  return z
-    .strictObject({
-      type: z.literal('file'),
-      path: filePath(context).describe('a file, or several by * in its name'),
-      format: z.enum(['csv', 'json', 'ndjson']),
-      csv: csv.optional().describe('for format csv'),
-      items: path().optional(),
-      settle: duration('0s', '1h')
-        .prefault('5s')
-        .describe('a file that changed less than that ago is left for the next poll'),
-      after: z.enum(['keep', 'archive', 'delete']).prefault('keep'),
-      groupBy: groupBy(),
-      limits: limits(),
-    })
-    .superRefine(({ format, ...source }, issues) => {
-      for (const [key, owner] of [
-        ['csv', 'csv'],
-        ['items', 'json'],
-      ] as const) {
-        if (source[key] === undefined || format === owner) continue
-        report(issues, { message: `is only for format ${owner}` }, [key])
-      }
-    })
-    .transform(({ settle, csv: options, ...rest }) => ({
-      ...rest,
-      csv: options ?? csv.parse({}),
-      settleMs: settle,
-    }))
-}
-
 const orders = () =>
   z
     .strictObject({
@@ -170,6 +168,22 @@ const orders = () =>
       client: clientName().optional().describe('only the orders of this client'),
     })
     .describe('every change of an order of the payment side')
+
+const settlements = () =>
+  z
+    .strictObject({
+      type: z.literal('payments.settlements'),
+      client: clientName().optional().describe('only the movements of this client'),
+    })
+    .describe('every movement of the reports that the payment side has taken in')
+
+const closings = () =>
+  z
+    .strictObject({
+      type: z.literal('payments.closings'),
+      client: clientName().optional().describe('only the closings of this client'),
+    })
+    .describe('every closing of a day, when it changes and when it is amended')
 
 /** The name of a client of the payment side. */
 export function clientName() {
@@ -179,5 +193,12 @@ export function clientName() {
 }
 
 export function sourceSchema(context: FlowContext) {
-  return z.discriminatedUnion('type', [sql(context), http(context), file(context), orders()])
+  return z.discriminatedUnion('type', [
+    sql(context),
+    http(context),
+    fileSource(context),
+    orders(),
+    settlements(),
+    closings(),
+  ])
 }

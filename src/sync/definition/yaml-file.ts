@@ -4,6 +4,7 @@ import {
   isMap,
   isScalar,
   isSeq,
+  Lexer,
   LineCounter,
   type Node,
   type Pair,
@@ -22,8 +23,15 @@ export type YamlFile = {
   placeOf(path: Path, part?: { isKey?: boolean; offset?: number }): Place
 }
 
-/** Real files have a few kilobytes; the parser holds up the process for 10 s over 1 MiB of brackets. */
+/** Real files have a few kilobytes. */
 export const maxFlowFileBytes = 131_072
+/**
+ * Words, signs, line ends and comments; a text in quotes or on lines of its own counts as one. They are what the parser
+ * takes its time for: 128 KiB of brackets held up the process for a second.
+ */
+const maxTokens = 10_000
+/** Values that aliases repeat. */
+const maxRepeated = 10_000
 const maxDepth = 32
 const maxAliases = 100
 
@@ -35,6 +43,8 @@ export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedF
   const text = textOf(bytes)
   if (typeof text !== 'string') return { findings: [text] }
   const lines = new LineCounter()
+  const crowded = findCrowd(text)
+  if (crowded) return { findings: [crowded] }
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset)
     return { line: Math.max(line, 1), column: Math.max(col, 1) }
@@ -64,7 +74,8 @@ export function parseYamlFile(bytes: Uint8Array): YamlFile | { findings: PlacedF
     }))
     if (findings.length > 0) return { findings }
     return {
-      value: document.toJS(),
+      // What aliases repeat is counted by checkStructure.
+      value: document.toJS({ maxAliasCount: -1 }),
       placeOf: (path, part = {}) => {
         const found = find(document, path)
         const inside = part.offset === undefined ? undefined : exactOffset(found, text, part.offset)
@@ -115,12 +126,28 @@ function placeOfBadByte(bytes: Uint8Array): Place {
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
 }
 
+/** The place where a file has become too long to be parsed. */
+function findCrowd(text: string): PlacedFinding | undefined {
+  let tokens = 0
+  let line = 1
+  for (const token of new Lexer().lex(text)) {
+    for (let at = token.indexOf('\n'); at !== -1; at = token.indexOf('\n', at + 1)) line += 1
+    tokens += 1
+    if (tokens > maxTokens) {
+      const message = `has more than ${maxTokens} words and signs up to here`
+      return whole({ message, hint: 'is it a flow file?' }, { line, column: 1 })
+    }
+  }
+  return undefined
+}
+
 type StructureFinding = Finding & { path: Path; offset: number }
 
 /** Keys that stand twice or would be a prototype, aliases that could grow, depth. */
 function checkStructure(document: Document): StructureFinding[] {
   const findings: StructureFinding[] = []
   let aliases = 0
+  let repeated = 0
   const visit = (node: unknown, path: Path, isAnchored: boolean): void => {
     if (path.length > maxDepth) throw new RangeError(tooDeep.message)
     if (isAlias(node)) {
@@ -130,9 +157,17 @@ function checkStructure(document: Document): StructureFinding[] {
         findings.push({ path, offset, message: `is one of more than ${maxAliases} aliases` })
       } else if (isAnchored) {
         findings.push({ path, offset, message: 'is an alias inside a part that has an anchor' })
-      } else if (aliases <= maxAliases && !node.resolve(document)) {
-        const hint = 'an anchor (&name) must stand above its alias (*name)'
-        findings.push({ path, offset, message: 'is an alias without an anchor', hint })
+      } else if (aliases <= maxAliases) {
+        const target = node.resolve(document)
+        const before = repeated
+        repeated += target ? countNodes(target) : 0
+        if (!target) {
+          const hint = 'an anchor (&name) must stand above its alias (*name)'
+          findings.push({ path, offset, message: 'is an alias without an anchor', hint })
+        } else if (before <= maxRepeated && repeated > maxRepeated) {
+          const message = `is an alias too much: they repeat more than ${maxRepeated} values`
+          findings.push({ path, offset, message })
+        }
       }
       return
     }
@@ -158,6 +193,12 @@ function checkStructure(document: Document): StructureFinding[] {
   }
   visit(document.contents, [], false)
   return findings
+}
+
+function countNodes(node: unknown): number {
+  if (isSeq(node)) return node.items.reduce<number>((sum, entry) => sum + countNodes(entry), 1)
+  if (!isMap(node)) return 1
+  return node.items.reduce((sum, pair) => sum + countNodes(pair.value), 1)
 }
 
 function hasAnchor(node: unknown): boolean {

@@ -1,12 +1,25 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { SendPermit } from '../../outbound.ts'
 import type { OwedRow } from '../../repositories/deliveries.ts'
+import type { AttemptNote, FlowTrace } from '../flow-trace.ts'
 import { splitKey } from '../item/key.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { MappingError } from '../mapping.ts'
+import type { Owed } from '../queue/pump.ts'
 import type { QueueLog } from '../queue/queue-log.ts'
-import type { DeliveryJob, DeliveryResult, Destination, DestinationDefinition } from '../types.ts'
+import type {
+  DeliveryJob,
+  DeliveryResult,
+  Destination,
+  DestinationDefinition,
+  ItemChange,
+  Remembered,
+} from '../types.ts'
 import { backoffMs, wishMs } from './backoff.ts'
+import type { AttemptReport } from './breaker.ts'
+import type { Company } from './company.ts'
 import type { Gate } from './gate.ts'
-import type { ItemBody } from './item-body.ts'
+import { type ItemBody, isSkip } from './item-body.ts'
 import { jobKey } from './job-key.ts'
 import type { Failure, Outcome, Tried } from './outcome.ts'
 
@@ -20,6 +33,7 @@ export type AttemptDeps = {
    * overtake it; a store with many boxes takes minutes at the provider.
    */
   overrunMs?: number
+  trace?: Pick<FlowTrace, 'noteAttempt'> | undefined
 }
 
 /** A destination that is open, with all that an attempt needs of its definition. */
@@ -31,81 +45,228 @@ export type OpenDestination = {
   destination: Destination
   body: ItemBody
   gate: Gate
+  company: Company
 }
 
 type Answer = DeliveryResult | 'thrown' | 'overdue'
+type Answers = readonly DeliveryResult[] | 'apart' | 'thrown' | 'overdue'
 type Refusal = Extract<DeliveryResult, { ok: false }>
 
 const longestOverrunMs = 5 * 60_000
 const longestReason = 1_000
+const longestCause = 200
+const longestWaitMs = 1_000
+/** Its Retry-After is about the service, not about the request: RFC 9110, 10.2.3. */
+const unavailable = 503
+const tooMany = 429
+
+/** A row with what is remembered of its item. */
+export type Waiting = OwedRow & { remembered?: Remembered | undefined }
+
+/** An item of an attempt, whose body is made. */
+type Ready = {
+  place: number
+  pk: string
+  tried: Tried
+  attempt: number
+  job: DeliveryJob
+  mayHaveArrived: boolean
+}
 
 /**
- * One attempt to deliver a row. Never rejects for what the item, its mapping or the destination does. When `signal` aborts
- * the attempt is broken off and does not count, unless the destination has answered that it arrived.
+ * One attempt to deliver rows, with an outcome for each. Never rejects for what an item, its mapping or the destination does.
+ * When `signal` aborts the attempt is broken off and does not count, unless the destination has answered that it arrived.
+ * Without the permit, which is asked for last of all, nothing is sent and nothing counted.
  */
 export async function attemptDelivery(
   deps: AttemptDeps,
   target: OpenDestination,
-  pk: string,
-  row: OwedRow | undefined,
+  owed: readonly Owed<Waiting>[],
   signal: AbortSignal,
-): Promise<Outcome> {
-  if (row?.state !== 'waiting') return { kind: 'nothing' }
-  const { version, kind, hash, payload: item } = row
+  permit: SendPermit,
+): Promise<readonly Outcome[]> {
+  const { definition, gate, company } = target
+  const outcomes = owed.map<Outcome>(() => ({ kind: 'nothing' }))
+  // One chance for all: those that fail together come again together.
+  const chance = deps.random()
+  const rules = { random: () => chance, retry: definition.retry }
+  let may = (): boolean => false
+  let wasWithheld = false
+  const ready: Ready[] = []
+  for (const [place, { pk, row }] of owed.entries()) {
+    if (row.state !== 'waiting') continue
+    const made = await prepare(rules, target, place, row, () => {
+      const isGiven = may()
+      if (isGiven) one.mayHaveArrived = true
+      else wasWithheld = true
+      return isGiven
+    })
+    if ('outcome' in made) {
+      outcomes[place] = made.outcome
+      continue
+    }
+    const one: Ready = { ...made, pk, mayHaveArrived: false }
+    ready.push(one)
+  }
+  if (ready.length === 0) return outcomes
+
+  const postponeAll = (delayMs: number) => {
+    for (const { place, tried, mayHaveArrived } of ready) {
+      const { version } = tried
+      outcomes[place] = { kind: 'postponed', version, delayMs, mayHaveArrived }
+    }
+    return outcomes
+  }
+  const mayStart = await permit()
+  if (!mayStart) return postponeAll(0)
+  const begun = await beginSoon(gate, signal)
+  if ('waitMs' in begun) return postponeAll(begun.waitMs)
+  may = mayStart
+
+  const pks = ready.map(({ pk }) => pk)
+  const jobs = ready.map(({ job }) => job)
+  const beganAt = performance.now()
+  const answers = await ask(deps, target, jobs, signal)
+  const durationMs = performance.now() - beganAt
+  if (answers === 'apart' && !signal.aborted) {
+    begun.report('answered')
+    company.apart(pks)
+    return postponeAll(0)
+  }
+  company.together(pks)
+  const broken = wasWithheld || signal.aborted
+  const refusals: Refusal[] = []
+  for (const [index, { place, tried, attempt, mayHaveArrived }] of ready.entries()) {
+    const answer = typeof answers === 'string' ? answers : (answers[index] ?? 'thrown')
+    if (typeof answer === 'object' && answer.ok) {
+      const status = answer.status ?? null
+      const { remember, forget } = answer
+      outcomes[place] = {
+        ...{ kind: 'delivered', ...tried, attempts: attempt, status },
+        ...(remember && { remember }),
+        ...(forget && { forget }),
+      }
+    } else if (broken || answer === 'apart') {
+      const { version } = tried
+      outcomes[place] = { kind: 'postponed', version, delayMs: 0, mayHaveArrived }
+    } else {
+      const refusal = refusalOf(answer, definition.timeoutMs)
+      refusals.push(refusal)
+      const failed = failure(refusal.reason, attempt, refusal.status)
+      outcomes[place] = refusal.retryable
+        ? {
+            ...again(rules, tried, failed, refusal.retryAfterSeconds),
+            ...(refusal.remember && { remember: refusal.remember }),
+            ...(refusal.forget && { forget: true }),
+          }
+        : { kind: 'final', ...tried, failure: failed }
+    }
+  }
+  deps.trace?.noteAttempt({
+    flow: target.flow,
+    destination: definition.name,
+    items: jobs.length,
+    delivered: outcomes.filter(({ kind }) => kind === 'delivered').length,
+    durationMs,
+    ...resultOf(answers, refusals),
+  })
+  const budget =
+    typeof answers === 'string' ? undefined : answers.findLast((one) => one.budget)?.budget
+  // What was taken tells that the receiver is there, whatever it says of the others.
+  const [first] = refusals
+  if (first === undefined || refusals.length < ready.length) {
+    begun.report(broken && !isAnswered(answers) ? 'unknown' : 'answered', { budget })
+  } else {
+    const worst = refusals.find(({ outage }) => outage) ?? first
+    begun.report(answers === 'thrown' ? 'unknown' : reportOf(worst), {
+      cause: shorten(reasonText(worst.reason), longestCause),
+      wishMs: worst.outage ? wishMs(worst.retryAfterSeconds) : 0,
+      isOfAll: worst.status === unavailable,
+      budget,
+    })
+  }
+  return outcomes
+}
+
+function resultOf(
+  answers: Answers,
+  [refusal]: readonly Refusal[],
+): Pick<AttemptNote, 'status' | 'failure'> {
+  if (answers === 'thrown' || answers === 'overdue') return { status: null, failure: answers }
+  const [first] = answers === 'apart' ? [] : answers
+  return refusal
+    ? { status: refusal.status ?? null, failure: 'refused' }
+    : { status: (first?.ok && first.status) || null, failure: null }
+}
+
+/** What may start in a moment is not worth a trip to the database. Others may have started since this was claimed. */
+async function beginSoon(gate: Gate, signal: AbortSignal): Promise<ReturnType<Gate['begin']>> {
+  const until = performance.now() + longestWaitMs
+  for (;;) {
+    const begun = gate.begin()
+    const isSoon = 'waitMs' in begun && begun.waitMs <= until - performance.now()
+    if (!isSoon || signal.aborted) return begun
+    await wait(begun.waitMs)
+  }
+}
+
+function isAnswered(answers: Answers): boolean {
+  return typeof answers === 'object' && answers.some(({ ok }) => ok)
+}
+
+type Rules = Pick<AttemptDeps, 'random'> & Pick<OpenDestination['definition'], 'retry'>
+
+/** What is to be sent of a row; an outcome when its mapping fails. */
+async function prepare(
+  rules: Rules,
+  target: OpenDestination,
+  place: number,
+  row: Waiting,
+  mayStart: () => boolean,
+): Promise<Omit<Ready, 'pk' | 'mayHaveArrived'> | { outcome: Outcome }> {
+  const { pk, version, change_number: change, kind, hash, payload: item } = row
   if (item === null) throw new Error('a delivery that waits has no item')
-  const { definition, gate } = target
   const attempt = row.attempts + 1
   const tried: Tried = { version, change: kind, hash }
-
-  let body: unknown
   try {
-    body = await target.body(kind, item)
+    const body = await target.body(kind, item)
+    if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, reason: body.skipped } }
+    const { remembered } = row
+    const job = jobOf(target, { pk, kind, hash, change, item, body, attempt, remembered, mayStart })
+    return { place, tried, attempt, job }
   } catch (error) {
     if (!(error instanceof MappingError)) throw error
     const failed = failure(error.message, attempt)
-    return error.outOfTime
-      ? again(deps, definition, tried, failed)
+    const outcome: Outcome = error.outOfTime
+      ? again(rules, tried, failed)
       : { kind: 'final', ...tried, failure: failed }
+    return { outcome }
   }
-  const begun = gate.begin()
-  if ('waitMs' in begun) return { kind: 'postponed', version, delayMs: begun.waitMs }
-
-  const job = jobOf(target, { pk, kind, hash, item, body, attempt })
-  const answer = await ask(deps, target, job, signal)
-  if (typeof answer === 'object' && answer.ok) {
-    begun.report('answered')
-    return { kind: 'delivered', ...tried, attempts: attempt, status: answer.status ?? null }
-  }
-  if (signal.aborted) {
-    begun.report('unknown')
-    return { kind: 'postponed', version, delayMs: 0 }
-  }
-  const refusal = refusalOf(answer, definition.timeoutMs)
-  if (answer === 'thrown') begun.report('unknown')
-  else begun.report(refusal.outage ? 'outage' : 'answered')
-  const { retryable, reason, status, retryAfterSeconds } = refusal
-  if (refusal.outage) gate.hush(wishMs(retryAfterSeconds))
-  const failed = failure(reason, attempt, status)
-  if (!retryable) return { kind: 'final', ...tried, failure: failed }
-  return again(deps, definition, tried, failed, retryAfterSeconds)
 }
 
 /** What a destination is asked to do. */
 export function jobOf(
   { flow, keyFields, definition }: Pick<OpenDestination, 'flow' | 'keyFields' | 'definition'>,
-  owed: Pick<DeliveryJob, 'pk' | 'kind' | 'item' | 'body' | 'attempt'> & { hash: string },
+  owed: Pick<DeliveryJob, 'pk' | 'kind' | 'item' | 'body' | 'attempt' | 'remembered' | 'mayStart'> &
+    Pick<ItemChange, 'hash' | 'change'>,
 ): DeliveryJob {
-  const { hash, ...rest } = owed
+  const { hash, change, remembered, ...rest } = owed
   const { pk, kind } = rest
   const destination = definition.name
   const key = splitKey(pk, keyFields) ?? [pk]
-  return { ...rest, flow, destination, key, jobKey: jobKey({ flow, destination, pk, hash, kind }) }
+  return {
+    ...rest,
+    ...(remembered && { remembered }),
+    flow,
+    destination,
+    key,
+    jobKey: jobKey({ flow, destination, pk, change, kind, hash }),
+  }
 }
 
 /** Another attempt, later, while there are any left. */
 function again(
-  { random }: AttemptDeps,
-  { retry }: OpenDestination['definition'],
+  { random, retry }: Rules,
   tried: Tried,
   failed: Failure,
   retryAfterSeconds?: number,
@@ -115,17 +276,17 @@ function again(
   return { kind: 'retry', ...tried, failure: failed, delayMs }
 }
 
-/** The destination's answer, within its time and what it may overrun. */
+/** The destination's answers, within their time and what they may overrun. */
 async function ask(
   deps: AttemptDeps,
-  { destination, definition }: OpenDestination,
-  job: DeliveryJob,
+  { flow, destination, definition }: OpenDestination,
+  jobs: readonly DeliveryJob[],
   signal: AbortSignal,
-): Promise<Answer> {
-  const { flow, pk } = job
-  const about = { flow, destination: job.destination, pk }
+): Promise<Answers> {
+  const [job, ...others] = jobs
+  const about = { flow, destination: definition.name, pk: job?.pk, items: jobs.length }
   const own = new AbortController()
-  const overdue = Promise.withResolvers<Answer>()
+  const overdue = Promise.withResolvers<Answers>()
   let patience: NodeJS.Timeout | undefined
   const giveUp = (reason: unknown) => {
     if (patience) return
@@ -142,9 +303,12 @@ async function ask(
     () => giveUp(new DOMException('the attempt took too long', 'TimeoutError')),
     definition.timeoutMs,
   )
-  const deliver = async (): Promise<Answer> => {
+  const deliver = async (): Promise<Answers> => {
     try {
-      return await destination.deliver(job, own.signal)
+      if (!job || (others.length > 0 && !destination.batches)) throw new Error('no batch')
+      return others.length > 0 && destination.batches
+        ? await destination.batches.deliver(jobs, own.signal)
+        : [await destination.deliver(job, own.signal)]
     } catch (error) {
       // Told to break off, it may do so by throwing.
       if (own.signal.aborted) return 'overdue'
@@ -161,7 +325,7 @@ async function ask(
   }
 }
 
-function refusalOf(answer: Answer, timeoutMs: number): Refusal {
+function refusalOf(answer: Exclude<Answer, 'apart'>, timeoutMs: number): Refusal {
   if (answer === 'overdue') {
     const reason = `no answer within ${timeoutMs / 1_000} s`
     return { ok: false, retryable: true, outage: true, reason }
@@ -170,6 +334,11 @@ function refusalOf(answer: Answer, timeoutMs: number): Refusal {
   // What an error says may hold data or addresses; only our own words are kept.
   const reason = 'the destination failed unexpectedly; see the log'
   return { ok: false, retryable: true, outage: false, reason }
+}
+
+function reportOf({ outage, status }: Refusal): AttemptReport {
+  if (!outage) return 'answered'
+  return status === tooMany ? 'throttled' : 'outage'
 }
 
 function failure(reason: string, attempts: number, status?: number): Failure {

@@ -9,7 +9,7 @@ export type RetryPolicy = {
 }
 
 /** A receiver's wish is obeyed up to here: one that asks for a week is asked again sooner. */
-const longestWishMs = 3600_000
+export const longestWishMs = 3600_000
 
 /**
  * Milliseconds between the failed attempt (1 is the first) and the next: growing by `factor` up to `maxMs`, shortened or

@@ -1,5 +1,8 @@
-/** What an attempt told about the receiver; `unknown` when it never got that far. */
-export type AttemptReport = 'answered' | 'outage' | 'unknown'
+/**
+ * What an attempt told about the receiver: `throttled` it is well, but was asked too often (429); `unknown` when the attempt
+ * never got that far.
+ */
+export type AttemptReport = 'answered' | 'outage' | 'throttled' | 'unknown'
 
 export type Breaker = {
   /** How many attempts may start now. */
@@ -7,21 +10,36 @@ export type Breaker = {
   /** Milliseconds until one may; 0 when one may now. */
   waitMs(): number
   /** Starts an attempt; call the result once with what came of it. Undefined when none may start. */
-  begin(): ((report: AttemptReport) => void) | undefined
+  begin(): ((report: AttemptReport, cause?: string) => void) | undefined
   state(): 'closed' | 'open' | 'half-open'
+  /** Why it is not closed, for people. */
+  cause(): string | null
+  /** Somebody wants to know now: one that is open lets its one attempt start at once. */
+  tryNow(): void
 }
 
-export type BreakerPolicy = { failures: number; withinMs: number; openForMs: number }
+export type BreakerPolicy = {
+  failures: number
+  /** Of the attempts in which the failures are counted, 1 to 100. */
+  percent: number
+  withinMs: number
+  openForMs: number
+}
 
 /**
- * Spares a receiver in trouble. After `failures` outages within `withinMs` nothing starts for `openForMs`; then one
- * attempt alone finds out: any answer, a refusal too, closes it, another outage opens it again. Attempts that were under
- * way when it opened decide nothing.
+ * Spares a receiver in trouble. When `failures` outages make up `percent` of the attempts that ended last, within `withinMs`,
+ * nothing starts for `openForMs`; then one attempt alone finds out: any answer, a refusal too, closes it, another outage or
+ * a 429 opens it again. Attempts that were under way when it opened decide nothing. A 429 counts while it is closed only if
+ * the caller reports it as an outage.
  */
 export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
-  let outages: number[] = []
+  /** In so many attempts the outages have to lie: the share, as a number of attempts. */
+  const among = Math.ceil((policy.failures * 100) / policy.percent)
+  let outages: { at: number; place: number }[] = []
+  let ended = 0
   let openUntil: number | undefined
   let probing = false
+  let cause: string | null = null
 
   const state = () => {
     if (openUntil === undefined) return 'closed'
@@ -39,23 +57,39 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
     return current === 'half-open' && !probing ? 1 : 0
   }
 
-  const count = (report: AttemptReport) => {
-    if (report !== 'outage' || openUntil !== undefined) return
+  const count = (report: AttemptReport, words = 'no answer') => {
+    if (openUntil !== undefined || report === 'unknown' || report === 'throttled') return
+    ended += 1
+    if (report === 'answered') return
     const at = now().getTime()
-    outages = outages.filter((earlier) => at - earlier < policy.withinMs)
-    outages.push(at)
-    if (outages.length >= policy.failures) open()
+    outages = outages.filter(
+      (earlier) => at - earlier.at < policy.withinMs && ended - earlier.place < among,
+    )
+    outages.push({ at, place: ended })
+    if (outages.length < policy.failures) return
+    cause = `${outages.length} of the last ${Math.min(ended, among)} attempts failed, the last one with: ${words}`
+    open()
   }
 
-  const judgeProbe = (report: AttemptReport) => {
+  const judgeProbe = (report: AttemptReport, words = 'no answer') => {
     probing = false
-    if (report === 'outage') open()
-    else if (report === 'answered') openUntil = undefined
+    if (report === 'answered') {
+      openUntil = undefined
+      cause = null
+      ended = 0
+    } else if (report !== 'unknown') {
+      cause = `the attempt that looked whether it is back failed with: ${words}`
+      open()
+    }
   }
 
   return {
     state,
     allowance,
+    cause: () => cause,
+    tryNow: () => {
+      if (openUntil !== undefined) openUntil = Math.min(openUntil, now().getTime())
+    },
     waitMs: () => {
       if (allowance() > 0) return 0
       // While the probe is out nobody knows; it is short.
@@ -76,4 +110,6 @@ export const neverOpen: Breaker = {
   allowance: () => Number.POSITIVE_INFINITY,
   waitMs: () => 0,
   begin: () => () => {},
+  cause: () => null,
+  tryNow: () => {},
 }

@@ -1,27 +1,38 @@
-import type { Trx } from '../../db/database.ts'
+import { notify, type Trx } from '../../db/database.ts'
 import {
   type DeliveryChange,
+  type DeliveryTarget,
   findDeliveries,
+  holdBack,
   type OwedRow,
   recordChanges,
 } from '../../repositories/deliveries.ts'
 import { countWaiting } from '../../repositories/delivery-reports.ts'
+import { deleteDestinationState } from '../../repositories/destination-states.ts'
+import { walkDue } from '../../repositories/due-deliveries.ts'
 import type { FailedFilter } from '../../repositories/failed-deliveries.ts'
-import { insertItemVersions } from '../../repositories/item-history.ts'
+import { findHeldDrift } from '../../repositories/held-drifts.ts'
+import { findRemembered } from '../../repositories/remembered-values.ts'
 import type { Flow } from '../definition/schema.ts'
 import { type DestinationContext, openDestination } from '../destinations/index.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import type { Work } from '../queue/pump.ts'
+import type { Owed, Work } from '../queue/pump.ts'
 import { createDeliveryQueue, type DeliveryQueueDeps } from '../queue/queue.ts'
-import type { Destination, DestinationDefinition, Item } from '../types.ts'
-import { type AttemptDeps, attemptDelivery, type OpenDestination } from './attempt.ts'
+import type { Destination, DestinationDefinition, ItemChange } from '../types.ts'
+import { type AttemptDeps, attemptDelivery, type OpenDestination, type Waiting } from './attempt.ts'
+import { longestWishMs } from './backoff.ts'
 import { type Cleaned, cleanDeliveries } from './clean.ts'
-import { createGate, type Gate } from './gate.ts'
+import { createCompany } from './company.ts'
+import { createGate, createPace, type Gate, type Pace } from './gate.ts'
+import { type GateReports, reportGate } from './gate-reports.ts'
+import { createHold, type Hold, holdLookMs } from './hold.ts'
 import { compileItemBody } from './item-body.ts'
+import { makeGoodLostClaim } from './lost-claim.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
 import { type Rehearsal, rehearse } from './rehearse.ts'
 import { retryFailed } from './retry-failed.ts'
 import { settleOutcomes } from './settle.ts'
+import { tryNow } from './try-now.ts'
 
 export type DeliveriesDeps = DeliveryQueueDeps &
   AttemptDeps & {
@@ -31,14 +42,6 @@ export type DeliveriesDeps = DeliveryQueueDeps &
       context: DestinationContext,
     ) => Destination
   }
-
-/** A change at the source; of a deleted item `value` is what is still known of it, its key at least. */
-export type ItemChange = {
-  pk: string
-  kind: 'upsert' | 'delete'
-  hash: string
-  value: Item['value']
-}
 
 /** Items that have reached a destination. */
 export type Delivered = { flow: string; destination: string; items: number; at: Date }
@@ -63,12 +66,13 @@ export type Deliveries = {
   close(flow: string): Promise<void>
   /**
    * Writes what is owed to each destination of the flow, and wakes whoever delivers it once the transaction commits. The
-   * flow has been opened in this process. Keys are distinct.
+   * flow has been opened in this process. Keys are distinct. With `only` it is owed to that destination alone.
    */
   enqueue(
     trx: Trx,
     runtime: Pick<FlowRuntime, 'flow'>,
     changes: readonly ItemChange[],
+    only?: string,
   ): Promise<void>
   /** The destinations of a flow that is open in this process, to be asked what they would refuse. */
   rehearsals(flow: string): Rehearsal[]
@@ -76,6 +80,11 @@ export type Deliveries = {
   waitingCount(flow: Pick<Flow, 'name' | 'queue' | 'destinations'>): Promise<number>
   /** Has failed deliveries tried again, with all their attempts. Answers how many. */
   retryFailed(filter: FailedFilter): Promise<number>
+  /**
+   * Attempts what a destination is owed now: ends the pauses between attempts and lets one start although its breaker is
+   * open or it asked for silence, in whichever process delivers. Answers how many deliveries were delayed.
+   */
+  tryNow(target: DeliveryTarget): Promise<number>
   /** Housekeeping; see cleanDeliveries. Answers how many rows are gone. */
   clean(flow: Pick<Flow, 'name' | 'queue'>): Promise<Cleaned>
   /** Deliveries that are in hand, over all processes. */
@@ -89,8 +98,16 @@ export type Deliveries = {
   onDelivered(listener: (delivered: Delivered) => void): () => void
 }
 
-type Running = OpenDestination & { definition: DestinationDefinition; keepsHistory: boolean }
+type Running = OpenDestination & {
+  definition: DestinationDefinition
+  keyNames: readonly string[]
+  keepsHistory: boolean
+  hold: Hold
+  reports: GateReports | undefined
+}
 
+/** Tells the process that works a destination that somebody wants an attempt now. */
+const tryChannel = 'tillbridge_try_now'
 const longestSwapMs = 60_000
 /** An attempt that has used up its time still needs a moment to say so. */
 const swapMarginMs = 5_000
@@ -106,7 +123,20 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const turns = new Map<string, Promise<void>>()
   const finalListeners = new Set<(finals: FinalFailure[]) => void>()
   const deliveredListeners = new Set<(delivered: Delivered) => void>()
+  /** By the name of their budget. */
+  const paces = new Map<string, Pace>()
   let stopped = false
+  let unlisten: (() => Promise<void>) | undefined
+
+  /** Kept as long as the process: a budget that nobody uses for a while is not a new one. */
+  const paceOf = (definition: DestinationDefinition): Pace => {
+    const budget = budgetOf(definition)
+    if (budget === undefined) return createPace(definition, steadyTime)
+    const key = JSON.stringify([budget, definition.rateLimit])
+    const pace = paces.get(key) ?? createPace(definition, steadyTime)
+    paces.set(key, pace)
+    return pace
+  }
 
   const inTurn = (flow: string, work: () => Promise<void>): Promise<void> => {
     const turn = (turns.get(flow) ?? Promise.resolve()).then(work)
@@ -115,6 +145,9 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     void done.then(() => turns.get(flow) === done && turns.delete(flow))
     return turn
   }
+
+  const letTry = ({ flow, destination }: DeliveryTarget) =>
+    flows.get(flow)?.get(destination)?.gate.tryNow()
 
   const tell = <T>(listeners: Iterable<(event: T) => void>, event: T) => {
     for (const listener of listeners) {
@@ -126,28 +159,64 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     }
   }
 
-  const workOf = (running: Running): Work<OwedRow, Outcome> => {
-    const { flow, definition, keepsHistory } = running
+  const workOf = (running: Running): Work<Waiting, Outcome> => {
+    const { flow, definition, keyNames, keepsHistory } = running
     const target = { flow, destination: definition.name }
+    const furthestMs = 2 * Math.max(definition.retry.maxMs, longestWishMs)
+    const withMemory = async (rows: readonly OwedRow[]): Promise<Owed<Waiting>[]> => {
+      const known = remembers(definition)
+        ? await findRemembered(
+            database.db,
+            target,
+            rows.map(({ pk }) => pk),
+          )
+        : undefined
+      return rows.map((row) => ({
+        pk: row.pk,
+        row: known ? { ...row, remembered: known.get(row.pk) } : row,
+      }))
+    }
     return {
       concurrency: definition.concurrency,
-      admit: running.gate.admit,
+      ...(running.destination.batches && {
+        batch: {
+          most: running.destination.batches.most('upsert'),
+          company: (pk, row) => {
+            const { kind } = row
+            // One that is new may need another request than one that is there.
+            const word = row.remembered ? `${kind} of one that is known` : kind
+            return { kind: word, most: running.company.most(pk, kind) }
+          },
+        },
+      }),
+      begun: () => running.reports?.write(),
+      admit: () =>
+        running.hold.isClosed() ? { starts: 0, waitMs: holdLookMs } : running.gate.admit(),
+      walk: () => {
+        const walk = walkDue(database.db, target, furthestMs)
+        return { next: async (limit) => withMemory(running.hold.pass(await walk.next(limit))) }
+      },
       load: async (pks) => {
         const rows = await findDeliveries(database.db, target, pks)
-        return new Map(rows.map((row) => [row.pk, row]))
+        return withMemory(running.hold.pass(rows).filter(({ state }) => state === 'waiting'))
       },
-      attempt: (pk, row, signal) => attemptDelivery(deps, running, pk, row, signal),
+      holdBack: (pks, delayMs) =>
+        database.transaction((trx) => holdBack(trx, target, pks, delayMs)),
+      attempt: (owed, signal, permit) => attemptDelivery(deps, running, owed, signal, permit),
       settle: async (group) => {
         const at = now()
-        const { delivered, finals } = await database.transaction((trx) =>
-          settleOutcomes(trx, queue, { ...target, keepsHistory }, group, at),
+        const { delivered, finals, again } = await database.transaction((trx) =>
+          settleOutcomes(trx, { ...target, keepsHistory }, group, at),
         )
         if (delivered > 0) tell(deliveredListeners, { ...target, items: delivered, at })
         if (finals.length > 0) {
           logFinals(log, target, finals)
           tell(finalListeners, finals)
         }
+        return again
       },
+      lost: (settled) =>
+        makeGoodLostClaim({ database, queue, now, log }, { ...target, keyNames }, settled),
     }
   }
 
@@ -165,14 +234,19 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     try {
       for (const definition of flow.destinations) {
         const { name } = definition
+        const destination = openOne(definition, { ...context, flow })
         prepared.set(name, {
           flow: flow.name,
           keyFields: flow.item.key.length,
+          keyNames: flow.item.key,
           definition,
           keepsHistory: keepsHistory(flow),
           body: compileItemBody(definition),
-          destination: openOne(definition, { ...context, flow }),
-          gate: gateFor(definition, before?.get(name)),
+          destination,
+          company: createCompany(destination),
+          hold: createHold(async () => (await findHeldDrift(database.db, flow.name)) !== undefined),
+          gate: gateFor(definition, before?.get(name), paceOf),
+          reports: undefined,
         })
       }
     } catch (error) {
@@ -186,25 +260,23 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     const { flow, definition } = running
     const timeoutMs = Math.min(definition.timeoutMs + swapMarginMs, longestSwapMs)
     await queue.unwork(flow, definition.name, { timeoutMs })
+    await running.reports?.stop()
     await closeOne(running)
   }
 
   const open = async (flow: Flow, context: Omit<DestinationContext, 'flow'>) => {
     if (stopped) throw new Error('deliveries are stopped')
     const next = prepare(flow, context)
-    try {
-      await Promise.all([...next.keys()].map((name) => queue.ensureQueue(flow.name, name)))
-    } catch (error) {
-      await Promise.all([...next.values()].map(closeOne))
-      throw error
-    }
     const before = flows.get(flow.name) ?? new Map<string, Running>()
     flows.set(flow.name, next)
     const swap = async (name: string) => {
       const [old, running] = [before.get(name), next.get(name)]
       if (old) await end(old)
-      if (!running || stopped) return
-      await queue.work(flow.name, name, workOf(running))
+      if (stopped) return
+      if (!running)
+        return deleteDestinationState(database.db, { flow: flow.name, destination: name })
+      running.reports = reportGate(deps, { flow: flow.name, destination: name }, running.gate)
+      await queue.work(flow.name, name, workOf(running), budgetOf(running.definition))
       if (stopped) await queue.unwork(flow.name, name)
     }
     await Promise.all([...new Set([...before.keys(), ...next.keys()])].map(swap))
@@ -214,45 +286,46 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     const running = [...(flows.get(flow)?.values() ?? [])]
     flows.delete(flow)
     await Promise.all(running.map(end))
+    await deleteDestinationState(database.db, { flow })
   }
 
   const stop = async (options?: { timeoutMs?: number }) => {
     stopped = true
+    await unlisten?.()
+    unlisten = undefined
     await queue.stop(options)
     await Promise.all(turns.values())
     const running = [...flows.values()].flatMap((destinations) => [...destinations.values()])
     flows.clear()
+    await Promise.all(running.map(({ reports }) => reports?.stop()))
     await Promise.all(running.map(closeOne))
   }
 
-  const enqueue: Deliveries['enqueue'] = async (trx, { flow }, changes) => {
+  const enqueue: Deliveries['enqueue'] = async (trx, { flow }, changes, only) => {
     if (changes.length === 0) return
     // In the order of their keys, so that two writers never wait for each other crosswise.
-    const names = flow.destinations.map(({ name }) => name).sort()
+    const names = flow.destinations
+      .map(({ name }) => name)
+      .filter((name) => only === undefined || name === only)
+      .sort()
     const ordered = changes.toSorted((a, b) => (a.pk < b.pk ? -1 : 1))
-    const rows = names.flatMap((destination) =>
-      ordered.map<DeliveryChange>(({ pk, kind, hash, value }) => ({
-        flow: flow.name,
-        destination,
-        pk,
-        kind,
-        hash,
-        payload: value,
-      })),
-    )
-    const at = now()
-    await recordChanges(trx, rows, at)
-    const pks = ordered.map(({ pk }) => pk)
-    const [first] = names
-    if (first !== undefined && keepsHistory(flow)) {
-      // What is owed is the same to all of them.
-      await insertItemVersions(trx, { flow: flow.name, destination: first }, pks, at)
-    }
-    for (const name of names) await queue.wake(trx, flow.name, name, pks)
+    const found = ordered.map<DeliveryChange>(({ value, ...change }) => ({
+      ...change,
+      payload: value,
+    }))
+    const to = { flow: flow.name, destinations: names, keepsHistory: keepsHistory(flow) }
+    if (names.length > 0) await recordChanges(trx, to, found, now())
+    for (const name of names) queue.wake(flow.name, name)
   }
 
   return {
-    start: () => queue.start(),
+    async start() {
+      await queue.start()
+      unlisten = await database.listen(tryChannel, (payload) => {
+        const [flow, destination] = JSON.parse(payload) as [string, string]
+        letTry({ flow, destination })
+      })
+    },
     stop,
     open: (flow, context) => inTurn(flow.name, () => open(flow, context)),
     close: (flow) => inTurn(flow, () => close(flow)),
@@ -271,6 +344,13 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
         maxWaiting,
       ),
     retryFailed: (filter) => retryFailed({ database, queue, now }, filter),
+    async tryNow(target) {
+      letTry(target)
+      await database.transaction((trx) =>
+        notify(trx, tryChannel, JSON.stringify([target.flow, target.destination])),
+      )
+      return tryNow({ database, queue, now }, target)
+    },
     clean: (flow) => cleanDeliveries(deps, flow),
     countActive: () => queue.countActive(),
     onFinalFailures: (listener) => added(finalListeners, listener),
@@ -282,11 +362,23 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
 const steadyTime = () => new Date(performance.now())
 
 /** A reload must not open a breaker, or let through twice what a rate limit allows: the gate outlives its destination. */
-function gateFor(definition: DestinationDefinition, before: Running | undefined): Gate {
-  const rules = ({ rateLimit, breaker }: DestinationDefinition) =>
-    JSON.stringify([rateLimit, breaker])
+function gateFor(
+  definition: DestinationDefinition,
+  before: Running | undefined,
+  paceOf: (definition: DestinationDefinition) => Pace,
+): Gate {
+  const rules = (one: DestinationDefinition) =>
+    JSON.stringify([one.rateLimit, one.breaker, one.type, budgetOf(one)])
   const isSame = before && rules(before.definition) === rules(definition)
-  return isSame ? before.gate : createGate(definition, steadyTime)
+  return isSame ? before.gate : createGate(definition, steadyTime, paceOf(definition))
+}
+
+function budgetOf(definition: DestinationDefinition): string | undefined {
+  return definition.type === 'http' ? definition.budget : undefined
+}
+
+function remembers(definition: DestinationDefinition): boolean {
+  return definition.type === 'http' && definition.remember !== undefined
 }
 
 function keepsHistory({ queue }: Pick<Flow, 'queue'>): boolean {

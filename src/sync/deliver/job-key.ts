@@ -1,17 +1,22 @@
 import { createHash } from 'node:crypto'
 
 /**
- * The idempotency key of a delivery, 64 hex digits: the same for every attempt of one content, also after a crash.
+ * The idempotency key of a delivery, 64 hex digits: the same for every attempt of one change, also after a crash, and another
+ * for the next change of the item, even back to what it was. A key per content would have a receiver that remembers keys
+ * take the second 100 of 100, 90, 100 for done. The content is in it nevertheless: a database that is restored from a
+ * backup counts changes anew.
+ *
  * Written as JSON before it is hashed, so that no two deliveries share one by where their parts begin and end.
  */
 export function jobKey(delivery: {
   flow: string
   destination: string
   pk: string
-  hash: string
+  change: number
   kind: 'upsert' | 'delete'
+  hash: string
 }): string {
-  const { flow, destination, pk, hash, kind } = delivery
-  const text = JSON.stringify([flow, destination, pk, hash, kind])
+  const { flow, destination, pk, change, kind, hash } = delivery
+  const text = JSON.stringify([flow, destination, pk, change, kind, hash])
   return createHash('sha256').update(text).digest('hex')
 }

@@ -1,3 +1,5 @@
+import type { Remembered } from '../types.ts'
+
 export type Failure = {
   /** For people; at most 1,000 characters. */
   reason: string
@@ -16,11 +18,29 @@ export type Outcome =
       /** The attempts made of this version, this one included. */
       attempts: number
       status: number | null
+      /** To be remembered of the item. */
+      remember?: Remembered | undefined
+      /** What was remembered of it holds no longer. */
+      forget?: boolean
     })
-  | (Tried & { kind: 'retry'; failure: Failure; delayMs: number })
+  | (Tried & {
+      kind: 'retry'
+      failure: Failure
+      delayMs: number
+      remember?: Remembered | undefined
+      forget?: boolean
+    })
   | (Tried & { kind: 'final'; failure: Failure })
+  /** The destination is not to have the item. */
+  | (Tried & { kind: 'skipped'; reason: string })
   /** No attempt was made, or one that the service itself broke off: none is counted. */
-  | { kind: 'postponed'; version: number; delayMs: number }
+  | {
+      kind: 'postponed'
+      version: number
+      delayMs: number
+      /** It was broken off after its beginning, so it may have arrived. */
+      mayHaveArrived: boolean
+    }
   /** There was nothing to do. */
   | { kind: 'nothing' }
 

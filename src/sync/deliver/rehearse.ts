@@ -1,19 +1,23 @@
 import { MappingError } from '../mapping.ts'
+import type { ItemChange } from '../types.ts'
 import { jobOf, type OpenDestination, reasonText } from './attempt.ts'
-import type { ItemChange } from './deliver.ts'
+import { isSkip } from './item-body.ts'
+
+/** A change that no read has recorded. */
+export type RehearsedChange = Omit<ItemChange, 'change'>
 
 /** A destination of a flow, as far as it can be asked about changes without being sent any. */
 export type Rehearsal = {
   name: string
   type: string
   /** Why a change could not be delivered, by the code that deliveries use; undefined when nothing speaks against it. */
-  refusalOf(change: ItemChange): Promise<string | undefined>
+  refusalOf(change: RehearsedChange): Promise<string | undefined>
 }
 
 /** See Rehearsal; nobody is called and nothing is written. */
 export async function rehearse(
   target: Pick<OpenDestination, 'flow' | 'keyFields' | 'definition' | 'destination' | 'body'>,
-  { pk, kind, hash, value: item }: ItemChange,
+  { pk, kind, hash, value: item }: RehearsedChange,
 ): Promise<string | undefined> {
   let body: unknown
   try {
@@ -22,7 +26,17 @@ export async function rehearse(
     if (error instanceof MappingError) return reasonText(error.message)
     throw error
   }
-  const job = jobOf(target, { pk, kind, hash, item, body, attempt: 1 })
+  if (isSkip(body)) return undefined
+  const job = jobOf(target, {
+    pk,
+    kind,
+    hash,
+    change: 0,
+    item,
+    body,
+    attempt: 1,
+    mayStart: () => false,
+  })
   const refusal = target.destination.refusalOf(job)
   return refusal === undefined ? undefined : reasonText(refusal)
 }

@@ -2,6 +2,7 @@ import type { Database } from '../../db/database.ts'
 import {
   beforeAllFailed,
   type FailedFilter,
+  type FailedRows,
   failedRows,
   reviveFailed,
 } from '../../repositories/failed-deliveries.ts'
@@ -27,10 +28,12 @@ export async function retryFailed(
   while (after) {
     const page = failedRows(filter, { after, limit })
     const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
-    for (const group of rows.filter(({ pks }) => pks.length > 0)) {
+    for (const group of rows
+      .map((one) => wanted(one, filter))
+      .filter(({ pks }) => pks.length > 0)) {
       total += await database.transaction(async (trx) => {
         const revived = await reviveFailed(trx, filter, group, at)
-        if (revived.length > 0) await queue.wake(trx, flow, group.destination, revived)
+        if (revived.length > 0) queue.wake(flow, group.destination)
         return revived.length
       })
     }
@@ -40,4 +43,11 @@ export async function retryFailed(
       last && looked === limit ? { destination: last.destination, pk: last.lastPk } : undefined
   }
   return total
+}
+
+/** Without the items whose words are not asked for. Where both are, the words themselves have chosen them already. */
+function wanted(group: FailedRows, { isWanted, error }: FailedFilter): FailedRows {
+  const { errors } = group
+  if (!isWanted || !errors || error !== undefined) return group
+  return { ...group, pks: group.pks.filter((pk, place) => isWanted(errors[place] ?? '', pk)) }
 }

@@ -1,49 +1,57 @@
 import type { Trx } from '../../db/database.ts'
 import {
   type DeliveryTarget,
-  lockDeliveries,
   markDelivered,
   markFailed,
   markOlderDelivered,
   markPostponed,
   markRetrying,
+  markSkipped,
+  settleDelivered,
 } from '../../repositories/deliveries.ts'
 import { insertFlowErrors } from '../../repositories/flow-errors.ts'
 import { addJobTotals } from '../../repositories/flow-totals.ts'
 import { insertItemAttempts, type NewItemAttempt } from '../../repositories/item-history.ts'
-import type { DeliveryQueue, WakeUp } from '../queue/queue.ts'
-import type { Settled } from '../queue/settlements.ts'
+import { forgetRemembered, writeRemembered } from '../../repositories/remembered-values.ts'
+import { proveClaims, type Settled } from '../queue/settlements.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
 
-export type Settlement = { delivered: number; retried: number; finals: FinalFailure[] }
+export type Settlement = {
+  delivered: number
+  retried: number
+  finals: FinalFailure[]
+  /** Owed all the same, and due at once. */
+  again: string[]
+}
 
 /**
  * Writes what became of the claims, in the given transaction. The rows are locked first: a change that came meanwhile is
- * either seen here, and the row is woken again, or it comes after this and finds no claim in its way. An outcome about an
+ * either seen here, and the row is due again, or it comes after this and makes it so. An outcome about an
  * older version settles only what was delivered. With `keepsHistory` every attempt is written down for the operator.
  * Rejects with ClaimLostError when a claim is not ours any longer.
  */
 export async function settleOutcomes(
   trx: Trx,
-  queue: Pick<DeliveryQueue, 'endClaims'>,
   target: DeliveryTarget & { keepsHistory: boolean },
   group: readonly Settled<Outcome>[],
   at: Date,
 ): Promise<Settlement> {
   const { flow, destination, keepsHistory } = target
-  const pks = group.map(({ claim }) => claim.pk)
-  const rows = new Map((await lockDeliveries(trx, target, pks)).map((row) => [row.pk, row]))
-  const next: WakeUp[] = []
+  const tried = group.map(({ claim: { pk }, outcome }) =>
+    outcome.kind === 'delivered' ? { pk, delivered: outcome } : { pk },
+  )
+  const settled = await settleDelivered(trx, target, tried, at)
+  const rows = new Map(settled.map((row) => [row.pk, row]))
   const delivered: string[] = []
-  const settlement: Settlement = { delivered: 0, retried: 0, finals: [] }
+  const settlement: Settlement = { delivered: 0, retried: 0, finals: [], again: [] }
 
   for (const { claim, outcome } of group) {
     const { pk } = claim
     if (outcome.kind === 'delivered') settlement.delivered += 1
     const row = rows.get(pk)
-    if (row?.state !== 'waiting') continue
+    if (row?.state !== 'waiting' || row.isDone) continue
     if (outcome.kind === 'nothing' || outcome.version !== row.version) {
-      next.push({ pk, delayMs: 0 })
+      settlement.again.push(pk)
       if (outcome.kind === 'delivered') {
         await markOlderDelivered(trx, target, pk, { hash: outcome.hash, at })
       }
@@ -51,19 +59,19 @@ export async function settleOutcomes(
     }
     switch (outcome.kind) {
       case 'delivered':
+        // Somebody wrote into the row at the same moment.
         delivered.push(pk)
         break
       case 'retry': {
         const { reason, status, attempts } = outcome.failure
-        const notBefore = new Date(at.getTime() + outcome.delayMs)
-        await markRetrying(trx, target, pk, { attempts, error: reason, status, notBefore })
-        next.push({ pk, delayMs: outcome.delayMs })
+        const { delayMs } = outcome
+        await markRetrying(trx, target, pk, { attempts, error: reason, status }, { at, delayMs })
         settlement.retried += 1
         break
       }
       case 'postponed':
-        await markPostponed(trx, target, pk, new Date(at.getTime() + outcome.delayMs))
-        next.push({ pk, delayMs: outcome.delayMs })
+        await markPostponed(trx, target, pk, { at, delayMs: outcome.delayMs })
+        if (outcome.delayMs <= 0) settlement.again.push(pk)
         break
       case 'final': {
         const { reason, status, attempts } = outcome.failure
@@ -71,11 +79,15 @@ export async function settleOutcomes(
         settlement.finals.push({ ...outcome.failure, flow, destination, pk, at })
         break
       }
+      case 'skipped':
+        await markSkipped(trx, target, pk, { reason: outcome.reason, at })
+        break
       default:
         outcome satisfies never
     }
   }
 
+  await keepMemory(trx, target, group, at)
   if (delivered.length > 0) await markDelivered(trx, target, delivered, at)
   await insertFlowErrors(
     trx,
@@ -89,17 +101,37 @@ export async function settleOutcomes(
       at,
     })),
   )
-  const claims = group.map(({ claim }) => claim)
-  await queue.endClaims(trx, flow, destination, claims, next)
   const failed = settlement.finals.length
-  const attempts = keepsHistory ? group.flatMap(attemptOf) : []
+  const others = group.filter(({ claim: { pk } }) => rows.get(pk)?.isDone !== true)
+  const attempts = keepsHistory ? others.flatMap(attemptOf) : []
   const history = attempts.length > 0 ? insertItemAttempts(target, attempts, at) : undefined
   if (settlement.delivered + failed > 0) {
     await addJobTotals(trx, flow, { completed: settlement.delivered, failed }, history)
   } else {
     await history?.execute(trx)
   }
+  await proveClaims(
+    trx,
+    group.map(({ claim }) => claim),
+  )
   return settlement
+}
+
+/** What was told of an item is true of it, whichever version was sent. */
+async function keepMemory(
+  trx: Trx,
+  target: DeliveryTarget,
+  group: readonly Settled<Outcome>[],
+  at: Date,
+): Promise<void> {
+  const told = group.flatMap(({ claim: { pk }, outcome }) =>
+    'remember' in outcome && outcome.remember ? [{ pk, named: outcome.remember }] : [],
+  )
+  const untrue = group.flatMap(({ claim: { pk }, outcome }) =>
+    'forget' in outcome && outcome.forget === true ? [pk] : [],
+  )
+  await writeRemembered(trx, target, told, at)
+  await forgetRemembered(trx, target, untrue)
 }
 
 /** What is written down of an outcome; nothing when no attempt was made, or one that does not count. */
@@ -115,6 +147,10 @@ function attemptOf({ claim: { pk }, outcome }: Settled<Outcome>): NewItemAttempt
       const { attempts: attempt, status, reason } = failure
       const word = outcome.kind === 'retry' ? 'retry' : 'failed'
       return [{ pk, kind, hash, attempt, outcome: word, status, reason }]
+    }
+    case 'skipped': {
+      const { change: kind, hash, reason } = outcome
+      return [{ pk, kind, hash, attempt: 0, outcome: 'skipped', status: null, reason }]
     }
     default:
       return []

@@ -1,9 +1,10 @@
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { GuardedFileError } from '../../guarded-file.ts'
 import type { FirstLine } from './file-lines.ts'
 
-const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants
 const chunkBytes = 65_536
 
 /** Appends lines to files so that what was acknowledged survives a power cut. */
@@ -13,7 +14,7 @@ export type Appender = {
   /**
    * Writes `text`, which ends a line, and waits for the disk. What a crash left behind the last complete line is cut off
    * before: nobody was told that it was written. A rest that is not ours gets a line end instead. Rejects with the system
-   * error; what was written of `text` by then is such a rest.
+   * error, or GuardedFileError for what is no regular file; what was written of `text` by then is such a rest.
    */
   append(path: string, text: string): Promise<void>
   /** Up to 64 KiB; undefined when the file is missing or empty. */
@@ -68,7 +69,7 @@ async function openForAppend(path: string): Promise<FileHandle> {
   // A link in place of the file could lead anywhere.
   const flags = O_RDWR | O_APPEND | O_NOFOLLOW
   try {
-    return await open(path, flags)
+    return await openRegular(path, flags)
   } catch (error) {
     if (!isMissing(error)) throw error
   }
@@ -83,9 +84,21 @@ async function openForAppend(path: string): Promise<FileHandle> {
   return file
 }
 
+/** A pipe would be waited for, with a thread that other files need. */
+async function openRegular(path: string, flags: number): Promise<FileHandle> {
+  const file = await open(path, flags | O_NONBLOCK)
+  try {
+    if (!(await file.stat()).isFile()) throw new GuardedFileError('is not a regular file')
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
 /** A new name is only safe once its folder is on the disk too. */
 async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, constants.O_RDONLY)
+  const folder = await open(path, O_RDONLY)
   try {
     await folder.sync()
   } finally {
@@ -121,7 +134,7 @@ async function endOfLastLine(file: FileHandle, size: number, end: Buffer): Promi
 async function readFirstLine(path: string, end: Buffer): Promise<FirstLine | undefined> {
   let file: FileHandle
   try {
-    file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    file = await openRegular(path, O_RDONLY | O_NOFOLLOW)
   } catch (error) {
     if (isMissing(error)) return undefined
     throw error

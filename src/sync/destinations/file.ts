@@ -1,8 +1,9 @@
 import { resolve } from 'node:path'
+import { GuardedFileError } from '../../guarded-file.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { createAppender } from './file-appender.ts'
 import { beginsNdjson, csvRow, ndjsonLine, recordOf } from './file-lines.ts'
-import { postponed, refused } from './result.ts'
+import { postponed, refused, withheld } from './result.ts'
 
 export type FileSettings = {
   /** Path of the file, relative to `baseDir`; `{date}` becomes the day of the delivery, as 2026-11-21. */
@@ -16,7 +17,7 @@ export type FileSettings = {
 
 /**
  * Appends a line per delivery and answers once it is on the disk. At least once: after a crash between the write and its
- * record, the same line comes again under the same `_key`. Lines carry `_key` (of flow, destination, item and content),
+ * record, the same line comes again under the same `_key`. Lines carry `_key` (of flow, destination, item and change),
  * `_kind` (upsert or delete) and `_pk` beside the mapped fields. One process at a time may write a file.
  *
  * CSV: the first item gives the columns; an item with other fields is refused, since its values would have no place.
@@ -45,10 +46,14 @@ export function openFileDestination(settings: FileSettings): Destination {
         return await appender.inTurn(path, async () => {
           const made = await line(job, path)
           if ('problem' in made) return refused(made.problem)
+          if (!job.mayStart()) return withheld()
           await appender.append(path, made.text)
           return { ok: true }
         })
       } catch (error) {
+        if (error instanceof GuardedFileError) {
+          return postponed(`the file cannot be written: it ${error.message}`, { outage: true })
+        }
         const code = codeOfSystemError(error)
         if (code === undefined) throw error
         // Whatever is wrong with a disk or a folder is wrong for every item, and somebody can put it right.

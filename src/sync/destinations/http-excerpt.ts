@@ -1,4 +1,5 @@
 import { scrub } from '../../http/scrub.ts'
+import { hideTexts } from '../net/hidden-texts.ts'
 import type { Answer } from './http-exchange.ts'
 
 const maxLength = 200
@@ -12,26 +13,12 @@ export function describeRefusal(answer: Answer, secrets: readonly string[]): str
   const header = answer.headers['content-type']
   const type = (Array.isArray(header) ? header[0] : header)?.trim() ?? ''
   const media = printable(type.split(';', 1)[0] ?? '').slice(0, 60)
-  const text = readable.test(type) ? masked(printable(answer.body.toString('utf8')), secrets) : ''
+  const text = readable.test(type) ? readText(answer.body, secrets) : ''
   return [media && `(${media})`, text.slice(0, maxLength)].filter(Boolean).join(' ')
 }
 
-/** What identifies us in a request: header values, what stands behind a scheme such as `Bearer`, values of the query. */
-export function secretsOf(template: {
-  url: string
-  headers: Readonly<Record<string, string>>
-}): string[] {
-  const headers = Object.values(template.headers)
-  const behindScheme = headers.map((value) => value.replace(/^\S+\s+/, ''))
-  const query = URL.parse(template.url)?.searchParams.values() ?? []
-  // Shorter ones would tear holes into words and be no secret.
-  return [...headers, ...behindScheme, ...query].filter((part) => part.length >= 8)
-}
-
-function masked(text: string, secrets: readonly string[]): string {
-  let clean = text
-  for (const secret of secrets) clean = clean.replaceAll(secret, '[masked]')
-  return scrub(clean)
+function readText(body: Buffer, secrets: readonly string[]): string {
+  return scrub(hideTexts(printable(body.toString('utf8')), secrets, '[masked]'))
 }
 
 function printable(text: string): string {

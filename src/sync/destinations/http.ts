@@ -1,24 +1,43 @@
+import { createHash } from 'node:crypto'
 import type { Dispatcher } from 'undici'
-import { RequestFailure, type RequestMethod } from '../net/request.ts'
-import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
-import { describeRefusal, secretsOf } from './http-excerpt.ts'
+import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
+import { RequestFailure } from '../net/request.ts'
+import type { DeliveryJob, DeliveryResult, Destination, Remembered } from '../types.ts'
+import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
+import type { BodyForm } from './http-body.ts'
 import { type Answer, exchange } from './http-exchange.ts'
-import { checkTemplate, fillHeader, fillUrl, TemplateError } from './http-template.ts'
-import { postponed, refused } from './result.ts'
+import { type AnswerRule, createJudge } from './http-judge.ts'
+import { compileMemory, type MemoryRules } from './http-memory.ts'
+import { createTokens, type OAuthSettings, TokenError } from './http-oauth.ts'
+import {
+  compileRequest,
+  type Request,
+  type RequestMaker,
+  type RequestTemplate,
+  type Signing,
+} from './http-request.ts'
+import { TemplateError } from './http-template.ts'
+import { readServerBudget } from './rate-limit-headers.ts'
+import { gone, postponed, refused } from './result.ts'
 
-export type RequestTemplate = {
-  method: RequestMethod
-  /** With `{pk}` and `{jobKey}`. */
-  url: string
-  /** With `{pk}` and `{jobKey}`. */
-  headers: Readonly<Record<string, string>>
-  /** Statuses of success; every 2xx when absent. */
-  okStatus?: readonly number[] | undefined
-}
+export type { RequestTemplate } from './http-request.ts'
 
 export type HttpSettings = {
+  /** For changes; where there is `create`, for those of items that are there. */
   request: RequestTemplate
+  /** For items of which nothing is remembered. */
+  create?: RequestTemplate | undefined
+  /** Looks an item up of which nothing is remembered, before it is created or deleted. */
+  find?: (RequestTemplate & { remember?: MemoryRules | undefined }) | undefined
   delete?: RequestTemplate | undefined
+  /** What is kept of the answers, by the item. */
+  remember?: MemoryRules | undefined
+  /** For upserts that go together. */
+  batch?: (BatchRules & { size: number; request: RequestTemplate }) | undefined
+  send?: BodyForm
+  sign?: Signing | undefined
+  auth?: OAuthSettings | undefined
+  answers?: readonly AnswerRule[] | undefined
   /** Of one delivery. */
   timeoutMs: number
   /** Statuses worth another attempt; 408, 425, 429 and all from 500 when absent. */
@@ -29,121 +48,254 @@ export type HttpSettings = {
 }
 
 const maxAnswerBytes = 65_536
-const retriedStatuses = [408, 425, 429]
+/** An answer to a batch repeats its items. */
+const maxBatchAnswerBytes = 8 * 1_048_576
+/** Who is asked to change an item says so when it has it no longer. */
+const goneStatuses = [404, 410]
+const unauthorized = 401
 
 /**
- * Sends each item as JSON. Every request carries `idempotency-key` (the same for each attempt of one content) unless the
- * definition sets that header itself. Redirects are not followed.
+ * Sends each item, as JSON unless told otherwise. Every request carries `idempotency-key` (the same for each attempt of one
+ * change) unless the definition sets that header itself. Redirects are not followed.
  *
  * @throws TemplateError when the host of an address depends on the item.
  */
 export function openHttpDestination(settings: HttpSettings): Destination {
-  checkTemplate(settings.request.url)
-  if (settings.delete) checkTemplate(settings.delete.url)
+  const { create, find, batch, agent, timeoutMs } = settings
+  const rules = { send: settings.send ?? 'json', sign: settings.sign, now: settings.now } as const
+  const requests = {
+    request: compileRequest(settings.request, rules),
+    create: create && compileRequest(create, rules),
+    find: find && compileRequest(find, rules),
+    delete: settings.delete && compileRequest(settings.delete, rules),
+    batch: batch && compileRequest(batch.request, rules),
+  }
+  if (batch) checkBatchAddress(batch.request.url.reveal())
+  const memory = settings.remember && compileMemory(settings.remember)
+  const findMemory = find?.remember ? compileMemory(find.remember) : memory
+  const secrets = Object.values(requests).flatMap((one) => (one ? secretsOf(one.template) : []))
+  // By a clock that nobody can set.
+  const nowMs = () => performance.now()
+  const tokens = settings.auth && createTokens(settings.auth, { agent, timeoutMs, nowMs })
+  let shown: readonly string[] = secrets
+  const judge = createJudge({ ...settings, secrets: () => shown })
 
-  const deliver = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
-    const made = requestOf(settings, job)
-    if ('problem' in made) return refused(made.problem)
+  const send = async (
+    request: Request,
+    job: Pick<DeliveryJob, 'mayStart'>,
+    signal: AbortSignal,
+    maxBytes = maxAnswerBytes,
+  ): Promise<Answer> => {
+    const token = await tokens?.get()
+    if (tokens) shown = [...secrets, ...tokens.secrets()]
+    const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const answer = await exchange({
+      ...request,
+      headers: { ...request.headers, ...bearer },
+      agent,
+      timeoutMs,
+      maxBytes,
+      signal,
+      mayStart: job.mayStart,
+      now: () => settings.now().getTime(),
+    })
+    if (token !== undefined && answer.status === unauthorized) {
+      tokens?.refused(token)
+      throw new TokenError(answer.status, false)
+    }
+    return answer
+  }
+
+  const withBudget = (result: DeliveryResult, { headers }: Answer): DeliveryResult => {
+    const budget = readServerBudget(headers, settings.now().getTime())
+    return budget ? { ...result, budget } : result
+  }
+
+  /** What the receiver has of an item that is not remembered: nothing, its values, or why that is not known. */
+  const look = async (
+    maker: RequestMaker,
+    job: DeliveryJob,
+    signal: AbortSignal,
+  ): Promise<Remembered | undefined | { failed: DeliveryResult }> => {
+    const answer = await send(await maker.make(job), job, signal)
+    if (goneStatuses.includes(answer.status)) return undefined
+    const judged = await judge.judge(maker.template, answer)
+    if (!judged.ok) return { failed: withBudget(judged, answer) }
+    return await findMemory?.of(answer, job.pk)
+  }
+
+  const deliverUpsert = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+    let { remembered } = job
+    let found: Remembered | undefined
+    if (!remembered && requests.find) {
+      const looked = await look(requests.find, job, signal)
+      if (looked && 'failed' in looked) return looked.failed as DeliveryResult
+      found = looked
+      remembered = looked
+    }
+    const isNew = remembered === undefined && requests.create !== undefined
+    const maker = (isNew && requests.create) || requests.request
+    const answer = await send(await maker.make({ ...job, remembered }), job, signal)
+    const judged = await judge.judge(maker.template, answer)
+    if (judged.ok) {
+      if (!memory) return withBudget(judged, answer)
+      const told = (await memory.of(answer, job.pk)) ?? found
+      if (told) return withBudget({ ...judged, remember: told }, answer)
+      if (remembered) return withBudget(judged, answer)
+      const reason = `the answer (HTTP ${answer.status}) has not what is to be remembered; the item may be there by now`
+      return withBudget(refused(reason, { status: answer.status }), answer)
+    }
+    if (!isNew && requests.create && goneStatuses.includes(answer.status)) {
+      const reason = `HTTP ${answer.status}: the receiver has it no longer; it is created anew`
+      return withBudget(gone(reason, answer.status), answer)
+    }
+    return withBudget(judged, answer)
+  }
+
+  const deliverDelete = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+    if (!requests.delete) return refused(noDelete)
+    let { remembered } = job
+    if (!remembered && requests.find) {
+      const looked = await look(requests.find, job, signal)
+      if (looked && 'failed' in looked) return looked.failed as DeliveryResult
+      // It was never there, or is no longer.
+      if (!looked) return { ok: true }
+      remembered = looked
+    }
+    const answer = await send(await requests.delete.make({ ...job, remembered }), job, signal)
+    const judged = await judge.judge(requests.delete.template, answer)
+    if (!judged.ok && !judged.forget) return withBudget(judged, answer)
+    const { status } = answer
+    return withBudget({ ok: true, status, ...(memory && { forget: true }) }, answer)
+  }
+
+  const orFailure = async <T>(signal: AbortSignal, work: () => Promise<T>) => {
     try {
-      const answer = await exchange({
-        ...made.request,
-        agent: settings.agent,
-        timeoutMs: settings.timeoutMs,
-        maxBytes: maxAnswerBytes,
-        signal,
-        now: () => settings.now().getTime(),
-      })
-      return judge(settings, made.template, answer)
+      return await work()
     } catch (error) {
-      if (error instanceof RequestFailure) return ofFailure(error, signal)
+      if (error instanceof RequestFailure) return ofFailure(error, signal, timeoutMs)
+      // The next attempt asks for another one.
+      if (error instanceof TokenError) {
+        return postponed(error.message, {
+          outage: error.isOutage,
+          ...(error.status !== undefined && { status: error.status }),
+        })
+      }
+      if (error instanceof BatchError || error instanceof TemplateError) {
+        return refused(error.message)
+      }
       throw error
     }
   }
-  return {
-    deliver,
-    refusalOf(job) {
-      const made = requestOf(settings, job)
-      return 'problem' in made ? made.problem : undefined
+
+  const deliver = (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+    const problem = problemOf(job)
+    if (problem !== undefined) return Promise.resolve(refused(problem))
+    return orFailure(signal, () =>
+      job.kind === 'delete' ? deliverDelete(job, signal) : deliverUpsert(job, signal),
+    )
+  }
+
+  const problemOf = (job: DeliveryJob): string | undefined => {
+    const empty = emptyProblem(job)
+    if (empty !== undefined) return empty
+    if (job.kind === 'delete' && !requests.delete) return noDelete
+    // What is looked up first may be remembered then.
+    if (requests.find && !job.remembered) return requests.find.problemOf(job)
+    const isNew = job.remembered === undefined && requests.create !== undefined
+    const maker =
+      job.kind === 'delete' ? requests.delete : isNew ? requests.create : requests.request
+    return maker?.problemOf(job)
+  }
+
+  const compiled =
+    batch &&
+    compileBatch(batch, (status, said) => {
+      const reason = hideTexts(`HTTP ${status} ${said}`.trim(), shown, '[masked]')
+      return judge.judgeStatus(batch.request, { status, retryAfterSeconds: null }, reason)
+    })
+
+  /** One result for all of them when that is all there is to say. */
+  const sendTogether = async (
+    jobs: readonly DeliveryJob[],
+    signal: AbortSignal,
+  ): Promise<readonly DeliveryResult[] | DeliveryResult> => {
+    const [first] = jobs
+    if (!first || !compiled || !requests.batch) return []
+    const problem = jobs.map(emptyProblem).find((found) => found !== undefined)
+    if (problem !== undefined) return refused(problem)
+    const keys = JSON.stringify(jobs.map(({ jobKey }) => jobKey))
+    const together: DeliveryJob = {
+      ...first,
+      pk: '',
+      // One for the request; `jobKeys` are the items' own.
+      jobKey: createHash('sha256').update(keys).digest('hex'),
+      body: await compiled.bodyOf(jobs),
+      // Each has to be asked: it notes that it may have arrived.
+      mayStart: () => jobs.map((job) => job.mayStart()).every(Boolean),
+    }
+    const request = await requests.batch.make(together)
+    const answer = await send(request, together, signal, maxBatchAnswerBytes)
+    const whole = await judge.judge(requests.batch.template, answer)
+    if (!whole.ok) return withBudget(whole, answer)
+    const results = await compiled.resultsOf(answer, jobs)
+    return results.map((result) => withBudget(result, answer))
+  }
+
+  const batches: NonNullable<Destination['batches']> = {
+    most: (kind) => (kind === 'upsert' ? (batch?.size ?? 1) : 1),
+    deliver: async (jobs, signal) => {
+      const results = await orFailure(signal, () => sendTogether(jobs, signal))
+      if (!('ok' in results)) return results
+      // Some of them may be fine by themselves.
+      const isOfItems = !results.ok && !results.retryable && !results.outage
+      return isOfItems ? 'apart' : jobs.map(() => results)
     },
+  }
+
+  // A receiver of batches alone gets one of a single item.
+  const isBatchOnly = batch?.request === settings.request
+  return {
+    deliver: async (job, signal) => {
+      if (!isBatchOnly || job.kind === 'delete') return await deliver(job, signal)
+      const results = await orFailure(signal, () => sendTogether([job], signal))
+      return 'ok' in results ? results : (results[0] ?? refused('the batch has no answer'))
+    },
+    ...(batch && { batches }),
+    refusalOf: problemOf,
     close: async () => {},
   }
 }
 
-type Request = Pick<Parameters<typeof exchange>[0], 'method' | 'url' | 'headers' | 'body'>
+const noDelete = 'the destination has no delete request'
 
-/** The request of a job, or why there is none. */
-function requestOf(
-  settings: HttpSettings,
-  job: DeliveryJob,
-): { template: RequestTemplate; request: Request } | { problem: string } {
-  const template = job.kind === 'delete' ? settings.delete : settings.request
-  if (!template) return { problem: 'the destination has no delete request' }
-  const isEmpty = job.body === undefined || job.body === null
-  if (isEmpty && job.kind === 'upsert') return { problem: 'the mapping made nothing of the item' }
-  try {
-    return { template, request: fillRequest(template, job) }
-  } catch (error) {
-    if (error instanceof TemplateError) return { problem: error.message }
-    throw error
+function emptyProblem({ kind, body }: DeliveryJob): string | undefined {
+  const isEmpty = body === undefined || body === null
+  return isEmpty && kind === 'upsert' ? 'the mapping made nothing of the item' : undefined
+}
+
+/** @throws TemplateError when the address of a batch depends on an item, of which there are many. */
+function checkBatchAddress(address: string): void {
+  if (/\{(pk|body\.|remembered\.)/.test(address)) {
+    throw new TemplateError(
+      'the address of a batch cannot depend on an item: give batch a request of its own',
+    )
   }
 }
 
-function fillRequest(template: RequestTemplate, job: DeliveryJob): Request {
-  const { method } = template
-  const hasBody =
-    method !== 'GET' && method !== 'DELETE' && job.body !== undefined && job.body !== null
-  const headers: Record<string, string> = {
-    accept: 'application/json',
-    'user-agent': 'tillbridge',
-    'idempotency-key': job.jobKey,
-    ...(hasBody && { 'content-type': 'application/json' }),
-  }
-  for (const [name, value] of Object.entries(template.headers)) {
-    headers[name.toLowerCase()] = fillHeader(value, job)
-  }
-  return {
-    method,
-    url: fillUrl(template.url, job),
-    headers,
-    ...(hasBody && { body: JSON.stringify(job.body) }),
-  }
-}
-
-function judge(settings: HttpSettings, template: RequestTemplate, answer: Answer): DeliveryResult {
-  const { status, retryAfterSeconds } = answer
-  const { okStatus } = template
-  if (okStatus ? okStatus.includes(status) : status >= 200 && status <= 299) {
-    return { ok: true, status }
-  }
-
-  const secrets = secretsOf(template)
-  const reason = `HTTP ${status} ${describeRefusal(answer, secrets)}`.trim()
-  const { retryStatus } = settings
-  const isRetried = retryStatus
-    ? retryStatus.includes(status)
-    : status >= 500 || retriedStatuses.includes(status)
-  // A status that is not retried still tells that the receiver as a whole is in trouble.
-  const outage = status >= 500 || status === 429
-  if (!isRetried) return { ...refused(explain(status, reason), { status }), outage }
-  const wish = settings.respectRetryAfter ? retryAfterSeconds : null
-  return postponed(reason, {
-    outage,
-    status,
-    ...(wish !== null && { retryAfterSeconds: wish }),
-  })
-}
-
-function explain(status: number, reason: string): string {
-  return status >= 300 && status <= 399 ? `${reason} (redirects are not followed)` : reason
-}
-
-function ofFailure(failure: RequestFailure, signal: AbortSignal): DeliveryResult {
+function ofFailure(
+  failure: RequestFailure,
+  signal: AbortSignal,
+  timeoutMs: number,
+): DeliveryResult {
   switch (failure.kind) {
     case 'refused_address':
       return refused(failure.message)
     case 'aborted':
       // The caller's own clock tells about the receiver; a stop of the service does not.
-      return postponed(failure.message, { outage: signal.reason?.name === 'TimeoutError' })
+      return signal.reason?.name === 'TimeoutError'
+        ? postponed(`no whole answer within ${timeoutMs} ms`, { outage: true })
+        : postponed(failure.message, { outage: false })
     case 'network':
       // A header that no request can hold: the next attempt would be the same.
       if (failure.code === 'UND_ERR_INVALID_ARG')

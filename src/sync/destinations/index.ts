@@ -1,16 +1,15 @@
 import type { Dispatcher } from 'undici'
 import type { Flow } from '../definition/schema.ts'
-import type { Secret } from '../definition/secret.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import { openFileDestination } from './file.ts'
-import { openHttpDestination, type RequestTemplate } from './http.ts'
+import { openHttpDestination } from './http.ts'
 import type { PaymentsPort } from './payments-port.ts'
 import { openPaymentsPos } from './payments-pos.ts'
 import { openPaymentsStores } from './payments-stores.ts'
 import { openSqlDestination } from './sql.ts'
 
 export type DestinationContext = {
-  flow: Pick<Flow, 'deletes' | 'window'>
+  flow: Pick<Flow, 'deletes' | 'windows'>
   /** From createGuardedAgent with the flow's allowPrivateNetwork; it stays the caller's to close. */
   agent: Dispatcher
   payments: PaymentsPort
@@ -30,8 +29,19 @@ export function openDestination(
   switch (definition.type) {
     case 'http':
       return openHttpDestination({
-        request: templateOf(definition.request),
-        ...(definition.delete && { delete: templateOf(definition.delete) }),
+        request: definition.request,
+        create: definition.create,
+        find: definition.find,
+        delete: definition.delete,
+        remember: definition.remember,
+        send: definition.send,
+        sign: definition.sign,
+        auth: definition.auth,
+        answers: definition.answers,
+        batch: definition.batch && {
+          ...definition.batch,
+          request: definition.batch.request ?? definition.request,
+        },
         timeoutMs: definition.timeoutMs,
         retryStatus: definition.retry.retryStatus,
         respectRetryAfter: definition.retry.respectRetryAfter,
@@ -40,10 +50,16 @@ export function openDestination(
       })
     case 'sql':
       return openSqlDestination(
-        { driver: definition.driver, table: definition.table, upsertKey: definition.upsertKey },
+        {
+          driver: definition.driver,
+          table: definition.table,
+          upsertKey: definition.upsertKey,
+          binary: definition.binary,
+        },
         {
           url: definition.url.reveal(),
           connections: definition.concurrency,
+          batch: definition.batch.size,
           timeoutMs: definition.timeoutMs,
         },
       )
@@ -52,7 +68,7 @@ export function openDestination(
         path: definition.path,
         format: definition.format,
         baseDir: context.baseDir ?? process.cwd(),
-        timezone: context.flow.window?.timezone ?? 'UTC',
+        timezone: context.flow.windows?.[0]?.timezone ?? 'UTC',
         now: context.now,
       })
     case 'payments.stores':
@@ -65,20 +81,5 @@ export function openDestination(
       )
     case 'payments.pos':
       return openPaymentsPos(definition.client, context.payments)
-  }
-}
-
-function templateOf(request: {
-  method: RequestTemplate['method']
-  url: Secret
-  headers: Record<string, Secret>
-  okStatus?: number[] | undefined
-}): RequestTemplate {
-  const headers = Object.entries(request.headers).map(([name, value]) => [name, value.reveal()])
-  return {
-    method: request.method,
-    url: request.url.reveal(),
-    headers: Object.fromEntries(headers),
-    okStatus: request.okStatus,
   }
 }

@@ -1,8 +1,8 @@
-import type { DeliveryResult, Destination } from '../types.ts'
+import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { checkBody } from './body-check.ts'
 import { DeletedPosBody, PosBody } from './payments-bodies.ts'
 import type { PaymentsPort } from './payments-port.ts'
-import { postponed, refused } from './result.ts'
+import { postponed, refused, withheld } from './result.ts'
 
 /**
  * Boxes of one client's stores, one item each, in process. Those of one store follow each other, whatever `concurrency` is:
@@ -12,12 +12,14 @@ export function openPaymentsPos(client: string, payments: PaymentsPort): Destina
   const turns = new Map<string, Promise<unknown>>()
   const inTurn = (
     store: string,
+    { mayStart }: DeliveryJob,
     signal: AbortSignal,
     work: () => Promise<DeliveryResult>,
   ): Promise<DeliveryResult> => {
-    const turn = (turns.get(store) ?? Promise.resolve()).then(() =>
-      isGivenUp(signal) ? postponed('the delivery was given up', { outage: false }) : work(),
-    )
+    const turn = (turns.get(store) ?? Promise.resolve()).then(() => {
+      if (isGivenUp(signal)) return postponed('the delivery was given up', { outage: false })
+      return mayStart() ? work() : withheld()
+    })
     const settled = turn
       .catch(() => undefined)
       .then(() => {
@@ -27,25 +29,24 @@ export function openPaymentsPos(client: string, payments: PaymentsPort): Destina
     return turn
   }
 
-  const remove = async (body: unknown, signal: AbortSignal): Promise<DeliveryResult> => {
-    const checked = checkBody(DeletedPosBody, body)
+  const remove = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+    const checked = checkBody(DeletedPosBody, job.body)
     if (!checked.ok) return refused(checked.reason)
     const { store_external_id, external_id } = checked.value
-    return inTurn(store_external_id, signal, () =>
+    return inTurn(store_external_id, job, signal, () =>
       payments.deletePos(client, store_external_id, external_id),
     )
   }
-  const upsert = async (body: unknown, signal: AbortSignal): Promise<DeliveryResult> => {
-    const checked = checkBody(PosBody, body)
+  const upsert = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+    const checked = checkBody(PosBody, job.body)
     if (!checked.ok) return refused(checked.reason)
     const { store_external_id, external_id, name } = checked.value
-    return inTurn(store_external_id, signal, () =>
+    return inTurn(store_external_id, job, signal, () =>
       payments.addPos(client, store_external_id, [{ externalId: external_id, name }]),
     )
   }
   return {
-    deliver: ({ kind, body }, signal) =>
-      kind === 'delete' ? remove(body, signal) : upsert(body, signal),
+    deliver: (job, signal) => (job.kind === 'delete' ? remove(job, signal) : upsert(job, signal)),
     refusalOf({ kind, body }) {
       const checked = checkBody(kind === 'delete' ? DeletedPosBody : PosBody, body)
       return checked.ok ? undefined : checked.reason

@@ -1,8 +1,8 @@
-import type { DeliveryResult, Destination } from '../types.ts'
+import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { checkBody } from './body-check.ts'
 import { DeletedStoreBody, StoreBody } from './payments-bodies.ts'
 import type { PaymentsPort } from './payments-port.ts'
-import { refused } from './result.ts'
+import { refused, withheld } from './result.ts'
 
 export type PaymentsStoresSettings = {
   client: string
@@ -16,18 +16,20 @@ export function openPaymentsStores(
   payments: PaymentsPort,
 ): Destination {
   const { client } = settings
-  const remove = async (body: unknown): Promise<DeliveryResult> => {
+  const remove = async ({ body, mayStart }: DeliveryJob): Promise<DeliveryResult> => {
     const made = storeToDelete(settings, body)
     if ('problem' in made) return refused(made.problem)
+    if (!mayStart()) return withheld()
     return payments.deleteStore(client, made.externalId)
   }
-  const upsert = async (body: unknown): Promise<DeliveryResult> => {
+  const upsert = async ({ body, mayStart }: DeliveryJob): Promise<DeliveryResult> => {
     const made = storeOf(body)
     if ('problem' in made) return refused(made.problem)
+    if (!mayStart()) return withheld()
     return payments.upsertStore(client, made.store)
   }
   return {
-    deliver: (job) => (job.kind === 'delete' ? remove(job.body) : upsert(job.body)),
+    deliver: (job) => (job.kind === 'delete' ? remove(job) : upsert(job)),
     refusalOf({ kind, body }) {
       const made = kind === 'delete' ? storeToDelete(settings, body) : storeOf(body)
       return 'problem' in made ? made.problem : undefined

@@ -15,6 +15,16 @@ export function postponed(
   return { ok: false, retryable: true, reason, ...extra }
 }
 
+/** The receiver has the item no longer: the next attempt creates it anew. */
+export function gone(reason: string, status: number): Failure {
+  return { ...postponed(reason, { outage: false, status }), forget: true }
+}
+
+/** Nothing was sent, since the right to was lost before the first byte. */
+export function withheld(): Failure {
+  return postponed('the right to send was lost', { outage: false })
+}
+
 /** A mapped object with at least one field, as rows of tables and files need; undefined for all else. */
 export function asObject(body: unknown): Record<string, unknown> | undefined {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined

@@ -1,5 +1,14 @@
 import mssql from 'mssql'
-import { connecting, type SqlClient, type SqlClientSettings, timeLimits } from './sql-client.ts'
+import { sharePool } from './shared-pool.ts'
+import {
+  columnsOf,
+  connecting,
+  poolConnections,
+  type SqlClient,
+  type SqlClientSettings,
+  timeLimits,
+  WithheldError,
+} from './sql-client.ts'
 import {
   deleteStatement,
   mssqlUpsert,
@@ -9,11 +18,36 @@ import {
 
 export function openMssql(target: SqlTarget, settings: SqlClientSettings): SqlClient {
   const limits = timeLimits(settings.timeoutMs)
+  const key = JSON.stringify(['mssql', settings.url, settings.timeoutMs])
+  const { pool, leave } = sharePool(
+    key,
+    () => createPool(settings),
+    (created) => created.close(),
+  )
+
+  const run = async ({ text, values }: SqlStatement, mayStart: () => boolean): Promise<void> => {
+    const request = (await connecting(pool.connect)).request()
+    if (!mayStart()) throw new WithheldError()
+    for (const [index, value] of values.entries()) request.input(`p${index}`, value)
+    await request.query(`set lock_timeout ${limits.lockMs}; ${text}`)
+  }
+
+  return {
+    upsert: (rows, mayStart) => run(mssqlUpsert(target, rows), mayStart),
+    remove: (keys, mayStart) => run(deleteStatement(target, keys), mayStart),
+    columns: async () => columnsOf([]),
+    close: leave,
+  }
+}
+
+/** Connects when first asked to, and again after that has failed. */
+function createPool({ url, timeoutMs }: SqlClientSettings) {
+  const limits = timeLimits(timeoutMs)
   const config: mssql.config = {
-    ...mssqlConfig(settings.url),
+    ...mssqlConfig(url),
     connectionTimeout: limits.connectMs,
     requestTimeout: limits.statementMs,
-    pool: { max: settings.connections, min: 0, acquireTimeoutMillis: limits.connectMs },
+    pool: { max: poolConnections, min: 0, acquireTimeoutMillis: limits.connectMs },
   }
   let connected: Promise<mssql.ConnectionPool> | undefined
 
@@ -30,15 +64,8 @@ export function openMssql(target: SqlTarget, settings: SqlClientSettings): SqlCl
     return attempt
   }
 
-  const run = async ({ text, values }: SqlStatement): Promise<void> => {
-    const request = (await connecting(connect)).request()
-    for (const [index, value] of values.entries()) request.input(`p${index}`, value)
-    await request.query(`set lock_timeout ${limits.lockMs}; ${text}`)
-  }
-
   return {
-    upsert: (row) => run(mssqlUpsert(target, row)),
-    remove: (key) => run(deleteStatement(target, key)),
+    connect,
     close: async () => {
       const pool = await connected?.catch(() => undefined)
       connected = undefined

@@ -1,8 +1,23 @@
 import mysql from 'mysql2'
-import { connecting, type SqlClient, type SqlClientSettings, timeLimits } from './sql-client.ts'
+import type { PoolConnection } from 'mysql2/promise'
+import { sharePool } from './shared-pool.ts'
 import {
+  columnsOf,
+  connecting,
+  LookAlikeError,
+  poolConnections,
+  type SqlClient,
+  type SqlClientSettings,
+  timeLimits,
+  WithheldError,
+} from './sql-client.ts'
+import {
+  columnsQuery,
   deleteStatement,
+  keyOf,
+  mysqlCount,
   mysqlInsert,
+  mysqlLookAlike,
   mysqlUpdate,
   type SqlRow,
   type SqlStatement,
@@ -10,6 +25,8 @@ import {
 } from './sql-statements.ts'
 
 const duplicateEntry = 1062
+/** Of one row there are at most so many. */
+const keptPlaceholders = 200
 
 /**
  * MySQL and MariaDB. `insert … on duplicate key update` would change whatever row has the same value in any unique index,
@@ -17,10 +34,115 @@ const duplicateEntry = 1062
  * row; each statement is whole by itself, and a transaction around both would only make neighbours wait in gap locks.
  */
 export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlClient {
-  const limits = timeLimits(settings.timeoutMs)
+  const key = JSON.stringify(['mysql', settings.url, settings.timeoutMs])
+  const { pool, leave } = sharePool(
+    key,
+    () => createPool(settings),
+    (created) => created.promise().end(),
+  )
+  const connected = async <T>(
+    mayStart: () => boolean,
+    work: (connection: PoolConnection) => Promise<T>,
+  ): Promise<T> => {
+    const connection = await connecting(() => pool.promise().getConnection())
+    if (!mayStart()) {
+      connection.release()
+      throw new WithheldError()
+    }
+    try {
+      const result = await work(connection)
+      connection.release()
+      return result
+    } catch (error) {
+      // After what the server says (only that has a SQLSTATE) the connection is as good as before.
+      if ((error as { sqlState?: unknown }).sqlState === undefined) connection.destroy()
+      else connection.release()
+      throw error
+    }
+  }
+
+  const execute = async (connection: PoolConnection, { text, values }: SqlStatement) => {
+    const options = { sql: text, timeout: settings.timeoutMs }
+    const [result] = await connection.execute<mysql.ResultSetHeader | mysql.RowDataPacket[]>(
+      options,
+      // Lists are for PostgreSQL only.
+      values as mysql.ExecuteValues[],
+    )
+    // Each number of rows makes another statement; the server keeps so many only.
+    if (values.length > keptPlaceholders) connection.unprepare(options.sql)
+    return result
+  }
+
+  const ask = (statement: SqlStatement, mayStart: () => boolean) =>
+    connected(mayStart, (connection) => execute(connection, statement))
+
+  const run = async (statement: SqlStatement, mayStart: () => boolean): Promise<number> => {
+    const result = await ask(statement, mayStart)
+    return Array.isArray(result) ? result.length : result.affectedRows
+  }
+
+  const upsertOne = async (row: SqlRow, mayStart: () => boolean): Promise<void> => {
+    if ((await run(mysqlUpdate(target, row), mayStart)) > 0) return
+    try {
+      await run(mysqlInsert(target, [row]), mayStart)
+    } catch (error) {
+      if ((error as { errno?: unknown }).errno !== duplicateEntry) throw error
+      // Somebody inserted the same key in between; or the duplicate is in another index, which nobody can solve here.
+      if ((await run(mysqlUpdate(target, row), mayStart)) > 0) return
+      if ((await run(mysqlLookAlike(target, row), mayStart)) > 0) throw new LookAlikeError()
+      throw error
+    }
+  }
+
+  /** All new rows in one statement; where some are there, one after the other with one commit for all. */
+  const upsertMany = async (rows: readonly SqlRow[], mayStart: () => boolean): Promise<void> => {
+    const keys = new Set(rows.map((row) => JSON.stringify(keyOf(target, row))))
+    const found = await ask(mysqlCount(target, rows), mayStart)
+    const there = Array.isArray(found) ? Number(found[0]?.there) : Number.NaN
+    if (there === 0 && keys.size === rows.length) {
+      await run(mysqlInsert(target, rows), mayStart)
+      return
+    }
+    await connected(mayStart, async (connection) => {
+      // So that what is not there locks no neighbours.
+      await connection.query('set transaction isolation level read committed')
+      await connection.beginTransaction()
+      try {
+        for (const row of rows) {
+          const updated = await execute(connection, mysqlUpdate(target, row))
+          if (!Array.isArray(updated) && updated.affectedRows > 0) continue
+          await execute(connection, mysqlInsert(target, [row]))
+        }
+        if (!mayStart()) throw new WithheldError()
+        await connection.commit()
+      } catch (error) {
+        await connection.rollback()
+        throw error
+      }
+    })
+  }
+  return {
+    upsert: ([row, ...others], mayStart) => {
+      if (!row) return Promise.resolve()
+      return others.length === 0 ? upsertOne(row, mayStart) : upsertMany([row, ...others], mayStart)
+    },
+    remove: async (keys, mayStart) => {
+      await run(deleteStatement(target, keys), mayStart)
+    },
+    columns: async () => {
+      const query = columnsQuery(target)
+      const found = query ? await ask(query, () => true) : []
+      return columnsOf(Array.isArray(found) ? found : [])
+    },
+    close: leave,
+  }
+}
+
+function createPool({ url, timeoutMs }: SqlClientSettings): mysql.Pool {
+  const limits = timeLimits(timeoutMs)
   const pool = mysql.createPool({
-    uri: settings.url,
-    connectionLimit: settings.connections,
+    uri: url,
+    connectionLimit: poolConnections,
     connectTimeout: limits.connectMs,
     charset: 'utf8mb4',
     timezone: 'Z',
@@ -38,36 +160,5 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
       },
     )
   })
-  const run = async ({ text, values }: SqlStatement): Promise<number> => {
-    const connection = await connecting(() => pool.promise().getConnection())
-    try {
-      const options = { sql: text, timeout: settings.timeoutMs }
-      const [result] = await connection.execute<mysql.ResultSetHeader>(options, values)
-      connection.release()
-      return result.affectedRows
-    } catch (error) {
-      // After what the server says (only that has a SQLSTATE) the connection is as good as before.
-      if ((error as { sqlState?: unknown }).sqlState === undefined) connection.destroy()
-      else connection.release()
-      throw error
-    }
-  }
-
-  const upsert = async (row: SqlRow): Promise<void> => {
-    if ((await run(mysqlUpdate(target, row))) > 0) return
-    try {
-      await run(mysqlInsert(target, row))
-    } catch (error) {
-      if ((error as { errno?: unknown }).errno !== duplicateEntry) throw error
-      // Somebody inserted the same key in between; or the duplicate is in another index, which nobody can solve here.
-      if ((await run(mysqlUpdate(target, row))) === 0) throw error
-    }
-  }
-  return {
-    upsert,
-    remove: async (key) => {
-      await run(deleteStatement(target, key))
-    },
-    close: () => pool.promise().end(),
-  }
+  return pool
 }

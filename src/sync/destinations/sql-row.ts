@@ -1,6 +1,6 @@
 import type { DeliveryJob } from '../types.ts'
 import { asObject, kindOfValue } from './result.ts'
-import type { SqlRow, SqlTarget, SqlValue } from './sql-statements.ts'
+import type { SqlColumns, SqlRow, SqlTarget, SqlValue } from './sql-statements.ts'
 
 type Problem = { problem: string }
 
@@ -8,12 +8,23 @@ type Problem = { problem: string }
 const maxColumns = 1_000
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/
 
-/** The row of a mapped object: a column per field, lists and objects as JSON text. */
-export function rowOf(target: SqlTarget, body: unknown): { row: SqlRow } | Problem {
+/** Nothing is known of the table: its columns take what they are given. */
+const unknownColumns: SqlColumns = new Map()
+
+/** The row of a mapped object: a column per field, lists and objects as JSON text but for columns that are lists. */
+export function rowOf(
+  target: SqlTarget,
+  body: unknown,
+  columns = unknownColumns,
+): { row: SqlRow } | Problem {
   const fields = asObject(body)
   if (!fields) return { problem: `a row needs an object, the mapping gave ${kindOfValue(body)}` }
   const row = new Map<string, SqlValue>()
-  for (const [name, value] of Object.entries(fields)) row.set(name, toSql(target, value))
+  for (const [name, value] of Object.entries(fields)) {
+    const made = columnValue(target, columns, name, value)
+    if ('problem' in made) return made
+    row.set(name, made.value)
+  }
   if (row.size > maxColumns) return { problem: `a row has at most ${maxColumns} columns` }
   const missing = target.upsertKey.filter((name) => (row.get(name) ?? null) === null)
   if (missing.length > 0) {
@@ -26,19 +37,61 @@ export function rowOf(target: SqlTarget, body: unknown): { row: SqlRow } | Probl
  * The key values of a row that is to go: from the mapped object, or, when nothing was mapped, the item's own key, if both
  * have the same number of parts.
  */
-export function deletedKey(target: SqlTarget, job: DeliveryJob): { key: SqlValue[] } | Problem {
+export function deletedKey(
+  target: SqlTarget,
+  job: DeliveryJob,
+  columns = unknownColumns,
+): { key: SqlValue[] } | Problem {
   const { upsertKey } = target
   if (job.body === undefined || job.body === null) {
-    if (job.key.length === upsertKey.length) return { key: [...job.key] }
+    if (job.key.length === upsertKey.length) return keyValues(target, columns, job.key)
     return { problem: `the item has ${job.key.length} key values, upsertKey ${upsertKey.length}` }
   }
   const fields = asObject(job.body) ?? {}
-  const key = upsertKey.map((name) =>
-    toSql(target, Object.hasOwn(fields, name) ? fields[name] : null),
+  const values = upsertKey.map(
+    (name) => (Object.hasOwn(fields, name) ? fields[name] : null) ?? null,
   )
-  const missing = upsertKey.filter((_, index) => key[index] === null)
-  if (missing.length === 0) return { key }
+  const missing = upsertKey.filter((_, index) => values[index] === null)
+  if (missing.length === 0) return keyValues(target, columns, values)
   return { problem: `the mapping gave no value for the key: ${missing.join(', ')}` }
+}
+
+function keyValues(
+  target: SqlTarget,
+  columns: SqlColumns,
+  values: readonly unknown[],
+): { key: SqlValue[] } | Problem {
+  const key: SqlValue[] = []
+  for (const [index, name] of target.upsertKey.entries()) {
+    const made = columnValue(target, columns, name, values[index])
+    if ('problem' in made) return made
+    key.push(made.value)
+  }
+  return { key }
+}
+
+/** Text of one kind must not be taken for another: the letters of base64 are bytes too. */
+function columnValue(
+  target: SqlTarget,
+  columns: SqlColumns,
+  name: string,
+  value: unknown,
+): { value: SqlValue } | Problem {
+  const kind = columns.get(name)
+  if (kind === 'list' && Array.isArray(value)) return { value }
+  const made = toSql(target, value)
+  const form = target.binary?.[name]
+  if (made === null || (kind !== 'bytes' && form === undefined)) return { value: made }
+  if (form === undefined) {
+    return {
+      problem: `the column ${name} takes bytes: say what its text is, with binary: { ${name}: base64 } or { ${name}: text } at the destination`,
+    }
+  }
+  const text = String(made)
+  if (form === 'text') return { value: Buffer.from(text) }
+  const bytes = Buffer.from(text, 'base64')
+  if (bytes.toString('base64') === text) return { value: bytes }
+  return { problem: `the column ${name} takes bytes, and its text is no base64` }
 }
 
 function toSql({ driver }: SqlTarget, value: unknown): SqlValue {
@@ -47,7 +100,9 @@ function toSql({ driver }: SqlTarget, value: unknown): SqlValue {
   // MySQL and MariaDB refuse the Z of an ISO date; the connection is in UTC.
   if (driver === 'mysql' && typeof value === 'string' && instant.test(value)) {
     const date = new Date(value)
-    return Number.isNaN(date.getTime()) ? value : date
+    if (Number.isNaN(date.getTime())) return value
+    // The driver's own form of a date ends with its milliseconds.
+    return /\.\d{4}/.test(value) ? value.slice(0, -1).replace('T', ' ') : date
   }
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') {
     return value

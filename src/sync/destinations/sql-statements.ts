@@ -1,11 +1,23 @@
 export type SqlDriver = 'postgres' | 'mysql' | 'mssql'
 
 /** A value as drivers take it; lists and objects are JSON text by then. */
-export type SqlValue = string | number | boolean | null | Date
+export type SqlValue = string | number | boolean | null | Date | Uint8Array | SqlList
+
+/** For a column that is an array; PostgreSQL only. */
+export type SqlList = readonly unknown[]
 
 export type SqlStatement = { text: string; values: SqlValue[] }
 
-export type SqlTarget = { driver: SqlDriver; table: string; upsertKey: readonly string[] }
+export type SqlTarget = {
+  driver: SqlDriver
+  table: string
+  upsertKey: readonly string[]
+  /** What the text is that goes into a column of bytes. */
+  binary?: Readonly<Record<string, 'base64' | 'text'>> | undefined
+}
+
+/** Columns that take something else than texts, numbers and the like. */
+export type SqlColumns = ReadonlyMap<string, 'bytes' | 'list'>
 
 export type SqlRow = ReadonlyMap<string, SqlValue>
 
@@ -27,47 +39,87 @@ export function quoteIdentifier(driver: SqlDriver, name: string): string {
 }
 
 /** `erp.stores` becomes `"erp"."stores"`. */
-export function quoteTable({ driver, table }: SqlTarget): string {
+export function quoteTable({ driver, table }: Pick<SqlTarget, 'driver' | 'table'>): string {
   return table
     .split('.')
     .map((part) => quoteIdentifier(driver, part))
     .join('.')
 }
 
-/** One statement that inserts the row or changes the one with the same key; needs a unique index on the key. */
-export function postgresUpsert(target: SqlTarget, row: SqlRow): SqlStatement {
+/**
+ * One statement that inserts the rows, all of the same columns, or changes those with the same key; needs a unique index on
+ * the key. It touches no row where there is one whose key only counts as equal in its column, as with citext or a collation that is blind to case.
+ */
+export function postgresUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
   const quote = (name: string) => quoteIdentifier('postgres', name)
-  const columns = [...row.keys()]
-  const changed = withoutKey(target, columns).map(
-    (name) => `${quote(name)} = excluded.${quote(name)}`,
+  const [first] = rows
+  const columns = [...(first?.keys() ?? [])]
+  const changed = withoutKey(target, columns)
+  // A row of its key alone is set to what it is: else one that was there and one that only looks alike would be the same.
+  const set = changed.length === 0 ? target.upsertKey : changed
+  const same = target.upsertKey.map((name) =>
+    samePostgresKey(`t.${quote(name)}`, `excluded.${quote(name)}`),
   )
   return {
     text: [
-      `insert into ${quoteTable(target)} (${columns.map(quote).join(', ')})`,
-      `values (${columns.map((_, index) => `$${index + 1}`).join(', ')})`,
+      `insert into ${quoteTable(target)} as t (${columns.map(quote).join(', ')})`,
+      `values ${rows.map((_, place) => `(${columns.map((_, index) => `$${place * columns.length + index + 1}`).join(', ')})`).join(', ')}`,
       `on conflict (${target.upsertKey.map(quote).join(', ')})`,
-      changed.length === 0 ? 'do nothing' : `do update set ${changed.join(', ')}`,
+      `do update set ${set.map((name) => `${quote(name)} = excluded.${quote(name)}`).join(', ')}`,
+      `where ${same.join(' and ')}`,
     ].join(' '),
-    values: [...row.values()],
+    values: rows.flatMap((row) => [...row.values()]),
   }
 }
 
-/** One statement; `holdlock` keeps a second one with the same key waiting between the look and the insert. */
-export function mssqlUpsert(target: SqlTarget, row: SqlRow): SqlStatement {
+/** Whether a row is there that keeps postgresUpsert from its work; a trigger may have done so too, and that is its right. */
+export function postgresLookAlike(target: SqlTarget, row: SqlRow): SqlStatement {
+  const where = target.upsertKey.map((name, index) => {
+    const column = quoteIdentifier('postgres', name)
+    return { equal: `${column} = $${index + 1}`, same: samePostgresKey(column, `$${index + 1}`) }
+  })
+  const equal = where.map((one) => one.equal).join(' and ')
+  const same = where.map((one) => one.same).join(' and ')
+  return {
+    text: `select 1 from ${quoteTable(target)} where ${equal} and not (${same}) limit 1`,
+    values: keyOf(target, row),
+  }
+}
+
+/** Of numbers the value counts, of which there are several ways to write it. */
+function samePostgresKey(column: string, value: string): string {
+  return `(pg_typeof(${column}) = any('{numeric,real,double precision}'::regtype[]) or ${column}::text collate "C" = ${value}::text)`
+}
+
+/** One statement for rows of the same columns; `holdlock` keeps a second one with the same key waiting between the look and the insert. */
+export function mssqlUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
   const quote = (name: string) => quoteIdentifier('mssql', name)
-  const columns = [...row.keys()]
+  const [first] = rows
+  const columns = [...(first?.keys() ?? [])]
+  const given = rows.map(
+    (_, place) =>
+      `(${columns.map((_, index) => `@p${place * columns.length + index}`).join(', ')})`,
+  )
   const changed = withoutKey(target, columns).map((name) => `${quote(name)} = s.${quote(name)}`)
   return {
     text: [
       `merge into ${quoteTable(target)} with (holdlock) as t`,
-      `using (select ${columns.map((name, index) => `@p${index} as ${quote(name)}`).join(', ')}) as s`,
-      `on ${target.upsertKey.map((name) => `t.${quote(name)} = s.${quote(name)}`).join(' and ')}`,
+      `using (values ${given.join(', ')}) as s (${columns.map(quote).join(', ')})`,
+      `on ${target.upsertKey.map((name) => sameMssqlKey(`t.${quote(name)}`, `s.${quote(name)}`)).join(' and ')}`,
       ...(changed.length === 0 ? [] : [`when matched then update set ${changed.join(', ')}`]),
       `when not matched then insert (${columns.map(quote).join(', ')})`,
       `values (${columns.map((name) => `s.${quote(name)}`).join(', ')});`,
     ].join(' '),
-    values: [...row.values()],
+    values: rows.flatMap((row) => [...row.values()]),
   }
+}
+
+/** The first comparison finds the row by its index; the second holds texts together by their code points. */
+function sameMssqlKey(column: string, value: string): string {
+  const type = `cast(sql_variant_property(${column}, 'BaseType') as nvarchar(128))`
+  const isText = `${type} in (N'char', N'varchar', N'nchar', N'nvarchar')`
+  const points = (side: string) => `cast(${side} as nvarchar(4000)) collate Latin1_General_100_BIN2`
+  return `${column} = ${value} and (not (${isText}) or ${points(column)} = ${points(value)})`
 }
 
 /** The two halves of an upsert on MySQL; see `openMysql` for why not `on duplicate key update`. */
@@ -75,7 +127,7 @@ export function mysqlUpdate(target: SqlTarget, row: SqlRow): SqlStatement {
   const columns = [...row.keys()]
   const changed = withoutKey(target, columns)
   const set = changed.length === 0 ? [...target.upsertKey] : changed
-  const where = whereKey(target, keyOf(target, row))
+  const where = whereKeys(target, [keyOf(target, row)])
   const assignments = set.map((name) => `${quoteIdentifier('mysql', name)} = ?`)
   return {
     text: `update ${quoteTable(target)} set ${assignments.join(', ')} where ${where.text}`,
@@ -83,18 +135,43 @@ export function mysqlUpdate(target: SqlTarget, row: SqlRow): SqlStatement {
   }
 }
 
-export function mysqlInsert(target: SqlTarget, row: SqlRow): SqlStatement {
-  const columns = [...row.keys()].map((name) => quoteIdentifier('mysql', name))
+/** Of rows with the same columns. */
+export function mysqlInsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
+  const [first] = rows
+  const columns = [...(first?.keys() ?? [])].map((name) => quoteIdentifier('mysql', name))
+  const places = `(${columns.map(() => '?').join(', ')})`
   return {
-    text: `insert into ${quoteTable(target)} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`,
-    values: [...row.values()],
+    text: `insert into ${quoteTable(target)} (${columns.join(', ')}) values ${rows.map(() => places).join(', ')}`,
+    values: rows.flatMap((row) => [...row.values()]),
   }
 }
 
-/** @param key values of the upsertKey columns, in their order. */
-export function deleteStatement(target: SqlTarget, key: readonly SqlValue[]): SqlStatement {
-  const where = whereKey(target, key)
+/** @param keys each with the values of the upsertKey columns, in their order. */
+export function deleteStatement(
+  target: SqlTarget,
+  keys: readonly (readonly SqlValue[])[],
+): SqlStatement {
+  const where = whereKeys(target, keys)
   return { text: `delete from ${quoteTable(target)} where ${where.text}`, values: where.values }
+}
+
+/** How many rows of these keys there are, as `there`. */
+export function mysqlCount(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
+  const where = whereKeys(
+    target,
+    rows.map((row) => keyOf(target, row)),
+  )
+  return {
+    text: `select count(*) as there from ${quoteTable(target)} where ${where.text}`,
+    values: where.values,
+  }
+}
+
+function whereKeys(target: SqlTarget, keys: readonly (readonly SqlValue[])[]): SqlStatement {
+  const values: SqlValue[] = []
+  const parts = keys.map((key) => whereKey(target, key, values))
+  const text = parts.length === 1 ? parts.join('') : parts.map((part) => `(${part})`).join(' or ')
+  return { text, values }
 }
 
 export function keyOf(target: SqlTarget, row: SqlRow): SqlValue[] {
@@ -105,26 +182,69 @@ function withoutKey(target: SqlTarget, columns: readonly string[]): string[] {
   return columns.filter((name) => !target.upsertKey.includes(name))
 }
 
-function whereKey(target: SqlTarget, key: readonly SqlValue[]): SqlStatement {
-  const values: SqlValue[] = []
+/** What of a key is a number or a UUID, which have several ways to be written. */
+const numeric = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
+const uuid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
+
+/** Texts count as equal by their bytes, whatever the collation of their column says. `values` are added to. */
+function whereKey(target: SqlTarget, key: readonly SqlValue[], values: SqlValue[]): string {
   const parts = target.upsertKey.map((name, index) => {
     const column = quoteIdentifier(target.driver, name)
     const value = key[index] ?? null
     if (target.driver !== 'mysql') {
       values.push(value)
-      return `${column} = ${target.driver === 'postgres' ? `$${values.length}` : `@p${values.length - 1}`}`
+      // The parameter gets the type of the column by the first comparison, so that its text is written alike.
+      if (target.driver === 'postgres') {
+        return `${column} = $${values.length} and ${samePostgresKey(column, `$${values.length}`)}`
+      }
+      return sameMssqlKey(column, `@p${values.length - 1}`)
     }
-    if (value instanceof Date || typeof value === 'boolean') {
+    if (value instanceof Date || value instanceof Uint8Array || typeof value === 'boolean') {
       values.push(value)
       return `${column} = ?`
     }
     // As text: MySQL turns a text column into numbers to compare it with a number, and '5abc' into 5.
     const text = String(value)
     values.push(text)
-    if (/^-?\d+(\.\d+)?$/.test(text)) return `${column} = ?`
-    // And the other way round: beside a number column it would take '5abc' for 5, and hit another row.
+    if (uuid.test(text)) return `${column} = ?`
     values.push(text)
-    return `${column} = ? and cast(${column} as char) = ?`
+    const sameBytes = `cast(cast(${column} as char) as binary) = cast(? as binary)`
+    // Columns of numbers have the charset binary. Their value counts, but beside one MySQL would take '5abc' for 5.
+    if (numeric.test(text))
+      return `${column} = ? and (charset(${column}) = 'binary' or ${sameBytes})`
+    return `${column} = ? and ${sameBytes}`
   })
-  return { text: parts.join(' and '), values }
+  return parts.join(' and ')
+}
+
+/** Asks for the columns of the table that take bytes or lists, by `name` and `kind`; undefined where it makes no difference. */
+export function columnsQuery({ driver, table }: SqlTarget): SqlStatement | undefined {
+  if (driver === 'postgres') {
+    return {
+      text: `select a.attname as name, case t.typcategory when 'A' then 'list' else 'bytes' end as kind
+        from pg_attribute a join pg_type t on t.oid = a.atttypid
+        where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped
+          and (t.typcategory = 'A' or t.oid = 'bytea'::regtype)`,
+      values: [quoteTable({ driver, table })],
+    }
+  }
+  // SQL Server itself refuses a text for a column of bytes.
+  if (driver === 'mssql') return undefined
+  const parts = table.split('.')
+  const schema = parts.length > 1 ? '?' : 'database()'
+  return {
+    text: `select column_name as name, 'bytes' as kind from information_schema.columns
+      where table_schema = ${schema} and table_name = ?
+        and data_type in ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob')`,
+    values: parts,
+  }
+}
+
+/** Whether a row is there whose key counts as equal in its columns, whatever its bytes: what mysqlUpdate has not found. */
+export function mysqlLookAlike(target: SqlTarget, row: SqlRow): SqlStatement {
+  const where = target.upsertKey.map((name) => `${quoteIdentifier('mysql', name)} = ?`)
+  return {
+    text: `select 1 from ${quoteTable(target)} where ${where.join(' and ')} limit 1`,
+    values: keyOf(target, row).map((value) => (typeof value === 'number' ? String(value) : value)),
+  }
 }

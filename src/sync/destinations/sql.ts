@@ -1,6 +1,7 @@
-import type { DeliveryJob, Destination } from '../types.ts'
-import { postponed, refused } from './result.ts'
-import type { SqlClient, SqlClientSettings } from './sql-client.ts'
+import { connectionRoom } from '../net/connection-room.ts'
+import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
+import { postponed, refused, withheld } from './result.ts'
+import { type SqlClient, type SqlClientSettings, WithheldError } from './sql-client.ts'
 import { judgeSqlError } from './sql-errors.ts'
 import { openPostgres } from './sql-postgres.ts'
 import { deletedKey, rowOf } from './sql-row.ts'
@@ -8,6 +9,7 @@ import {
   IdentifierError,
   quoteIdentifier,
   quoteTable,
+  type SqlColumns,
   type SqlRow,
   type SqlTarget,
   type SqlValue,
@@ -24,45 +26,157 @@ const openers: Record<SqlTarget['driver'], () => Opener | Promise<Opener>> = {
 
 /**
  * Keeps a table equal to the items: a column per mapped field, one row per `upsertKey`. Writing the same row again changes
- * nothing, so a delivery may be repeated. PostgreSQL needs a unique index on the key; the others should have one.
+ * nothing, so a delivery may be repeated; up to `batch` rows go into one statement. PostgreSQL needs a unique index on the key; the others should have one.
  *
  * @throws IdentifierError when the table or a column of the key has a name that the database cannot hold.
  */
-export function openSqlDestination(target: SqlTarget, settings: SqlClientSettings): Destination {
+export function openSqlDestination(
+  target: SqlTarget,
+  settings: SqlClientSettings & { batch: number },
+): Destination {
   quoteTable(target)
   for (const name of target.upsertKey) quoteIdentifier(target.driver, name)
   let opened: Promise<SqlClient> | undefined
+  let columns: SqlColumns | undefined
+  const room = connectionRoom(target.driver, settings.url, 'write')
+  room.widen(settings.connections)
   const open = async () => (await openers[target.driver]())(target, settings)
-  return {
-    deliver: async (job, signal) => {
-      // Later a signal changes nothing: the statement's own limits end it, and only then its outcome is known.
-      if (signal.aborted) return postponed('the delivery was given up', { outage: false })
-      const made = writeOf(target, job)
+
+  /** Does something on a connection of its own; answers why it could not be done. */
+  const connected = async (
+    names: readonly string[],
+    signal: AbortSignal,
+    work: (client: SqlClient) => Promise<DeliveryResult>,
+  ): Promise<DeliveryResult> => {
+    let leave: () => void
+    try {
+      leave = await room.take(signal)
+    } catch {
+      return postponed('too many deliveries to this server at a time', { outage: false })
+    }
+    try {
+      opened ??= open()
+      const client = await opened
+      columns ??= await client.columns()
+      return await work(client)
+    } catch (error) {
+      if (error instanceof WithheldError) return withheld()
+      return judgeSqlError(target.driver, error, names)
+    } finally {
+      leave()
+    }
+  }
+
+  const deliver = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+    // Later a signal changes nothing: the statement's own limits end it, and only then its outcome is known.
+    if (signal.aborted) return givenUp()
+    // What is wrong without asking the database is told without asking it.
+    const first = writeOf(target, job, columns)
+    if ('problem' in first) return refused(first.problem)
+    const names = 'row' in first ? [...first.row.keys()] : target.upsertKey
+    return await connected(names, signal, async (client) => {
+      const made = writeOf(target, job, columns)
       if ('problem' in made) return refused(made.problem)
-      try {
-        opened ??= open()
-        const client = await opened
-        await ('row' in made ? client.upsert(made.row) : client.remove(made.key))
-        return { ok: true }
-      } catch (error) {
-        return judgeSqlError(target.driver, error)
+      await ('row' in made
+        ? client.upsert([made.row], job.mayStart)
+        : client.remove([made.key], job.mayStart))
+      return { ok: true }
+    })
+  }
+
+  /** Several jobs by one statement for each set of columns, and that for no more values than a statement takes. */
+  const deliverTogether = async (
+    jobs: readonly DeliveryJob[],
+    signal: AbortSignal,
+  ): Promise<readonly DeliveryResult[] | 'apart'> => {
+    if (signal.aborted) return jobs.map(givenUp)
+    const results = new Map<DeliveryJob, DeliveryResult>()
+    const failed = await connected([], signal, async (client) => {
+      const writes = new Map<string, Write[]>()
+      for (const job of jobs) {
+        const made = writeOf(target, job, columns)
+        if ('problem' in made) {
+          results.set(job, refused(made.problem))
+          continue
+        }
+        const key = 'row' in made ? JSON.stringify([...made.row.keys()]) : ''
+        const others = writes.get(key)
+        if (others) others.push({ job, made })
+        else writes.set(key, [{ job, made }])
       }
-    },
-    refusalOf(job) {
-      const made = writeOf(target, job)
-      return 'problem' in made ? made.problem : undefined
-    },
+      for (const part of [...writes.values()].flatMap((same) => inParts(target, same))) {
+        if (signal.aborted) return givenUp()
+        await writePart(client, part)
+        for (const { job } of part) results.set(job, { ok: true })
+      }
+      return { ok: true }
+    })
+    if (!failed.ok && !failed.retryable && results.size < jobs.length) {
+      // Nobody knows whose fault it is; what is written already is no harm when it is written again.
+      return jobs.length > 1 ? 'apart' : [failed]
+    }
+    return jobs.map((job) => results.get(job) ?? failed)
+  }
+
+  return {
+    deliver,
+    ...(settings.batch > 1 && {
+      batches: { most: () => settings.batch, deliver: deliverTogether },
+    }),
+    refusalOf: (job) => problemOf(target, job, columns),
     close: async () => (await opened)?.close(),
   }
+}
+
+type Made = { row: SqlRow } | { key: SqlValue[] }
+type Write = { job: DeliveryJob; made: Made }
+
+const givenUp = () => postponed('the delivery was given up', { outage: false })
+
+async function writePart(client: SqlClient, part: readonly Write[]): Promise<void> {
+  // Each has to be asked: it notes that it may have arrived.
+  const mayStart = () => part.map(({ job }) => job.mayStart()).every(Boolean)
+  const rows = part.flatMap(({ made }) => ('row' in made ? [made.row] : []))
+  if (rows.length > 0) await client.upsert(rows, mayStart)
+  else {
+    const keys = part.flatMap(({ made }) => ('key' in made ? [made.key] : []))
+    await client.remove(keys, mayStart)
+  }
+}
+
+/** Values that one statement takes: PostgreSQL and MySQL count them by 16 bits, SQL Server up to 2,100. */
+const mostValues = { postgres: 60_000, mysql: 60_000, mssql: 2_000 } as const
+/** Of the values after `values`, for SQL Server. */
+const mostRows = 1_000
+
+function inParts({ driver }: SqlTarget, writes: readonly Write[]): Write[][] {
+  const [first] = writes
+  if (!first) return []
+  // Of a text in a key MySQL is told several times.
+  const width = 'row' in first.made ? first.made.row.size : 2 * first.made.key.length
+  const most = Math.max(1, Math.min(mostRows, Math.floor(mostValues[driver] / width)))
+  const parts: Write[][] = []
+  for (let from = 0; from < writes.length; from += most) parts.push(writes.slice(from, from + most))
+  return parts
+}
+
+function problemOf(
+  target: SqlTarget,
+  job: DeliveryJob,
+  columns: SqlColumns | undefined,
+): string | undefined {
+  const made = writeOf(target, job, columns)
+  return 'problem' in made ? made.problem : undefined
 }
 
 /** The row to write or the key to delete, or why there is none. */
 function writeOf(
   target: SqlTarget,
   job: DeliveryJob,
-): { row: SqlRow } | { key: SqlValue[] } | { problem: string } {
-  if (job.kind === 'delete') return deletedKey(target, job)
-  const made = rowOf(target, job.body)
+  columns: SqlColumns | undefined,
+): Made | { problem: string } {
+  if (job.kind === 'delete') return deletedKey(target, job, columns)
+  const made = rowOf(target, job.body, columns)
   if ('problem' in made) return made
   try {
     for (const name of made.row.keys()) quoteIdentifier(target.driver, name)

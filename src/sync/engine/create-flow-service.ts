@@ -1,41 +1,64 @@
 import { createSparing } from '../../domain/sparing.ts'
 import { AppError } from '../../errors.ts'
+import { listDelayed, listSkipped } from '../../repositories/delayed-deliveries.ts'
 import { type FailureGroup, groupFailures } from '../../repositories/failed-deliveries.ts'
-import { insertFlowActivity, isPaused, listFlowActivity } from '../../repositories/flow-control.ts'
+import { listPolls } from '../../repositories/flow-polls.ts'
+import { nextRead } from '../../repositories/flow-reads.ts'
+import { isPaused, listFlowActivity } from '../../repositories/flow-switches.ts'
 import { withLease } from '../../repositories/with-lease.ts'
-import { reportItem } from '../control/item-report.ts'
-import { listWaiting } from '../control/open-deliveries.ts'
+import { causeOf } from '../control/failure-cause.ts'
+import { approveHeldDeletes, readHeldDeletes } from '../control/held-deletes.ts'
+import { approveHeldDrift, readHeldDrift } from '../control/held-drift.ts'
+import { findItemEverywhere, reportItem } from '../control/item-report.ts'
+import { heldBack, listWaiting } from '../control/open-deliveries.ts'
 import {
   limitFlow,
   pauseFlows,
+  refillDestination,
   resetFlow,
   resetItem,
   resumeFlows,
   unlimitFlow,
+  writeDown,
 } from '../control/switches.ts'
-import type { AlertResult, FlowService, SyncOutcome } from '../flow-service.ts'
+import type { AlertResult, FailureView, FlowService, SyncOutcome } from '../flow-service.ts'
+import { scansToDelete } from '../poll/deletes.ts'
 import { forgetItems } from '../poll/forget.ts'
 import { LeaseLostError } from '../poll/poll-deps.ts'
+import { SourceError } from '../types.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from './flow-engine.ts'
 import { createFlowReports } from './flow-reports.ts'
 import { createPreviews } from './previews.ts'
+import { pushItems } from './push-items.ts'
 import { type ItemSyncDeps, syncItem } from './sync-item.ts'
 
 export type FlowServiceDeps = Pick<
   EngineDeps,
-  'database' | 'now' | 'sleep' | 'processId' | 'log' | 'deliveries'
+  'database' | 'now' | 'sleep' | 'processId' | 'log' | 'deliveries' | 'audit'
 > & {
   engine: FlowEngine
+  /** How long who asks for a poll waits for another one to end, in milliseconds; 20 s when absent. */
+  longestWaitMs?: number | undefined
   testAlerts: (flow: OpenFlow['loaded']['flow']) => Promise<AlertResult[]>
 }
 
+/** Of whoever asks for a poll while another one goes on. Longer ones are not waited for: callers give up sooner. */
+const defaultWaitMs = 20_000
+const waitStepMs = 250
+const pushAgainSeconds = 5
+
 /** What the control API does, on top of the flows that are open. */
 export function createFlowService(deps: FlowServiceDeps): FlowService {
-  const { engine, deliveries } = deps
+  const { engine, deliveries, longestWaitMs = defaultWaitMs } = deps
+  /** What is asked for while they load would be answered for some of them only. */
+  const openFlows = () => {
+    engine.requireLoaded()
+    return engine.flows()
+  }
   const reports = createFlowReports({
     database: deps.database,
     now: deps.now,
-    flows: () => engine.flows(),
+    flows: openFlows,
     countActive: () => engine.countActive(),
   })
   const itemDeps: ItemSyncDeps = {
@@ -51,33 +74,60 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     deliveries,
     now: deps.now,
     sleep: deps.sleep,
-    current: (name) => engine.flows().get(name)?.runtime,
+    current: (name) => openFlows().get(name)?.runtime,
   })
 
   const failureGroups = new Map<string, () => Promise<FailureGroup[]>>()
 
   const find = (name: string): OpenFlow => {
-    const flow = engine.flows().get(name)
+    const flow = openFlows().get(name)
     if (!flow) throw new AppError('NOT_FOUND', { message: 'There is no such flow' })
     return flow
   }
+  const findDestination = (name: string, destination: string) => {
+    const { destinations } = find(name).loaded.flow
+    if (destinations.some((one) => one.name === destination)) return
+    throw new AppError('NOT_FOUND', { message: 'The flow has no such destination' })
+  }
   const names = (which: 'all' | string) =>
-    which === 'all' ? [...engine.flows().keys()] : [find(which).loaded.flow.name]
+    which === 'all' ? [...openFlows().keys()] : [find(which).loaded.flow.name]
   const wake = (flows: readonly string[]) => {
     for (const name of flows) engine.flows().get(name)?.poller.wake()
   }
 
-  const writeDown = (flow: string, action: string, actor: string, detail: string) =>
+  const noteDeed = (flow: string, action: string, actor: string, detail: string) =>
     deps.database.transaction((trx) =>
-      insertFlowActivity(trx, { at: deps.now(), flow, action, actor, detail }),
+      writeDown(deps, trx, { at: deps.now(), flow, action, actor, detail }),
     )
+
+  /** Whether a poll in progress ends within the time that somebody waits for an answer. */
+  const endsSoon = async (running: Promise<unknown>): Promise<boolean> => {
+    let isOver = false
+    const over = running
+      .catch(() => undefined)
+      .then(() => {
+        isOver = true
+      })
+    for (let waitedMs = 0; !isOver && waitedMs < longestWaitMs; waitedMs += waitStepMs) {
+      await Promise.race([over, deps.sleep(waitStepMs)])
+    }
+    return isOver
+  }
 
   const sync: FlowService['sync'] = async (name, { force }, actor): Promise<SyncOutcome> => {
     const { poller } = find(name)
     if (!force && (await isPaused(deps.database.db, name))) return { changes: 0, skipped: 'paused' }
-    const { changes, skipped } = await poller.request({ force })
+    const { running } = poller
+    const asked = poller.request({ force })
+    if (running && !(await endsSoon(running))) {
+      asked.catch((error: unknown) =>
+        deps.log.warn({ flow: name, err: error }, 'a poll that was asked for failed'),
+      )
+      return { changes: 0, skipped: 'polling' }
+    }
+    const { changes, skipped } = await tellingSource(asked)
     if (actor !== undefined && !skipped) {
-      await writeDown(name, 'synced', actor, `${changes} changes`)
+      await noteDeed(name, 'synced', actor, `${changes} changes`)
     }
     return { changes, ...(skipped && { skipped }) }
   }
@@ -103,22 +153,54 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     await poller.aside(() => forgetNow(name))
   }
 
+  const failuresOf = async (name: string) => {
+    const count =
+      failureGroups.get(name) ??
+      createSparing(() => groupFailures(deps.database, name, undefined, causeOf))
+    failureGroups.set(name, count)
+    return (await count()).map((group) => ({ ...group, cause: group.cause ?? group.error }))
+  }
+
+  const { openTargets, ...shown } = reports
+
   return {
-    ...reports,
+    ...shown,
     sync,
     async preview(name, limits, signal) {
       const preview = await previews.preview(find(name).runtime, limits, signal)
       return { ...preview, paused: await isPaused(deps.database.db, name) }
     },
     async syncItem(name, pk, actor) {
-      const outcome = await syncItem(itemDeps, find(name).runtime, pk)
-      if (actor !== undefined) await writeDown(name, 'item synced', actor, pk)
+      const outcome = await tellingSource(syncItem(itemDeps, find(name).runtime, pk))
+      if (actor !== undefined) await noteDeed(name, 'item synced', actor, pk)
       return outcome
+    },
+    async beginPush(name) {
+      find(name)
+      return nextRead(deps.database.db)
+    },
+    async push(name, push, read, actor) {
+      const { runtime, loaded } = find(name)
+      const full = heldBack(loaded.flow, await deliveries.waitingCount(loaded.flow))
+      if (full !== null) {
+        throw new AppError('SERVICE_UNAVAILABLE', {
+          message: 'Too many deliveries of the flow wait (queue.maxWaiting); push again later',
+          extra: { retryAfterSeconds: pushAgainSeconds },
+        })
+      }
+      const pushed = await pushItems(itemDeps, runtime, push, read)
+      if (pushed.changes > 0)
+        await noteDeed(name, 'items pushed', actor, `${pushed.changes} changes`)
+      return pushed
     },
     reset,
     resetItem: forget,
-    async resync(name, options, actor) {
-      await reset(name, actor)
+    async resync(name, { destination, ...options }, actor) {
+      if (destination === undefined) await reset(name, actor)
+      else {
+        findDestination(name, destination)
+        await refillDestination(deps, name, destination, actor)
+      }
       return sync(name, options)
     },
     async resyncItem(name, pk, options, actor) {
@@ -155,37 +237,112 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       const results = await deps.testAlerts(flow)
       const arrived = results.filter(({ ok }) => ok).length
       if (actor !== undefined) {
-        await writeDown(name, 'alerts tested', actor, `${arrived} of ${results.length} arrived`)
+        await noteDeed(name, 'alerts tested', actor, `${arrived} of ${results.length} arrived`)
       }
       return results
     },
     async retryFailed(filter, actor) {
       find(filter.flow)
-      const retried = await deliveries.retryFailed(filter)
+      const { cause, ...plain } = filter
+      const isWanted =
+        cause === undefined
+          ? undefined
+          : (error: string, pk: string) => causeOf(error, pk) === cause
+      const retried = await deliveries.retryFailed({ ...plain, isWanted })
       const { flow, ...rest } = filter
       const detail = Object.entries(rest)
         .filter(([, value]) => value !== undefined)
         .map(([key, value]) => `${key}: ${value}`)
         .join(', ')
       const told = `${retried} deliveries${detail && ` (${detail})`}`
-      await writeDown(flow, 'retried', actor, told)
+      await noteDeed(flow, 'retried', actor, told)
       return retried
     },
     failures: async (name, limit) => {
       find(name)
-      const count =
-        failureGroups.get(name) ?? createSparing(() => groupFailures(deps.database, name))
-      failureGroups.set(name, count)
-      return (await count()).slice(0, limit)
+      return (await failuresOf(name)).slice(0, limit)
     },
-    waiting: async (name, limit) => listWaiting(deps.database.db, find(name).loaded.flow, limit),
+    async allFailures(only, limit) {
+      const failing = (await openTargets()).filter(
+        ({ flow, failed }) => failed > 0 && (only === undefined || flow === only),
+      )
+      const groups: (FailureView & { flow: string })[] = []
+      for (const flow of new Set(failing.map((one) => one.flow))) {
+        groups.push(...(await failuresOf(flow)).map((group) => ({ ...group, flow })))
+      }
+      return groups.sort((one, next) => next.items - one.items).slice(0, limit)
+    },
+    async allDelayed(only, limit) {
+      const late = (await openTargets()).filter(
+        ({ flow, waiting, delayed }) =>
+          waiting + delayed > 0 && (only === undefined || flow === only),
+      )
+      return listDelayed(deps.database.db, late, limit)
+    },
+    async tryNow(name, destination, actor) {
+      if (destination !== undefined) findDestination(name, destination)
+      const all = find(name).loaded.flow.destinations.map((one) => one.name)
+      const which = destination === undefined ? all : [destination]
+      let due = 0
+      for (const one of which) due += await deliveries.tryNow({ flow: name, destination: one })
+      await noteDeed(name, 'tried now', actor, which.join(', '))
+      return due
+    },
+    async runs(name, limit) {
+      find(name)
+      return listPolls(deps.database.db, name, limit)
+    },
+    async skipped(name, limit) {
+      find(name)
+      return listSkipped(deps.database.db, name, limit)
+    },
+    waiting: async (name, limit) => {
+      const { flow } = find(name).loaded
+      const waitingCount = () => deliveries.waitingCount(flow)
+      return listWaiting({ db: deps.database.db, now: deps.now, waitingCount }, flow, limit)
+    },
     item: async (name, pk) =>
       reportItem({ db: deps.database.db, now: deps.now }, find(name).loaded.flow, pk),
-    problems: () => engine.problems(),
+    findItem: async (pk) =>
+      findItemEverywhere(
+        { db: deps.database.db, now: deps.now },
+        [...openFlows().values()].map(({ loaded }) => loaded.flow),
+        pk,
+      ),
+    heldDeletes: async (name) =>
+      readHeldDeletes(deps.database.db, name, scansToDelete(find(name).loaded.flow)),
+    async approveDeletes(name, pk, actor) {
+      find(name)
+      const approved = await approveHeldDeletes(deps, name, pk, actor)
+      return { ...(await sync(name, { force: false })), deletes: approved }
+    },
+    heldDrift: (name) => {
+      find(name)
+      return readHeldDrift(deps.database.db, name)
+    },
+    async approveDrift(name, read, actor) {
+      find(name)
+      await approveHeldDrift(deps, name, read, actor)
+      return sync(name, { force: false })
+    },
+    problems: () => {
+      engine.requireLoaded()
+      return engine.problems()
+    },
     activity: ({ flow }, limit) => listFlowActivity(deps.database.db, { flow }, limit),
     async reload(actor) {
       await engine.reload(actor)
       return { flows: [...engine.flows().keys()], problems: engine.problems() }
     },
+  }
+}
+
+/** A source that cannot be read is not a failure of this service, and its words help whoever asked. */
+async function tellingSource<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error
+    throw new AppError('PROVIDER_ERROR', { message: error.message, cause: error })
   }
 }

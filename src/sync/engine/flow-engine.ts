@@ -1,13 +1,21 @@
 import { createHash } from 'node:crypto'
 import type { Agent } from 'undici'
-import { type Database, notify } from '../../db/database.ts'
+import { notify } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
 import { AppError } from '../../errors.ts'
-import { insertFlowActivity, isPaused } from '../../repositories/flow-control.ts'
+import { nextRead } from '../../repositories/flow-reads.ts'
 import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
+import { isPaused } from '../../repositories/flow-switches.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import type { Alerts } from '../alerts/alerts.ts'
-import { forgetLimits, pauseByService, resumeByService } from '../control/switches.ts'
+import { warnOfMissing, warnOfOwing } from '../control/destinations.ts'
+import {
+  forgetLimits,
+  pauseByService,
+  resumeByService,
+  type SwitchDeps,
+  writeDown,
+} from '../control/switches.ts'
 import type { FlowContext } from '../definition/context.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
 import { Secret } from '../definition/secret.ts'
@@ -15,17 +23,17 @@ import type { Deliveries } from '../deliver/deliver.ts'
 import type { PaymentsPort } from '../destinations/payments-port.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowProblemView } from '../flow-service.ts'
+import type { FlowTrace } from '../flow-trace.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { pollOnce } from '../poll/poll-once.ts'
-import { createPoller, type Poller } from '../poll/poller.ts'
+import { createPoller, type Poller, type PollOutcome } from '../poll/poller.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { openFlow } from './open-flow.ts'
+import { plannedAfter } from './schedule.ts'
 import { isInWindow } from './window.ts'
 
-export type EngineDeps = {
-  database: Database
-  now: () => Date
+export type EngineDeps = SwitchDeps & {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
   /** Names this process as the owner of leases. */
   processId: string
@@ -38,9 +46,10 @@ export type EngineDeps = {
   deliveries: Deliveries
   /** Whoever tells people about the flows that are open. */
   alerts: Pick<Alerts, 'openFlow' | 'closeFlow'>
-  /** The payment side as a destination, and its orders as a source. */
+  /** The payment side as a destination, and what of it is a source. */
   payments: PaymentsPort
-  orders: SourceContext['payments']
+  feeds: SourceContext['payments']
+  trace?: Pick<FlowTrace, 'notePoll'> | undefined
 }
 
 export type OpenFlow = {
@@ -61,6 +70,8 @@ export type FlowEngine = {
   countActive(): Promise<number>
   /** Reads the files and opens the flows; polls begin with `start`. */
   load(): Promise<void>
+  /** Throws SERVICE_UNAVAILABLE until `load` has come to its end: which flows there are is not known before. */
+  requireLoaded(): void
   /**
    * Reads the files again, here and in all processes on the database. A file that is bad now leaves its flow as it is; one
    * that is gone pauses it.
@@ -86,10 +97,12 @@ const silenceMs = 60_000
 export function createFlowEngine(deps: EngineDeps): FlowEngine {
   const open = new Map<string, OpenFlow>()
   let problems: FlowProblemView[] = []
+  let loading: 'under way' | 'done' | 'failed' = 'under way'
   let started = false
   let stopped = false
+  /** Reads that began after this process did have greater numbers. */
+  let startedRead = 0
   let changing: Promise<void> = Promise.resolve()
-  const startedAt = deps.now()
   const letGo = new AbortController()
   const pollDeps: PollDeps = {
     database: deps.database,
@@ -105,17 +118,18 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       return { value, rows: value }
     })
     return async () => {
-      if (!isInWindow(flow.window, deps.now())) return false
+      if (!isInWindow(flow.windows, deps.now())) return false
       if (await isPaused(deps.database.db, flow.name)) return false
       return (await waitingCount()) < flow.queue.maxWaiting
     }
   }
 
-  const lastPollAt = async (name: string) => {
+  const lastPollAt = async ({ name, schedule }: LoadedFlow['flow']) => {
     const state = await findFlowState(deps.database.db, name)
-    const last = state?.last_poll_at ?? null
+    // A schedule says when, also after a start, and before the first poll of all.
+    if (schedule) return state?.last_poll_at ?? state?.first_seen_at ?? null
     // The first poll of a process comes at once, unless another process has polled since.
-    return last !== null && last >= startedAt ? last : null
+    return (state?.read_number ?? 0) > startedRead ? (state?.last_poll_at ?? null) : null
   }
 
   /**
@@ -130,8 +144,26 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     return silentMs > -silenceMs && silentMs < 2 * flow.pollIntervalMs + silenceMs
   }
 
+  const traced = async (flow: string, poll: () => Promise<PollOutcome>): Promise<PollOutcome> => {
+    const beganAt = performance.now()
+    const note = (rowsRead: number, changes: number, failure: string | null) =>
+      deps.trace?.notePoll({
+        ...{ flow, rowsRead, changes, failure },
+        durationMs: performance.now() - beganAt,
+      })
+    try {
+      const outcome = await poll()
+      if (outcome.skipped === undefined) note(outcome.rowsRead, outcome.changes, null)
+      return outcome
+    } catch (error) {
+      note(0, 0, error instanceof Error ? error.constructor.name : 'unknown')
+      throw error
+    }
+  }
+
   const pollerOf = (loaded: LoadedFlow, runtime: FlowRuntime) => {
-    const { name, pollIntervalMs } = loaded.flow
+    const { flow } = loaded
+    const { name } = flow
     const lease = `flow:${name}`
     let hasPolled = false
     return createPoller({
@@ -143,19 +175,22 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
           if (hasPolled && (await isOutdated(loaded))) {
             throw new AppError('SERVICE_UNAVAILABLE', { message: outdatedText })
           }
-          const outcome = await pollOnce(pollDeps, runtime, {
-            name: lease,
-            token,
-            signal: AbortSignal.any([signal, letGo.signal]),
-          })
-          hasPolled ||= outcome.skipped === undefined
+          const outcome = await traced(name, () =>
+            pollOnce(pollDeps, runtime, {
+              name: lease,
+              token,
+              signal: AbortSignal.any([signal, letGo.signal]),
+            }),
+          )
+          hasPolled ||= outcome.skipped !== 'paused'
           return outcome
         })
         return held?.result
       },
       mayPoll: mayPollOf(loaded),
-      lastPollAt: () => lastPollAt(name),
-      intervalMs: () => pollIntervalMs,
+      lastPollAt: () => lastPollAt(flow),
+      intervalMs: () => flow.pollIntervalMs,
+      plannedAfter: (last) => plannedAfter(flow, last),
       now: deps.now,
       sleep: deps.sleep,
       onFailure: (error) => deps.log.error({ flow: name, err: error }, 'the poll of a flow failed'),
@@ -188,7 +223,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       runtime = openFlow(loaded, {
         now: deps.now,
         log: deps.log,
-        payments: deps.orders,
+        payments: deps.feeds,
         sleep: deps.sleep,
       })
       await deps.deliveries.open(loaded.flow, { agent, payments: deps.payments, now: deps.now })
@@ -201,6 +236,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     if (running) await shut(running)
     const poller = pollerOf(loaded, runtime)
     open.set(name, { loaded, runtime, poller, agent, fingerprint })
+    runtime.source.follow?.(() => poller.hint())
+    await warnOfMissing(deps, loaded.flow)
     await deps.alerts.openFlow(loaded.flow)
     if (started) poller.start()
     return undefined
@@ -244,6 +281,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         { flows: missing },
         'flows without a definition are paused; their state is kept',
       )
+      await warnOfOwing(deps, missing)
     }
   }
 
@@ -295,24 +333,39 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     flows: () => new Map([...open].sort(([a], [b]) => (a < b ? -1 : 1))),
     problems: () => problems,
     countActive: async () => (deliveriesStarted ? deps.deliveries.countActive() : 0),
-    load: () =>
-      inTurn(async () => {
-        await followOthers()
-        await forgetLimits(deps)
-        await apply()
-        if (deps.startPaused && open.size > 0) {
-          const at = deps.now()
-          await deps.database.transaction((trx) =>
-            pauseByService(trx, [...open.keys()], { at, reason: 'FLOWS_START_PAUSED' }),
-          )
-        }
-        await deps.database.transaction((trx) => notify(trx, filesChannel, deps.processId))
-      }),
+    async load() {
+      try {
+        await inTurn(async () => {
+          startedRead = await nextRead(deps.database.db)
+          await followOthers()
+          await forgetLimits(deps)
+          await apply()
+          if (deps.startPaused && open.size > 0) {
+            const at = deps.now()
+            await deps.database.transaction((trx) =>
+              pauseByService(trx, [...open.keys()], { at, reason: 'FLOWS_START_PAUSED' }),
+            )
+          }
+          await deps.database.transaction((trx) => notify(trx, filesChannel, deps.processId))
+        })
+        loading = 'done'
+      } catch (error) {
+        loading = 'failed'
+        throw error
+      }
+    },
+    requireLoaded() {
+      if (loading === 'done') return
+      throw new AppError('SERVICE_UNAVAILABLE', {
+        message: loading === 'failed' ? notLoadedText : 'The flows are being loaded; try again',
+        ...(loading === 'under way' && { extra: { retryAfterSeconds: 1 } }),
+      })
+    },
     reload: (actor) =>
       inTurn(async () => {
         await apply()
         await deps.database.transaction(async (trx) => {
-          await insertFlowActivity(trx, {
+          await writeDown(deps, trx, {
             at: deps.now(),
             flow: null,
             action: 'reloaded',
@@ -344,6 +397,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   }
 }
 
+const notLoadedText = 'The flows could not be loaded; the log says why'
 const missingReason = 'definition missing'
 const outdatedText =
   'Another process polls this flow by another definition; read the flow files again'

@@ -1,5 +1,6 @@
 import type { Database } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
+import type { FlowSeen } from '../../fleet/observations.ts'
 import {
   countDone,
   countOpenDeliveries,
@@ -15,6 +16,13 @@ import {
 } from '../../repositories/flow-polls.ts'
 import { type FlowStateRow, listFlowStates, listProgress } from '../../repositories/flow-state.ts'
 import { listTotals } from '../../repositories/flow-totals.ts'
+import { listHeldDrifts } from '../../repositories/held-drifts.ts'
+import { listHeldDeletes } from '../../repositories/missed-items.ts'
+import { withOpen } from '../control/destinations.ts'
+import { heldOf } from '../control/held-deletes.ts'
+import { heldDriftOf } from '../control/held-drift.ts'
+import { heldBack } from '../control/open-deliveries.ts'
+import { readSending } from '../control/sending.ts'
 import { readSwitches, type SwitchState } from '../control/switches.ts'
 import type {
   ErrorRecord,
@@ -22,10 +30,14 @@ import type {
   FlowMetrics,
   FlowService,
   FlowStatus,
+  HeldDeletes,
+  HeldDrift,
+  OpenCounts,
   QueueStatistics,
 } from '../flow-service.ts'
 import type { OpenFlow } from './flow-engine.ts'
-import { startOfDay } from './window.ts'
+import { plannedAfter } from './schedule.ts'
+import { dueSince, startOfDay } from './window.ts'
 
 export type ReportDeps = {
   database: Database
@@ -48,10 +60,15 @@ const noSwitches: SwitchState = {
   runCount: 0,
 }
 
+const nothingOpen: OpenCounts = { waiting: 0, delayed: 0, failed: 0, oldestWaitingAt: null }
+
 /** What the control API reads about the flows that are open. */
 export function createFlowReports(
   deps: ReportDeps,
-): Pick<FlowService, 'status' | 'metrics' | 'stats' | 'errors' | 'cards'> {
+): Pick<
+  FlowService,
+  'status' | 'metrics' | 'stats' | 'errors' | 'cards' | 'observed' | 'withoutDefinition'
+> & { openTargets(): Promise<TargetCounts[]> } {
   const { db } = deps.database
 
   const itemCounts = createSparing(async () => {
@@ -69,6 +86,9 @@ export function createFlowReports(
     const value = await countDone(db)
     return { value, rows: value }
   })
+
+  const heldDrifts = async () =>
+    new Map((await listHeldDrifts(db)).map((one) => [one.flow, heldDriftOf(one, null)]))
 
   const status = async () => {
     const flows = deps.flows()
@@ -92,8 +112,17 @@ export function createFlowReports(
   const metrics = async () => {
     const figures = new Map((await readPollFigures(db)).map((one) => [one.flow, one]))
     const totals = new Map((await listTotals(db)).map((one) => [one.flow, one]))
+    const sending = await readSending(db, deps.now())
+    const open = new Map(
+      (await openCounts()).map((one) => [`${one.flow}\n${one.destination}`, one]),
+    )
+    const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
+    const held = await heldDrifts()
     return new Map(
-      [...deps.flows().keys()].map((name): [string, FlowMetrics] => {
+      [...deps.flows()].map(([name, { loaded }]): [string, FlowMetrics] => {
+        const { windows } = loaded.flow
+        const lastPollAt = states.get(name)?.last_poll_at
+        const planned = lastPollAt && plannedAfter(loaded.flow, lastPollAt)
         const one = figures.get(name)
         const total = totals.get(name)
         return [
@@ -104,6 +133,13 @@ export function createFlowReports(
             p95Duration: one?.p95DurationMs ?? 0,
             totalRuns: total?.runs ?? 0,
             totalErrors: total?.poll_errors ?? 0,
+            heldSince: held.get(name)?.since ?? null,
+            pollDueSince: planned ? dueSince(windows, planned, deps.now()) : null,
+            destinations: loaded.flow.destinations.map((one) => ({
+              name: one.name,
+              sending: sending(name, one.name),
+              open: open.get(`${name}\n${one.name}`) ?? nothingOpen,
+            })),
           },
         ]
       }),
@@ -168,11 +204,79 @@ export function createFlowReports(
       open: Map.groupBy(await openCounts(), ({ flow }) => flow),
       items: await itemCounts(),
       changesToday: await changesToday(),
+      sending: await readSending(db, deps.now()),
+      held: new Map((await listHeldDeletes(db)).map((one) => [one.flow, heldOf(one)])),
+      drifts: await heldDrifts(),
     }
     return flows.map((flow) => cardOf(flow, facts))
   }
 
-  return { status, metrics, stats, errors, cards }
+  const withoutDefinition = async () => {
+    const flows = deps.flows()
+    const owing = Map.groupBy(await openCounts(), ({ flow }) => flow)
+    return [...owing]
+      .filter(([name]) => !flows.has(name))
+      .map(([name, targets]) => ({
+        name,
+        destinations: targets.map(({ flow: _, destination, ...counts }) => ({
+          name: destination,
+          ...counts,
+        })),
+      }))
+  }
+
+  const observed = async (): Promise<FlowSeen[]> => {
+    const flows = [...deps.flows().values()].map(({ loaded }) => loaded.flow)
+    const names = flows.map(({ name }) => name)
+    const statuses = await status()
+    const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
+    const polls = await readLatestPolls(db, names, 1)
+    const open = Map.groupBy(await openCounts(), ({ flow }) => flow)
+    const sending = await readSending(db, deps.now())
+    const held = await heldDrifts()
+    return flows.map((flow) => {
+      const { name, pollIntervalMs, windows } = flow
+      const { paused, pausedAt, runLimit, runCount, polling } = statuses.get(name) ?? {
+        ...noSwitches,
+        polling: false,
+      }
+      const lastPollAt = states.get(name)?.last_poll_at ?? null
+      const planned = lastPollAt && plannedAfter(flow, lastPollAt)
+      const targets = new Map(open.get(name)?.map((one) => [one.destination, one]))
+      return {
+        flow: name,
+        pollIntervalMs,
+        isPaused: paused,
+        pausedAt,
+        isLimited: runLimit !== null && runCount >= runLimit,
+        isPolling: polling,
+        heldBack: heldBack(flow, waitingFor(flow, targets)),
+        heldSince: held.get(name)?.since ?? null,
+        dueSince: planned && dueSince(windows, planned, deps.now()),
+        lastPollAt,
+        lastSuccessAt: states.get(name)?.last_success_at ?? null,
+        lastError: polls.get(name)?.error ?? null,
+        destinations: withOpen(flow.destinations, [...targets.keys()]).map((one) => {
+          const { waiting, delayed, failed, oldestWaitingAt } = targets.get(one.name) ?? nothingOpen
+          return {
+            name: one.name,
+            sending: sending(name, one.name),
+            owed: waiting + delayed,
+            oldestOwedAt: oldestWaitingAt,
+            failed,
+          }
+        }),
+      }
+    })
+  }
+
+  /** What the flows that are defined owe, by destination. */
+  const openTargets = async () => {
+    const flows = deps.flows()
+    return (await openCounts()).filter(({ flow }) => flows.has(flow))
+  }
+
+  return { status, metrics, stats, errors, cards, observed, withoutDefinition, openTargets }
 }
 
 type CardFacts = {
@@ -183,12 +287,15 @@ type CardFacts = {
   open: ReadonlyMap<string, readonly TargetCounts[]>
   items: ReadonlyMap<string, number>
   changesToday: (flow: Flow) => number
+  sending: Awaited<ReturnType<typeof readSending>>
+  held: ReadonlyMap<string, HeldDeletes>
+  drifts: ReadonlyMap<string, HeldDrift>
 }
 
 type Flow = OpenFlow['loaded']['flow']
 
-function timezoneOf({ window }: Flow): string {
-  return window?.timezone ?? 'UTC'
+function timezoneOf({ windows }: Flow): string {
+  return windows?.[0]?.timezone ?? 'UTC'
 }
 
 function cardOf(flow: Flow, facts: CardFacts): FlowCard {
@@ -201,12 +308,12 @@ function cardOf(flow: Flow, facts: CardFacts): FlowCard {
   return {
     name,
     description: flow.description ?? null,
+    source: flow.source.type,
     pollIntervalMs,
     status,
     lastPollAt,
     lastSuccessAt: state?.last_success_at ?? null,
-    nextPollAt:
-      status.paused || lastPollAt === null ? null : new Date(lastPollAt.getTime() + pollIntervalMs),
+    nextPollAt: status.paused || lastPollAt === null ? null : plannedAfter(flow, lastPollAt),
     lastError: facts.polls.get(name)?.error ?? null,
     items: facts.items.get(name) ?? 0,
     changesToday: facts.changesToday(flow),
@@ -218,7 +325,7 @@ function cardOf(flow: Flow, facts: CardFacts): FlowCard {
           changes: progress.changes,
         }
       : null,
-    destinations: flow.destinations.map((destination) => {
+    destinations: withOpen(flow.destinations, [...targets.keys()]).map((destination) => {
       const target = targets.get(destination.name)
       return {
         name: destination.name,
@@ -227,8 +334,20 @@ function cardOf(flow: Flow, facts: CardFacts): FlowCard {
         delayed: target?.delayed ?? 0,
         failed: target?.failed ?? 0,
         oldestWaitingAt: target?.oldestWaitingAt ?? null,
+        sending: facts.sending(name, destination.name),
       }
     }),
+    heldDeletes: facts.held.get(name) ?? null,
+    heldDrift: facts.drifts.get(name) ?? null,
+    pollsHeldBack: heldBack(flow, waitingFor(flow, targets)),
     hasAlerts: flow.alerts.onJobFailed.length > 0,
   }
+}
+
+/** What waits for the destinations that the definition has, between two attempts or not. */
+function waitingFor({ destinations }: Flow, targets: ReadonlyMap<string, TargetCounts>): number {
+  return destinations.reduce((sum, { name }) => {
+    const target = targets.get(name)
+    return sum + (target?.waiting ?? 0) + (target?.delayed ?? 0)
+  }, 0)
 }

@@ -1,5 +1,5 @@
 import type { Database } from '../../db/database.ts'
-import { trimFlowActivity } from '../../repositories/flow-control.ts'
+import { trimFlowActivity } from '../../repositories/flow-switches.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import type { FlowEngine } from './flow-engine.ts'

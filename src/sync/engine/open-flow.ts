@@ -1,16 +1,17 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/canonical-json.ts'
-import { itemFormHash } from '../definition/definition-hash.ts'
+import { itemFormHash, keyFormHash } from '../definition/definition-hash.ts'
 import type { LoadedFlow } from '../definition/load.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { createItemReader } from '../item/item.ts'
-import { splitKey } from '../item/key.ts'
+import { keyRecord } from '../item/key.ts'
+import { usedFields } from '../mapping/used-fields.ts'
 import type { SourceContext } from '../sources/context.ts'
-import { openSource } from '../sources/index.ts'
+import { isPaymentsSource, openSource } from '../sources/index.ts'
 
-/** Orders that changed in one moment may become visible in the other order, so reads go back this far. */
-const ordersOverlapMs = 60_000
+/** What changed in one moment may become visible in the other order, so reads go back this far. */
+const paymentsOverlapMs = 60_000
 
 /** Opens the source of a flow and compiles what its items need. Throws what the definition cannot mean. */
 export function openFlow(
@@ -18,27 +19,27 @@ export function openFlow(
   context: Omit<SourceContext, 'flow'>,
 ): FlowRuntime {
   const { source, item } = flow
-  const reader = createItemReader(flow)
+  const used = usedFields(flow.destinations)
+  const reader = createItemReader(flow, used)
   return {
     flow,
     definitionHash,
-    itemForm: itemFormHash(flow),
+    itemForm: `${itemFormHash(flow)}/${keyFormHash(flow)}`,
     source: openSource({ ...context, flow }),
     cursor: cursorOf(source),
     fullScanEveryMs: 'fullScanEveryMs' in source ? source.fullScanEveryMs : undefined,
-    read: (row) => reader.read(row),
-    keyValue: (pk) => {
-      const values = splitKey(pk, item.key.length) ?? []
-      return Object.fromEntries(item.key.map((name, index) => [name, values[index] ?? '']))
-    },
+    read: reader.read,
+    hashes: reader,
+    usedFields: used,
+    keyValue: (pk) => keyRecord(item.key, pk),
   }
 }
 
 function cursorOf(source: Flow['source']): FlowRuntime['cursor'] {
-  if (source.type === 'payments.orders') {
+  if (isPaymentsSource(source)) {
     const { type, client } = source
     const origin = originOf({ type, client })
-    return { field: 'last_updated_at', overlapMs: ordersOverlapMs, origin }
+    return { field: 'last_updated_at', overlapMs: paymentsOverlapMs, origin }
   }
   if (!('cursor' in source) || !source.cursor) return undefined
   const { field, overlapMs, initial } = source.cursor
@@ -46,9 +47,25 @@ function cursorOf(source: Flow['source']): FlowRuntime['cursor'] {
   const read = { type: source.type, url: source.url.template, field, initial }
   const origin =
     source.type === 'sql'
-      ? originOf({ ...read, driver: source.driver, query: source.query.trim() })
-      : originOf({ ...read, items: source.items })
+      ? originOf({
+          ...read,
+          driver: source.driver,
+          query: source.query.trim(),
+          ...parametersOf(source),
+        })
+      : originOf({ ...read, items: source.items, ...requestOf(source) })
   return { field, overlapMs, origin }
+}
+
+/** As the file has them; nothing where there are none, as in all definitions of before there were such. */
+function parametersOf({ parameters }: Extract<Flow['source'], { type: 'sql' }>) {
+  const given = Object.entries(parameters ?? {}).map(([name, { template }]) => [name, template])
+  return given.length > 0 && { parameters: canonicalJson(Object.fromEntries(given)) }
+}
+
+/** As the file has it; nothing where there is none, as in all definitions of before there were such. */
+function requestOf({ method, body }: Extract<Flow['source'], { type: 'http' }>) {
+  return (method || body) && { method, body: body && canonicalJson(body) }
 }
 
 function originOf(read: Readonly<Record<string, string | undefined>>): string {

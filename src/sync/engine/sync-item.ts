@@ -1,8 +1,18 @@
-import { findHashes, lockItemsChangedSince, upsertHashes } from '../../repositories/flow-items.ts'
+import type { Trx } from '../../db/database.ts'
+import { AppError } from '../../errors.ts'
+import {
+  confirmItem,
+  lockItems,
+  restateHashes,
+  upsertHashes,
+} from '../../repositories/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
+import { hasPollBegunSince, nextRead } from '../../repositories/flow-reads.ts'
+import { keepHashForm } from '../../repositories/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupAll } from '../item/group-rows.ts'
 import { splitKey } from '../item/key.ts'
+import { comparison } from '../poll/compare.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { type Item, SourceError } from '../types.ts'
 
@@ -13,6 +23,8 @@ export type ItemSyncDeps = PollDeps & {
 
 /** Longest read of one item. */
 const readWithinMs = 60_000
+/** Of one item, when others read it at the same time. */
+const mostReads = 5
 
 /**
  * Reads one item from the source and queues it when it changed, whether the flow is paused or not. An item that did not
@@ -27,20 +39,54 @@ export async function syncItem(
   const { flow } = runtime
   const key = splitKey(pk, flow.item.key.length)
   if (!key) return { found: false, changed: false, jobs: 0 }
-  const readSince = deps.now()
-  const item = await readItem(deps, runtime, pk, key)
-  if (!item) return { found: false, changed: false, jobs: 0 }
-  const changed = await deps.database.transaction(async (trx) => {
-    const newer = await lockItemsChangedSince(trx, flow.name, [pk], readSince)
-    const stored = await findHashes(trx, flow.name, [pk])
-    // Whoever wrote it meanwhile has read it after us.
-    if (newer.has(pk) || stored.get(pk) === item.hash) return false
-    await upsertHashes(trx, flow.name, [item], deps.now())
-    await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash: item.hash, value: item.value }])
-    return true
+  for (let reads = 0; reads < mostReads; reads += 1) {
+    const read = await nextRead(deps.database.db)
+    const item = await readItem(deps, runtime, pk, key)
+    if (!item) return { found: false, changed: false, jobs: 0 }
+    const became = await deps.database.transaction((trx) =>
+      storeItem(deps, runtime, trx, item, read),
+    )
+    if (became === 'changed') return { found: true, changed: true, jobs: flow.destinations.length }
+    if (became === 'unchanged') {
+      return { found: true, changed: false, jobs: await deps.retryItem(flow.name, pk) }
+    }
+  }
+  throw new AppError('CONFLICT', {
+    message: 'The flow is polled again and again while the item is read; its polls send it',
+    extra: { retryAfterSeconds: 1 },
   })
-  const jobs = changed ? flow.destinations.length : await deps.retryItem(flow.name, pk)
-  return { found: true, changed, jobs }
+}
+
+/**
+ * What a read shows of an item becomes owed, unless it is `overtaken`: a poll that began after it may have seen a newer
+ * content, found nothing new in it, and gone on for good.
+ */
+async function storeItem(
+  deps: ItemSyncDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  item: Item,
+  read: number,
+): Promise<'changed' | 'unchanged' | 'overtaken'> {
+  const { name } = runtime.flow
+  const { pk, hash, value } = item
+  const { hashes, usedFields } = runtime
+  const forms = await keepHashForm(trx, name, hashes.hashForm, usedFields)
+  const stored = (await lockItems(trx, name, [pk])).get(pk)
+  const found = comparison(hashes, item, stored?.hash, forms)
+  if (found !== 'different') {
+    if (found === 'restated') {
+      await restateHashes(trx, name, [{ pk, hash, was: stored?.hash ?? '' }])
+    }
+    await confirmItem(trx, name, pk, read)
+    return 'unchanged'
+  }
+  if (await hasPollBegunSince(trx, name, read)) return 'overtaken'
+  const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at: deps.now() })
+  if (same.has(pk)) return 'unchanged'
+  if (!ours.has(pk)) return 'overtaken'
+  await deps.enqueue(trx, runtime, [{ pk, kind: 'upsert', hash, value, change: read }])
+  return 'changed'
 }
 
 async function readItem(

@@ -1,16 +1,21 @@
 import type { Flow } from '../definition/schema.ts'
 
-type Window = NonNullable<Flow['window']>
+type Window = NonNullable<Flow['windows']>[number]
+type Windows = Window | readonly Window[] | undefined
 
 const days = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 const minutesOfDay = 24 * 60
 
 /**
- * Whether polls may begin now. The window is judged by the wall clock of its time zone; one that ends at or before its
+ * Whether polls may begin now: in any of the windows. Each is judged by the wall clock of its time zone; one that ends at or before its
  * beginning goes on into the next day and belongs to the day it began on.
  */
-export function isInWindow(window: Window | undefined, now: Date): boolean {
-  if (!window) return true
+export function isInWindow(windows: Windows, now: Date): boolean {
+  if (!windows) return true
+  return [windows].flat().some((window) => isIn(window, now))
+}
+
+function isIn(window: Window, now: Date): boolean {
   const from = minutesOf(window.from)
   const to = minutesOf(window.to)
   const { day, minutes } = wallClock(window.timezone, now)
@@ -20,6 +25,24 @@ export function isInWindow(window: Window | undefined, now: Date): boolean {
   }
   if (from < to) return isDay(day) && minutes >= from && minutes < to
   return (isDay(day) && minutes >= from) || (isDay(day - 1) && minutes < to)
+}
+
+/**
+ * Since when a poll that was planned for `planned` should have begun: since then, or since the window opened after it. Null
+ * while none may begin.
+ */
+export function dueSince(windows: Windows, planned: Date, now: Date): Date | null {
+  if (planned > now || !isInWindow(windows, now)) return null
+  if (isInWindow(windows, planned)) return planned
+  // Between a moment outside and one inside there is one at which the window opens.
+  let outside = planned.getTime()
+  let inside = now.getTime()
+  while (inside - outside > 60_000) {
+    const between = (outside + inside) / 2
+    if (isInWindow(windows, new Date(between))) inside = between
+    else outside = between
+  }
+  return new Date(inside)
 }
 
 /** The beginning of the present day by the wall clock of the time zone. */

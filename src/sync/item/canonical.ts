@@ -1,4 +1,6 @@
+import { weightOf } from '../mapping/weight.ts'
 import { fixedDecimals } from './decimals.ts'
+import { isoText } from './exact-time.ts'
 
 export type HashRules = {
   /** Fields left out of the text but kept in the value; `a.b` is the field b of a, or of every entry of the list a. */
@@ -7,6 +9,10 @@ export type HashRules = {
   emptyAsNull: boolean
   /** Field (as in `ignore`): count of decimals. */
   decimals: Readonly<Record<string, number>>
+  /** The fields that the text has; all when absent. The value has all of them. */
+  only?: ReadonlySet<string> | undefined
+  /** Times have no more digits than milliseconds, as before they were kept. */
+  cutsTimes?: boolean
 }
 
 /** The record as plain JSON values with sorted keys, and its canonical JSON text without the ignored fields. */
@@ -16,6 +22,11 @@ export type Canonical = { value: Record<string, unknown>; text: string }
 export class CanonicalError extends Error {}
 
 const maxDepth = 32
+/** An item is hashed, mapped and written in one go each, on the thread that serves the tills. */
+const maxCharacters = 1_048_576
+const maxValues = 50_000
+/** Of one record or object in it; more than any database allows in a table. */
+const maxNames = 4_096
 // Text without these is NFC, well formed and free of NUL: the common case is settled by one test.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is looked for
 const needsCare = /\u0000|[\u0300-\uffff]/
@@ -32,14 +43,33 @@ type Part = { value: unknown; text: string }
 
 /**
  * Makes the function that turns records into their canonical form: keys sorted by code unit, dates ISO UTC, text NFC,
- * numbers as JavaScript writes them (or fixed decimals as text), bigint as exact text, bytes as base64, undefined
+ * numbers as JavaScript writes them (or fixed decimals as text), bigint as it is, bytes as base64, undefined
  * dropped. It throws CanonicalError for what JSON or the database cannot hold: NaN, Infinity, functions, lists with
- * holes, cycles (depth over 32), broken UTF-16, NUL, objects of a class, the field name __proto__.
+ * holes, cycles (depth over 32), broken UTF-16, NUL, objects of a class, the field name __proto__, and for more than 50,000
+ * values or 1 Mi characters.
  */
 export function createCanonicalizer(rules: HashRules): (record: object) => Canonical {
   const ignored = new Set(rules.ignore)
   const decimals = new Map(Object.entries(rules.decimals))
   const nested = [...ignored, ...decimals.keys()].some((name) => name.includes('.'))
+
+  let current: object = {}
+  let characters = 0
+  let valueCount = 0
+  const count = (length: number) => {
+    characters += length
+    valueCount += 1
+    if (characters > maxCharacters) {
+      throw new CanonicalError(
+        `the item is longer than ${maxCharacters} characters, most of them in ${largest(current)}; leave it out`,
+      )
+    }
+    if (valueCount > maxValues) {
+      throw new CanonicalError(
+        `the item has more than ${maxValues} values, most of them in ${largest(current)}; is its key right?`,
+      )
+    }
+  }
 
   const field = (name: string, parent: string): Field => {
     if (name === '__proto__') throw new CanonicalError('a field must not be called __proto__')
@@ -49,13 +79,24 @@ export function createCanonicalizer(rules: HashRules): (record: object) => Canon
       name: clean,
       label: `${JSON.stringify(clean)}:`,
       path,
-      ignored: ignored.has(path),
+      ignored: ignored.has(path) || (parent === '' && rules.only?.has(clean) === false),
       decimals: decimals.get(path),
     }
   }
 
+  /** `owner` is the field that has them; '' is the item itself. */
+  const fieldsOf = (names: readonly string[], parent: string, owner: string): Named[] => {
+    // Counted before they are sorted.
+    if (names.length > maxNames) {
+      const where = owner === '' ? 'the item' : `the field ${JSON.stringify(owner)}`
+      throw new CanonicalError(`${where} has more than ${maxNames} fields`)
+    }
+    return sorted(names.map((name) => named(name, field(name, parent))))
+  }
+
   const scalar = (value: string | number | bigint, place: Field): Part => {
     if (typeof value === 'number' && !Number.isFinite(value)) refuse(place.path, `is ${value}`)
+    if (typeof value === 'string') count(value.length)
     let clean = typeof value === 'string' ? text(value, place.path) : value
     if (typeof clean === 'string') {
       if (rules.trim) clean = clean.trim()
@@ -71,11 +112,12 @@ export function createCanonicalizer(rules: HashRules): (record: object) => Canon
       const number = clean === 0 ? 0 : clean
       return { value: number, text: String(number) }
     }
-    const exact = String(clean)
-    return { value: exact, text: JSON.stringify(exact) }
+    // Of a bigint, which is no number to compute with, the digits are what counts.
+    return { value: clean, text: JSON.stringify(String(clean)) }
   }
 
   const part = (value: unknown, place: Field, depth: number): Part | undefined => {
+    if (typeof value !== 'string') count(0)
     switch (typeof value) {
       case 'string':
       case 'number':
@@ -92,15 +134,20 @@ export function createCanonicalizer(rules: HashRules): (record: object) => Canon
     }
     if (value === null) return nothing
     if (depth > maxDepth) refuse(place.path, `is deeper than ${maxDepth} levels`)
-    if (value instanceof Date) return date(value, place.path)
-    if (value instanceof Uint8Array) return quoted(Buffer.from(value).toString('base64'))
+    if (value instanceof Date) {
+      return date(rules.cutsTimes ? new Date(value) : value, place.path)
+    }
+    if (value instanceof Uint8Array) {
+      count(value.length)
+      return quoted(Buffer.from(value).toString('base64'))
+    }
     if (Array.isArray(value)) return list(value, place, depth)
     const prototype = Object.getPrototypeOf(value)
     if (prototype !== Object.prototype && prototype !== null) {
       refuse(place.path, `is an object of the class ${prototype.constructor?.name}`)
     }
     const parent = nested ? place.path : ''
-    const fields = sorted(Object.keys(value).map((name) => named(name, field(name, parent))))
+    const fields = fieldsOf(Object.keys(value), parent, place.path)
     return record(value as Record<string, unknown>, fields, depth)
   }
 
@@ -132,9 +179,12 @@ export function createCanonicalizer(rules: HashRules): (record: object) => Canon
   let columns: string[] = []
   let fields: Named[] = []
   return (given) => {
+    current = given
+    characters = 0
+    valueCount = 0
     const names = Object.keys(given)
     if (!sameNames(names, columns)) {
-      fields = sorted(names.map((name) => named(name, field(name, ''))))
+      fields = fieldsOf(names, '', '')
       columns = names
     }
     return record(given as Record<string, unknown>, fields, 0)
@@ -176,11 +226,22 @@ function text(value: string, path: string): string {
 
 function date(value: Date, path: string): Part {
   if (Number.isNaN(value.getTime())) return refuse(path, 'is no valid date')
-  return quoted(value.toISOString())
+  return quoted(isoText(value))
 }
 
 function quoted(value: string): Part {
   return { value, text: JSON.stringify(value) }
+}
+
+/** The field to look at when a record is too large. */
+function largest(record: object): string {
+  let name = ''
+  let most = -1
+  for (const [field, value] of Object.entries(record)) {
+    const weight = weightOf(value, 2 * maxCharacters)
+    if (weight > most) [name, most] = [field, weight]
+  }
+  return `the field ${JSON.stringify(name.slice(0, 128))}`
 }
 
 function refuse(path: string, reason: string): never {

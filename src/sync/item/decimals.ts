@@ -1,4 +1,5 @@
-const decimalText = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?$/
+/** As many digits as a database can mean: computing with a million of them takes seconds. */
+const decimalText = /^([+-]?)(\d{0,1000})(?:\.(\d{0,1000}))?(?:[eE]([+-]?\d{1,3}))?$/
 
 /**
  * A number with a fixed count of decimals, as text, rounded half away from zero; computed on the digits, so that values

@@ -13,52 +13,93 @@ export type ReadItem =
   /** `pk` is null when the record has no usable key. `mayPass`: another time the same record may be judged. */
   | { problem: { pk: string | null; message: string; mayPass?: true } }
 
-/** Changes when the way of hashing does; then every item counts as changed by definition, not by its source. */
-export const hashVersion = 'h1'
+/** Changes when the form of items does; then every item counts as changed by definition, not by its source. */
+export const itemVersion = 'h1'
+
+/** Forms of hashes: over all fields with times cut to milliseconds, and over all fields or those that are used. */
+const firstForm = 'h1'
+const form = 'h2'
+
+export type ItemReader = {
+  /** Never rejects for what a record holds. */
+  read(row: SourceRow): Promise<ReadItem>
+  /** The form of the hashes that `read` gives. */
+  hashForm: string
+  /** The hash of an item that `read` gave, in another form, of the given fields; undefined for one that nobody knows. */
+  hashAs(item: Item, hashForm: string, fields: readonly string[] | undefined): string | undefined
+}
 
 const maxKeyLength = 1_024
 /** The databases index at most 2,704 bytes; the names of a flow and a destination stand beside the key. */
 const maxKeyBytes = 2_400
 
 /**
- * Makes items of records, as the flow says: canonical form, key, filter, hash (`h1:` and the SHA-256 of the canonical
- * text in base64url). Never rejects for what a record holds.
+ * Makes items of records, as the flow says: canonical form, key, filter, hash (its form, a colon, and the SHA-256 of the
+ * canonical text in base64url). Only `fields` count for the hash; null are all.
  */
-export function createItemReader(flow: Pick<Flow, 'item'>): {
-  read(row: SourceRow): Promise<ReadItem>
-} {
+export function createItemReader(
+  flow: Pick<Flow, 'item'>,
+  fields: readonly string[] | null = null,
+): ItemReader {
   const { key, filter } = flow.item
-  const canonical = createCanonicalizer(flow.item.hash)
+  const rules = flow.item.hash
+  const canonical = createCanonicalizer({ ...rules, only: fields ? new Set(fields) : undefined })
+  const hashForm = formOf(fields)
+  const others = new Map<string, ReturnType<typeof createCanonicalizer>>()
+  const rows = new WeakMap<Item, SourceRow>()
   const condition = filter === undefined ? undefined : compileExpression(filter)
 
   const makeItem = (row: SourceRow): ReadItem => {
-    let form: ReturnType<typeof canonical>
+    let made: ReturnType<typeof canonical>
     try {
-      form = canonical(row)
+      made = canonical(row)
     } catch (error) {
       if (!(error instanceof CanonicalError)) throw error
       const found = keyOf(key, row)
       const pk = 'pk' in found ? found.pk : null
       return { problem: { pk, message: error.message } }
     }
-    const found = keyOf(key, form.value)
+    const found = keyOf(key, made.value)
     if ('message' in found) return { problem: { pk: null, message: found.message } }
-    const digest = hash('sha256', form.text, 'base64url')
-    return {
-      item: {
-        ...found,
-        value: form.value,
-        hash: `${hashVersion}:${digest}`,
-      },
-    }
+    const item = { ...found, value: made.value, hash: hashOf(hashForm, made.text) }
+    rows.set(item, row)
+    return { item }
+  }
+
+  const otherForm = (name: string, used: readonly string[] | undefined) => {
+    const known = others.get(name)
+    if (known || (name !== firstForm && name !== form && !used)) return known
+    const made = createCanonicalizer(
+      name === firstForm
+        ? { ...rules, cutsTimes: true }
+        : { ...rules, only: used && new Set(used) },
+    )
+    others.set(name, made)
+    return made
   }
 
   return {
+    hashForm,
+    hashAs(item, name, used) {
+      const row = rows.get(item)
+      const other = otherForm(name, used)
+      return row && other && hashOf(name, other(row).text)
+    },
     read: async (row) => {
       const made = makeItem(row)
       return condition && 'item' in made ? await filtered(made.item, condition) : made
     },
   }
+}
+
+/** The same fields have the same form. */
+function formOf(fields: readonly string[] | null): string {
+  if (fields === null) return form
+  return `${form}.${hash('sha256', JSON.stringify(fields), 'hex').slice(0, 16)}`
+}
+
+function hashOf(hashForm: string, text: string): string {
+  return `${hashForm}:${hash('sha256', text, 'base64url')}`
 }
 
 async function filtered(item: Item, condition: Expression): Promise<ReadItem> {

@@ -3,6 +3,12 @@ export function joinKey(values: readonly string[]): string {
   return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')
 }
 
+/** The key fields of an item, for a delete, when nothing else of it is known. */
+export function keyRecord(names: readonly string[], pk: string): Record<string, string> {
+  const values = splitKey(pk, names.length) ?? []
+  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']))
+}
+
 /** The values again; undefined for a text that joinKey cannot have made of that many values. */
 export function splitKey(pk: string, count: number): string[] | undefined {
   const values: string[] = []

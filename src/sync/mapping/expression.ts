@@ -1,14 +1,19 @@
 import { evaluateApart, prepareThread } from './apart.ts'
-import { compileGuarded } from './guarded.ts'
+import { ExpressionError } from './expression-error.ts'
+import { compileGuarded, type Variables } from './guarded.ts'
 import { isTame } from './tame.ts'
+import { weightOf } from './weight.ts'
+
+/** Values are copied for the thread, in one go. An item has less. */
+const maxWeightApart = 2_097_152
 
 /** A compiled JSONata expression. */
 export type Expression = {
   /**
-   * The result as plain JSON values, or undefined when there is none. `value` holds JSON values only. Rejects with
-   * ExpressionError, within a second whatever the expression does.
+   * The result as plain JSON values, or undefined when there is none. `value` and `variables` (`$name` in the expression)
+   * hold JSON values only. Rejects with ExpressionError, within a second whatever the expression does.
    */
-  evaluate(value: unknown): Promise<unknown>
+  evaluate(value: unknown, variables?: Variables): Promise<unknown>
 }
 
 let turn: Promise<unknown> = Promise.resolve()
@@ -20,9 +25,41 @@ let turn: Promise<unknown> = Promise.resolve()
  */
 export function compileExpression(text: string): Expression {
   const guarded = compileGuarded(text)
-  if (isTame(guarded.ast)) return { evaluate: (value) => inTurn(() => guarded.evaluate(value)) }
+  if (isTame(guarded.ast)) {
+    return {
+      evaluate: (value, variables) => inTurn(() => guarded.evaluate(withTexts(value), variables)),
+    }
+  }
   prepareThread()
-  return { evaluate: (value) => evaluateApart({ text, value }) }
+  return {
+    evaluate: async (given, variables) => {
+      const value = withTexts(given)
+      if (weightOf(value, maxWeightApart) > maxWeightApart) {
+        throw new ExpressionError(
+          `the expression would be given more than ${maxWeightApart} characters; one without functions may be`,
+        )
+      }
+      return await evaluateApart({ text, value, variables })
+    },
+  }
+}
+
+/** JSONata knows no whole numbers beyond 2^53, and would round them: to it they are texts. */
+function withTexts(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const entries = value.map(withTexts)
+    return entries.some((entry, index) => entry !== value[index]) ? entries : value
+  }
+  let changed: Record<string, unknown> | undefined
+  for (const [name, field] of Object.entries(value)) {
+    const text = withTexts(field)
+    if (text === field) continue
+    changed ??= { ...value }
+    changed[name] = text
+  }
+  return changed ?? value
 }
 
 /** One after another: side by side they would spend each other's 250 ms. */

@@ -1,4 +1,5 @@
 import type { fieldTypes } from '../definition/destination-schema.ts'
+import { ExactTime, isoText } from '../item/exact-time.ts'
 
 export type FieldType = (typeof fieldTypes)[number]
 
@@ -8,7 +9,7 @@ type Converted = { value: unknown } | { expected: string }
  * Converts one value of an item; null stays null, and a blank text is null for every type but `text`.
  *
  * - `text`: the value as text.
- * - `integer`: a number; digits with an optional sign. Beyond 2^53 it stays text, exact.
+ * - `integer`: a number; digits with an optional sign. Beyond 2^53 a text stays text, exact, and a number of JSON a number.
  * - `decimal`: a text such as "1234.50", digits as given, so that no cent is lost on the way.
  * - `decimalComma`: the same, from a decimal comma and, if at all, points between all groups of three: "1.234,50",
  *   "1234,50", "1.234" (one thousand two hundred thirty-four). A number of JSON is taken as it is.
@@ -26,11 +27,15 @@ export function convertField(value: unknown, type: FieldType): Converted {
 
 const converters: Record<FieldType, (value: unknown, text: string) => Converted> = {
   text: (value) => ({ value: String(value) }),
-  integer: (_, text) => {
+  integer: (value, text) => {
+    // As JSON had it, beyond 2^53.
+    if (typeof value === 'bigint') return { value }
     if (!/^[+-]?\d+(\.0+)?$/.test(text)) return { expected: 'a whole number such as 42' }
-    const exact = BigInt(text.replace(/^\+|\.0+$/g, ''))
-    const number = Number(exact)
-    return { value: Number.isSafeInteger(number) ? number : exact.toString() }
+    const [, sign = '', digits = ''] = /^([+-]?)0*(\d+)/.exec(text) ?? []
+    const number = Number(digits.slice(0, 17)) * (sign === '-' ? -1 : 1)
+    // By the text, however long it is: computing with a million digits takes seconds.
+    const isExact = digits.length < 17 && Number.isSafeInteger(number)
+    return { value: isExact ? number + 0 : `${sign === '-' ? '-' : ''}${digits}` }
   },
   decimal: (_, text) => decimal(text, /^[+-]?\d+(\.\d+)?$/, 'a number such as 1234.50'),
   decimalComma: (value, text) => {
@@ -71,7 +76,8 @@ function isoDate(text: string): string | undefined {
   if (day === undefined || !isDay(day)) return undefined
   if (time === undefined) return day
   const instant = new Date(`${day}T${time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2')}`)
-  return Number.isNaN(instant.getTime()) ? undefined : instant.toISOString()
+  if (Number.isNaN(instant.getTime())) return undefined
+  return isoText(ExactTime.of(instant, /\.(\d+)/.exec(time)?.[1] ?? ''))
 }
 
 function localDate(text: string): string | undefined {

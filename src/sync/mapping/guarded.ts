@@ -1,4 +1,5 @@
 import jsonata from 'jsonata'
+import { breathe } from '../poll/breather.ts'
 import { ExpressionError, toExpressionError } from './expression-error.ts'
 import { plainCopy } from './plain-copy.ts'
 
@@ -8,9 +9,15 @@ const guards = { timeout: 250, stack: 200, sequence: 100_000 }
 const maxTextLength = 1_000_000
 const exitHook = Symbol.for('jsonata.__evaluate_exit')
 
+/** What an expression is given besides the value that it looks at: JSON values by name. */
+export type Variables = Readonly<Record<string, unknown>>
+
 export type Guarded = {
-  /** A copy of the result as plain JSON values, or undefined when there is none. Rejects with ExpressionError. */
-  evaluate(value: unknown): Promise<unknown>
+  /**
+   * A copy of the result as plain JSON values, or undefined when there is none; `variables` are `$name` in the expression.
+   * Rejects with ExpressionError.
+   */
+  evaluate(value: unknown, variables?: Variables): Promise<unknown>
   ast: unknown
 }
 
@@ -24,11 +31,16 @@ export function compileGuarded(text: string): Guarded {
   expression.registerFunction('exists', exists, '<x:b>')
   expression.registerFunction('pad', pad, '<s-ns?:s>')
   // jsonata looks up this symbol like any name; only its type definition wants a string.
-  expression.assign(exitHook as unknown as string, refuseLongText)
+  // It is awaited at each step, which is where others get their turn.
+  const atEachStep = (_node: unknown, _input: unknown, _frame: unknown, result: unknown) => {
+    refuseLongText(result)
+    return breathe()
+  }
+  expression.assign(exitHook as unknown as string, atEachStep)
   return {
-    evaluate: async (value) => {
+    evaluate: async (value, variables) => {
       try {
-        return plainCopy(await expression.evaluate(value))
+        return plainCopy(await expression.evaluate(value, variables && { ...variables }))
       } catch (thrown) {
         throw toExpressionError(thrown)
       }
@@ -64,7 +76,7 @@ function pad(text: string | undefined, width: number, filler?: string): string |
   return width < 0 ? padding + text : text + padding
 }
 
-function refuseLongText(_node: unknown, _input: unknown, _frame: unknown, result: unknown): void {
+function refuseLongText(result: unknown): void {
   if (typeof result === 'string' && result.length > maxTextLength) throw tooLong()
 }
 

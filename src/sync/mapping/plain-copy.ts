@@ -1,8 +1,9 @@
 import { ExpressionError } from './expression-error.ts'
 
 const maxDepth = 64
-/** Characters of all texts and names, plus one for each value. */
-const maxSize = 8_000_000
+/** Characters of all texts and names, plus eight for each value. */
+const maxSize = 1_048_576
+const perValue = 8
 
 /**
  * The result of an expression as plain JSON values: jsonata's objects have no prototype and its lists carry marks.
@@ -12,11 +13,11 @@ export function plainCopy(value: unknown): unknown {
   let size = 0
   const count = (more: number) => {
     size += more
-    if (size > maxSize) throw new ExpressionError('the result is larger than 8 million characters')
+    if (size > maxSize) throw new ExpressionError(`the result is larger than ${maxSize} characters`)
   }
   const copy = (part: unknown, depth: number): unknown => {
     if (depth > maxDepth) throw new ExpressionError(`the result is deeper than ${maxDepth} levels`)
-    count(1)
+    count(perValue)
     switch (typeof part) {
       case 'string':
         count(part.length)

@@ -14,6 +14,9 @@ const tameTypes = new Set([
   'filter',
 ])
 
+/** The value itself, and what is given besides it; any other may be a function. */
+const tameVariables = new Set(['', '$', 'pk'])
+
 /** Functions whose time and result are in proportion to their arguments. */
 const tameFunctions = new Set([
   ...[
@@ -43,7 +46,7 @@ export function isTame(node: unknown): boolean {
   const { type, value } = node as { type?: unknown; value?: unknown }
   if (value instanceof RegExp) return false
   if ('focus' in node || 'index' in node || 'ancestor' in node || 'tuple' in node) return false
-  if (type === 'variable') return value === '' || value === '$'
+  if (type === 'variable') return tameVariables.has(String(value))
   if (type === 'function') return isTameCall(node)
   if (type === 'binary' && value === '..') return false
   if (type !== undefined && !tameTypes.has(String(type))) return false

@@ -1,9 +1,9 @@
 import { parentPort } from 'node:worker_threads'
 import { type ExpressionError, toExpressionError } from './expression-error.ts'
-import { compileGuarded, type Guarded } from './guarded.ts'
+import { compileGuarded, type Guarded, type Variables } from './guarded.ts'
 
 /** What the thread is asked, and what it answers; `ready` once it can be asked. */
-export type Question = { text: string; value: unknown }
+export type Question = { text: string; value: unknown; variables?: Variables | undefined }
 export type Answer =
   | { result: unknown }
   | { message: string; position: number | undefined; outOfTime: boolean }
@@ -20,9 +20,9 @@ function compile(text: string): Guarded {
   return fresh
 }
 
-async function answer({ text, value }: Question): Promise<Answer> {
+async function answer({ text, value, variables }: Question): Promise<Answer> {
   try {
-    return { result: await compile(text).evaluate(value) }
+    return { result: await compile(text).evaluate(value, variables) }
   } catch (thrown) {
     const { message, position, outOfTime }: ExpressionError = toExpressionError(thrown)
     return { message, position, outOfTime }

@@ -1,4 +1,5 @@
 import { type Dispatcher, request } from 'undici'
+import { atFirstByte } from '../../outbound/first-byte.ts'
 import { parseRetryAfter } from '../../outbound/retry-decision.ts'
 import { parseHttpUrl, RefusedAddressError } from './guard.ts'
 
@@ -20,6 +21,8 @@ export type GuardedRequest = {
   redirects?: 'none' | 'same-origin'
   /** Milliseconds of the clock, for dates in Retry-After. */
   now?: () => number
+  /** Asked at the first byte of each request: false keeps it from being sent. */
+  mayStart?: () => boolean
 }
 
 export type GuardedAnswer = {
@@ -78,7 +81,7 @@ async function exchange(input: GuardedRequest, signal: AbortSignal): Promise<Gua
 
 async function once(input: GuardedRequest, url: URL, signal: AbortSignal): Promise<GuardedAnswer> {
   const answer = await request(url, {
-    dispatcher: input.agent,
+    dispatcher: input.mayStart ? atFirstByte(input.agent, input.mayStart) : input.agent,
     method: input.method,
     // Nothing here unpacks, so a packed body could only be misread.
     headers: { 'accept-encoding': 'identity', ...input.headers },

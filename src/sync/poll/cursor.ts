@@ -1,13 +1,16 @@
+import { isoText } from '../item/exact-time.ts'
+
 /**
  * The text of a cursor value: ISO for times, digits for numbers, as it is for texts. Undefined for what cannot be one.
  */
 export function cursorText(value: unknown): string | undefined {
   if (value instanceof Date) {
-    return Number.isNaN(value.getTime()) ? undefined : value.toISOString()
+    return Number.isNaN(value.getTime()) ? undefined : isoText(value)
   }
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : undefined
   if (typeof value === 'bigint') return value.toString()
-  return typeof value === 'string' && value !== '' ? value : undefined
+  // The database holds no NUL, and an item with one is refused.
+  return typeof value === 'string' && value !== '' && !value.includes('\0') ? value : undefined
 }
 
 const wholeNumber = /^-?\d+$/

@@ -1,12 +1,17 @@
-import type { Db } from '../../db/database.ts'
-import {
-  countItems,
-  deleteHashes,
-  listPksAfter,
-  lockItemsChangedSince,
-} from '../../repositories/flow-items.ts'
+import type { Db, Trx } from '../../db/database.ts'
+import { type ApprovalRow, endApprovals, listApprovals } from '../../repositories/approvals.ts'
+import { countItems, deleteHashes, listPksAfter } from '../../repositories/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
-import { holdsLease } from '../../repositories/flow-state.ts'
+import { holdsLease, requestFullScan } from '../../repositories/flow-state.ts'
+import {
+  clearHeldDeletes,
+  countMissed,
+  countMissedSince,
+  forgetMissed,
+  listMissed,
+  type MissedItem,
+  writeHeldDeletes,
+} from '../../repositories/missed-items.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { KeySet } from './key-set.ts'
@@ -14,56 +19,160 @@ import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 
 const pageSize = 1_000
 
+/** What a complete read says about what is gone. */
+type CompleteRead = { seen: KeySet; problems: number; read: number }
+
 /**
- * After a complete read: items that the source no longer has are deleted at the destinations, when the flow says so and
- * the guard sees no accident. A read with problems deletes nothing, since what could not be read did not vanish; nor is an
- * item deleted that somebody else has met since `readSince`, after the source had given what it had.
- * Answers how many deletes were queued.
+ * After a complete read: items that the source no longer has are deleted at the destinations, when the flow says so, enough
+ * reads in a row have missed them, and the guard sees no accident or an operator has approved it. A read with problems deletes
+ * nothing, since what could not be read did not vanish; nor is an item deleted that a read has shown that began after this one,
+ * number `read`. Answers how many deletes were queued.
  */
 export async function sendDeletes(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
-  { seen, problems, readSince }: { seen: KeySet; problems: number; readSince: Date },
+  found: CompleteRead,
 ): Promise<number> {
   const { flow } = runtime
+  const { db } = deps.database
   if (flow.deletes.mode !== 'delete') return 0
+  const { seen, problems, read } = found
+  await forgetShown(db, flow.name, seen)
   const vanished: string[] = []
-  for await (const pks of vanishedItems(deps.database.db, flow.name, seen)) vanished.push(...pks)
-  if (vanished.length === 0) return 0
-  const refusal = refusalOf(flow.deletes.guard, {
-    seen: seen.size,
-    known: await countItems(deps.database.db, flow.name),
-    vanished: vanished.length,
-    problems,
-  })
-  if (refusal !== undefined) {
-    deps.log.warn({ flow: flow.name, vanished: vanished.length }, 'deletes were held back')
-    await insertSourceProblem(deps.database.db, {
-      flow: flow.name,
-      pk: '',
-      error: refusal,
-      at: deps.now(),
-    })
+  for await (const pks of vanishedItems(db, flow.name, seen)) vanished.push(...pks)
+  if (vanished.length === 0) {
+    await clearHeldDeletes(db, flow.name)
     return 0
   }
+  const known = await countItems(db, flow.name)
+  if (problems > 0) {
+    await tellHeld(deps, flow.name, vanished.length, unreadable(vanished.length))
+    return 0
+  }
+  const approvals = await listApprovals(db, flow.name, 'deletes')
+  const isApproved = approvedBy(approvals)
+  const held = vanished.length - (await countApproved(db, flow.name, approvals))
+  const refusal = refusalOf(flow.deletes.guard, {
+    seen: seen.size,
+    known,
+    vanished: held,
+    problems,
+  })
+  const scans = scansToDelete(flow)
   let deleted = 0
+  let unripe = 0
   for (let from = 0; from < vanished.length; from += pageSize) {
     const page = vanished.slice(from, from + pageSize)
-    deleted += await deps.database.transaction(async (trx) => {
+    await deps.database.transaction(async (trx) => {
       if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
-      const newer = await lockItemsChangedSince(trx, flow.name, page, readSince)
-      const pks = page.filter((pk) => !newer.has(pk))
-      await deleteHashes(trx, flow.name, pks)
-      await deps.enqueue(
-        trx,
-        runtime,
-        pks.map((pk) => ({ pk, kind: 'delete', hash: 'deleted', value: runtime.keyValue(pk) })),
+      const missed = await countMissed(trx, flow.name, page, { read, most: scans })
+      const ripe = missed.filter(
+        (one) => isApproved(one) || (refusal === undefined && one.scans >= scans),
       )
-      return pks.length
+      unripe += missed.filter((one) => one.scans < scans).length
+      await queueDeletes(deps, runtime, trx, { pks: ripe.map(({ pk }) => pk), read })
+      deleted += ripe.length
     })
   }
+  await endApprovals(db, flow.name, approvals)
+  if (refusal === undefined) await clearHeldDeletes(db, flow.name)
+  else {
+    await tellHeld(deps, flow.name, held, refusal)
+    const at = deps.now()
+    const row = { flow: flow.name, items: held, known, reason: refusal, read_number: read }
+    await writeHeldDeletes(db, { ...row, since: at, held_at: at })
+  }
+  // Where most polls read only what is new, the next one looks again.
+  if (unripe > 0) await deps.database.transaction((trx) => requestFullScan(trx, flow.name))
   return deleted
+}
+
+async function queueDeletes(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  { pks, read }: { pks: string[]; read: number },
+): Promise<void> {
+  if (pks.length === 0) return
+  await deleteHashes(trx, runtime.flow.name, pks)
+  await deps.enqueue(
+    trx,
+    runtime,
+    pks.map((pk) => {
+      const value = runtime.keyValue(pk)
+      return { pk, kind: 'delete', hash: 'deleted', value, change: read }
+    }),
+  )
+}
+
+async function tellHeld(
+  deps: PollDeps,
+  flow: string,
+  vanished: number,
+  reason: string,
+): Promise<void> {
+  deps.log.warn({ flow, vanished }, 'deletes were held back')
+  const problem = { flow, pk: '', error: reason, at: deps.now() }
+  await insertSourceProblem(deps.database.db, problem)
+}
+
+/**
+ * How many full scans in a row have to miss an item before it is deleted. Between two pages of a list records move, and one
+ * that moves to where was read before is missed. The same within a query of SQL Server, which reads what is committed at each
+ * moment; a query of PostgreSQL or MySQL sees the table as it was when the query began.
+ */
+export function scansToDelete({ source, deletes }: Pick<Flow, 'source' | 'deletes'>): number {
+  if (deletes.scans !== undefined) return deletes.scans
+  const isPaged = source.type === 'http' && source.paging.type !== 'none'
+  const isMoving = source.type === 'sql' && source.driver === 'mssql'
+  return isPaged || isMoving ? 2 : 1
+}
+
+/** Whether somebody has let the delete of an item through: of this one, or of all that were missing then. */
+export function approvedBy(approvals: readonly ApprovalRow[]): (item: MissedItem) => boolean {
+  const reads = new Map(approvals.map((one) => [one.pk, one.read_number]))
+  const all = reads.get('')
+  return ({ pk, since }) => reads.has(pk) || (all !== undefined && since <= all)
+}
+
+/** How many of the missing items an approval of all lets through. */
+async function countApproved(
+  db: Db,
+  flow: string,
+  approvals: readonly ApprovalRow[],
+): Promise<number> {
+  const all = approvals.find(({ pk }) => pk === '')
+  return all ? countMissedSince(db, flow, all.read_number) : 0
+}
+
+/** What this read has shown again was not gone. */
+async function forgetShown(db: Db, flow: string, seen: Pick<KeySet, 'has'>): Promise<void> {
+  let after: string | undefined
+  do {
+    const missed = await listMissed(db, flow, after, pageSize)
+    const shown = missed.filter((pk) => seen.has(pk))
+    if (shown.length > 0) await forgetMissed(db, flow, shown)
+    after = missed.length === pageSize ? missed.at(-1) : undefined
+  } while (after !== undefined)
+}
+
+/**
+ * After the first complete read under another key: what is stored by the old one is forgotten and deleted nowhere, as it is the
+ * same items by names that nothing has any longer.
+ */
+export async function forgetVanished(
+  deps: Pick<PollDeps, 'database' | 'now'>,
+  flow: string,
+  lease: PollLease,
+  seen: Pick<KeySet, 'has'>,
+): Promise<void> {
+  for await (const pks of vanishedItems(deps.database.db, flow, seen)) {
+    await deps.database.transaction(async (trx) => {
+      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+      await deleteHashes(trx, flow, pks)
+    })
+  }
 }
 
 /** The keys of stored items that a complete read has not met, some at a time. */
@@ -90,8 +199,8 @@ export function refusalOf(
   found: { seen: number; known: number; vanished: number; problems: number },
 ): string | undefined {
   const { seen, known, vanished, problems } = found
-  if (problems > 0)
-    return `${vanished} deletes held back: the source had records that could not be read`
+  if (problems > 0) return unreadable(vanished)
+  if (vanished === 0) return undefined
   if (seen === 0 && guard.emptySource === 'refuse') {
     return `${vanished} deletes held back: the source is empty`
   }
@@ -100,4 +209,8 @@ export function refusalOf(
     return `${vanished} deletes held back: ${percent.toFixed(1)} % of ${known} items vanished at once, more than ${guard.maxPercent} %`
   }
   return undefined
+}
+
+function unreadable(vanished: number): string {
+  return `${vanished} deletes held back: the source had records that could not be read`
 }

@@ -12,13 +12,21 @@ export type KeySet = {
   readonly size: number
 }
 
+/**
+ * Keys are spread over that many tables. Growing one of many millions would hold up the tills; each of these is small, and
+ * they become full at different times.
+ */
+const tableCount = 256
+const smallestSlots = 8
 const fullest = 0.6
+const spread = 0.15
 
-/** `initialCapacity` is a power of two. */
-export function createKeySet(initialCapacity = 1024): KeySet {
-  // Two words for each mark, and plain numbers: bigints or hash objects of a million keys would leave behind more for the
-  // garbage collector than the set is large. An empty slot is two zeros.
-  let slots = new Uint32Array(initialCapacity * 2)
+/** Two words for each mark, and plain numbers: bigints or hash objects of a million keys would leave behind more for the
+ * garbage collector than the set is large. An empty slot is two zeros. */
+type Table = { slots: Uint32Array; size: number; most: number }
+
+export function createKeySet(): KeySet {
+  const tables: (Table | undefined)[] = Array.from({ length: tableCount }, () => undefined)
   let size = 0
   let high = 0
   let low = 0
@@ -30,27 +38,36 @@ export function createKeySet(initialCapacity = 1024): KeySet {
     low = wordAt(digest, 4) || 1
   }
   /** Where the mark is, or where it belongs. */
-  const slotOf = (table: Uint32Array) => {
-    const mask = table.length - 1
+  const slotOf = (slots: Uint32Array) => {
+    const mask = slots.length - 1
     let index = (low * 2) & mask
-    while (table[index + 1] !== 0 && (table[index] !== high || table[index + 1] !== low)) {
+    while (slots[index + 1] !== 0 && (slots[index] !== high || slots[index + 1] !== low)) {
       index = (index + 2) & mask
     }
     return index
   }
-  const put = (table: Uint32Array) => {
-    const index = slotOf(table)
-    table[index] = high
-    table[index + 1] = low
+  const put = (slots: Uint32Array) => {
+    const index = slotOf(slots)
+    slots[index] = high
+    slots[index + 1] = low
   }
-  const grow = () => {
+  const tableOf = (place: number): Table => {
+    const known = tables[place]
+    if (known) return known
+    const most = fullest + (spread * place) / tableCount
+    const table = { slots: new Uint32Array(smallestSlots * 2), size: 0, most }
+    tables[place] = table
+    return table
+  }
+  const grow = (table: Table) => {
+    const { slots } = table
     const larger = new Uint32Array(slots.length * 2)
     for (let index = 0; index < slots.length; index += 2) {
       high = slots[index] ?? 0
       low = slots[index + 1] ?? 0
       if (low !== 0) put(larger)
     }
-    slots = larger
+    table.slots = larger
   }
 
   return {
@@ -59,14 +76,17 @@ export function createKeySet(initialCapacity = 1024): KeySet {
     },
     has(key) {
       mark(key)
-      return slots[slotOf(slots) + 1] !== 0
+      const table = tables[high % tableCount]
+      return table !== undefined && table.slots[slotOf(table.slots) + 1] !== 0
     },
     add(key) {
       mark(key)
-      if (slots[slotOf(slots) + 1] !== 0) return false
-      put(slots)
+      const table = tableOf(high % tableCount)
+      if (table.slots[slotOf(table.slots) + 1] !== 0) return false
+      put(table.slots)
       size += 1
-      if (size * 2 > slots.length * fullest) grow()
+      table.size += 1
+      if (table.size * 2 > table.slots.length * table.most) grow(table)
       return true
     },
   }

@@ -1,6 +1,6 @@
 import type { Database, Trx } from '../../db/database.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import type { Item } from '../types.ts'
+import type { ItemChange } from '../types.ts'
 
 export type PollDeps = {
   database: Database
@@ -10,16 +10,12 @@ export type PollDeps = {
     warn(fields: object, message: string): void
     error(fields: object, message: string): void
   }
-  /** Writes what is owed to each destination of the flow, and wakes its workers, in the given transaction. */
+  /** Writes what is owed to each destination of the flow, or to this one only, and wakes its workers, in the given transaction. */
   enqueue: (
     trx: Trx,
     runtime: FlowRuntime,
-    changes: readonly {
-      pk: string
-      kind: 'upsert' | 'delete'
-      hash: string
-      value: Item['value']
-    }[],
+    changes: readonly ItemChange[],
+    only?: string,
   ) => Promise<void>
 }
 

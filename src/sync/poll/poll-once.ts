@@ -1,41 +1,81 @@
 import type { Trx } from '../../db/database.ts'
-import { countRun } from '../../repositories/flow-control.ts'
-import { findHashes, lockItemsChangedSince, upsertHashes } from '../../repositories/flow-items.ts'
+import { findChangedSince } from '../../repositories/deliveries.ts'
+import {
+  askFill,
+  type DestinationFill,
+  listFills,
+  settleFills,
+} from '../../repositories/destination-fills.ts'
+import {
+  findHashes,
+  lockItems,
+  restateHashes,
+  upsertHashes,
+} from '../../repositories/flow-items.ts'
 import { insertPoll } from '../../repositories/flow-polls.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
+import { beginPollRead } from '../../repositories/flow-reads.ts'
 import {
   clearProgress,
   type FlowStateRow,
   findFlowState,
   holdsLease,
+  keepHashForm,
   requestForgetting,
+  requestFullScan,
   saveProgress,
   settleFullScan,
   updateFlowState,
 } from '../../repositories/flow-state.ts'
+import { countRun } from '../../repositories/flow-switches.ts'
 import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { SourceError, type SourceRow } from '../types.ts'
-import { changesOf, type FoundChange, readBatch, recordsOf } from './compare.ts'
+import {
+  type Item,
+  type ItemChange,
+  SourceError,
+  type SourceRow,
+  type SourceWarning,
+} from '../types.ts'
+import {
+  changesOf,
+  type FoundChange,
+  type ReadBatch,
+  readBatch,
+  recordsOf,
+  type Telling,
+} from './compare.ts'
 import { cursorText, isAhead, laterCursor } from './cursor.ts'
-import { sendDeletes } from './deletes.ts'
+import { forgetVanished, sendDeletes } from './deletes.ts'
+import { DriftFound, type DriftWatch, holdFlow, type PollBatch, watchDrift } from './drift.ts'
 import { forgetItems } from './forget.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
-import { planScan, type Turn, tellsChanges, turnOf } from './plan.ts'
+import { addedTo, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 import type { PollOutcome } from './poller.ts'
 
 type Progress = {
+  /** Puts it in order with other reads of the source. */
+  read: number
   startedAt: Date
   savedAtMs: number
   rowsRead: number
   changes: number
+  /** Found new, found changed, and gone; what is sent of them is in `changes`. */
+  counts: { new: number; changed: number; deleted: number }
   problems: number
-  /** Something could not be judged this time: the next poll begins where this one did. */
+  /** Something could not be judged, or be taken, this time: the next poll begins where this one did. */
   mustReadAgain: boolean
+  /** Destinations that get every item. */
+  fills: readonly DestinationFill[]
+  /** What the source said beside its records. */
+  warnings: SourceWarning[]
   /** The position before this poll; null when it reads everything. */
   from: string | null
   cursor: string | null
+  drift: DriftWatch
+  /** The source is read a second time by the same poll: what is wrong with it was told. */
+  isAgain: boolean
 }
 
 /**
@@ -55,37 +95,56 @@ export async function pollOnce(
   const state = await readState(deps, flow.name)
 
   const startedAt = deps.now()
-  const sendsChanges = tellsChanges(runtime, state, turn)
+  const { hashes, usedFields } = runtime
+  const forms = await keepHashForm(deps.database.db, flow.name, hashes.hashForm, usedFields)
+  const telling = {
+    sendsChanges: tellsChanges(runtime, state, turn),
+    sendsNews: tellsNews(runtime, state, turn),
+    forms,
+  }
   const { isFull, since } = planScan(runtime, state, turn, startedAt)
   // A full read learns the position anew: one that no record has any longer would hide all that changes.
   const from = isFull ? null : state.cursor
+  const destinations = new Set(flow.destinations.map(({ name }) => name))
+  const fills = isFull
+    ? (await listFills(deps.database.db, flow.name)).filter((one) =>
+        destinations.has(one.destination),
+      )
+    : []
   const progress: Progress = {
+    read: await beginPollRead(deps.database.db, flow.name),
     startedAt,
     savedAtMs: startedAt.getTime(),
     rowsRead: 0,
     changes: 0,
+    counts: { new: 0, changed: 0, deleted: 0 },
     problems: 0,
     mustReadAgain: false,
+    warnings: [],
     from,
     cursor: from,
+    fills,
+    drift: await watchDrift(deps, runtime, lease, state),
+    isAgain: false,
   }
   await clearProgress(deps.database.db, flow.name)
   try {
-    const seen = createKeySet()
-    for await (const rows of recordsOf(runtime, counted(runtime, lease, since, progress))) {
-      await takeItems(deps, runtime, lease, sendsChanges, rows, seen, progress)
-    }
+    const seen = await readSource(deps, runtime, lease, telling, since, progress)
+    await reportWarnings(deps, runtime, progress)
     if (isFull && turn !== 'rebase') {
-      progress.changes += await sendDeletes(deps, runtime, lease, {
-        seen,
-        problems: progress.problems,
-        readSince: startedAt,
-      })
+      const { problems, read } = progress
+      progress.counts.deleted = await sendDeletes(deps, runtime, lease, { seen, problems, read })
+      progress.changes += progress.counts.deleted
     }
+    if (!telling.sendsNews) await forgetVanished(deps, flow.name, lease, seen)
     await finish(deps, runtime, lease, state, isFull, progress)
   } catch (error) {
     // A source that was broken off says so in its own words; what counts is that nothing more of it may be written.
     const failure = lease.signal.aborted ? new LeaseLostError() : error
+    if (failure instanceof DriftFound) {
+      await finishHeld(deps, runtime, lease, isFull, progress, failure)
+      return { changes: 0, rowsRead: progress.rowsRead, skipped: 'held' }
+    }
     await recordFailure(deps, runtime, isFull, progress, failure)
     throw failure
   }
@@ -117,6 +176,15 @@ async function settleDefinition(
 ): Promise<Turn> {
   const { flow, definitionHash } = runtime
   const turn = turnOf(runtime, state)
+  const added = addedTo(runtime, state)
+  if (added) {
+    await deps.database.transaction(async (trx) => {
+      await acceptDefinition(trx, runtime)
+      for (const destination of added) await askFill(trx, { flow: flow.name, destination })
+      await requestFullScan(trx, flow.name)
+    })
+    deps.log.info({ flow: flow.name, destinations: added }, 'a new destination is filled')
+  }
   if (turn === 'resync') {
     await deps.database.transaction(async (trx) => {
       await updateFlowState(trx, flow.name, { definition_hash: definitionHash })
@@ -137,6 +205,37 @@ async function settleDefinition(
   return turn
 }
 
+/** What the definition says now is what counts as unchanged from now on. */
+async function acceptDefinition(trx: Trx, { flow, definitionHash }: FlowRuntime): Promise<void> {
+  await updateFlowState(trx, flow.name, {
+    definition_hash: definitionHash,
+    pending_definition_hash: null,
+    destinations: flow.destinations.map(({ name }) => name),
+  })
+}
+
+/** Takes what the source has, by a second reading where the first could not be kept. Answers the keys that it has. */
+async function readSource(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  telling: Telling,
+  since: string | null,
+  progress: Progress,
+): Promise<KeySet> {
+  const seen = createKeySet()
+  await takeAll(deps, runtime, lease, { telling, since, seen, progress })
+  const kept = await progress.drift.end()
+  if (kept === 'again') {
+    const unread = { rowsRead: 0, problems: 0, mustReadAgain: false, warnings: [] }
+    const counts = { new: 0, changed: 0, deleted: 0 }
+    Object.assign(progress, { ...unread, counts, cursor: progress.from, isAgain: true })
+    return readSource(deps, runtime, lease, telling, since, progress)
+  }
+  for (const batch of kept) await writeBatch(deps, runtime, lease, batch, progress)
+  return seen
+}
+
 /** The source's records, counted, with the cursor moving along. */
 async function* counted(
   runtime: FlowRuntime,
@@ -145,7 +244,8 @@ async function* counted(
   progress: Progress,
 ): AsyncGenerator<SourceRow[]> {
   const field = runtime.cursor?.field
-  for await (const rows of runtime.source.scan({ since, signal: lease.signal })) {
+  const warn = (warning: SourceWarning) => void progress.warnings.push(warning)
+  for await (const rows of runtime.source.scan({ since, signal: lease.signal, warn })) {
     if (lease.signal.aborted) throw new LeaseLostError()
     progress.rowsRead += rows.length
     if (field !== undefined) {
@@ -159,17 +259,41 @@ async function* counted(
   }
 }
 
+/** Takes all that the source has. While one batch is written the next is read, so that neither waits for the other. */
+async function takeAll(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  poll: { telling: Telling; since: string | null; seen: KeySet; progress: Progress },
+): Promise<void> {
+  const { telling, since, seen, progress } = poll
+  let writing: Promise<void> = Promise.resolve()
+  try {
+    for await (const rows of recordsOf(runtime, counted(runtime, lease, since, progress))) {
+      progress.drift.look(rows)
+      const batch = await readBatch(runtime, rows, seen, lease.signal)
+      await writing
+      writing = takeItems(deps, runtime, lease, telling, batch, progress)
+      // It is heard of when it is waited for.
+      writing.catch(() => undefined)
+    }
+  } catch (error) {
+    // Nothing of this poll may be written when it counts as failed.
+    await writing.catch(() => undefined)
+    throw error
+  }
+  await writing
+}
+
 async function takeItems(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
-  sendsChanges: boolean,
-  rows: readonly SourceRow[],
-  seen: KeySet,
+  telling: Telling,
+  { items, problems }: ReadBatch,
   progress: Progress,
 ): Promise<void> {
   const { flow } = runtime
-  const { items, problems } = await readBatch(runtime, rows, seen, lease.signal)
   for (const problem of problems) await reportProblem(deps, runtime, progress, problem)
   progress.mustReadAgain ||= problems.some(({ mayPass }) => mayPass === true)
   const stored = await findHashes(
@@ -177,11 +301,12 @@ async function takeItems(
     flow.name,
     items.map((item) => item.pk),
   )
-  const changes = changesOf(items, stored, sendsChanges)
-  if (changes.length > 0) {
-    progress.changes += await deps.database.transaction((trx) =>
-      writeChanges(deps, runtime, trx, lease, { changes, readSince: progress.startedAt }),
-    )
+  const { changes, restated } = changesOf(runtime, items, stored, telling)
+  await restateHashes(deps.database.db, flow.name, restated)
+  for (const { kind } of changes) progress.counts[kind] += 1
+  const batch = { items: progress.fills.length > 0 ? items : [], changes }
+  for (const one of await progress.drift.admit(batch)) {
+    await writeBatch(deps, runtime, lease, one, progress)
   }
   const now = deps.now()
   if (now.getTime() - progress.savedAtMs >= 1_000) {
@@ -196,36 +321,116 @@ async function takeItems(
   }
 }
 
+async function writeBatch(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  { items, changes }: PollBatch,
+  progress: Progress,
+): Promise<void> {
+  if (items.length + changes.length === 0) return
+  const { read, fills } = progress
+  const { owed, overtaken } = await deps.database.transaction((trx) =>
+    writeChanges(deps, runtime, trx, lease, { items, changes, read, fills }),
+  )
+  progress.changes += owed
+  progress.mustReadAgain ||= overtaken
+}
+
+/**
+ * Stores and queues what a batch changes. `overtaken`: somebody who began to read after this poll did has stored another
+ * content of an item. This batch may be older than that, or newer, since a poll goes on reading: only another read tells.
+ */
 async function writeChanges(
   deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
   lease: PollLease,
-  { changes, readSince }: { changes: readonly FoundChange[]; readSince: Date },
-): Promise<number> {
+  {
+    items,
+    changes,
+    read,
+    fills,
+  }: {
+    items: readonly Item[]
+    changes: readonly FoundChange[]
+    read: number
+    fills: readonly DestinationFill[]
+  },
+): Promise<{ owed: number; overtaken: boolean }> {
   const { flow } = runtime
   const now = deps.now()
   if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
-  const newer = await lockItemsChangedSince(
+  const changed = changes.map(({ item }) => item)
+  // What nobody has stored yet has no row to lock.
+  const known = changes.flatMap(({ item, kind }) => (kind === 'changed' ? [item] : []))
+  const locked = fills.length > 0 ? items : known
+  const stored = await lockItems(
     trx,
     flow.name,
-    changes.map(({ item }) => item.pk),
-    readSince,
+    locked.map(({ pk }) => pk),
   )
-  const ours = changes.filter(({ item }) => !newer.has(item.pk))
-  await upsertHashes(
+  // Somebody else may have found the same meanwhile.
+  const different = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
+  const { ours, same } = await upsertHashes(trx, flow.name, different, { read, at: now })
+  const owed = changes.filter(({ item, isOwed }) => isOwed && ours.has(item.pk))
+  const news = owed.map(({ item }) => upsertOf(item, read))
+  if (fills.length === 0) await deps.enqueue(trx, runtime, news)
+  else {
+    // Of what somebody has seen since in another form the newer one is on its way to all of them.
+    const isLatest = ({ pk, hash }: Item) =>
+      stored.get(pk)?.hash === hash || ours.has(pk) || same.has(pk)
+    await enqueueAndFill(deps, runtime, trx, { fills, news, items: items.filter(isLatest), read })
+  }
+  const beaten = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
+  return { owed: owed.length, overtaken: await differs(trx, flow.name, beaten) }
+}
+
+/** Whether one of these items is stored as something else. */
+async function differs(trx: Trx, flow: string, items: readonly Item[]): Promise<boolean> {
+  const stored = await lockItems(
     trx,
-    flow.name,
-    ours.map(({ item }) => item),
-    now,
+    flow,
+    items.map(({ pk }) => pk),
   )
-  const owed = ours.filter(({ isOwed }) => isOwed)
-  await deps.enqueue(
-    trx,
-    runtime,
-    owed.map(({ item: { pk, hash, value } }) => ({ pk, kind: 'upsert', hash, value })),
-  )
-  return owed.length
+  return items.some(({ pk, hash }) => stored.get(pk)?.hash !== hash)
+}
+
+/**
+ * Owes the destinations what changed, and those that are filled the rest too: but for what they are owed since that was asked
+ * for, as before a crash. One destination after the other and its keys in order, as everybody locks them.
+ */
+async function enqueueAndFill(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  {
+    fills,
+    news,
+    items,
+    read,
+  }: {
+    fills: readonly DestinationFill[]
+    news: readonly ItemChange[]
+    items: readonly Item[]
+    read: number
+  },
+): Promise<void> {
+  const { name: flow, destinations } = runtime.flow
+  const sent = new Set(news.map(({ pk }) => pk))
+  const rest = items.filter(({ pk }) => !sent.has(pk))
+  const pks = rest.map(({ pk }) => pk)
+  for (const destination of destinations.map(({ name }) => name).sort()) {
+    const fill = fills.find((one) => one.destination === destination)
+    const has = fill && (await findChangedSince(trx, { flow, destination }, pks, fill.asked))
+    const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []
+    const owed = [...news, ...missing.map((item) => upsertOf(item, read))]
+    await deps.enqueue(trx, runtime, owed, destination)
+  }
+}
+
+function upsertOf({ pk, hash, value }: Item, change: number): ItemChange {
+  return { pk, kind: 'upsert', hash, value, change }
 }
 
 const problemsKept = 1_000
@@ -237,13 +442,33 @@ async function reportProblem(
   problem: { pk: string | null; message: string },
 ): Promise<void> {
   progress.problems += 1
-  if (progress.problems > problemsKept) return
+  if (progress.problems > problemsKept || progress.isAgain) return
   await insertSourceProblem(deps.database.db, {
     flow: runtime.flow.name,
     pk: problem.pk ?? '',
     error: problem.message,
     at: deps.now(),
   })
+}
+
+/** A warning stays among the errors; of an incomplete read it also holds deletes back. */
+async function reportWarnings(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  progress: Progress,
+): Promise<void> {
+  const { name } = runtime.flow
+  for (const { message, isIncomplete } of progress.warnings) {
+    if (isIncomplete) await reportProblem(deps, runtime, progress, { pk: null, message })
+    else {
+      await insertSourceProblem(deps.database.db, {
+        flow: name,
+        pk: '',
+        error: message,
+        at: deps.now(),
+      })
+    }
+  }
 }
 
 async function finish(
@@ -258,31 +483,63 @@ async function finish(
   await deps.database.transaction(async (trx) => {
     const now = deps.now()
     if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
-    await insertPoll(trx, {
-      flow: flow.name,
-      kind: isFull ? 'full' : 'incremental',
-      startedAt: progress.startedAt,
-      durationMs: now.getTime() - progress.startedAt.getTime(),
-      rowsRead: progress.rowsRead,
-      changes: progress.changes,
-      error: null,
-    })
+    await insertPoll(trx, pollRow(flow.name, isFull, progress, now))
     await updateFlowState(trx, flow.name, {
       cursor: progress.mustReadAgain ? progress.from : progress.cursor,
       cursor_origin: runtime.cursor?.origin ?? null,
-      definition_hash: runtime.definitionHash,
-      pending_definition_hash: null,
       item_form: runtime.itemForm,
       last_poll_at: now,
       last_success_at: now,
       ...(isFull && { last_full_scan_at: progress.startedAt }),
     })
-    if (isFull) await settleFullScan(trx, flow.name, state.resets)
-    await clearProgress(trx, flow.name)
-    if (await countRun(trx, flow.name)) {
-      await pauseByService(trx, [flow.name], { at: now, reason: 'The limit of runs was reached' })
+    await acceptDefinition(trx, runtime)
+    if (isFull) {
+      await settleFullScan(trx, flow.name, state.resets)
+      await settleFills(trx, flow.name, progress.fills)
     }
+    await progress.drift.settle(trx)
+    await endRun(trx, flow.name, now)
   })
+}
+
+/** The source was read, and what it showed is held back: position, hashes and definition stay as they were. */
+async function finishHeld(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  isFull: boolean,
+  progress: Progress,
+  found: DriftFound,
+): Promise<void> {
+  const { name } = runtime.flow
+  await deps.database.transaction(async (trx) => {
+    const now = deps.now()
+    if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
+    await holdFlow(deps, trx, name, found, progress.read)
+    await insertPoll(trx, pollRow(name, isFull, progress, now))
+    await updateFlowState(trx, name, { last_poll_at: now, last_success_at: now })
+    await endRun(trx, name, now)
+  })
+}
+
+function pollRow(flow: string, isFull: boolean, progress: Progress, now: Date) {
+  return {
+    flow,
+    kind: isFull ? ('full' as const) : ('incremental' as const),
+    startedAt: progress.startedAt,
+    durationMs: now.getTime() - progress.startedAt.getTime(),
+    rowsRead: progress.rowsRead,
+    changes: progress.changes,
+    items: { ...progress.counts, refused: progress.problems },
+    error: null,
+  }
+}
+
+async function endRun(trx: Trx, flow: string, at: Date): Promise<void> {
+  await clearProgress(trx, flow)
+  if (await countRun(trx, flow)) {
+    await pauseByService(trx, [flow], { at, reason: 'The limit of runs was reached' })
+  }
 }
 
 async function recordFailure(
@@ -299,15 +556,7 @@ async function recordFailure(
   const now = deps.now()
   try {
     await deps.database.transaction(async (trx) => {
-      await insertPoll(trx, {
-        flow: flow.name,
-        kind: isFull ? 'full' : 'incremental',
-        startedAt: progress.startedAt,
-        durationMs: now.getTime() - progress.startedAt.getTime(),
-        rowsRead: progress.rowsRead,
-        changes: progress.changes,
-        error: message,
-      })
+      await insertPoll(trx, { ...pollRow(flow.name, isFull, progress, now), error: message })
       await updateFlowState(trx, flow.name, { last_poll_at: now })
       await clearProgress(trx, flow.name)
     })

@@ -1,6 +1,7 @@
 import { AppError } from '../../errors.ts'
 
-export type PollOutcome = { changes: number; rowsRead: number; skipped?: 'paused' }
+/** `held`: the source does not look as it did, so nothing of it is sent. */
+export type PollOutcome = { changes: number; rowsRead: number; skipped?: 'paused' | 'held' }
 
 export type Poller = {
   start(): void
@@ -18,7 +19,11 @@ export type Poller = {
   aside(work: () => Promise<void>): Promise<boolean>
   /** Looks at the clock again at once: something about the flow was changed. */
   wake(): void
+  /** Something may have changed at the source: the next poll is due now, if the flow may be polled. */
+  hint(): void
   readonly isPolling: boolean
+  /** The poll in progress. */
+  readonly running: Promise<unknown> | undefined
 }
 
 export type PollerDeps = {
@@ -32,6 +37,8 @@ export type PollerDeps = {
   /** End of the last poll by any process; null when there was none since this one started. */
   lastPollAt: () => Promise<Date | null>
   intervalMs: () => number
+  /** When a poll is planned after one that ended then; null for never. */
+  plannedAfter: (last: Date) => Date | null
   now: () => Date
   sleep: (ms: number, signal: AbortSignal) => Promise<void>
   onFailure: (error: unknown) => void
@@ -50,6 +57,9 @@ export function createPoller(deps: PollerDeps): Poller {
   let current: Promise<PollOutcome> | undefined
   let next: Promise<PollOutcome> | undefined
   let forcesNext = false
+  let isHinted = false
+  /** After a poll: hints in a row are one. */
+  let isResting = false
 
   const nap = async (ms: number) => {
     sleeping = new AbortController()
@@ -90,11 +100,15 @@ export function createPoller(deps: PollerDeps): Poller {
   }
 
   const waitMs = async () => {
+    if (isHinted) return (await deps.mayPoll()) ? 0 : lookMs
     const last = await deps.lastPollAt()
-    const intervalMs = deps.intervalMs()
-    const dueMs = last === null ? 0 : last.getTime() + intervalMs - deps.now().getTime()
+    const now = deps.now()
     // A last poll that lies more than an interval ahead was written before the clock was set back.
-    if (dueMs > 0 && dueMs <= 2 * intervalMs) return Math.min(lookMs, dueMs)
+    const isAhead = last !== null && last.getTime() - now.getTime() > deps.intervalMs()
+    const planned = last === null || isAhead ? now : deps.plannedAfter(last)
+    if (planned === null) return lookMs
+    const dueMs = planned.getTime() - now.getTime()
+    if (dueMs > 0) return Math.min(lookMs, dueMs)
     return (await deps.mayPoll()) ? 0 : lookMs
   }
 
@@ -105,16 +119,27 @@ export function createPoller(deps: PollerDeps): Poller {
       await current.catch(() => undefined)
       return undefined
     }
+    isHinted = false
     await run(async () => (await deps.poll({ force: false })) ?? { changes: 0, rowsRead: 0 })
     // No interval is shorter, and when another process was at it, its end will show in the database.
-    return nap(lookMs)
+    isResting = true
+    return nap(lookMs).finally(() => {
+      isResting = false
+    })
   }
 
   return {
     get isPolling() {
       return current !== undefined
     },
+    get running() {
+      return current
+    },
     wake: () => sleeping.abort(),
+    hint() {
+      isHinted = true
+      if (!isResting) sleeping.abort()
+    },
     request,
     async aside(work) {
       if (current !== undefined) return false

@@ -1,7 +1,7 @@
 import { contentBytesKept } from '../../repositories/item-history.ts'
-import type { ItemChange } from '../deliver/deliver.ts'
-import type { Rehearsal } from '../deliver/rehearse.ts'
+import type { Rehearsal, RehearsedChange } from '../deliver/rehearse.ts'
 import type { DestinationPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
+import type { SourceWarning } from '../types.ts'
 import type { FoundChange, ReadBatch } from './compare.ts'
 
 /** `value` is null for content that is too large to be kept. */
@@ -11,10 +11,14 @@ export type Sampled = Pick<SampledChange, 'pk' | 'kind'> & { value: Record<strin
 export type Tally = {
   rowsRead: number
   count(batch: ReadBatch, changes: readonly FoundChange[]): void
+  /** What the source says beside its records. */
+  warn(warning: SourceWarning): void
+  /** How much was found that holds deletes back. */
+  inTheWay(): number
   sampleDeleted(pks: readonly string[]): void
   countDeletes(count: number): void
   /** Asks each destination whether it could take the change; false when enough were asked about. */
-  tryOut(change: ItemChange): Promise<boolean>
+  tryOut(change: RehearsedChange): Promise<boolean>
   sampled(): Sampled[]
   report(): Pick<SyncPreview, 'rowsRead' | 'changes' | 'items' | 'destinations' | 'problems'>
 }
@@ -32,6 +36,7 @@ export function createTally(rehearsals: readonly Rehearsal[]): Tally {
   const refusals = rehearsals.map((): DestinationPreview['refusals'] => [])
   const refused = rehearsals.map(() => 0)
   let owed = 0
+  let incomplete = 0
   let deletes = 0
   let tried = 0
 
@@ -57,6 +62,11 @@ export function createTally(rehearsals: readonly Rehearsal[]): Tally {
         sample(change)
       }
     },
+    warn({ message, isIncomplete }) {
+      if (isIncomplete) incomplete += 1
+      if (problems.length < problemsShown) problems.push({ pk: null, message })
+    },
+    inTheWay: () => items.duplicate + items.rejected + incomplete,
     sampleDeleted(pks) {
       for (const pk of pks.slice(0, sampleSize - kinds.deleted.length)) {
         kinds.deleted.push({ pk, kind: 'deleted', value: null })

@@ -1,17 +1,20 @@
 import type { Db } from '../../db/database.ts'
+import { type ApprovalRow, listApprovals } from '../../repositories/approvals.ts'
 import { countItems, findHashes } from '../../repositories/flow-items.ts'
 import { findFlowState } from '../../repositories/flow-state.ts'
 import { findLastContents } from '../../repositories/item-history.ts'
+import { findMissed } from '../../repositories/missed-items.ts'
 import type { Rehearsal } from '../deliver/rehearse.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { compareVersions } from '../item/differences.ts'
 import type { DeletesPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
 import type { SourceRow } from '../types.ts'
-import { createBreather } from './breather.ts'
-import { changesOf, readBatch, recordsOf } from './compare.ts'
-import { refusalOf, vanishedItems } from './deletes.ts'
+import { breathe } from './breather.ts'
+import { changesOf, type HashForms, readBatch, recordsOf } from './compare.ts'
+import { approvedBy, refusalOf, scansToDelete, vanishedItems } from './deletes.ts'
+import { type ForeseenDrift, foreseeDrift } from './drift-preview.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
-import { planScan, type Turn, tellsChanges, turnOf } from './plan.ts'
+import { planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { createTally, type Sampled, type Tally } from './preview-tally.ts'
 
 export type PreviewDeps = {
@@ -50,6 +53,7 @@ export async function previewPoll(
   const turn = turnOf(runtime, state)
   const plan = turn === 'ask' ? null : planScan(runtime, state, turn, startedAt)
   const tally = createTally(deps.rehearsals)
+  const drift = await foreseeDrift(deps.db, runtime, state)
   let deletes = unasked(runtime, turn, plan?.isFull ?? false)
   let cutOff: SyncPreview['cutOff'] = null
   try {
@@ -57,8 +61,11 @@ export async function previewPoll(
       const seen = createKeySet()
       const isForgetting = turn === 'resync' || state.forget_due
       const sendsChanges = tellsChanges(runtime, state, turn)
-      const looking = { seen, tally, signal, isForgetting, sendsChanges }
-      const batches = runtime.source.scan({ since: plan.since, signal, lookOnly: true })
+      const sendsNews = tellsNews(runtime, state, turn)
+      const forms = state.hash_forms
+      const looking = { seen, tally, drift, signal, isForgetting, sendsChanges, sendsNews, forms }
+      const warn = tally.warn
+      const batches = runtime.source.scan({ since: plan.since, signal, lookOnly: true, warn })
       for await (const rows of recordsOf(runtime, upTo(maxRows, batches, tally))) {
         await look(deps, runtime, rows, looking)
         await deps.pulse()
@@ -76,6 +83,7 @@ export async function previewPoll(
     scan: plan && { kind: plan.isFull ? 'full' : 'incremental', since: plan.since },
     cutOff,
     durationMs: deps.now().getTime() - startedAt.getTime(),
+    drift: drift.verdict(),
     deletes: deletes ?? { verdict: 'unknown', count: null, reason: 'not everything was read' },
     ...tally.report(),
     sample: await describe(deps.db, flow.name, tally.sampled()),
@@ -101,23 +109,31 @@ async function* upTo(
 type Looking = {
   seen: KeySet
   tally: Tally
+  drift: ForeseenDrift
   signal: AbortSignal
   isForgetting: boolean
   sendsChanges: boolean
+  sendsNews: boolean
+  forms: HashForms
 }
 
 async function look(
   deps: PreviewDeps,
   runtime: FlowRuntime,
   rows: readonly SourceRow[],
-  { seen, tally, signal, isForgetting, sendsChanges }: Looking,
+  { seen, tally, drift, signal, isForgetting, sendsChanges, sendsNews, forms }: Looking,
 ): Promise<void> {
+  drift.look(rows)
   const batch = await readBatch(runtime, rows, seen, signal)
   const pks = batch.items.map(({ pk }) => pk)
   const stored = isForgetting ? new Map() : await findHashes(deps.db, runtime.flow.name, pks)
-  const changes = changesOf(batch.items, stored, sendsChanges)
+  const { changes } = changesOf(runtime, batch.items, stored, {
+    sendsChanges,
+    sendsNews,
+    forms,
+  })
   tally.count(batch, changes)
-  const breathe = createBreather()
+  await drift.count(changes)
   for (const { item, isOwed } of changes) {
     if (!isOwed) continue
     await breathe()
@@ -143,32 +159,63 @@ async function lookForDeletes(
   const { flow } = runtime
   const { seen, tally, signal, isForgetting } = looking
   if (isForgetting) return { verdict: 'none', count: 0, reason: null }
+  const approvals = await listApprovals(db, flow.name, 'deletes')
+  const isDue = dueOf(db, flow, approvals)
   let vanished = 0
+  let due = 0
+  let approved = 0
   for await (const pks of vanishedItems(db, flow.name, seen)) {
     signal.throwIfAborted()
     vanished += pks.length
+    const page = await isDue(pks)
+    due += page.due.length
+    approved += page.approved.length
     tally.sampleDeleted(pks)
     await pulse()
   }
   if (vanished === 0) return { verdict: 'none', count: 0, reason: null }
-  const { new: added, duplicate, rejected } = tally.report().items
+  const { new: added } = tally.report().items
   const refusal = refusalOf(flow.deletes.guard, {
     seen: seen.size,
     // A poll has stored the new ones by then.
     known: (await countItems(db, flow.name)) + added,
-    vanished,
-    problems: duplicate + rejected,
+    vanished: vanished - approved,
+    problems: tally.inTheWay(),
   })
-  if (refusal !== undefined) return { verdict: 'hold_back', count: vanished, reason: refusal }
-  tally.countDeletes(vanished)
-  await tryDeletes(db, runtime, looking)
-  return { verdict: 'send', count: vanished, reason: null }
+  const sent = tally.inTheWay() > 0 ? 0 : refusal === undefined ? due : approved
+  const waits = `${vanished - sent} wait for another full scan without them`
+  const reason = refusal ?? (sent < vanished ? waits : null)
+  if (sent === 0) return { verdict: 'hold_back', count: vanished, reason }
+  tally.countDeletes(sent)
+  const chosen = async (pks: string[]) =>
+    (await isDue(pks))[refusal === undefined ? 'due' : 'approved']
+  await tryDeletes(db, runtime, looking, chosen)
+  return { verdict: 'send', count: sent, reason }
 }
 
-async function tryDeletes(db: Db, runtime: FlowRuntime, { seen, tally, signal }: Looking) {
-  const breathe = createBreather()
+/** Which of the vanished items a poll would delete now: by its scans, and those whose delete was approved. */
+function dueOf(db: Db, flow: FlowRuntime['flow'], approvals: readonly ApprovalRow[]) {
+  const scans = scansToDelete(flow)
+  const isApproved = approvedBy(approvals)
+  return async (pks: string[]) => {
+    if (scans === 1 && approvals.length === 0) return { due: pks, approved: [] }
+    const missed = new Map((await findMissed(db, flow.name, pks)).map((one) => [one.pk, one]))
+    const approved = pks.filter((pk) =>
+      isApproved(missed.get(pk) ?? { pk, scans: 0, since: Infinity }),
+    )
+    const isRipe = (pk: string) => (missed.get(pk)?.scans ?? 0) + 1 >= scans
+    return { due: pks.filter((pk) => isRipe(pk) || approved.includes(pk)), approved }
+  }
+}
+
+async function tryDeletes(
+  db: Db,
+  runtime: FlowRuntime,
+  { seen, tally, signal }: Looking,
+  chosen: (pks: string[]) => Promise<string[]>,
+) {
   for await (const pks of vanishedItems(db, runtime.flow.name, seen)) {
-    for (const pk of pks) {
+    for (const pk of await chosen(pks)) {
       await breathe()
       signal.throwIfAborted()
       const value = runtime.keyValue(pk)

@@ -1,31 +1,60 @@
+import type { Trx } from '../../db/database.ts'
+import type { SendPermit } from '../../outbound.ts'
 import type { QueueLog } from './queue-log.ts'
 import { type Claim, createSettlements, type Settled } from './settlements.ts'
 import type { Tenure, Term } from './tenure.ts'
+
+/** What is owed of an item. */
+export type Owed<Row> = { pk: string; row: Row }
+
+/** A walk over what is owed and due, oldest first. */
+export type Walk<Row> = {
+  /** The next, `limit` at most. Fewer are the end; asked again it goes on behind it. */
+  next(limit: number): Promise<readonly Owed<Row>[]>
+}
 
 /** How one destination is worked: what may start, what an attempt is, how outcomes are written. */
 export type Work<Row, Outcome> = {
   /** Attempts at a time. */
   concurrency: number
+  /** Called when this process begins to work it, again after each time that another one did. */
+  begun?(): void
   /** How many attempts may start now, and when to ask again if none may. */
   admit(): { starts: number; waitMs: number }
+  /** Begins a walk over what is owed and due; it may miss what becomes so meanwhile. */
+  walk(): Walk<Row>
   /** What is owed for these keys; a key may be missing. */
-  load(pks: readonly string[]): Promise<ReadonlyMap<string, Row>>
-  /** One attempt, of `timeoutMs` at most. Answers for every failure; `signal` aborts when the process has to let go. */
-  attempt(pk: string, row: Row | undefined, signal: AbortSignal): Promise<Outcome>
-  /** Writes the outcomes and ends the claims in one transaction. */
-  settle(group: readonly Settled<Outcome>[]): Promise<void>
+  load(pks: readonly string[]): Promise<readonly Owed<Row>[]>
+  /** Has what is owed for these keys wait for a while. */
+  holdBack(pks: readonly string[], delayMs: number): Promise<void>
+  /** Where one attempt may take several items, `most` of them; without it each goes alone. */
+  batch?: {
+    most: number
+    /** With what an item may share an attempt: those of one kind, and how many of them at most. */
+    company(pk: string, row: Row): { kind: string; most: number }
+  }
+  /**
+   * One attempt with all of these, of `timeoutMs` at most; an outcome for each, in their order. Answers for every failure;
+   * `signal` aborts when the process has to let go. What it sends needs the `permit`.
+   */
+  attempt(
+    owed: readonly Owed<Row>[],
+    signal: AbortSignal,
+    permit: SendPermit,
+  ): Promise<readonly Outcome[]>
+  /**
+   * Writes the outcomes in one transaction that proves the claims. Answers the keys for which something is owed all the same,
+   * and is due at once.
+   */
+  settle(group: readonly Settled<Outcome>[]): Promise<readonly string[]>
+  /** The claim was lost meanwhile: what the attempt has sent may have arrived after what another process sent. */
+  lost(settled: Settled<Outcome>): Promise<void>
 }
 
 export type PumpDeps = {
   tenure: Tenure
-  /** Claims up to `limit` jobs that are due, oldest first. */
-  fetch(limit: number): Promise<Claim[]>
-  /** Ends the claims that are still ours; their keys are woken again after `delayMs`. */
-  giveBack(claims: readonly Claim[], delayMs: number): Promise<void>
-  /** Claims outside `held` were left by a dead process, and rows without a job lost their wake-up: both come back. */
-  recover(held: ReadonlySet<string>): Promise<void>
+  /** How often it is looked for what has become due; what is due at once announces itself. */
   pollMs: number
-  recoverMs: number
   sleep(ms: number): Promise<void>
   log: QueueLog
 }
@@ -33,8 +62,10 @@ export type PumpDeps = {
 export type Pump = {
   /** There may be work. */
   poke(): void
+  /** How many items it has in hand. */
+  inHand(): number
   /**
-   * Takes no more; resolves when nothing is in hand, at `timeoutMs` by giving it back. A second call may shorten the time
+   * Takes no more; resolves when nothing is in hand, at `timeoutMs` by letting go of it. A second call may shorten the time
    * of the first.
    */
   stop(timeoutMs: number): Promise<void>
@@ -48,24 +79,35 @@ const refusedMs = 60_000
 const aheadMs = 50
 const maxAhead = 100
 const maxUnwritten = 300
+const alone = { kind: '', most: 1 }
+/** Their content is held in memory. */
+const maxClaimed = 1_000
+/** A walk from the beginning may cost this part of the time at most: it passes what is in hand, and what is no more. */
+const walkShare = 0.05
 
 /**
- * Claims wake-ups and works them. pg-boss's own workers take one job per poll, or wait for the slowest job of a batch;
- * this one refills a free place at once, asks first whether anything may start, and claims further ahead the faster the
- * receiver is.
+ * Takes in hand what is owed and due, and works it. The process that has the tenure is alone, so what it has in hand is noted
+ * nowhere but here: after a crash it is owed and due as before. A free place is refilled at once, but first it is asked
+ * whether anything may start; the faster the receiver is, the further ahead it is claimed.
  */
 export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>): Pump {
-  const held = new Map<string, Claim>()
-  const ready: { claim: Claim; row: Row | undefined; term: Term }[] = []
+  const held = new Set<string>()
+  /** Owed and due still, or again, after what was settled. */
+  const again = new Set<string>()
+  let ready: { owed: Owed<Row>; claim: Claim; term: Term }[] = []
   const letGo = new AbortController()
   const patience = Promise.withResolvers<void>()
   let running = 0
   /** Of attempts; high at first, so that nothing is claimed ahead before the receiver is known. */
   let averageMs = 1_000
   let stopping = false
-  let emptied = false
-  /** Claims of which we do not know, or could not give back, because the answer of the database was lost. */
-  let mayHaveLost = false
+  /** What is in hand is no longer ours, whatever comes of it. */
+  let isLetGo = false
+  let walk = work.walk()
+  let walkedAt = Number.NEGATIVE_INFINITY
+  let walkAgainMs = deps.pollMs
+  let isWalkOver = true
+  let wasPoked = false
   let bell = Promise.withResolvers<void>()
 
   const ring = () => bell.resolve()
@@ -76,97 +118,154 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
     clearTimeout(timer)
   }
 
-  const giveBack = async (claims: readonly Claim[], delayMs: number) => {
-    try {
-      if (claims.length > 0) await deps.giveBack(claims, delayMs)
-    } catch (error) {
-      mayHaveLost = true
-      deps.log.warn({ err: error, items: claims.length }, 'deliveries could not be given back')
-    }
-    forget(claims)
+  const dueAgain = () => [...again].filter((pk) => !held.has(pk))
+
+  const forget = (pks: readonly string[]) => {
+    for (const pk of pks) held.delete(pk)
+    if (!isWalkOver || wasPoked || again.size > 0 || stopping) ring()
   }
 
-  const forget = (claims: readonly Claim[]) => {
-    for (const { id } of claims) held.delete(id)
-    if (!emptied || stopping) ring()
+  /** After a failure that no receiver caused. */
+  const holdBack = async (pks: readonly string[]) => {
+    try {
+      await work.holdBack(pks, refusedMs)
+    } catch (error) {
+      deps.log.warn({ err: error, items: pks.length }, 'deliveries could not be held back')
+      await deps.sleep(deps.pollMs)
+    }
+    forget(pks)
   }
 
   const settlements = createSettlements<Outcome>({
-    settle: (group) => work.settle(group),
-    onOver: forget,
-    onRefused: (claim) => giveBack([claim], refusedMs),
+    settle: async (group) => {
+      for (const pk of await work.settle(group)) again.add(pk)
+    },
+    lost: (settled) => work.lost(settled),
+    onOver: (claims) => forget(claims.map(({ pk }) => pk)),
+    onRefused: ({ pk }) => holdBack([pk]),
     isPatient: () => !letGo.signal.aborted,
     sleep: deps.sleep,
     log: deps.log,
   })
 
-  const attempt = async (next: (typeof ready)[number]) => {
-    const { claim, row, term } = next
+  const attempt = async (group: typeof ready, term: Term) => {
     running += 1
     const startedAt = performance.now()
     try {
       const signal = AbortSignal.any([term.signal, letGo.signal])
-      settlements.add({ claim, outcome: await work.attempt(claim.pk, row, signal) })
+      const owed = group.map((one) => one.owed)
+      const outcomes = await term.sending((permit) => work.attempt(owed, signal, permit))
+      if (outcomes.length !== group.length) throw new Error('an item of a batch has no outcome')
+      for (const [index, outcome] of outcomes.entries()) {
+        const claim = group[index]?.claim
+        if (claim) settlements.add({ claim, outcome })
+      }
     } catch (error) {
-      deps.log.error({ err: error, pk: claim.pk }, 'an attempt to deliver failed unexpectedly')
-      await giveBack([claim], refusedMs)
+      const pks = group.map(({ owed }) => owed.pk)
+      deps.log.error({ err: error, pks }, 'an attempt to deliver failed unexpectedly')
+      await holdBack(pks)
     }
     running -= 1
     averageMs += (performance.now() - startedAt - averageMs) / 10
     startReady()
-    if (!emptied || stopping) ring()
+    if (!isWalkOver || wasPoked || again.size > 0 || stopping) ring()
+  }
+
+  /** The first that is ready, and those behind it that may share its attempt. */
+  const nextGroup = (): typeof ready => {
+    const group: typeof ready = []
+    let kind: string | undefined
+    let most = work.batch?.most ?? 1
+    for (const one of ready) {
+      const company = work.batch?.company(one.owed.pk, one.owed.row) ?? alone
+      kind ??= company.kind
+      const isFit = kind === company.kind && one.term === (group[0] ?? one).term
+      if (!isFit || group.length >= company.most) continue
+      group.push(one)
+      most = Math.min(most, company.most)
+      if (group.length >= most) break
+    }
+    const taken = new Set(group)
+    ready = ready.filter((one) => !taken.has(one))
+    return group
   }
 
   const startReady = () => {
-    while (running < work.concurrency && !letGo.signal.aborted) {
-      const next = ready.shift()
-      if (!next) return
+    while (running < work.concurrency && !letGo.signal.aborted && ready.length > 0) {
+      const group = nextGroup()
+      const term = group[0]?.term
+      if (!term) return
       // After the end of a term another process may have it already.
-      if (next.term.signal.aborted) void giveBack([next.claim], 0)
-      else void attempt(next)
+      if (term.signal.aborted) forget(group.map(({ owed }) => owed.pk))
+      else void attempt(group, term)
     }
   }
 
   const room = () => {
-    if (settlements.size() >= maxUnwritten) return { jobs: 0, waitMs: deps.pollMs }
+    const batch = work.batch?.most ?? 1
+    if (settlements.size() >= Math.max(maxUnwritten, 2 * work.concurrency * batch)) {
+      return { jobs: 0, waitMs: deps.pollMs }
+    }
     const { starts, waitMs } = work.admit()
-    const ahead = Math.min(maxAhead, Math.floor((work.concurrency * aheadMs) / averageMs))
+    const mostAhead = Math.ceil(maxAhead / batch)
+    const ahead = Math.min(mostAhead, Math.floor((work.concurrency * aheadMs) / averageMs))
     const places = work.concurrency + ahead - running
-    return { jobs: Math.min(places, starts) - ready.length, waitMs: starts > 0 ? Infinity : waitMs }
+    const jobs = Math.min(places, starts) * batch - ready.length
+    return { jobs: Math.min(jobs, maxClaimed), waitMs: starts > 0 ? Infinity : waitMs }
   }
 
-  const claim = async (limit: number, term: Term) => {
-    const claims = await deps.fetch(limit)
-    emptied = claims.length < limit
-    if (claims.length === 0) return
-    for (const one of claims) held.set(one.id, one)
-    let rows: ReadonlyMap<string, Row>
-    try {
-      rows = await work.load(claims.map(({ pk }) => pk))
-    } catch (error) {
-      await giveBack(claims, 0)
-      throw error
+  /** Whether there may be something to claim; from time to time the walk begins anew. */
+  const mayFind = (): boolean => {
+    if (isWalkOver && performance.now() - walkedAt >= walkAgainMs) {
+      walk = work.walk()
+      walkedAt = Number.NEGATIVE_INFINITY
+      isWalkOver = false
     }
-    for (const one of claims) ready.push({ claim: one, row: rows.get(one.pk), term })
+    if (wasPoked) isWalkOver = false
+    wasPoked = false
+    return !isWalkOver || dueAgain().length > 0
+  }
+
+  const findDue = async (limit: number): Promise<readonly Owed<Row>[]> => {
+    const pks = dueAgain().slice(0, limit)
+    if (pks.length > 0) {
+      const found = await work.load(pks)
+      for (const pk of pks) again.delete(pk)
+      return found
+    }
+    // What is settled while this reads may be read as it was before.
+    const before = new Set(held)
+    const startedAt = performance.now()
+    const found = await walk.next(limit)
+    isWalkOver = found.length < limit
+    if (walkedAt === Number.NEGATIVE_INFINITY) {
+      walkedAt = performance.now()
+      walkAgainMs = Math.max(deps.pollMs, (walkedAt - startedAt) / walkShare)
+    }
+    return found.filter(({ pk }) => !before.has(pk))
+  }
+
+  const claim = async (limit: number, term: Term, right: Claim['term']) => {
+    for (const owed of await findDue(limit)) {
+      held.add(owed.pk)
+      ready.push({ owed, claim: { pk: owed.pk, term: right }, term })
+    }
     startReady()
   }
 
   const serve = async (term: Term) => {
-    let recoveredAt = Number.NEGATIVE_INFINITY
+    // Whoever worked the queue before may have left anything.
+    walkedAt = Number.NEGATIVE_INFINITY
+    isWalkOver = true
+    const right = { holds: async (trx: Trx) => !isLetGo && (await term.holds(trx)) }
     while (!stopping && !term.signal.aborted) {
       bell = Promise.withResolvers()
       try {
-        if (mayHaveLost || performance.now() - recoveredAt >= deps.recoverMs) {
-          await deps.recover(new Set(held.keys()))
-          mayHaveLost = false
-          recoveredAt = performance.now()
-        }
         const { jobs, waitMs } = room()
-        if (jobs > 0 && deps.tenure.current()) await claim(jobs, term)
-        if (jobs > 0 && !emptied) continue
-        await pause(Math.min(deps.pollMs, waitMs))
+        if (jobs > 0 && mayFind() && deps.tenure.current()) await claim(jobs, term, right)
+        else await pause(Math.min(deps.pollMs, waitMs))
       } catch (error) {
-        mayHaveLost = true
+        isWalkOver = true
         deps.log.warn({ err: error }, 'deliveries could not be claimed')
         await deps.sleep(deps.pollMs)
       }
@@ -175,20 +274,19 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
 
   /** Nothing of a term may reach into the next: its attempts end first. */
   const drain = async () => {
-    await giveBack(
-      ready.splice(0).map(({ claim }) => claim),
-      0,
-    )
+    forget(ready.splice(0).map(({ owed }) => owed.pk))
     while (running > 0 || settlements.size() > 0) {
       bell = Promise.withResolvers()
       await pause(deps.pollMs)
     }
+    again.clear()
   }
 
   const loop = (async () => {
     while (!stopping) {
       const term = deps.tenure.current()
       if (term) {
+        work.begun?.()
         await serve(term)
         await drain()
       } else {
@@ -200,9 +298,10 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
 
   return {
     poke: () => {
-      emptied = false
+      wasPoked = true
       ring()
     },
+    inHand: () => held.size,
     stop: async (timeoutMs) => {
       stopping = true
       ring()
@@ -213,7 +312,8 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
       await Promise.race([loop, patience.promise])
       for (const timer of timers) clearTimeout(timer)
       letGo.abort(new Error('the service stops'))
-      await giveBack([...held.values()], 0)
+      isLetGo = true
+      held.clear()
       await deps.tenure.stop()
     },
   }

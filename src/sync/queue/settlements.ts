@@ -1,21 +1,28 @@
+import type { Trx } from '../../db/database.ts'
 import { isDatabaseUnavailable } from '../../db/failures.ts'
 import type { QueueLog } from './queue-log.ts'
+import type { Term } from './tenure.ts'
 
-/** A wake-up that this process has in hand. */
-export type Claim = {
-  pk: string
-  /** The job of pg-boss, and which of its claims this is; both together are ours alone. */
-  id: string
-  retryCount: number
-}
+/** An item that this process has in hand, and the right under which it has. */
+export type Claim = { pk: string; term: Pick<Term, 'holds'> }
 
 export type Settled<Outcome> = { claim: Claim; outcome: Outcome }
 
-/** The job is no longer ours: another process took it over, so it alone decides about the delivery. */
+/** Another process has taken the queue over since, so it alone decides about the delivery. */
 export class ClaimLostError extends Error {
   constructor() {
     super('the claim on a delivery was lost')
     this.name = 'ClaimLostError'
+  }
+}
+
+/**
+ * Rejects with ClaimLostError when one of the claims is not ours any longer. Until the transaction ends nobody else can make
+ * them: what it writes about them stands.
+ */
+export async function proveClaims(trx: Trx, claims: readonly Claim[]): Promise<void> {
+  for (const term of new Set(claims.map((claim) => claim.term))) {
+    if (!(await term.holds(trx))) throw new ClaimLostError()
   }
 }
 
@@ -30,6 +37,8 @@ export type Settlements<Outcome> = {
 export type SettlementOptions<Outcome> = {
   /** Writes all of them, or none, in one transaction. Rejects with ClaimLostError when a claim is no longer ours. */
   settle(group: readonly Settled<Outcome>[]): Promise<void>
+  /** Called with an outcome whose claim is no longer ours, before it is over. */
+  lost(settled: Settled<Outcome>): Promise<void>
   /** Called once for each claim that is over, whether its outcome was written or its claim was lost. */
   onOver(claims: readonly Claim[]): void
   /** Called with a claim whose outcome cannot be written; it is still ours. */
@@ -40,7 +49,7 @@ export type SettlementOptions<Outcome> = {
   log: QueueLog
 }
 
-const groupSize = 100
+const groupSize = 500
 const patienceMs = 1_000
 
 /**
@@ -59,36 +68,43 @@ export function createSettlements<Outcome>(
     options.onOver(group.map(({ claim }) => claim))
   }
 
-  const write = async (group: readonly Settled<Outcome>[]): Promise<void> => {
+  /** Does what writes, again and again while the database is away. */
+  const patiently = async (items: number, work: () => Promise<void>): Promise<void> => {
     for (;;) {
       try {
-        await options.settle(group)
-        over(group)
-        return
+        return await work()
       } catch (error) {
-        if (isDatabaseUnavailable(error) && options.isPatient()) {
-          options.log.warn({ err: error, items: group.length }, 'outcomes wait for the database')
-          await options.sleep(patienceMs)
-          continue
-        }
-        // One bad apple must not spoil the others.
-        if (group.length > 1) for (const one of group) await write([one])
-        else await writeOff(group, error)
-        return
+        if (!isDatabaseUnavailable(error) || !options.isPatient()) throw error
+        options.log.warn({ err: error, items }, 'outcomes wait for the database')
+        await options.sleep(patienceMs)
       }
     }
   }
 
-  const writeOff = async (group: readonly Settled<Outcome>[], error: unknown) => {
-    for (const { claim } of group) {
-      if (error instanceof ClaimLostError) {
-        options.log.warn({ pk: claim.pk }, 'a delivery was taken over by another process')
-      } else {
-        options.log.error({ err: error, pk: claim.pk }, 'an outcome could not be written')
-        await options.onRefused(claim)
-      }
+  const write = async (group: readonly Settled<Outcome>[]): Promise<void> => {
+    try {
+      await patiently(group.length, () => options.settle(group))
+      over(group)
+    } catch (error) {
+      const [first] = group
+      // One bad apple must not spoil the others.
+      if (group.length > 1) for (const one of group) await write([one])
+      else if (first) await writeOff(first, error)
     }
-    over(group)
+  }
+
+  const writeOff = async (one: Settled<Outcome>, error: unknown) => {
+    const { pk } = one.claim
+    if (error instanceof ClaimLostError) {
+      options.log.warn({ pk }, 'a delivery was taken over by another process')
+      await patiently(1, () => options.lost(one)).catch((cause: unknown) =>
+        options.log.error({ err: cause, pk }, 'what was sent under a lost claim is not owed again'),
+      )
+    } else {
+      options.log.error({ err: error, pk }, 'an outcome could not be written')
+      await options.onRefused(one.claim)
+    }
+    over([one])
   }
 
   const writeAll = async () => {

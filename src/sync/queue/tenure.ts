@@ -1,5 +1,12 @@
-import type { Database } from '../../db/database.ts'
-import { acquireLease, releaseLease } from '../../repositories/leases.ts'
+import type { Database, Trx } from '../../db/database.ts'
+import type { SendPermit } from '../../outbound.ts'
+import {
+  acquireLease,
+  findLastOwner,
+  isLeaseOf,
+  keepLease,
+  releaseLease,
+} from '../../repositories/leases.ts'
 import type { QueueLog } from './queue-log.ts'
 
 export type TenureDeps = {
@@ -13,7 +20,16 @@ export type TenureDeps = {
 }
 
 /** The right to work a queue, from its beginning to its loss. */
-export type Term = { signal: AbortSignal }
+export type Term = {
+  signal: AbortSignal
+  /**
+   * Does something that sends, with the permit to: nothing may leave the house unless it was given and, at the first byte,
+   * still holds. It stays fresh until the work ends, however long that waits for a connection.
+   */
+  sending<T>(work: (permit: SendPermit) => Promise<T>): Promise<T>
+  /** Whether nobody has worked the queue since it began; then nobody else does before the transaction ends. */
+  holds(trx: Trx): Promise<boolean>
+}
 
 export type Tenure = {
   /** The running term; undefined while another process has the queue, or when we can no longer be sure. */
@@ -22,37 +38,77 @@ export type Tenure = {
   stop(): Promise<void>
 }
 
+type Held = {
+  lease: number
+  /** The times of this process go by a clock that nobody can set. */
+  beginsMs: number
+  untilMs: number
+  /** From before the latest question to the database that proved the lease. */
+  provenMs: number
+  proving: Promise<boolean> | undefined
+  end: AbortController
+}
+
 /**
  * Keeps one process at a time in charge of `name`, by a lease that it renews every third of its life. `onBegin` is called
  * with each new term: whatever the one before it left behind is then nobody's. The embedded database has one process
  * only, so there the term begins at once and never ends by itself.
+ *
+ * A process may stand still at any moment, and the clock by which leases end may jump. So what is sent needs a proof by the
+ * token of the lease that is younger than a fifth of its life, and whoever takes a lease that was not given back waits
+ * that long before its term begins: nobody can still hold a proof then.
  */
 export function createTenure(deps: TenureDeps, name: string, onBegin: () => void): Tenure {
   if (deps.database.engine === 'pglite') return unchallenged(onBegin)
   const { db } = deps.database
-  let term: { lease: number; untilMs: number; end: AbortController } | undefined
+  const { processId: owner, leaseMs } = deps
+  const proofMs = leaseMs / 5
+  let term: Held | undefined
+  let beginning: NodeJS.Timeout | undefined
   let stopped = false
   let renewing: Promise<void> | undefined
 
   const end = (reason: string) => {
     if (!term) return
+    clearTimeout(beginning)
     term.end.abort(new Error(reason))
     term = undefined
   }
 
+  const begin = (
+    lease: number,
+    askedMs: number,
+    before: Awaited<ReturnType<typeof findLastOwner>>,
+  ) => {
+    const isFree = !before || before.owner === owner || before.isGivenBack
+    // Another token means that somebody had it in between.
+    const isNext = lease === (before?.token ?? 0) + 1
+    const waitMs = isFree && isNext ? 0 : proofMs
+    term = {
+      lease,
+      beginsMs: performance.now() + waitMs,
+      untilMs: askedMs + leaseMs,
+      provenMs: askedMs,
+      proving: undefined,
+      end: new AbortController(),
+    }
+    if (waitMs === 0) onBegin()
+    else beginning = setTimeout(onBegin, waitMs + 1)
+  }
+
   const renew = async () => {
-    // Our own end of it goes by a clock that nobody can set, from before the question was asked.
-    const untilMs = performance.now() + deps.leaseMs
-    const claim = { name, owner: deps.processId, now: deps.now(), lengthMs: deps.leaseMs }
-    const lease = await acquireLease(db, claim)
+    const before = term
+      ? { owner, token: term.lease, isGivenBack: false }
+      : await findLastOwner(db, name)
+    const askedMs = performance.now()
+    const lease = await acquireLease(db, { name, owner, now: deps.now(), lengthMs: leaseMs })
     // Another number means that the lease had run out, so somebody may have worked in between.
     if (term && term.lease !== lease) end('the lease was lost')
     if (lease === undefined || stopped) return
-    if (term) term.untilMs = untilMs
-    else {
-      term = { lease, untilMs, end: new AbortController() }
-      onBegin()
-    }
+    if (term) {
+      term.untilMs = askedMs + leaseMs
+      term.provenMs = askedMs
+    } else begin(lease, askedMs, before)
   }
 
   const tick = () => {
@@ -65,8 +121,35 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
         renewing = undefined
       })
   }
-  const timer = setInterval(tick, deps.leaseMs / 3)
+  const timer = setInterval(tick, leaseMs / 3)
   tick()
+
+  const ask = async (own: Held): Promise<boolean> => {
+    const askedMs = performance.now()
+    const isOurs = await isLeaseOf(db, { name, owner, token: own.lease })
+    if (isOurs) own.provenMs = Math.max(own.provenMs, askedMs)
+    else if (term === own) end('the lease was lost')
+    return isOurs
+  }
+  /** One question proves the lease for all who want to send. */
+  const prove = (own: Held): Promise<boolean> => {
+    own.proving ??= ask(own)
+      .catch((error: unknown) => {
+        deps.log.warn({ err: error, lease: name }, 'a lease could not be proven')
+        return false
+      })
+      .finally(() => {
+        own.proving = undefined
+      })
+    return own.proving
+  }
+  const permitOf =
+    (own: Held): SendPermit =>
+    async () => {
+      const isFresh = performance.now() - own.provenMs < proofMs / 2
+      if (!isFresh && !(await prove(own))) return undefined
+      return () => !own.end.signal.aborted && performance.now() - own.provenMs < proofMs
+    }
 
   return {
     current: () => {
@@ -75,7 +158,21 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
         end('the lease ran out')
         tick()
       }
-      return term && { signal: term.end.signal }
+      if (!term || performance.now() < term.beginsMs) return undefined
+      const own = term
+      return {
+        signal: own.end.signal,
+        sending: async (work) => {
+          const permit = permitOf(own)
+          const refreshing = setInterval(() => void permit(), proofMs / 4)
+          try {
+            return await work(permit)
+          } finally {
+            clearInterval(refreshing)
+          }
+        },
+        holds: (trx) => keepLease(trx, { name, owner, token: own.lease }),
+      }
     },
     stop: async () => {
       stopped = true
@@ -83,7 +180,7 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
       await renewing
       if (!term) return
       end('the work was stopped')
-      await releaseLease(db, { name, owner: deps.processId }).catch((error: unknown) =>
+      await releaseLease(db, { name, owner }).catch((error: unknown) =>
         deps.log.warn({ err: error, lease: name }, 'a lease was not given back; it will expire'),
       )
     },
@@ -92,9 +189,16 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
 
 function unchallenged(onBegin: () => void): Tenure {
   const end = new AbortController()
+  const { signal } = end
   queueMicrotask(onBegin)
+  const permit: SendPermit = async () => () => !signal.aborted
+  const term: Term = {
+    signal,
+    sending: (work) => work(permit),
+    holds: async () => !signal.aborted,
+  }
   return {
-    current: () => (end.signal.aborted ? undefined : { signal: end.signal }),
+    current: () => (signal.aborted ? undefined : term),
     stop: async () => end.abort(new Error('the work was stopped')),
   }
 }

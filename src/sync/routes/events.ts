@@ -11,6 +11,16 @@ been missed: read everything. \`end\` has a \`reason\`: \`time\` (after 15 minut
 
 Events are sent at most twice a second, and each flow's changes of one kind together.`
 
+const FlowEventsQuery = z.object({
+  max_seconds: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(900)
+    .optional()
+    .describe('Ends the stream after so long, with the reason `time`'),
+})
+
 const FlowEvents = z.string().meta({
   example:
     'retry: 2000\n\nevent: resync\ndata: {}\n\nevent: flow\ndata: {"flow":"articulos","what":"poll"}\n\n',
@@ -31,6 +41,7 @@ export function addFlowEvents(app: HttpServer, { news, streams: limits }: Contro
         summary: 'Follow what changes about flows live, as server-sent events',
         description,
         tags: ['Monitoring'],
+        querystring: FlowEventsQuery,
         response: {
           200: {
             description: 'Hints at what changed',
@@ -49,6 +60,7 @@ export function addFlowEvents(app: HttpServer, { news, streams: limits }: Contro
       return streams.open(request, reply, {
         owner: 'operators',
         paceMs,
+        maxSeconds: request.query.max_seconds,
         watch: (wake) =>
           news.follow(
             (change) => {

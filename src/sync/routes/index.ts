@@ -1,8 +1,12 @@
 import type { HttpServer } from '../../http/create-server.ts'
+import { addDeletes } from './deletes.ts'
+import { addDrift } from './drift.ts'
 import { addFlowEvents } from './events.ts'
-import { addInquiries } from './inquiries.ts'
+import { addHistories } from './histories.ts'
+import { addInquiries, addInquiriesOfAll } from './inquiries.ts'
 import { addPolls } from './polls.ts'
 import { addPreview } from './preview.ts'
+import { addPushes } from './pushes.ts'
 import { addReadings } from './readings.ts'
 import type { ControlDeps } from './room.ts'
 import { addSwitches } from './switches.ts'
@@ -15,7 +19,12 @@ export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addReadings(app, deps)
   addFlowEvents(app, deps)
   addInquiries(app, deps.flows)
+  addInquiriesOfAll(app, deps.flows)
+  addHistories(app, deps)
   addPolls(app, deps)
+  addPushes(app, deps)
+  addDeletes(app, deps)
+  addDrift(app, deps)
   addPreview(app, deps)
   addSwitches(app, deps)
   addUpkeep(app, deps)

@@ -1,13 +1,44 @@
 import { AppError } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import type { FlowService, ItemHistory } from '../flow-service.ts'
-import { ItemResponse, WaitingQuery, WaitingResponse } from '../item-schemas.ts'
-import { FailuresQuery, FailuresResponse, FlowParams, ItemParams } from '../schemas.ts'
+import type { FailureView, FlowService, ItemHistory, WaitingDelivery } from '../flow-service.ts'
+import {
+  AllDelayedResponse,
+  FoundItemResponse,
+  ItemResponse,
+  WaitingQuery,
+  WaitingResponse,
+} from '../item-schemas.ts'
+import {
+  AllFailuresResponse,
+  AllOpenQuery,
+  FailuresQuery,
+  FailuresResponse,
+  FlowParams,
+  ItemParams,
+  PkParams,
+} from '../schemas.ts'
+import { viewSending } from './view-sending.ts'
 
 /** A route's parameter may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {
   if (params.pk === '') throw new AppError('NOT_FOUND')
   return params.pk
+}
+
+function viewWaiting(one: WaitingDelivery) {
+  return {
+    destination: one.destination,
+    pk: one.pk,
+    attempts: one.attempts,
+    last_error: one.lastError,
+    last_status: one.lastStatus,
+    queued_at: one.queuedAt.toISOString(),
+    next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
+  }
+}
+
+function viewFailure<T extends FailureView>({ lastAt, ...failure }: T) {
+  return { ...failure, last_at: lastAt.toISOString() }
 }
 
 /** What an operator asks when something did not arrive. */
@@ -30,10 +61,7 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
       const failures = await flows.failures(name, request.query.limit)
       return {
         name,
-        failures: failures.map(({ lastAt, ...failure }) => ({
-          ...failure,
-          last_at: lastAt.toISOString(),
-        })),
+        failures: failures.map(viewFailure),
       }
     },
   )
@@ -53,18 +81,18 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
     },
     async (request) => {
       const { name } = request.params
-      const waiting = await flows.waiting(name, request.query.limit)
+      const { waiting, destinations, pollsHeldBack } = await flows.waiting(
+        name,
+        request.query.limit,
+      )
       return {
         name,
-        waiting: waiting.map((one) => ({
-          destination: one.destination,
-          pk: one.pk,
-          attempts: one.attempts,
-          last_error: one.lastError,
-          last_status: one.lastStatus,
-          queued_at: one.queuedAt.toISOString(),
-          next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
+        waiting: waiting.map(viewWaiting),
+        destinations: destinations.map(({ sending, ...one }) => ({
+          ...one,
+          sending: viewSending(sending),
         })),
+        polls_held_back: pollsHeldBack,
       }
     },
   )
@@ -100,8 +128,75 @@ export function addInquiries(app: HttpServer, flows: FlowService): void {
           queued_at: one.queuedAt?.toISOString() ?? null,
           next_attempt_at: one.nextAttemptAt?.toISOString() ?? null,
           delivered_at: one.deliveredAt?.toISOString() ?? null,
+          remembered: one.remembered,
         })),
         history: historyBody(history),
+      }
+    },
+  )
+}
+
+/** The same of all flows: what failed, what is late, and where an item is when nobody knows in which flow. */
+export function addInquiriesOfAll(app: HttpServer, flows: FlowService): void {
+  app.get(
+    '/flows/failures',
+    {
+      config: { access: 'admin', compressed: true },
+      schema: {
+        operationId: 'listAllFailures',
+        summary: 'Deliveries of all flows that failed for good, by cause; most items first',
+        tags: ['Monitoring'],
+        querystring: AllOpenQuery,
+        response: { 200: AllFailuresResponse },
+      },
+    },
+    async (request) => {
+      const { flow, limit } = request.query
+      return { failures: (await flows.allFailures(flow, limit)).map(viewFailure) }
+    },
+  )
+
+  app.get(
+    '/flows/delayed',
+    {
+      config: { access: 'admin', compressed: true },
+      schema: {
+        operationId: 'listAllDelayed',
+        summary: 'Deliveries of all flows that wait for another attempt, oldest first',
+        tags: ['Monitoring'],
+        querystring: AllOpenQuery,
+        response: { 200: AllDelayedResponse },
+      },
+    },
+    async (request) => {
+      const { flow, limit } = request.query
+      const delayed = await flows.allDelayed(flow, limit)
+      return { delayed: delayed.map((one) => ({ ...viewWaiting(one), flow: one.flow })) }
+    },
+  )
+
+  app.get(
+    '/flows/items/:pk',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'], compressed: true },
+      schema: {
+        operationId: 'findItem',
+        summary: 'The flows that know an item, and where it is in each',
+        tags: ['Monitoring'],
+        params: PkParams,
+        response: { 200: FoundItemResponse },
+      },
+    },
+    async (request) => {
+      const pk = pkOf(request.params)
+      const found = await flows.findItem(pk)
+      return {
+        pk,
+        flows: found.map(({ name, changedAt, destinations }) => ({
+          name,
+          changed_at: changedAt?.toISOString() ?? null,
+          destinations,
+        })),
       }
     },
   )

@@ -6,12 +6,13 @@ import {
   ResetItemResponse,
   ResetResponse,
   ResyncItemResponse,
+  ResyncQuery,
   ResyncResponse,
   SyncItemResponse,
   SyncResponse,
 } from '../schemas.ts'
 import { pkOf } from './inquiries.ts'
-import { actorOf, type ControlDeps, forFlow } from './room.ts'
+import { actorOf, type ControlDeps, failureResponse, forFlow, sourceResponses } from './room.ts'
 
 export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
@@ -24,7 +25,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
         tags: ['Sync'],
         params: FlowParams,
         querystring: ForceQuery,
-        response: { 200: SyncResponse },
+        response: { 200: SyncResponse, ...sourceResponses },
       },
     },
     async (request) => {
@@ -43,7 +44,13 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
         summary: 'Sync one item, even of a paused flow',
         tags: ['Sync'],
         params: ItemParams,
-        response: { 200: SyncItemResponse },
+        response: {
+          200: SyncItemResponse,
+          409: failureResponse(
+            'Polls began again and again while the item was read; they send it. Ask again',
+          ),
+          ...sourceResponses,
+        },
       },
     },
     async (request) => {
@@ -98,20 +105,21 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
       ...forFlow,
       schema: {
         operationId: 'resyncFlow',
-        summary: 'Forget all hashes and poll now',
+        summary: 'Forget all hashes and poll now, or send everything to one destination',
         tags: ['Sync'],
         params: FlowParams,
-        querystring: ForceQuery,
-        response: { 200: ResyncResponse },
+        querystring: ResyncQuery,
+        response: { 200: ResyncResponse, ...sourceResponses },
       },
     },
     async (request) => {
       const { name } = request.params
+      const { destination } = request.query
       const force = request.query.force === 'true'
       return {
         name,
         status: 'reset' as const,
-        ...(await flows.resync(name, { force }, actorOf(request))),
+        ...(await flows.resync(name, { force, destination }, actorOf(request))),
       }
     },
   )
@@ -126,7 +134,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
         tags: ['Sync'],
         params: ItemParams,
         querystring: ForceQuery,
-        response: { 200: ResyncItemResponse },
+        response: { 200: ResyncItemResponse, ...sourceResponses },
       },
     },
     async (request) => {

@@ -1,9 +1,8 @@
 import { AppError } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import { PlainErrorBody } from '../../http/error-body.ts'
 import { PreviewQuery, PreviewResponse } from '../preview-schemas.ts'
 import { FlowParams } from '../schemas.ts'
-import type { ControlDeps } from './room.ts'
+import { type ControlDeps, failureResponse, sourceResponses } from './room.ts'
 
 const description = `Reads the source as \`POST /sync/{name}\` would now, compares, maps, and tells what would be sent. Nothing is written,
 delivered, archived or put into any log of the flow, whose paused state does not matter. A later sync may find other things:
@@ -11,11 +10,6 @@ source and flow go on changing, and a destination may refuse what looks right he
 
 It waits for a poll in progress, and gives way when one begins (409): pause the flow if it never comes to its end. One at a
 time for each flow and two in all (429), then the source rests as long as it was read, 10 s at most. Hang up to end it.`
-
-const failure = (text: string) => ({
-  description: text,
-  content: { 'application/json': { schema: PlainErrorBody } },
-})
 
 export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
   app.get(
@@ -31,8 +25,8 @@ export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
         querystring: PreviewQuery,
         response: {
           200: PreviewResponse,
-          409: failure('The flow was polled or changed meanwhile; ask again'),
-          502: failure('The source could not be read; the error says why'),
+          409: failureResponse('The flow was polled or changed meanwhile; ask again'),
+          ...sourceResponses,
         },
       },
     },
@@ -66,6 +60,7 @@ export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
           changes,
           items,
           deletes,
+          drift: preview.drift,
           destinations: preview.destinations,
           problems,
           sample: preview.sample.map(({ differenceCount, ...one }) => ({

@@ -1,4 +1,9 @@
+import { type Language, preferredLanguage } from '../../domain/language.ts'
+import { deriveFlow } from '../../fleet/derive-flow.ts'
+import { messageOf } from '../../fleet/messages.ts'
+import type { Health } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import { product } from '../../http/product.ts'
 import type { FlowStatus as Status } from '../flow-service.ts'
 import { prometheusText, wantsPrometheus } from '../prometheus.ts'
 import {
@@ -9,10 +14,14 @@ import {
   FlowsResponse,
   HealthResponse,
   MetricsResponse,
+  MetricsText,
   StatsResponse,
   StatusResponse,
 } from '../schemas.ts'
+import { viewHeld } from './deletes.ts'
+import { viewDrift } from './drift.ts'
 import { type ControlDeps, forOperators } from './room.ts'
+import { viewSending } from './view-sending.ts'
 
 function viewStatus(status: Status) {
   return {
@@ -26,11 +35,25 @@ function viewStatus(status: Status) {
   }
 }
 
-export function addReadings(app: HttpServer, { flows, now, requireDatabase }: ControlDeps): void {
+function viewHealth(health: Health | undefined, language: Language, at: Date) {
+  if (!health) return null
+  const { state, cause, since } = health
+  return {
+    state,
+    cause,
+    since: since?.toISOString() ?? null,
+    message: messageOf(health, language, at),
+  }
+}
+
+export function addReadings(
+  app: HttpServer,
+  { flows, now, registry, dashboardPage, requireDatabase, isOperator }: ControlDeps,
+): void {
   app.get(
     '/health',
     {
-      config: { access: 'public' },
+      config: { access: 'public', errors: ['RATE_LIMITED'] },
       schema: {
         operationId: 'readControlHealth',
         summary: 'Whether the flow side can work',
@@ -38,9 +61,11 @@ export function addReadings(app: HttpServer, { flows, now, requireDatabase }: Co
         response: { 200: HealthResponse },
       },
     },
-    async () => {
+    async (request) => {
       await requireDatabase()
-      return { status: 'ok' as const, timestamp: now().toISOString() }
+      const answer = { status: 'ok' as const, timestamp: now().toISOString() }
+      if (!isOperator(request)) return answer
+      return { ...answer, version: product.version, commit: await product.commit() }
     },
   )
 
@@ -61,29 +86,42 @@ export function addReadings(app: HttpServer, { flows, now, requireDatabase }: Co
   app.get(
     '/metrics',
     {
-      config: { ...forOperators.config, compressed: true },
+      config: { access: 'metrics', compressed: true },
       schema: {
         operationId: 'readMetrics',
         summary: 'Figures of each flow; Prometheus text when Accept asks for it',
         tags: ['Monitoring'],
-        response: { 200: MetricsResponse },
+        response: {
+          200: {
+            description: 'Figures by flow',
+            content: {
+              'application/json': { schema: MetricsResponse },
+              'text/plain': { schema: MetricsText },
+            },
+          },
+        },
       },
     },
     async (request, reply) => {
       const metrics = await flows.metrics()
       if (wantsPrometheus(request.headers.accept)) {
-        const text = await prometheusText(metrics, await flows.stats(), await flows.status())
+        const text = await prometheusText(
+          { metrics, stats: await flows.stats(), status: await flows.status() },
+          now(),
+        )
         // The JSON serializer of the route is for the other form.
         return reply
-          .type(text.contentType)
+          .type(registry.contentType)
           .serializer(String)
-          .send(text.body as never)
+          .send(`${await registry.metrics()}\n${text}` as never)
       }
       return Object.fromEntries(
-        [...metrics].map(([name, figures]) => [
-          name,
-          { ...figures, lastRun: figures.lastRun?.toISOString() ?? null },
-        ]),
+        [...metrics].map(
+          ([name, { destinations: _, pollDueSince: __, heldSince: ___, ...figures }]) => [
+            name,
+            { ...figures, lastRun: figures.lastRun?.toISOString() ?? null },
+          ],
+        ),
       )
     },
   )
@@ -134,12 +172,18 @@ export function addReadings(app: HttpServer, { flows, now, requireDatabase }: Co
         response: { 200: FlowsResponse },
       },
     },
-    async () => {
+    async (request) => {
       const cards = await flows.cards()
+      const at = now()
+      const language = preferredLanguage(request.headers['accept-language'])
+      const health = new Map(
+        (await flows.observed()).map((seen) => [seen.flow, deriveFlow(seen, at)]),
+      )
       return {
         flows: cards.map((card) => ({
           name: card.name,
           description: card.description,
+          source: card.source,
           poll_interval_ms: card.pollIntervalMs,
           status: viewStatus(card.status),
           last_poll_at: card.lastPollAt?.toISOString() ?? null,
@@ -161,10 +205,28 @@ export function addReadings(app: HttpServer, { flows, now, requireDatabase }: Co
             delayed: destination.delayed,
             failed: destination.failed,
             oldest_waiting_at: destination.oldestWaitingAt?.toISOString() ?? null,
+            sending: viewSending(destination.sending),
+            health: viewHealth(
+              health.get(card.name)?.destinations.find(({ name }) => name === destination.name),
+              language,
+              at,
+            ),
           })),
+          polls_held_back: card.pollsHeldBack,
+          held_deletes: viewHeld(card.heldDeletes),
+          held_drift: viewDrift(card.heldDrift),
           has_alerts: card.hasAlerts,
+          health: viewHealth(health.get(card.name), language, at),
         })),
+        dashboard_page: dashboardPage ?? null,
         problems: flows.problems(),
+        without_definition: (await flows.withoutDefinition()).map(({ name, destinations }) => ({
+          name,
+          destinations: destinations.map(({ oldestWaitingAt, ...counts }) => ({
+            ...counts,
+            oldest_waiting_at: oldestWaitingAt?.toISOString() ?? null,
+          })),
+        })),
       }
     },
   )

@@ -5,6 +5,8 @@ import {
   RetryBody,
   RetryResponse,
   TestAlertsResponse,
+  TryBody,
+  TryResponse,
 } from '../schemas.ts'
 import { actorOf, type ControlDeps, forFlow, forOperators } from './room.ts'
 
@@ -50,12 +52,33 @@ export function addUpkeep(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { name } = request.params
-      const { destination, pk, error } = request.body ?? {}
+      const { destination, pk, error, cause } = request.body ?? {}
       const retried = await flows.retryFailed(
-        { flow: name, destination, pk, error },
+        { flow: name, destination, pk, error, cause },
         actorOf(request),
       )
       return { name, retried }
+    },
+  )
+
+  app.post(
+    '/flow/:name/try',
+    {
+      ...forFlow,
+      schema: {
+        operationId: 'tryDestinations',
+        summary: 'Attempt now what the destinations are owed',
+        description:
+          'What waits between two attempts is due at once, and one attempt starts although the destination rests or asked to wait. 404 for a destination that the flow does not have.',
+        tags: ['Sync'],
+        params: FlowParams,
+        body: TryBody,
+        response: { 200: TryResponse },
+      },
+    },
+    async (request) => {
+      const { name } = request.params
+      return { name, due: await flows.tryNow(name, request.body?.destination, actorOf(request)) }
     },
   )
 

@@ -1,14 +1,14 @@
 import type { Agent } from 'undici'
 import type { Flow } from '../definition/schema.ts'
-import type { ListOrderChanges } from './payments-orders.ts'
+import type { PaymentFeeds } from './payments-feed.ts'
 
 /** What sources need of their surroundings; everything is handed in. */
 export type SourceContext = {
   flow: Flow
   now: () => Date
   log: { warn(fields: object, message: string): void }
-  /** The payment side, for sources of type payments.orders. */
-  payments?: { listOrderChanges: ListOrderChanges } | undefined
+  /** The payment side, for sources of its types. */
+  payments?: PaymentFeeds | undefined
   /** Connections for HTTP; createGuardedAgent with the flow's `allowPrivateNetwork` when absent. Closed by the source. */
   createAgent?: (() => Agent) | undefined
   /** Rejects when `signal` aborts; node:timers/promises when absent. */

@@ -1,3 +1,4 @@
+import { hideTexts } from '../net/hidden-texts.ts'
 import { SourceError } from '../types.ts'
 
 /** The code of an error of the operating system, of a driver or of a database; it is the same property everywhere. */
@@ -11,15 +12,7 @@ export function describe(error: unknown, secrets: readonly string[]): string {
   const code = codeOf(error)
   const message = error instanceof Error ? error.message.replace(/\s+/g, ' ').trim() : ''
   const told = [code, message].filter((part) => part !== undefined && part !== '').join(': ')
-  return hide(told === '' ? 'unknown failure' : told, secrets).slice(0, 500)
-}
-
-/** Longer secrets first: one may be part of another. */
-function hide(text: string, secrets: readonly string[]): string {
-  return [...new Set(secrets)]
-    .filter((secret) => secret !== '')
-    .sort((left, right) => right.length - left.length)
-    .reduce((shown, secret) => shown.replaceAll(secret, '***'), text)
+  return hideTexts(told === '' ? 'unknown failure' : told, secrets, '***').slice(0, 500)
 }
 
 /** What stands for a failure in a poll: an abort and what is told already as they are, all else by `tell`. */

@@ -1,82 +1,159 @@
 import { pipeline, Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import { SourceError, type SourceRow } from '../types.ts'
+import { withoutLongLines } from './csv-lines.ts'
+import { type Footer, watchFooter } from './file-footer.ts'
+import { maxColumns, maxRecordCharacters } from './limits.ts'
 
-/** Longer than any record of an ERP; a quote that is never closed would otherwise swallow the file into memory. */
-const maxRecordCharacters = 4 * 1024 * 1024
-
-export type CsvForm = { delimiter: string; decimalComma: boolean }
+/** What is not given is as in plain CSV. `keyFields` are the columns of the key, in which a point may be no more than a part of a code. */
+export type CsvForm = {
+  delimiter: string
+  decimalComma: boolean | readonly string[]
+  /** Names of the columns where the file has no header. */
+  columns?: readonly string[] | undefined
+  /** Lines that were left out before the text began, for messages. */
+  skipLines?: number
+  footer?: Footer | undefined
+  quotes?: 'strict' | 'loose' | 'none'
+  trailingDelimiter?: boolean
+  keyFields: readonly string[]
+}
 
 /**
- * The records of a CSV file with a header (RFC 4180; LF, CRLF or CR; empty lines do not count). All values are texts.
- * Throws SourceError for a header without a name or with a name twice, for a record of another length, and for quotes
- * that do not fit: such a file was cut off or has another delimiter.
+ * The records of a CSV file with a header, or with the names that are given (RFC 4180; LF, CRLF or CR; empty lines do not
+ * count). All values are texts. Throws SourceError for a header without a name or with a name twice, for a record of another
+ * length, for quotes that do not fit and for a footer that is missing: such a file was cut off or has another delimiter.
  */
 export async function* csvRecords(
   text: AsyncIterable<string>,
-  { delimiter, decimalComma }: CsvForm,
+  form: CsvForm,
 ): AsyncGenerator<SourceRow> {
+  const { delimiter, decimalComma, keyFields, skipLines = 0, quotes, trailingDelimiter } = form
   const parser = parse({
     delimiter,
+    info: true,
+    // Lengths are compared below, where it is known which line is the footer.
+    relax_column_count: true,
+    relax_quotes: quotes === 'loose',
+    ...(quotes === 'none' && { quote: false as const }),
     skip_empty_lines: true,
+    // A quote that is never closed would otherwise swallow the file into memory.
     max_record_size: maxRecordCharacters,
   })
-  // The outcome reaches the loop below as the end or the error of the parser.
-  pipeline(Readable.from(text), parser, () => undefined)
-  const value = decimalComma ? withPoint : (cell: string) => cell
   let names: string[] | undefined
+  let values: ((cell: string) => string)[] = []
+  const setNames = (given: readonly string[]) => {
+    names = checkHeader(given)
+    values = names.map((name) => cellReader(name, decimalComma, keyFields))
+    return names
+  }
+  if (form.columns) setNames(form.columns)
+  const footer = watchFooter(form.footer)
+  const columnAt = (index: number) => {
+    const name = names?.[index]
+    return name === undefined ? undefined : JSON.stringify(name.slice(0, 128))
+  }
+  const lines = withoutLongLines(text, delimiter, columnAt)
+  // The outcome reaches the loop below as the end or the error of the parser.
+  pipeline(Readable.from(lines), parser, () => undefined)
   try {
-    for await (const cells of parser as AsyncIterable<string[]>) {
-      if (!names) names = checkHeader(cells)
+    for await (const { record, info } of parser as AsyncIterable<CsvLine>) {
+      const line = info.lines + skipLines
+      const cells = trailingDelimiter ? withoutEmptyEnd(record, line) : record
+      if (!names) {
+        setNames(cells)
+        continue
+      }
+      if (footer.isFooter(cells, line)) continue
+      if (cells.length !== names.length) {
+        throw new SourceError(
+          `has a record with another number of values than the ${form.columns ? 'names of csv.columns' : 'header'}, at line ${line}`,
+        )
+      }
       // fromEntries, since an assignment to a column named __proto__ would not make a field.
-      else yield Object.fromEntries(names.map((name, index) => [name, value(cells[index] ?? '')]))
+      yield Object.fromEntries(
+        names.map((name, index) => {
+          const cell = cells[index] ?? ''
+          return [name, values[index]?.(cell) ?? cell]
+        }),
+      )
     }
   } catch (error) {
-    if (error instanceof CsvError) throw new SourceError(reasonOf(error))
+    if (error instanceof CsvError) throw new SourceError(reasonOf(error, skipLines, columnAt))
     throw error
   } finally {
     parser.destroy()
   }
   if (!names) throw new SourceError('is empty: not even a header')
+  footer.end()
+}
+
+type CsvLine = { record: string[]; info: { lines: number } }
+
+function withoutEmptyEnd(cells: readonly string[], line: number): readonly string[] {
+  if (cells.at(-1) === '') return cells.slice(0, -1)
+  throw new SourceError(
+    `has no delimiter behind the last value at line ${line} (csv.trailingDelimiter)`,
+  )
 }
 
 function checkHeader(cells: readonly string[]): string[] {
-  const names = cells.map((cell) => cell.trim())
-  for (const [index, name] of names.entries()) {
+  if (cells.length > maxColumns) {
+    throw new SourceError(`has ${cells.length} columns in its header; ${maxColumns} are the most`)
+  }
+  const names = new Set<string>()
+  for (const [index, cell] of cells.entries()) {
+    const name = cell.trim()
     if (name === '') throw new SourceError(`has no name for column ${index + 1} in its header`)
-    if (names.indexOf(name) !== index) {
+    if (names.has(name)) {
       throw new SourceError(`has the column ${JSON.stringify(name.slice(0, 128))} twice`)
     }
+    names.add(name)
   }
-  return names
+  return [...names]
 }
 
+function cellReader(
+  name: string,
+  decimalComma: CsvForm['decimalComma'],
+  keyFields: readonly string[],
+): (cell: string) => string {
+  if (typeof decimalComma !== 'boolean') return decimalComma.includes(name) ? withPoint : asItIs
+  if (!decimalComma) return asItIs
+  return keyFields.includes(name) ? (cell) => withPoint(cell, commaNumber) : withPoint
+}
+
+const asItIs = (cell: string) => cell
 const commaNumber = /^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+$/
+const commaOrGroups = /^[+-]?(?:\d+,\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?)$/
 
-/**
- * "1.234,50" becomes "1234.50". A value without a comma stays as it is, since "1.234" may as well be a code: a column
- * that has both is left as it is and read by the type decimalComma of `fields`, which knows that it holds numbers.
- */
-function withPoint(cell: string): string {
+/** "1.234,50" becomes "1234.50", and "1.234", which is a thousand and more to whoever writes a decimal comma, "1234". */
+function withPoint(cell: string, form = commaOrGroups): string {
   const text = cell.trim()
-  return commaNumber.test(text) ? text.replaceAll('.', '').replace(',', '.') : cell
+  return form.test(text) ? text.replaceAll('.', '').replace(',', '.') : cell
 }
 
-/** csv-parse's own words, which quote no more than a character; `lines` is where the parser stood. */
-function reasonOf(error: CsvError & { lines?: unknown }): string {
-  const place = typeof error.lines === 'number' ? `line ${error.lines}` : 'the end'
+/** csv-parse's own words, which quote no more than a character; `lines` and `index` are where the parser stood. */
+function reasonOf(
+  error: CsvError & { lines?: unknown; index?: unknown },
+  skipLines: number,
+  columnAt: (index: number) => string | undefined,
+): string {
+  const place = typeof error.lines === 'number' ? `line ${error.lines + skipLines}` : 'the end'
   switch (error.code) {
-    case 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH':
-      return `has a record with another number of values than the header, at ${place}`
     case 'INVALID_OPENING_QUOTE':
-      return `has a quote inside a value that is not quoted, at ${place}; such a value stands in quotes, and its own are doubled`
+      return `has a quote inside a value that is not quoted, at ${place}; such a value stands in quotes, and its own are doubled (csv.quotes)`
     case 'CSV_INVALID_CLOSING_QUOTE':
       return `has text behind a closing quote, at ${place}; a quote inside a quoted value is doubled`
     case 'CSV_QUOTE_NOT_CLOSED':
       return `has a quote that is not closed, at ${place}`
     case 'CSV_MAX_RECORD_SIZE':
-      return `has a record longer than ${maxRecordCharacters} characters, at ${place}`
+      return `has a record longer than ${maxRecordCharacters} characters, at ${place}${inColumn(columnAt(Number(error.index)))}`
     default:
       return `is not well-formed CSV at ${place} (${error.code})`
   }
+}
+
+function inColumn(column: string | undefined): string {
+  return column === undefined ? '' : `, in the column ${column}`
 }

@@ -1,5 +1,5 @@
 import { SourceError, type SourceRow } from '../types.ts'
-import { parseExactJson } from './exact-json.ts'
+import { JsonLimitError, parseJsonInTurns } from './json-in-turns.ts'
 import { recordsOf, valueAt } from './json-items.ts'
 
 /** JSON is held in memory several times over while it is read; larger sources write ndjson or csv, which stream. */
@@ -21,13 +21,14 @@ export async function* jsonRecords(
     }
     pieces.push(piece)
   }
-  yield* recordsOf(valueAt(parse(pieces.join('')), items), items)
+  yield* recordsOf(valueAt(await parse(pieces.join('')), items), items)
 }
 
-function parse(text: string): unknown {
+async function parse(text: string): Promise<unknown> {
   try {
-    return parseExactJson(text)
-  } catch {
+    return await parseJsonInTurns(text)
+  } catch (error) {
+    if (error instanceof JsonLimitError) throw new SourceError(error.message)
     // What JSON.parse says quotes the text, which is somebody's data.
     throw new SourceError(text.trim() === '' ? 'is empty' : 'is not JSON')
   }

@@ -26,7 +26,7 @@ export function filePattern(path: string): FilePattern {
  */
 export async function findFiles(pattern: FilePattern): Promise<FoundFile[]> {
   const { folder, name, isGlob } = pattern
-  const names = isGlob ? (await readdir(folder)).filter(matcher(name)) : [name]
+  const names = isGlob ? (await readdir(folder)).filter(namesMatching(name)) : [name]
   const found: FoundFile[] = []
   for (const one of names) {
     const path = join(folder, one)
@@ -55,7 +55,8 @@ async function statsOf(path: string): Promise<BigIntStats | undefined> {
   }
 }
 
-function matcher(pattern: string): (name: string) => boolean {
+/** Makes the test for the names that a pattern stands for. */
+export function namesMatching(pattern: string): (name: string) => boolean {
   const parts = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
   const expression = new RegExp(`^${parts.join('.*')}$`, 's')
   return (name) => expression.test(name) && (pattern.startsWith('.') || !name.startsWith('.'))

@@ -1,9 +1,8 @@
 import { SourceError, type SourceRow } from '../types.ts'
-import { parseExactJson } from './exact-json.ts'
+import { parseJsonInTurns } from './json-in-turns.ts'
 import { isRecord, kindOf } from './json-items.ts'
-
-/** A file without line ends must not be taken into memory as one line. */
-const maxLineCharacters = 8 * 1024 * 1024
+import { inLastName } from './json-name.ts'
+import { maxRecordCharacters } from './limits.ts'
 
 /** The records of a file with one JSON object per line. Throws SourceError with the number of a line that is none. */
 export async function* ndjsonRecords(text: AsyncIterable<string>): AsyncGenerator<SourceRow> {
@@ -11,7 +10,7 @@ export async function* ndjsonRecords(text: AsyncIterable<string>): AsyncGenerato
   for await (const line of linesOf(text)) {
     number += 1
     if (line.trim() === '') continue
-    const value = parse(line, number)
+    const value = await parse(line, number)
     if (!isRecord(value))
       throw new SourceError(`has ${kindOf(value)} in line ${number}, not an object`)
     yield value
@@ -21,27 +20,32 @@ export async function* ndjsonRecords(text: AsyncIterable<string>): AsyncGenerato
 async function* linesOf(text: AsyncIterable<string>): AsyncGenerator<string> {
   let rest: string[] = []
   let length = 0
+  let number = 1
+  const take = (part: string) => {
+    rest.push(part)
+    length += part.length
+    if (length <= maxRecordCharacters) return
+    const place = `line ${number}${inLastName(rest.join(''))}`
+    throw new SourceError(`has more than ${maxRecordCharacters} characters in ${place}`)
+  }
   for await (const piece of text) {
     const lines = piece.split('\n')
     const last = lines.pop() ?? ''
     for (const line of lines) {
-      yield rest.length === 0 ? line : rest.join('') + line
+      take(line)
+      yield rest.length === 1 ? line : rest.join('')
       rest = []
       length = 0
+      number += 1
     }
-    if (last === '') continue
-    rest.push(last)
-    length += last.length
-    if (length > maxLineCharacters) {
-      throw new SourceError(`has a line longer than ${maxLineCharacters} characters`)
-    }
+    if (last !== '') take(last)
   }
   if (rest.length > 0) yield rest.join('')
 }
 
-function parse(line: string, number: number): unknown {
+async function parse(line: string, number: number): Promise<unknown> {
   try {
-    return parseExactJson(line)
+    return await parseJsonInTurns(line)
   } catch {
     // What JSON.parse says quotes the text, which is somebody's data.
     throw new SourceError(`has no JSON in line ${number}`)

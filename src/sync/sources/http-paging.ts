@@ -1,66 +1,121 @@
+import { createHash } from 'node:crypto'
 import type { Flow } from '../definition/schema.ts'
 import { compileExpression } from '../mapping/expression.ts'
+import { breathe } from '../poll/breather.ts'
 import { createKeySet } from '../poll/key-set.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { withParameter } from './http-address.ts'
-import type { JsonAnswer } from './http-json.ts'
+import type { ReadAnswer } from './http-answer.ts'
+import type { BodyValues } from './http-body.ts'
 import { nextLink } from './http-link.ts'
-import { kindOf } from './json-items.ts'
+import { isRecord, kindOf, valueAt } from './json-items.ts'
 
 type Paging = Extract<Flow['source'], { type: 'http' }>['paging']
 
-export type PagedAnswer = JsonAnswer & { rows: SourceRow[] }
+export type PagedAnswer = ReadAnswer & { rows: SourceRow[] }
+
+/** Where a page is read: at an address, and by what is filled into the body. */
+export type PageAddress = { url: string; values: BodyValues }
 
 /** The way through the pages of one scan. */
 export type PageWalk = {
-  /** Address of the first page. */
-  first: string
+  first: PageAddress
   /**
-   * Address of the page after this one; undefined behind the last. Throws SourceError when the pages go round in circles
-   * or lead to another origin.
+   * The page after this one; undefined behind the last. Throws SourceError when the pages go round in circles or lead to
+   * another origin.
    */
-  next(answer: PagedAnswer): Promise<string | undefined>
+  next(answer: PagedAnswer): Promise<PageAddress | undefined>
   /** Whether JSON with status 404 behind the first page means that there are no more. */
   endsBy404: boolean
 }
 
+/** What the walks need to know of the source. */
+type WalkSource = {
+  /** The placeholder of the body that says which page is meant; without one the address says it. */
+  hasPlaceholder: (name: 'page' | 'offset' | 'next') => boolean
+  items: string | undefined
+}
+
 /** Makes the walks of a source. Throws ExpressionError when `paging.next` is no JSONata. */
-export function pageWalks(paging: Paging): (url: string) => PageWalk {
+export function pageWalks(
+  paging: Paging,
+  { hasPlaceholder, items }: WalkSource,
+): (url: string) => PageWalk {
   switch (paging.type) {
     case 'none':
-      return (url) => ({ first: url, next: async () => undefined, endsBy404: false })
+      return (url) => ({
+        first: { url, values: {} },
+        next: async () => undefined,
+        endsBy404: false,
+      })
     case 'page': {
       const { param, start, sizeParam, size } = paging
-      return (url) => {
-        const sized = withSize(url, sizeParam, size)
-        const address = (count: { pages: number }) =>
-          withParameter(sized, param, start + count.pages)
-        return countingWalk(address, size)
-      }
+      const place = placing('page', hasPlaceholder('page'), { param, sizeParam, size })
+      return (url) => countingWalk(({ pages }) => place(url, start + pages), size)
     }
     case 'offset': {
       const { param, sizeParam, size } = paging
-      return (url) => {
-        const sized = withSize(url, sizeParam, size)
-        return countingWalk(({ rows }) => withParameter(sized, param, rows), size)
-      }
+      const place = placing('offset', hasPlaceholder('offset'), { param, sizeParam, size })
+      return (url) => countingWalk(({ rows }) => place(url, rows), size)
     }
     case 'cursor': {
       const { param, next, sizeParam, size } = paging
       const expression = compileExpression(next)
-      return (url) => {
-        const first = withSize(url, sizeParam, size)
-        return linkedWalk(first, async ({ document }) => {
+      const place = placing('next', hasPlaceholder('next'), { param, sizeParam, size })
+      return (url) =>
+        linkedWalk(place(url, null), async ({ document }) => {
           const token = tokenText(await expression.evaluate(document))
-          return token === undefined ? undefined : withParameter(first, param, token)
+          return token === undefined ? undefined : place(url, token)
         })
-      }
+    }
+    case 'pageInfo': {
+      const at = paging.at ?? [...(items ?? '').split('.').slice(0, -1), 'pageInfo'].join('.')
+      const page = (url: string, next: string | null) => ({ url, values: { next } })
+      return (url) =>
+        linkedWalk(page(url, null), async ({ document }) => {
+          const token = endCursor(valueAt(document, at), at)
+          return token === undefined ? undefined : page(url, token)
+        })
     }
     case 'link':
-      return (url) => linkedWalk(url, async (answer) => linkTarget(answer, url))
+      return (url) =>
+        linkedWalk({ url, values: {} }, async (answer) => {
+          const target = linkTarget(answer, url)
+          return target === undefined ? undefined : { url: target, values: {} }
+        })
     default:
       return paging satisfies never
   }
+}
+
+/** Makes the addresses of pages, by what the body is filled with or else by parameters of the address. */
+function placing(
+  name: 'page' | 'offset' | 'next',
+  isInBody: boolean,
+  {
+    param,
+    sizeParam,
+    size,
+  }: { param: string; sizeParam?: string | undefined; size?: number | undefined },
+): (url: string, value: string | number | null) => PageAddress {
+  if (isInBody) return (url, value) => ({ url, values: { [name]: value, size: size ?? null } })
+  return (url, value) => {
+    const sized = withSize(url, sizeParam, size)
+    const values = { size: size ?? null }
+    return { url: value === null ? sized : withParameter(sized, param, value), values }
+  }
+}
+
+/** Of a connection of GraphQL (Relay: Cursor Connections); undefined behind the last page. */
+function endCursor(info: unknown, at: string): string | undefined {
+  if (!isRecord(info) || typeof info.hasNextPage !== 'boolean') {
+    throw new SourceError(
+      `${at} has no hasNextPage; the query must ask for hasNextPage and endCursor`,
+    )
+  }
+  if (!info.hasNextPage) return undefined
+  if (typeof info.endCursor === 'string' && info.endCursor !== '') return info.endCursor
+  throw new SourceError(`${at} says that there is another page, but has no endCursor`)
 }
 
 function withSize(url: string, sizeParam: string | undefined, size: number | undefined): string {
@@ -73,7 +128,7 @@ function withSize(url: string, sizeParam: string | undefined, size: number | und
  * own) would otherwise look as if it had no more.
  */
 function countingWalk(
-  address: (count: { pages: number; rows: number }) => string,
+  address: (count: { pages: number; rows: number }) => PageAddress,
   size: number | undefined,
 ): PageWalk {
   const count = { pages: 0, rows: 0 }
@@ -84,7 +139,7 @@ function countingWalk(
     endsBy404: true,
     next: async ({ rows }) => {
       if (rows.length === 0) return undefined
-      if (!seen.add(JSON.stringify(rows))) {
+      if (!seen.add(await fingerprintOf(rows))) {
         throw new SourceError('the same page came twice: does the server know the parameter?')
       }
       const isFull = size === undefined || rows.length >= size
@@ -97,31 +152,46 @@ function countingWalk(
   }
 }
 
+/** A page may have 32 MiB: as one text it would be a long stretch of work. */
+async function fingerprintOf(rows: readonly SourceRow[]): Promise<string> {
+  const fingerprint = createHash('sha256')
+  for (const row of rows) {
+    fingerprint.update(`${JSON.stringify(row)},`)
+    await breathe()
+  }
+  return fingerprint.digest('hex')
+}
+
 /** Nobody pages that long through nothing; an address that changes every time would never end. */
 const maxEmptyPages = 100
 
 /** Pages of which each names the next. An empty one need not be the last. */
 function linkedWalk(
-  first: string,
-  target: (answer: PagedAnswer) => Promise<string | undefined>,
+  first: PageAddress,
+  target: (answer: PagedAnswer) => Promise<PageAddress | undefined>,
 ): PageWalk {
   const seen = createKeySet()
-  seen.add(first)
+  seen.add(placeOf(first))
   let emptyPages = 0
   return {
     first,
     endsBy404: false,
     next: async (answer) => {
-      const url = await target(answer)
-      if (url === undefined) return undefined
-      if (!seen.add(url)) throw new SourceError('the next page is one that was read already')
+      const page = await target(answer)
+      if (page === undefined) return undefined
+      if (!seen.add(placeOf(page)))
+        throw new SourceError('the next page is one that was read already')
       emptyPages = answer.rows.length === 0 ? emptyPages + 1 : 0
       if (emptyPages > maxEmptyPages) {
         throw new SourceError(`more than ${maxEmptyPages} pages in a row without a record`)
       }
-      return url
+      return page
     },
   }
+}
+
+function placeOf({ url, values }: PageAddress): string {
+  return values.next === undefined || values.next === null ? url : `${url} ${values.next}`
 }
 
 function tokenText(value: unknown): string | undefined {

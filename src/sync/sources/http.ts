@@ -1,18 +1,32 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Flow } from '../definition/schema.ts'
-import type { Secret } from '../definition/secret.ts'
-import { secretsOf } from '../destinations/http-excerpt.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { createGuardedAgent } from '../net/guard.ts'
+import { secretsOf } from '../net/hidden-texts.ts'
 import { type GuardedAnswer, RequestFailure } from '../net/request.ts'
+import { breathe } from '../poll/breather.ts'
 import { createKeySet } from '../poll/key-set.ts'
 import { type Source, SourceClosedError, SourceError, type SourceRow } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { atMost, inBatches, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
 import { checkAddress, fillAddress } from './http-address.ts'
-import { getJson, isJson, type JsonClient } from './http-json.ts'
-import { type PageWalk, pageWalks } from './http-paging.ts'
+import {
+  type AnswerClient,
+  type AnswerForm,
+  isJson,
+  type ReadRequest,
+  readAnswer,
+} from './http-answer.ts'
+import {
+  type BodyValues,
+  bodySecrets,
+  contentTypeOf,
+  hasPlaceholder,
+  type RequestBody,
+  writeRequestBody,
+} from './http-body.ts'
+import { type PageAddress, type PageWalk, pageWalks } from './http-paging.ts'
 import { isRecord, recordsOf, valueAt } from './json-items.ts'
 import { hasKey, joinKey, rowKey } from './row-key.ts'
 
@@ -25,8 +39,8 @@ const maxKnownPages = 100
 const maxPagesOfOneItem = 1_000
 
 /**
- * A JSON API that is read page by page; a page may have 32 MiB. `{cursor}` in the address is where to read from
- * (`cursor.initial` for a read of everything). One item is read at `item.url`, where 404 and 410 mean that there is none,
+ * An API of JSON or XML that is read page by page; a page may have 32 MiB. `{cursor}` in the address or the body is where to
+ * read from (`cursor.initial` for a read of everything). One item is read at `item.url`, where 404 and 410 mean that there is none,
  * or found by reading all. Addresses are held against `allowPrivateNetwork`; neither a redirect nor a link is followed to
  * another host. Messages show addresses as the flow file has them, with references in place of secrets.
  */
@@ -43,7 +57,7 @@ export function openHttpSource(
       allowPrivateNetwork: context.flow.allowPrivateNetwork,
       connectTimeoutMs: Math.min(limits.timeoutMs, longestConnectMs),
     })
-  const client: JsonClient = {
+  const client: AnswerClient = {
     agent,
     headers: headersOf(definition),
     timeoutMs: limits.timeoutMs,
@@ -54,12 +68,29 @@ export function openHttpSource(
   checkAddress(definition.url.reveal(), cursor ? ['cursor'] : [])
   if (item) checkAddress(item.url.reveal(), ['pk'])
   const startWalk = walksOf(definition)
+  const isGraphql = definition.body?.graphql !== undefined
 
-  const failure = (error: unknown, place: string, signal: AbortSignal) => {
+  const request = (
+    given: { method?: 'GET' | 'POST' | undefined; body?: RequestBody | undefined },
+    url: string,
+    values: BodyValues,
+  ): ReadRequest => ({
+    method: methodOf(given),
+    url,
+    ...(given.body && {
+      content: { body: writeRequestBody(given.body, values), type: contentTypeOf(given.body) },
+    }),
+  })
+  const form = (items: string | undefined): AnswerForm => ({
+    xml: definition.xml && { ...definition.xml, items: items ?? '' },
+    isGraphql,
+  })
+
+  const failure = (error: unknown, method: string, place: string, signal: AbortSignal) => {
     const what = error instanceof RequestFailure ? error.message : describe(error, client.secrets)
     return signal.aborted
       ? sourceFailure(error, signal, () => what)
-      : new SourceError(`http source: GET ${place}: ${what}`)
+      : new SourceError(`http source: ${method} ${place}: ${what}`)
   }
 
   /** Throws SourceError when too many pages follow each other whose records have all come before. */
@@ -67,10 +98,14 @@ export function openHttpSource(
     const most = definition.groupBy ? maxPagesOfOneItem : maxKnownPages
     const seen = createKeySet()
     let knownPages = 0
-    return (rows: readonly SourceRow[]) => {
-      const keys = rows.map((row) => rowKey(row, keyFields))
-      const news = keys.filter((key) => key === null || seen.add(key))
-      knownPages = rows.length > 0 && news.length === 0 ? knownPages + 1 : 0
+    return async (rows: readonly SourceRow[]) => {
+      let hasNews = rows.length === 0
+      for (const row of rows) {
+        const key = rowKey(row, keyFields)
+        if (key === null || seen.add(key)) hasNews = true
+        await breathe()
+      }
+      knownPages = hasNews ? 0 : knownPages + 1
       if (knownPages >= most) {
         throw new SourceError(
           `${most} pages in a row without a new record: does the server know the parameter?`,
@@ -79,33 +114,41 @@ export function openHttpSource(
     }
   }
 
-  async function* pages(walk: PageWalk, signal: AbortSignal): AsyncGenerator<SourceRow[]> {
+  async function* pages(
+    walk: PageWalk,
+    values: BodyValues,
+    signal: AbortSignal,
+  ): AsyncGenerator<SourceRow[]> {
     const checkNews = watchForNews()
-    let url: string | undefined = walk.first
-    for (let page = 1; url !== undefined; page += 1) {
+    let at: PageAddress | undefined = walk.first
+    for (let page = 1; at !== undefined; page += 1) {
       const isNothing = (answer: GuardedAnswer) =>
         answer.status === 204 ||
         (answer.status === 404 && page > 1 && walk.endsBy404 && isJson(answer))
       let rows: SourceRow[]
       try {
-        const answer = await getJson(client, url, isNothing, signal)
+        const asked = request(definition, at.url, { ...at.values, ...values })
+        const answer = await readAnswer(client, asked, form(definition.items), isNothing, signal)
         if (!answer) return
-        rows = recordsOf(valueAt(answer.document, definition.items), definition.items)
-        checkNews(rows)
-        url = await walk.next({ ...answer, rows })
+        rows =
+          answer.rows ?? recordsOf(valueAt(answer.document, definition.items), definition.items)
+        await checkNews(rows)
+        at = await walk.next({ ...answer, rows })
       } catch (error) {
         const place = definition.url.template
-        throw failure(error, page === 1 ? place : `${place} (page ${page})`, signal)
+        const shown = page === 1 ? place : `${place} (page ${page})`
+        throw failure(error, methodOf(definition), shown, signal)
       }
-      yield* inBatches(rows, limits.fetchSize)
+      yield* inBatches(rows, limits.fetchSize, (row) => row)
     }
   }
 
   const scan: Source['scan'] = ({ since, signal: callerSignal }) => {
     const signal = AbortSignal.any([callerSignal, closing.signal])
     const from = since ?? cursor?.initial
-    const url = fillAddress(definition.url.reveal(), from === undefined ? {} : { cursor: from })
-    return atMost(pages(startWalk(url), signal), limits.maxRows)
+    const values = from === undefined ? {} : { cursor: from }
+    const url = fillAddress(definition.url.reveal(), values)
+    return atMost(pages(startWalk(url), values, signal), limits.maxRows)
   }
 
   return {
@@ -115,12 +158,15 @@ export function openHttpSource(
       if (!item) return await matching(scan({ since: null, signal: callerSignal }), isItem)
       const signal = AbortSignal.any([callerSignal, closing.signal])
       try {
-        const url = fillAddress(item.url.reveal(), { pk: joinKey(key) })
-        const answer = await getJson(client, url, isAbsent, signal)
+        const values = { pk: joinKey(key) }
+        const asked = request(item, fillAddress(item.url.reveal(), values), values)
+        const items = item.items ?? (definition.xml && definition.items)
+        const answer = await readAnswer(client, asked, form(items), isAbsent, signal)
         if (!answer) return []
-        return itemRecords(valueAt(answer.document, item.items), item.items).filter(isItem)
+        const rows = answer.rows ?? itemRecords(valueAt(answer.document, items), items)
+        return rows.filter(isItem)
       } catch (error) {
-        throw failure(error, item.url.template, signal)
+        throw failure(error, methodOf(item), item.url.template, signal)
       }
     },
     async close() {
@@ -128,6 +174,16 @@ export function openHttpSource(
       await agent.destroy()
     },
   }
+}
+
+function methodOf({
+  method,
+  body,
+}: {
+  method?: 'GET' | 'POST' | undefined
+  body?: RequestBody | undefined
+}) {
+  return method ?? (body ? 'POST' : 'GET')
 }
 
 function isAbsent({ status }: GuardedAnswer): boolean {
@@ -142,7 +198,10 @@ function itemRecords(value: unknown, path: string | undefined): SourceRow[] {
 
 function walksOf(definition: HttpDefinition): (url: string) => PageWalk {
   try {
-    return pageWalks(definition.paging)
+    return pageWalks(definition.paging, {
+      hasPlaceholder: (name) => hasPlaceholder(definition.body, name),
+      items: definition.items,
+    })
   } catch (error) {
     if (error instanceof ExpressionError) throw new SourceError(`paging.next: ${error.message}`)
     throw error
@@ -154,33 +213,17 @@ function headersOf(definition: HttpDefinition): Record<string, string> {
     name.toLowerCase(),
     value.reveal(),
   ])
-  return { accept: 'application/json', 'user-agent': 'tillbridge', ...Object.fromEntries(given) }
+  return {
+    accept: definition.xml ? 'text/xml, application/xml' : 'application/json',
+    'user-agent': 'tillbridge',
+    ...Object.fromEntries(given),
+  }
 }
 
 /** What a server may repeat of a request and no message may show. */
-function hiddenTexts(definition: HttpDefinition): string[] {
-  const given = Object.entries(definition.headers)
-  const headers = Object.fromEntries(given.map(([name, value]) => [name, value.reveal()]))
-  const addresses = [definition.url, ...(definition.item ? [definition.item.url] : [])]
-  return addresses.flatMap((url) => [
-    ...secretsOf({ url: url.reveal(), headers }),
-    ...referencedParts(url),
-  ])
-}
-
-/** Parts of an address that come from a reference; the template has them not. */
-function referencedParts(url: Secret): string[] {
-  return url
-    .reveal()
-    .split(/[/?&=#]/)
-    .filter((part) => part.length >= 8 && !url.template.includes(part))
-    .flatMap((part) => [part, decoded(part)])
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+function hiddenTexts({ url, item, headers, body }: HttpDefinition): string[] {
+  const inAddresses = [url, ...(item ? [item.url] : [])].flatMap((one) =>
+    secretsOf({ url: one, headers }),
+  )
+  return [...inAddresses, ...bodySecrets(body), ...bodySecrets(item?.body)]
 }

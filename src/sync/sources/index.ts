@@ -1,8 +1,9 @@
+import type { Flow } from '../definition/schema.ts'
 import type { Source } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { openFileSource } from './file.ts'
 import { openHttpSource } from './http.ts'
-import { openPaymentsOrdersSource } from './payments-orders.ts'
+import { openPaymentsSource } from './payments-feed.ts'
 import { openSqlSource } from './sql.ts'
 
 /**
@@ -19,6 +20,15 @@ export function openSource(context: SourceContext): Source {
     case 'file':
       return openFileSource(source, context)
     case 'payments.orders':
-      return openPaymentsOrdersSource(source, context)
+    case 'payments.settlements':
+    case 'payments.closings':
+      return openPaymentsSource(source, context)
   }
+}
+
+/** Whether a source is the payment side, whose things never vanish and are read by their last change. */
+export function isPaymentsSource(
+  source: Flow['source'],
+): source is Extract<Flow['source'], { type: `payments.${string}` }> {
+  return source.type.startsWith('payments.')
 }

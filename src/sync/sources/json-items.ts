@@ -18,9 +18,10 @@ export function valueAt(document: unknown, path: string | undefined): unknown {
 export function recordsOf(list: unknown, path: string | undefined): SourceRow[] {
   const place = path === undefined ? 'the answer' : `items (${path})`
   if (!Array.isArray(list)) throw new SourceError(`${place} is ${kindOf(list)}, not a list`)
-  for (const [index, record] of list.entries()) {
-    if (isRecord(record)) continue
-    throw new SourceError(`record ${index + 1} of ${place} is ${kindOf(record)}, not an object`)
+  const wrong = list.findIndex((record) => !isRecord(record))
+  if (wrong !== -1) {
+    const kind = kindOf(list[wrong])
+    throw new SourceError(`record ${wrong + 1} of ${place} is ${kind}, not an object`)
   }
   return list
 }

@@ -1,3 +1,4 @@
+import { isoText } from '../item/exact-time.ts'
 import type { SourceRow } from '../types.ts'
 
 /** The text of a key field; null for what cannot be part of a key. Blanks around it do not count (CHAR columns). */
@@ -6,7 +7,7 @@ export function keyText(value: unknown): string | null {
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') {
     return String(value)
   }
-  if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString()
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return isoText(value)
   return null
 }
 

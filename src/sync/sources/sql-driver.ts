@@ -7,8 +7,10 @@ export type SqlRead = {
   statement: SqlStatement
   /** Longest wait for the database: for the connection, and then for each batch or record. */
   timeoutMs: number
-  /** Records per batch, and how many are held at most while the reader is busy. */
+  /** Records per batch at most. Fewer are held where they are long: memory must not grow with a table. */
   fetchSize: number
+  /** By which times without a zone are read; UTC when absent. */
+  timeZone?: string | undefined
   signal: AbortSignal
 }
 

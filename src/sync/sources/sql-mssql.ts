@@ -6,7 +6,8 @@ import { watchSilence } from './silence.ts'
 import type { SqlRead } from './sql-driver.ts'
 import { mssqlConfig } from './sql-mssql-config.ts'
 import { type MssqlColumn, mssqlValue } from './sql-mssql-values.ts'
-import { rowMaker, SilentDatabaseError } from './sql-rows.ts'
+import { maxRowsAhead, rowMaker, SilentDatabaseError } from './sql-rows.ts'
+import { createWallClock } from './wall-clock.ts'
 
 const goodbyeMs = 1_000
 
@@ -18,6 +19,7 @@ const goodbyeMs = 1_000
 export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const { statement, timeoutMs, fetchSize, signal } = read
   signal.throwIfAborted()
+  const clock = read.timeZone === undefined ? undefined : createWallClock(read.timeZone)
   const drops: (() => void)[] = []
   const pool = new mssql.ConnectionPool({
     ...mssqlConfig(read.url, timeoutMs),
@@ -46,7 +48,7 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
     request.on('recordset', (list) => {
       columns = list as unknown as MssqlColumn[]
     })
-    const records = request.toReadableStream({ highWaterMark: fetchSize })
+    const records = request.toReadableStream({ highWaterMark: Math.min(fetchSize, maxRowsAhead) })
     cancel = (reason) => {
       request.cancel()
       records.destroy(reason as Error | undefined)
@@ -54,13 +56,11 @@ export async function* readMssql(read: SqlRead): AsyncGenerator<SourceRow[]> {
     request.query(statement.text).catch((error) => records.destroy(error))
     const onSilence = () => stop(new SilentDatabaseError(timeoutMs))
     let toRow: ((values: readonly unknown[]) => SourceRow) | undefined
-    for await (const batch of inBatches(watchSilence(records, timeoutMs, onSilence), fetchSize)) {
+    const make = (values: unknown[]) => {
       toRow ??= rowMaker(columns.map(({ name }) => name))
-      const make = toRow
-      yield batch.map((values: unknown[]) =>
-        make(values.map((value, index) => mssqlValue(value, columns[index]))),
-      )
+      return toRow(values.map((value, index) => mssqlValue(value, columns[index], clock)))
     }
+    yield* inBatches<unknown[]>(watchSilence(records, timeoutMs, onSilence), fetchSize, make)
     cancel = () => undefined
   } finally {
     signal.removeEventListener('abort', onAbort)

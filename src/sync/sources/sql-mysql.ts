@@ -4,10 +4,18 @@ import type { Readable } from 'node:stream'
 import mysql, { type Connection, type FieldPacket } from 'mysql2'
 import type { SourceRow } from '../types.ts'
 import { inBatches } from './counted.ts'
-import { parseExactJson } from './exact-json.ts'
+import { parseJsonColumn } from './exact-json.ts'
 import { watchSilence } from './silence.ts'
 import type { SqlRead } from './sql-driver.ts'
-import { rowMaker, SilentDatabaseError, shortestFloat, utcTime } from './sql-rows.ts'
+import {
+  maxRowsAhead,
+  rowMaker,
+  SilentDatabaseError,
+  shortestFloat,
+  timeOf,
+  utcTime,
+} from './sql-rows.ts'
+import { createWallClock, type WallClock } from './wall-clock.ts'
 
 // Once: the package loads it anew each time it is asked for.
 const { Types } = mysql
@@ -23,6 +31,7 @@ const patienceSeconds = 3_600
 export async function* readMysql(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const { statement, timeoutMs, fetchSize, signal } = read
   signal.throwIfAborted()
+  const clock = read.timeZone === undefined ? undefined : createWallClock(read.timeZone)
   const opened = open(read.url, timeoutMs)
   const { connection } = opened
   let isReading = false
@@ -50,7 +59,7 @@ export async function* readMysql(read: SqlRead): AsyncGenerator<SourceRow[]> {
     let columns: FieldPacket[] = []
     const stream: Readable = connection
       .execute({ sql: statement.text, rowsAsArray: true }, statement.values)
-      .stream({ highWaterMark: fetchSize })
+      .stream({ highWaterMark: Math.min(fetchSize, maxRowsAhead) })
       .on('fields', (fields: FieldPacket[]) => {
         columns = fields
       })
@@ -58,13 +67,11 @@ export async function* readMysql(read: SqlRead): AsyncGenerator<SourceRow[]> {
     connection.on('error', (error) => stream.destroy(error))
     records = stream
     let toRow: ((values: readonly unknown[]) => SourceRow) | undefined
-    for await (const batch of inBatches(watchSilence(stream, timeoutMs, onSilence), fetchSize)) {
+    const make = (values: unknown[]) => {
       toRow ??= rowMaker(columns.map(({ name }) => name))
-      const make = toRow
-      yield batch.map((values: unknown[]) =>
-        make(values.map((value, index) => columnValue(value, columns[index]))),
-      )
+      return toRow(values.map((value, index) => columnValue(value, columns[index], clock)))
     }
+    yield* inBatches<unknown[]>(watchSilence(stream, timeoutMs, onSilence), fetchSize, make)
     isReading = false
   } finally {
     clearTimeout(preparing)
@@ -118,13 +125,19 @@ function killQuery(url: string, threadId: number): void {
     })
 }
 
-function columnValue(value: unknown, column: FieldPacket | undefined): unknown {
+function columnValue(
+  value: unknown,
+  column: FieldPacket | undefined,
+  clock: WallClock | undefined,
+): unknown {
   switch (column?.columnType) {
     case Types.DATETIME:
+      return typeof value === 'string' ? timeOf(value, clock) : value
+    // The session is in UTC, and so are these.
     case Types.TIMESTAMP:
       return typeof value === 'string' ? utcTime(value) : value
     case Types.JSON:
-      return typeof value === 'string' ? parseExactJson(value) : value
+      return typeof value === 'string' ? parseJsonColumn(value) : value
     case Types.FLOAT:
       return typeof value === 'number' ? shortestFloat(value) : value
     case Types.BIT:

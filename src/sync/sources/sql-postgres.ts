@@ -1,22 +1,30 @@
 import { Socket } from 'node:net'
 import { Client, types as pgTypes, type QueryArrayResult } from 'pg'
+import { checkConnectionFiles } from '../../db/connection-files.ts'
+import { ExactTime } from '../item/exact-time.ts'
 import type { SourceRow } from '../types.ts'
-import { parseExactJson } from './exact-json.ts'
+import { inBatches } from './counted.ts'
+import { parseJsonColumn } from './exact-json.ts'
 import { codeOf } from './failures.ts'
 import { ImpossibleValueError, type SqlRead } from './sql-driver.ts'
-import { rowMaker, utcTime } from './sql-rows.ts'
+import { maxRowsAhead, rowMaker, timeOf } from './sql-rows.ts'
+import { createWallClock, type WallClock } from './wall-clock.ts'
 
 /** How much longer than the server's own limit an answer may take before the connection counts as dead. */
 const graceMs = 5_000
 const goodbyeMs = 1_000
+const maxPortionRows = 1_000
+/** The system hands over up to 2 MiB of what has come in one turn, and all of it is read then. */
+const portionBytes = 512 * 1024
 
 /**
  * Reads through a cursor of the server in a read-only transaction. Not through a portal (pg-query-stream): its statement
  * timeout goes on while the reader works on what it got, so that a long read would fail however fast the server is.
  */
 export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> {
-  const { statement, timeoutMs, fetchSize, signal } = read
+  const { statement, timeoutMs, fetchSize, timeZone, signal } = read
   signal.throwIfAborted()
+  checkConnectionFiles(read.url)
   const socket = new Socket()
   const client = new Client({
     connectionString: read.url,
@@ -25,7 +33,7 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs + graceMs,
     keepAlive: true,
-    types: { getTypeParser: parserOf },
+    types: { getTypeParser: parserFor(timeZone) },
   })
   // What ends the connection also ends the query that waits for it.
   client.on('error', () => undefined)
@@ -36,7 +44,7 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
     await client.query(
       `begin read only;
        set local statement_timeout = ${Math.ceil(timeoutMs)};
-       set local time zone 'UTC';
+       set local time zone '${(timeZone ?? 'UTC').replaceAll("'", "''")}';
        set local datestyle to iso`,
     )
     await client
@@ -46,16 +54,15 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
         ...oneStatement,
       })
       .catch(asImpossibleValue)
-    for (;;) {
-      const answer: QueryArrayResult<unknown[]> = await client.query({
-        text: `fetch ${fetchSize} from tillbridge`,
-        rowMode: 'array',
-        ...oneStatement,
-      })
-      const toRow = rowMaker(answer.fields.map(({ name }) => name))
-      if (answer.rows.length > 0) yield answer.rows.map(toRow)
-      if (answer.rows.length < fetchSize) return
+    let toRow: ((values: readonly unknown[]) => SourceRow) | undefined
+    const answers = portions(client, socket, Math.min(fetchSize, maxPortionRows))
+    async function* records() {
+      for await (const { fields, rows } of answers) {
+        toRow ??= rowMaker(fields.map(({ name }) => name))
+        for (const row of rows) yield toRow(row)
+      }
     }
+    yield* inBatches(records(), fetchSize, (row) => row)
   } finally {
     signal.removeEventListener('abort', abort)
     // A clean goodbye, which also rolls back; a server that does not take it is left.
@@ -63,6 +70,29 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
     await client.end().catch(() => undefined)
     clearTimeout(left)
     socket.destroy()
+  }
+}
+
+/**
+ * The answers of the cursor. How many records the next one may have is learned from the last: an answer is held as a whole,
+ * and some tables have a picture in each record.
+ */
+async function* portions(
+  client: Client,
+  socket: Socket,
+  most: number,
+): AsyncGenerator<QueryArrayResult<unknown[]>> {
+  for (let portion = Math.min(most, maxRowsAhead); ; ) {
+    const before = socket.bytesRead
+    const answer: QueryArrayResult<unknown[]> = await client.query({
+      text: `fetch ${portion} from tillbridge`,
+      rowMode: 'array',
+      ...oneStatement,
+    })
+    yield answer
+    if (answer.rows.length < portion) return
+    const bytesEach = (socket.bytesRead - before) / portion
+    portion = Math.max(1, Math.min(most, Math.floor(portionBytes / bytesEach)))
   }
 }
 
@@ -95,14 +125,12 @@ const moment: (text: string) => unknown = pgTypes.getTypeParser(builtins.TIMESTA
 
 /** Keeps what is exact as text (bigint, numeric, money, date alone) and makes a Date of every point in time. */
 const parsers = new Map<number, (text: string) => unknown>([
-  [builtins.TIMESTAMP, utcTime],
   [builtins.TIMESTAMPTZ, pointInTime],
   [builtins.DATE, String],
   [builtins.INTERVAL, String],
   [builtins.MONEY, String],
-  [builtins.JSON, parseExactJson],
-  [builtins.JSONB, parseExactJson],
-  [lists.time, listOf(utcTime)],
+  [builtins.JSON, parseJsonColumn],
+  [builtins.JSONB, parseJsonColumn],
   [lists.timeWithZone, listOf(pointInTime)],
   [lists.date, listOf(String)],
   [lists.interval, listOf(String)],
@@ -110,13 +138,25 @@ const parsers = new Map<number, (text: string) => unknown>([
   [lists.money, listOf(String)],
 ])
 
-const parserOf: typeof pgTypes.getTypeParser = (oid: number, format?: unknown) =>
-  parsers.get(oid) ?? pgTypes.getTypeParser(oid, format as 'text')
+/** `timeZone` is that of times without one; UTC when absent. */
+function parserFor(timeZone: string | undefined): typeof pgTypes.getTypeParser {
+  const clock: WallClock | undefined =
+    timeZone === undefined ? undefined : createWallClock(timeZone)
+  const plain = (text: string) => timeOf(text, clock)
+  const own = new Map([
+    ...parsers,
+    [builtins.TIMESTAMP, plain] as const,
+    [lists.time, listOf(plain)] as const,
+  ])
+  return (oid: number, format?: unknown) =>
+    own.get(oid) ?? pgTypes.getTypeParser(oid, format as 'text')
+}
 
 function pointInTime(text: string): unknown {
   const value = moment(text)
   // Infinity and dates that JavaScript does not know.
-  return value instanceof Date && !Number.isNaN(value.getTime()) ? value : text
+  if (!(value instanceof Date) || Number.isNaN(value.getTime())) return text
+  return ExactTime.of(value, /\.(\d+)/.exec(text)?.[1] ?? '')
 }
 
 function listOf(parse: (text: string) => unknown): (text: string) => unknown {

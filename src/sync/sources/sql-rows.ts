@@ -1,4 +1,9 @@
+import { ExactTime } from '../item/exact-time.ts'
 import { SourceError, type SourceRow } from '../types.ts'
+import type { WallClock } from './wall-clock.ts'
+
+/** How many records are taken from a database before the reader asks for them: each may be long. */
+export const maxRowsAhead = 16
 
 /** Makes records of value lists. Throws SourceError when two columns have one name: one would hide the other. */
 export function rowMaker(columns: readonly string[]): (values: readonly unknown[]) => SourceRow {
@@ -25,13 +30,20 @@ function plainValue(value: unknown): unknown {
   return value
 }
 
-const plainTime = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2}(?:\.\d+)?)$/
+const plainTime = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d+))?$/
 
 /** A date with time but without a zone, read as UTC; what is no such time (`infinity`, `0000-00-00 …`) stays text. */
 export function utcTime(text: string): Date | string {
-  const parts = plainTime.exec(text)
-  const date = parts ? new Date(`${parts[1]}T${parts[2]}Z`) : undefined
-  return date === undefined || Number.isNaN(date.getTime()) ? text : date
+  return timeOf(text, undefined)
+}
+
+/** As utcTime, by the wall clock of a zone; in UTC when there is none. */
+export function timeOf(text: string, clock: WallClock | undefined): Date | string {
+  const [, day, time, fraction = ''] = plainTime.exec(text) ?? []
+  if (day === undefined) return text
+  const shown = new Date(`${day}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`)
+  if (Number.isNaN(shown.getTime())) return text
+  return ExactTime.of(clock ? clock.toInstant(shown) : shown, fraction)
 }
 
 /** The shortest decimal that is the same 32 bit number: drivers widen 0.1 to 0.10000000149011612. */

@@ -1,6 +1,7 @@
 import { SourceError } from '../types.ts'
 import { joinKey } from './row-key.ts'
 import { type SqlDialect, type SqlPiece, scanSql } from './sql-text.ts'
+import type { WallClock } from './wall-clock.ts'
 
 /** A query in the form of its driver: one placeholder and one value for each place a parameter stands at. */
 export type SqlStatement = { text: string; values: string[] }
@@ -8,8 +9,12 @@ export type SqlStatement = { text: string; values: string[] }
 export type SqlParameters = {
   /** `:cursor`; undefined when the flow has none. */
   cursor: string | undefined
+  /** By which the source writes times without a zone. */
+  clock?: WallClock | undefined
   /** `:pk`, and `:key_1`, `:key_2`… or `:key_<field>` for its parts; undefined for a read of everything. */
   key: { fields: readonly string[]; values: readonly string[] } | undefined
+  /** Those of the definition, by their names. */
+  own?: Readonly<Record<string, string>> | undefined
 }
 
 /**
@@ -82,13 +87,18 @@ export function quoteName(name: string, dialect: SqlDialect): string {
   }
 }
 
-function parameterValue(name: string, dialect: SqlDialect, { cursor, key }: SqlParameters): string {
-  if (name === 'cursor' && cursor !== undefined) return timeFor(dialect, cursor)
+function parameterValue(
+  name: string,
+  dialect: SqlDialect,
+  { cursor, clock, key, own }: SqlParameters,
+): string {
+  if (own && Object.hasOwn(own, name)) return own[name] ?? ''
+  if (name === 'cursor' && cursor !== undefined) return timeFor(dialect, cursor, clock)
   const index = key ? key.fields.findIndex((f, i) => isKeyName(name, f, i)) : -1
   const value = name === 'pk' && key ? joinKey(key.values) : key?.values[index]
   if (value !== undefined) return value
   throw new SourceError(
-    `the query has the parameter :${name}, for which there is no value here; there are :cursor (when the source has a cursor) and, in itemQuery, :pk, :key_1 and :key_<field>`,
+    `the query has the parameter :${name}, for which there is no value here; there are :cursor (when the source has a cursor), those of source.parameters and, in itemQuery, :pk, :key_1 and :key_<field>`,
   )
 }
 
@@ -96,15 +106,23 @@ function isKeyName(name: string, field: string, index: number): boolean {
   return name === `key_${field}` || name === `key_${index + 1}`
 }
 
-const zonedTime = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/
+const zonedTime = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})$/
 
 /**
  * MySQL's and SQL Server's plain date types refuse a text with a zone; both sessions read and write in UTC, so it is
- * left out. Milliseconds only: SQL Server's datetime takes no more.
+ * left out. Milliseconds only: SQL Server's datetime takes no more. By a clock PostgreSQL's session is in its zone, so that
+ * what the clock shows is right for columns with and without one. The others do not tell which the column is: the earlier of
+ * both times misses nothing.
  */
-function timeFor(dialect: SqlDialect, cursor: string): string {
-  if (dialect === 'postgres' || !zonedTime.test(cursor)) return cursor
-  const iso = new Date(cursor).toISOString().slice(0, -1)
+function timeFor(dialect: SqlDialect, cursor: string, clock: WallClock | undefined): string {
+  const parts = zonedTime.exec(cursor)
+  if (!parts || (dialect === 'postgres' && !clock)) return cursor
+  const instant = new Date(cursor)
+  const wall = clock?.toWall(instant) ?? instant
+  if (dialect === 'postgres') {
+    return wall.toISOString().slice(0, -'.000Z'.length) + (parts[2] ?? '')
+  }
+  const iso = new Date(Math.min(wall.getTime(), instant.getTime())).toISOString().slice(0, -1)
   return dialect === 'mysql' ? iso.replace('T', ' ') : iso
 }
 

@@ -1,8 +1,11 @@
 import type { Flow } from '../definition/schema.ts'
+import type { Secret } from '../definition/secret.ts'
+import { connectionRoom } from '../net/connection-room.ts'
 import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { atMost, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
+import { followPostgres, type Unfollow } from './postgres-hints.ts'
 import { hasKey } from './row-key.ts'
 import { ImpossibleValueError, type SqlDriver } from './sql-driver.ts'
 import { readPostgres } from './sql-postgres.ts'
@@ -14,6 +17,7 @@ import {
   withoutTail,
 } from './sql-statement.ts'
 import { type SqlDialect, scanSql } from './sql-text.ts'
+import { createWallClock } from './wall-clock.ts'
 
 type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
 
@@ -29,7 +33,7 @@ export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
 }
 
 /**
- * A database that is read by query, with a connection per read. `:cursor` is where to read from (`cursor.initial` for a
+ * A database that is read by query, with a connection per read: some at a time of all reads of one server. `:cursor` is where to read from (`cursor.initial` for a
  * read of everything). One item is read by `itemQuery`, or by the query itself with a condition on the key fields. The
  * address is the operator's own and is not held against `allowPrivateNetwork`: databases live on private networks.
  */
@@ -41,7 +45,11 @@ export function openSqlSource(
   const { driver, limits } = definition
   const keyFields = flow.item.key
   const closing = new AbortController()
-  const secrets = secretsOf(definition.url.reveal())
+  const { timeZone } = definition
+  const clock = timeZone === undefined ? undefined : createWallClock(timeZone)
+  const given = Object.entries(definition.parameters ?? {})
+  const own = Object.fromEntries(given.map(([name, value]) => [name, value.reveal()]))
+  const secrets = [...secretsOf(definition.url.reveal()), ...referencedValues(given)]
   const query = withoutTail(scanSql(definition.query, driver))
   const itemQuery =
     definition.itemQuery === undefined
@@ -51,26 +59,38 @@ export function openSqlSource(
   const parameters = (since: string | null, values?: readonly string[]): SqlParameters => ({
     cursor: definition.cursor && (since ?? definition.cursor.initial),
     key: values && { fields: keyFields, values },
+    clock,
+    own,
   })
   // A name that is not known is an error of the definition, so it is told at once.
   bindParameters(query, driver, parameters(null))
   const noValues = keyFields.map(() => '')
+  const usesOwn = itemQuery?.some(({ kind, text }) => kind === 'parameter' && text in own) ?? false
   if (itemQuery) bindParameters(itemQuery, driver, parameters(null, noValues))
 
   async function* run(statement: SqlStatement, callerSignal: AbortSignal) {
     const signal = AbortSignal.any([callerSignal, closing.signal])
     const { timeoutMs, fetchSize } = limits
     const url = definition.url.reveal()
+    let leave: (() => void) | undefined
     try {
-      yield* atMost(read({ url, statement, timeoutMs, fetchSize, signal }), limits.maxRows)
+      leave = await connectionRoom(driver, url, 'read').take(signal)
+      yield* atMost(
+        read({ url, statement, timeoutMs, fetchSize, timeZone, signal }),
+        limits.maxRows,
+      )
     } catch (error) {
       const tell = (what: unknown) => `${driver} source: ${describe(what, secrets)}`
       if (error instanceof ImpossibleValueError) throw new ImpossibleValueError(tell(error.cause))
       throw sourceFailure(error, signal, tell)
+    } finally {
+      leave?.()
     }
   }
   const scan: Source['scan'] = ({ since, signal }) =>
     run(bindParameters(query, driver, parameters(since)), signal)
+
+  let unfollow: Unfollow | undefined
 
   return {
     scan,
@@ -81,15 +101,27 @@ export function openSqlSource(
       try {
         return await matching(run(statement, signal), isItem)
       } catch (error) {
-        // No record has a key that its column cannot hold.
-        if (error instanceof ImpossibleValueError) return []
+        // No record has a key that its column cannot hold; with values of the definition beside it the key may be right.
+        if (error instanceof ImpossibleValueError && !usesOwn) return []
         throw error
       }
     },
+    follow(onHint) {
+      if (definition.wakeOn === undefined) return
+      unfollow ??= followPostgres(definition.url.reveal(), definition.wakeOn, onHint)
+    },
     async close() {
       closing.abort(new SourceClosedError())
+      await unfollow?.()
     },
   }
+}
+
+/** What the flow file does not show of its parameters, and a database may repeat. */
+function referencedValues(given: readonly [string, Secret][]): string[] {
+  return given
+    .filter(([, value]) => value.template !== value.reveal())
+    .map(([, value]) => value.reveal())
 }
 
 /** The parts of an address or connection string that no message may show. */

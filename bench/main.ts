@@ -1,0 +1,29 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+// Runs all benchmarks, or one with options of its own: npm run bench -- webhooks --orders 500
+
+const folder = import.meta.dirname
+const ending = '.bench.ts'
+const names = readdirSync(folder)
+  .filter((file) => file.endsWith(ending))
+  .map((file) => file.slice(0, -ending.length))
+  .sort()
+
+const [chosen, ...options] = process.argv.slice(2)
+if (chosen !== undefined && !names.includes(chosen)) {
+  process.stderr.write(`usage: npm run bench [-- ${names.join('|')} [options]]\n`)
+  process.exitCode = 2
+} else {
+  for (const name of chosen === undefined ? names : [chosen]) {
+    // The Node that runs this: the one of the project, whichever the machine has.
+    const { status } = spawnSync(process.execPath, [join(folder, name + ending), ...options], {
+      stdio: 'inherit',
+    })
+    if (status !== 0) {
+      process.exitCode = status ?? 1
+      break
+    }
+  }
+}

@@ -1,0 +1,272 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { Pool } from 'pg'
+import { Agent } from 'undici'
+import { signature } from '../test/support/money.ts'
+import { payByCard } from '../test/support/till.ts'
+import { inLanes, processorMs, quantile, say, sendJson } from './bench-service.ts'
+import {
+  type Contender,
+  createDatabase,
+  fill,
+  type Provider,
+  type Shop,
+  startPeer,
+  startProduct,
+  startProvider,
+} from './peer/contenders.ts'
+
+// Is the service as fast as a program that somebody would write by hand for the same? Both, and the provider, in processes of
+// their own; they take turns. A round charges on every terminal, reads each open order three times, lets the buyers pay, and
+// delivers a webhook for each order, until all are worked. Then the same with two and four of our processes on one database
+// beside one, and with --filled on a database with a million old orders, five million events and three million audit entries
+// beside an empty one. Beside each rate stands the processor time of its processes for one, which a busy machine stretches
+// less. Run: npm run bench -- peer [--rounds n] [--filled [--orders n]] [--only peer|several|filled] [--warm-up n]
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    filled: { type: 'boolean', default: false },
+    orders: { type: 'string', default: '1000000' },
+    only: { type: 'string' },
+    'warm-up': { type: 'string', default: '10' },
+  },
+})
+const wholeNumber = (name: 'rounds' | 'orders' | 'warm-up') => {
+  const number = Number(values[name])
+  if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} is a whole number`)
+  return number
+}
+const rounds = wholeNumber('rounds')
+/** Rounds before the first that counts: what a process compiles after so many requests it does only once in its life. */
+const warmUp = wholeNumber('warm-up')
+
+const shopCount = 32
+const lookEveryMs = 2
+const kinds = ['charge', 'read', 'webhook'] as const
+type Kind = (typeof kinds)[number]
+/** Per second, and milliseconds of processor time of its processes for each. */
+type Rates = Record<Kind, { rate: number; cpuMs: number }>
+type Made = { shop: Shop; orderId: string; mpOrderId: string }
+
+const agent = new Agent({ connections: 256 })
+
+/** One round with so many requests in hand. */
+async function round(contender: Contender, provider: Provider, inHand: number): Promise<Rates> {
+  let turn = 0
+  const at = (path: string) => {
+    turn += 1
+    return `${contender.urls[turn % contender.urls.length]}${path}`
+  }
+  const rateOf = async (count: number, work: () => Promise<void>) => {
+    const cpuBefore = processorMs(contender.pids)
+    const startedAt = performance.now()
+    await work()
+    const ms = performance.now() - startedAt
+    return {
+      rate: (count / ms) * 1_000,
+      cpuMs: (processorMs(contender.pids) - cpuBefore) / count,
+    }
+  }
+  const made: Made[] = []
+  const charge = await rateOf(shopCount, () =>
+    inLanes(contender.shops, inHand, async (shop) => {
+      const { order_id } = await sendJson(agent, 'POST', at('/orders'), {
+        headers: { 'x-api-token': shop.key },
+        body: { caja_id: 'CAJA-1', external_reference: randomUUID(), amount: '1234,50' },
+      })
+      made.push({ shop, orderId: String(order_id), mpOrderId: '' })
+    }),
+  )
+  const looks = [...made, ...made, ...made]
+  const read = await rateOf(looks.length, () =>
+    inLanes(looks, inHand, async (order) => {
+      const { mp_order_id } = await sendJson(agent, 'GET', at(`/orders/${order.orderId}`), {
+        headers: { 'x-api-token': order.shop.key },
+      })
+      order.mpOrderId = String(mp_order_id)
+    }),
+  )
+  await inLanes(made, 8, async ({ mpOrderId }) => {
+    const path = `${provider.url}/_sandbox/orders/${mpOrderId}/act`
+    await sendJson(agent, 'POST', path, { body: payByCard })
+  })
+  const webhook = await rateOf(made.length, async () => {
+    await inLanes(made, inHand, ({ mpOrderId }) => deliver(at, provider, mpOrderId))
+    await webhooksWorked(contender, made)
+  })
+  return { charge, read, webhook }
+}
+
+async function deliver(
+  at: (path: string) => string,
+  { info }: Provider,
+  mpOrderId: string,
+): Promise<void> {
+  const requestId = randomUUID()
+  const ts = String(Date.now())
+  const [secret = ''] = info.webhook_secrets
+  await sendJson(agent, 'POST', at(`/webhooks?data.id=${mpOrderId}&type=order`), {
+    headers: {
+      'x-request-id': requestId,
+      'x-signature': signature(secret, { dataId: mpOrderId, requestId, ts }),
+    },
+    body: { type: 'order', action: 'order.processed', data: { id: mpOrderId } },
+  })
+}
+
+const pools = new Map<string, Pool>()
+
+/** Resolves when a webhook of each of these orders has been worked. */
+async function webhooksWorked({ databaseUrl }: Contender, made: readonly Made[]): Promise<void> {
+  const pool = pools.get(databaseUrl) ?? new Pool({ connectionString: databaseUrl, max: 1 })
+  pools.set(databaseUrl, pool)
+  const ids = made.map(({ mpOrderId }) => mpOrderId)
+  for (;;) {
+    // The processes' clocks may be behind the database's by a little: a minute does for both.
+    const { rows } = await pool.query({
+      name: 'worked',
+      text: `select count(*)::int as count from webhook_log where received_at >= now() - interval '1 minute'
+        and resource_id = any($1) and status in ('processed', 'duplicate')`,
+      values: [ids],
+    })
+    if (rows[0].count >= ids.length) return
+    await wait(lookEveryMs)
+  }
+}
+
+type Figures = {
+  inHand: number
+  kind: Kind
+  rates: number[]
+  ratios: number[]
+  cpuMs: number[]
+}
+
+/** Medians over the rounds: of each contender's rates, and of their ratios to the first in the same round. */
+async function compare(
+  contenders: readonly Contender[],
+  provider: Provider,
+  levels: readonly number[],
+): Promise<Figures[]> {
+  const figures: Figures[] = []
+  for (let turn = 0; turn < warmUp; turn += 1) {
+    for (const contender of contenders) await round(contender, provider, 8)
+  }
+  for (const inHand of levels) {
+    const taken: Rates[][] = []
+    for (let turn = 0; turn < rounds; turn += 1) {
+      const ofTurn: Rates[] = []
+      for (const contender of contenders) ofTurn.push(await round(contender, provider, inHand))
+      taken.push(ofTurn)
+    }
+    for (const kind of kinds) {
+      const median = (of: (ofTurn: Rates[], place: number) => number) =>
+        contenders.map((_, place) =>
+          quantile(
+            taken.map((ofTurn) => of(ofTurn, place)),
+            0.5,
+          ),
+        )
+      const rate = (ofTurn: Rates[], place: number) => ofTurn[place]?.[kind].rate ?? 0
+      figures.push({
+        inHand,
+        kind,
+        rates: median(rate),
+        ratios: median((ofTurn, place) => rate(ofTurn, place) / rate(ofTurn, 0)),
+        // The kernel counts in hundredths of a second, so all rounds together.
+        cpuMs: contenders.map(
+          (_, place) =>
+            taken.reduce((sum, ofTurn) => sum + (ofTurn[place]?.[kind].cpuMs ?? 0), 0) / rounds,
+        ),
+      })
+    }
+  }
+  return figures
+}
+
+function report(title: string, names: readonly string[], figures: readonly Figures[]): void {
+  say(title)
+  for (const { inHand, kind, rates, ratios, cpuMs } of figures) {
+    const columns = names.map((name, place) => {
+      const ratio = place === 0 ? '' : ` (${(ratios[place] ?? 0).toFixed(2)})`
+      const cost = `${(cpuMs[place] ?? 0).toFixed(2)} ms`
+      return `${name} ${(rates[place] ?? 0).toFixed(0)}/s${ratio} ${cost}`
+    })
+    say(`  ${kind.padEnd(8)} ${String(inHand).padStart(2)} in hand: ${columns.join(', ')}`)
+  }
+}
+
+async function besideThePeer(server: string, provider: Provider): Promise<void> {
+  const [own, other] = [await createDatabase(server), await createDatabase(server)]
+  const product = await startProduct(own.url, provider, {
+    processes: 1,
+    shops: shopCount,
+    firstAccount: 7_500_000,
+  })
+  const peer = await startPeer(other.url, provider, product)
+  const figures = await compare([peer, product], provider, [1, 8, 32])
+  report('beside a hand-written program (ratio to it)', ['hand-written', 'ours'], figures)
+  peer.stop()
+  await product.stop()
+  await dropAll([own, other])
+}
+
+async function severalProcesses(server: string, provider: Provider): Promise<void> {
+  const own = await createDatabase(server)
+  const product = await startProduct(own.url, provider, {
+    processes: 4,
+    shops: shopCount,
+    firstAccount: 7_600_000,
+  })
+  const some = (count: number) => ({ ...product, urls: product.urls.slice(0, count) })
+  const figures = await compare([some(1), some(2), some(4)], provider, [32])
+  report('several processes on one database (ratio to one)', ['one', 'two', 'four'], figures)
+  await product.stop()
+  await dropAll([own])
+}
+
+async function onFilledTables(server: string, provider: Provider): Promise<void> {
+  const [empty, full] = [await createDatabase(server), await createDatabase(server)]
+  const options = { processes: 1, shops: shopCount }
+  const one = await startProduct(empty.url, provider, { ...options, firstAccount: 7_700_000 })
+  const other = await startProduct(full.url, provider, { ...options, firstAccount: 7_800_000 })
+  const pool = new Pool({ connectionString: full.url, max: 1 })
+  await fill(pool, other.shops, wholeNumber('orders'))
+  await pool.end()
+  const figures = await compare([one, other], provider, [1, 8, 32])
+  report('on filled tables (ratio to empty ones)', ['empty', 'filled'], figures)
+  await one.stop()
+  await other.stop()
+  await dropAll([empty, full])
+}
+
+async function dropAll(
+  databases: readonly { url: string; drop(): Promise<void> }[],
+): Promise<void> {
+  for (const { url, drop } of databases) {
+    await pools.get(url)?.end()
+    pools.delete(url)
+    await drop()
+  }
+}
+
+const server = process.env.TEST_DATABASE_URL || process.env.DATABASE_URL
+if (server) {
+  const provider = await startProvider()
+  say(`charges, reads and webhooks on PostgreSQL, ${shopCount} shops, median of ${rounds} rounds`)
+  try {
+    const plays = (part: string) => values.only === undefined || values.only === part
+    if (plays('peer')) await besideThePeer(server, provider)
+    if (plays('several')) await severalProcesses(server, provider)
+    if (values.only === 'filled' || (values.filled && plays('filled'))) {
+      await onFilledTables(server, provider)
+    }
+  } finally {
+    provider.stop()
+    await agent.destroy()
+  }
+} else {
+  say('beside a hand-written program: SKIPPED, it needs TEST_DATABASE_URL')
+}

@@ -1,0 +1,157 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Client } from 'pg'
+import { Agent } from 'undici'
+import { openDatabase } from '../src/db/database.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { flowSchema } from '../src/sync/definition/schema.ts'
+import { createDeliveries } from '../src/sync/deliver/deliver.ts'
+import { createTableCare } from '../src/sync/engine/table-care.ts'
+import { onServer, urlOf } from '../test/support/postgres-template.ts'
+import { say } from './bench-service.ts'
+import { wholeOptions } from './whole-options.ts'
+
+// What does it cost to deliver many items into a table of PostgreSQL? A flow with the defaults of its file, from the first
+// claim until every row is there and every delivery is written down as done, against a bare loop that upserts 500 rows a
+// statement and keeps no record. Both in one database, whose tables are counted before as the service has them counted every
+// few seconds. Run: npm run bench -- sql [--items n]
+
+const { items } = wholeOptions({ items: 50_000 })
+const rounds = 3
+const rowsAtOnce = 500
+const row = (index: number) => ({
+  id: `item-${index}`,
+  name: `Yerba mate con palo, paquete ${index}`,
+  price: '1234.50',
+  stock: index % 50,
+})
+
+async function bareLoop(url: string): Promise<number> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  const startedAt = performance.now()
+  for (let from = 0; from < items; from += rowsAtOnce) {
+    const rows = Array.from({ length: Math.min(rowsAtOnce, items - from) }, (_, index) =>
+      Object.values(row(from + index)),
+    )
+    const places = rows.map((_, index) => {
+      const first = index * 4
+      return `($${first + 1}, $${first + 2}, $${first + 3}, $${first + 4})`
+    })
+    await client.query(
+      `insert into shop.bare (id, name, price, stock) values ${places.join(', ')}
+       on conflict (id) do update set name = excluded.name, price = excluded.price, stock = excluded.stock`,
+      rows.flat(),
+    )
+  }
+  const ms = performance.now() - startedAt
+  await client.end()
+  return ms
+}
+
+async function compare(url: string): Promise<void> {
+  const database = await openDatabase({ databaseUrl: url })
+  await migrate(database)
+  const quiet = { info: () => {}, warn: () => {}, error: () => {} }
+  const deliveries = createDeliveries({
+    database,
+    now: () => new Date(),
+    random: Math.random,
+    processId: 'bench',
+    log: quiet,
+  })
+  const unused = () => Promise.reject(new Error('not part of this benchmark'))
+  const payments = { upsertStore: unused, addPos: unused, deletePos: unused, deleteStore: unused }
+  const context = { agent: new Agent(), payments, now: () => new Date() }
+  await deliveries.start()
+  const care = createTableCare({
+    database,
+    now: () => new Date(),
+    sleep: (ms) => wait(ms),
+    processId: 'bench',
+    log: quiet,
+  })
+  const ours = async (round: number) => {
+    const name = `bench-${round}`
+    const flow = flowSchema({
+      env: { SHOP: url },
+      readFile: () => '',
+      mail: { smtpUrl: undefined, mailFrom: undefined },
+    }).parse({
+      version: 1,
+      name,
+      pollInterval: '1h',
+      source: { type: 'file', path: 'in.ndjson', format: 'ndjson' },
+      item: { key: 'id' },
+      destinations: [
+        {
+          name: 'table',
+          type: 'sql',
+          driver: 'postgres',
+          // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the flow file
+          url: '${env:SHOP}',
+          table: 'shop.items',
+          upsertKey: 'id',
+        },
+      ],
+    })
+    await deliveries.open(flow, context)
+    await deliveries.close(name)
+    for (let from = 0; from < items; from += 1_000) {
+      const changes = Array.from({ length: Math.min(1_000, items - from) }, (_, index) => {
+        const value = row(from + index)
+        return { pk: value.id, kind: 'upsert' as const, hash: 'h1:bench', value, change: round }
+      })
+      await database.transaction((trx) => deliveries.enqueue(trx, { flow }, changes))
+    }
+    await care.care()
+    const startedAt = performance.now()
+    await deliveries.open(flow, context)
+    const isOpen = () =>
+      database.db
+        .selectFrom('deliveries')
+        .select('pk')
+        .where('flow', '=', name)
+        .where('state', '<>', 'done')
+        .limit(1)
+        .executeTakeFirst()
+    while (await isOpen()) await wait(200)
+    const ms = performance.now() - startedAt
+    await deliveries.close(name)
+    return ms
+  }
+  const results: { us: number; them: number }[] = []
+  for (let round = 1; round <= rounds; round += 1) {
+    await onServer(url, async (client) => {
+      await client.query('drop schema if exists shop cascade')
+      await client.query('create schema shop')
+      for (const name of ['items', 'bare']) {
+        await client.query(
+          `create table shop.${name} (id text primary key, name text, price numeric(12, 2), stock integer)`,
+        )
+      }
+    })
+    results.push({ them: await bareLoop(url), us: await ours(round) })
+  }
+  const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+  const rate = (of: 'us' | 'them') =>
+    Math.round((items / median(results.map((one) => one[of]))) * 1_000)
+  const ratio = median(results.map(({ us, them }) => us / them)).toFixed(2)
+  say(`${items} items into a table of PostgreSQL, median of ${rounds} rounds`)
+  say(`  delivered ${rate('us')}/s, bare loop of ${rowsAtOnce} rows a statement ${rate('them')}/s`)
+  say(`  the flow takes ${ratio} times as long`)
+  await deliveries.stop()
+  await database.close()
+}
+
+const server = process.env.DATABASE_URL || process.env.TEST_DATABASE_URL
+if (!server) say('sql.bench.ts is skipped: it needs PostgreSQL in TEST_DATABASE_URL')
+else {
+  const name = `tillbridge_bench_${randomBytes(4).toString('hex')}`
+  await onServer(server, (client) => client.query(`create database ${name}`))
+  try {
+    await compare(urlOf(server, name))
+  } finally {
+    await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
+  }
+}

@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { licenceProblems, lockfileProblems, productionOnly } from './supply.ts'
+
+const root = new URL('..', import.meta.url)
+const read = (file: string) => JSON.parse(readFileSync(new URL(file, root), 'utf8'))
+const say = (text: string) => process.stdout.write(`${text}\n`)
+
+function report(problems: readonly string[], good: string): void {
+  say(problems.length === 0 ? good : problems.join('\n'))
+  if (problems.length > 0) process.exitCode = 1
+}
+
+/** Writes the bill of materials of the service as it is deployed, by npm's own command. */
+function writeSbom(file: string): void {
+  const { manifest, lock } = productionOnly(read('package.json'), read('package-lock.json'))
+  const scratch = mkdtempSync(join(tmpdir(), 'tillbridge-sbom-'))
+  // npm calls the product what its folder is called.
+  const folder = join(scratch, 'tillbridge')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))
+  const options = ['--sbom-format=cyclonedx', '--sbom-type=application']
+  const npm = process.env.npm_execpath
+  const [command, ...first] = npm === undefined ? ['npm'] : [process.execPath, npm]
+  const bill = execFileSync(
+    command,
+    [...first, 'sbom', ...options, '--package-lock-only', '--offline', '--loglevel=error'],
+    { cwd: folder, maxBuffer: 64 * 1024 * 1024 },
+  )
+  rmSync(scratch, { recursive: true })
+  writeFileSync(file, bill)
+  say(`${file}: ${JSON.parse(bill.toString()).components.length} components`)
+}
+
+const [task, file = 'sbom.cdx.json'] = process.argv.slice(2)
+switch (task) {
+  case 'licences':
+    report(
+      licenceProblems(read('package-lock.json')),
+      'licences: all packages of the service are under allowed ones',
+    )
+    break
+  case 'lockfile':
+    report(
+      lockfileProblems(read('package-lock.json')),
+      'lockfile: each package by its SHA-512, no address named',
+    )
+    break
+  case 'sbom':
+    writeSbom(file)
+    break
+  default:
+    say('usage: node checks/main.ts licences | lockfile | sbom [file]')
+    process.exitCode = 1
+}

@@ -1,0 +1,72 @@
+/** What package-lock.json says of a package, as far as the checks read it. */
+export type LockedPackage = {
+  version?: string
+  license?: string
+  integrity?: string
+  resolved?: string
+  link?: boolean
+  dev?: boolean
+}
+
+export type Lockfile = {
+  packages: Record<string, LockedPackage & { devDependencies?: Record<string, string> }>
+}
+
+export type Manifest = { devDependencies?: Record<string, string> }
+
+/**
+ * Licences under which the service may be passed on together with the package: permissive ones, which ask for their text
+ * and nothing else. Another one is a decision for a person, who adds it here or takes the package out.
+ */
+export const allowedLicences: ReadonlySet<string> = new Set([
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'ISC',
+  'MIT',
+  'MIT-0',
+  '(MIT OR CC0-1.0)',
+])
+
+/** Packages that are installed with the service and whose licence is not allowed, or not told. */
+export function licenceProblems(lock: Lockfile): string[] {
+  return installed(lock)
+    .filter(([, { dev }]) => dev !== true)
+    .filter(([, { license }]) => license === undefined || !allowedLicences.has(license))
+    .map(([path, { version, license }]) => `${path}@${version}: ${license ?? 'no licence told'}`)
+}
+
+/**
+ * Packages that the lockfile does not hold fast. The content of each is fixed by its SHA-512; none names where it is fetched,
+ * so npm asks the registry that the machine is set to, and another host cannot slip in.
+ */
+export function lockfileProblems(lock: Lockfile): string[] {
+  return installed(lock).flatMap(([path, { integrity, resolved, link }]) => [
+    ...(link ? [`${path}: is a link to a folder`] : []),
+    ...(resolved === undefined ? [] : [`${path}: names an address, ${resolved}`]),
+    ...(link || /^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity ?? '')
+      ? []
+      : [`${path}: has no SHA-512`]),
+  ])
+}
+
+/**
+ * The same project without what only its developers need. (`npm sbom --omit=dev` of npm 11 leaves out packages that both
+ * kinds of dependencies share; here it has nothing to leave out.)
+ */
+export function productionOnly(
+  manifest: Manifest,
+  lock: Lockfile,
+): { manifest: Manifest; lock: Lockfile } {
+  const without = <T extends Manifest>({ devDependencies: _, ...rest }: T) => rest
+  const kept = Object.entries(lock.packages).filter(([, { dev }]) => dev !== true)
+  const packages = Object.fromEntries(kept.map(([path, one]) => [path, without(one)]))
+  return { manifest: without(manifest), lock: { ...lock, packages } }
+}
+
+/** All packages but the project itself, by their folder. */
+function installed(lock: Lockfile): [string, LockedPackage][] {
+  return Object.entries(lock.packages).filter(([path]) => path !== '')
+}

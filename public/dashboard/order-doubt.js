@@ -1,0 +1,94 @@
+import { ask } from '../shared/dialog.js'
+import { errorSentence } from '../shared/errors.js'
+import { name, relative } from '../shared/format.js'
+import { t, word } from '../shared/i18n.js'
+import { html, nothing } from '../shared/lit.js'
+import { toast } from '../shared/notices.js'
+import { facts, field, note } from '../shared/parts.js'
+import { money } from './amounts.js'
+
+/** Orders about which the provider is being asked now. */
+const asking = new Set()
+
+/**
+ * What a person can do about an order of which no machine can tell whether the customer has paid: ask the provider now, or
+ * say what he saw. What was said is shown from then on.
+ */
+export function doubtNote(app, order) {
+  const { settled, standing, order_id: id } = order
+  if (settled) {
+    return note(
+      'plain',
+      html`<p class="strong">${t(`settled.said.${settled.as}`)}</p>
+        <p>“${name(settled.reason)}” · ${relative(settled.at)}</p>
+        <p class="small">${t('settled.proofCounts')}</p>`,
+    )
+  }
+  if (standing !== 'in_doubt') return nothing
+  const button = (text, onClick, isOff = false) =>
+    html`<button type="button" class="button" ?disabled=${isOff} @click=${onClick}>${text}</button>`
+  return note(
+    'warn',
+    html`<p class="strong">${t('doubt.title')}</p>
+      <p>${t(reasonOf(order))}</p>
+      <div class="buttons">
+        ${button(asking.has(id) ? t('doubt.asking') : t('doubt.ask'), () => askProvider(app, order), asking.has(id))}
+        ${button(t('doubt.paid'), () => askSettle(app, order, 'paid'))}
+        ${button(t('doubt.notPaid'), () => askSettle(app, order, 'not_paid'))}
+      </div>`,
+  )
+}
+
+function reasonOf({ status, given_up_at: givenUp, expires_at: end, mp_order_id: known }) {
+  if (status === 'action_required') return 'doubt.terminal'
+  if (known === null) return givenUp ? 'doubt.givenUp' : 'doubt.noAnswer'
+  return new Date(end) < new Date() ? 'doubt.expired' : 'doubt.contradicted'
+}
+
+const pathOf = ({ order_id: id }, what) => `/orders/${encodeURIComponent(id)}/${what}`
+
+async function askProvider(app, order) {
+  asking.add(order.order_id)
+  app.redraw()
+  try {
+    const read = await app.api.post(pathOf(order, 'ask'), { query: app.clientQuery(order.client) })
+    const answer = read.standing === 'in_doubt' ? 'doubt.still' : 'doubt.answer'
+    toast(t(read.stale ? 'doubt.silent' : answer, { status: word('status', read.status) }))
+  } catch (error) {
+    toast(errorSentence(error))
+  }
+  asking.delete(order.order_id)
+  app.reload()
+}
+
+function askSettle(app, order, as) {
+  ask({
+    title: t(`settle.title.${as}`),
+    content: (form, dialog) => [
+      facts([
+        [t('order.reference'), name(order.external_reference)],
+        [t('order.amount'), money(order.amount)],
+        [t('order.box'), name(order.caja_id)],
+      ]),
+      html`<p>${t(`settle.means.${as}`)}</p>`,
+      field(
+        t('settle.reason'),
+        html`<input name="reason" maxlength="200" autocomplete="off" ?disabled=${dialog.busy}
+          @input=${(event) => {
+            form.reason = event.target.value
+          }}>`,
+        t('settle.reasonHint'),
+      ),
+    ],
+    confirm: t(`settle.confirm.${as}`),
+    check: ({ reason }) => (reason?.trim() ? undefined : t('settle.reasonMissing')),
+    async run({ reason }) {
+      await app.api.post(pathOf(order, 'settle'), {
+        query: app.clientQuery(order.client),
+        body: { as, reason: reason.trim() },
+      })
+      toast(t('settle.done'))
+      app.reload()
+    },
+  })
+}

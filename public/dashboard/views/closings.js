@@ -1,0 +1,236 @@
+import { code, midnight, name, number } from '../../shared/format.js'
+import { count, t } from '../../shared/i18n.js'
+import { html } from '../../shared/lit.js'
+import { empty, note, table } from '../../shared/parts.js'
+import { money, moneyOfCents } from '../amounts.js'
+import { askCount } from '../closing-actions.js'
+import { centsOfPoint } from '../money.js'
+import { createClosing } from './closing.js'
+import { closingBadge, closingBadges } from './closing-state.js'
+import { chooseClient, closingWays } from './closing-ways.js'
+import { createNet } from './net.js'
+import { createOrphans } from './orphans.js'
+
+const pageSize = 200
+const pagesAtMost = 10
+
+/** By what stands behind it in the address: the boxes of a day, one closing, orphans, or the net of a month. */
+export function createClosings(app) {
+  if (app.id === undefined) return createDay(app)
+  if (app.id === 'orphans') return createOrphans(app)
+  if (app.id === 'net') return createNet(app)
+  return createClosing(app)
+}
+
+/** What each box sold on a day, and how far its closing is. */
+function createDay(app) {
+  let shown
+  return {
+    title: () => t('nav.closings'),
+    async load(signal) {
+      const { client } = app
+      shown = client === undefined ? undefined : await readDay(app, client, signal)
+    },
+    body() {
+      if (app.client === undefined) return chooseClient(app)
+      const day = dayOf(app.query)
+      const isShown = shown?.client === app.client && shown.day === day
+      return [
+        closingWays(app),
+        dayPicker(app, day),
+        isShown ? dayBody(app, shown) : app.placeholder(),
+      ]
+    },
+  }
+}
+
+async function readDay(app, client, signal) {
+  const day = dayOf(app.query)
+  const of = app.clientQuery()
+  const to = day === today() ? undefined : midnight(day, 1)
+  const [{ boxes }, closings, orphans] = await Promise.all([
+    app.getStatistics({ from: midnight(day), to }, signal),
+    readClosings(app, day, signal),
+    app.api.get('/orphans', { ...of, state: 'open', limit: 1 }, signal),
+  ])
+  return { client, day, rows: rowsOf(boxes, closings), orphans: orphans.total }
+}
+
+async function readClosings(app, day, signal) {
+  const closings = []
+  for (let page = 0; page < pagesAtMost; page += 1) {
+    const span = { from: day, to: day, limit: pageSize, offset: page * pageSize }
+    const answer = await app.api.get('/closings', { ...app.clientQuery(), ...span }, signal)
+    closings.push(...answer.closings)
+    if (closings.length >= answer.total || answer.closings.length === 0) break
+  }
+  return closings
+}
+
+/** A row for each box, and for each store that was closed as a whole, with the latest closing of the day. */
+function rowsOf(boxes, closings) {
+  const latest = new Map()
+  for (const closing of closings) {
+    const key = keyOf(closing)
+    const known = latest.get(key)
+    if (known === undefined || closing.number > known.number) latest.set(key, closing)
+  }
+  const ofStores = [...latest.values()]
+    .filter(({ caja_id: box }) => box === null)
+    .map((closing) => ({ closing, storeId: closing.sucursal_id }))
+  const ofBoxes = boxes.map((box) => ({
+    box,
+    storeId: box.sucursal_id,
+    closing: latest.get(keyOf(box)),
+  }))
+  return [...ofBoxes, ...ofStores]
+    .map((row) => ({ ...row, state: stateOf(row) }))
+    .sort((a, b) => urgency[a.state] - urgency[b.state])
+}
+
+function keyOf({ caja_id: box, sucursal_id: store }) {
+  return JSON.stringify(box === null ? [store] : [store, box])
+}
+
+/** What needs somebody stands first, and what is done last. */
+const urgency = {
+  differs: 0,
+  unverified: 1,
+  checking: 2,
+  open: 3,
+  uncounted: 4,
+  agreed: 5,
+  quiet: 6,
+  signed: 7,
+}
+
+function stateOf({ box, closing }) {
+  if (closing) return closing.state
+  return box.paid > 0 ? 'uncounted' : 'quiet'
+}
+
+function dayBody(app, { rows, orphans, day }) {
+  if (rows.length === 0) return empty(t('closings.noBoxes'), t('closings.noBoxesHint'))
+  return [orphans > 0 ? orphanNote(app, orphans) : null, numbers(rows), boxes(app, rows, day)]
+}
+
+function orphanNote(app, total) {
+  return note(
+    'warn',
+    html`<p>
+      <strong>${count('orphans.open', total)}</strong>
+      <a href=${app.link('closings', 'orphans')}>${t('orphans.look')}</a>
+    </p>`,
+  )
+}
+
+function numbers(rows) {
+  const sold = rows.reduce((sum, { box }) => sum + centsOfPoint(box?.paid_amount), 0)
+  const sales = rows.reduce((sum, { box }) => sum + (box?.paid ?? 0), 0)
+  const howMany = (wanted) => rows.filter(wanted).length
+  const tile = (title, value, hint, extra = '') =>
+    html`<div class="tile ${extra}">
+      <h2>${title}</h2>
+      <p class="value">${value}</p>
+      <p class="soft small">${hint}</p>
+    </div>`
+  const isRight = ({ closing }) => (closing?.result ?? closing?.state) === 'agreed'
+  const isWrong = ({ closing }) => (closing?.result ?? closing?.state) === 'differs'
+  const isOpen = (row) => row.state !== 'quiet' && !isRight(row) && !isWrong(row)
+  const wrong = howMany(isWrong)
+  return html`<section class="numbers closing-numbers" aria-label=${t('closings.sums')}>
+    ${tile(t('closings.sold'), moneyOfCents(sold), count('overview.paidOrders', sales), 'lead')}
+    ${tile(t('closings.agreed'), number(howMany(isRight)), t('closings.agreedHint'))}
+    ${tile(t('closings.differs'), number(wrong), t('closings.differsHint'), wrong > 0 ? 'bad' : '')}
+    ${tile(t('closings.open'), number(howMany(isOpen)), t('closings.openHint'))}
+  </section>`
+}
+
+function boxes(app, rows, day) {
+  return table({
+    label: t('closings.ofDay'),
+    columns: [
+      { id: 'box', title: t('closings.place'), cell: placeOf },
+      {
+        id: 'sold',
+        title: t('closings.sold'),
+        numeric: true,
+        cell: ({ box }) => (box ? money(box.paid_amount) : '—'),
+      },
+      {
+        id: 'there',
+        title: t('closings.there'),
+        numeric: true,
+        cell: ({ closing }) => (closing?.totals ? money(closing.totals.there.amount) : '—'),
+      },
+      { id: 'status', title: t('closings.state'), cell: stateCell },
+      { id: 'actions', title: '', cell: (row) => action(app, row, day) },
+    ],
+    rows,
+    keyOf: ({ box, closing }) => keyOf(box ?? closing),
+  })
+}
+
+function placeOf({ box, storeId }) {
+  if (!box) return html`<span class="strong">${t('closings.wholeStore')}</span> ${code(storeId)}`
+  const isNamed = box.name.includes(box.caja_id)
+  return html`${name(box.name, { class: 'clip strong' })}
+    ${isNamed ? null : code(box.caja_id)}`
+}
+
+function stateCell({ state, closing }) {
+  if (!closing) return closingBadge(state)
+  const { differences } = closing
+  return html`${closingBadges(closing)}
+    ${
+      differences > 0
+        ? html`<span class="soft small">${count('closings.lines', differences)}</span>`
+        : null
+    }`
+}
+
+function action(app, { box, closing, storeId }, day) {
+  const see =
+    closing &&
+    html`<a class="button small" href=${app.link('closings', closing.id)}
+      >${t('closings.see', { number: closing.number })}</a
+    >`
+  const isUnderWay = closing && closing.state !== 'signed'
+  const close = () =>
+    askCount(app, { cajaId: box?.caja_id, sucursalId: box ? undefined : storeId, day })
+  return html`<span class="buttons">
+    ${see}
+    ${
+      isUnderWay
+        ? null
+        : html`<button type="button" class="button small ${closing ? '' : 'main'}" @click=${close}>
+          ${closing ? t('closings.again') : t('closings.close')}
+        </button>`
+    }
+  </span>`
+}
+
+/** The day of the address, or this one. */
+function dayOf({ day }) {
+  return midnight(day) ? day : today()
+}
+
+function today() {
+  return dayText(new Date())
+}
+
+function dayText(date) {
+  const two = (part) => String(part).padStart(2, '0')
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+}
+
+function dayPicker(app, day) {
+  const change = ({ target }) =>
+    app.setQuery({ day: target.value === today() ? undefined : target.value })
+  return html`<form class="filters" @submit=${(event) => event.preventDefault()}>
+    <label class="field">
+      <span class="label">${t('closings.day')}</span>
+      <input type="date" name="day" .value=${day} max=${today()} @change=${change} />
+    </label>
+  </form>`
+}

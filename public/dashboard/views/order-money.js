@@ -1,0 +1,74 @@
+import { code, time } from '../../shared/format.js'
+import { locale, t, word } from '../../shared/i18n.js'
+import { html, nothing } from '../../shared/lit.js'
+import { badge } from '../../shared/parts.js'
+import { money, moneyOfCents } from '../amounts.js'
+import { sumsOf, wasPaid } from '../money.js'
+import { methodOf } from './order-columns.js'
+
+const paymentTones = { approved: 'good', rejected: 'bad' }
+
+/** What came in for an order, what went back and what is kept of it; then each payment and refund. */
+export function moneyPanel(order) {
+  const { payments, refunds } = order
+  if (payments.length === 0 && refunds.length === 0 && !wasPaid(order)) return nothing
+  return html`<section class="panel">
+    <h2>${t('money.title')}</h2>
+    ${wasPaid(order) ? sums(order) : nothing}
+    ${payments.length > 0 ? html`<h3>${t('payments.title')}</h3><ul class="plain-list moves">${payments.map(payment)}</ul>` : nothing}
+    ${refunds.length > 0 ? html`<h3>${t('refunds.title')}</h3><ul class="plain-list moves">${refunds.map(refund)}</ul>` : nothing}
+  </section>`
+}
+
+const line = (title, amount, style = '') =>
+  html`<div class="sum-line ${style}"><dt>${title}</dt><dd>${amount}</dd></div>`
+
+function sums(order) {
+  const { paid, refunded } = sumsOf(order)
+  return html`<dl class="sum-lines">
+    ${line(t('money.paid'), moneyOfCents(paid))}
+    ${refunded > 0 ? line(t('money.refunded'), `− ${moneyOfCents(refunded)}`) : nothing}
+    ${line(t('money.kept'), moneyOfCents(Math.max(0, paid - refunded)), 'total')}
+    ${order.net ? netLines(order.net) : nothing}
+  </dl>`
+}
+
+/** What the charge leaves after fees and taxes, as far as the provider has told. */
+function netLines({ state, fee, financing, taxes, unexplained, net, release_on: release }) {
+  const less = (title, amount) =>
+    /^-?0\.00$/.test(amount) ? nothing : line(title, money(negative(amount)), 'part')
+  const of = ({ detail, entity, name }) => [detail ?? name, entity].filter(Boolean).join(' · ')
+  return html`${less(t('money.fee'), fee)}
+    ${less(t('money.financing'), financing)}
+    ${taxes.map((tax) => less(`${t('money.tax')} ${of(tax)}`, tax.amount))}
+    ${less(t('money.unexplained'), unexplained)}
+    ${line(html`${t('money.net')} ${badge(state === 'differs' ? 'warn' : 'quiet', t(`money.${state}`))}`, money(net), 'total')}
+    ${release ? line(t('money.release'), dayOf(release), 'part') : nothing}`
+}
+
+/** A day of the calendar, wherever the reader is. */
+function dayOf(day) {
+  return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium' }).format(new Date(`${day}T00:00`))
+}
+
+function negative(amount) {
+  return amount.startsWith('-') ? amount.slice(1) : `-${amount}`
+}
+
+function payment(one) {
+  const { id, status, status_detail: detail, amount, paid_amount: paid } = one
+  return html`<li>
+    <p>${badge(paymentTones[status] ?? 'info', word('payment', status))} <strong>${money(paid ?? amount)}</strong></p>
+    <p class="soft small">${methodOf({ payments: [one] })}${detail ? ` · ${word('detail', detail)}` : ''}</p>
+    <p class="small">${code(id)}</p>
+  </li>`
+}
+
+function refund({ id, status, type, amount, created_at: at }) {
+  const tone = status === 'processed' ? 'moved' : 'info'
+  return html`<li>
+    <p>${badge(tone, word('refundStatus', status))} <strong>${money(amount)}</strong></p>
+    <p class="soft small">${word('refundType', type)} · ${time(at)}</p>
+    <p class="small">${code(id)}</p>
+  </li>`
+}

@@ -1,0 +1,236 @@
+import { randomUUID } from 'node:crypto'
+import type { Database } from '../db/database.ts'
+import {
+  type AlertMessageRow,
+  deleteAlertMessagesBefore,
+  followStates,
+  insertAlertMessages,
+  listWaitingChannels,
+  listWaitingMessages,
+  markMessageSent,
+  postponeMessages,
+  takeRaised,
+  takeRecovered,
+} from '../repositories/fleet-alerts.ts'
+import { takeFoundOrphans, takeSettledOrphans } from '../repositories/orphans.ts'
+import { withLease } from '../repositories/with-lease.ts'
+import type { Channel, ChannelDeps } from '../sync/alerts/channel.ts'
+import { openChannel } from '../sync/alerts/channels.ts'
+import { messageId } from '../sync/alerts/message.ts'
+import { sendTimeoutMs } from '../sync/alerts/test-alerts.ts'
+import { backoffMs, type RetryPolicy } from '../sync/deliver/backoff.ts'
+import { isInWindow } from '../sync/engine/window.ts'
+import { createGuardedAgent } from '../sync/net/guard.ts'
+import { createDatabaseWatch } from './database-watch.ts'
+import { type AlertMessage, composeMessages } from './message.ts'
+import { composeOrphanMessages } from './orphan-message.ts'
+import { type AlertSettings, receiversOf } from './receivers.ts'
+import { toldOf } from './told.ts'
+
+export type AlertTest = { type: string; target: string; ok: boolean; error?: string }
+
+export type FleetAlerts = {
+  /** Sends a test to every receiver; empty when there is none. */
+  test(): Promise<AlertTest[]>
+  start(): void
+  /** Ends when the messages under way have their answers, 10 s at most. */
+  stop(): Promise<void>
+  /** One look at everything, and the messages that come of it sent. */
+  checkOnce(): Promise<void>
+}
+
+export type FleetAlertsDeps = {
+  database: Database
+  now: () => Date
+  sleep: (ms: number, signal?: AbortSignal) => Promise<void>
+  processId: string
+  mail: ChannelDeps['mail']
+  log: {
+    info(fields: object, message: string): void
+    warn(fields: object, message: string): void
+    error(fields: object, message: string): void
+  }
+}
+
+const lookMs = 2_000
+/** What belongs together shows up within a few looks at the fleet; the rest of the minute is for sending. */
+const gatherMs = 10_000
+const keepMs = 30 * 24 * 3600_000
+const housekeepingMs = 3600_000
+const everyDay = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
+/** Without an end: somebody must learn of it one day. */
+const retries: RetryPolicy = {
+  attempts: Number.POSITIVE_INFINITY,
+  initialMs: 5_000,
+  factor: 2,
+  maxMs: 15 * 60_000,
+  jitter: 0,
+}
+/**
+ * What somebody did on purpose, and what a flow tells its own receivers, is no alarm. The rest is one when something is down,
+ * and these before.
+ */
+const alarms = {
+  never: [
+    'not_connected',
+    'flow_paused',
+    'flow_limited',
+    'deliveries_failed',
+    'destination_asked_to_wait',
+  ],
+  early: [
+    'provider_failing',
+    'connection_expiring',
+    'account_unpinned',
+    'webhooks_missing',
+    'in_doubt',
+    'contradicted',
+    'owed_for_long',
+  ],
+}
+
+/**
+ * Tells the operator's receivers what is in trouble, and when it is well again. Nobody has to report anything: it is found in
+ * the states of the fleet, where they are committed, and a message is written with the note that it is told, so a crash
+ * loses none and a second process repeats none. A message stays until its receiver has it: it may arrive twice, under the
+ * same id.
+ */
+export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings): FleetAlerts {
+  const { database, log, now } = deps
+  const { db } = database
+  const agent = createGuardedAgent({ allowPrivateNetwork: settings.allowPrivateNetwork })
+  const channelDeps = { agent, mail: deps.mail, now, timeoutMs: sendTimeoutMs }
+  const channels = new Map(
+    receiversOf(settings).map((definition) => {
+      const channel = openChannel(definition, channelDeps)
+      return [channel.key, channel]
+    }),
+  )
+  const stopped = new AbortController()
+  /** By channel: a slow receiver holds up nobody else. */
+  const sending = new Map<string, Promise<void>>()
+  const databaseWatch = createDatabaseWatch(deps, [...channels.values()])
+  let loop: Promise<void> | undefined
+  let keptHouseAt = Number.NEGATIVE_INFINITY
+
+  const isQuiet = () =>
+    settings.quietHours !== undefined &&
+    isInWindow({ days: [...everyDay], ...settings.quietHours }, now())
+
+  const write = async () => {
+    const at = now()
+    const before = new Date(at.getTime() - gatherMs)
+    await database.transaction(async (trx) => {
+      await followStates(trx, alarms, at)
+      // What ends while everybody sleeps is told to nobody.
+      if (isQuiet()) return
+      const messages = [
+        ...composeMessages('trouble', await takeRaised(trx, at, before), at),
+        ...composeMessages('recovered', await takeRecovered(trx, before), at),
+        ...composeOrphanMessages('orphans', await takeFoundOrphans(trx, at, before), at),
+        ...composeOrphanMessages('orphans_settled', await takeSettledOrphans(trx, at, before), at),
+      ]
+      for (const message of messages) {
+        await insertAlertMessages(trx, [...channels.keys()], { id: message.id, message, at })
+      }
+    })
+  }
+
+  const send = async (channel: Channel) => {
+    await withLease(deps, `fleet alerts:${channel.key}`, async ({ signal }) => {
+      for (const row of await listWaitingMessages(db, channel.key, now())) {
+        if (stopped.signal.aborted || signal.aborted) return
+        if (!(await sendOne(channel, row, signal))) return
+      }
+    })
+  }
+
+  const sendOne = async (channel: Channel, row: AlertMessageRow, signal: AbortSignal) => {
+    // Written by `write`.
+    const message = row.message as AlertMessage
+    const result = await channel.send(toldOf(message), signal)
+    const context = {
+      channel: channel.type,
+      target: channel.target,
+      alert: message.kind,
+      messageId: message.id,
+    }
+    if (result.ok || result.partly) {
+      await markMessageSent(db, row, now())
+      if (result.ok) log.info(context, 'alert sent')
+      else log.warn({ ...context, reason: result.error }, 'alert sent in part')
+      return true
+    }
+    const attempts = row.attempts + 1
+    const { retryAfterSeconds } = result
+    const delayMs = backoffMs(retries, attempts, { random: () => 0, retryAfterSeconds })
+    const until = new Date(now().getTime() + delayMs)
+    await postponeMessages(db, channel.key, { attempts, until })
+    log.warn(
+      { ...context, reason: result.error, attempts, nextAttemptAt: until },
+      'alert not sent; it will be tried again',
+    )
+    return false
+  }
+
+  const beginSending = (key: string) => {
+    const channel = channels.get(key)
+    if (!channel || sending.has(key)) return
+    const work = send(channel)
+      .catch((error: unknown) => log.error({ err: error }, 'alerts could not be sent'))
+      .finally(() => sending.delete(key))
+    sending.set(key, work)
+  }
+
+  const keepHouse = async () => {
+    const at = now().getTime()
+    if (Math.abs(at - keptHouseAt) < housekeepingMs) return
+    keptHouseAt = at
+    await deleteAlertMessagesBefore(db, new Date(at - keepMs))
+  }
+
+  const look = async () => {
+    if (channels.size === 0) return
+    await databaseWatch.look()
+    if (databaseWatch.isDown()) return
+    await withLease(deps, 'fleet alerts', write)
+    for (const key of await listWaitingChannels(db, now())) beginSending(key)
+    await keepHouse()
+  }
+
+  const stop = async () => {
+    stopped.abort()
+    await loop
+    await Promise.all(sending.values())
+    await agent.destroy()
+  }
+
+  return {
+    test: () =>
+      Promise.all(
+        [...channels.values()].map(async ({ type, target, send }): Promise<AlertTest> => {
+          const at = now().toISOString()
+          const result = await send(
+            toldOf({ kind: 'test', id: messageId('fleet test', randomUUID()), at }),
+          )
+          return { type, target, ok: result.ok, ...(!result.ok && { error: result.error }) }
+        }),
+      ),
+    start() {
+      if (channels.size === 0) return
+      loop ??= (async () => {
+        while (!stopped.signal.aborted) {
+          await look().catch((error: unknown) =>
+            log.error({ err: error }, 'alerts could not be looked at'),
+          )
+          await deps.sleep(lookMs, stopped.signal).catch(() => undefined)
+        }
+      })()
+    },
+    stop,
+    async checkOnce() {
+      await look()
+      await Promise.all(sending.values())
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import { rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { hasEmbedded } from './backup/embedded-place.ts'
+import { writeBackup } from './backup/file.ts'
+import { describeHeader, describeTables } from './backup/report.ts'
+import { askForSnapshot } from './backup/snapshot-door.ts'
+import { CopyError, withSource } from './backup/source.ts'
+import { runCommand, say, UsageError } from './command.ts'
+import { type Config, loadConfig } from './config.ts'
+import { type Database, openDatabase } from './db/database.ts'
+import { DatabaseLockedError } from './db/failures.ts'
+import { product } from './http/product.ts'
+
+/**
+ * `npm run backup -- FILE`: everything that the database holds at one moment, in one file, while the service runs. Exit
+ * code: 0 when the file is whole and was read again, 1 when there is none, 2 for a wrong command line.
+ */
+const usage = 'usage: npm run backup -- FILE\n'
+
+type Opened = { database: Database; close(): Promise<void> }
+
+/** Something to read in peace: a running service goes on with its own database. */
+async function openUndisturbed(config: Config): Promise<Opened> {
+  if (config.databaseUrl !== undefined) {
+    const database = await openDatabase({ databaseUrl: config.databaseUrl })
+    return { database, close: () => database.close() }
+  }
+  const { dataDir } = config
+  if (!(await hasEmbedded(dataDir))) {
+    throw new CopyError(`There is no database in ${resolve(dataDir)} (DATA_DIR)`)
+  }
+  try {
+    const database = await openDatabase({ dataDir })
+    return { database, close: () => database.close() }
+  } catch (error) {
+    if (!(error instanceof DatabaseLockedError)) throw error
+  }
+  return await openSnapshot(dataDir)
+}
+
+async function openSnapshot(dataDir: string): Promise<Opened> {
+  const folder = await askForSnapshot(dataDir)
+  const remove = () => rm(folder, { recursive: true, force: true })
+  try {
+    const database = await openDatabase({ dataDir: folder })
+    return {
+      database,
+      close: async () => {
+        await database.close()
+        await remove()
+      },
+    }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+function readFileName(): string {
+  let words: string[]
+  try {
+    words = parseArgs({ allowPositionals: true, options: {} }).positionals
+  } catch {
+    throw new UsageError()
+  }
+  const [path, ...more] = words
+  if (path === undefined || more.length > 0) throw new UsageError()
+  return path
+}
+
+await runCommand(usage, async () => {
+  const path = readFileName()
+  const takenAt = new Date().toISOString()
+  const { database, close } = await openUndisturbed(loadConfig(process.env))
+  try {
+    const content = await database.maintenance((db) =>
+      withSource(db, { version: product.version, takenAt }, (source) => writeBackup(path, source)),
+    )
+    say(`${path}: ${describeHeader(content.header)}; written and read again:`)
+    for (const line of describeTables(content.totals)) say(line)
+    say('Not in it: ENCRYPTION_KEYS and ADMIN_TOKEN (or DATA_DIR/secrets). Keep them elsewhere.')
+    return 0
+  } finally {
+    await close()
+  }
+})

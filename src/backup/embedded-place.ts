@@ -1,0 +1,56 @@
+import { access, rename, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { type Database, openDatabase } from '../db/database.ts'
+import { syncFolder, syncTree } from '../db/durable-files.ts'
+import { lockFolder } from '../db/folder-lock.ts'
+import { filesOf } from '../db/pglite-engine.ts'
+import { CopyError } from './source.ts'
+
+/**
+ * Makes an embedded database in a data folder that has none, and lets `fill` fill it. It gets its place by one renaming when
+ * it is whole and on the disk: killed before that, the folder has no database, and the next attempt removes what is left.
+ * Throws DatabaseLockedError when the folder is in use, and CopyError when it holds a database.
+ */
+export async function makeEmbedded<T>(
+  dataDir: string,
+  fill: (database: Database) => Promise<T>,
+): Promise<T> {
+  const folder = resolve(dataDir)
+  const unlock = lockFolder(folder)
+  try {
+    if (await hasEmbedded(folder)) {
+      throw new CopyError(
+        `${folder} holds a database already. Nothing was changed. Move its folder pglite away, or restore into another folder: --into FOLDER`,
+      )
+    }
+    const unfinished = join(folder, 'restore.unfinished')
+    await rm(unfinished, { recursive: true, force: true })
+    try {
+      const result = await fillNew(unfinished, fill)
+      await syncTree(filesOf(unfinished))
+      await rename(filesOf(unfinished), filesOf(folder))
+      await syncFolder(folder)
+      return result
+    } finally {
+      await rm(unfinished, { recursive: true, force: true })
+    }
+  } finally {
+    unlock()
+  }
+}
+
+export async function hasEmbedded(dataDir: string): Promise<boolean> {
+  return await access(filesOf(dataDir)).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function fillNew<T>(folder: string, fill: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase({ dataDir: folder })
+  try {
+    return await fill(database)
+  } finally {
+    await database.close()
+  }
+}

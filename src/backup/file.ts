@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { access, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip, createGzip } from 'node:zlib'
+import { z } from 'zod'
+import { syncFolder } from '../db/durable-files.ts'
+import { codeOf } from '../db/failures.ts'
+import { CopyError, type Header, type Part, type Source, type Totals } from './source.ts'
+
+const formatName = 'tillbridge backup'
+const format = 1
+
+const headerLine = z.object({
+  format: z.literal(formatName),
+  formatVersion: z.number(),
+  version: z.string(),
+  takenAt: z.string(),
+  migrations: z.array(z.string()),
+  tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()) })),
+})
+const rowsLine = z.object({ table: z.string(), rows: z.array(z.string()) })
+const totalsLine = z.object({
+  tables: z.record(z.string(), z.object({ rows: z.number(), digest: z.string() })),
+  sequences: z.array(z.object({ name: z.string(), value: z.string() })),
+})
+const checksumLine = z.object({ sha256: z.string() })
+
+/** What a file says of itself. */
+export type Content = { header: Header; totals: Totals }
+
+/**
+ * Writes a copy as one file: JSON lines in gzip, closed by a checksum of all of them. The file has its name only once it is
+ * whole, on the disk, and was read again; nobody but its owner can read it. Throws CopyError when there is a file of the
+ * name already.
+ */
+export async function writeBackup(path: string, source: Source): Promise<Content> {
+  if (await isThere(path)) throw new CopyError(`${path} is there already. Name a new file`)
+  const unfinished = `${path}.unfinished-${process.pid}`
+  try {
+    await pipeline(
+      Readable.from(toLines(source)),
+      createGzip({ level: 4 }),
+      createWriteStream(unfinished, { flags: 'wx', mode: 0o600, flush: true }),
+    )
+    const content = await checkBackup(unfinished)
+    await rename(unfinished, path)
+    await syncFolder(dirname(path))
+    return content
+  } catch (error) {
+    await rm(unfinished, { force: true })
+    throw error
+  }
+}
+
+/** Reads a file to its end without using it. Throws CopyError when it is not whole. */
+export async function checkBackup(path: string): Promise<Content> {
+  let header: Header | undefined
+  let totals: Totals | undefined
+  for await (const part of readBackup(path)) {
+    if ('header' in part) header = part.header
+    if ('totals' in part) totals = part.totals
+  }
+  return { header: header as Header, totals: totals as Totals }
+}
+
+/** The parts of a file; the last one comes only when the checksum is right. Throws CopyError otherwise. */
+export async function* readBackup(path: string): AsyncGenerator<Part> {
+  const damaged = (cause?: unknown) =>
+    new CopyError(`${path} is damaged or cut off: it is of no use as a backup`, { cause })
+  const hash = createHash('sha256')
+  let totals: Totals | undefined
+  let isWhole = false
+  let isFirst = true
+  try {
+    for await (const line of linesOf(path)) {
+      const value: unknown = JSON.parse(line.toString())
+      const checksum = totals && checksumLine.parse(value)
+      if (checksum) {
+        if (isWhole || checksum.sha256 !== hash.digest('hex')) throw damaged()
+        isWhole = true
+        continue
+      }
+      hash.update(line).update('\n')
+      if (isFirst) yield { header: readHeader(path, value) }
+      else if (typeof value === 'object' && value !== null && 'rows' in value) {
+        yield rowsLine.parse(value)
+      } else totals = totalsLine.parse(value)
+      isFirst = false
+    }
+  } catch (error) {
+    const isOurs = error instanceof SyntaxError || error instanceof z.ZodError
+    if (isOurs || codeOf(error)?.startsWith('Z_')) throw damaged(error)
+    throw error
+  }
+  if (!totals || !isWhole) throw damaged()
+  yield { totals }
+}
+
+function readHeader(path: string, value: unknown): Header {
+  const parsed = headerLine.safeParse(value)
+  if (!parsed.success) throw new CopyError(`${path} is no backup of tillbridge`)
+  const { formatVersion, version, takenAt, migrations, tables } = parsed.data
+  if (formatVersion !== format) {
+    throw new CopyError(
+      `${path} was made by version ${version} in a form that this one cannot read. Install that version first`,
+    )
+  }
+  return { version, takenAt, migrations, tables }
+}
+
+async function* toLines(source: Source): AsyncGenerator<string> {
+  const hash = createHash('sha256')
+  for await (const part of source) {
+    const line = `${JSON.stringify(toLine(part))}\n`
+    hash.update(line)
+    yield line
+  }
+  yield `${JSON.stringify({ sha256: hash.digest('hex') })}\n`
+}
+
+function toLine(part: Part): object {
+  if ('header' in part) return { format: formatName, formatVersion: format, ...part.header }
+  return 'totals' in part ? part.totals : part
+}
+
+/** Not by node:readline: it ends a line at U+2028 too, which JSON leaves as it is. */
+async function* linesOf(path: string): AsyncGenerator<Buffer> {
+  const text = createGunzip()
+  // A failure of either reaches whoever reads `text`.
+  const fed = pipeline(createReadStream(path), text)
+  fed.catch(() => undefined)
+  let rest: Buffer[] = []
+  for await (const chunk of text as AsyncIterable<Buffer>) {
+    let from = 0
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
+      yield Buffer.concat([...rest, chunk.subarray(from, end)])
+      rest = []
+      from = end + 1
+    }
+    if (from < chunk.length) rest.push(chunk.subarray(from))
+  }
+  if (rest.length > 0) yield Buffer.concat(rest)
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,133 @@
+import { sql } from 'kysely'
+import type { Database, Trx } from '../db/database.ts'
+import { listMigrations, lockMigrations, migrateWithin } from '../db/migrate.ts'
+import { fixForms, insertRows, readRows, type Tally, Tallying } from './rows.ts'
+import { CopyError, type Header, type Part, type Source, type Totals } from './source.ts'
+import { type CopiedTable, listTables, setSequence } from './tables.ts'
+
+export type Loaded<T> = {
+  header: Header
+  totals: Totals
+  /** Migrations that ran after the rows were there: the copy is of an older version. */
+  applied: string[]
+  checked: T
+}
+
+/**
+ * Fills an empty database from a copy, in one transaction: killed at any moment it leaves the database empty. What is
+ * stored then is read again and compared with what the copy says of itself, and `check` looks at it before it stands.
+ * Throws CopyError when the database is not empty, when the copy is of a newer version, and when anything differs.
+ */
+export async function loadInto<T>(
+  target: Database,
+  source: Source,
+  check: (trx: Trx) => Promise<T>,
+): Promise<Loaded<T>> {
+  return await target.maintenance((db) =>
+    db.transaction().execute(async (trx) => {
+      await fixForms(trx)
+      await lockMigrations(trx)
+      await requireEmpty(trx)
+      const { header, totals } = await fill(trx, source)
+      const applied = await migrateWithin(trx)
+      for (const { name } of await listTables(trx)) await sql`analyze ${sql.id(name)}`.execute(trx)
+      return { header, totals, applied, checked: await check(trx) }
+    }),
+  )
+}
+
+const namedAtMost = 5
+
+/** Another program's tables could be meant by a wrong address; those in `pgboss` would be of an older version that has run here. */
+async function requireEmpty(trx: Trx): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select format('%I.%I', nspname, relname) as name
+    from pg_class c join pg_namespace n on n.oid = relnamespace
+    where relkind in ('r', 'p', 'v', 'm', 'f', 'S') and nspname in (current_schema(), 'pgboss')
+      and not exists (select from pg_depend where objid = c.oid and deptype = 'e')
+    order by relkind = 'r' desc, 1 limit ${namedAtMost}`.execute(trx)
+  if (rows.length === 0) return
+  const names = rows.map(({ name }) => name).join(', ')
+  throw new CopyError(
+    `The database to be filled is not empty (${names}, ...). Nothing was changed. Name a new one`,
+  )
+}
+
+async function fill(trx: Trx, source: Source): Promise<{ header: Header; totals: Totals }> {
+  const parts = source[Symbol.asyncIterator]()
+  const next = async (): Promise<Part | undefined> => (await parts.next()).value
+  try {
+    const first = await next()
+    if (!first || !('header' in first)) throw new CopyError('The copy does not begin with a header')
+    const { header } = first
+    await makeTables(trx, header)
+    const tables = new Map(header.tables.map((table) => [table.name, table]))
+    await sql.raw(inAll(header, (name) => `alter table ${name} disable trigger user`)).execute(trx)
+    // What the migrations themselves insert is in the copy, as it has become.
+    const backwards = { ...header, tables: header.tables.toReversed() }
+    await sql.raw(inAll(backwards, (name) => `delete from ${name}`)).execute(trx)
+    for (let part = await next(); part; part = await next()) {
+      if ('totals' in part) {
+        await compare(trx, header, part.totals)
+        for (const sequence of part.totals.sequences) await setSequence(trx, sequence)
+        await sql
+          .raw(inAll(header, (name) => `alter table ${name} enable trigger user`))
+          .execute(trx)
+        return { header, totals: part.totals }
+      }
+      const table = 'table' in part ? tables.get(part.table) : undefined
+      if (!table || !('rows' in part)) throw new CopyError('The copy has rows of an unknown table')
+      await insertRows(trx, table, part.rows)
+    }
+    throw new CopyError('The copy ends before its end')
+  } finally {
+    await parts.return?.()
+  }
+}
+
+/** The tables as they were when the copy was made: only then its rows fit. */
+async function makeTables(trx: Trx, { migrations, tables, version }: Header): Promise<void> {
+  const known = await listMigrations()
+  const unknown = migrations.filter((name) => !known.includes(name))
+  if (unknown.length > 0) {
+    throw new CopyError(
+      `The copy was made by a newer version of the service (${version}), which knows ${unknown.join(', ')}. Install that version first`,
+    )
+  }
+  const last = migrations.at(-1)
+  if (last === undefined || known[migrations.length - 1] !== last) {
+    throw new CopyError(
+      'The copy lacks migrations that should have come before its last one. Install the version that made it',
+    )
+  }
+  await migrateWithin(trx, { upTo: last })
+  const made = await listTables(trx)
+  const layout = (list: CopiedTable[]) =>
+    JSON.stringify(list.map(({ name, columns }) => [name, columns]).toSorted())
+  if (layout(made) !== layout(tables)) {
+    throw new CopyError('The tables of the copy are not those that its migrations make')
+  }
+}
+
+async function compare(trx: Trx, { tables }: Header, totals: Totals): Promise<void> {
+  const differing: string[] = []
+  for (const { name } of tables) {
+    const stored = await tallyOf(trx, name)
+    const given = totals.tables[name]
+    if (stored.rows !== given?.rows || stored.digest !== given.digest) {
+      differing.push(`${name}: ${given?.rows ?? 0} rows were copied, ${stored.rows} are there`)
+    }
+  }
+  if (differing.length === 0) return
+  throw new CopyError(`What was stored is not what was copied: ${differing.join('; ')}`)
+}
+
+export async function tallyOf(trx: Trx, table: string): Promise<Tally> {
+  const tallying = new Tallying()
+  for await (const rows of readRows(trx, table)) tallying.add(rows)
+  return tallying.total()
+}
+
+function inAll({ tables }: Header, statement: (name: string) => string): string {
+  return tables.map(({ name }) => statement(`"${name}"`)).join('; ')
+}

@@ -1,0 +1,156 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { chmod, mkdir, readdir, realpath, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { join, relative } from 'node:path'
+import { z } from 'zod'
+import type { Log } from '../db/engine.ts'
+import { DatabaseLockedError } from '../db/failures.ts'
+import { lockFolder } from '../db/folder-lock.ts'
+import { CopyError } from './source.ts'
+
+export type SnapshotDoor = { close(): Promise<void> }
+
+export type SnapshotDoorOptions = {
+  dataDir: string
+  /** As Database.copyFiles. */
+  copyFiles: (folder: string, signal: AbortSignal) => Promise<void>
+  /** Called before each copy. */
+  onAsked: () => Promise<void>
+  log: Log
+}
+
+const request = 'snapshot\n'
+const answerForm = z.union([z.object({ snapshot: z.string() }), z.object({ error: z.string() })])
+const idForm = /^[0-9a-f]{16}$/
+/** The kernel's limit for the address of a Unix socket is 107 bytes on Linux, 103 on macOS. */
+const longestAddress = 100
+
+/**
+ * Where `npm run backup` asks the running service, which has the embedded database to itself, for a copy of its files: a
+ * Unix socket in the data folder, or a named pipe on Windows. Nobody reaches it over a network, and only who may read the
+ * data folder can use what it makes there: the answer is the name of a folder in it, never a path.
+ */
+export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<SnapshotDoor> {
+  const { dataDir, log } = options
+  const address = await doorAddress(dataDir)
+  if (address === undefined) {
+    log('warn', { dataDir }, 'the path of the data folder is too long for backups while this runs')
+    return { close: async () => {} }
+  }
+  await removeSnapshots(dataDir)
+  const stopped = new AbortController()
+  let running: Promise<void> | undefined
+  const server = createServer((socket) => {
+    socket.setEncoding('utf8')
+    socket.on('error', () => {})
+    socket.once('data', (text) => {
+      if (String(text) !== request) return socket.destroy()
+      if (running) return answer(socket, { error: 'another backup is being made' })
+      running = serve(options, socket, stopped.signal).finally(() => {
+        running = undefined
+      })
+    })
+  })
+  // One that a killed process left behind; the folder is ours alone, so nobody listens there.
+  if (process.platform !== 'win32') await rm(address, { force: true })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(address, resolve)
+  })
+  if (process.platform !== 'win32') await chmod(address, 0o600)
+  return {
+    close: async () => {
+      stopped.abort(new Error('the service stops'))
+      server.close()
+      await running
+    },
+  }
+}
+
+async function serve(
+  { dataDir, copyFiles, onAsked, log }: SnapshotDoorOptions,
+  socket: Socket,
+  stopped: AbortSignal,
+): Promise<void> {
+  const id = randomBytes(8).toString('hex')
+  const folder = snapshotFolder(dataDir, id)
+  const leftAlone = new AbortController()
+  socket.once('close', () => leftAlone.abort(new Error('nobody waits for the backup any more')))
+  const startedAt = performance.now()
+  try {
+    await removeSnapshots(dataDir)
+    await onAsked()
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await copyFiles(folder, AbortSignal.any([stopped, leftAlone.signal]))
+    answer(socket, { snapshot: id })
+    log('info', { ms: Math.round(performance.now() - startedAt) }, 'the database was copied')
+  } catch (error) {
+    log('error', { err: error }, 'the database could not be copied')
+    answer(socket, { error: 'the service could not make the copy; its log says why' })
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+function answer(socket: Socket, content: z.infer<typeof answerForm>): void {
+  socket.end(`${JSON.stringify(content)}\n`)
+}
+
+/**
+ * Asks the service that has the data folder for a copy of its database; resolves with a data folder that holds it and that
+ * the caller removes. Throws CopyError when no service answers there.
+ */
+export async function askForSnapshot(dataDir: string): Promise<string> {
+  const address = await doorAddress(dataDir)
+  const nobody = (cause?: unknown) =>
+    new CopyError(
+      `${dataDir} is in use by a process that gives no copies: a service that is just starting or stopping, an older version, or another command. Try again, or stop it first`,
+      { cause },
+    )
+  if (address === undefined) throw nobody()
+  const socket = connect(address)
+  socket.setEncoding('utf8')
+  socket.write(request)
+  let text = ''
+  try {
+    for await (const chunk of socket) text += chunk
+  } catch (error) {
+    throw nobody(error)
+  }
+  if (text === '') throw nobody()
+  const answered = answerForm.parse(JSON.parse(text))
+  if ('error' in answered) throw new CopyError(`No backup: ${answered.error}`)
+  if (!idForm.test(answered.snapshot)) throw nobody()
+  return snapshotFolder(dataDir, answered.snapshot)
+}
+
+function snapshotFolder(dataDir: string, id: string): string {
+  return join(dataDir, 'snapshots', id)
+}
+
+/** What commands that were killed left behind; one that still reads has its folder locked. */
+async function removeSnapshots(dataDir: string): Promise<void> {
+  const ids = await readdir(join(dataDir, 'snapshots')).catch(() => [])
+  for (const id of ids) {
+    const folder = snapshotFolder(dataDir, id)
+    try {
+      lockFolder(folder)()
+    } catch (error) {
+      if (error instanceof DatabaseLockedError) continue
+      throw error
+    }
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The same for whoever names the folder, however he does; undefined where its path is too long. */
+async function doorAddress(dataDir: string): Promise<string | undefined> {
+  const folder = await realpath(dataDir)
+  if (process.platform === 'win32') {
+    const name = createHash('sha256').update(folder.toLowerCase()).digest('hex').slice(0, 32)
+    return `\\\\.\\pipe\\tillbridge-${name}`
+  }
+  const path = join(folder, 'backup.sock')
+  return [path, relative(process.cwd(), path)].find(
+    (address) => Buffer.byteLength(address) <= longestAddress,
+  )
+}

@@ -1,0 +1,68 @@
+import type { Db, Trx } from '../db/database.ts'
+import { fixForms, readRows, type Tally, Tallying } from './rows.ts'
+import {
+  type CopiedTable,
+  listTables,
+  readMigrationLevel,
+  readSequences,
+  type SequencePosition,
+} from './tables.ts'
+
+export type Header = {
+  /** Of the service that made the copy. */
+  version: string
+  /** Everything that was committed before is in it. */
+  takenAt: string
+  /** The migrations that had made its tables. */
+  migrations: string[]
+  /** In the order in which they are filled. */
+  tables: CopiedTable[]
+}
+
+export type Totals = { tables: Record<string, Tally>; sequences: SequencePosition[] }
+
+/** A whole database in pieces: the header, rows table by table, and at the end what there must be of them. */
+export type Part = { header: Header } | { table: string; rows: string[] } | { totals: Totals }
+export type Source = AsyncIterable<Part>
+
+/** The copy cannot be made, or not be used, as asked for; `message` tells the operator why. Nothing was changed. */
+export class CopyError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'CopyError'
+  }
+}
+
+/**
+ * Hands `work` everything that the database holds at one moment, while others go on writing to it. On the embedded
+ * database they wait until `work` ends, so it has to be one that nobody else uses.
+ */
+export function withSource<T>(
+  db: Db,
+  { version, takenAt }: Pick<Header, 'version' | 'takenAt'>,
+  work: (source: Source) => Promise<T>,
+): Promise<T> {
+  return db
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute((trx) => work(readDatabase(trx, version, takenAt)))
+}
+
+async function* readDatabase(trx: Trx, version: string, takenAt: string): AsyncGenerator<Part> {
+  await fixForms(trx)
+  const migrations = await readMigrationLevel(trx)
+  if (migrations.length === 0) throw new CopyError('There is no tillbridge in this database')
+  const tables = await listTables(trx)
+  yield { header: { version, takenAt, migrations, tables } }
+  const tallies: Record<string, Tally> = {}
+  for (const { name } of tables) {
+    const tallying = new Tallying()
+    for await (const rows of readRows(trx, name)) {
+      tallying.add(rows)
+      yield { table: name, rows }
+    }
+    tallies[name] = tallying.total()
+  }
+  yield { totals: { tables: tallies, sequences: await readSequences(trx) } }
+}

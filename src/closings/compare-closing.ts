@@ -1,0 +1,74 @@
+import type { Db } from '../db/database.ts'
+import { type Charges, type ChargesWish, readCharges } from '../repositories/closing-charges.ts'
+import type { ClosingRow } from '../repositories/closings.ts'
+import type { OrderRow } from '../repositories/orders.ts'
+import type { ProviderPaymentRow } from '../repositories/provider-payments.ts'
+import { isRefundUnderWay, outcomeOf } from '../verdict.ts'
+import { type Comparison, compareCharges, type OurCharge, type TheirCharge } from './compare.ts'
+
+/** What is compared of a closing. */
+export function wishOf(closing: ClosingRow): ChargesWish {
+  return {
+    client: closing.client,
+    place:
+      closing.caja_id === null
+        ? { column: 'sucursal_id', id: closing.sucursal_id }
+        : { column: 'caja_id', id: closing.caja_id },
+    from: closing.from_at,
+    to: closing.to_at,
+  }
+}
+
+/** Compares a closing's time by what is on record of both sides at this moment. */
+export async function compareClosing(db: Db, closing: ClosingRow): Promise<Comparison> {
+  return compare(closing, await readCharges(db, wishOf(closing)))
+}
+
+function compare(closing: ClosingRow, { payments, orders }: Charges): Comparison {
+  return compareCharges({
+    theirs: payments.map(theirChargeOf),
+    ours: orders.map(ourChargeOf),
+    span: { from: closing.from_at, to: closing.to_at },
+    cajaId: closing.caja_id,
+    declared: closing.declared,
+  })
+}
+
+export function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
+  return {
+    paymentId: row.payment_id,
+    orderId: row.order_id,
+    cajaId: row.caja_id,
+    status: row.status,
+    amountCents: row.amount_cents,
+    refundedCents: row.refunded_cents,
+    netCents: row.net_cents,
+    method: row.method_type,
+    installments: row.installments,
+    refunds: row.refunds.map(({ amount, at }) => ({
+      cents: amount.cents,
+      at: at === null ? null : new Date(at),
+    })),
+    soldAt: row.sold_at,
+  }
+}
+
+export function ourChargeOf(order: OrderRow): OurCharge {
+  const paid = order.payments.find(({ paidCents }) => paidCents !== null) ?? order.payments.at(-1)
+  return {
+    orderId: order.id,
+    reference: order.external_reference,
+    cajaId: order.caja_id,
+    status: order.status,
+    outcome: outcomeOf(order),
+    hasConflict: order.conflict !== null,
+    isRefundOpen: isRefundUnderWay(order),
+    amountCents: order.amount_cents,
+    paidCents: order.paid_cents,
+    refundedCents: order.refunded_cents,
+    method: paid?.methodType ?? null,
+    installments: paid?.installments ?? null,
+    paymentIds: order.payments.flatMap(({ referenceId }) => referenceId ?? []),
+    createdAt: order.created_at,
+  }
+}

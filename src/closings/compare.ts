@@ -1,0 +1,266 @@
+import type {
+  ClosingLine,
+  ClosingResult,
+  ClosingTotals,
+  LineKind,
+  LineSide,
+} from '../domain/closing.ts'
+import type { Outcome } from '../errors.ts'
+
+/** A charge as our order has it. */
+export type OurCharge = {
+  orderId: string
+  reference: string
+  cajaId: string
+  status: string
+  outcome: Outcome
+  /** The provider has told of it what contradicts our record. */
+  hasConflict: boolean
+  /** A refund of which nobody knows the end. */
+  isRefundOpen: boolean
+  amountCents: number
+  paidCents: number
+  refundedCents: number
+  method: string | null
+  installments: number | null
+  /** The numbers of its payments at the provider. */
+  paymentIds: readonly string[]
+  createdAt: Date
+}
+
+/** A charge as the provider has it. */
+export type TheirCharge = {
+  paymentId: string
+  /** The order that it was found to be of when it was read. */
+  orderId: string | null
+  cajaId: string | null
+  status: string
+  amountCents: number | null
+  refundedCents: number
+  netCents: number | null
+  method: string | null
+  installments: number | null
+  /** A charge without one that can be read counts as given back when it was not told. */
+  refunds: readonly { cents: number | null; at: Date | null }[]
+  soldAt: Date
+}
+
+export type Comparison = { lines: ClosingLine[]; totals: ClosingTotals; result: ClosingResult }
+
+/** Words of the provider by what they say of the money (Payments API); any other word says nothing, and is shown. */
+const moneyWords: ReadonlySet<string> = new Set([
+  'approved',
+  'refunded',
+  'charged_back',
+  'in_mediation',
+])
+const noMoneyWords: ReadonlySet<string> = new Set(['rejected', 'cancelled', 'canceled'])
+
+type Span = { from: Date; to: Date }
+
+/**
+ * Compares the charges of a time: theirs and ours in, what differs out. Reads nothing, and depends on no order of its input. A
+ * charge belongs to the time at which the provider had its money; one that only we know to the time at which it was made.
+ * `place` is the box of a closing of one box.
+ */
+export function compareCharges(input: {
+  theirs: readonly TheirCharge[]
+  ours: readonly OurCharge[]
+  span: Span
+  cajaId: string | null
+  declared: Readonly<Record<string, number>>
+}): Comparison {
+  const { span, cajaId, declared } = input
+  const isNow = (at: Date) => at >= span.from && at < span.to
+  const lines: ClosingLine[] = []
+  const count = createTotals(declared)
+  const pairs = pairUp(input.theirs, input.ours)
+
+  const compareOurs = (our: OurCharge) => {
+    const tried = pairs.of(our)
+    const paid = tried.filter(({ status }) => moneyWords.has(status))
+    const unclear = tried.filter(
+      (their) => !moneyWords.has(their.status) && !noMoneyWords.has(their.status),
+    )
+    const at = paid[0]?.soldAt ?? unclear[0]?.soldAt ?? our.createdAt
+    for (const their of paid) count.refunds(their, isNow)
+    const isGivenBackNow = paid.some(({ refunds }) => refunds.some(({ at }) => at && isNow(at)))
+    if (!isNow(at) && !isGivenBackNow) return
+    const line = (kind: LineKind, their: TheirCharge | undefined) =>
+      lines.push(lineOf(kind, our, their))
+    const isOwn = cajaId === null || our.cajaId === cajaId
+    if (isOwn && isNow(at)) count.pair(our, paid)
+    if (our.outcome === 'unknown' || our.isRefundOpen || unclear.length > 0) {
+      const isContradicted = our.hasConflict && paid[0] && paid[0].amountCents !== our.amountCents
+      line(isContradicted ? 'amount_differs' : 'pending', paid[0] ?? unclear[0])
+      return
+    }
+    const wasPaid = our.paidCents > 0
+    const [their, ...more] = paid
+    if (!their) {
+      if (wasPaid) line('missing_there', tried[0])
+      return
+    }
+    if (!wasPaid) {
+      line('missing_here', their)
+      return
+    }
+    // An order is paid once: what was charged beside it is known to nobody here.
+    for (const extra of more) line('missing_here', extra)
+    const isEqual = their.amountCents === our.paidCents && their.refundedCents === our.refundedCents
+    if (!isEqual) line('amount_differs', their)
+    if (isOtherMedium(our.method, their.method)) line('other_medium', their)
+    if (their.cajaId !== null && their.cajaId !== our.cajaId) line('other_box', their)
+  }
+
+  for (const our of input.ours) compareOurs(our)
+  for (const their of pairs.alone) {
+    const isMoney = moneyWords.has(their.status)
+    if (isMoney) count.refunds(their, isNow)
+    if (!isNow(their.soldAt) || noMoneyWords.has(their.status)) continue
+    if (isMoney) count.pair(null, [their])
+    lines.push(lineOf(isMoney ? 'missing_here' : 'pending', null, their))
+  }
+  lines.sort((a, b) => timeOf(a).localeCompare(timeOf(b)))
+  const totals = count.totals()
+  return { lines, totals, result: resultOf(lines, totals) }
+}
+
+function timeOf({ here, there }: ClosingLine): string {
+  return (there ?? here)?.at ?? ''
+}
+
+/** Agreed only when nothing is open and nothing differs, what somebody counted included. */
+function resultOf(lines: readonly ClosingLine[], totals: ClosingTotals): ClosingResult {
+  if (lines.some(({ kind }) => kind !== 'pending')) return 'differs'
+  if (lines.length > 0) return 'unverified'
+  const isCountedAlike = totals.media.every(
+    ({ declaredCents, here }) => declaredCents === null || declaredCents === here.cents,
+  )
+  return isCountedAlike ? 'agreed' : 'differs'
+}
+
+/** Theirs by ours: as was found when they were read, or by the number that the order itself names. */
+function pairUp(theirs: readonly TheirCharge[], ours: readonly OurCharge[]) {
+  const byNumber = new Map(ours.flatMap((our) => our.paymentIds.map((id) => [id, our.orderId])))
+  const known = new Set(ours.map(({ orderId }) => orderId))
+  const byOrder = new Map<string, TheirCharge[]>()
+  const alone: TheirCharge[] = []
+  for (const their of theirs) {
+    const orderId = byNumber.get(their.paymentId) ?? their.orderId
+    if (orderId === null || !known.has(orderId)) alone.push(their)
+    else byOrder.set(orderId, [...(byOrder.get(orderId) ?? []), their])
+  }
+  return {
+    alone,
+    /** The one that the order names comes first. */
+    of: (our: OurCharge): TheirCharge[] =>
+      (byOrder.get(our.orderId) ?? []).toSorted(
+        (a, b) =>
+          Number(our.paymentIds.includes(b.paymentId)) -
+            Number(our.paymentIds.includes(a.paymentId)) || a.soldAt.getTime() - b.soldAt.getTime(),
+      ),
+  }
+}
+
+/**
+ * Both sides name the medium of a card alike. What was scanned is `qr` here and there what it was paid from, so that says
+ * nothing.
+ */
+function isOtherMedium(here: string | null, there: string | null): boolean {
+  if (here === null || there === null || here === 'qr' || there === 'qr') return false
+  return here !== there
+}
+
+function lineOf(
+  kind: LineKind,
+  our: OurCharge | null,
+  their: TheirCharge | undefined,
+): ClosingLine {
+  const here: LineSide | null = our && {
+    cents: our.paidCents > 0 ? our.paidCents : our.amountCents,
+    refundedCents: our.refundedCents,
+    method: our.method,
+    status: our.status,
+    cajaId: our.cajaId,
+    at: our.createdAt.toISOString(),
+  }
+  const there: LineSide | null = their
+    ? {
+        cents: their.amountCents,
+        refundedCents: their.refundedCents,
+        method: their.method,
+        status: their.status,
+        cajaId: their.cajaId,
+        at: their.soldAt.toISOString(),
+      }
+    : null
+  return {
+    kind,
+    orderId: our?.orderId ?? null,
+    paymentId: their?.paymentId ?? our?.paymentIds[0] ?? null,
+    reference: our?.reference ?? null,
+    here,
+    there,
+  }
+}
+
+function createTotals(declared: Readonly<Record<string, number>>) {
+  const here = { count: 0, cents: 0, refundedCents: 0 }
+  const there = { count: 0, cents: 0, refundedCents: 0, netCents: 0 as number | null }
+  const refunds = { count: 0, cents: 0 }
+  const media = new Map<string, ClosingTotals['media'][number]>()
+  const installments = new Map<number, { count: number; cents: number }>()
+  const mediumOf = (medium: string) => {
+    const entry = media.get(medium) ?? {
+      medium,
+      here: { count: 0, cents: 0 },
+      there: { count: 0, cents: 0 },
+      declaredCents: null,
+    }
+    media.set(medium, entry)
+    return entry
+  }
+  const add = (sum: { count: number; cents: number }, cents: number) => {
+    sum.count += 1
+    sum.cents += cents
+  }
+  for (const [medium, cents] of Object.entries(declared)) mediumOf(medium).declaredCents = cents
+  return {
+    /** A charge of this time: what we have of it, and what they have. */
+    pair(our: OurCharge | null, paid: readonly TheirCharge[]) {
+      const medium = our?.method ?? paid[0]?.method ?? 'unknown'
+      if (our && our.paidCents > 0) {
+        add(here, our.paidCents)
+        here.refundedCents += our.refundedCents
+        add(mediumOf(medium).here, our.paidCents)
+      }
+      for (const their of paid) {
+        const cents = their.amountCents ?? 0
+        add(there, cents)
+        there.refundedCents += their.refundedCents
+        there.netCents =
+          there.netCents === null || their.netCents === null
+            ? null
+            : there.netCents + their.netCents
+        add(mediumOf(our ? medium : (their.method ?? 'unknown')).there, cents)
+        const plan = their.installments ?? our?.installments ?? 1
+        const entry = installments.get(plan) ?? { count: 0, cents: 0 }
+        add(entry, cents)
+        installments.set(plan, entry)
+      }
+    },
+    refunds(their: TheirCharge, isNow: (at: Date) => boolean) {
+      for (const { cents, at } of their.refunds) if (at && isNow(at)) add(refunds, cents ?? 0)
+    },
+    totals: (): ClosingTotals => ({
+      here,
+      there,
+      media: [...media.values()].sort((a, b) => a.medium.localeCompare(b.medium)),
+      installments: [...installments]
+        .map(([plan, sum]) => ({ installments: plan, ...sum }))
+        .sort((a, b) => a.installments - b.installments),
+      refunds,
+    }),
+  }
+}

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import { json, type Trx } from '../db/database.ts'
+import { canonicalJson } from '../domain/canonical-json.ts'
+import type { ClientName } from '../domain/client-name.ts'
+import type { ProviderPayment } from '../domain/provider-payment.ts'
+import {
+  findPayableOrders,
+  listPlaces,
+  type NewProviderPayment,
+  type PayableOrder,
+  savePayments,
+} from '../repositories/provider-payments.ts'
+import { refreshNets } from '../settlements/nets.ts'
+
+type Owner = { client: ClientName; mpUserId: number }
+
+/** A charge is paid while its order lives, three hours at most. */
+const orderBeforeMs = 4 * 3_600_000
+/** Clocks differ, and an order that was taken in may be younger than it was. */
+const orderAfterMs = 3_600_000
+
+/**
+ * Keeps what the provider has shown of an account, of it only what is this client's: paid at one of its boxes or stores, or
+ * for one of its orders. An online sale of the same account, and what another client of the account sold, is dropped here.
+ */
+export async function keepPayments(
+  trx: Trx,
+  { client, mpUserId }: Owner,
+  shown: readonly ProviderPayment[],
+  now: Date,
+): Promise<number> {
+  const dated = shown.filter((payment) => soldAt(payment) !== null)
+  if (dated.length === 0) return 0
+  const places = await listPlaces(trx, client)
+  const boxOf = new Map(places.boxes.map((box) => [box.mp_pos_id, box]))
+  const storeOf = new Map(places.stores.map((store) => [store.mp_store_id, store.sucursal_id]))
+  const times = dated.map((payment) => (soldAt(payment) as Date).getTime())
+  const orders = await findPayableOrders(trx, client, {
+    mpUserId,
+    references: dated.flatMap(({ externalReference }) => externalReference ?? []),
+    paymentIds: dated.map(({ paymentId }) => paymentId),
+    boxes: [...new Set(dated.flatMap(({ mpPosId }) => boxOf.get(mpPosId ?? '')?.caja_id ?? []))],
+    from: new Date(Math.min(...times) - orderBeforeMs),
+    to: new Date(Math.max(...times) + orderAfterMs),
+  })
+  const rows = dated.flatMap((payment) => {
+    const box = boxOf.get(payment.mpPosId ?? '')
+    const store = box?.sucursal_id ?? storeOf.get(payment.mpStoreId ?? '')
+    const order = orderOf(payment, orders, store !== undefined)
+    if (store === undefined && order === undefined) return []
+    return {
+      ...rowOf(payment, now),
+      client,
+      mp_user_id: mpUserId,
+      // Where it was paid, as the provider says; the order's own box where it does not.
+      caja_id: box?.caja_id ?? (payment.mpPosId === null ? (order?.caja_id ?? null) : null),
+      sucursal_id: store ?? order?.sucursal_id ?? null,
+      order_id: order?.id ?? null,
+    }
+  })
+  await refreshNets(trx, await savePayments(trx, rows))
+  return rows.length
+}
+
+/**
+ * The order that a payment is of: by its number, which the order itself names, or else by the reference that the order was
+ * sent with. A reference alone counts at a place of ours only: a web shop may number its sales alike.
+ */
+function orderOf(
+  payment: ProviderPayment,
+  orders: readonly PayableOrder[],
+  isOurPlace: boolean,
+): PayableOrder | undefined {
+  const named = orders.find(({ payment_ids }) => payment_ids.includes(payment.paymentId))
+  if (named) return named
+  const alike = orders.filter(
+    ({ mp_external_reference: reference }) => reference === payment.externalReference,
+  )
+  const same = alike.find(({ mp_order_id: id }) => id !== null && id === payment.mpOrderId)
+  return same ?? (isOurPlace && alike.length === 1 ? alike[0] : undefined)
+}
+
+/** When the money was the shop's. Null for a row without any date, which belongs to no day. */
+export function soldAt({ approvedAt, createdAt }: ProviderPayment): Date | null {
+  return approvedAt ?? createdAt
+}
+
+function rowOf(
+  payment: ProviderPayment,
+  now: Date,
+): Omit<NewProviderPayment, 'client' | 'mp_user_id' | 'caja_id' | 'sucursal_id' | 'order_id'> {
+  return {
+    payment_id: payment.paymentId,
+    status: payment.status,
+    status_detail: payment.statusDetail,
+    operation_type: payment.operationType,
+    channel: payment.channel,
+    currency: payment.currency,
+    external_reference: payment.externalReference,
+    mp_order_id: payment.mpOrderId,
+    mp_pos_id: payment.mpPosId,
+    mp_store_id: payment.mpStoreId,
+    amount_cents: payment.amount.cents,
+    amount_text: payment.amount.text,
+    refunded_cents: payment.refunded.cents ?? 0,
+    paid_cents: payment.paid.cents,
+    net_cents: payment.net.cents,
+    net_text: payment.net.text,
+    method_type: payment.methodType,
+    method_id: payment.methodId,
+    installments: payment.installments,
+    fees: json(payment.fees),
+    charges: json(payment.charges),
+    refunds: json(payment.refunds),
+    sold_at: soldAt(payment) as Date,
+    made_at: payment.createdAt,
+    updated_at: payment.updatedAt,
+    release_at: payment.releaseAt,
+    release_status: payment.releaseStatus,
+    fingerprint: createHash('sha256')
+      .update(canonicalJson(JSON.parse(JSON.stringify(payment))))
+      .digest('hex'),
+    first_read_at: now,
+    changed_at: now,
+  }
+}

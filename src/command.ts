@@ -1,0 +1,55 @@
+import { CopyError } from './backup/source.ts'
+import { ConfigError } from './config.ts'
+import { ConnectionFileError } from './db/connection-files.ts'
+import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
+import { MigrationError } from './db/migrate.ts'
+import { PoolerError } from './db/postgres-pooler.ts'
+import { EncryptionKeysError } from './payments/encryption-keys.ts'
+
+/** The command line is wrong; the usage says how it should be. */
+export class UsageError extends Error {}
+
+/**
+ * Runs a command of an operator; `work` resolves with its exit code. What he can mend himself becomes one message and
+ * exit code 1, a wrong command line its usage and 2.
+ */
+export async function runCommand(usage: string, work: () => Promise<number>): Promise<void> {
+  // Whoever reads only the beginning (`| head`) must not end the work before its end.
+  process.stdout.on('error', () => {})
+  try {
+    process.exitCode = await work()
+  } catch (error) {
+    process.exitCode = 1
+    if (error instanceof UsageError) {
+      process.exitCode = 2
+      process.stderr.write(`${error.message && `${error.message}\n`}${usage}`)
+    } else if (error instanceof DatabaseLockedError) {
+      process.stderr.write(`${error.message}: stop the service, run this, start it again\n`)
+    } else if (
+      error instanceof ConfigError ||
+      error instanceof ConnectionFileError ||
+      error instanceof CopyError ||
+      error instanceof EncryptionKeysError ||
+      error instanceof MigrationError ||
+      error instanceof PoolerError ||
+      error instanceof DatabaseUnavailableError ||
+      isSystemError(error)
+    ) {
+      const cause = error instanceof DatabaseUnavailableError ? error.cause : undefined
+      const reason = cause instanceof Error ? ` (${cause.message})` : ''
+      process.stderr.write(`${error.message}${reason}\n`)
+    } else {
+      throw error
+    }
+  }
+}
+
+/** A file that is not there or not ours, a full disk: the message of such an error names the file and the reason. */
+function isSystemError(error: unknown): error is Error {
+  return error instanceof Error && 'syscall' in error
+}
+
+/** What a command tells on its way. */
+export function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

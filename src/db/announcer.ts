@@ -1,0 +1,75 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { Log } from './engine.ts'
+import { leaveFlow, whenCommitted } from './flow-guard.ts'
+
+export type Announcer = {
+  announce(channel: string, payload: string): void
+  /** Sends what is gathered. Never fails. */
+  close(): Promise<void>
+}
+
+/** PostgreSQL takes less, and one that is too long would keep the others from being sent. */
+const longestPayload = 7_999
+/** While the database is away: whoever was not told looks by himself. */
+const heldAtMost = 1_000
+const retryMs = 1_000
+
+/** Short beside the way of a wake-up, long beside a statement: what happens at once is told at once. */
+const gatherMs = 4
+
+/**
+ * NOTIFY takes a lock of the whole database at the commit, so a transaction that notifies makes all others wait for its
+ * disk. Told afterwards and together, by a statement of its own, it costs them nothing. A crash in between loses a hint.
+ */
+export function createAnnouncer(db: Db, log: Log): Announcer {
+  let gathered: { channel: string; payload: string }[] = []
+  let timer: NodeJS.Timeout | undefined
+  let sending: Promise<void> = Promise.resolve()
+  let isClosed = false
+
+  const send = async () => {
+    timer = undefined
+    const told = gathered
+    gathered = []
+    if (told.length === 0) return
+    try {
+      await sql`select pg_notify(t.channel, t.payload)
+        from jsonb_to_recordset(${JSON.stringify(told)}::jsonb) as t(channel text, payload text)`.execute(
+        db,
+      )
+    } catch (error) {
+      if (isClosed) return
+      log('warn', { err: error, told: told.length }, 'others are told of changes later; they look')
+      gathered = [...told, ...gathered].slice(-heldAtMost)
+      soon(retryMs)
+    }
+  }
+  const soon = (ms: number) => {
+    // Not as a part of what the teller does: it may be in a transaction that ends before.
+    timer ??= leaveFlow(() =>
+      setTimeout(() => {
+        sending = sending.then(send)
+      }, ms).unref(),
+    )
+  }
+
+  return {
+    announce(channel, payload) {
+      if (Buffer.byteLength(payload) > longestPayload) {
+        log('error', { channel }, 'a change is too long to be told')
+        return
+      }
+      whenCommitted(() => {
+        gathered.push({ channel, payload })
+        soon(gatherMs)
+      })
+    },
+    async close() {
+      isClosed = true
+      clearTimeout(timer)
+      sending = sending.then(send)
+      await sending
+    },
+  }
+}

@@ -1,0 +1,34 @@
+import { GuardedFileError, readGuardedFile } from '../guarded-file.ts'
+
+/** Parameters by which an address of PostgreSQL names files. */
+const parameters = ['sslrootcert', 'sslcert', 'sslkey'] as const
+/** A bundle of all public authorities has a quarter of it. */
+const maxBytes = 1_048_576
+
+/** A file that an address of PostgreSQL names cannot be read; the message tells the parameter, the path and why. */
+export class ConnectionFileError extends Error {
+  override readonly name = 'ConnectionFileError'
+}
+
+/**
+ * Looks at the files that an address names, before the driver does: it reads them without a look, on the thread that serves
+ * the tills, so that a pipe would stop the process. Throws ConnectionFileError.
+ */
+export function checkConnectionFiles(url: string): void {
+  const given = URL.parse(url)?.searchParams
+  for (const parameter of parameters) {
+    const path = given?.get(parameter)
+    if (!path) continue
+    try {
+      readGuardedFile(path, { maxBytes })
+    } catch (error) {
+      if (!(error instanceof GuardedFileError)) throw error
+      throw new ConnectionFileError(
+        `${parameter} of the database's address: the file ${path} ${error.message}`,
+        {
+          cause: error,
+        },
+      )
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import { open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Without it a power cut may forget the names in a folder although the contents are safe. Windows needs and has no such call. */
+export async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return
+  await sync(folder, 'r')
+}
+
+/** Everything under the folder, the folder included, is on the disk when this resolves. */
+export async function syncTree(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) await syncTree(path)
+    else if (entry.isFile()) await sync(path, 'r+')
+  }
+  await syncFolder(folder)
+}
+
+async function sync(path: string, flags: 'r' | 'r+'): Promise<void> {
+  const handle = await open(path, flags)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,83 @@
+import {
+  AbortedTransactionError,
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type TransactionSettings,
+} from 'kysely'
+import type { WatchedClient } from './postgres-client.ts'
+import type { ResilientPool } from './postgres-pool.ts'
+
+export type DialectOptions = {
+  /** Statements that come with the beginning of each transaction, in the same message. */
+  atBegin?: string
+  /** Leaves the locking of migrations to migrate.ts, which does so for a transaction; Kysely's own lock is the session's. */
+  withoutMigrationLock?: boolean
+}
+
+/** PostgreSQL by way of a resilient pool: Kysely's own dialect without what is not used here, since each query passes it. */
+export function postgresDialect(pool: ResilientPool, options: DialectOptions = {}): Dialect {
+  return {
+    createAdapter: () =>
+      options.withoutMigrationLock ? new LocklessAdapter() : new PostgresAdapter(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+    createDriver: () => postgresDriver(pool, options),
+  }
+}
+
+class LocklessAdapter extends PostgresAdapter {
+  override async acquireMigrationLock(): Promise<void> {}
+  override async releaseMigrationLock(): Promise<void> {}
+}
+
+const commands = {
+  begin: CompiledQuery.raw('begin'),
+  commit: CompiledQuery.raw('commit'),
+  rollback: CompiledQuery.raw('rollback'),
+}
+
+function postgresDriver(pool: ResilientPool, { atBegin }: DialectOptions): Driver {
+  // Kysely hands back exactly the objects that acquireConnection gave it.
+  const own = (connection: DatabaseConnection) => connection as WatchedClient
+  const run = async (connection: DatabaseConnection, command: string) => {
+    await connection.executeQuery(CompiledQuery.raw(command))
+  }
+  return {
+    init: async () => {},
+    acquireConnection: () => pool.connect(),
+    releaseConnection: async (connection) => own(connection).release(),
+    beginTransaction: async (connection, settings) => {
+      await connection.executeQuery(beginning(settings, atBegin))
+    },
+    commitTransaction: async (connection) => {
+      // After a statement that failed the server ends a COMMIT as a ROLLBACK.
+      if ((await own(connection).command(commands.commit)) === 'ROLLBACK') {
+        throw new AbortedTransactionError()
+      }
+    },
+    rollbackTransaction: async (connection) => {
+      try {
+        await connection.executeQuery(commands.rollback)
+      } catch (error) {
+        own(connection).spoil()
+        throw error
+      }
+    },
+    savepoint: (connection, name) => run(connection, `savepoint "${name}"`),
+    rollbackToSavepoint: (connection, name) => run(connection, `rollback to "${name}"`),
+    releaseSavepoint: (connection, name) => run(connection, `release "${name}"`),
+    destroy: () => pool.end(),
+  }
+}
+
+function beginning({ isolationLevel, accessMode }: TransactionSettings, atBegin?: string) {
+  if (!isolationLevel && !accessMode && atBegin === undefined) return commands.begin
+  const modes = [isolationLevel && `isolation level ${isolationLevel}`, accessMode].filter(Boolean)
+  const begin = ['start transaction', ...modes].join(' ')
+  return CompiledQuery.raw(atBegin === undefined ? begin : `${begin}; ${atBegin}`)
+}

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client, type ClientConfig, escapeIdentifier } from 'pg'
+import { DatabaseUnavailableError } from './failures.ts'
+
+/**
+ * What stands between us and the server: nothing; a pooler that gives each of our connections a session of its own; or one
+ * that gives a session for the length of a transaction, so that nothing may be left in it.
+ */
+export type Pooling = 'none' | 'session' | 'transaction'
+
+/** The pooler, or the role behind it, is set up in a way that the service cannot work with; the message says what to do. */
+export class PoolerError extends Error {
+  override readonly name = 'PoolerError'
+}
+
+const answerWithinMs = 3_000
+const rounds = 5
+
+/**
+ * Finds out by asking: a pooler gives its own number for the session, and one in transaction mode gives two connections the
+ * same session, or one connection two sessions, while a transaction keeps another one busy. Where it cannot be told in time
+ * it is taken for the latter, with which nothing goes wrong. Throws DatabaseUnavailableError.
+ */
+export async function findPooling(config: ClientConfig): Promise<Pooling> {
+  const first = await open(config)
+  try {
+    const pid = await pidOf(first)
+    // Absent from the published types.
+    if ((first as unknown as { processID: number }).processID === pid) return 'none'
+    return (await sharesSessions(first, pid, config)) ? 'transaction' : 'session'
+  } catch (cause) {
+    if (cause instanceof DatabaseUnavailableError) throw cause
+    throw new DatabaseUnavailableError('No connection to the database', { cause })
+  } finally {
+    end(first)
+  }
+}
+
+async function sharesSessions(first: Client, pid: number, config: ClientConfig): Promise<boolean> {
+  const other = await open(config)
+  try {
+    const shares = async () => {
+      for (let round = 1; round <= rounds; round += 1) {
+        await other.query('begin')
+        if ((await pidOf(other)) === pid || (await pidOf(first)) !== pid) return true
+        await other.query('rollback')
+      }
+      return false
+    }
+    return await Promise.race([shares(), sleep(answerWithinMs, true, { ref: false })])
+  } finally {
+    end(other)
+  }
+}
+
+/** How the parsers of type-parsers.ts read values, and what is meant by a day. */
+const forms = [
+  { name: 'TimeZone', value: 'UTC', fits: /^((Etc\/)?(UTC|UCT|Universal|Zulu|GMT)|GMT0)$/i },
+  { name: 'DateStyle', value: 'ISO', fits: /^ISO\b/ },
+  { name: 'IntervalStyle', value: 'postgres', fits: /^postgres$/ },
+  { name: 'bytea_output', value: 'hex', fits: /^hex$/ },
+]
+
+/**
+ * Where no session is ours the role's settings hold. Throws PoolerError, with the statements that set them right, when
+ * values would be misread by them; answers whether they limit the time of a statement.
+ */
+export async function checkRole(
+  config: ClientConfig,
+): Promise<{ role: string; isLimited: boolean }> {
+  const client = await open(config)
+  try {
+    const { rows } = await client.query<{ role: string; timeout: string; settings: string[] }>(
+      `select current_user as role, current_setting('statement_timeout') as timeout,
+         array(select current_setting(name) from unnest($1::text[]) with ordinality as wanted (name, place) order by place)
+         as settings`,
+      [forms.map(({ name }) => name)],
+    )
+    const { role, timeout, settings } = rows[0] as (typeof rows)[number]
+    const wrong = forms.filter(({ fits }, index) => !fits.test(settings[index] ?? ''))
+    if (wrong.length > 0) {
+      const cures = wrong.map(
+        ({ name, value }) => `alter role ${escapeIdentifier(role)} set ${name} = '${value}';`,
+      )
+      throw new PoolerError(
+        `The database is behind a pooler in transaction mode, where the settings of the role hold. Run this, and let the pooler connect anew: ${cures.join(' ')}`,
+      )
+    }
+    return { role, isLimited: timeout !== '0' }
+  } finally {
+    end(client)
+  }
+}
+
+/** Whether what is told by way of the pooler is heard at the other address. Never rejects. */
+export async function hears(direct: ClientConfig, pooled: ClientConfig): Promise<boolean> {
+  const clients: Client[] = []
+  const channel = `tillbridge_probe_${process.pid}_${Date.now()}`
+  try {
+    const listener = await open(direct)
+    clients.push(listener)
+    const heard = new Promise<boolean>((resolve) =>
+      listener.once('notification', () => resolve(true)),
+    )
+    await listener.query(`listen ${channel}`)
+    const teller = await open(pooled)
+    clients.push(teller)
+    await teller.query(`notify ${channel}`)
+    return await Promise.race([heard, sleep(answerWithinMs, false, { ref: false })])
+  } catch {
+    return false
+  } finally {
+    for (const client of clients) end(client)
+  }
+}
+
+async function open(config: ClientConfig): Promise<Client> {
+  const client = new Client({ ...config, query_timeout: answerWithinMs })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return client
+  } catch (cause) {
+    throw new DatabaseUnavailableError('No connection to the database', { cause })
+  }
+}
+
+async function pidOf(client: Client): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  return rows[0]?.pid as number
+}
+
+function end(client: Client): void {
+  client.end().catch(() => {})
+}

@@ -1,0 +1,57 @@
+/** How far a closing is: of a time that is not over, being compared, or with its result; a signed one never changes. */
+export const closingStates = [
+  'open',
+  'checking',
+  'agreed',
+  'differs',
+  'unverified',
+  'signed',
+] as const
+export type ClosingState = (typeof closingStates)[number]
+export type ClosingResult = 'agreed' | 'differs' | 'unverified'
+
+export const lineKinds = [
+  'missing_here',
+  'missing_there',
+  'amount_differs',
+  'other_medium',
+  'other_box',
+  'pending',
+] as const
+export type LineKind = (typeof lineKinds)[number]
+
+/** One side of a charge. `cents` is null when the provider's amount cannot be read. `at` is ISO 8601. */
+export type LineSide = {
+  cents: number | null
+  refundedCents: number
+  method: string | null
+  status: string
+  cajaId: string | null
+  at: string
+}
+
+export type ClosingLine = {
+  kind: LineKind
+  orderId: string | null
+  paymentId: string | null
+  reference: string | null
+  here: LineSide | null
+  there: LineSide | null
+}
+
+export type SideTotals = { count: number; cents: number; refundedCents: number }
+
+export type ClosingTotals = {
+  here: SideTotals
+  /** `netCents` is null while the provider does not tell the net of each charge. */
+  there: SideTotals & { netCents: number | null }
+  media: {
+    medium: string
+    here: { count: number; cents: number }
+    there: { count: number; cents: number }
+    declaredCents: number | null
+  }[]
+  installments: { installments: number; count: number; cents: number }[]
+  /** Given back in this time, whenever it was sold. */
+  refunds: { count: number; cents: number }
+}

@@ -1,0 +1,60 @@
+/** A number with more digits than JavaScript keeps is at least this long; an exponent may be beyond its range. */
+const suspicious = /[\d.]{16}|\d[eE]/
+const number = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+/** Computing with a million digits takes seconds; no database has a whole number longer than that. */
+const wholeNumber = /^-?\d{1,1000}$/
+
+/**
+ * JSON.parse, but a number that JavaScript cannot hold exactly does not change on its way: a whole one becomes a bigint, any
+ * other stays the text it is in the source. Throws SyntaxError.
+ */
+export function parseExactJson(text: string): unknown {
+  if (!suspicious.test(text)) return JSON.parse(text)
+  // The third argument is ES2026 (JSON.parse source text access), which TypeScript's library does not know yet.
+  return (JSON.parse as (text: string, reviver: ExactReviver) => unknown)(
+    text,
+    (_key, value, { source }) => {
+      if (typeof value !== 'number' || source === undefined) return value
+      if (isSameNumber(source, String(value))) return value
+      return wholeNumber.test(source) ? BigInt(source) : source
+    },
+  )
+}
+
+type ExactReviver = (key: string, value: unknown, context: { source?: string }) => unknown
+
+/** JSON.stringify throws for a bigint by default; this one writes its digits, as a number. */
+function writeDigits(this: bigint): unknown {
+  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(this.toString())
+}
+
+// On the prototype, where JSON.stringify looks for it: answers, logs and rows that hold such a number are written by others.
+Object.defineProperty(BigInt.prototype, 'toJSON', {
+  value: writeDigits,
+  configurable: true,
+  writable: true,
+})
+
+function isSameNumber(left: string, right: string): boolean {
+  const normal = normalForm(left)
+  return normal !== undefined && normal === normalForm(right)
+}
+
+/** Not by a regular expression, which would begin anew at each zero of a long number. */
+function withoutEndingZeros(digits: string): string {
+  let end = digits.length
+  while (digits[end - 1] === '0') end -= 1
+  return digits.slice(0, end)
+}
+
+/** Significant digits and the power of ten of the last one; the sign of zero does not count. */
+function normalForm(text: string): string | undefined {
+  const parts = number.exec(text)
+  if (!parts) return undefined
+  const [, whole = '', fraction = '', exponent = '0'] = parts
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const significant = withoutEndingZeros(digits)
+  if (significant === '') return '0'
+  const power = Number(exponent) - fraction.length + digits.length - significant.length
+  return `${text.startsWith('-') ? '-' : ''}${significant}e${power}`
+}

@@ -1,0 +1,55 @@
+/** An amount as the provider wrote it, and its cents; null where it cannot be read, or is not told. */
+export type ProviderAmount = { text: string | null; cents: number | null }
+
+/** What somebody took from a payment: a fee, a tax, the cost of instalments. Names are the provider's, and open. */
+export type ProviderCharge = {
+  name: string | null
+  type: string | null
+  /** `collector` pays what the seller bears; what the buyer bears is not the seller's money. */
+  from: string | null
+  to: string | null
+  detail: string | null
+  entity: string | null
+  amount: ProviderAmount
+  refunded: ProviderAmount
+}
+
+export type ProviderFee = { name: string | null; payer: string | null; amount: ProviderAmount }
+
+/** `at` is ISO 8601. */
+export type PaymentRefund = {
+  id: string | null
+  status: string | null
+  amount: ProviderAmount
+  at: string | null
+}
+
+/** A payment as the provider keeps it, whoever made it. All that is not told is null; words are the provider's own. */
+export type ProviderPayment = {
+  /** The number that the order's payment has as its `reference_id`. */
+  paymentId: string
+  status: string
+  statusDetail: string | null
+  operationType: string | null
+  channel: string | null
+  currency: string | null
+  externalReference: string | null
+  mpOrderId: string | null
+  mpPosId: string | null
+  mpStoreId: string | null
+  amount: ProviderAmount
+  refunded: ProviderAmount
+  paid: ProviderAmount
+  net: ProviderAmount
+  methodType: string | null
+  methodId: string | null
+  installments: number | null
+  createdAt: Date | null
+  approvedAt: Date | null
+  updatedAt: Date | null
+  releaseAt: Date | null
+  releaseStatus: string | null
+  fees: ProviderFee[]
+  charges: ProviderCharge[]
+  refunds: PaymentRefund[]
+}

@@ -1,0 +1,228 @@
+import type { Language } from '../domain/language.ts'
+
+/** The one thing that helps, as a fixed word; the message says it in full. */
+export const actions = [
+  'set_pdv',
+  'pair_terminal',
+  'check_terminal_power',
+  'free_terminal',
+  'look_at_terminal',
+  'settle_doubt',
+  'look_at_order',
+  'read_refusal',
+  'check_provider_status',
+  'reconnect',
+  'pin_account',
+  'check_webhook_address',
+  'try_a_charge',
+  'resume_flow',
+  'check_source',
+  'look_at_drift',
+  'check_service',
+  'check_destination',
+  'wait',
+] as const
+export type Action = (typeof actions)[number]
+
+type CauseTexts = Record<Language, string> & { action: Action | null }
+
+/**
+ * Every cause that a state can have. `{…}` is filled in, and a part in brackets is left out when what it would hold is not
+ * known; `{for}` is how long it has been so, such as "3 minutes": the hour on the wall is another in each shop.
+ */
+export const causes = {
+  terminal_standalone: {
+    action: 'set_pdv',
+    es: 'La terminal[ {terminalId}] está en modo independiente[, desde hace {for}][ (cobros rechazados: {count})]: pásela a modo PDV.',
+    en: 'The terminal[ {terminalId}] is in standalone mode[, for {for}][ (charges refused: {count})]: switch it to PDV mode.',
+    pt: 'O terminal[ {terminalId}] está em modo independente[, há {for}][ (cobranças recusadas: {count})]: passe-o para o modo PDV.',
+  },
+  terminal_missing: {
+    action: 'pair_terminal',
+    es: 'La caja no tiene ninguna terminal vinculada[, desde hace {for}][ (cobros rechazados: {count})]: vincule una en la app de Mercado Pago.',
+    en: 'No terminal is paired with the box[, for {for}][ (charges refused: {count})]: pair one in the Mercado Pago app.',
+    pt: 'O caixa não tem nenhum terminal vinculado[, há {for}][ (cobranças recusadas: {count})]: vincule um no app do Mercado Pago.',
+  },
+  terminal_silent: {
+    action: 'check_terminal_power',
+    es: 'La terminal[ {terminalId}] no responde[ desde hace {for}]: pruebe en otra caja y revise que esté encendida y con conexión.',
+    en: 'The terminal[ {terminalId}] has not answered[ for {for}]: try another box, and check that it is on and online.',
+    pt: 'O terminal[ {terminalId}] não responde[ há {for}]: tente em outro caixa e veja se está ligado e com conexão.',
+  },
+  terminal_held: {
+    action: 'free_terminal',
+    es: 'La terminal[ {terminalId}] está ocupada por otro cobro[ ({reference})][ desde hace {for}]: termínelo o cancélelo en la terminal.',
+    en: 'The terminal[ {terminalId}] is held by another charge[ ({reference})][ for {for}]: finish or cancel it on the terminal.',
+    pt: 'O terminal[ {terminalId}] está ocupado por outra cobrança[ ({reference})][ há {for}]: termine-a ou cancele-a no terminal.',
+  },
+  terminal_waits: {
+    action: 'look_at_terminal',
+    es: 'La terminal[ {terminalId}] pide que alguien mire el cobro {reference}[, desde hace {for}].',
+    en: 'The terminal[ {terminalId}] wants somebody to look at the charge {reference}[ for {for}].',
+    pt: 'O terminal[ {terminalId}] pede que alguém veja a cobrança {reference}[, há {for}].',
+  },
+  refused: {
+    action: 'read_refusal',
+    es: 'Mercado Pago rechaza los cobros de la caja[, {count} seguidos][, desde hace {for}]: mire el motivo en el registro.',
+    en: 'Mercado Pago refuses the charges of the box[, {count} in a row][ for {for}]: read the reason in the activity log.',
+    pt: 'O Mercado Pago recusa as cobranças do caixa[, {count} seguidas][, há {for}]: veja o motivo no registro.',
+  },
+  provider_failing: {
+    action: 'check_provider_status',
+    es: 'Mercado Pago no responde bien[ a {operation}][ desde hace {for}]: no depende de la tienda; cobre de otra forma y mire su página de estado.',
+    en: 'Mercado Pago fails[ at {operation}][ for {for}]: it is not the shop; take another payment, and look at its status page.',
+    pt: 'O Mercado Pago falha[ em {operation}][ há {for}]: não é a loja; cobre de outra forma e veja a página de estado.',
+  },
+  throttled: {
+    action: 'wait',
+    es: 'Mercado Pago limita las llamadas[ {operation}][ desde hace {for}]: se reintenta más despacio.',
+    en: 'Mercado Pago limits calls[ {operation}][ for {for}]: it is tried again more slowly.',
+    pt: 'O Mercado Pago limita as chamadas[ {operation}][ há {for}]: tenta-se de novo mais devagar.',
+  },
+  service_failing: {
+    action: 'check_service',
+    es: 'El servicio no pudo atender el último cobro[, hace {for}]: mire su estado y su registro.',
+    en: 'The service could not carry out the last charge[, {for} ago]: look at its health and its log.',
+    pt: 'O serviço não pôde atender a última cobrança[, há {for}]: veja seu estado e seu registro.',
+  },
+  connection_lost: {
+    action: 'reconnect',
+    es: 'La conexión con Mercado Pago se perdió[ desde hace {for}]: vuelva a conectar la cuenta.',
+    en: 'The connection to Mercado Pago is lost[ for {for}]: connect the account again.',
+    pt: 'A conexão com o Mercado Pago foi perdida[ há {for}]: conecte a conta de novo.',
+  },
+  connection_expiring: {
+    action: 'reconnect',
+    es: 'La conexión con Mercado Pago está por vencer y no se pudo renovar[ desde hace {for}]: vuelva a conectar la cuenta antes de que se pierda.',
+    en: 'The connection to Mercado Pago is about to expire and could not be renewed[ for {for}]: connect the account again before it is lost.',
+    pt: 'A conexão com o Mercado Pago está para vencer e não pôde ser renovada[ há {for}]: conecte a conta de novo antes que se perca.',
+  },
+  not_connected: {
+    action: 'reconnect',
+    es: 'El cliente no tiene una cuenta de Mercado Pago conectada: conéctela.',
+    en: 'The client has no Mercado Pago account connected: connect one.',
+    pt: 'O cliente não tem uma conta do Mercado Pago conectada: conecte uma.',
+  },
+  account_unpinned: {
+    action: 'pin_account',
+    es: 'La cuenta del cliente fue liberada: la próxima conexión elige otra; conecte la correcta.',
+    en: 'The account of the client was released: the next connection chooses one; connect the right one.',
+    pt: 'A conta do cliente foi liberada: a próxima conexão escolhe outra; conecte a correta.',
+  },
+  webhooks_missing: {
+    action: 'check_webhook_address',
+    es: 'No llegan avisos de Mercado Pago[ desde hace {for}]; los cobros se siguen consultando: revise la dirección y la clave de los webhooks.',
+    en: 'No webhooks of Mercado Pago arrive[ for {for}]; charges are still looked up: check the address and the secret of the webhooks.',
+    pt: 'Não chegam avisos do Mercado Pago[ há {for}]; as cobranças continuam sendo consultadas: revise o endereço e a chave dos webhooks.',
+  },
+  in_doubt: {
+    action: 'settle_doubt',
+    es: 'No se sabe si el cobro {reference} se hizo[, desde hace {for}]: pregúntele a Mercado Pago o mire la terminal y diga qué vio.',
+    en: 'Whether the charge {reference} was made is not known[ for {for}]: ask the provider, or look at the terminal and say what you saw.',
+    pt: 'Não se sabe se a cobrança {reference} foi feita[, há {for}]: pergunte ao Mercado Pago ou olhe o terminal e diga o que viu.',
+  },
+  contradicted: {
+    action: 'look_at_order',
+    es: 'Mercado Pago dice del cobro {reference} algo que contradice el registro: mírelo.',
+    en: 'Mercado Pago says of the charge {reference} what contradicts the record: look at it.',
+    pt: 'O Mercado Pago diz da cobrança {reference} algo que contradiz o registro: veja-a.',
+  },
+  box_silent: {
+    action: 'try_a_charge',
+    es: 'La caja no cobra desde hace {for}, y a esta hora suele hacerlo: pregunte si pasa algo.',
+    en: 'The box has not charged for {for}, and at this hour it usually does: ask whether something is wrong.',
+    pt: 'O caixa não cobra há {for}, e a esta hora costuma cobrar: pergunte se há algo errado.',
+  },
+  quiet: {
+    action: null,
+    es: 'El último cobro fue hace {for}; si ahora puede cobrar se sabe con el próximo.',
+    en: 'The last charge was {for} ago; whether it can charge now shows with the next one.',
+    pt: 'A última cobrança foi há {for}; se agora pode cobrar, mostra-se com a próxima.',
+  },
+  never_charged: {
+    action: null,
+    es: 'Todavía no se vio ningún cobro: con el primero se sabe si la caja puede cobrar.',
+    en: 'No charge was seen yet: the first one shows whether the box can charge.',
+    pt: 'Ainda não se viu nenhuma cobrança: a primeira mostra se o caixa pode cobrar.',
+  },
+  not_called: {
+    action: null,
+    es: 'No se llamó últimamente, así que no se sabe.',
+    en: 'It was not called lately, so nobody knows.',
+    pt: 'Não foi chamado ultimamente, então não se sabe.',
+  },
+  flow_paused: {
+    action: 'resume_flow',
+    es: 'El flujo está en pausa[ desde hace {for}]: reanúdelo cuando corresponda.',
+    en: 'The flow is paused[ for {for}]: resume it when the time has come.',
+    pt: 'O fluxo está em pausa[ há {for}]: retome-o quando for a hora.',
+  },
+  flow_limited: {
+    action: 'resume_flow',
+    es: 'El flujo usó su límite de corridas: quite el límite para que siga.',
+    en: 'The flow has used up its run limit: lift it to go on.',
+    pt: 'O fluxo usou seu limite de execuções: retire-o para continuar.',
+  },
+  source_failing: {
+    action: 'check_source',
+    es: 'El origen del flujo no se puede leer[ desde hace {for}]: mire el error y el origen.',
+    en: 'The source of the flow cannot be read[ for {for}]: look at the error and the source.',
+    pt: 'A origem do fluxo não pode ser lida[ há {for}]: veja o erro e a origem.',
+  },
+  not_polled: {
+    action: 'check_service',
+    es: 'El flujo debió leerse y no se leyó[ desde hace {for}]: mire el registro del servicio.',
+    en: 'The flow should have been polled and was not[ for {for}]: look at the log of the service.',
+    pt: 'O fluxo deveria ter sido lido e não foi[ há {for}]: veja o registro do serviço.',
+  },
+  never_polled: {
+    action: null,
+    es: 'El flujo todavía no se leyó.',
+    en: 'The flow was not polled yet.',
+    pt: 'O fluxo ainda não foi lido.',
+  },
+  drift_held: {
+    action: 'look_at_drift',
+    es: 'El origen del flujo no se ve como antes[ desde hace {for}] y no se envía nada: mire qué cambió y déjelo seguir, o corrija el origen.',
+    en: 'The source of the flow does not look as it did[ for {for}], and nothing is sent: look at what changed and let it go on, or mend the source.',
+    pt: 'A origem do fluxo não está como antes[ há {for}] e nada é enviado: veja o que mudou e deixe-o seguir, ou corrija a origem.',
+  },
+  polls_held_back: {
+    action: 'check_destination',
+    es: 'El flujo no se lee porque sus destinos deben demasiado.',
+    en: 'The flow is not polled because its destinations are owed too much.',
+    pt: 'O fluxo não é lido porque seus destinos têm pendências demais.',
+  },
+  destination_resting: {
+    action: 'check_destination',
+    es: 'El destino descansa después de fallar[ desde hace {for}]; debe recibir {owed}[ y se prueba de nuevo a las {nextTryAt}]: revise que responda.',
+    en: 'The destination rests after failures[ for {for}]; {owed} are owed to it[, and it is tried again at {nextTryAt}]: check that it answers.',
+    pt: 'O destino descansa depois de falhar[ há {for}]; faltam-lhe {owed}[ e tenta-se de novo às {nextTryAt}]: veja se responde.',
+  },
+  destination_asked_to_wait: {
+    action: 'wait',
+    es: 'El destino pidió esperar[ desde hace {for}]; debe recibir {owed}.',
+    en: 'The destination asked to wait[ for {for}]; {owed} are owed to it.',
+    pt: 'O destino pediu para esperar[ há {for}]; faltam-lhe {owed}.',
+  },
+  owed_for_long: {
+    action: 'check_destination',
+    es: 'El destino debe recibir {owed}, lo más viejo desde hace {for}: revise que responda.',
+    en: '{owed} are owed to the destination, the oldest for {for}: check that it answers.',
+    pt: 'Faltam ao destino {owed}, o mais antigo há {for}: veja se responde.',
+  },
+  deliveries_failed: {
+    action: 'check_destination',
+    es: 'El destino rechazó {count} para siempre: mire los errores y reinténtelos.',
+    en: '{count} deliveries to the destination have failed for good: look at the errors and retry them.',
+    pt: 'O destino recusou {count} em definitivo: veja os erros e tente de novo.',
+  },
+} as const satisfies Record<string, CauseTexts>
+
+export type Cause = keyof typeof causes
+export const causeWords = Object.keys(causes) as [Cause, ...Cause[]]
+
+/** The one thing that helps against a cause. */
+export function actionOf(cause: Cause | null): Action | null {
+  return cause && causes[cause].action
+}

@@ -1,0 +1,114 @@
+import type { FleetChangeRow, FleetStateRow, NewFleetChange } from '../repositories/fleet-states.ts'
+import type { Cause } from './causes.ts'
+import {
+  type FleetHealth,
+  type Health,
+  type HealthState,
+  listHealth,
+  type Particulars,
+  type Subject,
+  subjectKey,
+} from './states.ts'
+
+/** A state that has become another one. */
+export type FleetChange = {
+  id: number
+  at: Date
+  subject: Subject
+  from: { state: HealthState; cause: Cause | null } | null
+  /** `gone`: there is no such box, connection, flow or destination any more. */
+  to: Omit<Health, 'state'> & { state: HealthState | 'gone' }
+}
+
+export type KnownStates = ReadonlyMap<string, FleetStateRow>
+
+/** The same states, each since it was first told, with the same cause. */
+export function sinceBegan(health: FleetHealth, known: KnownStates): FleetHealth {
+  const begun = new Map(
+    listHealth(health).map(({ subject, health: one }) => [
+      one,
+      beginningOf(one, known.get(subjectKey(subject)), health.at),
+    ]),
+  )
+  const dated = <T extends Health>(one: T): T => ({ ...one, since: begun.get(one) ?? one.since })
+  return {
+    at: health.at,
+    boxes: health.boxes.map(dated),
+    connections: health.connections.map(dated),
+    provider: health.provider.map(dated),
+    flows: health.flows.map((flow) => ({
+      ...dated(flow),
+      destinations: flow.destinations.map(dated),
+    })),
+  }
+}
+
+function beginningOf(health: Health, known: FleetStateRow | undefined, at: Date): Date {
+  return known && known.cause === health.cause
+    ? (known.since ?? health.since ?? at)
+    : (health.since ?? at)
+}
+
+/** What has changed since the states that are known; and what is gone. */
+export function findChanges(
+  rows: readonly FleetStateRow[],
+  derived: FleetHealth,
+  { hasFlows }: { hasFlows: boolean },
+): NewFleetChange[] {
+  const known: KnownStates = new Map(rows.map((row) => [subjectKey(row), row]))
+  const at = derived.at
+  const now = listHealth(sinceBegan(derived, known))
+  const changed = now.flatMap(({ subject, health }): NewFleetChange[] => {
+    const before = known.get(subjectKey(subject))
+    if (before?.state === health.state && before.cause === health.cause) return []
+    const { state, cause, since, about } = health
+    return [changeOf(at, subject, before, { state, cause, since, about })]
+  })
+  const there = new Set(now.map(({ subject }) => subjectKey(subject)))
+  const gone = rows
+    .filter((row) => !there.has(subjectKey(row)))
+    .filter(({ kind }) => hasFlows || (kind !== 'flow' && kind !== 'destination'))
+    .map((row) => changeOf(at, row, row, { state: 'gone', cause: null, since: at, about: {} }))
+  return [...changed, ...gone]
+}
+
+function changeOf(
+  at: Date,
+  { kind, scope, name }: Subject,
+  before: FleetStateRow | undefined,
+  after: FleetChange['to'],
+): NewFleetChange {
+  return {
+    at,
+    kind,
+    scope,
+    name,
+    from_state: before?.state ?? null,
+    from_cause: before?.cause ?? null,
+    ...after,
+  }
+}
+
+/** What rows hold was derived here, or by a newer version that knows more causes: the words are taken as they are. */
+export function revive(row: Pick<FleetStateRow, 'state' | 'cause' | 'since' | 'about'>): Health {
+  return {
+    state: row.state,
+    cause: row.cause as Cause | null,
+    since: row.since,
+    about: row.about as Particulars,
+  }
+}
+
+export function toChange(row: FleetChangeRow): FleetChange {
+  const { id, at, kind, scope, name, state, cause, since, about } = row
+  return {
+    id,
+    at,
+    subject: { kind, scope, name },
+    from:
+      row.from_state === null
+        ? null
+        : { state: row.from_state, cause: row.from_cause as Cause | null },
+    to: { state, cause: cause as Cause | null, since, about: about as Particulars },
+  }
+}

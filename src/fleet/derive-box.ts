@@ -1,0 +1,253 @@
+import { isPaid } from '../domain/order-state.ts'
+import type { ErrorCode } from '../errors.ts'
+import type { Cause } from './causes.ts'
+import {
+  doubtAfterMs,
+  expiryGraceMs,
+  freshMs,
+  manyRefusals,
+  missedCharges,
+  payingForMs,
+  silentAfterMs,
+} from './limits.ts'
+import type { BoxSeen, ChargeSeen, RefusalSeen } from './observations.ts'
+import type { BoxHealth, ConnectionHealth, Health, OperationHealth } from './states.ts'
+
+/** What a box needs beside its own terminal. */
+export type Around = {
+  connection: ConnectionHealth | undefined
+  /** The calls that every charge makes. */
+  charging: readonly OperationHealth[]
+  /** When the provider last answered a charge, whoever made it. */
+  charged: Date | null
+}
+
+/**
+ * Whether a box can charge, by the newest thing that was seen of it. A declined card is the customer's trouble and shows that
+ * the box works.
+ */
+export function deriveBox(seen: BoxSeen, around: Around, now: Date): BoxHealth {
+  const health = healthOf(seen, around, now)
+  return {
+    client: seen.client,
+    cajaId: seen.cajaId,
+    sucursalId: seen.sucursalId,
+    terminalId: seen.charges[0]?.terminalId ?? seen.terminal?.terminalId ?? null,
+    ...health,
+  }
+}
+
+function healthOf(seen: BoxSeen, { connection, charging, charged }: Around, now: Date): Health {
+  if (connection?.state === 'down') {
+    return trouble('down', connection.cause ?? 'connection_lost', connection.since)
+  }
+  const own = ownTrouble(seen, charged, now)
+  if (own?.state === 'down') return own
+  const failing =
+    charging.find(({ state }) => state === 'down') ??
+    charging.find(({ state }) => state === 'attention')
+  if (failing?.cause && (failing.state === 'down' || !own)) {
+    const state = failing.state === 'down' ? 'down' : 'attention'
+    return trouble(state, failing.cause, failing.since, failing.about)
+  }
+  return own ?? withoutTrouble(seen, now)
+}
+
+/** What is wrong with the box itself. */
+function ownTrouble(seen: BoxSeen, charged: Date | null, now: Date): Health | undefined {
+  const candidates = [
+    silence(seen),
+    refusal(seen, charged, now),
+    terminal(seen),
+    overstay(seen, now),
+  ].filter((one) => one !== undefined)
+  const worst = candidates.find(({ state }) => state === 'down') ?? candidates[0]
+  if (worst?.state === 'down') return worst
+  return doubt(seen, now) ?? worst
+}
+
+/** Charges that the terminal never showed, since the last one that it did. */
+function silence({ charges }: BoxSeen): Health | undefined {
+  const lively = charges.findIndex(({ lifeAt }) => lifeAt !== null)
+  const unseen = (lively === -1 ? charges : charges.slice(0, lively)).filter(wasUnseen)
+  const [newest] = unseen
+  if (!newest) return undefined
+  return trouble('down', 'terminal_silent', unseen.at(-1)?.confirmedAt ?? null, aboutOf(newest))
+}
+
+/** The provider had it for long, was asked, and no terminal had taken it. */
+function wasUnseen({ creation, status, confirmedAt, checkedAt, endedAt }: ChargeSeen): boolean {
+  if (creation !== 'confirmed' || confirmedAt === null) return false
+  const until = status === 'created' ? checkedAt : endedAt
+  return until !== null && until.getTime() - confirmedAt.getTime() >= silentAfterMs
+}
+
+const causeOfCode: Partial<Record<ErrorCode, Cause>> = {
+  TERMINAL_NOT_PDV: 'terminal_standalone',
+  TERMINAL_NOT_FOUND: 'terminal_missing',
+  TERMINAL_BUSY: 'terminal_held',
+  OAUTH_NOT_CONNECTED: 'not_connected',
+  CONNECTION_LOST: 'connection_lost',
+  PROVIDER_REJECTED: 'refused',
+  PROVIDER_ERROR: 'provider_failing',
+  PROVIDER_TIMEOUT: 'provider_failing',
+  RATE_LIMITED: 'throttled',
+  SERVICE_UNAVAILABLE: 'service_failing',
+  INTERNAL_ERROR: 'service_failing',
+}
+
+/** Whether a refused charge says something about its box; the others are the till's own affair. */
+export function tellsOfBox(code: ErrorCode): boolean {
+  return causeOfCode[code] !== undefined
+}
+
+/** The newest refusal, while nothing has shown since that its cause is over. */
+function refusal(seen: BoxSeen, charged: Date | null, now: Date): Health | undefined {
+  const { refusal: refused, charges } = seen
+  const cause = refused && causeOfCode[refused.code]
+  if (!refused || !cause) return undefined
+  const begun = charges.find(({ creation }) => creation === 'confirmed')?.createdAt
+  if (begun && begun > refused.at) return undefined
+  switch (cause) {
+    case 'terminal_held':
+      return held(seen, refused, now)
+    case 'terminal_standalone':
+    case 'terminal_missing':
+      // Somebody has looked since: what was found then counts.
+      if (seen.terminal && seen.terminal.at > refused.at) return undefined
+      return trouble('down', cause, refused.since, { ...terminalOf(seen), count: refused.count })
+    case 'not_connected':
+    case 'connection_lost':
+      // The connection is well, or it had spoken first.
+      return undefined
+    case 'refused':
+      return trouble(refused.count >= manyRefusals ? 'down' : 'attention', cause, refused.since, {
+        count: refused.count,
+        code: refused.code,
+      })
+    case 'provider_failing':
+    case 'throttled':
+      if (hasAnsweredSince(seen, charged, refused.at) || isOld(refused, now)) return undefined
+      return trouble(refused.count > 1 ? 'down' : 'attention', cause, refused.since, {
+        count: refused.count,
+        code: refused.code,
+      })
+    default:
+      if (isOld(refused, now)) return undefined
+      return trouble('attention', cause, refused.since, { code: refused.code })
+  }
+}
+
+/** What passes by itself may have passed. */
+function isOld({ at }: RefusalSeen, now: Date): boolean {
+  return now.getTime() - at.getTime() >= freshMs
+}
+
+function hasAnsweredSince({ charges }: BoxSeen, charged: Date | null, at: Date): boolean {
+  return (
+    (charged !== null && charged > at) ||
+    charges.some(({ confirmedAt }) => confirmedAt !== null && confirmedAt > at)
+  )
+}
+
+/** Who holds the terminal, after it was refused to a charge. */
+function held(seen: BoxSeen, refused: RefusalSeen, now: Date): Health | undefined {
+  const holder = seen.charges.find(holdsTerminal)
+  if (!holder) {
+    const hasEnded = seen.charges.some(({ endedAt }) => endedAt !== null && endedAt > refused.at)
+    return hasEnded ? undefined : trouble('down', 'terminal_held', refused.since, terminalOf(seen))
+  }
+  const since = holder.confirmedAt ?? holder.createdAt
+  const isPaying = holder.lifeAt !== null && now.getTime() - since.getTime() < payingForMs
+  return trouble(isPaying ? 'attention' : 'down', 'terminal_held', since, aboutOf(holder))
+}
+
+function isOnTerminal(status: ChargeSeen['status']): boolean {
+  return status === 'created' || status === 'at_terminal'
+}
+
+function holdsTerminal({ status, creation }: ChargeSeen): boolean {
+  return creation === 'confirmed' && isOnTerminal(status)
+}
+
+/** What somebody found who looked at the terminals. */
+function terminal(seen: BoxSeen): Health | undefined {
+  const { terminal: looked, charges } = seen
+  if (!looked || looked.found === 'pdv') return undefined
+  const begun = charges.find(({ creation }) => creation === 'confirmed')?.createdAt
+  if (begun && begun > looked.at) return undefined
+  const cause = looked.found === 'missing' ? 'terminal_missing' : 'terminal_standalone'
+  const { refusal: refused } = seen
+  const about = terminalOf(seen)
+  const isSame = refused && causeOfCode[refused.code] === cause
+  return trouble('down', cause, looked.since, isSame ? { ...about, count: refused.count } : about)
+}
+
+/** A charge that the terminal keeps beyond its time, or that wants somebody there. */
+function overstay({ charges }: BoxSeen, now: Date): Health | undefined {
+  for (const charge of charges) {
+    const about = aboutOf(charge)
+    if (charge.settledAs === null && charge.status === 'action_required') {
+      return trouble('attention', 'terminal_waits', charge.lifeAt, about)
+    }
+    const overMs = now.getTime() - charge.expiresAt.getTime()
+    if (charge.status === 'at_terminal' && overMs > expiryGraceMs) {
+      return trouble('attention', 'terminal_held', charge.confirmedAt, about)
+    }
+    // A later charge has run on the terminal: what is older does not keep it.
+    if (charge.lifeAt !== null) return undefined
+  }
+  return undefined
+}
+
+/** A charge whose outcome nobody knows, until somebody says it or another charge has run on the box. */
+function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
+  for (const charge of charges) {
+    const isUnknown = charge.creation === 'intent' || charge.creation === 'unknown'
+    const about = aboutOf(charge)
+    if (charge.settledAs === null) {
+      const ageMs = now.getTime() - charge.createdAt.getTime()
+      if (isUnknown && ageMs >= doubtAfterMs) {
+        return trouble('attention', 'in_doubt', charge.createdAt, about)
+      }
+      if (charge.conflict) return trouble('attention', 'contradicted', charge.changedAt, about)
+    } else if (charge.settledAs === 'not_paid' && isPaid(charge.status)) {
+      return trouble('attention', 'contradicted', charge.changedAt, about)
+    }
+    if (charge.lifeAt !== null) return undefined
+  }
+  return undefined
+}
+
+function withoutTrouble(seen: BoxSeen, now: Date): Health {
+  const [newest] = seen.charges
+  if (!newest) return trouble('unknown', 'never_charged', null)
+  const running = seen.charges.find(holdsTerminal)
+  const shown = seen.charges.find(({ lifeAt }) => lifeAt !== null)
+  const at = shown?.endedAt ?? shown?.lifeAt ?? running?.confirmedAt
+  if (!at) return trouble('unknown', 'never_charged', null)
+  const quietMs = now.getTime() - at.getTime()
+  if (quietMs < freshMs) return { state: 'ok', cause: null, since: null, about: {} }
+  const missed = ((seen.usualPerHour ?? 0) * quietMs) / 3_600_000
+  return missed >= missedCharges
+    ? trouble('attention', 'box_silent', at)
+    : trouble('unknown', 'quiet', at)
+}
+
+function aboutOf({ terminalId, reference, orderId }: ChargeSeen): Health['about'] {
+  return { terminalId, reference, orderId }
+}
+
+function terminalOf({ terminal: looked, charges }: BoxSeen): Health['about'] {
+  const terminalId = looked?.terminalId ?? charges[0]?.terminalId
+  return terminalId === undefined ? {} : { terminalId }
+}
+
+function trouble(
+  state: Exclude<Health['state'], 'ok'>,
+  cause: Cause,
+  since: Date | null,
+  about: Health['about'] = {},
+): Health {
+  return { state, cause, since, about }
+}

@@ -1,0 +1,88 @@
+import { owedForMs, pollGraceMs } from './limits.ts'
+import type { DestinationSeen, FlowSeen } from './observations.ts'
+import type { DestinationHealth, FlowHealth, Health } from './states.ts'
+
+/**
+ * Whether a flow reads its source, and whether each destination is sent what it is owed. A flow is no better than the worst
+ * of its destinations: one that rests must not stand under a flow that looks well.
+ */
+export function deriveFlow(seen: FlowSeen, now: Date): FlowHealth {
+  const destinations = seen.destinations.map((one) => deriveDestination(one, now))
+  const own = ownHealth(seen, now.getTime())
+  const worst =
+    destinations.find(({ state }) => state === 'down') ??
+    destinations.find(({ state }) => state === 'attention')
+  const isWorse = worst !== undefined && rank[worst.state] > rank[own.state]
+  const { state, cause, since, about } = isWorse ? worst : own
+  return {
+    flow: seen.flow,
+    // What a destination lacks does not keep the others from being served.
+    state: isWorse ? 'attention' : state,
+    cause,
+    since,
+    about,
+    destinations,
+  }
+}
+
+const rank = { ok: 0, unknown: 0, attention: 1, down: 2 } as const
+
+function ownHealth(seen: FlowSeen, now: number): Health {
+  const health = (
+    state: Health['state'],
+    cause: Health['cause'],
+    since: Date | null,
+    about: Health['about'] = {},
+  ): Health => ({ state, cause, since, about })
+  if (seen.isPaused) return health('attention', 'flow_paused', seen.pausedAt)
+  if (seen.isLimited) return health('attention', 'flow_limited', null)
+  const patienceMs = 2 * seen.pollIntervalMs + pollGraceMs
+  if (seen.lastError !== null) {
+    const isLasting = now - (seen.lastSuccessAt?.getTime() ?? 0) > patienceMs
+    const state = isLasting ? 'down' : 'attention'
+    return health(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
+  }
+  if (seen.heldSince !== null) return health('attention', 'drift_held', seen.heldSince)
+  if (seen.heldBack !== null) return health('attention', 'polls_held_back', null)
+  if (seen.lastPollAt === null) return health('unknown', 'never_polled', null)
+  const { dueSince } = seen
+  if (dueSince !== null && !seen.isPolling && now - dueSince.getTime() > patienceMs) {
+    return health('down', 'not_polled', dueSince)
+  }
+  return health('ok', null, null)
+}
+
+function deriveDestination(seen: DestinationSeen, now: Date): DestinationHealth {
+  const { name, sending, owed, oldestOwedAt, failed } = seen
+  const base = { name, nextTryAt: sending.nextAttemptAt, owed }
+  const about = {
+    owed,
+    ...(sending.cause !== null && { code: sending.cause }),
+    ...(sending.nextAttemptAt && { nextTryAt: sending.nextAttemptAt.toISOString() }),
+  }
+  if (sending.state === 'open' || sending.state === 'probing') {
+    return { ...base, state: 'down', cause: 'destination_resting', since: sending.since, about }
+  }
+  if (sending.state === 'silent' && owed > 0) {
+    return {
+      ...base,
+      state: 'attention',
+      cause: 'destination_asked_to_wait',
+      since: sending.since,
+      about,
+    }
+  }
+  if (oldestOwedAt !== null && now.getTime() - oldestOwedAt.getTime() > owedForMs) {
+    return { ...base, state: 'attention', cause: 'owed_for_long', since: oldestOwedAt, about }
+  }
+  if (failed > 0) {
+    return {
+      ...base,
+      state: 'attention',
+      cause: 'deliveries_failed',
+      since: null,
+      about: { ...about, count: failed },
+    }
+  }
+  return { ...base, state: 'ok', cause: null, since: null, about: {} }
+}

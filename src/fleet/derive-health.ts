@@ -1,0 +1,31 @@
+import { deriveBox } from './derive-box.ts'
+import { deriveConnection } from './derive-connection.ts'
+import { deriveFlow } from './derive-flow.ts'
+import { deriveOperation } from './derive-provider.ts'
+import type { Observations } from './observations.ts'
+import type { FleetHealth } from './states.ts'
+
+/** Calls without which no box can charge. */
+export const chargingCalls: readonly string[] = ['terminal.list', 'order.create']
+
+/**
+ * The one place that says how everything fares: observations in, states out. It reads nothing and remembers nothing; how
+ * long a state lasts already is told by whoever keeps them.
+ */
+export function deriveHealth(seen: Observations, now: Date): FleetHealth {
+  const provider = seen.operations.map((one) => deriveOperation(one, now))
+  const connections = seen.connections.map((one) => deriveConnection(one, now))
+  const byClient = new Map(connections.map((one) => [one.client, one]))
+  const charging = provider.filter(({ operation }) => chargingCalls.includes(operation))
+  const creations = seen.operations.find(({ operation }) => operation === 'order.create')
+  const charged = creations?.slots.find(({ answered }) => answered > 0)?.at ?? null
+  return {
+    at: now,
+    boxes: seen.boxes.map((box) =>
+      deriveBox(box, { connection: byClient.get(box.client), charging, charged }, now),
+    ),
+    connections,
+    provider,
+    flows: seen.flows.map((flow) => deriveFlow(flow, now)),
+  }
+}

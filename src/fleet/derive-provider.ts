@@ -1,0 +1,83 @@
+import {
+  callsTellMs,
+  callsWeighed,
+  failingShare,
+  goodCalls,
+  goodForMs,
+  impairedShare,
+  slotMs,
+} from './limits.ts'
+import type { CallSlot, OperationSeen } from './observations.ts'
+import type { OperationHealth } from './states.ts'
+
+/**
+ * How a kind of call to the provider fares: by the newest attempts, not by the last one, so that one answer among failures
+ * does not make it well, nor one failure ill.
+ */
+export function deriveOperation({ operation, slots }: OperationSeen, now: Date): OperationHealth {
+  const recent = slots.filter(({ at }) => now.getTime() - at.getTime() < callsTellMs)
+  if (hasRecovered(recent, now)) {
+    return { operation, state: 'ok', cause: null, since: null, about: {} }
+  }
+  const weighed = newest(recent)
+  const sum = (of: (slot: CallSlot) => number) => weighed.reduce((all, slot) => all + of(slot), 0)
+  const failed = sum((slot) => slot.failed)
+  const throttled = sum((slot) => slot.throttled)
+  const all = failed + throttled + sum((slot) => slot.answered)
+  if (all === 0) {
+    return { operation, state: 'unknown', cause: 'not_called', since: null, about: {} }
+  }
+  const code = weighed.find(({ lastCode }) => lastCode !== null)?.lastCode
+  const trouble = { operation, about: { operation, ...(code != null && { code }) } }
+  const since = beginning(slots)
+  if (failed >= 2 && failed / all >= failingShare) {
+    return { ...trouble, state: 'down', cause: 'provider_failing', since }
+  }
+  if (failed >= 2 && failed / all >= impairedShare) {
+    return { ...trouble, state: 'attention', cause: 'provider_failing', since }
+  }
+  if (throttled >= 2 && (failed + throttled) / all >= failingShare) {
+    return { ...trouble, state: 'attention', cause: 'throttled', since }
+  }
+  return { operation, state: 'ok', cause: null, since: null, about: {} }
+}
+
+/** Whether some calls were answered, and none failed for a while. */
+function hasRecovered(slots: readonly CallSlot[], now: Date): boolean {
+  const last = slots.findIndex(({ failed, throttled }) => failed + throttled > 0)
+  const trouble = slots[last]
+  if (!trouble) return false
+  const answered = slots.slice(0, last).reduce((sum, slot) => sum + slot.answered, 0)
+  return answered >= goodCalls && now.getTime() - trouble.at.getTime() >= slotMs + goodForMs
+}
+
+/** The newest attempts: of the slot that would be too many only its share. */
+function newest(slots: readonly CallSlot[]): CallSlot[] {
+  const weighed: CallSlot[] = []
+  let room = callsWeighed
+  for (const slot of slots) {
+    const { answered, failed, throttled } = slot
+    const calls = answered + failed + throttled
+    const isNewest = weighed.length === 0
+    const share = isNewest || calls <= room ? 1 : room / calls
+    weighed.push({
+      ...slot,
+      answered: answered * share,
+      failed: failed * share,
+      throttled: throttled * share,
+    })
+    room -= calls
+    if (room <= 0) break
+  }
+  return weighed
+}
+
+/** The oldest slot with trouble that no wholly good one follows. */
+function beginning(slots: readonly CallSlot[]): Date | null {
+  let since: Date | null = null
+  for (const { at, failed, throttled } of slots) {
+    if (failed + throttled > 0) since = at
+    else if (since !== null) break
+  }
+  return since
+}

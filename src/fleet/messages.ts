@@ -1,0 +1,40 @@
+import type { Language } from '../domain/language.ts'
+import { causes } from './causes.ts'
+import type { Health } from './states.ts'
+
+/** What somebody reads about a state; null for what is well. */
+export function messageOf(
+  { cause, since, about }: Pick<Health, 'cause' | 'since' | 'about'>,
+  language: Language,
+  now: Date,
+): string | null {
+  if (cause === null) return null
+  const values: Record<string, string | undefined> = {
+    ...Object.fromEntries(Object.entries(about).map(([name, value]) => [name, String(value)])),
+    for: since ? lengthInWords(now.getTime() - since.getTime(), language) : undefined,
+  }
+  const fill = (text: string) =>
+    text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '—')
+  const isKnown = (part: string) =>
+    [...part.matchAll(/\{(\w+)\}/g)].every(([, name]) => values[name as string] !== undefined)
+  return fill(
+    causes[cause][language].replace(/\[([^\]]*)\]/g, (_, part: string) =>
+      isKnown(part) ? part : '',
+    ),
+  )
+}
+
+const steps = [
+  { unit: 'day', ms: 86_400_000 },
+  { unit: 'hour', ms: 3_600_000 },
+  { unit: 'minute', ms: 60_000 },
+  { unit: 'second', ms: 1_000 },
+] as const
+
+/** A length of time by its largest unit, such as "3 minutes". */
+export function lengthInWords(ms: number, language: Language): string {
+  const { ms: unitMs, unit } = steps.find((one) => ms >= one.ms) ?? steps[3]
+  return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(
+    Math.max(1, Math.floor(ms / unitMs)),
+  )
+}

@@ -1,0 +1,130 @@
+import type { Db } from '../db/database.ts'
+import type { ClientName } from '../domain/client-name.ts'
+import type { ErrorCode } from '../errors.ts'
+import {
+  type BoxChargeRow,
+  type BoxSightingRow,
+  type ClientConnectionRow,
+  listBoxCharges,
+  listClientConnections,
+  listSightings,
+  listTallies,
+  listUntoldPayments,
+  type Tally,
+} from '../repositories/fleet-observations.ts'
+import { chargingCalls } from './derive-health.ts'
+import { callsTellMs, slotMs, untoldEnds } from './limits.ts'
+import type {
+  BoxSeen,
+  ConnectionSeen,
+  FlowSeen,
+  Observations,
+  OperationSeen,
+} from './observations.ts'
+import type { UsualCharges } from './usual-charges.ts'
+
+/** The newest charges of a box that are looked at: a till that gives up and tries again makes some without a sign of life. */
+const chargesLooked = 4
+/** How far back payments are counted of which no webhook told. */
+const untoldWithinMs = 15 * 60_000
+/** A webhook may come so long after its payment was seen. */
+const webhookLagMs = 60_000
+/** Calls that are always listed, called or not. */
+const knownCalls = [...chargingCalls, 'order.read', 'order.cancel', 'order.refund']
+
+export type Observer = {
+  usual: UsualCharges
+  /** Of this process's flows; undefined while they are not loaded. */
+  flows: (() => Promise<readonly FlowSeen[]>) | undefined
+}
+
+/** Everything that can be seen now; of one client, or of all. Flows belong to no client. */
+export async function observe(
+  db: Db,
+  { usual, flows }: Observer,
+  now: Date,
+  client?: ClientName,
+): Promise<Observations> {
+  const sightings = await listSightings(db, client)
+  const charges = Map.groupBy(await readCharges(db, client), boxKey)
+  const boxes = sightings.map((box) => boxOf(box, charges.get(boxKey(box)) ?? []))
+  const tallies = await listTallies(db, new Date(now.getTime() - callsTellMs - slotMs))
+  const connections = await listClientConnections(db, client)
+  const untold = await listUntoldPayments(db, {
+    client,
+    since: new Date(now.getTime() - untoldWithinMs),
+    before: new Date(now.getTime() - webhookLagMs),
+    limit: untoldEnds,
+  })
+  const untoldOf = new Map(untold.map(({ client: of, ...ends }) => [of, ends]))
+  return {
+    boxes: await usual.addTo(db, boxes, now),
+    connections: connections.map((row) => connectionOf(row, untoldOf.get(row.client) ?? null)),
+    operations: operationsOf(tallies),
+    flows: client === undefined ? ((await flows?.()) ?? []) : [],
+  }
+}
+
+/**
+ * The newest charge of every box, and some before it where a terminal gave no sign of life with it: what was before a charge
+ * that ran tells nothing more.
+ */
+async function readCharges(db: Db, client: ClientName | undefined): Promise<BoxChargeRow[]> {
+  const newest = await listBoxCharges(db, 1, { client })
+  const among = newest
+    .filter(({ lifeAt }) => lifeAt === null)
+    .map((row) => ({ client: row.client, cajaId: row.cajaId }))
+  if (among.length === 0) return newest
+  const more = await listBoxCharges(db, chargesLooked, { client, among })
+  return [...newest.filter(({ lifeAt }) => lifeAt !== null), ...more]
+}
+
+function boxKey({ client, cajaId }: { client: ClientName; cajaId: string }): string {
+  return JSON.stringify([client, cajaId])
+}
+
+function boxOf(row: BoxSightingRow, charges: readonly BoxChargeRow[]): BoxSeen {
+  const { refusedCode, refusedSince, refusedAt, found, foundSince, foundAt } = row
+  return {
+    client: row.client,
+    cajaId: row.cajaId,
+    sucursalId: row.sucursalId,
+    charges,
+    refusal:
+      refusedCode !== null && refusedSince !== null && refusedAt !== null
+        ? {
+            code: refusedCode as ErrorCode,
+            since: refusedSince,
+            at: refusedAt,
+            count: row.refusals ?? 0,
+          }
+        : null,
+    terminal:
+      found !== null && foundSince !== null && foundAt !== null
+        ? { found, terminalId: row.terminalId, since: foundSince, at: foundAt }
+        : null,
+    usualPerHour: null,
+  }
+}
+
+function connectionOf(row: ClientConnectionRow, untold: ConnectionSeen['untold']): ConnectionSeen {
+  return {
+    client: row.client,
+    status: row.status ?? 'none',
+    isPinned: row.isPinned,
+    expiresAt: row.expiresAt,
+    isRenewable: row.isRenewable ?? false,
+    refreshedAt: row.refreshedAt,
+    refreshStartedAt: row.refreshStartedAt,
+    untold,
+  }
+}
+
+function operationsOf(tallies: readonly Tally[]): OperationSeen[] {
+  const slots = Map.groupBy(tallies, ({ operation }) => operation)
+  const names = new Set([...knownCalls, ...[...slots.keys()].sort()])
+  return [...names].map((operation) => ({
+    operation,
+    slots: (slots.get(operation) ?? []).map(({ slot, ...counts }) => ({ ...counts, at: slot })),
+  }))
+}

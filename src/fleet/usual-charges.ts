@@ -1,0 +1,44 @@
+import type { Db } from '../db/database.ts'
+import { listUsualCharges } from '../repositories/fleet-observations.ts'
+import { freshMs } from './limits.ts'
+import type { BoxSeen } from './observations.ts'
+
+/** How much a box usually charges at this time of the week. */
+export type UsualCharges = {
+  /** The boxes with that told where it matters: of those that have been quiet for a while. */
+  addTo(db: Db, boxes: readonly BoxSeen[], now: Date): Promise<BoxSeen[]>
+}
+
+const weeks = 4
+/** The usual changes slowly, and counting it costs. */
+const keptMs = 10 * 60_000
+/** As many boxes are counted at once; the others wait for the next round. */
+const boxesAtOnce = 200
+
+export function createUsualCharges(): UsualCharges {
+  const known = new Map<string, { perHour: number; at: number }>()
+  return {
+    async addTo(db, boxes, now) {
+      const nowMs = now.getTime()
+      const isQuiet = ({ charges: [newest] }: BoxSeen) =>
+        newest !== undefined && nowMs - newest.changedAt.getTime() >= freshMs
+      const isKnown = (box: BoxSeen) =>
+        Math.abs(nowMs - (known.get(keyOf(box))?.at ?? Number.NEGATIVE_INFINITY)) < keptMs
+      const quiet = boxes.filter(isQuiet)
+      const asked = quiet.filter((box) => !isKnown(box)).slice(0, boxesAtOnce)
+      if (asked.length > 0) {
+        const names = asked.map(({ client, cajaId }) => ({ client, cajaId }))
+        for (const { perHour, ...box } of await listUsualCharges(db, names, now, weeks)) {
+          known.set(keyOf(box), { perHour, at: nowMs })
+        }
+      }
+      return boxes.map((box) =>
+        isQuiet(box) ? { ...box, usualPerHour: known.get(keyOf(box))?.perHour ?? null } : box,
+      )
+    },
+  }
+}
+
+function keyOf({ client, cajaId }: Pick<BoxSeen, 'client' | 'cajaId'>): string {
+  return JSON.stringify([client, cajaId])
+}

@@ -1,0 +1,66 @@
+import { isIP } from 'node:net'
+import type { Trx } from './db/database.ts'
+import { type AuditDeps, recordSuccess } from './payments/activity.ts'
+import { type PaymentDeps, serviceActor } from './payments/deps.ts'
+import { createRefusedSignIns } from './payments/refused-sign-ins.ts'
+import type { ControlVisits } from './sync/control/access.ts'
+import type { FlowDeed } from './sync/control/switches.ts'
+
+/** Puts what is done to flows into the audit log of the payment side: `flow.paused`, `flow.limit_removed` and so on. */
+export function createFlowAudit(payments: AuditDeps) {
+  return (trx: Trx, { at, flow, action, actor, detail }: FlowDeed): Promise<void> => {
+    const isAddress = isIP(actor) !== 0
+    return recordSuccess(payments, trx, {
+      client: null,
+      actor: { ...serviceActor(at), ipAddress: isAddress ? actor : null },
+      action: `flow.${action.replaceAll(' ', '_')}`,
+      resourceType: 'flow',
+      resourceId: flow,
+      metadata: {
+        ...(detail !== null && { detail }),
+        ...(!isAddress && { by: actor }),
+      },
+    })
+  }
+}
+
+/** As long as a session of the dashboard. */
+const visitMs = 12 * 3_600_000
+/** More addresses than operators have; the oldest are forgotten, and noted again. */
+const visitsKept = 1_000
+
+/**
+ * Who came in to the control API, which has a token and no sessions: a visit begins with the first accepted request of an
+ * address, and is noted anew after twelve hours. Never fails, as the requests have their own answers.
+ */
+export function createControlVisits(
+  deps: Pick<PaymentDeps, 'database' | 'sealer' | 'now' | 'log'>,
+): ControlVisits {
+  const refuse = createRefusedSignIns(deps, 'control.refused')
+  const visits = new Map<string, number>()
+  const actor = (address: string) => ({ ...serviceActor(deps.now()), ipAddress: address })
+  return {
+    refused: (address) => refuse(actor(address)),
+    async accepted(address) {
+      const now = deps.now().getTime()
+      if (Math.abs(now - (visits.get(address) ?? Number.NEGATIVE_INFINITY)) < visitMs) return
+      visits.delete(address)
+      visits.set(address, now)
+      const [oldest] = visits.keys()
+      if (visits.size > visitsKept && oldest !== undefined) visits.delete(oldest)
+      const entry = {
+        client: null,
+        actor: actor(address),
+        action: 'control.entered',
+        resourceType: 'session',
+        resourceId: null,
+      }
+      await deps.database
+        .transaction((trx) => recordSuccess(deps, trx, entry))
+        .catch((error) => {
+          visits.delete(address)
+          deps.log.error({ err: error }, 'a visit of the control API could not be audited')
+        })
+    },
+  }
+}

@@ -1,0 +1,35 @@
+import type { JsonObject } from './openapi-components.ts'
+import { operationsOf } from './openapi-examples.ts'
+
+/**
+ * The description as the page shows it best. Routes come first: the table of errors is a schema, which the page lists below
+ * them. And what a request leaves out stays out: a default is told in words, since the page would fill it in and send it.
+ */
+export function forPage(
+  document: JsonObject,
+  { description, errors }: { description: string; errors?: string },
+): JsonObject {
+  for (const operation of operationsOf(document)) {
+    for (const parameter of (operation.parameters ?? []) as JsonObject[]) {
+      const { default: standard, ...schema } = parameter.schema as JsonObject
+      if (standard === undefined) continue
+      parameter.schema = schema
+      parameter.description = [parameter.description, `${standard} when left out`]
+        .filter(Boolean)
+        .join('; ')
+    }
+  }
+  if (errors === undefined) return document
+  const { schemas, ...components } = document.components as JsonObject
+  return {
+    ...document,
+    info: {
+      ...(document.info as JsonObject),
+      description: `${description}\n\nThe codes of errors stand in \`ErrorCodes\`, the first of the schemas below the routes.`,
+    },
+    components: {
+      ...components,
+      schemas: { ErrorCodes: { type: 'string', description: errors }, ...(schemas as JsonObject) },
+    },
+  }
+}

@@ -1,0 +1,248 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Database } from '../db/database.ts'
+import { whenCommitted } from '../db/flow-guard.ts'
+import type { ClientName } from '../domain/client-name.ts'
+import { isOpen, isPaid } from '../domain/order-state.ts'
+import type { HealthState } from '../fleet/states.ts'
+import type { ProviderCallLog } from '../provider/provider.ts'
+import type { OrderRow } from '../repositories/orders.ts'
+import { type PaymentFigures, readPaymentFigures } from '../repositories/payment-figures.ts'
+import { processMetrics } from './process-metrics.ts'
+
+export type Scrape = { body: string; contentType: string }
+
+export type PaymentMetrics = {
+  /** Where the listener adds its requests. */
+  registry: Registry
+  noteProviderCall(entry: ProviderCallLog): void
+  /** A move of an order by this process; counted once it is committed. */
+  noteMove(before: OrderRow, after: OrderRow): void
+  /** Prometheus' text. Never fails: without the database it is what the process itself knows. */
+  scrape(): Promise<Scrape>
+}
+
+export type PaymentMetricsDeps = {
+  database: Database
+  now: () => Date
+  waitingTills: () => number
+  /** How a box was last told to fare. */
+  boxState: (client: ClientName, cajaId: string) => HealthState
+  build: { version: string; mode: string; commit: () => Promise<string | null> }
+  log: { warn(fields: object, message: string): void }
+}
+
+/** A card takes seconds, a buyer who looks for his card a minute, a forgotten charge its expiry of up to three hours. */
+const chargeSeconds = [1, 2.5, 5, 10, 20, 40, 60, 120, 300, 900, 10_800]
+const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const milliseconds = 1_000
+
+/**
+ * The figures of the payment side. What this process does is counted as it happens, in memory: several processes are summed by
+ * whoever reads them. What waits in the database is read at a scrape, in one statement, and is the same from each.
+ */
+export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const calls = new Counter({
+    name: 'tillbridge_provider_calls_total',
+    help: 'Attempts of calls to the provider by operation and result',
+    labelNames: ['operation', 'result'],
+    registers,
+  })
+  const callDuration = new Histogram({
+    name: 'tillbridge_provider_call_duration_seconds',
+    help: 'Time of an attempt of a call to the provider',
+    labelNames: ['operation'],
+    buckets: callSeconds,
+    registers,
+  })
+  const charges = new Counter({
+    name: 'tillbridge_charges_total',
+    help: 'Charges that came to their end, by outcome and the state of their box; paid_after_close is money that came after the end',
+    labelNames: ['outcome', 'box_state'],
+    registers,
+  })
+  const duration = (name: string, help: string, labelNames: string[] = []) =>
+    new Histogram({ name, help, labelNames, buckets: chargeSeconds, registers })
+  const toTerminal = duration(
+    'tillbridge_charge_to_terminal_seconds',
+    'From the wish of the till to the first sign of life of the terminal',
+  )
+  const atTerminal = duration(
+    'tillbridge_charge_at_terminal_seconds',
+    'From the first sign of life of the terminal to the end of the charge',
+  )
+  const toEnd = duration(
+    'tillbridge_charge_seconds',
+    'From the wish of the till to the end of the charge',
+    ['outcome'],
+  )
+  // Each series from the start on: whoever asks how fast it grows misses the first one otherwise.
+  for (const outcome of outcomes) {
+    for (const box_state of boxStates) charges.inc({ outcome, box_state }, 0)
+  }
+
+  const countMove = (before: OrderRow, after: OrderRow) => {
+    const box_state = deps.boxState(after.client, after.caja_id)
+    if (after.paid_after_close && !before.paid_after_close) {
+      charges.inc({ outcome: 'paid_after_close', box_state })
+    }
+    if (!isOpen(before.status)) return
+    if (before.status === 'created' && after.status === 'at_terminal') {
+      toTerminal.observe(secondsBetween(after.created_at, after.last_updated_at))
+    }
+    if (isOpen(after.status)) return
+    const outcome = outcomeOf(after)
+    charges.inc({ outcome, box_state })
+    toEnd.observe({ outcome }, secondsBetween(after.created_at, after.last_updated_at))
+    if (before.status === 'at_terminal') {
+      atTerminal.observe(secondsBetween(before.last_updated_at, after.last_updated_at))
+    }
+  }
+
+  let scraping: Promise<Scrape> | undefined
+  const scrape = async () => {
+    const state = new Registry()
+    await describeState(state, deps)
+    const bodies = [registry, state, processMetrics()].map((one) => one.metrics())
+    return { body: (await Promise.all(bodies)).join('\n'), contentType: registry.contentType }
+  }
+
+  return {
+    registry,
+    noteProviderCall({ operation, status, failure, durationMs }) {
+      calls.inc({ operation, result: resultOf(status, failure) })
+      callDuration.observe({ operation }, durationMs / milliseconds)
+    },
+    noteMove: (before, after) => whenCommitted(() => countMove(before, after)),
+    scrape() {
+      // Those who ask at the same time share the statement.
+      scraping ??= scrape().finally(() => {
+        scraping = undefined
+      })
+      return scraping
+    },
+  }
+}
+
+async function describeState(registry: Registry, deps: PaymentMetricsDeps): Promise<void> {
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name: `tillbridge_${name}`, help, labelNames, registers: [registry] })
+  const { version, mode, commit } = deps.build
+  gauge('build_info', 'What runs', ['version', 'commit', 'mode']).set(
+    { version, commit: (await commit()) ?? '', mode },
+    1,
+  )
+  gauge('waiting_tills', 'Requests that wait for an order to change').set(deps.waitingTills())
+
+  const pool = deps.database.connections()
+  const connections = gauge('database_connections', 'Connections to the database', ['state'])
+  connections.set({ state: 'busy' }, pool.busy)
+  connections.set({ state: 'idle' }, pool.idle)
+  gauge('database_connections_most', 'Connections that the pool may open').set(pool.most)
+  gauge('database_waiting', 'Who waits for a connection to the database').set(pool.waiting)
+
+  const now = deps.now()
+  const figures = await readPaymentFigures(deps.database.db, now).catch((error: unknown) => {
+    deps.log.warn({ err: error }, 'the figures of the database could not be read')
+    return undefined
+  })
+  gauge('database_up', '1 when the database answered this scrape').set(figures ? 1 : 0)
+  if (figures) describeFigures(gauge, figures, now)
+}
+
+function describeFigures(
+  gauge: (name: string, help: string, labelNames?: string[]) => Gauge,
+  figures: PaymentFigures,
+  now: Date,
+): void {
+  const age = (name: string, help: string, since: Date | null) =>
+    gauge(name, help).set(since ? Math.max(0, secondsBetween(since, now)) : 0)
+  const moment = (name: string, help: string, at: Date | null) => {
+    const one = gauge(name, help)
+    if (at) one.set(at.getTime() / milliseconds)
+  }
+  const open = gauge('orders_open', 'Orders that wait for their end', ['status'])
+  for (const status of ['created', 'at_terminal', 'action_required']) {
+    open.set({ status }, figures.open[status] ?? 0)
+  }
+  gauge('orders_unknown', 'Charges of which nobody knows whether the provider has them').set(
+    figures.unknown,
+  )
+  age(
+    'orders_unknown_oldest_seconds',
+    'Age of the oldest of these charges',
+    figures.oldestUnknownAt,
+  )
+  const operations = gauge('operations_open', 'Cancels and refunds of unknown outcome', ['kind'])
+  for (const kind of ['cancel', 'refund']) {
+    operations.set({ kind }, figures.openOperations[kind] ?? 0)
+  }
+  age('operations_open_oldest_seconds', 'Age of the oldest of these', figures.oldestOperationAt)
+  age('sweeper_lag_seconds', 'How long what is due waits to be looked at', figures.dueSince)
+  gauge('webhooks_waiting', 'Webhooks that are stored and not worked on').set(
+    figures.webhooksWaiting,
+  )
+  age('webhook_lag_seconds', 'Age of the oldest webhook not worked on', figures.oldestWebhookAt)
+  moment(
+    'webhook_last_received_timestamp_seconds',
+    'When a signed webhook came last',
+    figures.lastWebhookAt,
+  )
+  const connections = gauge('connections', 'Connections of clients to the provider', ['status'])
+  for (const status of ['connected', 'lost']) {
+    connections.set({ status }, figures.connections[status] ?? 0)
+  }
+  moment(
+    'connection_expires_timestamp_seconds',
+    'When the first token of a connection ends; tokens are renewed long before',
+    figures.connectionEndsAt,
+  )
+  const states = gauge(
+    'fleet_state',
+    'Boxes, connections, kinds of calls, flows and destinations by state and cause',
+    ['kind', 'state', 'cause'],
+  )
+  for (const kind of ['box', 'connection', 'provider', 'flow', 'destination']) {
+    states.set({ kind, state: 'ok', cause: '' }, 0)
+  }
+  for (const { kind, state, cause, count } of figures.states) {
+    states.set({ kind, state, cause: cause ?? '' }, count)
+  }
+  gauge(
+    'orphans_open',
+    'Charges that the provider has, no order stands for, and nobody has settled',
+  ).set(figures.openOrphans)
+  gauge('audit_unsealed', 'Entries of the audit log without a place in the chain yet').set(
+    figures.unsealedEntries,
+  )
+}
+
+const boxStates = ['ok', 'attention', 'down'] as const
+
+const outcomes = [
+  'paid',
+  'canceled',
+  'failed',
+  'expired',
+  'not_created',
+  'paid_after_close',
+] as const
+
+function outcomeOf({ status, status_detail }: OrderRow): string {
+  if (isPaid(status) || status === 'refunded') return 'paid'
+  return status_detail === 'not_created' ? 'not_created' : status
+}
+
+/** What the provider made of an attempt; no text of its own, of which there may be many. */
+function resultOf(status: number | null, failure: string | null): string {
+  if (status === null) return failure ?? 'no_answer'
+  if (status === 429) return 'limited'
+  if (status >= 500) return 'failed'
+  if (status >= 400) return 'refused'
+  return failure ?? 'ok'
+}
+
+function secondsBetween(from: Date, to: Date): number {
+  return (to.getTime() - from.getTime()) / milliseconds
+}

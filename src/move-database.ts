@@ -1,0 +1,74 @@
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { checkLoaded } from './backup/check-loaded.ts'
+import { hasEmbedded } from './backup/embedded-place.ts'
+import { loadInto } from './backup/load.ts'
+import { describeLoaded } from './backup/report.ts'
+import { CopyError, withSource } from './backup/source.ts'
+import { runCommand, say, UsageError } from './command.ts'
+import { loadConfig } from './config.ts'
+import { openDatabase } from './db/database.ts'
+import { product } from './http/product.ts'
+import { findSecrets, keysSource } from './secrets-file.ts'
+
+/**
+ * `npm run db:move`: copies the embedded database in DATA_DIR into the empty PostgreSQL that DATABASE_URL names. The
+ * service has to be stopped; the embedded database stays as it is. Exit code: 0 when everything is there and verified, 1
+ * when nothing was changed, 2 for a wrong command line, 3 when everything is there but the audit log does not verify.
+ */
+const usage = 'usage: DATABASE_URL=postgres://... npm run db:move [-- --to=postgres://HOST/NAME]\n'
+
+function readTarget(): string | undefined {
+  let to: string | undefined
+  try {
+    to = parseArgs({ options: { to: { type: 'string' } } }).values.to
+  } catch {
+    throw new UsageError()
+  }
+  if (to === undefined) return undefined
+  const url = URL.parse(to)
+  if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) throw new UsageError()
+  if (url.password !== '' || url.searchParams.has('password')) {
+    throw new UsageError(
+      'A password in a command line is seen by everybody on this machine: name the database by DATABASE_URL in the environment or in .env',
+    )
+  }
+  return to
+}
+
+await runCommand(usage, async () => {
+  const named = readTarget()
+  const config = loadConfig(process.env)
+  const to = named ?? config.databaseUrl
+  if (to === undefined) throw new UsageError('Where to? DATABASE_URL is not set')
+  const { dataDir } = config
+  if (!(await hasEmbedded(dataDir))) {
+    throw new CopyError(`There is no database in ${resolve(dataDir)} (DATA_DIR)`)
+  }
+  const source = await openDatabase({ dataDir })
+  const takenAt = new Date().toISOString()
+  try {
+    const secrets = await findSecrets(dataDir)
+    const keys = {
+      keys: config.encryptionKeys ?? secrets?.encryptionKeys ?? [],
+      source: keysSource(config, secrets),
+      lost: [],
+    }
+    const target = await openDatabase({ databaseUrl: to })
+    try {
+      const loaded = await withSource(source.db, { version: product.version, takenAt }, (parts) =>
+        loadInto(target, parts, (trx) => checkLoaded(trx, keys)),
+      )
+      const { lines, code } = describeLoaded(loaded)
+      for (const line of lines) say(line)
+      say(
+        'Start the service with this DATABASE_URL, and with the ADMIN_TOKEN and ENCRYPTION_KEYS that it had. The embedded database is as it was.',
+      )
+      return code
+    } finally {
+      await target.close()
+    }
+  } finally {
+    await source.close()
+  }
+})

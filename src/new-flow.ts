@@ -1,0 +1,84 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import {
+  flowFromTemplate,
+  type TemplateName,
+  type TemplateSource,
+  templateNames,
+  templateSources,
+} from './sync/definition/flow-template.ts'
+
+const usage = `usage: npm run flows:new -- <template> [--name articulos] [--from ${templateSources.join('|')}] [folder]
+templates: ${templateNames.join(', ')}; --from is where the articles of a shop come from (csv-drop)
+`
+
+/**
+ * `npm run flows:new -- <template>`: writes a commented flow file into the folder (FLOWS_DIR, or `./flows`), and says which
+ * variables it needs. A file that is there is never written over.
+ */
+function main(): number {
+  const wanted = readArguments()
+  if (wanted === undefined) {
+    process.stderr.write(usage)
+    return 2
+  }
+  const { template, name, from } = wanted
+  const folder = wanted.folder ?? (process.env.FLOWS_DIR?.trim() || './flows')
+  const schema = fileURLToPath(new URL('../schema/flow.schema.json', import.meta.url))
+  const { text, variables } = flowFromTemplate({
+    template,
+    name,
+    from,
+    schema: relative(folder, schema).replaceAll('\\', '/'),
+  })
+  const file = join(folder, `${name}.flow.yaml`)
+  try {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(file, text, { flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    process.stderr.write(`${file} is there already; choose another --name\n`)
+    return 1
+  }
+  const missing = variables.filter((variable) => !process.env[variable]?.trim())
+  process.stdout.write(
+    [
+      `${file}: written; its comments say what to adapt`,
+      ...(missing.length > 0 ? [`set in .env: ${missing.join(', ')}`] : []),
+      `then: npm run flows:check, and once it runs GET /sync/${name}/preview shows what would be sent`,
+      '',
+    ].join('\n'),
+  )
+  return 0
+}
+
+type Wanted = {
+  template: TemplateName
+  name: string
+  from: TemplateSource | undefined
+  folder: string | undefined
+}
+
+/** Undefined when they make no sense. */
+function readArguments(): Wanted | undefined {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: { name: { type: 'string', default: 'articulos' }, from: { type: 'string' } },
+    })
+    const [given, folder, ...others] = positionals
+    const template = templateNames.find((one) => one === given)
+    const from = templateSources.find((one) => one === values.from)
+    const isOne = template !== undefined && others.length === 0
+    const isFrom = values.from === undefined || from !== undefined
+    // As the form of flow files has it; a name must not lead out of the folder.
+    const isName = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(values.name)
+    return isOne && isFrom && isName ? { template, name: values.name, from, folder } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+process.exitCode = main()

@@ -1,0 +1,62 @@
+import { Agent, request } from 'undici'
+import { OutboundError } from './outbound-error.ts'
+import { kindOf } from './verdict.ts'
+
+/**
+ * One GET whose answer is read piece by piece, so that memory does not grow with it. Throws OutboundError for anything but a
+ * 2xx; what breaks off in the midst throws while it is read.
+ */
+export async function* download(input: {
+  url: string
+  headers: Record<string, string>
+  /** How long nothing may come. */
+  timeoutMs: number
+  signal?: AbortSignal | undefined
+}): AsyncGenerator<string> {
+  const { url, headers, timeoutMs, signal } = input
+  const agent = new Agent({
+    connect: { timeout: timeoutMs },
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+  })
+  try {
+    const answer = await request(url, {
+      dispatcher: agent,
+      headers,
+      ...(signal && { signal }),
+    }).catch((cause: unknown) => {
+      throw failureOf(null, {}, cause)
+    })
+    if (answer.statusCode < 200 || answer.statusCode > 299) {
+      await answer.body.dump()
+      throw failureOf(answer.statusCode, answer.headers)
+    }
+    answer.body.setEncoding('utf8')
+    for await (const part of answer.body) yield String(part)
+  } finally {
+    await agent.destroy()
+  }
+}
+
+function failureOf(
+  status: number | null,
+  headers: Record<string, string | string[] | undefined>,
+  cause?: unknown,
+): OutboundError {
+  const failure = status === null ? ('connect' as const) : null
+  const read = { success: false as const, status, failure, body: null }
+  return new OutboundError(
+    {
+      kind: kindOf(read, 'none'),
+      effect: 'none',
+      provesAbsence: false,
+      status,
+      failure,
+      body: null,
+      headers,
+      retryAfterSeconds: null,
+      attempts: 1,
+    },
+    cause,
+  )
+}

@@ -1,0 +1,263 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
+import { createFleetAlerts, type FleetAlerts } from './alerts/fleet-alerts.ts'
+import { createPaymentWatch, type PaymentWatch } from './closings/watch-payments.ts'
+import type { Config } from './config.ts'
+import { startDatabaseClock } from './db/clock.ts'
+import type { Database } from './db/database.ts'
+import { createSealer, type EncryptionKey } from './domain/sealed.ts'
+import { createFleet } from './fleet/fleet.ts'
+import type { HttpServer } from './http/create-server.ts'
+import type { StreamLimits } from './http/event-stream.ts'
+import type { PlaceLimits } from './http/places.ts'
+import { product } from './http/product.ts'
+import { createPaymentMetrics } from './metrics/payment-metrics.ts'
+import type { AttemptTimer } from './outbound.ts'
+import { buildPaymentApi } from './payment-api.ts'
+import { createAccountPauses } from './payments/account-pauses.ts'
+import type { PaymentDeps } from './payments/deps.ts'
+import { createKeyUses } from './payments/key-uses.ts'
+import { createLastingWork } from './payments/lasting-work.ts'
+import { createLookNotes } from './payments/look-notes.ts'
+import { createNews } from './payments/news.ts'
+import { createOrderCalls } from './payments/order-calls.ts'
+import { createOrderChanges } from './payments/order-changes.ts'
+import { type ActivityChain, createActivityChain, takeOverHead } from './payments/seal-activity.ts'
+import { createOrderSearch, type OrderSearch } from './payments/search-orders.ts'
+import { createSingleFlight } from './payments/single-flight.ts'
+import { createStrangers } from './payments/strangers.ts'
+import { createSweeper, type Sweeper } from './payments/sweeper.ts'
+import { createWebhookInbox, type WebhookInbox } from './payments/webhook-inbox.ts'
+import { createProviderHealth } from './provider/health.ts'
+import { createProvider, type ProviderCallLog } from './provider/provider.ts'
+import { createSettlementWork, type SettlementWork } from './settlements/settlement-work.ts'
+import type { Tracing } from './tracing/tracing.ts'
+
+/** Where the provider is and who we are there. */
+export type ProviderAccess = {
+  apiUrl: string
+  authUrl: string
+  clientId: string
+  clientSecret: string
+  webhookSecrets: readonly string[]
+}
+
+export type PaymentSideOptions = {
+  config: Config
+  /** The address that the provider redirects to; the setting, or the bound port when that is open. */
+  publicUrl: string
+  adminToken: string
+  encryptionKeys: readonly EncryptionKey[]
+  providerAccess: ProviderAccess
+  /** Open and migrated. The caller closes it after the service. */
+  database: Database
+  logger: Logger
+  /** The database's clock when absent. */
+  now?: () => Date
+  /** What the database's clock is measured against; for tests. */
+  monotonicMs?: () => number
+  /** What deadlines go by; for tests. `performance.now` when absent. */
+  stopwatch?: () => number
+  sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
+  /** Ends a call to the provider that has had its time; for tests. */
+  providerTimer?: AttemptTimer
+  /** How long and how many streams of events may be; for tests. */
+  streams?: Partial<StreamLimits>
+  /** How many long-polls may wait; for tests. */
+  waits?: PlaceLimits
+  /** Where the settings ask for traces. */
+  tracing?: Tracing | undefined
+}
+
+export type PaymentSide = {
+  app: HttpServer
+  deps: PaymentDeps
+  inbox: WebhookInbox
+  sweeper: Sweeper
+  orderSearch: OrderSearch
+  /** Reads the provider's own payments. */
+  paymentWatch: PaymentWatch
+  /** Fetches reports, and computes nets by new rules. */
+  settlementWork: SettlementWork
+  /** Seals the audit log. */
+  chain: ActivityChain
+  /** Tells the operator's receivers what is in trouble. */
+  alerts: FleetAlerts
+  /** Requests that still wait for the provider are answered now, with an unknown outcome: for a stop that must not wait. */
+  cutShort(): void
+  /** Ends background work and the provider's connections. Close the listener before, the database after. */
+  close(): Promise<void>
+}
+
+/** How long a stop goes on trying to store what only this process has. */
+const storeWithinMs = 5_000
+
+/**
+ * Puts the payment side together. Nothing runs yet: plan the search for orders, listen on `app`, and start the chain, the
+ * sweeper, the search, the watch over payments, the work on settlements and the alerts.
+ */
+export async function createPaymentSide(options: PaymentSideOptions): Promise<PaymentSide> {
+  const { config, database, logger } = options
+  const clock = options.now
+    ? { now: options.now, stop: () => undefined }
+    : await startDatabaseClock(database, {
+        ...(options.monotonicMs && { monotonicMs: options.monotonicMs }),
+        log: (level, fields, message) => logger[level](fields, message),
+      })
+  const { now } = clock
+  const sleep =
+    options.sleep ??
+    ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
+  const stopwatch = options.stopwatch ?? (() => performance.now())
+  const health = createProviderHealth(now)
+  const calls = createOrderCalls(database, logger)
+  const changes = await createOrderChanges(database)
+  const metrics = createPaymentMetrics({
+    database,
+    now,
+    waitingTills: () => changes.waiting(),
+    boxState: (client, cajaId) => fleet.troubleOf(client, cajaId)?.state ?? 'ok',
+    build: { version: product.version, commit: product.commit, mode: config.provider },
+    log: logger,
+  })
+  const processId = randomUUID()
+  const fleet = createFleet({ database, now, sleep, processId, log: logger })
+  const provider = createProvider({
+    apiUrl: options.providerAccess.apiUrl,
+    authUrl: options.providerAccess.authUrl,
+    clientId: options.providerAccess.clientId,
+    clientSecret: options.providerAccess.clientSecret,
+    timeoutMs: config.providerTimeoutMs,
+    posApi: config.mpPosApi,
+    now,
+    monotonicMs: stopwatch,
+    sleep,
+    ...(options.providerTimer && { timer: options.providerTimer }),
+    log: (entry) => {
+      health.note(entry)
+      metrics.noteProviderCall(entry)
+      options.tracing?.noteProviderCall(entry)
+      fleet.noteCall(entry)
+      calls.noteProviderCall(entry, now())
+      logProviderCall(logger, entry)
+    },
+  })
+  const news = await createNews(database, changes)
+  const startedAt = now()
+  const deps: PaymentDeps = {
+    database,
+    provider,
+    sealer: createSealer(options.encryptionKeys),
+    changes,
+    calls,
+    keyUses: createKeyUses(database, now, logger),
+    looks: createLookNotes(database, startedAt, now, logger),
+    fleet,
+    news,
+    once: createSingleFlight(),
+    strangers: createStrangers(),
+    lasting: createLastingWork(),
+    now,
+    stopwatch,
+    sleep,
+    log: logger,
+    noteMove: metrics.noteMove,
+    processId,
+    startedAt,
+    settings: {
+      publicUrl: options.publicUrl,
+      posCreateDelayMs: config.posCreateDelayMs,
+      duplicateOrderGuard: config.duplicateOrderGuard,
+      sendTicketNumber: config.mpSendTicketNumber,
+      maskTokens: config.adminMaskTokens,
+      enrolment: config.oauthEnrolment,
+      oauthTargetOrigins: config.oauthTargetOrigins,
+      webhookSecrets: options.providerAccess.webhookSecrets,
+      // Gateways hold a request for up to a minute, six times what we wait.
+      lateArrivalMs: 6 * config.providerTimeoutMs,
+      searchLagMs: config.searchLagMs,
+    },
+  }
+  const pauses = createAccountPauses()
+  const rhythm = { intervalMs: config.sweepIntervalMs }
+  const inbox = createWebhookInbox(deps, pauses, rhythm)
+  const sweeper = createSweeper(deps, inbox, pauses, rhythm)
+  const orderSearch = createOrderSearch(deps)
+  const paymentWatch = createPaymentWatch(deps)
+  const settlementWork = createSettlementWork(deps)
+  await takeOverHead(deps)
+  const chain = createActivityChain(deps)
+  const alerts = createFleetAlerts(
+    {
+      database,
+      now,
+      sleep,
+      processId: deps.processId,
+      mail: { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom },
+      log: logger,
+    },
+    config.alerts,
+  )
+  const app = await buildPaymentApi({
+    deps,
+    inbox,
+    testAlerts: alerts.test,
+    health: {
+      mode: config.provider,
+      sandboxUrl: config.provider === 'sandbox' ? options.providerAccess.apiUrl : undefined,
+      provider: health.read,
+    },
+    metrics,
+    adminToken: options.adminToken,
+    metricsToken: config.metricsToken,
+    rateLimitPerSecond: config.rateLimitPerSecond,
+    authFailuresPerMinute: config.authFailuresPerMinute,
+    trustProxy: config.trustProxy,
+    logger,
+    dashboardRoot: fileURLToPath(new URL('../public/dashboard', import.meta.url)),
+    streams: options.streams,
+    waits: options.waits,
+    tracing: options.tracing,
+  })
+  return {
+    app,
+    deps,
+    inbox,
+    sweeper,
+    orderSearch,
+    paymentWatch,
+    settlementWork,
+    chain,
+    alerts,
+    cutShort: () => provider.cutShort(),
+    async close() {
+      await Promise.all([
+        alerts.stop(),
+        sweeper.stop(),
+        orderSearch.stop(),
+        paymentWatch.stop(),
+        fleet.stop(),
+        settlementWork.stop(),
+      ])
+      await deps.lasting.end(storeWithinMs)
+      // After whatever else still writes to the log.
+      await chain.stop()
+      await news.close()
+      await changes.close()
+      await provider.close()
+      await calls.close()
+      await deps.keyUses.flush()
+      await deps.looks.flush()
+      clock.stop()
+    },
+  }
+}
+
+function logProviderCall(logger: Logger, { about, ...call }: ProviderCallLog): void {
+  const failed = call.status === null || call.status >= 500
+  const entry = { ...call, ...about }
+  if (failed) logger.warn(entry, 'provider call failed')
+  else logger.info(entry, 'provider call')
+}

@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import { looseOrderId } from '../domain/loose-payment.ts'
+import type { OrderEvidence, OrderStatus } from '../domain/order.ts'
+import { type ProviderClient, segment } from './client.ts'
+import { MpMoney } from './payments.ts'
+import type { CallOptions, Provider, ProviderPayment, RefundAnswer } from './types.ts'
+import { MpId, MpNote } from './wire.ts'
+
+/** The answer to a refund of a payment; from the provider's published description, not tried live. */
+const MpPaymentRefund = z.object({ id: MpId, amount: MpMoney, status: MpNote })
+
+/** What a payment without an order says, in the words of orders. */
+export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
+  const paidCents = payment.amount.cents ?? 0
+  const isGivenBack = payment.status === 'refunded' && payment.refunded.cents === null
+  const refundedCents = isGivenBack ? paidCents : (payment.refunded.cents ?? 0)
+  return {
+    mpOrderId: looseOrderId(payment.paymentId),
+    mpUserId: null,
+    externalReference: null,
+    terminalId: null,
+    status: statusOf(payment.status, refundedCents, paidCents),
+    providerStatus: payment.status,
+    statusDetail: payment.statusDetail,
+    amountCents: payment.amount.cents,
+    paidCents,
+    refundedCents,
+    payments: [
+      {
+        id: payment.paymentId,
+        amountCents: paidCents,
+        paidCents,
+        refundedCents,
+        status: payment.status,
+        statusDetail: payment.statusDetail,
+        methodType: payment.methodType,
+        methodId: payment.methodId,
+        installments: payment.installments,
+        referenceId: payment.paymentId,
+      },
+    ],
+    refunds: payment.refunds.flatMap(({ id, status, amount }) =>
+      id === null ? [] : refundFrom(payment.paymentId, id, status, amount.cents),
+    ),
+    updatedAt: payment.updatedAt?.toISOString() ?? null,
+  }
+}
+
+function statusOf(status: string, refundedCents: number, paidCents: number): OrderStatus | null {
+  if (status === 'refunded') return 'refunded'
+  // Any other word moves nothing.
+  if (status !== 'approved') return null
+  return refundedCents > 0 && refundedCents < paidCents ? 'partially_refunded' : 'processed'
+}
+
+/** Payments call a refund that is through `approved`, orders `processed`. */
+function refundFrom(paymentId: string, id: string, status: string | null, cents: number | null) {
+  const word = status === null || status === 'approved' ? 'processed' : status
+  return { id, transactionId: paymentId, referenceId: id, amountCents: cents, status: word }
+}
+
+/** Gives money of a payment without an order back, under the key of the intent. */
+export async function refundPayment(
+  client: ProviderClient,
+  token: string,
+  paymentId: string,
+  key: string,
+  partial: Parameters<Provider['orders']['refund']>[3],
+  options: CallOptions | undefined,
+): Promise<RefundAnswer> {
+  const made = await client.call({
+    operation: 'order.refund',
+    method: 'POST',
+    path: `/v1/payments/${segment(paymentId)}/refunds`,
+    token,
+    key,
+    ...(partial !== null && { body: { amount: partial.amountCents / 100 } }),
+    schema: MpPaymentRefund,
+    options,
+  })
+  return {
+    mpOrderId: looseOrderId(paymentId),
+    status: null,
+    providerStatus: made.status ?? 'approved',
+    statusDetail: null,
+    refunds: [refundFrom(paymentId, made.id, made.status ?? null, made.amount?.cents ?? null)],
+  }
+}

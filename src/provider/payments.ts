@@ -1,0 +1,168 @@
+import { z } from 'zod'
+import { signedCents } from '../domain/money.ts'
+import { type ProviderClient, segment } from './client.ts'
+import type { Provider, ProviderAmount, ProviderPayment } from './types.ts'
+import { MpId, MpNote, MpNumber } from './wire.ts'
+
+/**
+ * Payments: what stands behind orders, with what the provider keeps of them. From public sources (projects that read the
+ * wire, the published description of the API); none of it was tried live. So nothing here is refused for being unknown: words
+ * stay words, an amount that cannot be read keeps its text, and only a row without id or status is no payment.
+ */
+export const MpMoney = z.union([z.string(), z.number()]).transform(amountFrom).nullish().catch(null)
+
+const MpDate = z
+  .string()
+  .transform((text) => new Date(text))
+  .refine((date) => !Number.isNaN(date.getTime()))
+  .nullish()
+  .catch(null)
+
+const MpCharge = z.object({
+  name: MpNote,
+  type: MpNote,
+  accounts: z.object({ from: MpNote, to: MpNote }).nullish().catch(null),
+  amounts: z.object({ original: MpMoney, refunded: MpMoney }).nullish().catch(null),
+  metadata: z.object({ mov_detail: MpNote, mov_financial_entity: MpNote }).nullish().catch(null),
+})
+
+const MpPaymentRow = z.object({
+  id: MpId,
+  status: z.string().min(1),
+  status_detail: MpNote,
+  operation_type: MpNote,
+  currency_id: MpNote,
+  external_reference: MpNote,
+  date_created: MpDate,
+  date_approved: MpDate,
+  date_last_updated: MpDate,
+  money_release_date: MpDate,
+  money_release_status: MpNote,
+  transaction_amount: MpMoney,
+  transaction_amount_refunded: MpMoney,
+  transaction_details: z
+    .object({ net_received_amount: MpMoney, total_paid_amount: MpMoney })
+    .nullish()
+    .catch(null),
+  payment_type_id: MpNote,
+  payment_method_id: MpNote,
+  installments: MpNumber.nullish().catch(null),
+  pos_id: MpNote,
+  store_id: MpNote,
+  point_of_interaction: z.object({ type: MpNote }).nullish().catch(null),
+  order: z.object({ id: MpNote }).nullish().catch(null),
+  fee_details: z
+    .array(z.object({ type: MpNote, amount: MpMoney, fee_payer: MpNote }))
+    .nullish()
+    .catch(null),
+  charges_details: z.array(MpCharge).nullish().catch(null),
+  refunds: z
+    .array(z.object({ id: MpNote, amount: MpMoney, status: MpNote, date_created: MpDate }))
+    .nullish()
+    .catch(null),
+})
+
+const MpPaymentSearch = z.object({
+  results: z.array(MpPaymentRow),
+  paging: z
+    .object({ total: MpNumber.nullish().catch(null) })
+    .nullish()
+    .catch(null),
+})
+
+/** Payments of an account: a search, which lags, and the reading of one. */
+export function createPayments(client: ProviderClient): Provider['payments'] {
+  return {
+    async search(token, { range, from, to, mpStoreId, mpPosId, limit, offset }, options) {
+      const found = await client.call({
+        operation: 'payment.search',
+        method: 'GET',
+        path: '/v1/payments/search',
+        query: {
+          range,
+          begin_date: from.toISOString(),
+          end_date: to.toISOString(),
+          sort: range,
+          criteria: 'asc',
+          store_id: mpStoreId,
+          pos_id: mpPosId,
+          limit,
+          offset,
+        },
+        token,
+        schema: MpPaymentSearch,
+        options,
+      })
+      return {
+        payments: found.results.map(paymentRowFrom),
+        total: found.paging?.total ?? null,
+      }
+    },
+    async get(token, paymentId, options) {
+      const payment = await client.call({
+        operation: 'payment.read',
+        method: 'GET',
+        path: `/v1/payments/${segment(paymentId)}`,
+        token,
+        schema: MpPaymentRow,
+        accept: ({ id }) => id === paymentId,
+        options,
+      })
+      return paymentRowFrom(payment)
+    },
+  }
+}
+
+function paymentRowFrom(payment: z.output<typeof MpPaymentRow>): ProviderPayment {
+  const none: ProviderAmount = { text: null, cents: null }
+  return {
+    paymentId: payment.id,
+    status: payment.status,
+    statusDetail: payment.status_detail ?? null,
+    operationType: payment.operation_type ?? null,
+    channel: payment.point_of_interaction?.type ?? null,
+    currency: payment.currency_id ?? null,
+    externalReference: payment.external_reference ?? null,
+    mpOrderId: payment.order?.id ?? null,
+    mpPosId: payment.pos_id ?? null,
+    mpStoreId: payment.store_id ?? null,
+    amount: payment.transaction_amount ?? none,
+    refunded: payment.transaction_amount_refunded ?? none,
+    paid: payment.transaction_details?.total_paid_amount ?? none,
+    net: payment.transaction_details?.net_received_amount ?? none,
+    methodType: payment.payment_type_id ?? null,
+    methodId: payment.payment_method_id ?? null,
+    installments: payment.installments ?? null,
+    createdAt: payment.date_created ?? null,
+    approvedAt: payment.date_approved ?? null,
+    updatedAt: payment.date_last_updated ?? null,
+    releaseAt: payment.money_release_date ?? null,
+    releaseStatus: payment.money_release_status ?? null,
+    fees: (payment.fee_details ?? []).map((fee) => ({
+      name: fee.type ?? null,
+      payer: fee.fee_payer ?? null,
+      amount: fee.amount ?? none,
+    })),
+    charges: (payment.charges_details ?? []).map((charge) => ({
+      name: charge.name ?? null,
+      type: charge.type ?? null,
+      from: charge.accounts?.from ?? null,
+      to: charge.accounts?.to ?? null,
+      detail: charge.metadata?.mov_detail ?? null,
+      entity: charge.metadata?.mov_financial_entity ?? null,
+      amount: charge.amounts?.original ?? none,
+      refunded: charge.amounts?.refunded ?? none,
+    })),
+    refunds: (payment.refunds ?? []).map((refund) => ({
+      id: refund.id ?? null,
+      status: refund.status ?? null,
+      amount: refund.amount ?? none,
+      at: refund.date_created?.toISOString() ?? null,
+    })),
+  }
+}
+
+function amountFrom(amount: string | number): ProviderAmount {
+  const text = String(amount)
+  return { text, cents: signedCents(text) ?? null }
+}

@@ -1,0 +1,298 @@
+import { type Selectable, sql } from 'kysely'
+import { type Db, json, type Trx } from '../db/database.ts'
+import { constraintOf } from '../db/failures.ts'
+import type { ClosingAmendmentsTable, ClosingsTable } from '../db/tables.ts'
+import type { ClientName } from '../domain/client-name.ts'
+import type { ClosingLine, ClosingResult, ClosingTotals } from '../domain/closing.ts'
+
+export type ClosingRow = Selectable<ClosingsTable>
+export type AmendmentRow = Selectable<ClosingAmendmentsTable>
+
+export type NewClosing = Pick<
+  ClosingRow,
+  | 'id'
+  | 'client'
+  | 'place'
+  | 'caja_id'
+  | 'sucursal_id'
+  | 'mp_user_id'
+  | 'business_day'
+  | 'from_at'
+  | 'to_at'
+  | 'time_zone'
+  | 'declared'
+  | 'created_at'
+> & { next_check_at: Date }
+
+/** More at the same moment than people press one button. */
+const attemptsAtMost = 50
+
+/**
+ * Opens a closing with the next number of its place, taken in the statement that makes the row: a number exists with its
+ * closing or not at all. Answers undefined when one of the same place and day is not signed yet.
+ */
+export async function insertClosing(db: Db, closing: NewClosing): Promise<ClosingRow | undefined> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const { rows } = await sql<{ id: string }>`
+        insert into closings (id, client, place, number, caja_id, sucursal_id, mp_user_id, business_day, from_at, to_at,
+          time_zone, declared, state, created_at, next_check_at)
+        select ${closing.id}::uuid, ${closing.client}::text, ${closing.place}::text,
+          coalesce((select max(number) from closings
+            where client = ${closing.client} and place = ${closing.place}), 0) + 1,
+          ${closing.caja_id}::text, ${closing.sucursal_id}::text, ${closing.mp_user_id}::bigint,
+          ${closing.business_day}::date, ${closing.from_at}::timestamptz, ${closing.to_at}::timestamptz,
+          ${closing.time_zone}::text, ${json(closing.declared)}::jsonb, 'open',
+          ${closing.created_at}::timestamptz, ${closing.next_check_at}::timestamptz
+        returning id`.execute(db)
+      return await findClosing(db, closing.client, rows[0]?.id as string)
+    } catch (error) {
+      const constraint = constraintOf(error)
+      if (constraint === 'closings_unsigned') return undefined
+      // Somebody else took the number in this moment.
+      const isTaken = constraint === 'closings_client_place_number_key'
+      if (!isTaken || attempt === attemptsAtMost) throw error
+    }
+  }
+}
+
+function closings(db: Db | Trx, client: ClientName) {
+  return db.selectFrom('closings').selectAll().where('client', '=', client)
+}
+
+export async function findClosing(
+  db: Db | Trx,
+  client: ClientName,
+  id: string,
+): Promise<ClosingRow | undefined> {
+  return closings(db, client).where('id', '=', id).executeTakeFirst()
+}
+
+export async function findUnsignedClosing(
+  db: Db,
+  client: ClientName,
+  { place, businessDay }: { place: string; businessDay: string },
+): Promise<ClosingRow | undefined> {
+  return closings(db, client)
+    .where('place', '=', place)
+    .where('business_day', '=', sql<string>`${businessDay}::date`)
+    .where('state', '<>', 'signed')
+    .executeTakeFirst()
+}
+
+/** The signed closing of a place that ends last, of those that reach into a time. */
+export async function findLastSigned(
+  db: Db,
+  client: ClientName,
+  { place, from, to }: { place: string; from: Date; to: Date },
+): Promise<ClosingRow | undefined> {
+  return closings(db, client)
+    .where('place', '=', place)
+    .where('state', '=', 'signed')
+    .where('to_at', '>', from)
+    .where('from_at', '<', to)
+    .orderBy('to_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Closings of a client, newest day first. */
+export async function listClosings(
+  db: Db,
+  client: ClientName,
+  filter: {
+    cajaId: string | undefined
+    sucursalId: string | undefined
+    from: string | undefined
+    to: string | undefined
+    limit: number
+    offset: number
+  },
+): Promise<{ rows: ClosingRow[]; total: number }> {
+  let query = db.selectFrom('closings').where('client', '=', client)
+  if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
+  if (filter.sucursalId !== undefined) query = query.where('sucursal_id', '=', filter.sucursalId)
+  const day = (text: string) => sql<string>`${text}::date`
+  if (filter.from !== undefined) query = query.where('business_day', '>=', day(filter.from))
+  if (filter.to !== undefined) query = query.where('business_day', '<=', day(filter.to))
+  const { total } = await query
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  const rows = await query
+    .selectAll()
+    .orderBy('closings.business_day', 'desc')
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(filter.limit)
+    .offset(filter.offset)
+    .execute()
+  return { rows, total }
+}
+
+/** Closings of a client that are to be looked at now. */
+export async function listDueClosings(
+  db: Db,
+  client: ClientName,
+  now: Date,
+): Promise<ClosingRow[]> {
+  return closings(db, client)
+    .where('next_check_at', '<=', now)
+    .where('state', '<>', 'signed')
+    .orderBy('next_check_at')
+    .orderBy('id')
+    .execute()
+}
+
+/** When the next closing is to be looked at, of those that are not due yet. */
+export async function findNextCheck(db: Db, now: Date): Promise<Date | undefined> {
+  const row = await db
+    .selectFrom('closings')
+    .select('next_check_at')
+    .where('next_check_at', '>', now)
+    .orderBy('next_check_at')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.next_check_at ?? undefined
+}
+
+export type ClosingChange = Partial<
+  Pick<
+    ClosingRow,
+    'state' | 'result' | 'reason' | 'read_at' | 'to_at' | 'failures' | 'next_check_at'
+  >
+> & {
+  totals?: ClosingTotals
+  lines?: readonly ClosingLine[]
+  declared?: Record<string, number>
+}
+
+/** Notes how far a closing is; a signed one stays as it is. */
+export async function updateClosing(
+  db: Db | Trx,
+  { client, id }: Pick<ClosingRow, 'client' | 'id'>,
+  { totals, lines, declared, ...fields }: ClosingChange,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('closings')
+    .set({
+      ...fields,
+      ...(totals && { totals: json(totals) }),
+      ...(lines && { lines: json(lines) }),
+      ...(declared && { declared: json(declared) }),
+    })
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .where('state', '<>', 'signed')
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Signs a closing that has a result, as it is at this moment. Answers whether it did. */
+export async function signClosing(
+  trx: Trx,
+  { client, id }: Pick<ClosingRow, 'client' | 'id'>,
+  { at, by }: { at: Date; by: string | null },
+): Promise<boolean> {
+  const result = await trx
+    .updateTable('closings')
+    .set({
+      state: 'signed',
+      result: sql<ClosingResult>`state`,
+      signed_at: at,
+      signed_by: by,
+      next_check_at: null,
+    })
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .where('state', 'in', ['agreed', 'differs', 'unverified'])
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Closings that nobody can check, since their clients are not connected. */
+export async function markUnreachable(db: Db, now: Date, nextCheckAt: Date): Promise<void> {
+  await sql`
+    update closings set state = 'unverified', result = null, reason = 'not_connected', next_check_at = ${nextCheckAt}
+    where next_check_at <= ${now} and state <> 'signed' and not exists (
+      select from oauth_connections connection
+      where connection.client = closings.client and connection.status = 'connected')`.execute(db)
+}
+
+/** Adds an amendment to a closing, with the next number of that closing. */
+export async function insertAmendment(
+  trx: Trx,
+  amendment: Omit<AmendmentRow, 'number'>,
+): Promise<AmendmentRow> {
+  // In line: the row of the closing is held until the amendment is in.
+  await sql`select from closings where id = ${amendment.closing_id} and client = ${amendment.client}
+    for update`.execute(trx)
+  const last = await trx
+    .selectFrom('closing_amendments')
+    .select((eb) => eb.fn.max('number').as('number'))
+    .where('client', '=', amendment.client)
+    .where('closing_id', '=', amendment.closing_id)
+    .executeTakeFirst()
+  return trx
+    .insertInto('closing_amendments')
+    .values({
+      ...amendment,
+      number: (last?.number ?? 0) + 1,
+      totals: json(amendment.totals),
+      lines: json(amendment.lines),
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+export async function listAmendments(
+  db: Db,
+  client: ClientName,
+  closingId: string,
+): Promise<AmendmentRow[]> {
+  return db
+    .selectFrom('closing_amendments')
+    .selectAll()
+    .where('client', '=', client)
+    .where('closing_id', '=', closingId)
+    .orderBy('number')
+    .execute()
+}
+
+/** The country of an account, if it is known. */
+export async function findSite(
+  db: Db,
+  mpUserId: number,
+): Promise<{ site_id: string | null } | undefined> {
+  return db
+    .selectFrom('account_sites')
+    .select('site_id')
+    .where('mp_user_id', '=', mpUserId)
+    .executeTakeFirst()
+}
+
+export async function keepSite(
+  db: Db,
+  site: { mpUserId: number; siteId: string | null; at: Date },
+): Promise<void> {
+  await db
+    .insertInto('account_sites')
+    .values({ mp_user_id: site.mpUserId, site_id: site.siteId, read_at: site.at })
+    .onConflict((conflict) =>
+      conflict.column('mp_user_id').doUpdateSet({ site_id: site.siteId, read_at: site.at }),
+    )
+    .execute()
+}
+
+export async function setTimeZone(
+  trx: Trx,
+  client: ClientName,
+  storeId: string,
+  timeZone: string | null,
+): Promise<void> {
+  await trx
+    .updateTable('stores')
+    .set({ time_zone: timeZone })
+    .where('client', '=', client)
+    .where('id', '=', storeId)
+    .execute()
+}

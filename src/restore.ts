@@ -1,0 +1,83 @@
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { checkLoaded, type KeysAtHand } from './backup/check-loaded.ts'
+import { makeEmbedded } from './backup/embedded-place.ts'
+import { checkBackup, readBackup } from './backup/file.ts'
+import { loadInto } from './backup/load.ts'
+import { describeHeader, describeLoaded } from './backup/report.ts'
+import { runCommand, say, UsageError } from './command.ts'
+import { type Config, loadConfig } from './config.ts'
+import { type Database, openDatabase } from './db/database.ts'
+import { findSecrets, keysSource } from './secrets-file.ts'
+
+/**
+ * `npm run restore -- FILE [--into FOLDER]`: puts a backup into the database that the settings name, which must be empty,
+ * or into another folder. Exit code: 0 when everything is there and verified, 1 when nothing was changed, 2 for a wrong
+ * command line, 3 when everything is there but the audit log does not verify.
+ */
+const usage = 'usage: npm run restore -- FILE [--into FOLDER] [--lost=ID ...]\n'
+
+type Wish = { path: string; into: string | undefined; lost: string[] }
+
+function readWish(): Wish {
+  try {
+    const { positionals, values } = parseArgs({
+      allowPositionals: true,
+      options: { into: { type: 'string' }, lost: { type: 'string', multiple: true } },
+    })
+    const [path, ...more] = positionals
+    if (path === undefined || more.length > 0 || values.into === '') throw new UsageError()
+    return { path, into: values.into, lost: values.lost ?? [] }
+  } catch {
+    throw new UsageError()
+  }
+}
+
+async function keysAtHand(
+  config: Config,
+  folder: string | undefined,
+  lost: string[],
+): Promise<KeysAtHand> {
+  const secrets =
+    folder === undefined
+      ? undefined
+      : ((await findSecrets(folder)) ?? (await findSecrets(config.dataDir)))
+  return {
+    keys: config.encryptionKeys ?? secrets?.encryptionKeys ?? [],
+    source: keysSource({ ...config, dataDir: folder ?? config.dataDir }, secrets),
+    lost,
+  }
+}
+
+await runCommand(usage, async () => {
+  const { path, into, lost } = readWish()
+  const config = loadConfig(process.env)
+  const { header } = await checkBackup(path)
+  say(`${path} is whole: ${describeHeader(header)}`)
+  const folder = into ?? (config.databaseUrl === undefined ? config.dataDir : undefined)
+  const keys = await keysAtHand(config, folder, lost)
+  const load = (target: Database) =>
+    loadInto(target, readBackup(path), (trx) => checkLoaded(trx, keys))
+  const loaded =
+    folder === undefined
+      ? await loadIntoPostgres(config.databaseUrl as string, load)
+      : await makeEmbedded(folder, load)
+  const { lines, code } = describeLoaded(loaded)
+  for (const line of lines) say(line)
+  if (folder !== undefined && config.encryptionKeys === undefined && !(await findSecrets(folder))) {
+    say(`Before the start: put the secrets that belong to it into ${resolve(folder)}/secrets.`)
+  }
+  return code
+})
+
+async function loadIntoPostgres<T>(
+  databaseUrl: string,
+  load: (target: Database) => Promise<T>,
+): Promise<T> {
+  const database = await openDatabase({ databaseUrl })
+  try {
+    return await load(database)
+  } finally {
+    await database.close()
+  }
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import { AppError } from '../../errors.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { recordSuccess } from '../../payments/activity.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { actorOf } from '../room.ts'
+
+export type TestAlerts = () => Promise<
+  { type: string; target: string; ok: boolean; error?: string }[]
+>
+
+const ReceiverResult = z.object({
+  type: z.string().describe('`email`, `slack` or `webhook`'),
+  target: z.string().describe('Where it goes; secrets are masked'),
+  ok: z.boolean(),
+  error: z.string().optional(),
+})
+
+const arrived = { type: 'email', target: 'caja@shop.example', ok: true }
+const failed = {
+  type: 'webhook',
+  target: 'https://hooks.shop.example/***',
+  ok: false,
+  error: 'HTTP 503',
+}
+
+const AlertsTested = z
+  .object({ message: z.string(), results: z.array(ReceiverResult) })
+  .meta({ id: 'AlertsTested', example: { message: 'All have it', results: [arrived] } })
+
+const AlertsTestedInPart = z
+  .object({ message: z.string(), results: z.array(ReceiverResult) })
+  .meta({
+    id: 'AlertsTestedInPart',
+    example: { message: 'Not all have it', results: [arrived, failed] },
+  })
+
+export function addAlertRoutes(app: HttpServer, deps: PaymentDeps, test: TestAlerts): void {
+  app.post(
+    '/admin/alerts/test',
+    {
+      config: { access: 'admin', errors: ['CONFLICT'] },
+      schema: {
+        operationId: 'testFleetAlerts',
+        summary: 'Send a test message to every receiver of alerts',
+        description:
+          '409 when the settings (`ALERT_…`) name none. Quiet hours do not keep it back.',
+        tags: ['Administration'],
+        response: {
+          200: AlertsTested,
+          207: {
+            description: 'At least one receiver does not have it',
+            content: { 'application/json': { schema: AlertsTestedInPart } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const results = await test()
+      if (results.length === 0) {
+        throw new AppError('CONFLICT', { message: 'No receiver of alerts is set (ALERT_…)' })
+      }
+      const isComplete = results.every(({ ok }) => ok)
+      await deps.database.transaction((trx) =>
+        recordSuccess(deps, trx, {
+          client: null,
+          actor: actorOf(deps, request),
+          action: 'alerts.tested',
+          resourceType: 'alert',
+          resourceId: null,
+          metadata: {
+            arrived: results.filter(({ ok }) => ok).length,
+            receivers: results.length,
+          },
+        }),
+      )
+      const message = isComplete ? 'All have it' : 'Not all have it'
+      return reply.code(isComplete ? 200 : 207).send({ message, results })
+    },
+  )
+}

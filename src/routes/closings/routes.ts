@@ -1,0 +1,266 @@
+import type { FastifyRequest } from 'fastify'
+import {
+  amend,
+  type ClosingWish,
+  openClosing,
+  readClosing,
+  setStoreTimeZone,
+  sign,
+} from '../../closings/closings.ts'
+import { preferredLanguage } from '../../domain/language.ts'
+import { centsFromPoint } from '../../domain/money.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { listClosings } from '../../repositories/closings.ts'
+import { ClientOnlyQuery } from '../fields.ts'
+import { tenantOfRequest } from '../guards.ts'
+import { actorOf, providerErrors } from '../room.ts'
+import { StoreParams } from '../stores/schemas.ts'
+import { closingCsv, closingPage } from './paper.ts'
+import {
+  AmendBody,
+  AmendmentResponse,
+  ClosingCsv,
+  ClosingOpened,
+  ClosingPage,
+  ClosingParams,
+  ClosingResponse,
+  ClosingsResponse,
+  ListClosingsQuery,
+  OpenClosingBody,
+  TimeZoneBody,
+  TimeZoneResponse,
+} from './schemas.ts'
+import { viewAmendment, viewClosing, viewWholeClosing } from './view.ts'
+
+const tags = ['Closings']
+const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
+
+/** The day of a box or a store, compared with what the provider itself has. */
+export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
+  const language = (request: FastifyRequest) =>
+    preferredLanguage(request.headers['accept-language'])
+  const wholeOf = async (request: FastifyRequest, id: string) => {
+    const { closing, amendments } = await readClosing(deps, tenantOfRequest(request), id)
+    return viewWholeClosing(closing, amendments, language(request))
+  }
+
+  app.post(
+    '/closings',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', ...providerErrors] },
+      schema: {
+        operationId: 'openClosing',
+        summary: 'Close the day of a box or a store',
+        description:
+          "What the provider has is read from a minute after the end of the time, and compared charge by charge; read the closing until it has a result. The same box and day again is the same closing until it is signed; one with a result is compared anew, with what was sold since. A day that is not over is closed up to this moment, and the day's next closing begins there.",
+        tags,
+        querystring: ClientOnlyQuery,
+        body: OpenClosingBody,
+        response: {
+          200: {
+            description: 'The closing of this place and day that is not signed yet',
+            content: json(ClosingOpened),
+          },
+          202: { description: 'The closing is opened', content: json(ClosingOpened) },
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request
+      const wish: ClosingWish = {
+        cajaId: body.caja_id,
+        sucursalId: body.sucursal_id,
+        businessDay: body.business_day,
+        from: body.from === undefined ? undefined : new Date(body.from),
+        to: body.to === undefined ? undefined : new Date(body.to),
+        declared: body.declared && centsByMedium(body.declared),
+      }
+      const actor = actorOf(deps, request)
+      const { closing, isNew } = await openClosing(deps, tenantOfRequest(request), wish, actor)
+      const { id, number, state } = closing
+      return reply.code(isNew ? 202 : 200).send({ id, number, state })
+    },
+  )
+
+  app.get(
+    '/closings',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'listClosings',
+        summary: 'Closings of the client, newest day first',
+        tags,
+        querystring: ListClosingsQuery,
+        response: { 200: ClosingsResponse },
+      },
+    },
+    async (request) => {
+      const { query } = request
+      const { rows, total } = await listClosings(deps.database.db, tenantOfRequest(request), {
+        cajaId: query.caja_id,
+        sucursalId: query.sucursal_id,
+        from: query.from?.slice(0, 10),
+        to: query.to?.slice(0, 10),
+        limit: query.limit,
+        offset: query.offset,
+      })
+      return {
+        closings: rows.map((row) => ({ ...viewClosing(row), differences: row.lines.length })),
+        total,
+      }
+    },
+  )
+
+  app.get(
+    '/closings/:closingId',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'readClosing',
+        summary: 'A closing with what differs, and its amendments',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: ClosingResponse },
+      },
+    },
+    async (request) => wholeOf(request, request.params.closingId),
+  )
+
+  app.get(
+    '/closings/:closingId/csv',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'downloadClosing',
+        summary: 'What differs in a closing, for a spreadsheet',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        response: {
+          200: {
+            description: 'Lines as CSV; separators by Accept-Language',
+            content: { 'text/csv': { schema: ClosingCsv } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const closing = await wholeOf(request, request.params.closingId)
+      return reply
+        .type('text/csv; charset=utf-8')
+        .header('content-disposition', `attachment; filename="closing-${closing.number}.csv"`)
+        .serializer(String)
+        .send(closingCsv(closing, language(request)))
+    },
+  )
+
+  app.get(
+    '/closings/:closingId/print',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'printClosing',
+        summary: 'A closing as a page to print and sign on paper',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        response: {
+          200: {
+            description: 'A page; language by Accept-Language',
+            content: { 'text/html': { schema: ClosingPage } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const closing = await wholeOf(request, request.params.closingId)
+      return reply
+        .type('text/html; charset=utf-8')
+        .serializer(String)
+        .send(closingPage(closing, language(request)))
+    },
+  )
+
+  app.post(
+    '/closings/:closingId/sign',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_NOT_CHECKED'] },
+      schema: {
+        operationId: 'signClosing',
+        summary: 'Sign a closing, which never changes from then on',
+        description: 'Also one that differs or is unverified: its result is signed with it.',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: ClosingResponse },
+      },
+    },
+    async (request) => {
+      const { closingId } = request.params
+      await sign(deps, tenantOfRequest(request), closingId, actorOf(deps, request))
+      return wholeOf(request, closingId)
+    },
+  )
+
+  app.post(
+    '/closings/:closingId/amendments',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_NOT_SIGNED'] },
+      schema: {
+        operationId: 'amendClosing',
+        summary: 'Add to a signed closing what its time looks like now',
+        description: 'Such as money that came after it. The closing itself stays as it was signed.',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        body: AmendBody,
+        response: { 201: AmendmentResponse },
+      },
+    },
+    async (request, reply) => {
+      const { closingId } = request.params
+      const { reason } = request.body
+      const actor = actorOf(deps, request)
+      const amendment = await amend(deps, tenantOfRequest(request), closingId, reason, actor)
+      return reply.code(201).send(viewAmendment(amendment, language(request)))
+    },
+  )
+
+  app.put(
+    '/stores/:storeExternalId/time-zone',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND'] },
+      schema: {
+        operationId: 'setStoreTimeZone',
+        summary: 'Set by whose clock the days of a store begin',
+        tags,
+        params: StoreParams,
+        querystring: ClientOnlyQuery,
+        body: TimeZoneBody,
+        response: { 200: TimeZoneResponse },
+      },
+    },
+    async (request) => {
+      const store = await setStoreTimeZone(
+        deps,
+        tenantOfRequest(request),
+        request.params.storeExternalId,
+        request.body.time_zone,
+        actorOf(deps, request),
+      )
+      return { sucursal_id: store.external_id, time_zone: store.time_zone }
+    },
+  )
+}
+
+function centsByMedium(declared: Record<string, string>): Record<string, number> {
+  return Object.fromEntries(
+    // The schema has let through only amounts that convert.
+    Object.entries(declared).map(([medium, amount]) => [
+      medium,
+      centsFromPoint(amount.replace(',', '.')) as number,
+    ]),
+  )
+}

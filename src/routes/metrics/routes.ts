@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import type { HttpServer } from '../../http/create-server.ts'
+
+const MetricsText = z.string().meta({
+  id: 'PaymentMetrics',
+  description: 'The text format of Prometheus',
+  example: '# TYPE tillbridge_orders_unknown gauge\ntillbridge_orders_unknown 0\n',
+})
+
+export function addMetricsRoute(
+  app: HttpServer,
+  scrape: () => Promise<{ body: string; contentType: string }>,
+): void {
+  app.get(
+    '/metrics',
+    {
+      config: { access: 'metrics', compressed: true },
+      schema: {
+        operationId: 'readPaymentMetrics',
+        summary: 'Figures for Prometheus',
+        description:
+          'Requests, calls to the provider, charges, what waits and for how long. Answers without the database too: `tillbridge_database_up` is 0 then.',
+        tags: ['Service'],
+        response: {
+          200: {
+            description: 'Figures in the text format of Prometheus',
+            content: { 'text/plain': { schema: MetricsText } },
+          },
+        },
+      },
+    },
+    async (_request, reply) => {
+      const { body, contentType } = await scrape()
+      return reply.type(contentType).serializer(String).send(body)
+    },
+  )
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import { preferredLanguage } from '../../domain/language.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { askAboutOrder, settleDoubt } from '../../payments/settle-doubt.ts'
+import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
+import type { OrderRow } from '../../repositories/orders.ts'
+import { ClientOnlyQuery, text } from '../fields.ts'
+import { tenantOfRequest } from '../guards.ts'
+import { errandOf } from '../room.ts'
+import { OrderParams, OrderResponse } from './schemas.ts'
+import { viewOrder } from './view.ts'
+
+const SettleBody = z
+  .strictObject({
+    as: z.enum(['paid', 'not_paid']).describe('What was seen, on the terminal or in the account'),
+    reason: text(1, 200).describe('Who looked, and where; for the audit log'),
+  })
+  .meta({
+    id: 'SettleOrder',
+    example: { as: 'not_paid', reason: 'Ana: the terminal shows no sale, nor does the account' },
+  })
+
+const tags = ['Orders']
+
+/** For a person, when machines cannot find out whether a customer has paid. */
+export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
+  const view = async (order: OrderRow, acceptLanguage: string | undefined, stale = false) => {
+    const operations = await listOperationsOfRefunded(deps.database.db, [order])
+    return viewOrder(deps, order, operations, preferredLanguage(acceptLanguage), stale)
+  }
+
+  app.post(
+    '/orders/:orderId/ask',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND'] },
+      schema: {
+        operationId: 'askAboutOrder',
+        summary: 'Ask the provider about an order now',
+        description:
+          'As the service does by itself, sooner. `stale` says that the provider could not be asked.',
+        tags,
+        querystring: ClientOnlyQuery,
+        params: OrderParams,
+        response: { 200: OrderResponse },
+      },
+    },
+    async (request) => {
+      const { orderId } = request.params
+      const errand = errandOf(deps, request)
+      const read = await askAboutOrder(deps, tenantOfRequest(request), orderId, errand)
+      return view(read.order, request.headers['accept-language'], read.stale)
+    },
+  )
+
+  app.post(
+    '/orders/:orderId/settle',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'CONFLICT'] },
+      schema: {
+        operationId: 'settleOrder',
+        summary: 'Say of an order in doubt whether it was paid, after looking',
+        description:
+          'A person’s word, kept with the order as `settled` and audited. `outcome` stays what is proven, and what the provider shows later still counts. Nothing is sent any more that could make the charge; the order keeps neither box nor terminal; one that was not paid stands in the way of no equal sale. 409 for an order that is in no doubt.',
+        tags,
+        querystring: ClientOnlyQuery,
+        params: OrderParams,
+        body: SettleBody,
+        response: { 200: OrderResponse },
+      },
+    },
+    async (request) => {
+      const { orderId } = request.params
+      const client = tenantOfRequest(request)
+      const order = await settleDoubt(deps, client, orderId, request.body, errandOf(deps, request))
+      return view(order, request.headers['accept-language'])
+    },
+  )
+}

@@ -1,0 +1,150 @@
+import type { z } from 'zod'
+import { adoptOrphan, dismissOrphan, refundOrphan } from '../../closings/orphans.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { listOrphans, type OrphanRow } from '../../repositories/orphans.ts'
+import { ClientOnlyQuery, iso } from '../fields.ts'
+import { tenantOfRequest } from '../guards.ts'
+import { actorOf, errandOf, providerErrors } from '../room.ts'
+import {
+  AdoptBody,
+  ListOrphansQuery,
+  OrphanBody,
+  OrphanParams,
+  OrphanResponse,
+  OrphansResponse,
+} from './schemas.ts'
+
+const tags = ['Closings']
+
+/** Charges of a shop's boxes that no order stands for, and what somebody does about them. */
+export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/orphans',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'listOrphans',
+        summary: 'Charges that the provider has and no order stands for, newest first',
+        tags,
+        querystring: ListOrphansQuery,
+        response: { 200: OrphansResponse },
+      },
+    },
+    async (request) => {
+      const { query } = request
+      const { rows, total } = await listOrphans(deps.database.db, tenantOfRequest(request), {
+        state: query.state,
+        cajaId: query.caja_id,
+        limit: query.limit,
+        offset: query.offset,
+      })
+      return { orphans: rows.map(viewOrphan), total }
+    },
+  )
+
+  app.post(
+    '/orphans/:orphanId/adopt',
+    {
+      config: {
+        access: 'client',
+        errors: [...providerErrors, 'NOT_FOUND', 'ORPHAN_SETTLED', 'ACCOUNT_MISMATCH'],
+      },
+      schema: {
+        operationId: 'adoptOrphan',
+        summary: 'Take a charge in as an order of its box',
+        tags,
+        params: OrphanParams,
+        querystring: ClientOnlyQuery,
+        body: AdoptBody,
+        response: { 200: OrphanResponse },
+      },
+    },
+    async (request) => {
+      const { reason, external_reference: reference } = request.body
+      const { orphanId } = request.params
+      const client = tenantOfRequest(request)
+      const actor = actorOf(deps, request)
+      return viewOrphan(
+        (await adoptOrphan(deps, client, orphanId, { reason, reference }, actor)).orphan,
+      )
+    },
+  )
+
+  app.post(
+    '/orphans/:orphanId/refund',
+    {
+      config: {
+        access: 'client',
+        money: { retrySafeWhenUnknown: true, namesOrder: true },
+        errors: [
+          ...providerErrors,
+          'NOT_FOUND',
+          'ORPHAN_SETTLED',
+          'ORDER_NOT_REFUNDABLE',
+          'ORDER_ALREADY_REFUNDED',
+          'REFUND_IN_PROGRESS',
+          'PARTIAL_REFUND_NOT_SUPPORTED',
+          'REFUND_AMOUNT_EXCEEDS',
+          'IDEMPOTENCY_CONFLICT',
+          'ACCOUNT_MISMATCH',
+        ],
+      },
+      schema: {
+        operationId: 'refundOrphan',
+        summary: 'Give the money of a charge without an order back',
+        description:
+          'It is taken in as an order first, and refunded like any other. The same request again is the same refund.',
+        tags,
+        params: OrphanParams,
+        querystring: ClientOnlyQuery,
+        body: OrphanBody,
+        response: { 200: OrphanResponse },
+      },
+    },
+    async (request) => {
+      const { orphanId } = request.params
+      const client = tenantOfRequest(request)
+      const { reason } = request.body
+      return viewOrphan(await refundOrphan(deps, client, orphanId, reason, errandOf(deps, request)))
+    },
+  )
+
+  app.post(
+    '/orphans/:orphanId/dismiss',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'ORPHAN_SETTLED'] },
+      schema: {
+        operationId: 'dismissOrphan',
+        summary: 'Say that nothing is to be done about a charge',
+        tags,
+        params: OrphanParams,
+        querystring: ClientOnlyQuery,
+        body: OrphanBody,
+        response: { 200: OrphanResponse },
+      },
+    },
+    async (request) => {
+      const { orphanId } = request.params
+      const client = tenantOfRequest(request)
+      const actor = actorOf(deps, request)
+      return viewOrphan(await dismissOrphan(deps, client, orphanId, request.body.reason, actor))
+    },
+  )
+}
+
+function viewOrphan(orphan: OrphanRow): z.input<typeof OrphanResponse> {
+  return {
+    id: orphan.id,
+    state: orphan.state,
+    payment_id: orphan.payment_id,
+    caja_id: orphan.caja_id,
+    sucursal_id: orphan.sucursal_id,
+    amount: pointFromCents(orphan.amount_cents),
+    at: iso(orphan.sold_at),
+    found_at: iso(orphan.found_at),
+    order_id: orphan.order_id,
+    reason: orphan.reason,
+  }
+}

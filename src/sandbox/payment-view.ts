@@ -1,0 +1,177 @@
+import type { Context } from './context.ts'
+import { boxOf } from './order-moves.ts'
+import type { Order, PaymentMethod } from './rows.ts'
+
+/** A payment of the Payments API: what stands behind an order, or a charge without one. Times are milliseconds. */
+export type PaymentEntry = {
+  id: number
+  userId: number
+  posId: number | null
+  storeId: number | null
+  orderId: string | null
+  externalReference: string | null
+  amountCents: number
+  status: string
+  statusDetail: string | null
+  method: PaymentMethod
+  createdAt: number
+  updatedAt: number
+  refunds: { id: number; amountCents: number; at: number }[]
+}
+
+/** Every payment of a seller. An order has one from the moment that its buyer tried to pay. */
+export function paymentsOf(ctx: Context, userId: number): PaymentEntry[] {
+  const entries: PaymentEntry[] = []
+  for (const order of ctx.world.tables.orders.values()) {
+    const entry = order.userId === userId ? behindOrder(ctx, order) : undefined
+    if (entry) entries.push(entry)
+  }
+  for (const payment of ctx.world.tables.payments.values()) {
+    if (payment.userId === userId) entries.push({ ...payment, orderId: null })
+  }
+  return entries
+}
+
+const statusOf: Partial<Record<Order['status'], string>> = {
+  processed: 'approved',
+  refunded: 'refunded',
+  failed: 'rejected',
+}
+
+function behindOrder(ctx: Context, order: Order): PaymentEntry | undefined {
+  const { payment } = order
+  const status = statusOf[payment.status]
+  if (payment.referenceId === null || payment.method === null || status === undefined) return
+  const updatedAt = Date.parse(order.lastUpdatedDate)
+  const given = order.refunds.filter((refund) => refund.status === 'processed')
+  const isPart = given.length > 0 && status === 'approved'
+  return {
+    id: Number(payment.referenceId),
+    userId: order.userId,
+    ...(payment.box ?? boxOf(ctx, order)),
+    orderId: order.id,
+    externalReference: order.externalReference,
+    amountCents: payment.paidCents ?? payment.amountCents,
+    status,
+    statusDetail: isPart ? 'partially_refunded' : payment.statusDetail,
+    method: payment.method,
+    createdAt: payment.paidAt ?? updatedAt,
+    updatedAt,
+    refunds: given.map(({ referenceId, amountCents, createdDate }) => ({
+      id: Number(referenceId),
+      amountCents,
+      at: Date.parse(createdDate),
+    })),
+  }
+}
+
+/** The payment as both payment calls answer it. What it costs is made up, by rates like those of real statements. */
+export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<string, unknown> {
+  const { method, createdAt } = entry
+  const isPaid = entry.status === 'approved' || entry.status === 'refunded'
+  const areTold = ctx.nowMs() - createdAt >= ctx.index.chargesAfterMs
+  const charges = isPaid && areTold ? chargesOf(entry) : []
+  const kept = charges.reduce((sum, { cents, payer }) => sum + (payer ? 0 : cents), 0)
+  const refunded = entry.refunds.reduce((sum, { amountCents }) => sum + amountCents, 0)
+  const releaseAt = releaseAtOf(entry)
+  const isReleased = releaseAt <= ctx.nowMs()
+  return {
+    id: entry.id,
+    date_created: stamp(createdAt),
+    date_approved: isPaid ? stamp(createdAt) : null,
+    date_last_updated: stamp(entry.updatedAt),
+    money_release_date: isPaid ? stamp(releaseAt) : null,
+    money_release_status: isPaid ? (isReleased ? 'released' : 'pending') : null,
+    operation_type: entry.posId === null ? 'regular_payment' : 'pos_payment',
+    payment_method_id: method.id,
+    payment_type_id: method.type,
+    status: entry.status,
+    status_detail: entry.statusDetail,
+    currency_id: 'ARS',
+    collector_id: entry.userId,
+    external_reference: entry.externalReference,
+    transaction_amount: entry.amountCents / 100,
+    transaction_amount_refunded: refunded / 100,
+    transaction_details: {
+      net_received_amount: isPaid && areTold ? (entry.amountCents - kept) / 100 : 0,
+      total_paid_amount: entry.amountCents / 100,
+    },
+    fee_details: charges
+      .filter(({ type }) => type === 'fee')
+      .map(({ name, cents }) => ({ type: name, amount: cents / 100, fee_payer: 'collector' })),
+    charges_details: charges.map(showCharge),
+    installments: method.installments,
+    card: { last_four_digits: '3704' },
+    authorization_code: isPaid ? String(entry.id).slice(-6) : null,
+    refunds: entry.refunds.map(({ id, amountCents, at }) => ({
+      id,
+      payment_id: entry.id,
+      amount: amountCents / 100,
+      status: 'approved',
+      date_created: stamp(at),
+    })),
+    point_of_interaction: { type: entry.posId === null ? 'CHECKOUT' : 'POINT' },
+    order: entry.orderId === null ? {} : { id: entry.orderId, type: 'mercadopago' },
+    pos_id: entry.posId === null ? null : String(entry.posId),
+    store_id: entry.storeId === null ? null : String(entry.storeId),
+    live_mode: ctx.world.tables.sellers.get(String(entry.userId))?.liveMode ?? false,
+  }
+}
+
+export type Charge = {
+  name: string
+  type: string
+  cents: number
+  payer: boolean
+  entity: string | null
+}
+
+/** Names as seen in statements (provider facts: names in `charges_details`); one is the buyer's and not the seller's. */
+export function chargesOf({ amountCents, method }: PaymentEntry): Charge[] {
+  const part = (rate: number) => Math.round((amountCents * rate) / 100)
+  const isCredit = method.type === 'credit_card'
+  const charge = (name: string, type: string, cents: number, entity: string | null = null) => ({
+    name,
+    type,
+    cents,
+    payer: name.includes('payer'),
+    entity,
+  })
+  const all = [
+    charge('mp_processing_fee', 'fee', part(isCredit ? 4.39 : 2.15)),
+    ...(method.installments > 1
+      ? [charge('mp_financing_fee', 'fee', part(3 * method.installments))]
+      : []),
+    charge('tax_withholding_sirtac-caba', 'tax', part(1), 'caba'),
+    charge('tax_withholding_collector-debitos_creditos', 'tax', part(0.6), 'debitos_creditos'),
+    charge('tax_withholding_payer-iva', 'tax', part(0.5)),
+  ]
+  return all.filter(({ cents }) => cents > 0)
+}
+
+function showCharge({ name, type, cents, payer, entity }: Charge): object {
+  return {
+    id: `${name}-001`,
+    name,
+    type,
+    accounts: { from: payer ? 'payer' : 'collector', to: 'mp' },
+    amounts: { original: cents / 100, refunded: 0 },
+    metadata: entity === null ? {} : { mov_detail: name, mov_financial_entity: entity },
+  }
+}
+
+/** When the money of a payment can be used. */
+export function releaseAtOf({ createdAt, method }: PaymentEntry): number {
+  return createdAt + releaseDays(method) * 86_400_000
+}
+
+/** Not a fixed delay: by how it was paid. */
+function releaseDays({ type }: PaymentMethod): number {
+  if (type === 'credit_card') return 10
+  return type === 'debit_card' ? 3 : 1
+}
+
+/** Payments have the time of GMT-4, whatever the country. */
+function stamp(ms: number): string {
+  return `${new Date(ms - 4 * 3_600_000).toISOString().slice(0, -1)}-04:00`
+}

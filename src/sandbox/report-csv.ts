@@ -1,0 +1,200 @@
+import { formatCents } from './amounts.ts'
+import type { Context } from './context.ts'
+import { chargesOf, type PaymentEntry, releaseAtOf } from './payment-view.ts'
+import type { Report, ReportConfig, ReportKind } from './rows.ts'
+
+/** Columns of a report when the shop has chosen none (provider facts 6). */
+export const usualColumns: Record<ReportKind, readonly string[]> = {
+  settlement: [
+    'EXTERNAL_REFERENCE',
+    'SOURCE_ID',
+    'ORDER_MP',
+    'POS_ID',
+    'TRANSACTION_TYPE',
+    'TRANSACTION_AMOUNT',
+    'TRANSACTION_DATE',
+    'FEE_AMOUNT',
+    'FINANCING_FEE_AMOUNT',
+    'TAXES_AMOUNT',
+    'TAXES_DISAGGREGATED',
+    'SETTLEMENT_NET_AMOUNT',
+    'INSTALLMENTS',
+    'MONEY_RELEASE_DATE',
+    'IS_RELEASED',
+  ],
+  release: [
+    'DATE',
+    'SOURCE_ID',
+    'EXTERNAL_REFERENCE',
+    'RECORD_TYPE',
+    'DESCRIPTION',
+    'NET_CREDIT_AMOUNT',
+    'NET_DEBIT_AMOUNT',
+    'GROSS_AMOUNT',
+    'MP_FEE_AMOUNT',
+    'BALANCE_AMOUNT',
+    'ORDER_MP',
+  ],
+}
+
+const hourMs = 3_600_000
+
+/** Minutes of `GMT-03`; the provider's own zone is GMT-4. */
+export function zoneMinutes(zone: string | undefined): number {
+  const [, sign, hours] = /^GMT([+-])(\d{1,2})$/.exec(zone ?? 'GMT-04') ?? []
+  return (sign === '+' ? 1 : -1) * Number(hours ?? 4) * 60
+}
+
+/** The end of the local day in which a moment lies: a report is stretched to it. */
+export function endOfDay(ms: number, zone: string | undefined): number {
+  const offsetMs = zoneMinutes(zone) * 60_000
+  const day = Math.floor((ms + offsetMs) / (24 * hourMs))
+  return (day + 1) * 24 * hourMs - offsetMs - 1
+}
+
+/** The file of a report, with the separators and the lists of taxes without quotes that real ones have. */
+export function reportCsv(
+  ctx: Context,
+  report: Report,
+  entries: readonly PaymentEntry[],
+  config: ReportConfig,
+): string {
+  const separator = config.separator ?? ','
+  const columns = config.columns?.map(({ key }) => key) ?? usualColumns[report.kind]
+  const paid = entries.filter(({ status }) => status === 'approved' || status === 'refunded')
+  const rows =
+    report.kind === 'settlement'
+      ? paid.flatMap((entry) => settlementRows(ctx, entry, config))
+      : releaseRows(paid, report, config)
+  const inTime = rows.filter(({ at }) => at >= report.beginMs && at <= report.endMs)
+  const cell = (text: string) =>
+    text.includes(separator) && !text.startsWith('[') ? `"${text.replaceAll('"', '""')}"` : text
+  const lines = inTime
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ values }) => columns.map((name) => cell(values[name] ?? '')).join(separator))
+  return [columns.join(separator), ...lines, ''].join('\r\n')
+}
+
+type Row = { at: number; values: Record<string, string> }
+
+function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig): Row[] {
+  const { fee, financing, taxes, net } = costsOf(entry)
+  const releaseAt = releaseAtOf(entry)
+  const common = {
+    EXTERNAL_REFERENCE: entry.externalReference ?? '',
+    SOURCE_ID: String(entry.id),
+    ORDER_MP: entry.orderId ?? '',
+    POS_ID: entry.posId === null ? '' : String(entry.posId),
+  }
+  const sale: Row = {
+    at: entry.createdAt,
+    values: {
+      ...common,
+      TRANSACTION_TYPE: 'SETTLEMENT',
+      TRANSACTION_AMOUNT: formatCents(entry.amountCents),
+      TRANSACTION_DATE: stamp(entry.createdAt, config),
+      FEE_AMOUNT: signed(-fee),
+      FINANCING_FEE_AMOUNT: signed(-financing),
+      TAXES_AMOUNT: signed(-taxes.reduce((sum, { cents }) => sum + cents, 0)),
+      TAXES_DISAGGREGATED: `[${taxes
+        .map(
+          ({ name, entity, cents }) =>
+            `{financial_entity:${entity},amount:${signed(-cents)},detail:${name}}`,
+        )
+        .join(',')}]`,
+      SETTLEMENT_NET_AMOUNT: signed(net),
+      INSTALLMENTS: String(entry.method.installments),
+      MONEY_RELEASE_DATE: stamp(releaseAt, config),
+      IS_RELEASED: String(releaseAt <= ctx.nowMs()),
+    },
+  }
+  const refunds = entry.refunds.map(
+    ({ amountCents, at }): Row => ({
+      at,
+      values: {
+        ...common,
+        TRANSACTION_TYPE: 'REFUND',
+        TRANSACTION_AMOUNT: signed(-amountCents),
+        TRANSACTION_DATE: stamp(at, config),
+        FEE_AMOUNT: '0.00',
+        FINANCING_FEE_AMOUNT: '0.00',
+        TAXES_AMOUNT: '0.00',
+        SETTLEMENT_NET_AMOUNT: signed(-amountCents),
+        IS_RELEASED: 'true',
+      },
+    }),
+  )
+  return [sale, ...refunds]
+}
+
+/** Money that became available, between the balances before and after it. */
+function releaseRows(
+  entries: readonly PaymentEntry[],
+  report: Report,
+  config: ReportConfig,
+): Row[] {
+  const releases = entries
+    .map((entry) => ({ entry, at: releaseAtOf(entry) }))
+    .filter(({ at }) => at >= report.beginMs && at <= report.endMs)
+    .toSorted((a, b) => a.at - b.at)
+  const balance = (at: number, type: string, credit: string, cents: number): Row => ({
+    at,
+    values: {
+      DATE: stamp(at, config),
+      RECORD_TYPE: type,
+      NET_CREDIT_AMOUNT: credit,
+      NET_DEBIT_AMOUNT: '0.00',
+      BALANCE_AMOUNT: signed(cents),
+    },
+  })
+  let available = 0
+  const rows = releases.map(({ entry, at }): Row => {
+    const { fee, financing, net } = costsOf(entry)
+    available += net
+    return {
+      at,
+      values: {
+        DATE: stamp(at, config),
+        SOURCE_ID: String(entry.id),
+        EXTERNAL_REFERENCE: entry.externalReference ?? '',
+        RECORD_TYPE: 'release',
+        DESCRIPTION: 'payment',
+        NET_CREDIT_AMOUNT: signed(net),
+        NET_DEBIT_AMOUNT: '0.00',
+        GROSS_AMOUNT: formatCents(entry.amountCents),
+        MP_FEE_AMOUNT: signed(-fee - financing),
+        BALANCE_AMOUNT: signed(available),
+        ORDER_MP: entry.orderId ?? '',
+      },
+    }
+  })
+  return [
+    balance(report.beginMs, 'initial_available_balance', '0.00', 0),
+    ...rows,
+    balance(report.endMs, 'total', signed(available), available),
+  ]
+}
+
+function costsOf(entry: PaymentEntry) {
+  const own = chargesOf(entry).filter(({ payer }) => !payer)
+  const sum = (fits: (charge: (typeof own)[number]) => boolean) =>
+    own.filter(fits).reduce((total, { cents }) => total + cents, 0)
+  const taxes = own.filter(({ type }) => type === 'tax')
+  return {
+    fee: sum(({ name }) => name === 'mp_processing_fee'),
+    financing: sum(({ name }) => name === 'mp_financing_fee'),
+    taxes,
+    net: entry.amountCents - sum(() => true),
+  }
+}
+
+function signed(cents: number): string {
+  return cents < 0 ? `-${formatCents(-cents)}` : formatCents(Math.abs(cents))
+}
+
+function stamp(ms: number, { display_timezone: zone }: ReportConfig): string {
+  const minutes = zoneMinutes(zone)
+  const sign = minutes < 0 ? '-' : '+'
+  const hours = String(Math.abs(minutes) / 60).padStart(2, '0')
+  return `${new Date(ms + minutes * 60_000).toISOString().slice(0, -1)}${sign}${hours}:00`
+}

@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto'
+import type { ClientName } from '../domain/client-name.ts'
+import { AppError, invalid } from '../errors.ts'
+import { recordFailure, recordSuccess } from '../payments/activity.ts'
+import { type Actor, type PaymentDeps, serviceActor } from '../payments/deps.ts'
+import { withAccess } from '../payments/token-keeper.ts'
+import { ProviderError } from '../provider/provider.ts'
+import {
+  findFetch,
+  listDueFetches,
+  moveFetch,
+  type SettlementFetchRow,
+  wantFetch,
+} from '../repositories/settlement-fetches.ts'
+import { missingColumns, ReportError, type ReportKind } from './read-report.ts'
+import { offsetOfZone, reportZone } from './report-amounts.ts'
+import { takeReportStream } from './take-report.ts'
+
+const dayMs = 86_400_000
+/** The provider makes reports of up to 60 days, about three months back, and complete up to yesterday. */
+const longestDays = 60
+const callWithinMs = 15_000
+const lookAgainMs = 30_000
+const firstRetryMs = 60_000
+/** After an order without an answer: by then its report is in the list, and is not ordered again. */
+const untilMadeMs = 10 * 60_000
+const longestRetryMs = 3_600_000
+/** About half a day with the growing waits. */
+const mostFailures = 16
+const fetchesAtOnce = 10
+
+/** Asks for a report of whole days of the provider (GMT-4); an equal request that is open is answered again. */
+export async function askForReport(
+  deps: PaymentDeps,
+  client: ClientName,
+  wanted: { report: ReportKind; fromDay: string; toDay: string },
+  actor: Actor,
+): Promise<{ fetch: SettlementFetchRow; isNew: boolean }> {
+  const now = deps.now()
+  const { from, to } = spanOf(wanted.fromDay, wanted.toDay)
+  if (to <= from) throw invalid('to', 'must not be before `from`')
+  if (to.getTime() - from.getTime() > longestDays * dayMs) {
+    throw invalid('to', `must be less than ${longestDays} days after \`from\``)
+  }
+  if (to > now) throw invalid('to', 'must be over: reports are complete up to yesterday')
+  return deps.database.transaction(async (trx) => {
+    const found = await wantFetch(trx, {
+      id: randomUUID(),
+      client,
+      report: wanted.report,
+      from_day: wanted.fromDay,
+      to_day: wanted.toDay,
+      state: 'waiting',
+      next_look_at: now,
+      created_at: now,
+    })
+    if (found.isNew) {
+      await recordSuccess(deps, trx, {
+        ...entryOf(found.fetch, actor),
+        action: 'settlement.fetch_wanted',
+      })
+    }
+    return found
+  })
+}
+
+/** Throws NOT_FOUND, for another client's too. */
+export async function readFetch(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<SettlementFetchRow> {
+  const fetch = await findFetch(deps.database.db, client, id)
+  if (!fetch) throw new AppError('NOT_FOUND', { message: 'There is no such fetch' })
+  return fetch
+}
+
+/** Goes on with every fetch that is due. For the holder of the lease. */
+export async function workFetches(deps: PaymentDeps, signal: AbortSignal): Promise<void> {
+  for (const fetch of await listDueFetches(deps.database.db, deps.now(), fetchesAtOnce)) {
+    if (signal.aborted) return
+    await goOn(deps, fetch, signal).catch((error) => postpone(deps, fetch, error, signal))
+  }
+}
+
+async function goOn(
+  deps: PaymentDeps,
+  fetch: SettlementFetchRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { db } = deps.database
+  const { report, client } = fetch
+  const options = () => ({ signal, untilMs: deps.stopwatch() + callWithinMs, maxAttempts: 1 })
+  await withAccess(deps, client, async ({ token }) => {
+    const { reports } = deps.provider
+    const config = await reports.config(token, report, options())
+    if (!config) {
+      return refuse(
+        deps,
+        fetch,
+        'The shop has no configuration for this report: it makes one in the provider’s panel',
+      )
+    }
+    const missing = config.columns ? missingColumns(report, config.columns) : []
+    if (missing.length > 0) {
+      return refuse(
+        deps,
+        fetch,
+        `The shop’s own report lacks columns, which it adds in the provider’s panel: ${missing.join(', ')}`,
+      )
+    }
+    let { task_id: taskId, file_name: fileName } = fetch
+    if (taskId === null && fileName === null) {
+      const span = spanOf(fetch.from_day, fetch.to_day)
+      // Reports are limited in number, and an order whose answer got lost has made one.
+      const made = await reports.list(token, report, options())
+      const fitting = made.find(({ from, to }) => from <= span.from && to >= span.to)
+      fileName = fitting?.fileName ?? null
+      if (fileName === null) ({ taskId } = await reports.order(token, report, span, options()))
+      await moveFetch(db, fetch.id, { state: 'ordered', task_id: taskId, file_name: fileName })
+    }
+    if (fileName === null) {
+      const task = await reports.task(token, report, String(taskId), options())
+      if (task.isFailed) {
+        return refuse(deps, fetch, `The provider has not made the report: ${task.word}`)
+      }
+      if (task.fileName === null) {
+        const nextLookAt = new Date(deps.now().getTime() + lookAgainMs)
+        return moveFetch(db, fetch.id, { next_look_at: nextLookAt, failures: 0 })
+      }
+      fileName = task.fileName
+      await moveFetch(db, fetch.id, { file_name: fileName })
+    }
+    const taken = await takeReportStream(
+      deps,
+      client,
+      reports.file(token, report, fileName, signal),
+      {
+        origin: 'fetched',
+        name: fileName,
+        options: { offset: offsetOfZone(config.zone ?? '') ?? reportZone },
+      },
+    )
+    await deps.database.transaction(async (trx) => {
+      await moveFetch(trx, fetch.id, {
+        state: 'taken_in',
+        file_id: taken.file.id,
+        next_look_at: null,
+        ended_at: deps.now(),
+      })
+      await recordSuccess(deps, trx, {
+        ...entryOf(fetch, serviceActor(deps.now())),
+        action: 'settlement.taken_in',
+        metadata: { name: fileName, report, rows: taken.rows, added: taken.added },
+      })
+    })
+  })
+}
+
+async function postpone(
+  deps: PaymentDeps,
+  fetch: SettlementFetchRow,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<void> {
+  if (signal.aborted) return
+  if (error instanceof ReportError) return refuse(deps, fetch, error.message)
+  const isRefusal = error instanceof ProviderError && error.kind === 'refused'
+  if (isRefusal) {
+    const code = error.providerCode ?? `status ${error.status}`
+    return refuse(deps, fetch, `The provider refuses the report: ${code}`)
+  }
+  const failures = fetch.failures + 1
+  if (failures >= mostFailures) {
+    return refuse(deps, fetch, 'The provider could not be asked for half a day')
+  }
+  const { retryAfterSeconds = null, effect } = error as Partial<ProviderError>
+  const waitMs = Math.max(
+    (retryAfterSeconds ?? 0) * 1000,
+    effect === 'unknown' ? untilMadeMs : 0,
+    Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 1)),
+  )
+  deps.log.warn({ client: fetch.client, err: error }, 'a report could not be fetched yet')
+  const nextLookAt = new Date(deps.now().getTime() + waitMs)
+  await moveFetch(deps.database.db, fetch.id, { failures, next_look_at: nextLookAt })
+}
+
+async function refuse(deps: PaymentDeps, fetch: SettlementFetchRow, reason: string): Promise<void> {
+  await deps.database.transaction(async (trx) => {
+    await moveFetch(trx, fetch.id, {
+      state: 'refused',
+      reason,
+      next_look_at: null,
+      ended_at: deps.now(),
+    })
+    const entry = {
+      ...entryOf(fetch, serviceActor(deps.now())),
+      action: 'settlement.taken_in',
+    }
+    await recordFailure(deps, trx, entry, reason)
+  })
+}
+
+function entryOf(fetch: SettlementFetchRow, actor: Actor) {
+  const { client, id, report, from_day, to_day } = fetch
+  return {
+    client,
+    actor,
+    resourceType: 'settlement',
+    resourceId: id,
+    metadata: { report, from: from_day, to: to_day },
+  }
+}
+
+/** From the beginning of the first day to the end of the last; the provider stretches the end to that of the local day. */
+function spanOf(fromDay: string, toDay: string): { from: Date; to: Date } {
+  return {
+    from: new Date(`${fromDay}T00:00:00${reportZone}`),
+    to: new Date(`${toDay}T23:59:59${reportZone}`),
+  }
+}

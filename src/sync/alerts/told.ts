@@ -1,0 +1,31 @@
+import type { Told } from './channel.ts'
+import { type AlertMessage, approveCall, retryCall } from './message.ts'
+import { textOf } from './texts.ts'
+
+const types = {
+  test: 'flow.test',
+  failed: 'flow.failed',
+  reminder: 'flow.failed.reminder',
+  recovered: 'flow.recovered',
+  degraded: 'flow.degraded',
+  restored: 'flow.restored',
+  held: 'flow.held',
+  released: 'flow.released',
+} as const satisfies Record<AlertMessage['kind'], string>
+
+/** A message about a flow, as channels send it. */
+export function toldOf(message: AlertMessage): Told {
+  const { id, at, kind, ...data } = message
+  const retry =
+    'destination' in data && (kind === 'failed' || kind === 'reminder')
+      ? { retry: retryCall(data.flow, data.destination) }
+      : kind === 'held'
+        ? { approve: approveCall(data.flow) }
+        : {}
+  return {
+    id,
+    at,
+    text: (locale) => textOf(message, locale),
+    event: { type: types[kind], data: { ...data, ...retry } },
+  }
+}

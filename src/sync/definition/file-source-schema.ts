@@ -1,0 +1,218 @@
+import { z } from 'zod'
+import { filePath } from './addresses.ts'
+import type { FlowContext } from './context.ts'
+import { column, columns, duration, report, text, whole } from './fields.ts'
+import { groupBy, limits, path } from './source-fields.ts'
+
+/** As programs mean them: latin1 is Windows-1252, which differs from it in €, dashes and curly quotes. */
+export const fileEncodings = [
+  'utf8',
+  'latin1',
+  'utf16le',
+  'cp437',
+  'cp850',
+  'cp852',
+  'cp858',
+  'cp860',
+  'cp865',
+  'cp866',
+  'cp1250',
+  'cp1251',
+  'cp1252',
+  'iso8859-15',
+  'macroman',
+] as const
+
+export const dateForms = ['yyyymmdd', 'ddmmyyyy', 'dd/mm/yyyy'] as const
+
+const ready = () =>
+  z
+    .string()
+    .max(128)
+    .regex(
+      /^(?!\{name\}$)(?=.*\{(?:name|stem)\})(?:\{(?:name|stem)\}|[^{}/\\\p{Cc}])+$/u,
+      'must be a name made with {name} (of the file) or {stem} (without its extension), such as {name}.ok',
+    )
+
+const encoding = () => z.enum(fileEncodings).prefault('utf8')
+
+const skipLines = () =>
+  whole(0, 1_000).prefault(0).describe('lines before the header, such as the title of a report')
+
+const footer = () =>
+  z
+    .strictObject({
+      mark: text()
+        .max(128)
+        .describe('the first value of that line; with * at its end, how it begins'),
+      count: whole(1, 4_096)
+        .optional()
+        .describe('which value of that line, from 1, is the number of records'),
+    })
+    .optional()
+    .describe('a last line that is no record; a file without it is cut and not taken')
+
+const csv = () =>
+  z.strictObject({
+    delimiter: z.string().min(1).max(4).prefault(','),
+    encoding: encoding(),
+    columns: z
+      .array(column())
+      .min(1)
+      .max(4_096)
+      .optional()
+      .describe('names of the columns of a file without a header'),
+    skipLines: skipLines(),
+    footer: footer(),
+    quotes: z
+      .enum(['strict', 'loose', 'none'])
+      .prefault('strict')
+      .describe('loose takes a quote inside a value, such as 1/2"; none takes all as they are'),
+    trailingDelimiter: z
+      .boolean()
+      .prefault(false)
+      .describe('lines end with a delimiter behind their last value'),
+    decimalComma: z
+      .union([z.boolean(), columns()], 'must be true, false or a list of columns')
+      .prefault(false)
+      .describe(
+        'numbers with a decimal comma get a point, 1.234 becomes 1234: in the columns of the list, or in all but the key',
+      ),
+  })
+
+const fixedColumn = () =>
+  z
+    .strictObject({
+      name: column(),
+      start: whole(1, 1_000_000).describe('of its first character, from 1'),
+      length: whole(1, 100_000),
+      type: z
+        .enum(['text', 'integer', 'decimal', 'decimalComma', 'date'])
+        .prefault('text')
+        .describe('text is cut of its blanks; numbers and dates are checked, and nothing is null'),
+      decimals: whole(0, 20)
+        .optional()
+        .describe('of a decimal without its point: 0001250 with 2 is 12.50'),
+      form: z.enum(dateForms).prefault('yyyymmdd').describe('of a date'),
+    })
+    .superRefine(({ type, decimals }, issues) => {
+      if (decimals === undefined || type === 'decimal') return
+      report(issues, { message: 'is only for type decimal' }, ['decimals'])
+    })
+
+const fixed = () =>
+  z.strictObject({
+    encoding: encoding(),
+    columns: z.array(fixedColumn()).min(1).max(4_096),
+    skipLines: skipLines(),
+    footer: footer(),
+    mayEndEarly: z
+      .boolean()
+      .prefault(false)
+      .describe('lines may end before their last column; without it such a line is cut'),
+  })
+
+const sheet = () =>
+  z.strictObject({
+    sheet: z
+      .union([z.string().min(1).max(31), whole(1, 10_000)], 'must be a name or a number from 1')
+      .prefault(1)
+      .describe('name of the sheet, or its number from 1'),
+    headerRow: whole(1, 1_000).prefault(1).describe('the row with the names of the columns'),
+  })
+
+const dbf = () =>
+  z.strictObject({
+    encoding: z
+      .enum(fileEncodings)
+      .optional()
+      .describe('of its texts; without it the one that the file names'),
+    skip: columns().optional().describe('columns that are not read, such as memos'),
+  })
+
+/** What a file source reads, wherever its files lie. */
+export const fileShape = () => ({
+  format: z.enum(['csv', 'json', 'ndjson', 'fixed', 'xlsx', 'dbf']),
+  csv: csv().optional().describe('for format csv'),
+  fixed: fixed().optional().describe('for format fixed: columns by their place in the line'),
+  xlsx: sheet().optional().describe('for format xlsx'),
+  dbf: dbf().optional().describe('for format dbf'),
+  items: path().optional(),
+  settle: duration('0s', '1h')
+    .prefault('5s')
+    .describe('a file that changed less than that ago is left for the next poll'),
+  ready: ready()
+    .optional()
+    .describe('name of the marker beside a file that says it is complete, such as {name}.ok'),
+  unendedAfter: duration('0s', '7d')
+    .prefault('15m')
+    .describe('a last line of CSV without its end is taken when the file was still for that long'),
+  after: z.enum(['keep', 'archive', 'delete']).prefault('keep'),
+  groupBy: groupBy(),
+  limits: limits(),
+})
+
+type GivenFile = z.output<z.ZodObject<ReturnType<typeof fileShape>>>
+
+const owners = [
+  ['csv', 'csv'],
+  ['fixed', 'fixed'],
+  ['xlsx', 'xlsx'],
+  ['dbf', 'dbf'],
+  ['items', 'json'],
+] as const
+
+/** Reports the keys that belong to another format. */
+export function checkFileFormat(source: GivenFile, issues: z.RefinementCtx): void {
+  for (const [key, owner] of owners) {
+    if (source[key] === undefined || source.format === owner) continue
+    report(issues, { message: `is only for format ${owner}` }, [key])
+  }
+  const named = [
+    [['csv', 'columns'], source.csv?.columns ?? []],
+    [['fixed', 'columns'], (source.fixed?.columns ?? []).map(({ name }) => name)],
+  ] as const
+  for (const [key, names] of named) {
+    const twice = names.find((name, index) => names.indexOf(name) !== index)
+    if (twice === undefined) continue
+    report(issues, { message: `names the column ${JSON.stringify(twice)} twice` }, [...key])
+  }
+  if (source.format === 'fixed' && !source.fixed) {
+    const hint = 'add fixed: { columns: [{ name: codigo, start: 1, length: 8 }] }'
+    report(issues, { message: 'needs the places of its columns', hint }, ['format'])
+  }
+}
+
+/**
+ * The form in which a file source runs: durations in milliseconds, options with their defaults. What a plain file has not stays
+ * absent, so that the forms of definitions of before there were such are what they were.
+ */
+export function fileForm<T extends GivenFile>({ settle, unendedAfter, ...rest }: T) {
+  const { columns, skipLines, footer, quotes, trailingDelimiter, ...plain } =
+    rest.csv ?? csv().parse({})
+  return {
+    ...rest,
+    csv: {
+      ...plain,
+      ...(columns && { columns }),
+      ...(skipLines > 0 && { skipLines }),
+      ...(footer && { footer }),
+      ...(quotes !== 'strict' && { quotes }),
+      ...(trailingDelimiter && { trailingDelimiter }),
+    },
+    ...(rest.format === 'xlsx' && { xlsx: rest.xlsx ?? sheet().parse({}) }),
+    settleMs: settle,
+    unendedAfterMs: unendedAfter,
+  }
+}
+
+export function fileSource(context: FlowContext) {
+  return z
+    .strictObject({
+      type: z.literal('file'),
+      path: filePath(context).describe('a file, or several by * in its name'),
+      ...fileShape(),
+    })
+    .superRefine(checkFileFormat)
+    .transform(fileForm)
+}

@@ -1,0 +1,136 @@
+import { z } from 'zod'
+import { unknownPlaceholder } from './addresses.ts'
+import type { FlowContext } from './context.ts'
+import { report, secretText, text } from './fields.ts'
+import { isReferenced, literalParts, resolveReferences } from './references.ts'
+import type { Secret } from './secret.ts'
+
+/** A value of JSON whose texts may hold references and placeholders. */
+export type BodyValue =
+  | Secret
+  | number
+  | boolean
+  | null
+  | BodyValue[]
+  | { [name: string]: BodyValue }
+
+const secretName = /passw|pwd|secret|api_?key|clave|contrase|^(access_?)?token$/i
+const secretElement =
+  /<(?:[\w.-]+:)?([\w.-]*(?:passw|pwd|secret|apikey|clave|contrase)[\w.-]*|token)\b[^>]*>([^<]*)</gi
+const ownWrite = { message: 'is not read by it: a source only reads', hint: 'write a query' }
+const noSecret = {
+  message: 'a password, key or token must not stand in the file',
+  hint: `use \${env:NAME} or \${file:/path}`,
+}
+const deepest = 32
+
+/**
+ * The body of a request that reads. In its texts `{cursor}` and the others of `placeholders` are filled in, each as a value of
+ * that form: in JSON a text that is nothing but a placeholder becomes a number or null where the value is one.
+ */
+export function requestBody(context: FlowContext, placeholders: readonly string[]) {
+  const bodyText = () =>
+    secretText(
+      context,
+      (template) => {
+        const written = literalParts(template)
+        return unknownPlaceholder(written, written, placeholders)
+      },
+      { takesLines: true },
+    )
+  return z
+    .strictObject({
+      graphql: text().optional().describe('a GraphQL query; its values go into variables'),
+      variables: z
+        .record(z.string(), z.unknown())
+        .transform(
+          (given, issues) =>
+            bodyValue(given, context, placeholders, issues) as Record<string, BodyValue>,
+        )
+        .optional()
+        .describe('values for the variables of graphql, such as { after: "{next}" }'),
+      json: z
+        .unknown()
+        .transform((given, issues) =>
+          given === undefined ? undefined : bodyValue(given, context, placeholders, issues),
+        )
+        .optional()
+        .describe('a body of JSON'),
+      form: z.record(z.string().min(1).max(256), bodyText()).optional().describe('a form'),
+      xml: bodyText().optional().describe('a document of XML, such as the envelope of SOAP'),
+    })
+    .superRefine((body, issues) => {
+      const kinds = (['graphql', 'json', 'form', 'xml'] as const).filter(
+        (kind) => body[kind] !== undefined,
+      )
+      if (kinds.length !== 1) {
+        report(issues, { message: 'needs one of graphql, json, form and xml' })
+      }
+      if (body.variables && body.graphql === undefined) {
+        report(issues, { message: 'are only for graphql' }, ['variables'])
+      }
+      if (body.graphql !== undefined && writes(body.graphql)) report(issues, ownWrite, ['graphql'])
+      for (const [name, { template }] of Object.entries(body.form ?? {})) {
+        if (secretName.test(name) && isLiteral(template)) report(issues, noSecret, ['form', name])
+      }
+      const elements = [...(body.xml?.template ?? '').matchAll(secretElement)]
+      if (elements.some(([, , content = '']) => isLiteral(content.trim()))) {
+        report(issues, noSecret, ['xml'])
+      }
+    })
+}
+
+/** Whether a GraphQL document asks for more than reading. Comments and texts in it do not count. */
+function writes(document: string): boolean {
+  const code = document.replace(/"""[\s\S]*?"""|"(?:[^"\\\n]|\\.)*"|#[^\n\r]*/g, ' ')
+  return /(?:^|\})\s*(?:mutation|subscription)\b/.test(code)
+}
+
+/** Whether it is a value of the file itself, and none that is filled in. */
+function isLiteral(template: string): boolean {
+  return template !== '' && !isReferenced(template) && !/^\{\w+\}$/.test(template)
+}
+
+function bodyValue(
+  given: unknown,
+  context: FlowContext,
+  placeholders: readonly string[],
+  issues: z.RefinementCtx,
+  path: string[] = [],
+): BodyValue {
+  if (path.length > deepest) {
+    report(issues, { message: `is nested deeper than ${deepest} levels` })
+    return null
+  }
+  if (given === null || typeof given === 'number' || typeof given === 'boolean') return given
+  if (typeof given === 'string') {
+    const resolved = resolveReferences(given, context, { takesLines: true })
+    if ('findings' in resolved) {
+      for (const finding of resolved.findings) report(issues, finding, path)
+      return null
+    }
+    const written = literalParts(given)
+    const unknown = unknownPlaceholder(written, written, placeholders)
+    if (unknown) report(issues, unknown, path)
+    else if (secretName.test(path.at(-1) ?? '') && isLiteral(given)) {
+      report(issues, noSecret, path)
+    }
+    return resolved.secret
+  }
+  if (Array.isArray(given)) {
+    return given.map((one, index) =>
+      bodyValue(one, context, placeholders, issues, [...path, String(index)]),
+    )
+  }
+  if (typeof given !== 'object') {
+    report(issues, { message: 'is no value of JSON' }, path)
+    return null
+  }
+  // fromEntries, since an assignment to __proto__ would not make a field.
+  return Object.fromEntries(
+    Object.entries(given).map(([name, one]) => [
+      name,
+      bodyValue(one, context, placeholders, issues, [...path, name]),
+    ]),
+  )
+}

@@ -1,0 +1,106 @@
+import type { Database } from '../../db/database.ts'
+import type { DeliveryTarget } from '../../repositories/deliveries.ts'
+import {
+  deleteDestinationState,
+  writeDestinationState,
+} from '../../repositories/destination-states.ts'
+import { tellDeliveries } from '../../repositories/flow-news.ts'
+import type { QueueLog } from '../queue/queue-log.ts'
+import type { Gate, GateState } from './gate.ts'
+
+export type GateReportDeps = { database: Database; now: () => Date; log: QueueLog }
+
+export type GateReports = {
+  /** Has the state written as it is now: whoever worked the destination before may have left another. */
+  write(): void
+  /** Writes no more; resolves when nothing is being written. */
+  stop(): Promise<void>
+}
+
+const againMs = 5_000
+/** A receiver that asks for a second of silence again and again must not flood the log. */
+const logAgainMs = 60_000
+
+/** Tells operators what a gate does to its destination: each change in the log, and in the database for all processes. */
+export function reportGate(
+  { database, now, log }: GateReportDeps,
+  target: DeliveryTarget,
+  gate: Gate,
+): GateReports {
+  const loggedAt = new Map<GateState, number>()
+  let state = gate.status().state
+  let isDue = false
+  let stopped = false
+  let writing: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  const stateNow = () => {
+    const { waitMs, ...rest } = gate.status()
+    const nextAttemptAt = waitMs === null ? null : new Date(now().getTime() + waitMs)
+    return { ...rest, nextAttemptAt }
+  }
+
+  const writeOnce = async () => {
+    const { state: word, cause, nextAttemptAt, perSecond } = stateNow()
+    if (word === 'flowing') await deleteDestinationState(database.db, target)
+    else {
+      await writeDestinationState(database.db, {
+        ...target,
+        state: word,
+        cause,
+        since: now(),
+        next_attempt_at: nextAttemptAt,
+        per_second: perSecond,
+      })
+    }
+    await tellDeliveries(database.db, [target.flow])
+  }
+
+  const writeAll = async () => {
+    while (isDue && !stopped) {
+      isDue = false
+      try {
+        await writeOnce()
+      } catch (error) {
+        log.warn({ ...target, err: error }, 'the state of a destination could not be written')
+        timer = setTimeout(write, againMs)
+      }
+    }
+    writing = undefined
+  }
+
+  const write = () => {
+    clearTimeout(timer)
+    isDue = true
+    if (!stopped) writing ??= writeAll()
+  }
+
+  const logState = () => {
+    const before = state
+    const status = stateNow()
+    state = status.state
+    if (state === before && state !== 'open') return
+    const at = performance.now()
+    const isRepeated = at - (loggedAt.get(state) ?? Number.NEGATIVE_INFINITY) < logAgainMs
+    if (isRepeated && state !== 'open' && before !== 'probing') return
+    loggedAt.set(state, at)
+    const fields = { ...target, ...status }
+    if (state === 'open') log.warn(fields, 'a destination is left alone for a while')
+    else if (state === 'flowing') log.info(target, 'a destination is sent everything again')
+    else if (state !== 'probing') log.info(fields, 'a destination is sent less than is owed')
+  }
+
+  gate.follow(() => {
+    if (stopped) return
+    logState()
+    write()
+  })
+  return {
+    write,
+    async stop() {
+      stopped = true
+      clearTimeout(timer)
+      await writing
+    },
+  }
+}

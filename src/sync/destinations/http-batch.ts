@@ -1,0 +1,114 @@
+import { shorten } from '../mapping/excerpt.ts'
+import { compileExpression } from '../mapping/expression.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
+import type { Answer } from './http-exchange.ts'
+import { jsonOf } from './http-judge.ts'
+import { gone, postponed, refused } from './result.ts'
+
+/** What a batch is made of, and what its answer says of each item. */
+export type BatchRules = {
+  /** JSONata over `{ items, pks, jobKeys, remembered }`; without it the list of the items' bodies. */
+  body?: string | undefined
+  /** JSONata over `{ status, body }`, a list with an entry per item; without it the status is that of them all. */
+  answers?: string | undefined
+}
+
+export type Batch = {
+  /** The body of a request. Rejects with BatchError. */
+  bodyOf(jobs: readonly DeliveryJob[]): Promise<unknown>
+  /** What became of each item, by an answer that says that the batch was taken. */
+  resultsOf(answer: Answer, jobs: readonly DeliveryJob[]): Promise<readonly DeliveryResult[]>
+}
+
+/** The rules of a batch do not suit what they are given; `message` is for the operator. */
+export class BatchError extends Error {}
+
+type Judge = (status: number, said: string) => DeliveryResult
+
+/** @param judge what a status means, with what was said beside it. */
+export function compileBatch(rules: BatchRules, judge: Judge): Batch {
+  const body = rules.body === undefined ? undefined : compileExpression(rules.body)
+  const answers = rules.answers === undefined ? undefined : compileExpression(rules.answers)
+  return {
+    async bodyOf(jobs) {
+      const items = jobs.map((job) => job.body)
+      if (!body) return items
+      const [pks, jobKeys] = [jobs.map(({ pk }) => pk), jobs.map(({ jobKey }) => jobKey)]
+      const remembered = jobs.map((job) => job.remembered ?? {})
+      const made = await evaluate('body', () => body.evaluate({ items, pks, jobKeys, remembered }))
+      if (made === undefined || made === null) throw new BatchError('batch.body gives nothing')
+      return made
+    },
+    async resultsOf(answer, jobs) {
+      const { status } = answer
+      if (!answers) return jobs.map(() => ({ ok: true, status }))
+      try {
+        const document = jsonOf(answer.body)
+        if (document === undefined) throw new BatchError('the answer to the batch is no JSON')
+        const found = await evaluate('answers', () => answers.evaluate({ status, body: document }))
+        // JSONata makes a list of one into its entry.
+        const list = Array.isArray(found) ? found : found === undefined ? [] : [found]
+        if (list.length === jobs.length) return list.map((entry) => resultOf(entry, status, judge))
+        throw new BatchError(`the answer tells of ${list.length} items of ${jobs.length}`)
+      } catch (error) {
+        if (!(error instanceof BatchError)) throw error
+        // Nobody knows what became of them; under their keys they may be sent again.
+        return jobs.map(() => postponed(error.message, { outage: false, status }))
+      }
+    },
+  }
+}
+
+/**
+ * An entry: a status, `true` or nothing for done, `false` for refused, or `{ ok, status, error, remember, is }`, where an
+ * `error` alone is a refusal for good. `is: "retry"` asks for another attempt, which knows by then what is to be remembered: so
+ * an item that is there already, under an id that nobody heard of, is changed instead of created. `is: "gone"` has it created anew.
+ */
+function resultOf(entry: unknown, status: number, judge: Judge): DeliveryResult {
+  if (entry === null || entry === true) return { ok: true, status }
+  if (entry === false) return refused('the answer to the batch refuses it', { status })
+  if (typeof entry === 'number') return judge(entry, '')
+  if (typeof entry !== 'object')
+    return refused(`it answers ${shorten(String(entry), 200)}`, { status })
+  const { ok, status: own, error, remember, is } = entry as Record<string, unknown>
+  const said = error === undefined || error === null ? '' : wordsOf(error)
+  const done = (): DeliveryResult =>
+    isRemembered(remember) ? { ok: true, status, remember } : { ok: true, status }
+  if (is === 'gone') return gone(said || 'the receiver has it no longer', status)
+  if (is === 'retry') {
+    const failure = postponed(said || 'the answer to the batch asks for another attempt', {
+      outage: false,
+      status,
+    })
+    return isRemembered(remember) ? { ...failure, remember } : failure
+  }
+  if (typeof own === 'number') {
+    const judged = judge(own, said)
+    return judged.ok ? { ...done(), ...judged } : judged
+  }
+  if (ok === true || (ok === undefined && said === '')) return done()
+  return refused(said === '' ? 'the answer to the batch refuses it' : said, { status })
+}
+
+function isRemembered(value: unknown): value is Remembered {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((one) => ['string', 'number', 'boolean'].includes(typeof one))
+  )
+}
+
+function wordsOf(error: unknown): string {
+  return shorten(typeof error === 'string' ? error : JSON.stringify(error), 200)
+}
+
+async function evaluate(name: string, work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error
+    throw new BatchError(`batch.${name} failed: ${shorten(error.message, 200)}`, { cause: error })
+  }
+}

@@ -1,0 +1,123 @@
+import { parseExactJson } from '../../domain/exact-json.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import { compileExpression } from '../mapping/expression.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import type { DeliveryResult } from '../types.ts'
+import { describeRefusal } from './http-excerpt.ts'
+import type { Answer } from './http-exchange.ts'
+import type { RequestTemplate } from './http-request.ts'
+import { gone, postponed, refused } from './result.ts'
+
+/** What an answer means, where the receiver has its own ways. */
+export type AnswerRule = {
+  /** Any status when absent. */
+  status?: readonly number[] | undefined
+  /** JSONata over `{ status, body, text }`; the rule holds when it is true. */
+  when?: string | undefined
+  /** `gone`: the receiver has the item no longer; what is remembered of it holds no more. */
+  is: 'done' | 'final' | 'retry' | 'gone'
+}
+
+export type JudgeSettings = {
+  /** Statuses worth another attempt; 408, 425, 429 and all from 500 when absent. */
+  retryStatus?: readonly number[] | undefined
+  respectRetryAfter: boolean
+  answers?: readonly AnswerRule[] | undefined
+  /** What answers may repeat and nobody may see. */
+  secrets: () => readonly string[]
+}
+
+export type Judge = {
+  /** By the first rule that holds, else by the status. */
+  judge(template: RequestTemplate, answer: Answer): Promise<DeliveryResult>
+  /** By a status alone. */
+  judgeStatus(
+    template: RequestTemplate,
+    answer: Pick<Answer, 'status' | 'retryAfterSeconds'>,
+    reason: string,
+  ): DeliveryResult
+}
+
+const retriedStatuses = [408, 425, 429]
+const longestText = 65_536
+
+export function createJudge(settings: JudgeSettings): Judge {
+  const rules = (settings.answers ?? []).map(({ when, ...rule }) => ({
+    ...rule,
+    when: when === undefined ? undefined : compileExpression(when),
+  }))
+
+  const ruleFor = async (answer: Answer) => {
+    for (const rule of rules) {
+      if (rule.status && !rule.status.includes(answer.status)) continue
+      if (!rule.when || (await holds(rule.when, answer))) return rule.is
+    }
+    return undefined
+  }
+
+  const reasonOf = (answer: Answer) =>
+    `HTTP ${answer.status} ${describeRefusal(answer, settings.secrets())}`.trim()
+
+  const judgeStatus: Judge['judgeStatus'] = (template, { status, retryAfterSeconds }, reason) => {
+    if (isDone(template, status)) return { ok: true, status }
+    const { retryStatus } = settings
+    const isRetried = retryStatus
+      ? retryStatus.includes(status)
+      : status >= 500 || retriedStatuses.includes(status)
+    // A status that is not retried still tells that the receiver as a whole is in trouble.
+    const outage = status >= 500 || status === 429
+    if (!isRetried) return { ...refused(explain(status, reason), { status }), outage }
+    const wish = settings.respectRetryAfter ? retryAfterSeconds : null
+    return postponed(reason, {
+      outage,
+      status,
+      ...(wish !== null && { retryAfterSeconds: wish }),
+    })
+  }
+
+  return {
+    judgeStatus,
+    judge: async (template, answer) => {
+      const { status } = answer
+      const rule = rules.length > 0 ? await ruleFor(answer) : undefined
+      if (rule === 'done') return { ok: true, status }
+      if (rule === 'final') return refused(reasonOf(answer), { status })
+      if (rule === 'retry') return postponed(reasonOf(answer), { outage: false, status })
+      if (rule === 'gone') return gone(reasonOf(answer), status)
+      if (isDone(template, status)) return { ok: true, status }
+      return judgeStatus(template, answer, reasonOf(answer))
+    },
+  }
+}
+
+async function holds(
+  when: ReturnType<typeof compileExpression>,
+  { status, body }: Answer,
+): Promise<boolean> {
+  const text = body.toString('utf8').slice(0, longestText)
+  try {
+    return (await when.evaluate({ status, body: jsonOf(body) ?? null, text })) === true
+  } catch (error) {
+    // An answer that it does not suit is not what it looks for.
+    if (error instanceof ExpressionError) return false
+    throw error
+  }
+}
+
+/** The document of an answer; undefined when it is no JSON. */
+export function jsonOf(body: Buffer): unknown {
+  try {
+    return parseExactJson(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function isDone({ okStatus }: RequestTemplate, status: number): boolean {
+  return okStatus ? okStatus.includes(status) : status >= 200 && status <= 299
+}
+
+function explain(status: number, reason: string): string {
+  const shown = shorten(reason, 900)
+  return status >= 300 && status <= 399 ? `${shown} (redirects are not followed)` : shown
+}

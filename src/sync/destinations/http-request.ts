@@ -1,0 +1,139 @@
+import { createHmac } from 'node:crypto'
+import type { Secret } from '../definition/secret.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import { compileExpression, type Expression } from '../mapping/expression.ts'
+import { ExpressionError } from '../mapping/expression-error.ts'
+import type { RequestMethod } from '../net/request.ts'
+import type { DeliveryJob } from '../types.ts'
+import { type BodyForm, BodyFormError, contentTypes, writeBody } from './http-body.ts'
+import type { exchange } from './http-exchange.ts'
+import { checkTemplate, fillHeader, fillUrl, TemplateError } from './http-template.ts'
+
+export type RequestTemplate = {
+  method: RequestMethod
+  /** With `{pk}`, `{jobKey}`, `{body.name}` and `{remembered.name}`. */
+  url: Secret
+  /** With the same. */
+  headers: Readonly<Record<string, Secret>>
+  /** Statuses of success; every 2xx when absent. */
+  okStatus?: readonly number[] | undefined
+  /** JSONata over `{ body, remembered, pk, jobKey }`; without it the mapped body. */
+  body?: string | undefined
+}
+
+/** How requests prove who sends them: an HMAC over a text of theirs. */
+export type Signing = {
+  secret: Secret
+  algorithm: 'sha1' | 'sha256' | 'sha512'
+  encoding: 'hex' | 'base64'
+  header: string
+  prefix: string
+  /** With `{body}`, `{timestamp}` (of `timestampHeader`), `{method}`, `{path}` and `{jobKey}`. */
+  text: string
+  timestampHeader?: string | undefined
+}
+
+export type Request = Pick<Parameters<typeof exchange>[0], 'method' | 'url' | 'headers' | 'body'>
+
+export type RequestMaker = {
+  template: RequestTemplate
+  /** Rejects with TemplateError when the item makes no request of it. */
+  make(job: DeliveryJob): Promise<Request>
+  /** As `make`, as far as that shows without running expressions. */
+  problemOf(job: DeliveryJob): string | undefined
+}
+
+type Rules = { send: BodyForm; sign?: Signing | undefined; now: () => Date }
+
+/** @throws TemplateError when the host of the address depends on the item. */
+export function compileRequest(template: RequestTemplate, rules: Rules): RequestMaker {
+  checkTemplate(template.url.reveal())
+  const expression = template.body === undefined ? undefined : compileExpression(template.body)
+  return {
+    template,
+    make: async (job) => {
+      const body = expression ? await evaluate(expression, job) : job.body
+      return fillRequest(template, job, body, rules)
+    },
+    problemOf: (job) => {
+      try {
+        fillRequest(template, job, expression ? undefined : job.body, rules)
+        return undefined
+      } catch (error) {
+        if (error instanceof TemplateError) return error.message
+        throw error
+      }
+    },
+  }
+}
+
+async function evaluate(expression: Expression, job: DeliveryJob): Promise<unknown> {
+  const { body = null, remembered = {}, pk, jobKey } = job
+  try {
+    return await expression.evaluate({ body, remembered, pk, jobKey })
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error
+    throw new TemplateError(`the body of the request failed: ${shorten(error.message, 300)}`)
+  }
+}
+
+function fillRequest(
+  template: RequestTemplate,
+  job: DeliveryJob,
+  body: unknown,
+  rules: Rules,
+): Request {
+  const { method } = template
+  // With an expression of its own a DELETE may have one too.
+  const mayHaveBody = method !== 'GET' && (method !== 'DELETE' || template.body !== undefined)
+  const text =
+    mayHaveBody && body !== undefined && body !== null ? written(rules.send, body) : undefined
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    'user-agent': 'tillbridge',
+    'idempotency-key': job.jobKey,
+    ...(text !== undefined && { 'content-type': contentTypes[rules.send] }),
+  }
+  for (const [name, value] of Object.entries(template.headers)) {
+    headers[name.toLowerCase()] = fillHeader(value, job)
+  }
+  const url = fillUrl(template.url.reveal(), job)
+  if (rules.sign) sign(rules.sign, { method, url, headers, body: text ?? '', job, now: rules.now })
+  return { method, url, headers, ...(text !== undefined && { body: text }) }
+}
+
+function written(form: BodyForm, body: unknown): string {
+  try {
+    return writeBody(form, body)
+  } catch (error) {
+    if (error instanceof BodyFormError) throw new TemplateError(error.message)
+    throw error
+  }
+}
+
+function sign(
+  signing: Signing,
+  request: {
+    method: string
+    url: string
+    headers: Record<string, string>
+    body: string
+    job: DeliveryJob
+    now: () => Date
+  },
+): void {
+  const { pathname, search } = new URL(request.url)
+  const values: Readonly<Record<string, string>> = {
+    body: request.body,
+    timestamp: String(Math.floor(request.now().getTime() / 1_000)),
+    method: request.method,
+    path: pathname + search,
+    jobKey: request.job.jobKey,
+  }
+  const text = signing.text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole)
+  const mac = createHmac(signing.algorithm, signing.secret.reveal()).update(text)
+  request.headers[signing.header.toLowerCase()] = signing.prefix + mac.digest(signing.encoding)
+  if (signing.timestampHeader !== undefined) {
+    request.headers[signing.timestampHeader.toLowerCase()] = values.timestamp ?? ''
+  }
+}

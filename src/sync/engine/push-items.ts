@@ -1,0 +1,167 @@
+import type { Trx } from '../../db/database.ts'
+import {
+  confirmItems,
+  countItems,
+  deleteHashes,
+  lockItems,
+  restateHashes,
+  upsertHashes,
+} from '../../repositories/flow-items.ts'
+import { hasPollBegunSince } from '../../repositories/flow-reads.ts'
+import { keepHashForm, requestFullScan } from '../../repositories/flow-state.ts'
+import { findLease } from '../../repositories/leases.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import type { Push, Pushed, PushedItem } from '../flow-service.ts'
+import { splitKey } from '../item/key.ts'
+import { breathe } from '../poll/breather.ts'
+import { comparison } from '../poll/compare.ts'
+import { refusalOf } from '../poll/deletes.ts'
+import type { PollDeps } from '../poll/poll-deps.ts'
+import type { Item, ItemChange } from '../types.ts'
+
+const twice = 'the key stands more than once in the push'
+const overtaken = 'a poll that began later has read the source; push it again if that was not newer'
+
+type Placed = { item: Item; answer: PushedItem }
+
+/**
+ * Stores what an ERP pushes and queues what changed, as a poll would. A push counts as a read of the source that began with its
+ * number, `read`: of a poll that began before it the push is the later one, and a poll that began after it has the last word. So
+ * what differs from what is stored is refused when such a poll began meanwhile.
+ */
+export async function pushItems(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  push: Push,
+  read: number,
+): Promise<Pushed> {
+  const placed: Placed[] = []
+  const items: PushedItem[] = []
+  for (const record of push.items) {
+    await breathe()
+    const made = await runtime.read(record)
+    const answer = answerOf(made)
+    items.push(answer)
+    if ('item' in made) placed.push({ item: made.item, answer })
+  }
+  const deletes = push.deletes.map((pk): PushedItem => ({ pk, status: 'unchanged' }))
+  refuseTwice([...items, ...deletes])
+  refuseDeletes(runtime, deletes)
+  const changes = await deps.database.transaction((trx) =>
+    store(deps, runtime, trx, {
+      placed: placed.filter(({ answer }) => answer.status !== 'refused'),
+      deletes: deletes.filter(({ status }) => status !== 'refused'),
+      read,
+    }),
+  )
+  return { items, deletes, changes }
+}
+
+function answerOf(made: Awaited<ReturnType<FlowRuntime['read']>>): PushedItem {
+  if ('item' in made) return { pk: made.item.pk, status: 'unchanged' }
+  if ('skipped' in made) return { pk: made.pk, status: 'skipped', reason: made.skipped }
+  const { pk, message, mayPass } = made.problem
+  return { pk, status: 'refused', reason: message, ...(mayPass && { retry: true }) }
+}
+
+/** Which of them is the last word nobody can tell. */
+function refuseTwice(answers: readonly PushedItem[]): void {
+  const counts = new Map<string, number>()
+  for (const { pk } of answers) if (pk !== null) counts.set(pk, (counts.get(pk) ?? 0) + 1)
+  for (const answer of answers) {
+    if (answer.pk === null || (counts.get(answer.pk) ?? 0) < 2) continue
+    Object.assign(answer, { status: 'refused', reason: twice })
+  }
+}
+
+function refuseDeletes({ flow }: FlowRuntime, deletes: readonly PushedItem[]): void {
+  for (const one of deletes) {
+    if (flow.deletes.mode !== 'delete') {
+      Object.assign(one, { status: 'refused', reason: 'deletes.mode of the flow is ignore' })
+    } else if (!splitKey(one.pk ?? '', flow.item.key.length)) {
+      Object.assign(one, { status: 'refused', reason: 'this is no key of the flow' })
+    }
+  }
+}
+
+async function store(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  {
+    placed,
+    deletes,
+    read,
+  }: { placed: readonly Placed[]; deletes: readonly PushedItem[]; read: number },
+): Promise<number> {
+  const { name, deletes: rules } = runtime.flow
+  const { hashes, usedFields } = runtime
+  const forms = await keepHashForm(trx, name, hashes.hashForm, usedFields)
+  const gone = deletes.flatMap(({ pk }) => pk ?? [])
+  const stored = await lockItems(trx, name, [...placed.map(({ item }) => item.pk), ...gone])
+  const isBehind = await hasPollBegunSince(trx, name, read)
+  const changed: Placed[] = []
+  const unchanged: string[] = []
+  for (const one of placed) {
+    const { item, answer } = one
+    const was = stored.get(item.pk)?.hash
+    const found = comparison(hashes, item, was, forms)
+    if (found === 'restated') {
+      await restateHashes(trx, name, [{ pk: item.pk, hash: item.hash, was: was ?? '' }])
+    }
+    if (found !== 'different') unchanged.push(item.pk)
+    else if (isBehind) refuse(answer)
+    else {
+      answer.status = was === undefined ? 'new' : 'changed'
+      changed.push(one)
+    }
+  }
+  await confirmItems(trx, name, unchanged, read)
+  const { ours, same } = await upsertHashes(
+    trx,
+    name,
+    changed.map(({ item }) => item),
+    { read, at: deps.now() },
+  )
+  for (const { item, answer } of changed) {
+    if (same.has(item.pk)) answer.status = 'unchanged'
+    else if (!ours.has(item.pk)) refuse(answer)
+  }
+
+  const known = deletes.filter(({ pk }) => pk !== null && stored.has(pk))
+  const refusal = refusalOf(rules.guard, {
+    ...{ seen: 1, vanished: known.length, problems: 0 },
+    known: known.length > rules.guard.minItems ? await countItems(trx, name) : 1,
+  })
+  for (const one of known) {
+    const number = stored.get(one.pk ?? '')?.readNumber ?? 0
+    if (known.length > rules.guard.minItems && refusal !== undefined) {
+      Object.assign(one, { status: 'refused', reason: refusal })
+    } else if (isBehind || number > read) refuse(one)
+    else one.status = 'deleted'
+  }
+  const deleted = known.flatMap(({ pk, status }) => (status === 'deleted' && pk ? [pk] : []))
+  await deleteHashes(trx, name, deleted)
+  if (deleted.length > 0) {
+    // A poll under way that began before may have read it while it was there: another one looks again.
+    const lease = await findLease(trx, `flow:${name}`, deps.now())
+    if (lease?.isHeld) await requestFullScan(trx, name)
+  }
+  const owed = [
+    ...changed.filter(({ item }) => ours.has(item.pk)).map(({ item }) => upsertOf(item, read)),
+    ...deleted.map((pk): ItemChange => {
+      const value = runtime.keyValue(pk)
+      return { pk, kind: 'delete', hash: 'deleted', value, change: read }
+    }),
+  ]
+  await deps.enqueue(trx, runtime, owed)
+  return owed.length
+}
+
+function refuse(answer: PushedItem): void {
+  Object.assign(answer, { status: 'refused', reason: overtaken, retry: true })
+}
+
+function upsertOf({ pk, hash, value }: Item, change: number): ItemChange {
+  return { pk, kind: 'upsert', hash, value, change }
+}

@@ -1,0 +1,98 @@
+import type { Flow } from '../definition/schema.ts'
+import { SourceError, type SourceRow } from '../types.ts'
+import { watchFooter } from './file-footer.ts'
+import { linesOf } from './file-lines.ts'
+
+type Fixed = NonNullable<Extract<Flow['source'], { type: 'file' }>['fixed']>
+type Column = Fixed['columns'][number]
+
+/**
+ * The records of a file in which each column has its place in the line, one record a line; empty lines do not count. Numbers
+ * are exact text. Throws SourceError, with line and column, for a line that ends early and for what is not of its type.
+ */
+export async function* fixedRecords(
+  text: AsyncIterable<string>,
+  { columns, footer, skipLines, mayEndEarly }: Fixed,
+): AsyncGenerator<SourceRow> {
+  const width = Math.max(...columns.map(({ start, length }) => start - 1 + length))
+  const watch = watchFooter(footer)
+  let number = skipLines
+  for await (const line of linesOf(text, number)) {
+    number += 1
+    if (line.trim() === '') continue
+    if (watch.isFooter(footerValues(line, footer?.mark), number)) continue
+    if (line.length < width && !mayEndEarly) {
+      throw new SourceError(
+        `has a line of ${line.length} characters, line ${number}; its columns need ${width} (fixed.mayEndEarly)`,
+      )
+    }
+    // fromEntries, since an assignment to a column named __proto__ would not make a field.
+    yield Object.fromEntries(columns.map((column) => [column.name, valueIn(line, column, number)]))
+  }
+  watch.end()
+}
+
+/** The mark, where the line begins with it, and its other words. */
+function footerValues(line: string, mark: string | undefined): string[] {
+  if (mark !== undefined && !mark.endsWith('*') && line.startsWith(mark)) {
+    return [mark, ...line.slice(mark.length).trim().split(/\s+/)]
+  }
+  return line.trim().split(/\s+/)
+}
+
+function valueIn(line: string, column: Column, number: number): string | null {
+  const { name, start, length, type } = column
+  const text = line.slice(start - 1, start - 1 + length).trim()
+  if (type === 'text') return text
+  if (text === '') return null
+  const value = type === 'date' ? dateOf(text, column.form) : numberOf(text, column)
+  if (value !== undefined) return value
+  const what = {
+    integer: 'a whole number',
+    decimal: 'a number',
+    decimalComma: 'a number',
+    date: 'a date',
+  }
+  throw new SourceError(
+    `has no ${what[type].replace(/^a /, '')} in the column ${JSON.stringify(name)}, line ${number} (type ${type})`,
+  )
+}
+
+const comma = /^\d+(?:,\d+)?$|^\d{1,3}(?:\.\d{3})+(?:,\d+)?$/
+
+/** Exact decimal text; a sign may stand behind the digits, as in files of COBOL programs. */
+function numberOf(text: string, { type, decimals }: Column): string | undefined {
+  const [, before = '', digits = '', behind = ''] = /^([+-]?)\s*([\d.,]+)([+-]?)$/.exec(text) ?? []
+  if (digits === '' || (before !== '' && behind !== '')) return undefined
+  const plain = plainDigits(digits, type, decimals)
+  if (plain === undefined) return undefined
+  const [whole = '', fraction] = plain.split('.')
+  const kept = whole.replace(/^0+(?=\d)/, '') || '0'
+  const made = fraction === undefined ? kept : `${kept}.${fraction}`
+  return (before || behind) === '-' && /[1-9]/.test(made) ? `-${made}` : made
+}
+
+function plainDigits(digits: string, type: Column['type'], decimals: number | undefined) {
+  if (type === 'integer') return /^\d+$/.test(digits) ? digits : undefined
+  if (type === 'decimalComma') {
+    return comma.test(digits) ? digits.replaceAll('.', '').replace(',', '.') : undefined
+  }
+  if (!/^(?:\d+(?:\.\d*)?|\.\d+)$/.test(digits)) return undefined
+  if (digits.includes('.') || !decimals) return digits.replace(/\.$/, '')
+  const padded = digits.padStart(decimals + 1, '0')
+  return `${padded.slice(0, -decimals)}.${padded.slice(-decimals)}`
+}
+
+/** `2026-01-31`; null for the zeros that stand for no date, undefined for what is none. */
+export function dateOf(text: string, form: Column['form']): string | null | undefined {
+  if (/^[0/]+$/.test(text)) return null
+  const parts =
+    form === 'yyyymmdd'
+      ? /^(?<y>\d{4})(?<m>\d\d)(?<d>\d\d)$/.exec(text)
+      : /^(?<d>\d\d)\/?(?<m>\d\d)\/?(?<y>\d{4})$/.exec(text)
+  if (!parts?.groups || (form === 'dd/mm/yyyy') !== text.includes('/')) return undefined
+  const { y, m, d } = parts.groups
+  const date = new Date(`${y}-${m}-${d}T00:00:00Z`)
+  const iso = `${y}-${m}-${d}`
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(iso) ? iso : undefined
+}

@@ -1,0 +1,222 @@
+import type { Agent } from 'undici'
+import { decideRetry, type RetryPolicy } from '../../outbound/retry-decision.ts'
+import { describeRefusal } from '../destinations/http-excerpt.ts'
+import { hideTexts } from '../net/hidden-texts.ts'
+import { type GuardedAnswer, guardedRequest, RequestFailure } from '../net/request.ts'
+import { breathe } from '../poll/breather.ts'
+import { SourceError, type SourceRow } from '../types.ts'
+import { JsonLimitError, parseJsonInTurns } from './json-in-turns.ts'
+import { isRecord } from './json-items.ts'
+import { declaredEncoding } from './xml-encoding.ts'
+import { createXmlReader, type XmlForm } from './xml-records.ts'
+
+export type AnswerClient = {
+  agent: Agent
+  /** Names in lower case. */
+  headers: Record<string, string>
+  /** Of one request, redirects included. */
+  timeoutMs: number
+  /** Texts that no message may show, which a server may repeat. */
+  secrets: readonly string[]
+  now: () => Date
+  sleep: (ms: number, signal: AbortSignal) => Promise<void>
+}
+
+/** A request that only reads, whatever its method. */
+export type ReadRequest = {
+  method: 'GET' | 'POST'
+  url: string
+  /** The type counts unless the client has a header of its own for it. */
+  content?: { body: string; type: string }
+}
+
+/** How an answer is read; with `graphql` the errors in it count. */
+export type AnswerForm = { xml?: XmlForm | undefined; isGraphql: boolean }
+
+export type ReadAnswer = {
+  document: unknown
+  /** The records of XML; the document is without them. */
+  rows?: SourceRow[]
+  /** The Link header. */
+  link: string | string[] | undefined
+  /** Of the answer, after redirects. */
+  url: URL
+}
+
+/** A page is held in memory several times over while it is read: as bytes, as text and as records. */
+export const maxPageBytes = 32 * 1024 * 1024
+const decodedAtOnce = 256 * 1024
+const parsedAtOnce = 32 * 1024
+const maxAttempts = 4
+/** A server that wants a longer pause than a minute is left until the next poll. */
+const pauses: RetryPolicy = { baseMs: 1_000, floorMs: 100, ceilingMs: 60_000 }
+
+/**
+ * Reads JSON or XML. 408, 423, 429, 5xx, silence and broken connections are tried again, four times in all, with the
+ * pause that the server asks for; so is a query of GraphQL that is refused for its cost. Undefined when `isNothing` says so of
+ * the answer. Redirects of a GET within the origin are followed. Throws SourceError or RequestFailure.
+ */
+export async function readAnswer(
+  client: AnswerClient,
+  request: ReadRequest,
+  { xml, isGraphql }: AnswerForm,
+  isNothing: (answer: GuardedAnswer) => boolean,
+  signal: AbortSignal,
+): Promise<ReadAnswer | undefined> {
+  for (let attempt = 1; ; attempt += 1) {
+    const answer = await askPatiently(client, request, signal)
+    if (isNothing(answer)) return undefined
+    if (answer.status !== 200) throw new SourceError(refusalOf(answer, client.secrets))
+    const about = { link: answer.headers.link, url: answer.url }
+    if (xml) return { ...(await parseXml(answer, xml, client.secrets)), ...about }
+    const document = await parse(answer)
+    const errors = isGraphql ? graphqlErrors(document) : undefined
+    if (!errors) return { document, ...about }
+    if (!errors.isPassing || attempt === maxAttempts) {
+      throw new SourceError(`the answer holds errors: ${shown(errors.words, client.secrets)}`)
+    }
+    await client.sleep(pauses.baseMs * 2 ** (attempt - 1), signal)
+  }
+}
+
+/**
+ * An answer of 200 may hold errors, and data beside them in which something is missing (GraphQL, October 2021, 7.1). Shopify
+ * and others refuse a query for its cost in that way.
+ */
+function graphqlErrors(document: unknown): { words: string; isPassing: boolean } | undefined {
+  const errors = isRecord(document) ? document.errors : undefined
+  if (!Array.isArray(errors) || errors.length === 0) return undefined
+  const list = errors.filter(isRecord)
+  const codes = list.map(({ extensions }) => (isRecord(extensions) ? extensions.code : undefined))
+  return {
+    words: list.map(({ message }) => String(message)).join('; '),
+    isPassing: codes.some((code) => code === 'THROTTLED' || code === 'RATE_LIMITED'),
+  }
+}
+
+function shown(words: string, secrets: readonly string[]): string {
+  return hideTexts(words.replace(/[\p{C}\s]+/gu, ' ').trim(), secrets, '[masked]').slice(0, 200)
+}
+
+export function isJson(answer: GuardedAnswer): boolean {
+  const type = String(answer.headers['content-type'] ?? '')
+  return /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(type.trim())
+}
+
+async function askPatiently(
+  client: AnswerClient,
+  { method, url, content }: ReadRequest,
+  signal: AbortSignal,
+): Promise<GuardedAnswer> {
+  const { agent, headers, timeoutMs, now, sleep } = client
+  for (let attempt = 1; ; attempt += 1) {
+    const outcome = await guardedRequest({
+      agent,
+      method,
+      url,
+      headers: content ? { 'content-type': content.type, ...headers } : headers,
+      ...(content && { body: content.body }),
+      timeoutMs,
+      maxBytes: maxPageBytes,
+      redirects: 'same-origin',
+      signal,
+      now: () => now().getTime(),
+    }).catch((error: unknown) => {
+      if (error instanceof RequestFailure && isPassing(error)) return error
+      throw error
+    })
+    const isFailure = outcome instanceof RequestFailure
+    const decision = decideRetry({
+      // Whatever its method, it asks for nothing to be changed.
+      method: 'GET',
+      hasIdempotencyKey: false,
+      status: isFailure ? null : outcome.status,
+      failure: isFailure ? (outcome.kind === 'timeout' ? 'timeout' : 'reset') : null,
+      attempt,
+      maxAttempts,
+      retryAfterSeconds: isFailure ? null : outcome.retryAfterSeconds,
+      remainingMs: Number.POSITIVE_INFINITY,
+      minAttemptMs: 0,
+      // A flow has one reader at a time: there is nothing to spread.
+      jitter: 1,
+      policy: pauses,
+    })
+    if (decision.retry) await sleep(decision.waitMs, signal)
+    else if (isFailure) throw outcome
+    else return outcome
+  }
+}
+
+function isPassing({ kind, code }: RequestFailure): boolean {
+  // A header that no request can hold will not be held by the next one either.
+  return kind === 'timeout' || (kind === 'network' && code !== 'UND_ERR_INVALID_ARG')
+}
+
+function refusalOf(answer: GuardedAnswer, secrets: readonly string[]): string {
+  const { status, retryAfterSeconds } = answer
+  const isRedirect = status >= 300 && status <= 399
+  const told = [
+    `HTTP ${status}`,
+    describeRefusal(answer, secrets),
+    isRedirect && '(redirects to another host are not followed)',
+    retryAfterSeconds !== null && `(it asks for a pause of ${retryAfterSeconds} s)`,
+  ]
+  return told.filter(Boolean).join(' ')
+}
+
+function charsetOf(answer: GuardedAnswer): string | undefined {
+  const type = String(answer.headers['content-type'] ?? '')
+  return /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type)?.[1]
+}
+
+async function textOf(answer: GuardedAnswer, charset: string): Promise<string> {
+  try {
+    return await decode(new TextDecoder(charset, { fatal: true }), answer.body)
+  } catch {
+    throw new SourceError(`the answer is not text in ${charset.slice(0, 40)}`)
+  }
+}
+
+async function parseXml(
+  answer: GuardedAnswer,
+  form: XmlForm,
+  secrets: readonly string[],
+): Promise<{ document: unknown; rows: SourceRow[] }> {
+  if (answer.body.length === 0) throw new SourceError('the answer is empty')
+  const text = await textOf(answer, charsetOf(answer) ?? declaredEncoding(answer.body))
+  const reader = createXmlReader(form)
+  const rows: SourceRow[] = []
+  try {
+    for (let at = 0; at < text.length; at += parsedAtOnce) {
+      for (const row of reader.write(text.slice(at, at + parsedAtOnce))) rows.push(row)
+      await breathe()
+    }
+    return { document: reader.end(), rows }
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error
+    throw new SourceError(`the answer ${shown(error.message, secrets)}`)
+  }
+}
+
+async function parse(answer: GuardedAnswer): Promise<unknown> {
+  const text = await textOf(answer, charsetOf(answer) ?? 'utf-8')
+  try {
+    return await parseJsonInTurns(text)
+  } catch (error) {
+    if (error instanceof JsonLimitError) throw new SourceError(`the answer ${error.message}`)
+    // What JSON.parse says quotes the text, which is somebody's data.
+    throw new SourceError(
+      answer.body.length === 0 ? 'the answer is empty' : 'the answer is not JSON',
+    )
+  }
+}
+
+/** In pieces, since some encodings of the East take a second for a page. */
+async function decode(decoder: InstanceType<typeof TextDecoder>, bytes: Buffer): Promise<string> {
+  const pieces: string[] = []
+  for (let at = 0; at < bytes.length; at += decodedAtOnce) {
+    pieces.push(decoder.decode(bytes.subarray(at, at + decodedAtOnce), { stream: true }))
+    await breathe()
+  }
+  return pieces.join('') + decoder.decode()
+}

@@ -1,0 +1,291 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkLoaded } from '../../src/backup/check-loaded.ts'
+import { checkBackup, readBackup, writeBackup } from '../../src/backup/file.ts'
+import { loadInto } from '../../src/backup/load.ts'
+import { CopyError, type Part, withSource } from '../../src/backup/source.ts'
+import { listTables } from '../../src/backup/tables.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { listMigrations, migrateWithin } from '../../src/db/migrate.ts'
+import type { EncryptionKey } from '../../src/domain/sealed.ts'
+import { EncryptionKeysError } from '../../src/payments/encryption-keys.ts'
+import { walkDue } from '../../src/repositories/due-deliveries.ts'
+import { createDeliveryQueue } from '../../src/sync/queue/queue.ts'
+import { needsPostgres, openEmbedded, openTestDatabase, postgresUrl } from '../support/database.ts'
+import { newPgliteTemplate } from '../support/pglite-template.ts'
+import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
+import { seedSealed } from '../support/sealed-rows.ts'
+import { insertStrangeRows } from '../support/strange-rows.ts'
+
+const key: EncryptionKey = { id: 'k1', key: randomBytes(32) }
+const atHand = { keys: [key], source: 'the test', lost: [] }
+const silent = { info: () => {}, warn: () => {}, error: () => {} }
+const about = { version: '0.1.0', takenAt: '2026-11-22T03:04:05.000Z' }
+
+let folder: string
+let source: Database
+let file: string
+const closers: (() => Promise<void>)[] = []
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tillbridge-copy-'))
+  source = await openTestDatabase()
+  await seedSealed(source, [key], 'acme')
+  await seedSealed(source, [key], 'ñandú')
+  await insertStrangeRows(source, 5_000)
+  file = join(folder, 'one.backup')
+  await write(file)
+})
+afterAll(async () => {
+  for (const close of closers.reverse()) await close()
+  await source?.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const write = (path: string) =>
+  source.maintenance((db) => withSource(db, about, (parts) => writeBackup(path, parts)))
+
+/** A database without a table, of the kind that the tests run on. */
+async function openEmpty(): Promise<Database> {
+  const name = `tillbridge_test_copy_${randomBytes(4).toString('hex')}`
+  const database = postgresUrl
+    ? await onServer(postgresUrl, async (client) => {
+        await client.query(`create database ${name}`)
+        return openDatabase({ databaseUrl: urlOf(postgresUrl ?? '', name) })
+      })
+    : await openDatabase({ inMemory: true, loadDataDir: await newPgliteTemplate() })
+  closers.push(async () => {
+    await database.close()
+    if (postgresUrl) await dropDatabase(postgresUrl, name)
+  })
+  return database
+}
+
+const load = (target: Database, path = file) =>
+  loadInto(target, readBackup(path), (trx) => checkLoaded(trx, atHand))
+
+const queueOn = (database: Database) =>
+  createDeliveryQueue({ database, now: () => new Date(), processId: 'p1', log: silent })
+
+/** Every row of every table, as text. */
+async function contentOf(database: Database): Promise<Record<string, string[]>> {
+  const content: Record<string, string[]> = {}
+  for (const { name } of await listTables(database.db)) {
+    const { rows } = await sql<{ row: string }>`
+      select t::text as row from ${sql.id(name)} t order by t::text collate "C"`.execute(
+      database.db,
+    )
+    content[name] = rows.map(({ row }) => row)
+  }
+  return content
+}
+
+async function tablesOf(database: Database): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select format('%I.%I', schemaname, tablename) as name from pg_tables
+    where schemaname not in ('pg_catalog', 'information_schema')`.execute(database.db)
+  return rows.map(({ name }) => name)
+}
+
+test('every table of a running service is copied, but for the list of migrations', async () => {
+  const queue = queueOn(source)
+  await queue.start()
+  await queue.stop()
+  const copied = (await listTables(source.db)).map(({ name }) => `public.${name}`)
+  const left = (await tablesOf(source)).filter((name) => !copied.includes(name))
+  expect(left.toSorted()).toEqual(['public.kysely_migration', 'public.kysely_migration_lock'])
+})
+
+describe('a database that was filled from a backup', () => {
+  let target: Database
+  beforeAll(async () => {
+    target = await openEmpty()
+  })
+
+  test('a file that is cut or changed anywhere fills nothing', async () => {
+    const whole = await readFile(file)
+    const plain = gunzipSync(whole)
+    const damages: [string, Buffer][] = [
+      ['cut in the middle', whole.subarray(0, whole.length / 2)],
+      ['cut before its last byte', whole.subarray(0, -1)],
+      ['its checksum turned over', flip(whole, whole.length - 8)],
+      ['a letter of a row changed', gzipSync(flip(plain, plain.indexOf('ñandú 🧉')))],
+      ['without its checksum', gzipSync(plain.subarray(0, plain.lastIndexOf('{"sha256"')))],
+      ['without its rows', gzipSync(plain.subarray(0, plain.indexOf('\n') + 1))],
+      ['something else', Buffer.from('hello')],
+      ['another program', gzipSync('{"format":"other"}\n')],
+      ['empty', Buffer.alloc(0)],
+    ]
+    const path = join(folder, 'damaged.backup')
+    for (const [what, bytes] of damages) {
+      await writeFile(path, bytes)
+      await expect(checkBackup(path), what).rejects.toBeInstanceOf(CopyError)
+    }
+    await writeFile(path, damages[3]?.[1] ?? '')
+    await expect(load(target, path)).rejects.toBeInstanceOf(CopyError)
+    expect(await tablesOf(target)).toEqual([])
+  })
+
+  test('a bit turned over anywhere is refused, or changes nothing of what is read', async () => {
+    const whole = await readFile(file)
+    const content = await checkBackup(file)
+    const path = join(folder, 'turned.backup')
+    let refused = 0
+    for (let i = 0; i < 30; i += 1) {
+      // Some 2 of 100 bits change nothing: a repetition taken from one period earlier gives the same bytes.
+      await writeFile(path, flip(whole, Math.floor((whole.length * (i + 0.5)) / 30)))
+      const read = await checkBackup(path).catch((error: unknown) => error)
+      if (read instanceof CopyError) refused += 1
+      else expect(read).toEqual(content)
+    }
+    expect(refused).toBeGreaterThan(0)
+  })
+
+  test('rows that differ from what the copy says of them fill nothing', async () => {
+    async function* lying(): AsyncGenerator<Part> {
+      for await (const part of readBackup(file)) {
+        yield 'rows' in part && part.table === 'settings'
+          ? { ...part, rows: part.rows.slice(1) }
+          : part
+      }
+    }
+    await expect(loadInto(target, lying(), async () => {})).rejects.toThrow(/settings: \d+ rows/)
+    expect(await tablesOf(target)).toEqual([])
+  })
+
+  test('a copy of a newer version is refused by name', async () => {
+    async function* newer(): AsyncGenerator<Part> {
+      for await (const part of readBackup(file)) {
+        if (!('header' in part)) yield part
+        else {
+          const migrations = [...part.header.migrations, '9999_later.sql']
+          yield { header: { ...part.header, migrations, version: '9.0.0' } }
+        }
+      }
+    }
+    await expect(loadInto(target, newer(), async () => {})).rejects.toThrow(
+      /9\.0\.0.*9999_later\.sql/,
+    )
+    expect(await tablesOf(target)).toEqual([])
+  })
+
+  test('a key that sealed something and is not at hand is asked for, and nothing is filled', async () => {
+    const other = { ...atHand, keys: [{ id: 'k2', key: randomBytes(32) }] }
+    const attempt = loadInto(target, readBackup(file), (trx) => checkLoaded(trx, other))
+    await expect(attempt).rejects.toBeInstanceOf(EncryptionKeysError)
+    expect(await tablesOf(target)).toEqual([])
+  })
+
+  test('it holds every row and counts on, and its audit log verifies', async () => {
+    const { totals, checked, applied } = await load(target)
+    const content = await contentOf(source)
+    expect(await contentOf(target)).toEqual(content)
+    expect(totals.tables.flow_polls?.rows).toBe(5_000)
+    expect(content.webhook_log?.length).toBe(3)
+    expect(checked?.valid).toBe(true)
+    const { entries = 0, unsealed = 0 } = checked ?? {}
+    expect(entries + unsealed).toBe(content.activity_log?.length)
+    expect(applied).toEqual([])
+    await insertStrangePoll(target)
+    // What keeps the audit log append-only works again.
+    await expect(sql`delete from activity_log`.execute(target.db)).rejects.toThrow()
+  })
+
+  test('what is owed to a destination is delivered from there', async () => {
+    const tried = Promise.withResolvers<string>()
+    const queue = queueOn(target)
+    await queue.start()
+    const owedTo = { flow: 'articulos', destination: 'tienda' }
+    await queue.work('articulos', 'tienda', {
+      concurrency: 1,
+      admit: () => ({ starts: 1, waitMs: 0 }),
+      walk: () => {
+        const walk = walkDue(target.db, owedTo, 3600_000)
+        return {
+          next: async (limit) => (await walk.next(limit)).map((row) => ({ pk: row.pk, row })),
+        }
+      },
+      load: async () => [],
+      holdBack: async () => {},
+      attempt: async ([owed]) => [tried.resolve(owed?.pk ?? '')],
+      lost: async () => {},
+      settle: async () => [],
+    })
+    expect(await tried.promise).toBe('A|1')
+    await queue.stop()
+  })
+
+  test('it is refused when it is to be filled again, and stays as it is', async () => {
+    const before = await contentOf(target)
+    await expect(load(target)).rejects.toThrow(/not empty/)
+    expect(await contentOf(target)).toEqual(before)
+  })
+})
+
+test('only its owner can read a backup, and one that is there is not replaced', async () => {
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  const before = await readFile(file)
+  await expect(write(file)).rejects.toBeInstanceOf(CopyError)
+  expect(await readFile(file)).toEqual(before)
+})
+
+test.skipIf(!postgresUrl)(
+  `a backup of an older version is brought up to this one (${needsPostgres})`,
+  async () => {
+    const old = await openEmpty()
+    const level = (await listMigrations()).filter((name) => name < '0016')
+    await old.maintenance((db) =>
+      db.transaction().execute(async (trx) => {
+        await migrateWithin(trx, { upTo: level.at(-1) ?? '' })
+      }),
+    )
+    await insertStrangeRows(old)
+    const path = join(folder, 'older.backup')
+    await old.maintenance((db) => withSource(db, about, (parts) => writeBackup(path, parts)))
+    const target = await openEmpty()
+    const { applied } = await loadInto(target, readBackup(path), async () => {})
+    expect([...level, ...applied]).toEqual(await listMigrations())
+    expect((await contentOf(target)).settings).toEqual((await contentOf(old)).settings)
+  },
+)
+
+test.skipIf(!postgresUrl)(
+  `what an embedded database holds is the same on PostgreSQL, and the way back (${needsPostgres})`,
+  async () => {
+    const embedded = await openEmbedded()
+    closers.push(() => embedded.close())
+    await seedSealed(embedded, [key])
+    await insertStrangeRows(embedded)
+    const target = await openEmpty()
+    const there = await withSource(embedded.db, about, (parts) =>
+      loadInto(target, parts, (trx) => checkLoaded(trx, atHand)),
+    )
+    expect(there.checked?.valid).toBe(true)
+    const back = await openDatabase({ inMemory: true, loadDataDir: await newPgliteTemplate() })
+    closers.push(() => back.close())
+    const again = await target.maintenance((db) =>
+      withSource(db, about, (parts) => loadInto(back, parts, async () => {})),
+    )
+    expect(again.totals).toEqual(there.totals)
+    expect(await contentOf(back)).toEqual(await contentOf(embedded))
+  },
+  60_000,
+)
+
+async function insertStrangePoll(database: Database): Promise<void> {
+  const { rows } = await sql<{ id: number }>`
+    insert into flow_polls (flow, kind, started_at, duration_ms, rows_read, changes)
+    values ('articulos', 'full', now(), 1, 1, 1) returning id`.execute(database.db)
+  expect(rows).toEqual([{ id: 5_001 }])
+}
+
+function flip(bytes: Buffer, at: number): Buffer {
+  const copy = Buffer.from(bytes)
+  copy[at] = (copy[at] ?? 0) ^ 1
+  return copy
+}

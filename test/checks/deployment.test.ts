@@ -1,0 +1,101 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { settings } from '../../src/config-schema.ts'
+
+const path = (file: string) => new URL(`../../${file}`, import.meta.url)
+const read = (file: string) => readFileSync(path(file), 'utf8')
+
+const known = new Set(settings.map(({ name }) => name))
+/** main.ts: the time within which a stop ends by itself. */
+const stopWithinSeconds = Number(/stopWithinMs = (\d+)_000/.exec(read('src/main.ts'))?.[1])
+
+type Compose = {
+  services: Record<
+    string,
+    {
+      image?: string
+      environment: Record<string, string>
+      stop_grace_period?: string
+      read_only?: boolean
+      cap_drop?: string[]
+      security_opt?: string[]
+      ports?: string[]
+    }
+  >
+}
+
+test('images are named by their digest, and the image has the Node that the checks ran on', () => {
+  const { devDependencies } = JSON.parse(read('package.json'))
+  const pinned = /^[a-z]+:[\w.-]+@sha256:[0-9a-f]{64}$/
+  const base = /^ARG NODE_IMAGE=(.*)$/m.exec(read('Dockerfile'))?.[1] ?? ''
+  expect(base).toMatch(pinned)
+  expect(base).toMatch(new RegExp(`^node:${devDependencies.node}-slim@`))
+  expect(read('Dockerfile').match(/^FROM .*$/gm)).toEqual([`FROM \${NODE_IMAGE}`])
+  const { services } = parse(read('docker-compose.yml')) as Compose
+  expect(services.database?.image).toMatch(pinned)
+})
+
+test('the container has a user of its own, a read-only root, no capabilities, and the time that a stop takes', () => {
+  const dockerfile = read('Dockerfile')
+  expect(dockerfile).toMatch(/^USER node$/m)
+  expect(dockerfile).toMatch(/^HEALTHCHECK /m)
+  // What the build may see: neither settings nor data nor the history.
+  expect(read('.dockerignore').split('\n')[0]).toBe('*')
+  const { services } = parse(read('docker-compose.yml')) as Compose
+  const service = services.tillbridge
+  expect(service).toMatchObject({
+    read_only: true,
+    cap_drop: ['ALL'],
+    security_opt: ['no-new-privileges:true'],
+  })
+  expect(Number.parseInt(service?.stop_grace_period ?? '', 10)).toBeGreaterThan(stopWithinSeconds)
+  for (const port of service?.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/)
+  for (const name of Object.keys(service?.environment ?? {})) expect(known).toContain(name)
+})
+
+test('the systemd unit has no privileges, writes to its own folder only, and outlasts a stop', () => {
+  const lines = read('ops/systemd/tillbridge.service').split('\n')
+  const value = (name: string) =>
+    lines.find((line) => line.startsWith(`${name}=`))?.slice(name.length + 1)
+  expect({
+    user: value('User'),
+    privileges: value('NoNewPrivileges'),
+    capabilities: value('CapabilityBoundingSet'),
+    system: value('ProtectSystem'),
+    home: value('ProtectHome'),
+    restart: value('Restart'),
+    secrets: value('EnvironmentFile'),
+  }).toEqual({
+    user: 'tillbridge',
+    privileges: 'yes',
+    capabilities: '',
+    system: 'strict',
+    home: 'yes',
+    restart: 'on-failure',
+    secrets: '/etc/tillbridge/tillbridge.env',
+  })
+  expect(Number.parseInt(value('TimeoutStopSec') ?? '', 10)).toBeGreaterThan(stopWithinSeconds)
+  for (const [, name] of (value('Environment') ?? '').matchAll(/(?:^| )([A-Z_]+)=/g)) {
+    if (name !== 'NODE_ENV') expect(known).toContain(name)
+  }
+  expect(value('ExecStart')).toContain(
+    JSON.parse(read('package.json'))
+      .scripts.start.replace('--env-file-if-exists=.env ', '')
+      .slice(4),
+  )
+})
+
+const analyze = spawnSync('systemd-analyze', ['--version'], { encoding: 'utf8' })
+const major = Number(/^systemd (\d+)/.exec(analyze.stdout ?? '')?.[1] ?? 0)
+if (major < 252) process.stderr.write('skipped: systemd-analyze 252 is not installed\n')
+
+test.skipIf(major < 252)('systemd calls the unit sound and its exposure low', () => {
+  const unit = path('ops/systemd/tillbridge.service').pathname
+  // Ten times the figure of exposure, which is 1.4 of 10: what is left is the network that it is there for.
+  const run = spawnSync('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit], {
+    encoding: 'utf8',
+  })
+  expect(run.status, run.stdout + run.stderr).toBe(0)
+})

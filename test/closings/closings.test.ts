@@ -1,0 +1,290 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { breakProvider, healProvider, openOwnShop, refund } from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  call,
+  charge,
+  createStore,
+  pairTerminal,
+  sandboxCall,
+  type Till,
+} from '../support/till.ts'
+import { close, openClosing, readClosing, sell, today, typeCharge, watchAfter } from './shop-day.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+beforeEach(async () => {
+  await healProvider(service)
+  await sandboxCall(service, 'PUT', '/_sandbox/index', {})
+  await untilMorning()
+})
+afterAll(() => service.stop())
+
+/** So that no test meets midnight by chance. */
+async function untilMorning() {
+  const hourMs = 3_600_000
+  const sinceMidnight = (service.clock.now().getTime() - 3 * hourMs) % (24 * hourMs)
+  service.clock.advance(24 * hourMs - sinceMidnight + 8 * hourMs)
+}
+
+const sign = (till: Till, id: string) =>
+  call(service, { method: 'POST', url: `/closings/${id}/sign`, token: till.key })
+const amend = (till: Till, id: string) =>
+  call(service, { url: `/closings/${id}/amendments`, token: till.key, body: { reason: 'late' } })
+
+test('a day of a box that is right to the cent is agreed a minute after it was asked for', async () => {
+  const till = await openOwnShop(service, 'right')
+  await sell(service, till, 'A-1')
+  const orderId = await sell(service, till, 'A-2', { amount: '500,00' })
+  await refund(service, till, orderId, '200,00')
+  const opened = await openClosing(service, till, { declared: { credit_card: '1500,00' } })
+  expect(opened.statusCode).toBe(202)
+  expect(opened.json()).toMatchObject({ number: 1, state: 'open' })
+  const { id } = opened.json()
+  await service.paymentWatch.watchOnce()
+  expect((await readClosing(service, till, id)).state).toBe('open')
+  await watchAfter(service, 61_000)
+  expect(await readClosing(service, till, id)).toMatchObject({
+    state: 'agreed',
+    caja_id: 'CAJA-1',
+    sucursal_id: 'SUC-1',
+    business_day: today(service),
+    time_zone: 'America/Argentina/Buenos_Aires',
+    lines: [],
+    totals: {
+      here: { count: 2, amount: '1500.00', refunded: '200.00' },
+      there: { count: 2, amount: '1500.00', refunded: '200.00', net: '1410.15' },
+      media: [{ medium: 'credit_card', declared: '1500.00', difference: '0.00' }],
+      refunds: { count: 1, amount: '200.00' },
+    },
+  })
+})
+
+test('what only the provider has is told with both sides, a sentence and what to do; an online sale is not', async () => {
+  const till = await openOwnShop(service, 'typed')
+  const paymentId = await typeCharge(service, till)
+  await typeCharge(service, till, { pos_id: undefined })
+  const { state, lines } = await close(service, till)
+  expect(state).toBe('differs')
+  expect(lines).toMatchObject([
+    {
+      kind: 'missing_here',
+      order_id: null,
+      payment_id: paymentId,
+      here: null,
+      there: { amount: '77.50', method: 'credit_card' },
+      action: 'adopt_or_refund',
+    },
+  ])
+  expect(lines[0].message).toMatch(/^El proveedor cobró esto/)
+})
+
+test('a charge that was paid while nobody looked is looked at, and makes no difference', async () => {
+  const till = await openOwnShop(service, 'window closed')
+  const { order_id } = (await charge(service, till, { reference: 'A-1' })).json()
+  await act(service, order_id, { do: 'pay' })
+  const { state, totals } = await close(service, till)
+  expect([state, totals.here.count]).toEqual(['agreed', 1])
+})
+
+test('a day is not agreed while a charge is open', async () => {
+  const till = await openOwnShop(service, 'waiting')
+  await sell(service, till, 'A-1')
+  const { order_id } = (await charge(service, till, { reference: 'A-2' })).json()
+  const closing = await close(service, till)
+  expect(closing).toMatchObject({
+    state: 'unverified',
+    reason: 'something_open',
+    lines: [{ kind: 'pending', order_id, there: null, action: 'wait' }],
+  })
+  await act(service, order_id, { do: 'cancel' })
+  await watchAfter(service, 61_000)
+  expect((await readClosing(service, till, closing.id)).state).toBe('agreed')
+})
+
+test('a day is not agreed while the provider cannot be read, and is when it can', async () => {
+  const till = await openOwnShop(service, 'unreadable')
+  await sell(service, till, 'A-1')
+  await breakProvider(service, {
+    path: '^/v1/payments/search$',
+    kind: '500',
+    user_id: till.mpUserId,
+  })
+  const { id } = (await openClosing(service, till)).json()
+  for (let round = 0; round < 5; round += 1) await watchAfter(service, 20 * 60_000)
+  expect(await readClosing(service, till, id)).toMatchObject({
+    state: 'unverified',
+    reason: 'provider_unreadable',
+  })
+  await healProvider(service)
+  await watchAfter(service, 70 * 60_000)
+  await watchAfter(service, 16 * 60_000)
+  expect((await readClosing(service, till, id)).state).toBe('agreed')
+})
+
+test('an index that lags by 40 s hides nothing', async () => {
+  const till = await openOwnShop(service, 'lag')
+  await sandboxCall(service, 'PUT', '/_sandbox/index', { lag_ms: 40_000 })
+  await sell(service, till, 'A-1')
+  const paymentId = await typeCharge(service, till)
+  const { lines, totals } = await close(service, till)
+  expect(lines.map((line: { payment_id: string }) => line.payment_id)).toEqual([paymentId])
+  expect(totals.there.count).toBe(2)
+})
+
+test('asked for again it is the same closing until it is signed; the next one begins where it ended', async () => {
+  const till = await openOwnShop(service, 'twice')
+  await sell(service, till, 'A-1')
+  const closing = await close(service, till)
+  const again = await openClosing(service, till)
+  expect([again.statusCode, again.json()]).toEqual([
+    200,
+    { id: closing.id, number: 1, state: 'agreed' },
+  ])
+  expect((await sign(till, closing.id)).json()).toMatchObject({ state: 'signed', result: 'agreed' })
+  await sell(service, till, 'A-2', { amount: '2,00' })
+  const next = await close(service, till)
+  expect(next).toMatchObject({ number: 2, from: closing.to, state: 'agreed' })
+  expect(next.totals.here).toMatchObject({ count: 1, amount: '2.00' })
+})
+
+test('one that is not signed is compared anew with what was sold since', async () => {
+  const till = await openOwnShop(service, 'more')
+  await sell(service, till, 'A-1')
+  const { id } = await close(service, till)
+  await sell(service, till, 'A-2')
+  expect((await openClosing(service, till)).json()).toMatchObject({ id, state: 'open' })
+  await watchAfter(service, 61_000)
+  expect((await readClosing(service, till, id)).totals.here.count).toBe(2)
+})
+
+test('only what has a result is signed, and what is signed never changes: amendments refer to it', async () => {
+  const till = await openOwnShop(service, 'signed')
+  await sell(service, till, 'A-1')
+  const { id } = (await openClosing(service, till)).json()
+  const early = await sign(till, id)
+  expect([early.statusCode, early.json().code]).toEqual([409, 'CLOSING_NOT_CHECKED'])
+  expect((await amend(till, id)).json().code).toBe('CLOSING_NOT_SIGNED')
+  await watchAfter(service, 61_000)
+  const signed = (await sign(till, id)).json()
+  expect((await sign(till, id)).json()).toEqual(signed)
+
+  await typeCharge(service, till, { at: new Date(Date.parse(signed.to) - 60_000).toISOString() })
+  await watchAfter(service, 4 * 60_000)
+  const amended = await amend(till, id)
+  expect(amended.statusCode).toBe(201)
+  expect(amended.json()).toMatchObject({
+    closing_id: id,
+    number: 1,
+    result: 'differs',
+    lines: [{ kind: 'missing_here' }],
+  })
+  const { amendments, ...after } = await readClosing(service, till, id)
+  expect(amendments).toEqual([amended.json()])
+  const { amendments: _, ...before } = signed
+  expect(after).toEqual(before)
+  const { db } = service.database
+  for (const change of [
+    db.updateTable('closings').set({ reason: 'x' }).where('id', '=', id),
+    db.deleteFrom('closings').where('id', '=', id),
+    db.deleteFrom('closing_amendments').where('closing_id', '=', id),
+  ]) {
+    await expect(change.execute()).rejects.toMatchObject({ code: '23001' })
+  }
+})
+
+test('numbers of a box have no gap and no repeat, however many ask at the same moment', async () => {
+  const till = await openOwnShop(service, 'numbers')
+  const days = Array.from({ length: 12 }, (_, at) => {
+    const day = new Date(service.clock.now().getTime() - (at + 1) * 86_400_000)
+    return day.toISOString().slice(0, 10)
+  })
+  const answers = await Promise.all(
+    [...days, ...days].map((business_day) => openClosing(service, till, { business_day })),
+  )
+  const numbers = new Set(answers.map((answer) => answer.json().number))
+  expect([...numbers].sort((a, b) => a - b)).toEqual(days.map((_, at) => at + 1))
+  expect(answers.filter(({ statusCode }) => statusCode === 202)).toHaveLength(12)
+})
+
+test('a store is closed with all its boxes, and by its own clock', async () => {
+  const till = await openOwnShop(service, 'store')
+  await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2', 'CAJA-3'] })
+  for (const box of ['CAJA-2', 'CAJA-3']) await pairTerminal(service, till, box)
+  const zone = await call(service, {
+    method: 'PUT',
+    url: '/stores/SUC-2/time-zone',
+    token: till.key,
+    body: { time_zone: 'America/Bogota' },
+  })
+  expect(zone.json()).toEqual({ sucursal_id: 'SUC-2', time_zone: 'America/Bogota' })
+  await sell(service, till, 'A-1', { box: 'CAJA-2' })
+  await sell(service, till, 'A-2', { box: 'CAJA-3' })
+  await sell(service, till, 'A-3')
+  const closing = await close(service, till, { caja_id: undefined, sucursal_id: 'SUC-2' })
+  expect(closing).toMatchObject({
+    state: 'agreed',
+    caja_id: null,
+    time_zone: 'America/Bogota',
+    from: `${today(service)}T05:00:00.000Z`,
+    totals: { here: { count: 2 }, there: { count: 2 } },
+  })
+  const listed = await call(service, { url: '/closings?sucursal_id=SUC-2', token: till.key })
+  expect(listed.json()).toMatchObject({ total: 1, closings: [{ id: closing.id, differences: 0 }] })
+})
+
+test('a terminal that was carried to another box does not hide the charge: it is told at both', async () => {
+  const till = await openOwnShop(service, 'carried')
+  await createStore(service, till, { id: 'SUC-2', boxes: ['CAJA-2'] })
+  const orderId = await sell(service, till, 'A-1')
+  const { payments } = await service.database.db
+    .selectFrom('orders')
+    .select('payments')
+    .where('id', '=', orderId)
+    .executeTakeFirstOrThrow()
+  await service.database.db
+    .updateTable('orders')
+    .set({ version: 90, payments: JSON.stringify(payments), ...{ caja_id: 'CAJA-2' } } as never)
+    .where('id', '=', orderId)
+    .execute()
+  const closing = await close(service, till, { caja_id: 'CAJA-2' })
+  expect(closing.lines).toMatchObject([
+    {
+      kind: 'other_box',
+      order_id: orderId,
+      here: { caja_id: 'CAJA-2' },
+      there: { caja_id: 'CAJA-1' },
+    },
+  ])
+})
+
+test('what differs comes as a file for a spreadsheet and as a page to print', async () => {
+  const till = await openOwnShop(service, 'paper')
+  const paymentId = await typeCharge(service, till)
+  const { id } = await close(service, till)
+  const csv = await call(service, { url: `/closings/${id}/csv`, token: till.key })
+  expect(csv.headers['content-type']).toBe('text/csv; charset=utf-8')
+  expect(csv.body).toContain(`"missing_here";"";"";"${paymentId}"`)
+  expect(csv.body).toContain('"77,50"')
+  const page = await call(service, {
+    url: `/closings/${id}/print`,
+    token: till.key,
+    headers: { 'accept-language': 'en' },
+  })
+  expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
+  expect(page.body).toContain('Closing 1 · CAJA-1')
+})
+
+test.each([
+  ['neither a box nor a store', { caja_id: undefined }, 422],
+  ['both of them', { sucursal_id: 'SUC-1' }, 422],
+  ['a day that has not begun', { business_day: '2099-01-01' }, 422],
+  ['no time', { business_day: undefined }, 422],
+  ['a box that is not there', { caja_id: 'NONE' }, 404],
+])('refuses %s', async (_, body, status) => {
+  const till = await openOwnShop(service, `refused ${status}`)
+  expect((await openClosing(service, till, body)).statusCode).toBe(status)
+})

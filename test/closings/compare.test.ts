@@ -1,0 +1,225 @@
+import { expect, test } from 'vitest'
+import { compareCharges, type OurCharge, type TheirCharge } from '../../src/closings/compare.ts'
+
+const span = { from: new Date('2026-11-21T03:00:00Z'), to: new Date('2026-11-22T03:00:00Z') }
+const noon = new Date('2026-11-21T15:00:00Z')
+const yesterday = new Date('2026-11-20T15:00:00Z')
+
+const our = (id: number, change: Partial<OurCharge> = {}): OurCharge => ({
+  orderId: `order-${id}`,
+  reference: `T-${id}`,
+  cajaId: 'CAJA-1',
+  status: 'processed',
+  outcome: 'charged',
+  hasConflict: false,
+  isRefundOpen: false,
+  amountCents: 1_000,
+  paidCents: 1_000,
+  refundedCents: 0,
+  method: 'credit_card',
+  installments: 1,
+  paymentIds: [String(id)],
+  createdAt: noon,
+  ...change,
+})
+const their = (id: number, change: Partial<TheirCharge> = {}): TheirCharge => ({
+  paymentId: String(id),
+  orderId: null,
+  cajaId: 'CAJA-1',
+  status: 'approved',
+  amountCents: 1_000,
+  refundedCents: 0,
+  netCents: 940,
+  method: 'credit_card',
+  installments: 1,
+  refunds: [],
+  soldAt: noon,
+  ...change,
+})
+const unpaid = { status: 'expired', outcome: 'not_charged', paidCents: 0, paymentIds: [] } as const
+
+function compare(
+  ours: OurCharge[],
+  theirs: TheirCharge[],
+  declared: Record<string, number> = {},
+  cajaId: string | null = 'CAJA-1',
+) {
+  return compareCharges({ ours, theirs, span, cajaId, declared })
+}
+const kinds = (comparison: ReturnType<typeof compare>) => comparison.lines.map(({ kind }) => kind)
+
+test('a day that is right to the cent is agreed, with totals of both sides', () => {
+  const { result, totals, lines } = compare(
+    [our(1), our(2, { method: 'debit_card' })],
+    [their(1, { installments: 3 }), their(2, { method: 'debit_card' })],
+    { credit_card: 1_000, debit_card: 1_000 },
+  )
+  expect([result, lines]).toEqual(['agreed', []])
+  expect(totals).toMatchObject({
+    here: { count: 2, cents: 2_000 },
+    there: { count: 2, cents: 2_000, netCents: 1_880 },
+    installments: [
+      { installments: 1, count: 1 },
+      { installments: 3, count: 1 },
+    ],
+  })
+  expect(totals.media.map(({ medium, here }) => [medium, here.cents])).toEqual([
+    ['credit_card', 1_000],
+    ['debit_card', 1_000],
+  ])
+})
+
+test.each<[string, OurCharge[], TheirCharge[], string[], string]>([
+  ['a charge that nobody here knows', [], [their(1)], ['missing_here'], 'differs'],
+  [
+    'one whose order has ended unpaid',
+    [our(1, unpaid)],
+    [their(1, { orderId: 'order-1' })],
+    ['missing_here'],
+    'differs',
+  ],
+  [
+    'a second charge for one order',
+    [our(1)],
+    [their(1), their(2, { orderId: 'order-1' })],
+    ['missing_here'],
+    'differs',
+  ],
+  ['one that the provider does not have', [our(1)], [], ['missing_there'], 'differs'],
+  [
+    'one that the provider has rejected',
+    [our(1)],
+    [their(1, { status: 'rejected' })],
+    ['missing_there'],
+    'differs',
+  ],
+  ['another amount', [our(1)], [their(1, { amountCents: 999 })], ['amount_differs'], 'differs'],
+  [
+    'an amount that cannot be read',
+    [our(1)],
+    [their(1, { amountCents: null })],
+    ['amount_differs'],
+    'differs',
+  ],
+  [
+    'a refund that only one side has',
+    [our(1)],
+    [their(1, { refundedCents: 10 })],
+    ['amount_differs'],
+    'differs',
+  ],
+  [
+    'an order that the provider contradicts',
+    [our(1, { outcome: 'unknown', hasConflict: true })],
+    [their(1, { amountCents: 5 })],
+    ['amount_differs'],
+    'differs',
+  ],
+  ['another card', [our(1)], [their(1, { method: 'debit_card' })], ['other_medium'], 'differs'],
+  [
+    'what was scanned, paid from an account',
+    [our(1, { method: 'qr' })],
+    [their(1, { method: 'account_money' })],
+    [],
+    'agreed',
+  ],
+  [
+    'the terminal of another box',
+    [our(1)],
+    [their(1, { cajaId: 'CAJA-2' })],
+    ['other_box'],
+    'differs',
+  ],
+  ['a place that the provider does not tell', [our(1)], [their(1, { cajaId: null })], [], 'agreed'],
+  [
+    'an unknown outcome',
+    [our(1, { outcome: 'unknown', paidCents: 0 })],
+    [],
+    ['pending'],
+    'unverified',
+  ],
+  ['a refund under way', [our(1, { isRefundOpen: true })], [their(1)], ['pending'], 'unverified'],
+  [
+    'a payment that is in process',
+    [],
+    [their(1, { status: 'in_process' })],
+    ['pending'],
+    'unverified',
+  ],
+  [
+    'a word that is not known',
+    [our(1)],
+    [their(1, { status: 'newly_invented' })],
+    ['pending'],
+    'unverified',
+  ],
+  [
+    'tries that were rejected',
+    [our(1)],
+    [their(9, { status: 'rejected', orderId: 'order-1' }), their(1)],
+    [],
+    'agreed',
+  ],
+  ['an order that nobody paid', [our(1, unpaid)], [], [], 'agreed'],
+])('%s', (_, ours, theirs, expected, result) => {
+  const comparison = compare(ours, theirs)
+  expect(kinds(comparison)).toEqual(expected)
+  expect(comparison.result).toBe(result)
+})
+
+test('a charge belongs to the day on which the provider had its money, an order alone to that of its making', () => {
+  const midnight = new Date(span.to.getTime() + 20_000)
+  const late = our(1, { createdAt: new Date(span.to.getTime() - 10_000) })
+  expect(compare([late], [their(1, { soldAt: midnight })])).toMatchObject({
+    lines: [],
+    totals: { here: { count: 0 } },
+  })
+  const early = our(2, { createdAt: new Date(span.from.getTime() - 10_000) })
+  const first = compare([early], [their(2, { soldAt: span.from })])
+  expect(first).toMatchObject({ lines: [], totals: { here: { count: 1 } } })
+  expect(kinds(compare([our(3, { createdAt: yesterday })], []))).toEqual([])
+})
+
+test("a refund of yesterday's sale counts today, and is compared", () => {
+  const sale = { createdAt: yesterday, refundedCents: 400, status: 'partially_refunded' }
+  const there = { soldAt: yesterday, refundedCents: 400, refunds: [{ cents: 400, at: noon }] }
+  const { totals, lines } = compare([our(1, sale)], [their(1, there)])
+  expect(lines).toEqual([])
+  expect(totals).toMatchObject({ here: { count: 0 }, refunds: { count: 1, cents: 400 } })
+  expect(kinds(compare([our(1, { ...sale, refundedCents: 0 })], [their(1, there)]))).toEqual([
+    'amount_differs',
+  ])
+})
+
+test('what was counted must be what was sold', () => {
+  expect(compare([our(1)], [their(1)], { credit_card: 900 }).result).toBe('differs')
+  expect(compare([our(1)], [their(1)], { debit_card: 1 }).result).toBe('differs')
+})
+
+test('the other box of a charge sees it too, and does not count it', () => {
+  const { lines, totals } = compare([our(1)], [their(1, { cajaId: 'CAJA-2' })], {}, 'CAJA-2')
+  expect(lines).toMatchObject([{ kind: 'other_box', here: { cajaId: 'CAJA-1' } }])
+  expect(totals.here.count).toBe(0)
+})
+
+test('of a large day exactly the planted differences are found, in whatever order it comes', () => {
+  const count = 10_000
+  const isMissingThere = (id: number) => id % 1_000 === 7
+  const isOther = (id: number) => id % 1_000 === 8
+  const ours = Array.from({ length: count }, (_, id) => our(id))
+  const theirs = [
+    ...ours
+      .flatMap((_, id) =>
+        isMissingThere(id) ? [] : [their(id, isOther(id) ? { amountCents: 1 } : {})],
+      )
+      .reverse(),
+    ...Array.from({ length: 20 }, (_, id) => their(count + id)),
+  ]
+  const found = compare(ours, theirs).lines.map(({ kind, paymentId }) => `${kind} ${paymentId}`)
+  const planted = [
+    ...ours.flatMap((_, id) => (isMissingThere(id) ? [`missing_there ${id}`] : [])),
+    ...ours.flatMap((_, id) => (isOther(id) ? [`amount_differs ${id}`] : [])),
+    ...Array.from({ length: 20 }, (_, id) => `missing_here ${count + id}`),
+  ]
+  expect(found.toSorted()).toEqual(planted.toSorted())
+})

@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import {
+  breakProvider,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  providerRequests,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, asAdmin, call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
+import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+beforeEach(async () => {
+  await healProvider(service)
+  await sandboxCall(service, 'PUT', '/_sandbox/index', {})
+})
+afterAll(() => service.stop())
+
+const refunding = { path: '^/v1/payments/[0-9]+/refunds$', method: 'POST' }
+
+async function orphansOf(till: Till) {
+  return (await call(service, { url: '/orphans', token: till.key })).json()
+}
+
+function settle(till: Till, id: string, how: string, body: object = {}) {
+  return call(service, {
+    url: `/orphans/${id}/${how}`,
+    token: till.key,
+    body: { reason: 'por prueba', ...body },
+  })
+}
+
+/** A shop with a charge that was typed into its terminal, found within ten minutes. */
+async function withOrphan(client: string) {
+  const till = await openOwnShop(service, client)
+  await sell(service, till, 'A-1')
+  const paymentId = await typeCharge(service, till)
+  await watchAfter(service, 5 * 60_000)
+  const [orphan] = (await orphansOf(till)).orphans
+  return { till, paymentId, id: orphan.id as string }
+}
+
+test('a charge without an order is found within ten minutes and told once; an online sale is none', async () => {
+  const till = await openOwnShop(service, 'found')
+  await sell(service, till, 'A-1')
+  await service.paymentWatch.watchOnce()
+  const paymentId = await typeCharge(service, till)
+  await typeCharge(service, till, { pos_id: undefined })
+  for (let minute = 0; minute < 9; minute += 1) await watchAfter(service, 60_000)
+  expect(await orphansOf(till)).toMatchObject({
+    total: 1,
+    orphans: [{ state: 'open', payment_id: paymentId, caja_id: 'CAJA-1', amount: '77.50' }],
+  })
+  await watchAfter(service, 60 * 60_000)
+  const url = `/admin/activity?client=${encodeURIComponent(till.client)}&action=orphan.found`
+  expect((await asAdmin(service, { url })).json().logs).toHaveLength(1)
+})
+
+test('a charge whose order is not known to be paid yet is no orphan', async () => {
+  const till = await openOwnShop(service, 'not yet')
+  const { order_id } = (await charge(service, till, { reference: 'A-1' })).json()
+  await act(service, order_id, { do: 'pay' })
+  await watchAfter(service, 5 * 60_000)
+  expect((await orphansOf(till)).total).toBe(0)
+})
+
+test('an adopted charge is an order of its box, and its day is right', async () => {
+  const { till, id } = await withOrphan('adopted')
+  const adopted = await settle(till, id, 'adopt', { external_reference: 'B-7' })
+  expect(adopted.json()).toMatchObject({ id, state: 'adopted', reason: 'por prueba' })
+  const { order_id } = adopted.json()
+  expect((await settle(till, id, 'adopt')).json()).toEqual(adopted.json())
+  const read = await readOrder(service, till, order_id)
+  expect(read.json()).toMatchObject({
+    external_reference: 'B-7',
+    caja_id: 'CAJA-1',
+    amount: '77.50',
+    status: 'processed',
+    outcome: 'charged',
+    stale: false,
+  })
+  expect((await close(service, till)).state).toBe('agreed')
+})
+
+test('its refund is like any other: written down first, and made once however often it is asked for', async () => {
+  const { till, id, paymentId } = await withOrphan('refunded')
+  await forgetRequests(service)
+  await breakProvider(service, { ...refunding, kind: 'drop_after', count: 3 })
+  const lost = await settle(till, id, 'refund')
+  expect([lost.statusCode, lost.json().outcome]).toEqual([504, 'unknown'])
+  await healProvider(service)
+  expect((await settle(till, id, 'refund')).json()).toMatchObject({ state: 'refunded' })
+  expect((await settle(till, id, 'refund')).json()).toMatchObject({ state: 'refunded' })
+  const keys = (await providerRequests(service, refunding)).map(
+    ({ headers }) => headers['x-idempotency-key'],
+  )
+  expect(new Set(keys).size).toBe(1)
+  const { order_id } = (await orphansOf(till)).orphans[0]
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    status: 'refunded',
+    outcome: 'not_charged',
+    refunds: [{ amount: '77.50', type: 'total' }],
+  })
+  await watchAfter(service, 5 * 60_000)
+  const { refunded_cents } = await service.database.db
+    .selectFrom('provider_payments')
+    .select('refunded_cents')
+    .where('payment_id', '=', paymentId)
+    .executeTakeFirstOrThrow()
+  expect(refunded_cents).toBe(7_750)
+})
+
+test('a dismissed charge stays dismissed, with its reason in the audit log', async () => {
+  const { till, id } = await withOrphan('dismissed')
+  expect((await settle(till, id, 'dismiss')).json()).toMatchObject({ state: 'dismissed' })
+  for (const how of ['adopt', 'refund']) {
+    const refused = await settle(till, id, how)
+    expect([refused.statusCode, refused.json().code], how).toEqual([409, 'ORPHAN_SETTLED'])
+  }
+  const url = `/admin/activity?client=${encodeURIComponent(till.client)}&action=orphan.dismissed`
+  expect((await asAdmin(service, { url })).json().logs).toMatchObject([
+    { metadata: { reason: 'por prueba' } },
+  ])
+  await watchAfter(service, 5 * 60_000)
+  expect((await orphansOf(till)).total).toBe(1)
+})
+
+test('two people who settle one charge together do one thing about it', async () => {
+  const { till, id } = await withOrphan('together')
+  const answers = await Promise.all(
+    ['adopt', 'dismiss', 'adopt'].map((how) => settle(till, id, how)),
+  )
+  const states = answers.flatMap((answer) => answer.json().state ?? [])
+  expect(new Set(states).size).toBe(1)
+})

@@ -1,0 +1,236 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { listPaymentsSold } from '../../src/repositories/provider-payments.ts'
+import {
+  breakProvider,
+  forgetRequests,
+  healProvider,
+  newAccount,
+  openOwnShop,
+  providerRequests,
+  refund,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  charge,
+  createStore,
+  enrol,
+  openShop,
+  payByCard,
+  readOrder,
+  sandboxCall,
+  type Till,
+} from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+beforeEach(async () => {
+  await healProvider(service)
+  await sandboxCall(service, 'PUT', '/_sandbox/index', {})
+})
+afterAll(() => service.stop())
+
+const searching = { path: '^/v1/payments/search$', method: 'GET' }
+const dayMs = 86_400_000
+
+async function watchAfter(ms: number, by: TestService = service) {
+  service.clock.advance(ms)
+  await by.paymentWatch.watchOnce()
+}
+
+async function paymentsOf(till: Till) {
+  const now = service.clock.now().getTime()
+  const span = { from: new Date(now - 30 * dayMs), to: new Date(now + dayMs) }
+  return listPaymentsSold(service.database.db, asClientName(till.client), span)
+}
+
+async function pay(till: Till, reference: string): Promise<string> {
+  const { order_id } = (await charge(service, till, { reference, amount: '1000,00' })).json()
+  await act(service, order_id, payByCard)
+  await readOrder(service, till, order_id)
+  return order_id
+}
+
+test('a charge is kept once, with its order, its box and what the provider keeps of it', async () => {
+  const till = await openOwnShop(service, 'kept')
+  const orderId = await pay(till, 'A-1')
+  await watchAfter(90_000)
+  await watchAfter(4 * 60_000)
+  const rows = await paymentsOf(till)
+  expect(rows).toMatchObject([
+    {
+      order_id: orderId,
+      caja_id: 'CAJA-1',
+      sucursal_id: 'SUC-1',
+      status: 'approved',
+      amount_cents: 100_000,
+      net_cents: 100_000 - 4_390 - 1_000 - 600,
+      method_type: 'credit_card',
+      release_status: 'pending',
+    },
+  ])
+  expect(rows[0]?.charges.map(({ name, from, amount }) => [name, from, amount.cents])).toEqual([
+    ['mp_processing_fee', 'collector', 4_390],
+    ['tax_withholding_sirtac-caba', 'collector', 1_000],
+    ['tax_withholding_collector-debitos_creditos', 'collector', 600],
+    ['tax_withholding_payer-iva', 'payer', 500],
+  ])
+  expect(rows[0]?.release_at?.getTime()).toBeGreaterThan(service.clock.now().getTime())
+})
+
+test('what the index does not show yet is read when it does, and never before it must be there', async () => {
+  const till = await openOwnShop(service, 'lagging')
+  await watchAfter(0)
+  await sandboxCall(service, 'PUT', '/_sandbox/index', { lag_ms: 40_000 })
+  await pay(till, 'A-1')
+  await watchAfter(4 * 60_000)
+  await pay(till, 'A-2')
+  await watchAfter(4 * 60_000)
+  expect(await paymentsOf(till)).toHaveLength(2)
+})
+
+test('a refund that comes later is in the row of its payment', async () => {
+  const till = await openOwnShop(service, 'returned')
+  const orderId = await pay(till, 'A-1')
+  await watchAfter(90_000)
+  service.clock.advance(60 * 60_000)
+  await refund(service, till, orderId, '250,00')
+  await watchAfter(4 * 60_000)
+  const [row] = await paymentsOf(till)
+  expect(row).toMatchObject({ refunded_cents: 25_000, status_detail: 'partially_refunded' })
+  expect(row?.refunds).toMatchObject([{ amount: { cents: 25_000 } }])
+})
+
+test('a charge typed into the terminal is kept without an order; an online sale of the account is not', async () => {
+  const till = await openOwnShop(service, 'typed')
+  const sale = { user_id: till.mpUserId, amount: '77.50' }
+  const box = await mpPosOf(till)
+  await sandboxCall(service, 'POST', '/_sandbox/payments', [
+    { ...sale, pos_id: box, id: 910_000_001 },
+    { ...sale, id: 910_000_002, external_reference: 'WEB-1' },
+  ])
+  await watchAfter(90_000)
+  expect(await paymentsOf(till)).toMatchObject([
+    { payment_id: '910000001', order_id: null, caja_id: 'CAJA-1', amount_cents: 7_750 },
+  ])
+})
+
+test('an online sale that has the reference of an order of the shop is not taken for its payment', async () => {
+  const till = await openOwnShop(service, 'alike')
+  const { order_id } = (await charge(service, till, { reference: 'ALIKE-1' })).json()
+  const order = await service.database.db
+    .selectFrom('orders')
+    .select('mp_external_reference')
+    .where('id', '=', order_id)
+    .executeTakeFirstOrThrow()
+  await sandboxCall(service, 'POST', '/_sandbox/payments', {
+    user_id: till.mpUserId,
+    amount: '1234.50',
+    external_reference: order.mp_external_reference,
+  })
+  await watchAfter(90_000)
+  expect(await paymentsOf(till)).toEqual([])
+})
+
+test('two clients of one account each get what was sold at their own boxes', async () => {
+  const account = newAccount()
+  const first = await openShop(service, 'north', account)
+  const second = await enrol(service, 'south', account)
+  await createStore(service, second, { id: 'SUC-2', boxes: ['CAJA-2'] })
+  const sale = { user_id: first.mpUserId, amount: '10.00' }
+  await sandboxCall(service, 'POST', '/_sandbox/payments', [
+    { ...sale, pos_id: await mpPosOf(first), id: 920_000_001 },
+    { ...sale, pos_id: await mpPosOf(second, 'CAJA-2'), id: 920_000_002 },
+  ])
+  await watchAfter(90_000)
+  expect((await paymentsOf(first)).map((row) => row.payment_id)).toEqual(['920000001'])
+  expect((await paymentsOf(second)).map((row) => row.payment_id)).toEqual(['920000002'])
+})
+
+test('a long list is read to its end, through failing pages, and goes on where it was', async () => {
+  const till = await openOwnShop(service, 'long')
+  const box = await mpPosOf(till)
+  const now = service.clock.now().getTime()
+  const count = 330
+  await sandboxCall(
+    service,
+    'POST',
+    '/_sandbox/payments',
+    Array.from({ length: count }, (_, at) => ({
+      user_id: till.mpUserId,
+      pos_id: box,
+      amount: '10.00',
+      id: 930_000_000 + at,
+      at: new Date(now - at * 1_000).toISOString(),
+    })),
+  )
+  service.clock.advance(90_000)
+  const dead = { ...searching, kind: '500', user_id: till.mpUserId }
+  await breakProvider(service, { ...dead, skip: 3 })
+  await service.paymentWatch.watchOnce()
+  const before = (await paymentsOf(till)).length
+  expect(before).toBe(150)
+  await healProvider(service)
+  await forgetRequests(service)
+  await watchAfter(2 * 60_000)
+  expect(await paymentsOf(till)).toHaveLength(count)
+  const asked = (await providerRequests(service, searching)).filter(
+    ({ user_id }) => user_id === till.mpUserId,
+  )
+  expect(asked.length).toBeLessThanOrEqual(6)
+}, 120_000)
+
+test('a list that changes while it is read is read again from its beginning', async () => {
+  const till = await openOwnShop(service, 'moving')
+  const box = await mpPosOf(till)
+  const now = service.clock.now().getTime()
+  const sales = (from: number, count: number, agoMs: number) =>
+    Array.from({ length: count }, (_, at) => ({
+      user_id: till.mpUserId,
+      pos_id: box,
+      amount: '10.00',
+      id: from + at,
+      at: new Date(now - agoMs + at).toISOString(),
+    }))
+  await sandboxCall(service, 'POST', '/_sandbox/payments', sales(940_000_000, 60, 600_000))
+  service.clock.advance(90_000)
+  const dead = { ...searching, kind: '500', user_id: till.mpUserId }
+  await breakProvider(service, { ...dead, skip: 1 })
+  await service.paymentWatch.watchOnce()
+  await healProvider(service)
+  // Indexed late: it stands on a page that was read already.
+  await sandboxCall(service, 'POST', '/_sandbox/payments', sales(950_000_000, 1, 700_000))
+  for (let round = 0; round < 3; round += 1) await watchAfter(2 * 60_000)
+  expect(await paymentsOf(till)).toHaveLength(61)
+})
+
+test('two processes do not read one account together', async () => {
+  const till = await openOwnShop(service, 'shared')
+  await pay(till, 'A-1')
+  const twin = await startTestService({ twinOf: service })
+  try {
+    service.clock.advance(90_000)
+    await forgetRequests(service)
+    await Promise.all([service.paymentWatch.watchOnce(), twin.paymentWatch.watchOnce()])
+    const asked = (await providerRequests(service, searching)).filter(
+      ({ user_id }) => user_id === till.mpUserId,
+    )
+    expect(asked).toHaveLength(1)
+    expect(await paymentsOf(till)).toHaveLength(1)
+  } finally {
+    await twin.stop()
+  }
+})
+
+async function mpPosOf(till: Till, box = 'CAJA-1'): Promise<string> {
+  const row = await service.database.db
+    .selectFrom('pos')
+    .select('mp_pos_id')
+    .where('client', '=', asClientName(till.client))
+    .where('external_id', '=', box)
+    .executeTakeFirstOrThrow()
+  return String(row.mp_pos_id)
+}

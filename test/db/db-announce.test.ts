@@ -1,0 +1,93 @@
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createAnnouncer } from '../../src/db/announcer.ts'
+import type { Database } from '../../src/db/database.ts'
+import { DatabaseUnavailableError } from '../../src/db/failures.ts'
+import { insideTransaction, whenCommitted } from '../../src/db/flow-guard.ts'
+import { countStatements } from '../support/statements.ts'
+import { engines } from './engines.ts'
+
+describe.each(engines)('on $title', ({ skip, open }) => {
+  let database: Database
+  beforeAll(async () => {
+    if (!skip) database = await open()
+  })
+  afterAll(() => database?.close())
+
+  async function listen(channel: string) {
+    const heard: string[] = []
+    const end = await database.listen(channel, (payload) => heard.push(payload))
+    return { heard, end }
+  }
+
+  test.skipIf(skip)(
+    'what is announced in a transaction is told after its commit, by no statement of it',
+    async () => {
+      const { heard, end } = await listen('told')
+      const own = await countStatements(() =>
+        database.transaction(async (trx) => {
+          database.announce('told', 'a')
+          database.announce('told', 'b')
+          await sql`select ${1}::int`.execute(trx)
+          expect(heard).toEqual([])
+        }),
+      )
+      expect(own.filter((text) => text.includes('pg_notify'))).toEqual([])
+      await vi.waitFor(() => expect(heard).toEqual(['a', 'b']))
+      await end()
+    },
+  )
+
+  test.skipIf(skip)('what is announced in a transaction that fails is told to nobody', async () => {
+    const { heard, end } = await listen('failed')
+    const failed = database.transaction(async () => {
+      database.announce('failed', 'never')
+      throw new Error('on purpose')
+    })
+    await expect(failed).rejects.toThrow('on purpose')
+    database.announce('failed', 'afterwards')
+    await vi.waitFor(() => expect(heard).toEqual(['afterwards']))
+    await end()
+  })
+
+  test.skipIf(skip)('one that is too long to be told keeps no other from it', async () => {
+    const { heard, end } = await listen('long')
+    database.announce('long', 'x'.repeat(8_000))
+    database.announce('long', 'short')
+    await vi.waitFor(() => expect(heard).toEqual(['short']))
+    await end()
+  })
+
+  test.skipIf(skip)('what could not be told is told with what comes next', async () => {
+    const { heard, end } = await listen('later')
+    let isAway = true
+    const db = new Proxy(database.db, {
+      get: (of, name) => {
+        if (isAway) throw new DatabaseUnavailableError('away')
+        const value = Reflect.get(of, name)
+        return typeof value === 'function' ? value.bind(of) : value
+      },
+    })
+    const logged: string[] = []
+    const announcer = createAnnouncer(db, (_, __, message) => logged.push(message))
+    announcer.announce('later', 'first')
+    await vi.waitFor(() => expect(logged).toHaveLength(1))
+    isAway = false
+    announcer.announce('later', 'second')
+    await announcer.close()
+    await vi.waitFor(() => expect(heard).toEqual(['first', 'second']))
+    await end()
+  })
+})
+
+test('what was announced in a transaction whose commit nobody knows of is told: a hint does no harm', async () => {
+  const told: string[] = []
+  const announcing = insideTransaction(async (inside) => {
+    await inside(async () => {
+      whenCommitted(() => told.push('x'))
+    })
+    throw new DatabaseUnavailableError('the answer to the commit is lost')
+  })
+  await expect(announcing).rejects.toBeInstanceOf(DatabaseUnavailableError)
+  expect(told).toEqual(['x'])
+})

@@ -1,0 +1,103 @@
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import {
+  needsPostgres,
+  openPostgresClone,
+  type PostgresClone,
+  postgresUrl,
+} from '../support/database.ts'
+import { onServer } from '../support/postgres-template.ts'
+
+describe.skipIf(!postgresUrl)(`statements that come again (${needsPostgres})`, () => {
+  let clone: PostgresClone
+  /** One connection, so that it is known which one is asked. */
+  let own: Database
+  beforeAll(async () => {
+    clone = await openPostgresClone(postgresUrl ?? '')
+    own = await openDatabase({ databaseUrl: clone.url, maxConnections: 1 })
+    await sql`create table things (id int primary key, name text)`.execute(own.db)
+    await sql`insert into things values (1, 'one')`.execute(own.db)
+  })
+  afterAll(async () => {
+    await own?.close()
+    await clone?.database.close()
+  })
+
+  const elsewhere = (statement: string) =>
+    onServer(clone.url, async (client) => void (await client.query(statement)))
+  const prepared = async () => {
+    const { rows } = await sql<{ statement: string }>`
+      select statement from pg_prepared_statements order by prepare_time`.execute(own.db)
+    return rows.map(({ statement }) => statement)
+  }
+  const find = (id: number) => sql<{ id: number }>`select * from things where id = ${id}`
+  const findOften = async () => {
+    for (let round = 0; round < 5; round += 1) await find(1).execute(own.db)
+  }
+
+  test('are prepared once, and those that are asked once are not', async () => {
+    await sql`select ${'once'}::text`.execute(own.db)
+    await findOften()
+    expect(await prepared()).toEqual(['select * from things where id = $1'])
+  })
+
+  test('are never compiled by the server, whatever it thinks that they cost on large tables', async () => {
+    const { rows } = await sql<{ jit: string }>`select current_setting('jit') as jit`.execute(
+      own.db,
+    )
+    expect(rows).toEqual([{ jit: 'off' }])
+  })
+
+  test('are a bounded number, however many different ones there are', async () => {
+    for (let place = 0; place < 250; place += 1) {
+      for (let round = 0; round < 4; round += 1) {
+        await sql`select ${sql.lit(place)}::int, ${round}::int`.execute(own.db)
+      }
+    }
+    expect((await prepared()).length).toBeLessThanOrEqual(200)
+    expect((await prepared()).length).toBeGreaterThan(100)
+  })
+
+  test('work on when a newer version adds a column, outside of a transaction and inside', async () => {
+    const other = await openDatabase({ databaseUrl: clone.url, maxConnections: 2 })
+    const both = () =>
+      Promise.all(
+        [1, 2].map(() =>
+          other.transaction(async (trx) => {
+            await sql`select pg_sleep(0.01)`.execute(trx)
+            return (await find(1).execute(trx)).rows
+          }),
+        ),
+      )
+    for (let round = 0; round < 4; round += 1) await both()
+    await elsewhere('alter table things add column colour text')
+    expect((await find(1).execute(other.db)).rows).toEqual([{ id: 1, name: 'one', colour: null }])
+    for (let round = 0; round < 4; round += 1) await both()
+    await elsewhere('alter table things add column size int default 7')
+    expect(await both()).toEqual([1, 2].map(() => [{ id: 1, name: 'one', colour: null, size: 7 }]))
+    await other.close()
+  })
+
+  test('work on when the session has forgotten them', async () => {
+    const other = await openDatabase({ databaseUrl: clone.url, maxConnections: 1 })
+    for (let round = 0; round < 5; round += 1) await find(1).execute(other.db)
+    await sql`deallocate all`.execute(other.db)
+    expect((await find(1).execute(other.db)).rows).toHaveLength(1)
+    for (let round = 0; round < 5; round += 1) await find(1).execute(other.db)
+    await sql`deallocate all`.execute(other.db)
+    const found = await other.transaction(async (trx) => (await find(1).execute(trx)).rows)
+    expect(found).toHaveLength(1)
+    await other.close()
+  })
+
+  test('that fail leave the connection as it was', async () => {
+    const other = await openDatabase({ databaseUrl: clone.url, maxConnections: 1 })
+    const divide = (by: number) => sql<{ q: number }>`select 6 / ${by}::int as q`.execute(other.db)
+    for (let round = 0; round < 4; round += 1) {
+      expect((await divide(2)).rows).toEqual([{ q: 3 }])
+      await expect(divide(0)).rejects.toMatchObject({ code: '22012' })
+    }
+    await other.close()
+  })
+})

@@ -1,0 +1,129 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import type { FlowContext } from '../../src/sync/definition/context.ts'
+import { flowJsonSchema, type JsonSchema } from '../../src/sync/definition/json-schema.ts'
+import { createFlowReader } from '../../src/sync/definition/read-flow.ts'
+
+const folder = fileURLToPath(new URL('../../docs/flows', import.meta.url))
+const pages = readdirSync(folder).filter((name) => name.endsWith('.md'))
+const text = (page: string) => readFileSync(join(folder, page), 'utf8')
+const blocks = pages.flatMap((page) =>
+  [...text(page).matchAll(/^```yaml\n([\s\S]*?)^```/gm)].map(([, yaml = ''], index) => ({
+    page,
+    place: `${page} ${index + 1}`,
+    yaml,
+  })),
+)
+
+const databases = { postgres: 'postgres://h/d', mysql: 'mysql://h/d', mssql: 'mssql://h/d' }
+
+/** Whatever an example refers to is there; an address suits the first driver that it names. */
+function contextOf(yaml: string): FlowContext {
+  const driver = /\bdriver: (\w+)/.exec(yaml)?.[1] as keyof typeof databases | undefined
+  const names = [...yaml.matchAll(/\$\{env:(\w+)\}/g)].map(([, name = '']) => name)
+  const valueOfName = (name: string) => {
+    if (!name.endsWith('URL')) return 'a-secret-value'
+    return driver ? databases[driver] : 'https://example.com/hook'
+  }
+  return {
+    env: Object.fromEntries(names.map((name) => [name, valueOfName(name)])),
+    readFile: () => 'a-secret-value',
+    mail: { smtpUrl: 'smtp://mail:25', mailFrom: 'flows@example.com' },
+  }
+}
+
+const whole = {
+  version: 'version: 1',
+  name: 'name: example',
+  pollInterval: 'pollInterval: 60s',
+  source: 'source: { type: file, path: a.csv, format: csv }',
+  item: 'item: { key: codigo }',
+  destinations: 'destinations:\n  - { name: out, type: file, path: out.ndjson }',
+}
+
+/** An example may be a part of a flow; what is missing then is added. */
+function asFlow(yaml: string): string {
+  const given = Object.keys((parse(yaml) ?? {}) as object)
+  const missing = Object.entries(whole).filter(([key]) => !given.includes(key))
+  return [...missing.map(([, line]) => line), yaml].join('\n')
+}
+
+test.each(blocks)('the example $place is a flow that the check takes', ({ yaml }) => {
+  const found = createFlowReader(contextOf(yaml))('f.flow.yaml', Buffer.from(asFlow(yaml)))
+  expect('problems' in found ? found.problems : []).toEqual([])
+})
+
+/** All keys below a schema, joined by dots, with the defaults they have. */
+function keysOf(schema: JsonSchema, under: string): Map<string, Set<unknown>> {
+  const keys = new Map<string, Set<unknown>>()
+  const merge = (more: Map<string, Set<unknown>>) => {
+    for (const [key, defaults] of more) {
+      keys.set(key, new Set([...(keys.get(key) ?? []), ...defaults]))
+    }
+  }
+  for (const one of [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])]) merge(keysOf(one, under))
+  if (schema.items) merge(keysOf(schema.items, `${under}[]`))
+  for (const [name, child] of Object.entries(schema.properties ?? {})) {
+    const key = under === '' ? name : `${under}.${name}`
+    const isGroup = typeof child.default === 'object'
+    merge(new Map([[key, new Set(child.default === undefined || isGroup ? [] : [child.default])]]))
+    merge(keysOf(child, key))
+  }
+  return keys
+}
+
+/** The schemas of a kind, such as all that begin with `payments.` for `payments`. */
+function schemasOf(side: string, kind: string): JsonSchema[] {
+  const { source, destinations } = flowJsonSchema().properties ?? {}
+  const schema = side === 'sources' ? source : destinations?.items
+  return [...(schema?.anyOf ?? []), ...(schema?.oneOf ?? [])].filter(({ properties }) => {
+    const type = String(properties?.type?.const)
+    return type === kind || type.startsWith(`${kind}.`)
+  })
+}
+
+const kinds = pages.flatMap((page) => {
+  const [, side, kind] = /^(sources|destinations)-(.+)\.md$/.exec(page) ?? []
+  return side && kind ? [{ page, side, kind }] : []
+})
+
+test.each(kinds)('$page has a line for every key, with its default', ({ page, side, kind }) => {
+  const schemas = schemasOf(side, kind)
+  expect(schemas, `there is no kind ${kind}`).not.toEqual([])
+  const rows = new Map(
+    [...text(page).matchAll(/^\| `([^`]+)` \| (.*?) \|/gm)].map(([, key = '', cell = '']) => [
+      key,
+      cell,
+    ]),
+  )
+  const problems: string[] = []
+  for (const schema of schemas) {
+    for (const [key, defaults] of keysOf(schema, '')) {
+      // Groups whose keys have lines of their own need none.
+      const isGroup = [...rows.keys()].some((one) => one.startsWith(`${key}.`))
+      if (key === 'type' || (isGroup && !rows.has(key))) continue
+      const cell = rows.get(key)
+      if (cell === undefined) problems.push(`${key}: is not named`)
+      for (const value of defaults) {
+        if (cell !== undefined && !cell.includes(`\`${value}\``)) {
+          problems.push(`${key}: its default is ${value}`)
+        }
+      }
+    }
+  }
+  const known = schemas.flatMap((schema) => [...keysOf(schema, '').keys()])
+  for (const key of rows.keys()) if (!known.includes(key)) problems.push(`${key}: is no key`)
+  expect(problems).toEqual([])
+})
+
+test('there are pages, and each has an example', () => {
+  expect(kinds.length).toBeGreaterThan(0)
+  for (const page of pages)
+    expect(
+      blocks.some((block) => block.page === page),
+      page,
+    ).toBe(true)
+})

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest'
+import { sameSecret } from '../../src/domain/constant-time.ts'
+
+test.each([
+  ['same', 'same', true],
+  ['', '', true],
+  ['same', 'samf', false],
+  ['same', 'sam', false],
+  ['same', 'same ', false],
+  ['same', 'same, same', false],
+  ['same', '', false],
+  ['ñ', 'n\u0303', false],
+])('%j and %j are the same secret: %s', (a, b, expected) => {
+  expect(sameSecret(a, b)).toBe(expected)
+  expect(sameSecret(b, a)).toBe(expected)
+})

@@ -1,0 +1,258 @@
+import { readFile } from 'node:fs/promises'
+import type { Browser, Locator, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
+import { openOwnShop } from '../support/money.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { call, charge, readOrder, type Till } from '../support/till.ts'
+import {
+  button,
+  expectText,
+  launchBrowser,
+  openPage,
+  seriousBarriers,
+  sidewaysOverflow,
+  signIn,
+  tooWideAt,
+  type WatchedPage,
+} from './browser.ts'
+
+let browser: Browser
+let service: TestService
+let url: string
+let opened: WatchedPage | undefined
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+  service = await startTestService()
+  url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
+})
+afterEach(async () => {
+  opened?.expectQuiet()
+  await opened?.close()
+  opened = undefined
+})
+afterAll(async () => {
+  await service?.stop()
+  await browser?.close()
+})
+
+/** The page where the shop is, at its own clock, at the closings of the day of the sales. */
+async function open(till: Till, token = till.key, options = {}): Promise<Page> {
+  const day = today(service)
+  const view = `closings?day=${day}${token === adminToken ? `&client=${till.client}` : ''}`
+  opened = await openPage(browser, `${url}#/${view}`, {
+    timezoneId: 'America/Argentina/Buenos_Aires',
+    ...options,
+  })
+  await signIn(opened.page, token)
+  return opened.page
+}
+
+const main = (page: Page) => page.locator('main')
+const dialog = (page: Page) => page.locator('dialog')
+
+function boxRow(page: Page, box = 'CAJA-1'): Locator {
+  return page.getByRole('row', { name: box })
+}
+
+/** Closes the day of a box on the page, and has the service compare it. */
+async function closeDay(page: Page, counted: Record<string, string> = {}): Promise<void> {
+  await button(boxRow(page), 'Close the day').click()
+  for (const [medium, amount] of Object.entries(counted)) {
+    await dialog(page).getByLabel(medium, { exact: true }).fill(amount)
+  }
+  await button(dialog(page), 'Compare').click()
+  await expectText(main(page), 'The provider needs a minute')
+  await watchAfter(service, 61_000)
+}
+
+async function sign(page: Page): Promise<void> {
+  await button(main(page), 'Sign').click()
+  await expectText(dialog(page), 'Once signed it never changes')
+  await button(dialog(page), 'Sign').click()
+  await expectText(main(page), 'Signed at')
+  expect(await button(main(page), 'Sign').count()).toBe(0)
+  expect(await button(main(page), 'Count again').count()).toBe(0)
+}
+
+test('a day that agrees is counted, compared and signed on the page, and printed', async () => {
+  const till = await openOwnShop(service, 'agrees')
+  await sell(service, till, 'A-1', { amount: '1000,00' })
+  await sell(service, till, 'A-2', { amount: '250,50' })
+  const page = await open(till)
+  await expectText(boxRow(page), /1,250\.50[\s\S]*not closed/)
+  await closeDay(page, { 'credit card': '1250,5' })
+  await expectText(main(page), 'Everything agrees with the provider to the cent')
+  await expectText(
+    page.getByRole('row', { name: 'credit card' }),
+    /1,250\.50[\s\S]*1,250\.50[\s\S]*0\.00/,
+  )
+  await sign(page)
+
+  const download = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'Download CSV' }).click()
+  const csv = await readFile(await (await download).path(), 'utf8')
+  expect(csv).toContain('"external_reference"')
+  const paper = page.context().waitForEvent('page')
+  await page.getByRole('link', { name: 'Print' }).click()
+  await expectText((await paper).locator('h1'), 'Closing 1 · CAJA-1')
+
+  await page.getByRole('link', { name: 'Back to the closings' }).click()
+  await expectText(boxRow(page), /signed[\s\S]*agrees/)
+  await expectText(page.getByRole('region', { name: 'The day in numbers' }), /Agree\s+1/)
+})
+
+test('a day that differs shows the differing line first; once signed it is amended and stays', async () => {
+  const till = await openOwnShop(service, 'differs')
+  const sold = await sell(service, till, 'B-1')
+  const waiting = (await charge(service, till, { reference: 'OPEN-1' })).json().order_id
+  const payment = await typeCharge(service, till)
+  const page = await open(till, adminToken)
+  await closeDay(page)
+  const first = page.locator('.difference').first()
+  await expectText(first, 'missing here')
+  await expectText(first, `Payment ${payment}`)
+  await expectText(first, 'There is no charge')
+  await expectText(first, /77\.50/)
+  await expectText(first, 'Look for the sale')
+  await expectText(page.locator('.difference').last(), 'no outcome yet')
+  await expectText(main(page), '1 charge does not agree. Look at it before you sign')
+
+  await sign(page)
+  expect(await page.locator('.difference').count()).toBe(2)
+  const later = await typeCharge(service, till, { amount: '12.00', at: await soldAt(till, sold) })
+  await watchAfter(service, 5 * 60_000)
+  await button(main(page), 'Add an amendment').click()
+  await button(dialog(page), 'Add').click()
+  await expectText(dialog(page), 'Write the reason')
+  await dialog(page).getByLabel('Reason').fill('Apareció <b>otro</b> pago')
+  await button(dialog(page), 'Add').click()
+  const amendment = page.getByRole('article').filter({ hasText: 'Amendment 1' })
+  await expectText(amendment, 'Apareció <b>otro</b> pago')
+  await expectText(amendment, `Payment ${later}`)
+  const signed = page.locator('.difference').filter({ hasText: 'no outcome yet' })
+  await expectText(signed.first(), 'OPEN-1')
+  expect((await readOrder(service, till, waiting)).json().outcome).toBe('unknown')
+
+  await first.getByRole('link', { name: 'Settle it' }).click()
+  await expectText(page.locator('#title'), 'Charges without a sale')
+  await expectText(page.locator('.asked'), payment)
+})
+
+async function soldAt(till: Till, orderId: string): Promise<string> {
+  return (await readOrder(service, till, orderId)).json().created_at
+}
+
+test('charges without a sale are taken in, given back or dismissed, each with a reason and once', async () => {
+  const till = await openOwnShop(service, 'orphans')
+  await sell(service, till, 'C-1')
+  const adopted = await typeCharge(service, till, { amount: '10.00' })
+  const refunded = await typeCharge(service, till, { amount: '20.00' })
+  const dismissed = await typeCharge(service, till, { amount: '30.00' })
+  await watchAfter(service, 5 * 60_000)
+  const page = await open(till)
+  await expectText(main(page), '3 charges without a sale.')
+  await page.getByRole('link', { name: 'Settle', exact: true }).click()
+  const card = (payment: string) => page.getByRole('listitem').filter({ hasText: payment })
+
+  await button(card(adopted), 'Take in').click()
+  await dialog(page).getByLabel('Ticket of the sale').fill('0001-00004712')
+  await dialog(page).getByLabel('Reason').fill('Se tecleó en la terminal')
+  await button(dialog(page), 'Take in').click()
+  await expect.poll(() => card(adopted).count(), { timeout: 20_000 }).toBe(0)
+
+  await button(card(refunded), 'Give back').click()
+  await dialog(page).getByLabel('Reason').fill('Cobrado dos veces')
+  await button(dialog(page), /20\.00 back/).click()
+  await expect.poll(() => card(refunded).count(), { timeout: 20_000 }).toBe(0)
+
+  await button(card(dismissed), 'Dismiss').click()
+  await dialog(page).getByLabel('Reason').fill('De otra app')
+  await button(dialog(page), 'Dismiss').click()
+  await expectText(main(page), 'There are none')
+
+  await page.getByLabel('Which').selectOption('all')
+  await expectText(card(adopted), /taken in as a sale[\s\S]*Se tecleó en la terminal/)
+  await expectText(card(refunded), 'given back')
+  await expectText(card(dismissed), 'De otra app')
+  const { orphans } = (await call(service, { url: '/orphans', token: till.key })).json()
+  expect(
+    Object.fromEntries(
+      orphans.map((one: { payment_id: string; state: string }) => [one.payment_id, one.state]),
+    ),
+  ).toEqual({ [adopted]: 'adopted', [refunded]: 'refunded', [dismissed]: 'dismissed' })
+  await card(adopted).getByRole('link', { name: 'See the order' }).click()
+  await expectText(main(page), '0001-00004712')
+})
+
+test('the net of the month is shown by fee, financing and tax, and adds up', async () => {
+  const till = await openOwnShop(service, 'net')
+  for (const reference of ['N-1', 'N-2']) {
+    await sell(service, till, reference, { amount: '1000,00' })
+  }
+  await watchAfter(service, 5 * 60_000)
+  await watchAfter(service, 5 * 60_000)
+  const page = await open(till)
+  await page.getByRole('link', { name: 'Net', exact: true }).click()
+  await expectText(main(page), 'From what was charged to what is left')
+  const rows = await page.locator('.waterfall li').allInnerTexts()
+  const cents = rows.map((row) => {
+    const [, minus, digits] = /(−?) ?ARS\s?([\d,.]+)/.exec(row) ?? []
+    return Math.round(Number(digits?.replaceAll(',', '')) * 100) * (minus ? -1 : 1)
+  })
+  expect(cents.length).toBeGreaterThan(2)
+  const [gross = 0] = cents
+  const net = cents.at(-1)
+  expect(cents.slice(1, -1).reduce((left, part) => left + part, gross)).toBe(net)
+  await page.getByRole('link', { name: 'Earlier' }).click()
+  await expectText(main(page), 'No charges in this month')
+})
+
+test.each([
+  { locale: 'es-AR', colorScheme: 'light' },
+  { locale: 'en-GB', colorScheme: 'dark' },
+] as const)(
+  'nobody is kept out of the closings, at any width ($locale, $colorScheme)',
+  async (look) => {
+    const till = await openOwnShop(service, `barriers ${look.locale}`)
+    const sold = await sell(service, till, 'D-1')
+    await typeCharge(service, till)
+    await watchAfter(service, 5 * 60_000)
+    const { id } = (
+      await call(service, {
+        url: '/closings',
+        token: till.key,
+        body: {
+          caja_id: 'CAJA-1',
+          business_day: today(service),
+          declared: { credit_card: '1,00' },
+        },
+      })
+    ).json()
+    await watchAfter(service, 61_000)
+    await call(service, { method: 'POST', url: `/closings/${id}/sign`, token: till.key })
+    await call(service, {
+      url: `/closings/${id}/amendments`,
+      token: till.key,
+      body: { reason: 'Después' },
+    })
+    expect((await readOrder(service, till, sold)).json().status).toBe('processed')
+    const page = await open(till, till.key, { ...look, reducedMotion: 'reduce' })
+    const views = {
+      closings: '.closing-numbers',
+      [`closings/${id}`]: '.amendment',
+      'closings/orphans': '.orphan',
+      'closings/net': '.waterfall',
+    }
+    for (const [view, shown] of Object.entries(views)) {
+      await page.goto(`${url}#/${view}`)
+      await page.locator(shown).first().waitFor()
+      expect(await seriousBarriers(page), view).toEqual([])
+      expect(await tooWideAt(page), view).toEqual([])
+      await page.setViewportSize({ width: 390, height: 840 })
+      expect(await sidewaysOverflow(page)).toBe(0)
+      await page.setViewportSize({ width: 1280, height: 840 })
+    }
+  },
+)

@@ -1,0 +1,138 @@
+import { expect, test } from 'vitest'
+import type { ClientName } from '../../src/domain/client-name.ts'
+import { deriveHealth } from '../../src/fleet/derive-health.ts'
+import type { ChargeSeen } from '../../src/fleet/observations.ts'
+import { isProblem } from '../../src/fleet/states.ts'
+import { boxSeen, connectionSeen, observed, slot } from './seen.ts'
+
+const seed = 20_261_121
+const chargesOfAll = 10_000
+const boxesOfAll = 50
+/** Looks at the provider while a charge is young; states are derived a little more seldom. */
+const lookMs = 2_000
+const deriveMs = 3_000
+
+/** Numbers from 0 to 1 that are the same at every run (mulberry32). */
+function randomOf(start: number): () => number {
+  let state = start
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+type Simulated = {
+  at: number
+  /** When the terminal shows it; never, for one that is off. */
+  shownAt: number
+  endAt: number
+  status: ChargeSeen['status']
+}
+
+/**
+ * A charge of a shop: a terminal polls every two or three seconds over a network that is mostly quick and now and then
+ * loses a few seconds; customers take from some seconds to minutes; some decline, some walk away, some are canceled at once.
+ */
+function simulate(at: number, random: () => number, isOff: boolean): Simulated {
+  const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
+  const network = random() < 0.05 ? 1_000 * Math.exp(1 + 0.6 * normal()) : 0
+  const fetchMs = 500 + 2_500 * random() + 300 * Math.exp(0.8 * normal()) + network
+  const shownAt = isOff ? Number.POSITIVE_INFINITY : at + fetchMs
+  const payMs = 8_000 * Math.exp(0.7 * normal())
+  const luck = random()
+  if (isOff) return { at, shownAt, endAt: at + 90_000, status: 'canceled' }
+  if (luck < 0.04) return { at, shownAt, endAt: at + 1_500 * random(), status: 'canceled' }
+  if (luck < 0.12) return { at, shownAt, endAt: shownAt + payMs, status: 'failed' }
+  if (luck < 0.15) return { at, shownAt, endAt: shownAt + 60_000, status: 'canceled' }
+  return { at, shownAt, endAt: shownAt + payMs, status: 'processed' }
+}
+
+/** What is on record of a charge at a moment. */
+function seenAt(one: Simulated, now: number): ChargeSeen {
+  const date = (ms: number) => new Date(ms)
+  const lastLook = one.at + Math.floor((Math.min(now, one.endAt) - one.at) / lookMs) * lookMs
+  const isShown = one.shownAt <= Math.min(lastLook, one.endAt)
+  const hasEnded = one.endAt <= now
+  const showsLife = hasEnded && (one.status === 'processed' || one.status === 'failed')
+  return {
+    orderId: String(one.at),
+    reference: String(one.at),
+    terminalId: 'T-1',
+    status: hasEnded ? one.status : isShown ? 'at_terminal' : 'created',
+    creation: 'confirmed',
+    createdAt: date(one.at),
+    confirmedAt: date(one.at + 300),
+    lifeAt: isShown ? date(one.shownAt) : showsLife ? date(one.endAt) : null,
+    checkedAt: lastLook > one.at ? date(lastLook) : null,
+    changedAt: date(hasEnded ? one.endAt : isShown ? one.shownAt : one.at),
+    endedAt: hasEnded ? date(one.endAt) : null,
+    expiresAt: date(one.at + 900_000),
+    isGivenUp: hasEnded && one.status === 'canceled',
+    conflict: false,
+    settledAs: null,
+  }
+}
+
+function healthAt(charges: readonly Simulated[], now: number) {
+  const newest = charges
+    .filter(({ at }) => at <= now)
+    .slice(-4)
+    .reverse()
+    .map((one) => seenAt(one, now))
+  const date = new Date(now)
+  const seen = observed({
+    boxes: [boxSeen({ client: 'acme' as ClientName, charges: newest, usualPerHour: 40 })],
+    connections: [connectionSeen({ expiresAt: new Date(now + 1e10) })],
+    operations: [{ operation: 'order.create', slots: [{ ...slot(0), at: date, answered: 10 }] }],
+  })
+  return deriveHealth(seen, date).boxes[0] as NonNullable<
+    ReturnType<typeof deriveHealth>['boxes'][0]
+  >
+}
+
+test(`under 1 % false alarms over ${chargesOfAll} charges of a day (seed ${seed})`, () => {
+  const random = randomOf(seed)
+  let alarms = 0
+  const causes = new Map<string | null, number>()
+  for (let box = 0; box < boxesOfAll; box += 1) {
+    const charges: Simulated[] = []
+    let at = Date.UTC(2026, 10, 21, 12)
+    for (let count = 0; count < chargesOfAll / boxesOfAll; count += 1) {
+      const one = simulate(at, random, false)
+      charges.push(one)
+      // On average 40 an hour, and independent, so that now and then a box is quiet for long.
+      at = Math.max(one.endAt, one.shownAt) + 1_000 - Math.log(1 - random()) * 75_000
+    }
+    let wasAlarmed = false
+    let begun = 0
+    for (let now = (charges[0]?.at ?? 0) + deriveMs; now < at; now += deriveMs) {
+      while ((charges[begun]?.at ?? now + 1) <= now) begun += 1
+      const health = healthAt(charges.slice(Math.max(0, begun - 4), begun), now)
+      const isAlarmed = isProblem(health)
+      if (isAlarmed && !wasAlarmed) {
+        alarms += 1
+        causes.set(health.cause, (causes.get(health.cause) ?? 0) + 1)
+      }
+      wasAlarmed = isAlarmed
+    }
+  }
+  expect(alarms / chargesOfAll, JSON.stringify([...causes])).toBeLessThan(0.01)
+})
+
+test('a terminal that is switched off is known within 30 s of its first charge, whenever the looks fall', () => {
+  const random = randomOf(seed)
+  for (let box = 0; box < 1_000; box += 1) {
+    const start = Date.UTC(2026, 10, 21, 12) + Math.floor(random() * 60_000)
+    const before = simulate(start, random, false)
+    const at = Math.max(before.endAt, before.shownAt) + 60_000 * random()
+    const charges = [before, simulate(at, random, true)]
+    const firstDerived = at + deriveMs * random()
+    let known: number | undefined
+    for (let now = firstDerived; known === undefined && now < at + 60_000; now += deriveMs) {
+      if (healthAt(charges, now).cause === 'terminal_silent') known = now
+    }
+    expect((known ?? Number.POSITIVE_INFINITY) - at).toBeLessThanOrEqual(30_000)
+  }
+})

@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { faults, noFaults } from '../support/provider-requests.ts'
+import { breakThreeBoxes, openSaturday, type Saturday } from '../support/saturday.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  asAdmin,
+  call,
+  openShop,
+  pairTerminal,
+  payByCard,
+  type Till,
+} from '../support/till.ts'
+
+let service: TestService
+let saturday: Saturday
+let shop: Till
+
+beforeAll(async () => {
+  service = await startTestService()
+  saturday = await openSaturday(service)
+  shop = saturday.shop
+})
+afterAll(async () => {
+  await saturday.stop()
+  await service.stop()
+})
+
+const sell = (id: string) => saturday.sell(id)
+
+async function fleet(query = '', token?: string) {
+  const request = { url: `/health/fleet${query}`, headers: { 'accept-language': 'en' } }
+  const answer = token
+    ? await call(service, { ...request, token })
+    : await asAdmin(service, request)
+  expect(answer.statusCode, answer.body).toBe(200)
+  return answer.json()
+}
+
+async function box(id: string) {
+  return (await fleet('', shop.key)).boxes.find((one: { caja_id: string }) => one.caja_id === id)
+}
+
+async function sellWell(id: string): Promise<void> {
+  const sold = await sell(id)
+  expect(sold.statusCode, sold.body).toBe(201)
+  await act(service, sold.json().order_id, payByCard)
+  await call(service, { url: `/orders/${sold.json().order_id}`, token: shop.key })
+}
+
+test('a box that was never used is unknown, and nothing else is said of it', async () => {
+  expect(await box('CAJA-1')).toMatchObject({
+    client: 'Sabado',
+    sucursal_id: 'SUC-1',
+    terminal_id: null,
+    state: 'unknown',
+    cause: 'never_charged',
+    action: null,
+  })
+})
+
+test('a box that sells is well, in every list but that of the problems', async () => {
+  const terminalId = await pairTerminal(service, shop, 'CAJA-5')
+  await sellWell('CAJA-5')
+  expect(await box('CAJA-5')).toMatchObject({
+    state: 'ok',
+    cause: null,
+    action: null,
+    message: null,
+    terminal_id: terminalId,
+  })
+  const problems = await fleet('?only=problems', shop.key)
+  expect(problems).toMatchObject({ boxes: [], connections: [], provider: [] })
+})
+
+test('three boxes are down by three causes, each with since when and what helps', async () => {
+  const since = service.clock.now()
+  const { standalone } = await breakThreeBoxes(service, saturday)
+
+  const { boxes: down } = await fleet('?only=problems')
+  expect(down).toMatchObject([
+    { caja_id: 'CAJA-1', state: 'down', cause: 'terminal_standalone', action: 'set_pdv' },
+    { caja_id: 'CAJA-2', state: 'down', cause: 'terminal_missing', action: 'pair_terminal' },
+    { caja_id: 'CAJA-3', state: 'down', cause: 'terminal_held', action: 'free_terminal' },
+  ])
+  for (const one of down) {
+    expect(Date.parse(one.since)).toBeGreaterThanOrEqual(since.getTime())
+    expect(one.message).toMatch(/^(The|No) terminal .+/)
+  }
+
+  // Whoever looks at the terminals, or switches them over, tells how they are too.
+  await call(service, { url: '/terminals', token: shop.key })
+  expect(await box('CAJA-1')).toMatchObject({ state: 'down', terminal_id: standalone })
+  await call(service, {
+    method: 'PATCH',
+    url: '/terminals/operating-mode',
+    token: shop.key,
+    body: { caja_id: 'CAJA-1', operating_mode: 'PDV' },
+  })
+  expect(await box('CAJA-1')).toMatchObject({ state: 'unknown', cause: 'never_charged' })
+  await sellWell('CAJA-1')
+  expect(await box('CAJA-1')).toMatchObject({ state: 'ok', cause: null })
+})
+
+test('a terminal that is switched off is known within 30 s of its first charge, and told to the till', async () => {
+  await pairTerminal(service, shop, 'CAJA-4')
+  const sold = await sell('CAJA-4')
+  const read = () =>
+    call(service, {
+      url: `/orders/${sold.json().order_id}`,
+      token: shop.key,
+      headers: { 'accept-language': 'en' },
+    })
+  for (let seconds = 0; seconds < 16; seconds += 2) {
+    service.clock.advance(2_000)
+    await service.sweeper.sweepOnce()
+  }
+  expect(await box('CAJA-4')).toMatchObject({ state: 'ok' })
+  for (let seconds = 0; seconds < 10; seconds += 2) {
+    service.clock.advance(2_000)
+    await service.sweeper.sweepOnce()
+  }
+  expect(await box('CAJA-4')).toMatchObject({
+    state: 'down',
+    cause: 'terminal_silent',
+    action: 'check_terminal_power',
+    since: expect.any(String),
+  })
+  expect((await read()).json().cashier).toMatchObject({
+    message: expect.stringMatching(/has not answered for \d+ seconds.* another box/),
+    action: 'look_at_terminal',
+  })
+  await service.deps.fleet.tick()
+  const again = await sell('CAJA-4')
+  expect(again.json()).toMatchObject({
+    code: 'TERMINAL_BUSY',
+    error: expect.stringMatching(/has not answered for \d+ seconds.*another box/),
+  })
+
+  await act(service, sold.json().order_id, payByCard)
+  await read()
+  expect(await box('CAJA-4')).toMatchObject({ state: 'ok' })
+})
+
+test('a provider that fails at half of its calls is told by kind of call, and does not look well after one answer', async () => {
+  await faults(service, { path: '/v1/orders', method: 'POST', kind: 'status', status: 503 })
+  await sell('CAJA-5')
+  await sell('CAJA-5')
+  await noFaults(service)
+  await call(service, { url: '/terminals', token: shop.key })
+  const { provider, boxes: all } = await fleet()
+  const of = (operation: string) =>
+    provider.find((one: { operation: string }) => one.operation === operation)
+  expect(of('order.create')).toMatchObject({
+    state: expect.stringMatching(/^(attention|down)$/),
+    cause: 'provider_failing',
+    action: 'check_provider_status',
+    since: expect.any(String),
+  })
+  expect(of('terminal.list')).toMatchObject({ state: 'ok', cause: null })
+  expect(all.filter(({ state }: { state: string }) => state === 'ok')).toEqual([])
+})
+
+test('a destination that rests is not well, nor is its flow, and what it is owed is told', async () => {
+  await expect
+    .poll(async () => (await fleet('?only=problems')).flows, { timeout: 20_000, interval: 50 })
+    .toMatchObject([
+      {
+        flow: 'articles',
+        state: 'attention',
+        cause: 'destination_resting',
+        since: expect.any(String),
+        action: 'check_destination',
+        destinations: [
+          {
+            name: 'web',
+            state: 'down',
+            cause: 'destination_resting',
+            since: expect.any(String),
+            next_try_at: expect.any(String),
+            owed: 40,
+          },
+        ],
+      },
+    ])
+})
+
+test('each page knows where the other one is, and only operators are told', async () => {
+  const seen = (await asAdmin(service, { url: '/health' })).json()
+  expect(seen.flows_page).toBe('http://127.0.0.1:8080/admin')
+  expect((await call(service, { url: '/health', token: shop.key })).json()).not.toHaveProperty(
+    'flows_page',
+  )
+  const { dashboard_page: back } = (await saturday.side.call('GET', '/flows')).json()
+  expect(back).toBe('http://127.0.0.1:3000/dashboard')
+})
+
+test('the page of the flows tells the same of a flow', async () => {
+  const { flows } = (
+    await saturday.side.call('GET', '/flows', { headers: { 'accept-language': 'en' } })
+  ).json()
+  expect(flows[0].health).toMatchObject({
+    state: 'attention',
+    cause: 'destination_resting',
+    message: expect.stringMatching(/rests after failures.*40 are owed/),
+  })
+})
+
+test('a client sees its own boxes and connection, and no flow', async () => {
+  const other = await openShop(service, 'Otra', '7702')
+  const seen = await fleet('', other.key)
+  expect(seen.boxes.map(({ client }: { client: string }) => client)).toEqual(['Otra'])
+  expect(seen.connections).toMatchObject([{ client: 'Otra', state: 'ok' }])
+  expect(seen.flows).toEqual([])
+  expect((await fleet('?client=Otra')).boxes).toEqual(seen.boxes)
+  const url = '/health/fleet?client=Sabado'
+  expect((await call(service, { url, token: other.key })).statusCode).toBe(403)
+  expect((await call(service, { url: '/health/fleet' })).statusCode).toBe(401)
+})
+
+test('every change of a state is kept once, by one process at a time, in the order of the changes', async () => {
+  const twin = await startTestService({ twinOf: service })
+  try {
+    expect(await service.deps.fleet.tick()).toBe(true)
+    expect(await twin.deps.fleet.tick()).toBe(false)
+    const first = await twin.deps.fleet.changesAfter(0, 1000)
+    expect(first).toContainEqual(
+      expect.objectContaining({
+        subject: { kind: 'box', scope: 'Sabado', name: 'CAJA-2' },
+        from: null,
+        to: expect.objectContaining({ state: 'down', cause: 'terminal_missing' }),
+      }),
+    )
+    const until = await twin.deps.fleet.lastChange()
+    await service.deps.fleet.tick()
+    expect(await twin.deps.fleet.changesAfter(until, 1000)).toEqual([])
+
+    await pairTerminal(service, shop, 'CAJA-2')
+    service.clock.advance(11_000)
+    await noFaults(service)
+    for (let sales = 0; sales < 10; sales += 1) await sellWell('CAJA-2')
+    await service.deps.fleet.flush()
+    expect(await twin.deps.fleet.tick()).toBe(true)
+    expect(await service.deps.fleet.changesAfter(until, 1000)).toContainEqual(
+      expect.objectContaining({
+        subject: { kind: 'box', scope: 'Sabado', name: 'CAJA-2' },
+        from: { state: 'down', cause: 'terminal_missing' },
+        to: expect.objectContaining({ state: 'ok', cause: null }),
+      }),
+    )
+    expect(service.deps.fleet.troubleOf('Sabado' as never, 'CAJA-2')).toMatchObject({
+      cause: 'terminal_missing',
+    })
+    await service.deps.fleet.tick()
+    expect(service.deps.fleet.troubleOf('Sabado' as never, 'CAJA-2')).toBeUndefined()
+  } finally {
+    await twin.stop()
+  }
+})
+
+test('the history tells what has changed, newest first, and a client what is its own', async () => {
+  const read = async (query = '', token?: string) => {
+    const request = { url: `/health/fleet/changes${query}`, headers: { 'accept-language': 'en' } }
+    const answer = token
+      ? await call(service, { ...request, token })
+      : await asAdmin(service, request)
+    expect(answer.statusCode, answer.body).toBe(200)
+    return answer.json()
+  }
+  const { changes } = await read('?caja_id=CAJA-2', shop.key)
+  expect(changes[0]).toMatchObject({
+    kind: 'box',
+    client: 'Sabado',
+    name: 'CAJA-2',
+    from: { state: 'down', cause: 'terminal_missing' },
+    to: { state: 'ok', cause: null },
+    message: null,
+  })
+
+  const all = (await read()).changes
+  const ids = all.map(({ id }: { id: number }) => id)
+  expect(ids).toEqual(ids.toSorted((a: number, b: number) => b - a))
+  expect(all.map(({ kind }: { kind: string }) => kind)).toContain('provider')
+  const first = await read('?limit=1')
+  expect(first).toMatchObject({ changes: [all[0]], next_before: all[0].id })
+  expect((await read(`?limit=200&before=${first.next_before}`)).changes).toEqual(all.slice(1))
+
+  const own = (await read('', shop.key)).changes
+  expect(own.length).toBeGreaterThan(0)
+  for (const { kind, client } of own) {
+    expect(['box', 'connection']).toContain(kind)
+    expect(client).toBe('Sabado')
+  }
+  const [other] = (await fleet()).connections.filter(
+    ({ client }: { client: string }) => client === 'Otra',
+  )
+  expect(other).toBeDefined()
+  expect((await read('?client=Otra&caja_id=CAJA-2')).changes).toEqual([])
+  expect((await read('?client=Sabado')).changes).toEqual(own)
+})

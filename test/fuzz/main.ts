@@ -1,0 +1,84 @@
+import { parseArgs } from 'node:util'
+import { openDatabase } from '../../src/db/database.ts'
+import {
+  cloneTemplate,
+  createPostgresTemplate,
+  dropDatabase,
+  urlOf,
+} from '../support/postgres-template.ts'
+import { closeKeptDatabases } from '../support/worker-database.ts'
+import { describe, runCampaign } from './campaign.ts'
+import { type ListenerName, openWorld } from './world.ts'
+
+// Generated requests of every kind of caller to both listeners, every answer held against the served documents:
+// npm run fuzz -- --requests 20000 --seed 1 --listener payment
+
+const say = (line: string) => void process.stdout.write(`${line}\n`)
+const listeners: readonly ListenerName[] = ['payment', 'control']
+
+const { values } = parseArgs({
+  options: {
+    requests: { type: 'string', default: '20000' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    listener: { type: 'string' },
+  },
+})
+const requests = Number(values.requests)
+const seed = Number(values.seed)
+const chosen = listeners.filter((name) => values.listener === undefined || name === values.listener)
+if (!Number.isInteger(requests) || requests < 1 || !Number.isInteger(seed) || chosen.length === 0) {
+  say('usage: npm run fuzz -- [--requests 20000] [--seed 1] [--listener payment|control]')
+  process.exitCode = 2
+} else {
+  process.exitCode = await run()
+  await closeKeptDatabases()
+}
+
+async function run(): Promise<number> {
+  const serverUrl = process.env.TEST_DATABASE_URL
+  if (!serverUrl) return fuzz()
+  const template = await createPostgresTemplate(serverUrl)
+  const name = await cloneTemplate(serverUrl, template.name)
+  const database = await openDatabase({ databaseUrl: urlOf(serverUrl, name) })
+  try {
+    return await fuzz(database)
+  } finally {
+    await database.close()
+    await dropDatabase(serverUrl, name)
+    await template.remove()
+  }
+}
+
+async function fuzz(database?: Awaited<ReturnType<typeof openDatabase>>): Promise<number> {
+  const world = await openWorld(database)
+  let found = 0
+  try {
+    for (const listener of chosen) {
+      const startedAt = performance.now()
+      const campaign = await runCampaign(world, listener, {
+        requests,
+        seed,
+        onProgress: (done) => say(`${listener}: ${done} requests`),
+      })
+      const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
+      for (const [operation, counts] of [...campaign.statuses].sort()) {
+        const told = [...counts]
+          .sort(([a], [b]) => a - b)
+          .map(([status, count]) => `${status}: ${count}`)
+        say(`  ${operation.padEnd(48)} ${told.join('  ')}`)
+      }
+      for (const finding of campaign.findings) say(`! ${describe(finding)}`)
+      say(
+        `${listener}: ${campaign.requests} requests in ${seconds} s, seed ${seed}, ${campaign.hungUp} hung up, ` +
+          `${campaign.findings.length} findings`,
+      )
+      if (campaign.findings.length > 0) {
+        say(`again: npm run fuzz -- --listener ${listener} --requests ${requests} --seed ${seed}`)
+      }
+      found += campaign.findings.length
+    }
+  } finally {
+    await world.stop()
+  }
+  return found === 0 ? 0 : 1
+}

@@ -1,0 +1,354 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { typeCharge } from '../closings/shop-day.ts'
+import { openTestDatabase } from '../support/database.ts'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { type Sample, samplesOf } from '../support/metrics.ts'
+import {
+  breakProvider,
+  cancel,
+  creation,
+  deliver,
+  healProvider,
+  openOwnShop,
+  orderRow,
+  refund,
+  refunding,
+} from '../support/money.ts'
+import { evaluate, metricsIn, type Scrapes } from '../support/promql.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, asAdmin, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
+
+/** What operators are given for Prometheus and Grafana fits the figures that there are: seen by making each rule true. */
+const opsFile = (name: string) => fileURLToPath(new URL(`../../ops/${name}`, import.meta.url))
+const rulesFile = opsFile('prometheus/alerts.yml')
+const { groups } = parse(readFileSync(rulesFile, 'utf8')) as {
+  groups: { rules: { alert: string; expr: string; annotations: Record<string, string> }[] }[]
+}
+const rules = groups.flatMap((group) => group.rules)
+const dashboard = JSON.parse(readFileSync(opsFile('grafana/tillbridge.json'), 'utf8')) as {
+  panels: { title: string; targets?: { expr: string }[] }[]
+}
+
+let service: TestService
+let target: TestTarget
+let flows: TestFlows
+beforeAll(async () => {
+  service = await startTestService({ hangsAreShort: true })
+  target = await startTarget()
+  flows = await startTestFlows({
+    service,
+    files: {
+      'sound.flow.yaml': jsonFlow('sound', target.url),
+      'broken.flow.yaml': jsonFlow('broken', target.url),
+    },
+  })
+})
+afterAll(async () => {
+  await flows.stop()
+  await target.close()
+  await service.stop()
+})
+
+async function scrape(of = service): Promise<Sample[]> {
+  const payments = await asAdmin(of, { url: '/metrics' })
+  const control = await flows.call('GET', '/metrics', { headers: { accept: 'text/plain' } })
+  expect([payments.statusCode, control.statusCode]).toEqual([200, 200])
+  return [...samplesOf(payments.body), ...samplesOf(control.body)]
+}
+
+async function watch(trouble: () => Promise<unknown>, of = service): Promise<Scrapes> {
+  const before = await scrape()
+  await trouble()
+  return { before, after: await scrape(of), seconds: 60, at: service.clock.now() }
+}
+
+let shops = 0
+async function openShop(): Promise<Till> {
+  shops += 1
+  return openOwnShop(service, `Tienda ${shops}`)
+}
+async function order(till: Till, reference: string): Promise<string> {
+  const answer = await charge(service, till, { reference })
+  return answer.json().order_id
+}
+async function end(till: Till, orderId: string, deed: Record<string, unknown>): Promise<void> {
+  await act(service, orderId, deed)
+  await readOrder(service, till, orderId)
+}
+const later = (ms: number) => new Date(service.clock.now().getTime() + ms)
+
+/** How each rule comes true on the real service; a rule without an entry fails the test. */
+const troubles: Record<string, () => Promise<Scrapes>> = {
+  async TillbridgeDatabaseDown() {
+    const database = await openTestDatabase()
+    const alone = await startTestService({ database })
+    await database.close()
+    const scrapes = await watch(async () => undefined, alone)
+    await alone.stop().catch(() => undefined)
+    return scrapes
+  },
+  TillbridgeProviderFailing: () =>
+    watch(async () => {
+      const till = await openShop()
+      await breakProvider(service, { ...creation, kind: 'status', status: 503 })
+      await order(till, 'failing')
+      await healProvider(service)
+    }),
+  TillbridgeProviderRefusesCharges: () =>
+    watch(async () => {
+      const till = await openShop()
+      await breakProvider(service, { ...creation, kind: 'status', status: 400 })
+      await order(till, 'refused')
+      await healProvider(service)
+    }),
+  TillbridgeChargesNotPaid: () =>
+    watch(async () => {
+      const till = await openShop()
+      await end(till, await order(till, 'expires'), { do: 'expire' })
+    }),
+  TillbridgeBoxesDown: () =>
+    watch(async () => {
+      const till = await openShop()
+      const row = { kind: 'box', scope: till.client, name: 'CAJA-1', state: 'down' } as const
+      await service.database.db
+        .insertInto('fleet_states')
+        .values({ ...row, cause: 'terminal_silent', since: later(0), about: '{}' })
+        .execute()
+    }),
+  TillbridgeTerminalsSlow: () =>
+    watch(async () => {
+      const till = await openShop()
+      const id = await order(till, 'slow')
+      service.clock.advance(45_000)
+      await end(till, id, { do: 'fetch' })
+    }),
+  TillbridgeChargeInDoubt: () =>
+    watch(async () => {
+      const till = await openShop()
+      await breakProvider(service, { ...creation, kind: 'drop_before' })
+      await order(till, 'doubtful')
+      await healProvider(service)
+      service.clock.advance(400_000)
+    }),
+  TillbridgeRefundInDoubt: () =>
+    watch(async () => {
+      const till = await openShop()
+      const id = await order(till, 'paid and refunded')
+      await end(till, id, payByCard)
+      await breakProvider(service, { ...refunding, kind: 'drop_before' })
+      await refund(service, till, id)
+      await healProvider(service)
+      service.clock.advance(700_000)
+    }),
+  TillbridgeSweeperLate: () =>
+    watch(async () => {
+      const till = await openShop()
+      await order(till, 'nobody looks')
+      service.clock.advance(600_000)
+    }),
+  TillbridgeWebhooksWait: () =>
+    watch(async () => {
+      await receiveWebhook({ next_attempt_at: later(0), processed_at: null })
+      service.clock.advance(400_000)
+    }),
+  TillbridgeWebhooksMissing: () =>
+    watch(async () => {
+      await receiveWebhook({ next_attempt_at: null, processed_at: later(0) })
+      service.clock.advance(3_600_000)
+      const till = await openShop()
+      await end(till, await order(till, 'paid and untold'), payByCard)
+    }),
+  TillbridgeWebhooksRefused: () =>
+    watch(async () => {
+      for (let tries = 0; tries < 6; tries += 1) {
+        const url = '/webhooks?data.id=ORD1&type=order'
+        const headers = { 'x-signature': 'ts=1,v1=00', 'x-request-id': 'r' }
+        await call(service, { url, method: 'POST', body: {}, headers })
+      }
+    }),
+  TillbridgeOrphans: () =>
+    watch(async () => {
+      const till = await openShop()
+      await typeCharge(service, till, { at: later(-120_000).toISOString() })
+      await service.paymentWatch.watchOnce()
+    }),
+  TillbridgeConnectionLost: () =>
+    watch(async () => {
+      const till = await openShop()
+      await setConnection(till, { status: 'lost', lost_reason: 'invalid_grant' })
+    }),
+  TillbridgeConnectionEnds: () =>
+    watch(async () => setConnection(await openShop(), { expires_at: later(3_600_000) })),
+  TillbridgePaidAfterClose: () =>
+    watch(async () => {
+      const till = await openShop()
+      const id = await order(till, 'paid late')
+      await cancel(service, till, id)
+      await act(service, id, { ...payByCard, force: true })
+      await deliver(service, { dataId: String((await orderRow(service, id)).mp_order_id) })
+    }),
+  TillbridgeErrors: () =>
+    watch(async () => {
+      // A store as no release could have written it.
+      const till = await openShop()
+      await service.database.db
+        .updateTable('stores')
+        .set({ location: '"nowhere"' })
+        .where('client', '=', till.client as never)
+        .execute()
+      await call(service, { url: '/stores', token: till.key })
+    }),
+  TillbridgeAuditUnsealed: () =>
+    watch(async () => {
+      const { db } = service.database
+      const rows = Array.from({ length: 1_100 }, () => ({ entry_id: crypto.randomUUID() }))
+      await db.insertInto('activity_unsealed').values(rows).execute()
+    }),
+  async TillbridgePoolExhausted() {
+    const before = await scrape()
+    const { promise: mayEnd, resolve: release } = Promise.withResolvers<void>()
+    const held = Array.from({ length: service.database.connections().most }, () =>
+      service.database.transaction(() => mayEnd),
+    )
+    const waiting = service.database.ping()
+    // The pool is looked at before the scrape asks for a connection itself.
+    const answer = asAdmin(service, { url: '/metrics' })
+    setTimeout(release, 50)
+    const after = samplesOf((await answer).body)
+    await Promise.all([...held, waiting])
+    return { before, after, seconds: 60, at: service.clock.now() }
+  },
+  TillbridgeEventLoopLate: () =>
+    watch(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 30))
+      for (const until = performance.now() + 600; performance.now() < until; );
+      await new Promise((resolve) => setTimeout(resolve, 30))
+    }),
+  TillbridgeOwedForLong: () =>
+    watch(async () => {
+      await owe('waiting', later(0))
+      service.clock.advance(2 * 3_600_000)
+    }),
+  TillbridgeDestinationRests: () =>
+    watch(() =>
+      service.database.db
+        .insertInto('destination_states')
+        .values({
+          flow: 'sound',
+          destination: 'web',
+          state: 'open',
+          cause: 'HTTP 500',
+          since: later(0),
+          next_attempt_at: later(3_600_000),
+          per_second: null,
+        })
+        .execute(),
+    ),
+  TillbridgeDeliveriesFailed: () => watch(() => owe('failed', later(0))),
+  TillbridgePollsFail: () =>
+    watch(async () => {
+      for (let polls = 0; polls < 3; polls += 1) {
+        await flows.call('POST', '/sync/broken?force=true')
+      }
+    }),
+  TillbridgeNotPolled: () =>
+    watch(async () => {
+      await flows.write('sound.json', '[]')
+      await flows.call('POST', '/sync/sound?force=true')
+      await service.database.db.deleteFrom('flow_pause').execute()
+      service.clock.advance(3 * 3_600_000)
+    }),
+}
+
+async function receiveWebhook(fields: { next_attempt_at: Date | null; processed_at: Date | null }) {
+  const id = crypto.randomUUID()
+  const row = { id, delivery_key: id, signature_valid: true, status: 'received' as const }
+  await service.database.db
+    .insertInto('webhook_log')
+    .values({ ...row, received_at: later(0), ...fields })
+    .execute()
+}
+
+async function setConnection({ client }: Till, fields: object): Promise<void> {
+  await service.database.db
+    .updateTable('oauth_connections')
+    .set(fields)
+    .where('client', '=', client as never)
+    .execute()
+}
+
+async function owe(state: 'waiting' | 'failed', at: Date): Promise<void> {
+  await service.database.db
+    .insertInto('deliveries')
+    .values({
+      flow: 'sound',
+      destination: 'web',
+      pk: state,
+      version: 1,
+      kind: 'upsert',
+      hash: 'h',
+      payload: null,
+      state,
+      queued_at: at,
+      finished_at: state === 'failed' ? at : null,
+    })
+    .execute()
+}
+
+test('every metric that a rule or a panel names is in a scrape', async () => {
+  await receiveWebhook({ next_attempt_at: null, processed_at: later(0) })
+  const till = await openShop()
+  const id = await order(till, 'for every series')
+  await end(till, id, { do: 'fetch' })
+  await end(till, id, payByCard)
+  await call(service, { url: '/orders/none' })
+  await flows.call('GET', '/flow/nobody/limit')
+  const known = new Set((await scrape()).map(({ name }) => name))
+  const panels = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+  const named = [...rules.map(({ expr }) => expr), ...panels].flatMap(metricsIn)
+  expect(named.length).toBeGreaterThan(60)
+  expect(named.filter((name) => !known.has(name))).toEqual([])
+})
+
+test('what is expressed is understood, and quiet while all is well', async () => {
+  const scrapes = await watch(async () => undefined)
+  for (const { targets = [] } of dashboard.panels) {
+    for (const { expr } of targets) evaluate(expr, scrapes)
+  }
+  const loud = rules.filter(({ expr }) => (evaluate(expr, scrapes) as unknown[]).length > 0)
+  // The machine of the tests may itself be slow.
+  expect(loud.map(({ alert }) => alert).filter((name) => !/EventLoop/.test(name))).toEqual([])
+})
+
+test.each(rules)('$alert fires', async ({ alert, expr, annotations }) => {
+  const trouble = troubles[alert]
+  if (!trouble) throw new Error(`say in troubles how ${alert} comes true`)
+  expect(evaluate(expr, await trouble())).not.toEqual([])
+  expect(Object.keys(annotations)).toEqual(['summary', 'action'])
+})
+
+test('nothing is said of rules that are no more', () => {
+  expect(Object.keys(troubles).sort()).toEqual(rules.map(({ alert }) => alert).sort())
+})
+
+test("Prometheus' own tool takes the rules", async (context) => {
+  const run = promisify(execFile)
+  const found = await run('promtool', ['--version']).then(
+    () => true,
+    () => false,
+  )
+  if (!found) return context.skip('promtool is not installed (package prometheus of Debian)')
+  const { stdout } = await run('promtool', ['check', 'rules', rulesFile])
+  expect(stdout).toContain(`${rules.length} rules found`)
+})

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTestDatabase } from '../support/database.ts'
+import { figureOf, samplesOf } from '../support/metrics.ts'
+import { breakProvider, creation, healProvider, openOwnShop } from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { countStatements } from '../support/statements.ts'
+import { act, asAdmin, call, charge, payByCard, readOrder } from '../support/till.ts'
+
+const metricsToken = 'metrics-token-for-tests-0123456789ab'
+
+let service: TestService
+beforeAll(async () => {
+  // What is prepared before anybody counts is not known when it comes again.
+  await countStatements(async () => undefined)
+  service = await startTestService({ env: { METRICS_TOKEN: metricsToken }, hangsAreShort: true })
+})
+afterAll(() => service.stop())
+
+async function scrape(of = service) {
+  const answer = await call(of, { url: '/metrics', token: metricsToken })
+  expect(answer.statusCode, answer.body).toBe(200)
+  expect(answer.headers['content-type']).toMatch(/^text\/plain/)
+  return samplesOf(answer.body)
+}
+
+/** How much a figure has grown by `work`. */
+async function grown(
+  name: string,
+  labels: Record<string, string>,
+  work: () => Promise<unknown>,
+): Promise<number> {
+  const before = figureOf(await scrape(), name, labels) ?? 0
+  await work()
+  return (figureOf(await scrape(), name, labels) ?? 0) - before
+}
+
+test('requests are counted by route and status, refusals by their code', async () => {
+  const requests = 'tillbridge_http_requests_total'
+  const route = { method: 'GET', route: '/orders/:orderId' }
+  expect(
+    await grown(requests, { ...route, status: '401' }, () => call(service, { url: '/orders/1' })),
+  ).toBe(1)
+  expect(
+    await grown('tillbridge_http_errors_total', { ...route, code: 'UNAUTHORIZED' }, () =>
+      call(service, { url: '/orders/2' }),
+    ),
+  ).toBe(1)
+  // Paths are anybody's choice: they make no series of their own.
+  expect(
+    await grown(requests, { method: 'GET', route: 'none', status: '404' }, async () => {
+      await call(service, { url: '/wp-login.php' })
+      await call(service, { url: '/.env' })
+    }),
+  ).toBe(2)
+  const routes = new Set((await scrape()).map(({ labels }) => labels.route))
+  expect([...routes].filter((one) => one?.includes('wp-login'))).toEqual([])
+})
+
+test('a charge is counted by its outcome, with its time to the terminal and to its end', async () => {
+  const till = await openOwnShop(service, 'Contado')
+  const before = await scrape()
+  const orderId = (await charge(service, till, { reference: 'C-1' })).json().order_id
+  expect(figureOf(await scrape(), 'tillbridge_orders_open', { status: 'created' })).toBe(
+    (figureOf(before, 'tillbridge_orders_open', { status: 'created' }) ?? 0) + 1,
+  )
+  service.clock.advance(3_000)
+  await act(service, orderId, { do: 'fetch' })
+  await readOrder(service, till, orderId)
+  service.clock.advance(8_000)
+  await act(service, orderId, payByCard)
+  await readOrder(service, till, orderId)
+  const after = await scrape()
+  const delta = (name: string, labels = {}) =>
+    (figureOf(after, name, labels) ?? 0) - (figureOf(before, name, labels) ?? 0)
+  expect(delta('tillbridge_charges_total', { outcome: 'paid', box_state: 'ok' })).toBe(1)
+  expect(delta('tillbridge_charge_to_terminal_seconds_count')).toBe(1)
+  expect(delta('tillbridge_charge_to_terminal_seconds_sum')).toBeGreaterThanOrEqual(3)
+  expect(delta('tillbridge_charge_at_terminal_seconds_sum')).toBeGreaterThanOrEqual(8)
+  expect(delta('tillbridge_charge_seconds_sum', { outcome: 'paid' })).toBeGreaterThanOrEqual(11)
+  expect(
+    delta('tillbridge_provider_calls_total', { operation: 'order.create', result: 'ok' }),
+  ).toBe(1)
+})
+
+test('what the provider does not answer is counted, and shows as unknown with its age', async () => {
+  const till = await openOwnShop(service, 'Dudoso')
+  const failed = await grown(
+    'tillbridge_provider_calls_total',
+    { operation: 'order.create', result: 'failed' },
+    async () => {
+      await breakProvider(service, { ...creation, kind: 'status', status: 503 })
+      const answer = await charge(service, till, { reference: 'D-1' })
+      expect(answer.statusCode, answer.body).toBe(504)
+      await healProvider(service)
+    },
+  )
+  expect(failed).toBeGreaterThanOrEqual(1)
+  service.clock.advance(90_000)
+  const samples = await scrape()
+  expect(figureOf(samples, 'tillbridge_orders_unknown')).toBeGreaterThanOrEqual(1)
+  expect(figureOf(samples, 'tillbridge_orders_unknown_oldest_seconds')).toBeGreaterThanOrEqual(90)
+  // Nobody sweeps here: what is due waits.
+  expect(figureOf(samples, 'tillbridge_sweeper_lag_seconds')).toBeGreaterThan(0)
+})
+
+test('no series names an order, a key, a client or a path', async () => {
+  const labels = (await scrape()).flatMap((sample) => Object.entries(sample.labels))
+  const names = new Set(labels.map(([name]) => name))
+  for (const forbidden of ['client', 'order', 'order_id', 'path', 'url', 'key']) {
+    expect(names).not.toContain(forbidden)
+  }
+  const long = labels.filter(([, value]) => /[0-9a-f]{8}-[0-9a-f]{4}|mk_|ORD/.test(value))
+  expect(long).toEqual([])
+})
+
+test('a scrape is one statement, and one for all who ask at the same time', async () => {
+  await scrape()
+  expect(await countStatements(() => scrape())).toHaveLength(1)
+  const together = await countStatements(() => Promise.all([scrape(), scrape(), scrape()]))
+  expect(together.length).toBeLessThanOrEqual(2)
+})
+
+test('the administrator reads them too, a wrong token counts as a failed try', async () => {
+  expect((await asAdmin(service, { url: '/metrics' })).statusCode).toBe(200)
+  const strict = await startTestService({
+    twinOf: service,
+    env: { METRICS_TOKEN: metricsToken, AUTH_FAILURES_PER_MINUTE: '3' },
+  })
+  try {
+    const guess = (token: string) => call(strict, { url: '/metrics', token })
+    for (const tail of ['x', 'y', 'z']) {
+      expect((await guess(`${metricsToken}${tail}`)).statusCode).toBe(401)
+    }
+    expect((await guess(metricsToken.slice(1))).statusCode).toBe(429)
+    expect((await guess(metricsToken)).statusCode).toBe(200)
+  } finally {
+    await strict.stop()
+  }
+})
+
+test('without METRICS_TOKEN the administrator alone reads them', async () => {
+  const plain = await startTestService({ twinOf: service })
+  try {
+    expect((await call(plain, { url: '/metrics', token: metricsToken })).statusCode).toBe(401)
+    expect((await asAdmin(plain, { url: '/metrics' })).statusCode).toBe(200)
+  } finally {
+    await plain.stop()
+  }
+})
+
+test('a scrape is answered while the database is away, and says so', async () => {
+  const database = await openTestDatabase()
+  const alone = await startTestService({ database, env: { METRICS_TOKEN: metricsToken } })
+  expect(figureOf(await scrape(alone), 'tillbridge_database_up')).toBe(1)
+  await database.close()
+  const samples = await scrape(alone)
+  expect(figureOf(samples, 'tillbridge_database_up')).toBe(0)
+  expect(figureOf(samples, 'process_resident_memory_bytes')).toBeGreaterThan(0)
+  await alone.stop().catch(() => undefined)
+})

@@ -1,0 +1,259 @@
+import type { Mistakes } from './mistakes.ts'
+
+/** Who may call, how often, and for whom. */
+export const access: readonly Mistakes[] = [
+  {
+    file: 'src/routes/guards.ts',
+    tests: [['test/checks/comparisons.test.ts']],
+    made: {
+      'the admin token is compared by ===': [
+        'if (sameSecret(token, options.adminToken)) return',
+        'if (token === options.adminToken) return',
+      ],
+    },
+  },
+  {
+    file: 'src/sync/control/access.ts',
+    tests: [['test/checks/comparisons.test.ts']],
+    made: {
+      'the SYNC_TOKEN is compared by ===': [
+        'sameSecret(token, access.syncToken)',
+        'token === access.syncToken',
+      ],
+    },
+  },
+  {
+    file: 'src/routes/webhooks/routes.ts',
+    tests: [['test/payment/webhooks.test.ts', 'the body decides nothing']],
+    made: {
+      'the order of a webhook comes from its body': [
+        `          ...signedParts(request),
+          topic`,
+        `          ...signedParts(request),
+          dataId: (request.body as { data?: { id?: string } } | undefined)?.data?.id ?? signedParts(request).dataId,
+          topic`,
+      ],
+    },
+  },
+  {
+    file: 'src/payments/webhook-delivery.ts',
+    tests: [['test/payment/webhooks.test.ts', 'the same delivery again']],
+    made: {
+      'what is a duplicate comes from the body': [
+        `    single(delivery.xRequestId) ?? '',
+    verified`,
+        `    JSON.stringify(delivery.body) ?? '',
+    verified`,
+      ],
+    },
+  },
+  {
+    file: 'src/payments/webhook-delivery.ts',
+    tests: [['test/payment/webhooks.test.ts', 'missing, forged']],
+    made: {
+      'a captured webhook is good for ever': [
+        'if (verdict.ageMs > oldestMs || verdict',
+        'if (verdict',
+      ],
+    },
+  },
+  {
+    file: 'src/payments/webhook-delivery.ts',
+    tests: [['test/payment/webhooks.test.ts', 'a flood of forged']],
+    made: {
+      'refused webhooks are all kept': ['if (window.count > rejectedPerMinute) return', ''],
+    },
+  },
+  {
+    file: 'src/http/access.ts',
+    tests: [['test/http/requests.test.ts']],
+    made: {
+      'a route without an access class is served': [
+        'if (open.length > 0) {',
+        'if (open.length > 1_000) {',
+      ],
+    },
+  },
+  {
+    file: 'src/routes/guards.ts',
+    tests: [['test/payment/access.test.ts', 'lets in whom it should']],
+    made: {
+      'a client key acts for whoever is named': [
+        `    if (named !== undefined && named !== principal.client) throw new AppError('FORBIDDEN')
+    return principal.client`,
+        '    return named === undefined ? principal.client : asClientName(named)',
+      ],
+      'a client key is let in to the administrator’s routes': [
+        "else if (principal.type !== 'admin') throw new AppError('FORBIDDEN')",
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/api-keys.ts',
+    tests: [['test/payment/access.test.ts', 'lets in whom it should']],
+    made: {
+      'a revoked key is found': [
+        'where key_hash = :key_hash and active',
+        'where key_hash = :key_hash',
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/orders.ts',
+    tests: [['test/payment/look-notes.test.ts', 'a key finds the order of its own client only']],
+    made: {
+      'a revoked key is found together with its order': [
+        'where k.key_hash = :key_hash and k.active',
+        'where k.key_hash = :key_hash',
+      ],
+      'a key finds the orders of other clients': [
+        'left join orders on orders.client = k.client and ',
+        'left join orders on ',
+      ],
+    },
+  },
+  {
+    file: 'src/routes/guards.ts',
+    tests: [['test/payment/rate-limits.test.ts', 'an address has so many']],
+    made: {
+      'a failed try is not counted': [
+        `      countTry(request)
+      throw`,
+        '      throw',
+      ],
+    },
+  },
+  {
+    file: 'src/routes/guards.ts',
+    tests: [['test/payment/session.test.ts', 'it ends with its key']],
+    made: {
+      'a session outlives its key': [
+        'const key = await findActiveKeyById(db, found.keyId)',
+        'const key = await findKeyById(db, found.keyId)',
+      ],
+    },
+  },
+  {
+    file: 'src/routes/guards.ts',
+    tests: [['test/payment/session.test.ts', 'signing out ends']],
+    made: {
+      'a session outlives its end': [
+        `    if (!(await isSessionOpen(db, found.id, deps.now()))) return undefined
+`,
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/routes/guards.ts',
+    tests: [['test/payment/session.test.ts']],
+    made: {
+      'a session acts for any page': [
+        'if (!isFromOwnPage(headers, { ownOrigin, isRead })) return undefined',
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/http/failure-limit.ts',
+    tests: [['test/http/failure-limit.test.ts']],
+    made: {
+      'one try more than the limit': [
+        'if (entry.count >= perMinute) refuse',
+        'if (entry.count > perMinute) refuse',
+      ],
+      'each address of an IPv6 /64 is counted alone': [
+        'const key = addressGroup(address)',
+        'const key = address',
+      ],
+      'an address at its limit may be forgotten': [
+        `    if (count >= perMinute) return
+`,
+        '',
+      ],
+      'newcomers push out whoever is over the limit': [
+        `        if (!makeRoom()) {
+          refuse(nothingEndsBefore, at)
+        }`,
+        '        if (!makeRoom()) entries.clear()',
+      ],
+    },
+  },
+  {
+    file: 'src/routes/guards.ts',
+    tests: [['test/payment/caller-address.test.ts']],
+    made: {
+      'the audit log believes X-Forwarded-For': [
+        'request.arrivedFrom = request.ip',
+        'request.arrivedFrom = String(request.headers["x-forwarded-for"] ?? request.ip)',
+      ],
+    },
+  },
+  {
+    file: 'src/http/create-server.ts',
+    tests: [['test/payment/caller-address.test.ts']],
+    made: {
+      'everybody’s X-Forwarded-For is believed': [
+        'trustProxy: trustProxy.length > 0 ? [...trustProxy] : false,',
+        'trustProxy: trustProxy.length > 0 ? [...trustProxy] : true,',
+      ],
+    },
+  },
+  {
+    file: 'src/http/connections.ts',
+    tests: [['test/http/connections.test.ts']],
+    made: {
+      'no cap on the connections of one address': [
+        `if (!isProxy && group.sockets.size > limits.perAddress) makeRoom(group, socket)
+    else if`,
+        'if',
+      ],
+      'no cap on all connections': [
+        `    else if (count > limits.total) makeRoom(largest(group), socket)
+`,
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/http/create-server.ts',
+    tests: [['test/http/connections.test.ts']],
+    made: {
+      'the listeners have no cap unless they are told': [
+        'connections: limits = connectionDefaults,',
+        'connections: limits = { total: 1e9, perAddress: 1e9 },',
+      ],
+    },
+  },
+  {
+    file: 'src/http/create-server.ts',
+    tests: [['test/http/slow-clients.test.ts']],
+    made: {
+      'slow requests are not cut': [
+        `    requestTimeout: slowClient.requestMs,
+`,
+        '',
+      ],
+      'slow headers are not cut': ['headersTimeout: slowClient.headersMs,', ''],
+    },
+  },
+  {
+    file: 'src/sync/control/access.ts',
+    tests: [['test/sync/control-access.test.ts']],
+    made: {
+      'the control API takes a foreign Host': [
+        'return isForeignHost || isForeignOrigin || isCrossSite',
+        'return isForeignOrigin || isCrossSite',
+      ],
+      'the control API takes a foreign Origin': [
+        'return isForeignHost || isForeignOrigin || isCrossSite',
+        'return isForeignHost || isCrossSite',
+      ],
+      'the control API takes cross-site requests': [
+        'return isForeignHost || isForeignOrigin || isCrossSite',
+        'return isForeignHost || isForeignOrigin',
+      ],
+    },
+  },
+]

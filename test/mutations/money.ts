@@ -1,0 +1,239 @@
+import type { Mistakes } from './mistakes.ts'
+
+/** Orders, refunds and the keys they are sent under. */
+export const money: readonly Mistakes[] = [
+  {
+    file: 'src/repositories/charge-intents.ts',
+    tests: [['test/payment/orders-twice.test.ts', 'T34'], ['test/payment/charge-intents.test.ts']],
+    made: {
+      'the attempts of a reference are counted over all clients': [
+        'where client = :client and normalize(external_reference) = normalize(:reference::text)) as attempts',
+        'where normalize(external_reference) = normalize(:reference::text)) as attempts',
+      ],
+      'a charge is begun although its box has changed since it was looked up': [
+        'and revision = :revision and',
+        'and',
+      ],
+      'a charge is begun although a later one of its box was denied': [
+        'and denied_charges = :denied_charges',
+        '',
+      ],
+      'a charge is begun under a connection that has changed': [
+        'and c.access_token = :access_token',
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/order-moves.ts',
+    tests: [['test/payment/evidence.test.ts']],
+    made: {
+      'a move is written over one that nobody knew of': ['and version = :known_version\n', '\n'],
+      'a move is written over a wish to cancel': [
+        'and cancel_requested_at is not distinct from :known_wish::timestamptz',
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/orders.ts',
+    tests: [['test/payment/access-isolation.test.ts']],
+    made: {
+      'an order is found for any client': [
+        `const query = db.selectFrom('orders').selectAll().where('client', '=', client)
+  return query`,
+        `const query = db.selectFrom('orders').selectAll()
+  return query`,
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/order-list.ts',
+    tests: [['test/payment/access-isolation.test.ts']],
+    made: {
+      'orders of every client are listed': [
+        `  if (filter.client !== undefined) query = query.where('client', '=', filter.client)
+`,
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/orders.ts',
+    tests: [['test/payment/orders-twice.test.ts', 'T34']],
+    made: {
+      'an equal order of another client answers': [
+        `    .where('client', '=', client)
+    .where('caja_id', '=', equal.cajaId)`,
+        "    .where('caja_id', '=', equal.cajaId)",
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/orders.ts',
+    tests: [['test/sync/payments-flow.test.ts', 'every change of a charge']],
+    made: {
+      'the feed of changes tells of every client': [
+        `  if (client !== undefined) orders = orders.where('client', '=', client)
+`,
+        '',
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/idempotency-keys.ts',
+    tests: [['test/payment/orders-twice.test.ts', 'T34']],
+    made: {
+      'an Idempotency-Key is looked up without its client': [
+        `    .where('client', '=', scope.client)
+    .where('route', '=', scope.route)
+    .where('key', '=', scope.key)
+    .executeTakeFirst()`,
+        `    .where('route', '=', scope.route)
+    .where('key', '=', scope.key)
+    .executeTakeFirst()`,
+      ],
+      'an Idempotency-Key is looked up without its route': [
+        `    .where('client', '=', scope.client)
+    .where('route', '=', scope.route)
+    .where('key', '=', scope.key)
+    .executeTakeFirst()`,
+        `    .where('client', '=', scope.client)
+    .where('key', '=', scope.key)
+    .executeTakeFirst()`,
+      ],
+    },
+  },
+  {
+    file: 'src/payments/send-alone.ts',
+    tests: [['test/payment/send-alone.test.ts']],
+    made: {
+      'a claim that somebody holds is taken all the same': [
+        `if (!taken) return undefined
+  const renewal`,
+        'const renewal',
+      ],
+      'an attempt is sent by a claim that was lost': [
+        'if (!(await beginAttempt(db, table, id, sender, begun))) return undefined',
+        'await beginAttempt(db, table, id, sender, begun)',
+      ],
+      'a claim that was proven counts for ever': [
+        'return () => performance.now() - askedAt < freshMs',
+        'return () => true',
+      ],
+      'an unanswered attempt is forgotten with its claim': [
+        'isSettled ? unansweredAt : undefined',
+        'null',
+      ],
+      'what was unanswered before counts as answered': [
+        `        doubtfulAt = unansweredAt
+        isSettled = true`,
+        `        doubtfulAt = null
+        isSettled = true`,
+      ],
+      'a claim is not prolonged': [
+        '    keepSender(db, table, id, sender, times()).catch',
+        '    Promise.resolve().catch',
+      ],
+    },
+  },
+  {
+    file: 'src/provider/judge-refusal.ts',
+    tests: [['test/provider/judge-refusal.test.ts']],
+    made: {
+      'a locked resource proves that nothing was made': [
+        'if (status === 423 || (code',
+        'if ((code',
+      ],
+      'a key that is in use proves that nothing was made': [
+        `  'idempotency_key_already_used',
+`,
+        '',
+      ],
+      'a refund in progress proves that none was made': [
+        `  'refund_in_progress',
+`,
+        '',
+      ],
+      'a refused token proves something of earlier attempts': [
+        'if (saysNothing.has(code) || beforeTheKey.get(status)?.has(code)) return',
+        'if (saysNothing.has(code)) return',
+      ],
+      'a code that no document names is proof': [
+        `? 'proof' : 'ambiguous'
+`,
+        `? 'proof' : 'proof'
+`,
+      ],
+      'a conflict without a code had no effect': [
+        "return status === 409 ? 'ambiguous' : 'silent'",
+        "return 'silent'",
+      ],
+    },
+  },
+  {
+    file: 'src/payments/plan-looks.ts',
+    tests: [['test/payment/plan-looks.test.ts']],
+    made: {
+      'nothing arrives late': [
+        'return at.getTime() - unansweredAt.getTime() >= deps.settings.lateArrivalMs',
+        'return at.getTime() >= unansweredAt.getTime()',
+      ],
+      'the moment at which nothing can arrive any more passes unseen': [
+        'return end > now() && end < next ? end : next',
+        'return next',
+      ],
+      'an order is forgotten as soon as its time is over': [
+        'return isUnwanted(order, now, expiryGraceMs)',
+        'return isUnwanted(order, now, 0)',
+      ],
+      'an order past its time is not forgotten': [
+        'order.cancel_requested_at !== null || isLate',
+        'order.cancel_requested_at !== null',
+      ],
+      'the last look is the last even if nobody answered': [
+        'return answered ? null : new Date(at + soonMs)',
+        'return null',
+      ],
+      'a refused order is never searched for': [
+        "if (order.creation === 'refused') return nextSearch(order, at)",
+        "if (order.creation === 'refused') return null",
+      ],
+      'a refused order is searched for for ever': [
+        'if (unanswered_at === null || at - last',
+        'if (unanswered_at === null && at - last',
+      ],
+      'a refund that failed counts in the sum': [
+        'const standing = refunds.filter(({ status }) => !isFailedRefund(status))',
+        'const standing = refunds',
+      ],
+      'a pending refund is not looked at again': [
+        `  if (refunds.some(({ status }) => isPendingRefund(status))) return true
+`,
+        '',
+      ],
+      'a look at a silent provider waits as long as any': [
+        'return new Date(at + (answered ? waitMs : Math.min(waitMs, soonMs)))',
+        'return new Date(at + waitMs)',
+      ],
+      'a forgotten order is looked at by its creation': [
+        'const since = isForgotten(order, now) ? order.last_updated_at : order.created_at',
+        'const since = order.created_at',
+      ],
+    },
+  },
+  {
+    file: 'src/payments/take-evidence.ts',
+    tests: [['test/payment/aimed-refunds.test.ts']],
+    made: {
+      'a refund that failed later stays done': [
+        'finishRefund(trx, operation.id, { hasFailed, at: deps.now() })',
+        'finishRefund(trx, operation.id, { hasFailed: false, at: deps.now() })',
+      ],
+      'a refund that failed is audited as made': [
+        'if (hasFailed) await recordFailure',
+        'if (!hasFailed) await recordFailure',
+      ],
+    },
+  },
+]

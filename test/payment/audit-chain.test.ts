@@ -1,0 +1,393 @@
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sealWaiting, takeOverHead } from '../../src/payments/seal-activity.ts'
+import { verifyActivityChain } from '../../src/payments/verify-activity.ts'
+import { type AuditWorld, openAuditWorld, withoutTriggers, writeEntry } from '../support/audit.ts'
+import {
+  needsPostgres,
+  openPostgresClone,
+  openTestDatabase,
+  postgresUrl,
+  truncateAll,
+} from '../support/database.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, charge, openShop, type Till } from '../support/till.ts'
+
+let service: TestService
+let till: Till
+beforeAll(async () => {
+  service = await startTestService()
+  till = await openShop(service, 'acme', '1601')
+  await service.chain.sealAll()
+})
+afterAll(() => service.stop())
+
+const verify = async (query = '') =>
+  (await asAdmin(service, { url: `/admin/activity/verify${query}` })).json()
+const list = async (query = '') =>
+  (await asAdmin(service, { url: `/admin/activity${query}` })).json().logs as {
+    id: string
+    action: string
+    seq: number | null
+    hash: string | null
+  }[]
+const revoke = () => asAdmin(service, { url: '/api-keys', body: { client: 'acme' } })
+const linesOf = (message: string) =>
+  service.logLines
+    .map((line) => JSON.parse(line))
+    .filter((line: { msg?: string }) => line.msg === message)
+
+describe('entries and their seals', () => {
+  test('an entry is listed at once, newest first, and gets place and hash with its seal', async () => {
+    const before = await verify()
+    await revoke()
+    const [fresh, older] = await list('?limit=2')
+    expect(fresh).toMatchObject({ action: 'api_key.created', seq: null, hash: null })
+    expect(older?.seq).toBe(before.head.seq)
+    expect(await verify()).toMatchObject({ valid: true, head: before.head, unsealed: 1 })
+    expect(await service.chain.sealAll()).toBe(1)
+    const check = await verify()
+    expect(check).toMatchObject({ valid: true, entries: before.entries + 1, unsealed: 0 })
+    expect((await list('?limit=1'))[0]).toMatchObject({ id: fresh?.id, ...check.head })
+  })
+
+  test('pages keep their place while entries are sealed and others come', async () => {
+    for (let count = 0; count < 3; count += 1) await revoke()
+    const url = '/admin/activity?limit=2'
+    const first = (await asAdmin(service, { url })).json()
+    await service.chain.sealAll()
+    await revoke()
+    const second = (await asAdmin(service, { url: `${url}&cursor=${first.next_cursor}` })).json()
+    const back = (await asAdmin(service, { url: `${url}&cursor=${second.previous_cursor}` })).json()
+    const ids = (page: typeof first) => page.logs.map(({ id }: { id: string }) => id)
+    expect(ids(back)).toEqual(ids(first))
+    expect(new Set([...ids(first), ...ids(second)]).size).toBe(4)
+  })
+
+  test('T42: the sealer works every second, and writes the end of the chain to the log at its start, hourly and at its stop', async () => {
+    const own = await startTestService({ twinOf: service })
+    const { logLines } = own
+    const checkpoints = () => logLines.filter((line) => line.includes('activity log checkpoint'))
+    await revoke()
+    own.chain.start()
+    await expect.poll(async () => (await verify()).unsealed).toBe(0)
+    await expect.poll(() => checkpoints().length).toBe(1)
+    expect(own.sleeps).toContain(1_000)
+    own.clock.advance(3_600_000)
+    await expect.poll(() => checkpoints().length).toBe(2)
+    await own.stop()
+    expect(checkpoints()).toHaveLength(3)
+    const { head } = await verify()
+    const line = JSON.parse(checkpoints()[2] as string)
+    expect(line).toEqual({
+      level: expect.anything(),
+      time: expect.any(String),
+      ...head,
+      msg: 'activity log checkpoint',
+    })
+    expect(await verify(`?checkpoint_seq=${line.seq}&checkpoint_hash=${line.hash}`)).toMatchObject({
+      valid: true,
+      checkpoint: { seq: head.seq, found: true },
+    })
+  })
+})
+
+describe('rows that somebody else has written', () => {
+  const forged = (seq?: number) => sql`
+    insert into activity_log (${seq === undefined ? sql`` : sql`seq, `}id, action, resource_type, status, metadata, duration_ms, created_at, key_id, hash)
+    overriding system value
+    select ${seq === undefined ? sql`` : sql`${seq}::bigint, `}gen_random_uuid(), 'order.refunded', 'forged', 'success', '{}', 0, now(), 'k1', ${'f'.repeat(64)}
+    returning id`
+
+  test('at and after the end they stop no charge, are not listed, not sealed, and are told', async () => {
+    const { db } = service.database
+    await service.chain.sealAll()
+    const { head } = await verify()
+    const { rows } = await sql<{ last: number }>`select max(seq) as last from activity_log`.execute(
+      db,
+    )
+    const last = rows[0]?.last ?? 0
+    const put: string[] = []
+    for (const seq of [last + 1, last + 2, last + 50, undefined]) {
+      const added = await forged(seq).execute(db)
+      put.push((added.rows[0] as { id: string }).id)
+    }
+    for (const [index, place] of [head.seq + 1, head.seq + 2].entries()) {
+      await sql`insert into activity_seals values (${place}, ${put[index]}, ${head.hash}, ${'f'.repeat(64)})`.execute(
+        db,
+      )
+    }
+    await sql`insert into activity_unsealed values (${put[2]})`.execute(db)
+
+    const charged = await charge(service, till, { reference: 'beside junk' })
+    expect(charged.statusCode, charged.body).toBe(201)
+    const beforeSeal = await list('?limit=5')
+    expect(beforeSeal[0]?.action).toBe('order.created')
+    expect(await service.chain.sealAll()).toBe(1)
+    expect(linesOf('the audit log has an entry that this service did not write')).toMatchObject([
+      { entry: put[2] },
+    ])
+    const [newest, ...others] = await list('?limit=5')
+    expect(newest).toMatchObject({ action: 'order.created', seq: head.seq + 1 })
+    for (const { id } of [...beforeSeal, ...others]) expect(put).not.toContain(id)
+    const check = await verify()
+    expect(check).toMatchObject({ valid: false, reason: 'an entry was added' })
+    const told = new Set(check.findings.map(({ entry_id: id }: { entry_id: string }) => id))
+    expect(told).toEqual(new Set(put))
+    for (const { reason } of check.findings) expect(reason).toBe('an entry was added')
+
+    await service.database.transaction(async (trx) => {
+      await withoutTriggers(trx)
+      await sql`delete from activity_log where id = any(${put})`.execute(trx)
+      await sql`delete from activity_seals where entry_id = any(${put})`.execute(trx)
+    })
+    expect(await verify()).toMatchObject({ valid: true, unsealed: 0 })
+  })
+
+  test('with a head that is not ours nothing is sealed, charges go on, and all is listed', async () => {
+    const { db } = service.database
+    const genuine = await db.selectFrom('activity_head').selectAll().executeTakeFirstOrThrow()
+    await db.updateTable('activity_head').set({ seq: 2 }).execute()
+    await revoke()
+    expect(await service.chain.sealAll()).toBe(0)
+    expect(await service.chain.sealAll()).toBe(0)
+    expect(
+      linesOf(
+        'the head of the audit log is missing or not ours: nothing is sealed any more; see GET /admin/activity/verify',
+      ),
+    ).toHaveLength(1)
+    const listed = await list('?limit=3')
+    expect(listed.map(({ seq }) => seq)).toEqual([null, genuine.seq, genuine.seq - 1])
+    // Nor does a restart make it ours.
+    const restarted = await startTestService({ twinOf: service })
+    await restarted.stop()
+    expect(await verify()).toMatchObject({
+      valid: false,
+      broken_at: 3,
+      reason: 'the head of the log was changed',
+    })
+    await db.updateTable('activity_head').set(genuine).execute()
+    expect(await service.chain.sealAll()).toBe(1)
+    expect(await verify()).toMatchObject({ valid: true })
+  })
+})
+
+describe('the check', () => {
+  test('ends when its caller hangs up, and when the service stops', async () => {
+    const world = await openAuditWorld()
+    for (let index = 0; index < 20; index += 1) await world.write(`S-${index}`)
+    await sealWaiting(world)
+    const ended = new AbortController()
+    let batches = 0
+    const counting = new Proxy(world.database.db, {
+      get(target, name, receiver) {
+        if (name === 'getExecutor') batches += 1
+        if (batches === 6) ended.abort(new Error('gone'))
+        const value = Reflect.get(target, name, receiver)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    await expect(
+      verifyActivityChain(
+        { sealer: world.sealer, db: counting },
+        { signal: ended.signal, batch: 1 },
+      ),
+    ).rejects.toThrow('gone')
+    // 20 entries, one at a time, twice.
+    expect(batches).toBeLessThan(15)
+    await world.database.close()
+  })
+
+  test('is made twice at a time at the most, and hanging up makes room', async () => {
+    const { database } = service
+    const locked = Promise.withResolvers<void>()
+    const mayGoOn = Promise.withResolvers<void>()
+    const holding = database.transaction(async (trx) => {
+      await sql`lock table activity_head in access exclusive mode`.execute(trx)
+      locked.resolve()
+      await mayGoOn.promise
+    })
+    await locked.promise
+    await service.app.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = service.app.server.address() as { port: number }
+    const ask = (signal?: AbortSignal) =>
+      fetch(`http://127.0.0.1:${port}/admin/activity/verify`, {
+        headers: { 'x-api-token': adminToken },
+        ...(signal && { signal }),
+      })
+    const hangUp = new AbortController()
+    const cut = [1, 2].map(() => ask(hangUp.signal).catch(() => 'cut'))
+    await expect
+      .poll(async () => (await ask(AbortSignal.timeout(200)).catch(() => undefined))?.status)
+      .toBe(429)
+    hangUp.abort()
+    expect(await Promise.all(cut)).toEqual(['cut', 'cut'])
+    mayGoOn.resolve()
+    await holding
+    await expect.poll(async () => (await ask()).status).toBe(200)
+  })
+
+  test('lets others have their turn', async () => {
+    let turns = 0
+    let isOver = false
+    const others = (async () => {
+      while (!isOver) {
+        turns += 1
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    })()
+    const { db } = service.database
+    await verifyActivityChain({ sealer: service.deps.sealer, db }, { batch: 1 })
+    isOver = true
+    await others
+    expect(turns).toBeGreaterThan(10)
+  })
+})
+
+describe('sealing', () => {
+  let world: AuditWorld
+  beforeAll(async () => {
+    world = await openAuditWorld()
+  })
+  afterAll(() => world.database.close())
+
+  const places = async () => {
+    const { rows } = await sql<{ text: string; place: number | null }>`
+      select resource_id as text, s.seq as place from activity_log l
+      left join activity_seals s on s.entry_id = l.id order by l.seq`.execute(world.database.db)
+    return rows.map(({ text, place }) => `${text} ${place}`)
+  }
+
+  test('an entry that is rolled back leaves a gap in the writing and none in the chain', async () => {
+    await world.write('first')
+    await world.database
+      .transaction(async (trx) => {
+        await writeEntry(world.sealer, trx, 'undone')
+        throw new Error('undo')
+      })
+      .catch(() => undefined)
+    await world.write('second')
+    expect(await sealWaiting(world)).toMatchObject({ sealed: 2 })
+    expect(await places()).toEqual(['first 1', 'second 2'])
+    expect(await world.verify()).toMatchObject({ valid: true, entries: 2 })
+  })
+
+  test('a crash between its steps leaves nothing half sealed, and the next one goes on', async () => {
+    await world.write('third')
+    for (const table of ['activity_seals', 'activity_head', 'activity_unsealed']) {
+      // Whichever statement fails: all of them are one transaction.
+      await sql`create function crash() returns trigger language plpgsql as $$ begin raise exception 'crash'; end $$`.execute(
+        world.database.db,
+      )
+      await sql`create trigger crash before insert or update or delete on ${sql.table(table)}
+        for each row execute function crash()`.execute(world.database.db)
+      await expect(sealWaiting(world)).rejects.toThrow('crash')
+      await sql`drop function crash cascade`.execute(world.database.db)
+      expect(await world.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 1 })
+    }
+    expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
+    expect(await world.verify()).toMatchObject({ valid: true, entries: 3, unsealed: 0 })
+  })
+
+  test('two sealers beside writers give each entry one place', async () => {
+    const writing = Array.from({ length: 40 }, (_, index) => world.write(`w${index}`))
+    const sealing = [1, 2].map(async () => {
+      for (let round = 0; round < 20; round += 1) await sealWaiting(world)
+    })
+    await Promise.all([...writing, ...sealing])
+    await sealWaiting(world)
+    expect(await world.verify()).toMatchObject({ valid: true, entries: 43, unsealed: 0 })
+  })
+
+  test('an entry put among the waiting ones again gets no second place', async () => {
+    const { db } = world.database
+    await sql`insert into activity_unsealed select entry_id from activity_seals where seq = 1`.execute(
+      db,
+    )
+    expect(await sealWaiting(world)).toMatchObject({ sealed: 0, strays: [] })
+    expect(await world.verify()).toMatchObject({ valid: true, entries: 43, unsealed: 0 })
+  })
+
+  test('more than one batch is sealed in one go', async () => {
+    await world.database.transaction(async (trx) => {
+      for (let index = 0; index < 520; index += 1) await writeEntry(world.sealer, trx, `b${index}`)
+    })
+    expect(await sealWaiting(world)).toMatchObject({ sealed: 520 })
+    expect(await world.verify()).toMatchObject({ valid: true, entries: 563, unsealed: 0 })
+  })
+
+  test('a database that was emptied is not taken for a new one', async () => {
+    const { database, sealer } = world
+    await sql`insert into clients (name, created_at) values ('acme', now())`.execute(database.db)
+    await database.transaction(async (trx) => {
+      await withoutTriggers(trx)
+      for (const table of ['activity_log', 'activity_seals', 'activity_unsealed']) {
+        await sql`delete from ${sql.table(table)}`.execute(trx)
+      }
+      await sql`update activity_head set seq = 0, hash = '', key_id = null, mac = null`.execute(trx)
+    })
+    await takeOverHead({ database, sealer })
+    await world.write('after')
+    expect(await sealWaiting(world)).toMatchObject({ sealed: 0, isBroken: true })
+    expect(await world.verify()).toMatchObject({
+      valid: false,
+      brokenAt: 1,
+      reason: 'the head of the log was changed',
+    })
+    await truncateAll(database)
+    await takeOverHead({ database, sealer })
+    await world.write('new')
+    expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
+  })
+})
+
+test.skipIf(!postgresUrl)(
+  `an entry that is committed after later ones were sealed is sealed then, and writers wait for nobody (${needsPostgres})`,
+  async () => {
+    const { database } = await openPostgresClone(postgresUrl ?? '')
+    const world = await openAuditWorld(database)
+    const written = Promise.withResolvers<void>()
+    const mayCommit = Promise.withResolvers<void>()
+    const late = database.transaction(async (trx) => {
+      await writeEntry(world.sealer, trx, 'late')
+      written.resolve()
+      await mayCommit.promise
+    })
+    await written.promise
+    // While that transaction is open nothing waits for it, not even the sealer.
+    await world.write('early')
+    expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
+    expect(await world.verify()).toMatchObject({ valid: true, entries: 1, unsealed: 0 })
+    mayCommit.resolve()
+    await late
+    expect(await world.verify()).toMatchObject({ valid: true, entries: 1, unsealed: 1 })
+    expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
+    expect(await world.verify()).toMatchObject({ valid: true, entries: 2, unsealed: 0 })
+    const { rows } = await sql<{ resource_id: string; place: number }>`
+      select resource_id, s.seq as place from activity_seals s join activity_log l on l.id = s.entry_id
+      order by l.seq`.execute(database.db)
+    expect(rows).toEqual([
+      { resource_id: 'late', place: 2 },
+      { resource_id: 'early', place: 1 },
+    ])
+    await database.close()
+  },
+)
+
+test('an entry whose number was drawn long before its commit is sealed after those that passed it', async () => {
+  // The embedded database runs one transaction at a time, so the number is drawn ahead instead of the commit delayed.
+  const world = await openAuditWorld(await openTestDatabase())
+  const { database, sealer } = world
+  await world.write('one')
+  await world.write('two')
+  await sealWaiting(world)
+  await database.transaction(async (trx) => {
+    await writeEntry(sealer, trx, 'late')
+    await withoutTriggers(trx)
+    await sql`alter table activity_log alter column seq drop identity`.execute(trx)
+    await sql`update activity_log set seq = 0 where resource_id = 'late'`.execute(trx)
+  })
+  expect(await sealWaiting(world)).toMatchObject({ sealed: 1 })
+  expect(await world.verify()).toMatchObject({ valid: true, entries: 3, unsealed: 0 })
+  await database.close()
+})

@@ -1,0 +1,465 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { type RawBuilder, sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Trx } from '../../src/db/database.ts'
+import { createSealer } from '../../src/domain/sealed.ts'
+import { sealWaiting } from '../../src/payments/seal-activity.ts'
+import { type ChainCheck, verifyActivityChain } from '../../src/payments/verify-activity.ts'
+import { type AuditWorld, openAuditWorld } from '../support/audit.ts'
+
+// T42: whoever can write to the database, triggers or not, and lacks the encryption key, changes nothing unseen.
+
+const sealed = 12
+const waiting = 2
+
+let world: AuditWorld
+beforeAll(async () => {
+  world = await openAuditWorld()
+  for (let index = 1; index <= sealed; index += 1) {
+    await world.write(`S-${index}`)
+    if (index % 4 === 0) await sealWaiting(world)
+  }
+  for (let index = 1; index <= waiting; index += 1) await world.write(`W-${index}`)
+})
+afterAll(() => world.database.close())
+
+const entryAt = (place: number) =>
+  sql`(select entry_id from activity_seals where seq = ${place} order by hash limit 1)`
+
+const deleteEntries = (which: RawBuilder<unknown>) => async (trx: Trx) => {
+  await sql`delete from activity_log where id in (select entry_id from activity_seals where ${which})`.execute(
+    trx,
+  )
+}
+const deleteWhole = (which: RawBuilder<unknown>) => async (trx: Trx) => {
+  await deleteEntries(which)(trx)
+  await sql`delete from activity_seals where ${which}`.execute(trx)
+}
+/** A copy of an entry under a new id, as somebody would forge one. */
+const addEntry = async (trx: Trx, place: number) => {
+  const { rows } = await sql<{ id: string }>`
+    insert into activity_log (id, client_name, ip_address, action, resource_type, resource_id, status, error_message,
+      metadata, duration_ms, created_at, key_id, hash)
+    select gen_random_uuid(), client_name, ip_address, action, resource_type, 'forged', status, error_message,
+      metadata, duration_ms, now(), key_id, hash from activity_log where id = ${entryAt(place)}
+    returning id`.execute(trx)
+  return rows[0]?.id as string
+}
+const addSeal = (trx: Trx, place: number, entryId: string, hash: string) =>
+  sql`insert into activity_seals (seq, entry_id, previous_hash, hash)
+    select ${place}, ${entryId}, coalesce((select hash from activity_seals where seq = ${place - 1}), ''), ${hash}`.execute(
+    trx,
+  )
+const setHeadTo = (trx: Trx, place: number) =>
+  sql`update activity_head set seq = ${place},
+    hash = coalesce((select hash from activity_seals where seq = ${place}), '')`.execute(trx)
+const sha = (text: string) => createHash('sha256').update(text).digest('hex')
+const someHash = () => randomBytes(32).toString('hex')
+
+test('the log is whole before anybody tampers with it, and tells what still waits', async () => {
+  const check = await world.verify()
+  expect(check).toMatchObject({ valid: true, entries: sealed, unsealed: waiting, findings: [] })
+  expect(check.head.seq).toBe(sealed)
+})
+
+const fields: [column: string, value: RawBuilder<unknown>][] = [
+  ['seq', sql`seq + 1000`],
+  ['client_name', sql`'other'`],
+  ['client_name', sql`null`],
+  ['ip_address', sql`'192.0.2.1'`],
+  ['action', sql`'store.deleted'`],
+  ['resource_type', sql`'pos'`],
+  ['resource_id', sql`'S-99'`],
+  ['status', sql`case status when 'failed' then 'success' else 'failed' end`],
+  ['error_message', sql`'it was somebody else'`],
+  ['metadata', sql`'{"pos": 7}'`],
+  ['metadata', sql`metadata || '{"key_id": "mine"}'`],
+  ['duration_ms', sql`duration_ms + 1`],
+  ['created_at', sql`created_at - interval '1 ms'`],
+  ['previous_hash', sql`''`],
+  ['hash', sql`md5('x') || md5('y')`],
+]
+const changeField =
+  (place: number, [column, value]: (typeof fields)[number]) =>
+  (trx: Trx) =>
+    // With `overriding` no update may name an identity column that is always generated.
+    column === 'seq'
+      ? sql`alter table activity_log alter column seq drop identity`
+          .execute(trx)
+          .then(() =>
+            sql`update activity_log set seq = ${value} where id = ${entryAt(place)}`.execute(trx),
+          )
+      : sql`update activity_log set ${sql.ref(column)} = ${value} where id = ${entryAt(place)}`.execute(
+          trx,
+        )
+
+test.each(fields)('T42: nobody changes %s of one entry unseen', async (...field) => {
+  const check = await world.checkWith(changeField(5, field))
+  expect(check).toMatchObject({ valid: false, entries: 4, brokenAt: 5 })
+  expect(check.findings[0]?.entryId).not.toBeNull()
+})
+
+type Tampering = [what: string, brokenAt: number, reason: string, change: (trx: Trx) => unknown]
+
+const beyond = sealed + 1
+const named: Tampering[] = [
+  ['takes an entry away', 5, 'an entry is missing', deleteEntries(sql`seq = 5`)],
+  ['takes an entry and its seal away', 5, 'an entry is missing', deleteWhole(sql`seq = 5`)],
+  ['takes the first entry away', 1, 'an entry is missing', deleteWhole(sql`seq = 1`)],
+  [
+    'takes an entry away and closes the gap',
+    5,
+    'the link is broken',
+    async (trx) => {
+      await deleteWhole(sql`seq = 5`)(trx)
+      await sql`update activity_seals set seq = seq - 1 where seq > 5`.execute(trx)
+      await setHeadTo(trx, sealed - 1)
+    },
+  ],
+  [
+    'exchanges the places of two entries',
+    5,
+    'the link is broken',
+    (trx) => sql`update activity_seals set seq = 11 - seq where seq in (5, 6)`.execute(trx),
+  ],
+  [
+    'exchanges the contents of two entries',
+    5,
+    'the entry was changed',
+    (trx) =>
+      sql`update activity_log l set resource_id = o.resource_id, metadata = o.metadata, hash = o.hash
+        from activity_log o where (l.id, o.id) in ((${entryAt(5)}, ${entryAt(9)}), (${entryAt(9)}, ${entryAt(5)}))`.execute(
+        trx,
+      ),
+  ],
+  [
+    'links an entry elsewhere',
+    5,
+    'the link is broken',
+    (trx) => sql`update activity_seals set previous_hash = '' where seq = 5`.execute(trx),
+  ],
+  [
+    'names another key',
+    5,
+    'its encryption key is not configured',
+    (trx) => sql`update activity_log set key_id = 'mine' where id = ${entryAt(5)}`.execute(trx),
+  ],
+  ['cuts the end off', 10, 'the end of the log is missing', deleteWhole(sql`seq >= 10`)],
+  [
+    'cuts the end off and sets the head back',
+    10,
+    'the head of the log was changed',
+    async (trx) => {
+      await deleteWhole(sql`seq >= 10`)(trx)
+      await setHeadTo(trx, 9)
+    },
+  ],
+  ['sets the head back alone', 10, 'the head of the log was changed', (trx) => setHeadTo(trx, 9)],
+  [
+    'cuts the end off and says that the head was never signed',
+    10,
+    'the head of the log was changed',
+    async (trx) => {
+      await deleteWhole(sql`seq >= 10`)(trx)
+      await setHeadTo(trx, 9)
+      await sql`update activity_head set key_id = null, mac = null`.execute(trx)
+    },
+  ],
+  [
+    'empties the log',
+    1,
+    'an entry is missing',
+    (trx) => sql`delete from activity_log`.execute(trx),
+  ],
+  [
+    'empties the log and its seals',
+    1,
+    'the end of the log is missing',
+    async (trx) => {
+      await sql`delete from activity_log`.execute(trx)
+      await sql`delete from activity_seals`.execute(trx)
+      await sql`delete from activity_unsealed`.execute(trx)
+    },
+  ],
+  [
+    'empties everything and sets the head to the beginning',
+    1,
+    'the head of the log was changed',
+    async (trx) => {
+      await sql`delete from activity_log`.execute(trx)
+      await sql`delete from activity_seals`.execute(trx)
+      await sql`delete from activity_unsealed`.execute(trx)
+      await setHeadTo(trx, 0)
+    },
+  ],
+  [
+    'empties everything, the head too',
+    1,
+    'the head of the log is missing',
+    async (trx) => {
+      await sql`delete from activity_log`.execute(trx)
+      await sql`delete from activity_seals`.execute(trx)
+      await sql`delete from activity_unsealed`.execute(trx)
+      await sql`delete from activity_head`.execute(trx)
+    },
+  ],
+  [
+    'takes the head away',
+    beyond,
+    'the head of the log is missing',
+    (trx) => sql`delete from activity_head`.execute(trx),
+  ],
+  ['adds an entry', beyond, 'an entry was added', (trx) => addEntry(trx, 3)],
+  [
+    'adds an entry to those that wait',
+    beyond,
+    'an entry was added',
+    async (trx) =>
+      sql`insert into activity_unsealed values (${await addEntry(trx, 3)})`.execute(trx),
+  ],
+  [
+    'adds a sealed entry beyond the head',
+    beyond,
+    'an entry was added',
+    async (trx) => addSeal(trx, beyond, await addEntry(trx, 3), someHash()),
+  ],
+  [
+    'adds a sealed entry far beyond the head',
+    9_007_199_254_740_990,
+    'an entry was added',
+    async (trx) => addSeal(trx, 9_007_199_254_740_990, await addEntry(trx, 3), someHash()),
+  ],
+  [
+    'adds an entry at a place that is taken',
+    5,
+    'an entry was added',
+    // Of two seals at one place the lower hash is taken for the true one; none is higher than this.
+    async (trx) => addSeal(trx, 5, await addEntry(trx, 3), 'f'.repeat(64)),
+  ],
+  [
+    'adds an entry before the first',
+    0,
+    'an entry was added',
+    async (trx) => addSeal(trx, 0, await addEntry(trx, 3), someHash()),
+  ],
+  [
+    'adds a seal beyond the head after the last one was deleted',
+    sealed,
+    'the end of the log is missing',
+    async (trx) => {
+      await deleteWhole(sql`seq = ${sealed}`)(trx)
+      await addSeal(trx, beyond, await addEntry(trx, 3), someHash())
+    },
+  ],
+  [
+    'gives an entry a second place',
+    beyond,
+    'an entry was added',
+    async (trx) => {
+      const { rows } = await sql<{ id: string }>`select ${entryAt(3)} as id`.execute(trx)
+      await addSeal(trx, beyond, rows[0]?.id as string, someHash())
+    },
+  ],
+  [
+    'takes an entry away that waits for its seal',
+    beyond,
+    'an entry is missing',
+    (trx) => sql`delete from activity_log where resource_id = 'W-1'`.execute(trx),
+  ],
+  [
+    'keeps an entry from being sealed',
+    beyond,
+    'an entry was kept out of the chain',
+    (trx) =>
+      sql`delete from activity_unsealed where entry_id = (select id from activity_log where resource_id = 'W-1')`.execute(
+        trx,
+      ),
+  ],
+  [
+    'changes an entry that waits for its seal',
+    beyond,
+    'an entry was added',
+    (trx) =>
+      sql`update activity_log set client_name = 'other' where resource_id = 'W-1'`.execute(trx),
+  ],
+  [
+    'changes an entry and makes all hashes anew, without the key',
+    5,
+    'the entry was changed',
+    (trx) => recompute(trx, 5),
+  ],
+]
+
+test.each(named)('T42: nobody %s unseen', async (_what, brokenAt, reason, change) => {
+  const check = await world.checkWith(async (trx) => change(trx))
+  expect(check).toMatchObject({ valid: false, brokenAt, reason })
+  expect(check.entries).toBeLessThan(Math.max(1, Math.min(brokenAt, sealed + 1)))
+})
+
+/** As somebody does who knows the service well and has no key. */
+async function recompute(trx: Trx, place: number): Promise<void> {
+  await sql`update activity_log set client_name = 'other', hash = ${sha(String(place))} where id = ${entryAt(place)}`.execute(
+    trx,
+  )
+  for (let seq = place; seq <= sealed; seq += 1) {
+    await sql`update activity_seals set hash = ${sha(`seal ${seq}`)},
+      previous_hash = (select hash from activity_seals where seq = ${seq - 1} limit 1) where seq = ${seq}`.execute(
+      trx,
+    )
+  }
+  await setHeadTo(trx, sealed)
+}
+
+describe('whatever somebody does at random', () => {
+  let state = 42
+  const below = (limit: number) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
+    return Math.floor((state / 2 ** 32) * limit)
+  }
+  const place = () => 1 + below(sealed)
+  const field = () => fields[below(fields.length)] as (typeof fields)[number]
+
+  const kinds: Record<string, () => { brokenAt: number; change: (trx: Trx) => unknown }> = {
+    'altered field': () => {
+      const brokenAt = place()
+      return { brokenAt, change: changeField(brokenAt, field()) }
+    },
+    'deleted entries': () => {
+      const brokenAt = place()
+      const last = brokenAt + below(3)
+      const remove = below(2) === 0 ? deleteEntries : deleteWhole
+      return { brokenAt, change: remove(sql`seq between ${brokenAt} and ${last}`) }
+    },
+    'inserted row': () => {
+      const copied = place()
+      const at = place()
+      return below(2) === 0
+        ? { brokenAt: beyond, change: (trx) => addEntry(trx, copied) }
+        : {
+            brokenAt: at,
+            change: async (trx) => addSeal(trx, at, await addEntry(trx, copied), someHash()),
+          }
+    },
+    'swapped rows': () => {
+      const one = 1 + below(sealed - 1)
+      const other = one + 1 + below(sealed - one)
+      return {
+        brokenAt: one,
+        change: (trx) =>
+          sql`update activity_seals set seq = ${one + other} - seq where seq in (${one}, ${other})`.execute(
+            trx,
+          ),
+      }
+    },
+    'tail cut, head set back': () => {
+      const kept = below(sealed)
+      return {
+        brokenAt: kept + 1,
+        change: async (trx) => {
+          await deleteWhole(sql`seq > ${kept}`)(trx)
+          await setHeadTo(trx, kept)
+        },
+      }
+    },
+    'row beyond the head': () => {
+      const at = beyond + below(1000)
+      const copied = place()
+      return {
+        brokenAt: at,
+        change: async (trx) => addSeal(trx, at, await addEntry(trx, copied), someHash()),
+      }
+    },
+    'hashes made anew without the key': () => {
+      const brokenAt = 2 + below(sealed - 1)
+      return { brokenAt, change: (trx) => recompute(trx, brokenAt) }
+    },
+  }
+
+  test.each(Object.entries(kinds))(
+    '%s: 30 of 30 are found, each at its place',
+    async (_kind, draw) => {
+      for (let round = 0; round < 30; round += 1) {
+        const { brokenAt, change } = draw()
+        const check: ChainCheck = await world.checkWith(async (trx) => change(trx))
+        expect(check, `round ${round}`).toMatchObject({ valid: false, brokenAt })
+      }
+    },
+  )
+})
+
+test('the check needs the key that signed', async () => {
+  const { db } = world.database
+  const sameName = createSealer([{ id: 'k1', key: randomBytes(32) }])
+  expect(await verifyActivityChain({ sealer: sameName, db })).toMatchObject({
+    valid: false,
+    brokenAt: 1,
+    reason: 'the entry was changed',
+  })
+  const otherName = createSealer([{ id: 'k2', key: randomBytes(32) }])
+  expect(await verifyActivityChain({ sealer: otherName, db })).toMatchObject({
+    valid: false,
+    brokenAt: 1,
+    reason: 'its encryption key is not configured',
+  })
+})
+
+test('the check ends at 100 findings, however many rows were added', async () => {
+  const check = await world.checkWith(async (trx) => {
+    await sql`insert into activity_log (id, action, resource_type, status, metadata, duration_ms, created_at, key_id, hash)
+      select gen_random_uuid(), 'x', 'x', 'success', '{}', 0, now(), 'k1', 'x' from generate_series(1, 300)`.execute(
+      trx,
+    )
+  })
+  expect(check).toMatchObject({ valid: false, brokenAt: beyond, entries: sealed })
+  expect(check.findings).toHaveLength(100)
+})
+
+test('T42: a log that was set back as a whole to what it once was is told by a checkpoint', async () => {
+  const { db } = world.database
+  const at = async (place: number) => {
+    const row = await db
+      .selectFrom('activity_seals')
+      .select(['seq', 'hash'])
+      .where('seq', '=', place)
+      .executeTakeFirstOrThrow()
+    return { seq: row.seq, hash: row.hash }
+  }
+  const later = await at(sealed)
+  const early = await at(3)
+  expect(await world.verify({ checkpoint: later })).toMatchObject({
+    valid: true,
+    checkpoint: { seq: sealed, found: true },
+  })
+  const changed = { seq: 3, hash: later.hash }
+  expect(await world.verify({ checkpoint: changed })).toMatchObject({
+    valid: false,
+    brokenAt: 3,
+    checkpoint: { seq: 3, found: false },
+  })
+
+  const whole = await db.selectFrom('activity_head').selectAll().executeTakeFirstOrThrow()
+  await world.write('S-13')
+  await sealWaiting(world)
+  const newest = (await world.verify()).head
+  // A genuine older state, as out of a copy: nothing in it is wrong.
+  const setBack = async (trx: Trx) => {
+    await deleteWhole(sql`seq > ${sealed}`)(trx)
+    await sql`delete from activity_unsealed`.execute(trx)
+    await trx.updateTable('activity_head').set(whole).execute()
+    const db = trx
+    expect(await verifyActivityChain({ sealer: world.sealer, db })).toMatchObject({ valid: true })
+    for (const [checkpoint, isValid] of [
+      [early, true],
+      [newest, false],
+    ] as const) {
+      expect(await verifyActivityChain({ sealer: world.sealer, db }, { checkpoint })).toMatchObject(
+        {
+          valid: isValid,
+          brokenAt: isValid ? null : beyond,
+          checkpoint: { seq: checkpoint.seq, found: isValid },
+        },
+      )
+    }
+  }
+  await world.checkWith(setBack)
+})

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { serviceActor } from '../../src/payments/deps.ts'
+import { renewConnection } from '../../src/payments/token-keeper.ts'
+import { findConnection } from '../../src/repositories/oauth.ts'
+import { newAccount, openOwnShop, orderRow, ordersAtProvider } from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  asAdmin,
+  changeAccount,
+  charge,
+  createStore,
+  enrol,
+  pairTerminal,
+  type Till,
+} from '../support/till.ts'
+
+/** What happens between the look before a charge and its intent: the charge rests on nothing that is no longer so. */
+let service: TestService
+let twin: TestService
+beforeAll(async () => {
+  service = await startTestService()
+  twin = await startTestService({ twinOf: service })
+})
+afterAll(async () => {
+  await twin.stop()
+  await service.stop()
+})
+
+/** Holds the charge that comes first to `service` back, after its look, until `meanwhile` has ended. */
+function holdBack(meanwhile: () => Promise<unknown>): void {
+  const { terminals } = service.deps.provider
+  const { list } = terminals
+  terminals.list = async (...call) => {
+    terminals.list = list
+    const found = await list(...call)
+    await meanwhile()
+    return found
+  }
+}
+
+async function openTwoBoxes(client: string): Promise<Till> {
+  const till = await enrol(service, client, newAccount())
+  const created = await createStore(service, till, { id: 'SUC-1', boxes: ['A', 'B'] })
+  expect(created.statusCode, created.body).toBe(201)
+  for (const box of ['A', 'B']) await pairTerminal(service, till, box)
+  return till
+}
+
+type Answer = Awaited<ReturnType<typeof charge>>
+
+const outcome = (answer: Answer) => [answer.statusCode, answer.json().code, answer.json().outcome]
+
+test('a charge by its content and an equal one under a key, which neither saw, are one', async () => {
+  const keyed: Record<string, string> = { 'idempotency-key': randomUUID() }
+  const pairs: [Record<string, string>, Record<string, string>][] = [
+    [{}, keyed],
+    [{}, {}],
+  ]
+  for (const [first, second] of pairs) {
+    const till = await openOwnShop(service, `equal ${randomUUID()}`)
+    let other: Answer | undefined
+    holdBack(async () => {
+      other = await charge(twin, till, { reference: 'SALE', headers: second })
+    })
+    const answer = await charge(service, till, { reference: 'SALE', headers: first })
+    expect(other?.statusCode, other?.body).toBe(201)
+    expect([200, 201]).toContain(answer.statusCode)
+    expect(answer.json().order_id).toBe(other?.json().order_id)
+    expect(ordersAtProvider(service, till)).toHaveLength(1)
+  }
+})
+
+test('one key that goes to two boxes at once is one charge, and the other box is told', async () => {
+  const till = await openTwoBoxes('one key')
+  const headers = { 'idempotency-key': randomUUID() }
+  let other: Answer | undefined
+  holdBack(async () => {
+    other = await charge(twin, till, { reference: 'K', box: 'B', headers })
+  })
+  const answer = await charge(service, till, { reference: 'K', box: 'A', headers })
+  expect(other?.statusCode, other?.body).toBe(201)
+  expect(outcome(answer)).toEqual([409, 'IDEMPOTENCY_CONFLICT', 'not_charged'])
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('two boxes that sell under one text at once give the provider two references', async () => {
+  const till = await openTwoBoxes('one text')
+  holdBack(() => charge(twin, till, { reference: 'TEXT', box: 'B' }))
+  expect((await charge(service, till, { reference: 'TEXT', box: 'A' })).statusCode).toBe(201)
+  const references = ordersAtProvider(service, till).map((order) => order.external_reference)
+  expect(references.toSorted()).toEqual(['TEXT', 'TEXT-2'])
+})
+
+test('a reference that another client of the account has sent is not sent again', async () => {
+  const till = await openOwnShop(service, 'first of two')
+  const other = await enrol(service, 'second of two', String(till.mpUserId))
+  const created = await createStore(service, other, { id: 'SUC-2', boxes: ['CAJA-2'] })
+  expect(created.statusCode, created.body).toBe(201)
+  await pairTerminal(service, other, 'CAJA-2')
+  expect((await charge(service, till, { reference: 'SHARED' })).statusCode).toBe(201)
+  const second = await charge(service, other, { reference: 'SHARED', box: 'CAJA-2' })
+  expect(second.statusCode, second.body).toBe(201)
+  const references = ordersAtProvider(service, till).map((order) => order.external_reference)
+  expect(new Set(references).size).toBe(2)
+})
+
+test('a charge whose box is removed meanwhile is not begun', async () => {
+  const till = await openOwnShop(service, 'removed')
+  holdBack(() =>
+    service.database.db
+      .updateTable('pos')
+      .set({ state: 'deleting' })
+      .where('client', '=', asClientName(till.client))
+      .execute(),
+  )
+  expect(outcome(await charge(service, till, { reference: 'R' }))).toEqual([
+    404,
+    'NOT_FOUND',
+    'not_charged',
+  ])
+  expect(ordersAtProvider(service, till)).toEqual([])
+})
+
+test('a charge whose client is connected to another account meanwhile is not begun', async () => {
+  const till = await openOwnShop(service, 'moved')
+  holdBack(() => changeAccount(twin, till, '91919191'))
+  const answer = await charge(service, till, { reference: 'R' })
+  expect(outcome(answer)).toEqual([409, 'ACCOUNT_MISMATCH', 'not_charged'])
+  expect(ordersAtProvider(service, till)).toEqual([])
+  expect(ordersAtProvider(service, { mpUserId: 91919191 })).toEqual([])
+})
+
+test('a charge whose client signs out meanwhile is not begun', async () => {
+  const till = await openOwnShop(service, 'left')
+  const name = encodeURIComponent(till.client)
+  holdBack(() => asAdmin(twin, { method: 'POST', url: `/oauth/logout?client=${name}` }))
+  const answer = await charge(service, till, { reference: 'R' })
+  expect([answer.statusCode, answer.json().outcome]).toEqual([409, 'not_charged'])
+  expect(ordersAtProvider(service, till)).toEqual([])
+})
+
+test('a charge whose tokens are renewed meanwhile is sent with the new ones', async () => {
+  const till = await openOwnShop(service, 'renewed')
+  const renewals: string[] = []
+  const { oauth, orders } = service.deps.provider
+  const { refresh } = oauth
+  oauth.refresh = async (...call) => {
+    const grant = await refresh(...call)
+    renewals.push(grant.accessToken)
+    return grant
+  }
+  const { create } = orders
+  const used: string[] = []
+  orders.create = (token, ...call) => {
+    used.push(token)
+    return create(token, ...call)
+  }
+  holdBack(() => renew(till))
+  const answer = await charge(service, till, { reference: 'R' })
+  oauth.refresh = refresh
+  orders.create = create
+  expect(answer.statusCode, answer.body).toBe(201)
+  expect(renewals).toHaveLength(1)
+  expect(used).toEqual(renewals)
+  expect(await orderRow(service, answer.json().order_id)).toMatchObject({ creation: 'confirmed' })
+})
+
+async function renew({ client }: Till): Promise<void> {
+  const name = asClientName(client)
+  const before = await findConnection(service.database.db, name)
+  await renewConnection(service.deps, name, before?.version ?? 0, serviceActor(service.clock.now()))
+}

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  deliver,
+  forgetRequests,
+  openOwnShop,
+  orderRow,
+  providerRequests,
+  reading,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, call, charge, payByCard, type Till } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service.stop())
+
+const second = 1_000
+/** So long the buyer takes at the terminal. */
+const atTerminalMs = 30 * second
+const sweepEveryMs = 2 * second
+
+type Sweeping = Pick<TestService, 'sweeper'>
+
+/** Reads of a charge that is paid after 30 s at the terminal, with sweeps every 2 s, until it is known as paid. */
+async function readsOfCharge(
+  till: Till,
+  reference: string,
+  { told = true, by = service }: { told?: boolean; by?: Sweeping } = {},
+): Promise<number> {
+  const { order_id } = (await charge(service, till, { reference })).json()
+  await forgetRequests(service)
+  const start = service.clock.now().getTime()
+  const sweepUntil = async (ms: number, isDone: () => Promise<boolean>) => {
+    while (service.clock.now().getTime() < start + ms && !(await isDone())) {
+      service.clock.advance(sweepEveryMs)
+      await by.sweeper.sweepOnce()
+    }
+  }
+  await sweepUntil(atTerminalMs, async () => false)
+  await act(service, order_id, payByCard)
+  const { mp_order_id } = await orderRow(service, order_id)
+  if (told) await deliver(service, { dataId: String(mp_order_id) })
+  const isPaid = async () => (await orderRow(service, order_id)).status === 'processed'
+  await sweepUntil(2 * atTerminalMs, isPaid)
+  expect(await isPaid()).toBe(true)
+  return (await providerRequests(service, reading)).length
+}
+
+/** A shop whose webhooks have been seen to arrive. */
+async function openToldShop(name: string): Promise<Till> {
+  const till = await openOwnShop(service, name)
+  for (const reference of ['first', 'second', 'third']) await readsOfCharge(till, reference)
+  return till
+}
+
+test('while webhooks arrive, a charge of 30 s costs three reads at most, the webhook’s own among them', async () => {
+  const till = await openOwnShop(service, 'told')
+  const reads: number[] = []
+  for (const reference of ['1', '2', '3', '4', '5', '6']) {
+    reads.push(await readsOfCharge(till, reference))
+  }
+  // Until three have come in time nobody knows.
+  expect(Math.min(...reads.slice(0, 3))).toBeGreaterThanOrEqual(8)
+  expect(Math.max(...reads.slice(3))).toBeLessThanOrEqual(3)
+})
+
+test('without webhooks a charge is looked at every two seconds', async () => {
+  const till = await openOwnShop(service, 'untold')
+  for (const reference of ['1', '2', '3', '4', '5']) {
+    expect(await readsOfCharge(till, reference, { told: false })).toBeGreaterThanOrEqual(8)
+  }
+})
+
+test('as soon as one webhook is missed, the next charge is looked at every two seconds, and after three that come no more', async () => {
+  const till = await openToldShop('told no more')
+  expect(await readsOfCharge(till, 'missed', { told: false })).toBeLessThanOrEqual(4)
+  expect(await readsOfCharge(till, 'after', { told: false })).toBeGreaterThanOrEqual(8)
+  for (const reference of ['told 1', 'told 2', 'told 3']) {
+    service.clock.advance(11 * second)
+    expect(await readsOfCharge(till, reference)).toBeGreaterThanOrEqual(8)
+  }
+  expect(await readsOfCharge(till, 'told 4')).toBeLessThanOrEqual(3)
+})
+
+test('a look that is quicker than a webhook by a little is no miss, and by much it is one', async () => {
+  const till = await openToldShop('raced')
+  const race = async (reference: string, laterMs: number) => {
+    const { order_id } = (await charge(service, till, { reference })).json()
+    await act(service, order_id, payByCard)
+    const read = await call(service, { url: `/orders/${order_id}`, token: till.key })
+    expect(read.json().status).toBe('processed')
+    service.clock.advance(laterMs)
+    const { mp_order_id } = await orderRow(service, order_id)
+    await deliver(service, { dataId: String(mp_order_id) })
+  }
+  await race('by a little', second)
+  expect(await readsOfCharge(till, 'then')).toBeLessThanOrEqual(3)
+  await race('by much', 11 * second)
+  expect(await readsOfCharge(till, 'now')).toBeGreaterThanOrEqual(8)
+})
+
+test('a process that has just started believes in webhooks once one has come', async () => {
+  const till = await openToldShop('restarted')
+  service.clock.advance(second)
+  const twin = await startTestService({ twinOf: service })
+  try {
+    const { order_id } = (await charge(twin, till, { reference: 'R-1' })).json()
+    const waitMs = ({ next_check_at }: { next_check_at: Date | null }) =>
+      Number(next_check_at) - service.clock.now().getTime()
+    expect(waitMs(await orderRow(service, order_id))).toBeLessThanOrEqual(2 * second)
+    await act(service, order_id, { do: 'cancel' })
+    await deliver(twin, { dataId: String((await orderRow(service, order_id)).mp_order_id) })
+    const next = (await charge(twin, till, { reference: 'R-2' })).json().order_id
+    expect(waitMs(await orderRow(service, next))).toBeGreaterThan(10 * second)
+  } finally {
+    await twin.stop()
+  }
+})
+
+test('an account whose webhooks were last heard of an hour ago is looked at as often as ever', async () => {
+  const till = await openToldShop('quiet')
+  service.clock.advance(3_601 * second)
+  expect(await readsOfCharge(till, 'after an hour')).toBeGreaterThanOrEqual(8)
+  expect(await readsOfCharge(till, 'then')).toBeLessThanOrEqual(3)
+})
+
+test('a till that waits knows within ten seconds although its webhook is missed', async () => {
+  const till = await openToldShop('waits')
+  const { order_id } = (await charge(service, till, { reference: 'W' })).json()
+  const waiting = call(service, { url: `/orders/${order_id}?wait=30`, token: till.key })
+  const planned = async () => Number((await orderRow(service, order_id)).next_check_at)
+  await expect
+    .poll(async () => (await planned()) - service.clock.now().getTime(), { timeout: 20_000 })
+    .toBeLessThanOrEqual(5 * second)
+  await act(service, order_id, payByCard)
+  service.clock.advance(5 * second)
+  await service.sweeper.sweepOnce()
+  expect((await waiting).json().status).toBe('processed')
+})

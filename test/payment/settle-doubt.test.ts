@@ -1,0 +1,148 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  auditOf,
+  breakProvider,
+  creation,
+  healProvider,
+  openOwnShop,
+  orderRow,
+  ordersAtProvider,
+  reading,
+  sweepAfter,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, asAdmin, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
+})
+afterAll(() => service.stop())
+afterEach(() => healProvider(service))
+
+/** A charge whose answer got lost, while the provider cannot be read either. */
+async function loseCharge(till: Till, kind: 'drop_before' | 'drop_after', reference: string) {
+  await breakProvider(service, { ...creation, kind }, { ...reading, kind: '503' })
+  const answer = await charge(service, till, { reference })
+  expect(answer.json(), answer.body).toMatchObject({ outcome: 'unknown' })
+  return String(answer.json().order_id)
+}
+
+const settle = (till: Till, orderId: string, as: 'paid' | 'not_paid', reason = 'Ana looked') =>
+  call(service, { url: `/orders/${orderId}/settle`, token: till.key, body: { as, reason } })
+
+const ask = (till: Till, orderId: string) =>
+  call(service, { method: 'POST', url: `/orders/${orderId}/ask`, token: till.key })
+
+async function causeOfBox(till: Till): Promise<string | null> {
+  const answer = await call(service, { url: '/health/fleet', token: till.key })
+  return answer.json().boxes[0].cause
+}
+
+test('a doubt is settled with a reason, is audited, and frees the box and the sale; its proven outcome stays', async () => {
+  const till = await openOwnShop(service, 'Dudosa')
+  const orderId = await loseCharge(till, 'drop_before', 'in doubt')
+  service.clock.advance(16 * 60_000)
+  expect(await causeOfBox(till)).toBe('in_doubt')
+
+  const settled = await settle(till, orderId, 'not_paid', 'the terminal shows no sale')
+  expect(settled.statusCode, settled.body).toBe(200)
+  expect(settled.json()).toMatchObject({
+    order_id: orderId,
+    outcome: 'unknown',
+    retry_safe: false,
+    settled: { as: 'not_paid', at: expect.any(String), reason: 'the terminal shows no sale' },
+  })
+  expect(await causeOfBox(till)).not.toBe('in_doubt')
+  const [entry] = await auditOf(service, till.client, 'order.settled')
+  expect(entry).toMatchObject({
+    resource_id: orderId,
+    status: 'success',
+    metadata: { as: 'not_paid', reason: 'the terminal shows no sale' },
+  })
+
+  // The equal sale begins anew, and the one that was given up is never sent again.
+  await healProvider(service)
+  const again = await charge(service, till, { reference: 'in doubt' })
+  expect(again.statusCode, again.body).toBe(201)
+  expect(again.json().order_id).not.toBe(orderId)
+  await act(service, again.json().order_id, payByCard)
+  await sweepAfter(service, 5_000)
+  expect(ordersAtProvider(service, till)).toHaveLength(1)
+})
+
+test('an order in doubt is told in the figures until somebody has settled it, and counts as open no longer', async () => {
+  const till = await openOwnShop(service, 'Contada')
+  const orderId = await loseCharge(till, 'drop_before', 'counted')
+  service.clock.advance(60_000)
+  const figures = async () => {
+    const from = new Date(service.clock.now().getTime() - 3_600_000).toISOString()
+    return (await call(service, { url: `/statistics?from=${from}`, token: till.key })).json()
+  }
+  const before = await figures()
+  expect(before).toMatchObject({
+    open: 1,
+    in_doubt: [{ order_id: orderId, external_reference: 'counted', caja_id: expect.any(String) }],
+    orphans: 0,
+    boxes: [{ open: 1, open_order: { order_id: orderId }, store_name: expect.any(String) }],
+  })
+  expect((await settle(till, orderId, 'paid')).statusCode).toBe(200)
+  expect(await figures()).toMatchObject({
+    open: 0,
+    action_required: 0,
+    in_doubt: [],
+    boxes: [{ open: 0, open_order: null }],
+  })
+})
+
+test('what the provider shows later counts more than what was said, and is pointed at', async () => {
+  const till = await openOwnShop(service, 'Creida')
+  const orderId = await loseCharge(till, 'drop_after', 'was there')
+  await settle(till, orderId, 'not_paid')
+  await healProvider(service)
+  const [made] = ordersAtProvider(service, till)
+  await service.database.db
+    .updateTable('orders')
+    .set({ mp_order_id: (made as { id: string }).id })
+    .where('id', '=', orderId)
+    .execute()
+  await act(service, orderId, payByCard)
+  const read = await ask(till, orderId)
+  expect(read.json(), read.body).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+    stale: false,
+    settled: { as: 'not_paid' },
+  })
+  // That the provider failed meanwhile is another matter, and over by then.
+  service.clock.advance(16 * 60_000)
+  expect(await causeOfBox(till)).toBe('contradicted')
+  expect(await auditOf(service, till.client, 'order.asked')).toHaveLength(1)
+})
+
+test('the provider is asked at once, and says so when it cannot be', async () => {
+  const till = await openOwnShop(service, 'Curiosa')
+  const orderId = await loseCharge(till, 'drop_after', 'asked')
+  expect((await ask(till, orderId)).json()).toMatchObject({ stale: true, outcome: 'unknown' })
+  await healProvider(service)
+  expect((await ask(till, orderId)).json()).toMatchObject({ stale: false, status: 'created' })
+  expect((await orderRow(service, orderId)).creation).toBe('confirmed')
+})
+
+test('an order that is in no doubt cannot be settled, nor one of somebody else', async () => {
+  const till = await openOwnShop(service, 'Segura')
+  const other = await openOwnShop(service, 'Ajena')
+  const { order_id: orderId } = (await charge(service, till, { reference: 'plain' })).json()
+  expect((await settle(till, orderId, 'paid')).statusCode).toBe(409)
+  await act(service, orderId, payByCard)
+  await readOrder(service, till, orderId)
+  expect((await settle(till, orderId, 'not_paid')).json()).toMatchObject({ code: 'CONFLICT' })
+  expect((await readOrder(service, till, orderId)).json().settled).toBeNull()
+
+  const doubtful = await loseCharge(till, 'drop_before', 'mine')
+  expect((await settle(other, doubtful, 'paid')).statusCode).toBe(404)
+  expect((await ask(other, doubtful)).statusCode).toBe(404)
+  const url = `/orders/${doubtful}/settle?client=Segura`
+  const byAdmin = await asAdmin(service, { url, body: { as: 'paid', reason: 'in the account' } })
+  expect(byAdmin.json()).toMatchObject({ settled: { as: 'paid' }, outcome: 'unknown' })
+})

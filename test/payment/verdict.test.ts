@@ -1,0 +1,113 @@
+import { globSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import type { orderStatuses } from '../../src/domain/order.ts'
+import {
+  type MoneyState,
+  outcomeOf,
+  type Situation,
+  situations,
+  verdictOn,
+  verdictOnOrder,
+} from '../../src/verdict.ts'
+
+const plain: MoneyState = {
+  creation: 'confirmed',
+  status: 'created',
+  conflict: null,
+  paid_after_close: false,
+  paid_cents: 0,
+  refunded_cents: 0,
+  refund_open: false,
+  refunds: [],
+}
+
+const words = { c: 'charged', n: 'not_charged', u: 'unknown' } as const
+
+/** Every state, and whether the customer is charged: confirmed, while its creation is open, with a refund that is open. */
+const states: Record<(typeof orderStatuses)[number], `${'c' | 'n' | 'u'}${'c' | 'n' | 'u'}`> = {
+  created: 'uu',
+  at_terminal: 'uu',
+  action_required: 'uu',
+  processed: 'cu',
+  partially_refunded: 'cu',
+  refunded: 'nu',
+  canceled: 'nu',
+  failed: 'nu',
+  expired: 'nu',
+}
+
+test.each(Object.entries(states))('an order that is %s', (status, [settled, doubtful]) => {
+  const order = { ...plain, status: status as keyof typeof states }
+  expect(outcomeOf(order)).toBe(words[settled as keyof typeof words])
+  const doubts: Partial<MoneyState>[] = [
+    { creation: 'intent' },
+    { creation: 'unknown' },
+    { conflict: 'the amount at the provider differs' },
+    { refund_open: true },
+    { refunds: [{ status: 'processing' }] },
+  ]
+  for (const doubt of doubts) {
+    const word = words[doubtful as keyof typeof words]
+    expect(outcomeOf({ ...order, ...doubt }), JSON.stringify(doubt)).toBe(word)
+  }
+  // What is said of a new charge: only where no money of this one will ever show up.
+  expect(verdictOnOrder(order).retrySafe).toBe(settled === 'n')
+})
+
+test('money that came after the end counts as charged until it is given back', () => {
+  const late = { ...plain, status: 'canceled' as const, paid_after_close: true, paid_cents: 100 }
+  expect(verdictOnOrder(late)).toEqual({ outcome: 'charged', retrySafe: false })
+  expect(outcomeOf({ ...late, refunded_cents: 40 })).toBe('charged')
+  expect(outcomeOf({ ...late, refunded_cents: 100 })).toBe('not_charged')
+})
+
+/** What each situation says, spelled a second time: of a paid order with an open refund, and of a canceled one. */
+const said: Record<Situation, [paid: string, canceled: string]> = {
+  notBegun: ['unknown, again', 'unknown, again'],
+  chargeNotMade: ['not_charged, again', 'not_charged, again'],
+  chargeImpossible: ['not_charged', 'not_charged'],
+  salePaidBefore: ['charged', 'charged'],
+  chargeUndecided: ['unknown, again', 'unknown, again'],
+  chargeUndecidedOnce: ['unknown', 'unknown'],
+  cancelUndecided: ['unknown', 'unknown'],
+  cancelLate: ['unknown, again', 'unknown, again'],
+  cancelImpossible: ['unknown', 'not_charged'],
+  cancelRefused: ['unknown, again', 'not_charged, again'],
+  refundNotMade: ['unknown', 'not_charged'],
+  refundPutOff: ['unknown, again', 'not_charged, again'],
+  refundUndecided: ['unknown, again', 'unknown, again'],
+  refundElsewhere: ['unknown', 'unknown'],
+  refundRefused: ['charged', 'not_charged'],
+  refundRefusedForNow: ['charged, again', 'not_charged, again'],
+  callUnanswered: ['unknown', 'unknown'],
+  callWithoutEffect: ['unknown, again', 'unknown, again'],
+  callOnCanceled: ['not_charged, again', 'not_charged, again'],
+}
+
+test.each(Object.keys(situations) as Situation[])('what is said when: %s', (situation) => {
+  const paid: MoneyState = { ...plain, status: 'processed', paid_cents: 100, refund_open: true }
+  const orders = [paid, { ...plain, status: 'canceled' as const }]
+  const words = orders.map((order) => {
+    const { outcome, retrySafe } = verdictOn(situation, order)
+    return retrySafe ? `${outcome}, again` : outcome
+  })
+  expect(words).toEqual(said[situation])
+})
+
+const root = new URL('../../', import.meta.url).pathname
+const sources = globSync('src/{http,payments,provider,routes}/**/*.ts', { cwd: root }).map(
+  (path) => ({ path, text: readFileSync(`${root}${path}`, 'utf8') }),
+)
+
+test('nothing else decides what a till is told of the money', () => {
+  const says = /\bretrySafe: (true|false)|\boutcome: '(charged|not_charged|unknown)'/
+  const authors = sources.filter(({ text }) => says.test(text)).map(({ path }) => path)
+  // Examples of the interface's description.
+  expect(authors).toEqual(['src/routes/orders/schemas.ts'])
+})
+
+test('every situation is one that arises', () => {
+  const text = sources.map((source) => source.text).join('\n')
+  const unused = Object.keys(situations).filter((situation) => !text.includes(`'${situation}'`))
+  expect(unused).toEqual([])
+})

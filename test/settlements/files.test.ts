@@ -1,0 +1,280 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  asAdmin,
+  call,
+  charge,
+  openShop,
+  payByCard,
+  readOrder,
+  type Till,
+} from '../support/till.ts'
+
+let service: TestService
+let till: Till
+let other: Till
+beforeAll(async () => {
+  service = await startTestService()
+  till = await openShop(service, 'acme', '6101')
+  other = await openShop(service, 'other', '6102')
+})
+afterAll(() => service.stop())
+
+const columns =
+  'EXTERNAL_REFERENCE,SOURCE_ID,ORDER_MP,TRANSACTION_TYPE,TRANSACTION_AMOUNT,TRANSACTION_DATE,FEE_AMOUNT,FINANCING_FEE_AMOUNT,TAXES_AMOUNT,TAXES_DISAGGREGATED,SETTLEMENT_NET_AMOUNT,MONEY_RELEASE_DATE'
+const taxes =
+  '"[{financial_entity:caba,amount:-10.00,detail:tax_withholding_sirtac-caba},{financial_entity:debitos_creditos,amount:-6.00,detail:tax_withholding_collector-debitos_creditos}]"'
+
+type Sold = { orderId: string; mpOrderId: string; paymentId: string }
+
+async function sell(reference: string, amount = '1000,00', seller = till): Promise<Sold> {
+  const { order_id } = (await charge(service, seller, { reference, amount })).json()
+  await act(service, order_id, payByCard)
+  await readOrder(service, seller, order_id)
+  const row = await service.database.db
+    .selectFrom('orders')
+    .selectAll()
+    .where('id', '=', order_id)
+    .executeTakeFirstOrThrow()
+  return {
+    orderId: order_id,
+    mpOrderId: String(row.mp_order_id),
+    paymentId: String(row.payments[0]?.referenceId),
+  }
+}
+
+const lineOf = (sold: Sold, net = '940.10', reference = '') =>
+  `${reference},${sold.paymentId},${sold.mpOrderId},SETTLEMENT,1000.00,2026-11-21T10:30:00.000-04:00,-43.90,0.00,-16.00,${taxes},${net},2026-12-01T10:30:00.000-04:00`
+
+const handIn = (lines: readonly string[], seller = till, query = '') =>
+  service.app.inject({
+    method: 'POST',
+    url: `/settlements/files${query}`,
+    headers: { 'x-api-token': seller.key, 'content-type': 'text/csv; charset=utf-8' },
+    payload: [columns, ...lines, ''].join('\n'),
+  })
+const netOf = async ({ orderId }: Sold, seller = till) =>
+  (await readOrder(service, seller, orderId)).json().net
+const rowsOf = (client: string) =>
+  service.database.db
+    .selectFrom('settlement_rows')
+    .selectAll()
+    .where('client', '=', client as never)
+    .orderBy('at')
+    .execute()
+
+test('a report settles the net of its charges, and read three times it adds nothing', async () => {
+  const sold = await sell('N-1')
+  const lines = [
+    lineOf(sold),
+    `,${sold.paymentId},${sold.mpOrderId},REFUND,-100.00,2026-11-22T10:00:00.000-04:00,4.39,0.00,0.00,,-95.61,`,
+    `,99001,,PAYOUTS,-500.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-500.00,`,
+  ]
+  const first = await handIn(lines, till, '?name=dia.csv')
+  expect(first.statusCode, first.body).toBe(200)
+  expect(first.json()).toMatchObject({
+    report: 'settlement',
+    name: 'dia.csv',
+    rows: 3,
+    added: 3,
+    changed: 0,
+    known: 0,
+    without_order: 1,
+    totals: { gross: '400.00', fee: '39.51', financing: '0.00', taxes: '16.00', net: '344.49' },
+    from: '2026-11-21T14:30:00.000Z',
+    to: '2026-11-22T15:00:00.000Z',
+  })
+  expect(await netOf(sold)).toEqual({
+    state: 'settled',
+    gross: '1000.00',
+    fee: '43.90',
+    financing: '0.00',
+    taxes: [
+      { name: 'tax_withholding_sirtac-caba', detail: null, entity: 'caba', amount: '10.00' },
+      {
+        name: 'tax_withholding_collector-debitos_creditos',
+        detail: null,
+        entity: 'debitos_creditos',
+        amount: '6.00',
+      },
+    ],
+    not_classed: [],
+    unexplained: '0.00',
+    net: '940.10',
+    release_on: '2026-12-01',
+    expected: null,
+  })
+  const before = await rowsOf('acme')
+  for (const _ of [2, 3]) {
+    const again = await handIn(lines, till, '?name=dia.csv')
+    expect(again.json()).toMatchObject({ id: first.json().id, added: 0, changed: 0, known: 3 })
+  }
+  const after = await rowsOf('acme')
+  const content = (rows: typeof before) => rows.map(({ seen_in, ...row }) => row)
+  expect(content(after)).toEqual(content(before))
+  const { files, total } = (
+    await call(service, { url: '/settlements/files', token: till.key })
+  ).json()
+  expect(total).toBe(1)
+  expect(files).toMatchObject([{ name: 'dia.csv', added: 3, readings: 3, origin: 'handed_in' }])
+})
+
+test('another report with the same movements adds those alone that are new', async () => {
+  const [a, b] = [await sell('N-2'), await sell('N-3')]
+  const refund = (at: string) =>
+    `,${a.paymentId},${a.mpOrderId},REFUND,-100.00,${at},0.00,0.00,0.00,,-100.00,`
+  // Two refunds alike on one day, and a third on the next, which the first report ends before.
+  const early = [
+    lineOf(a),
+    refund('2026-11-22T10:00:00-04:00'),
+    refund('2026-11-22T10:00:00-04:00'),
+  ]
+  expect((await handIn(early)).json()).toMatchObject({ added: 3 })
+  const late = [...early, refund('2026-11-23T10:00:00-04:00'), lineOf(b)]
+  expect((await handIn(late)).json()).toMatchObject({ rows: 5, added: 2, known: 3 })
+  const tail = [refund('2026-11-23T11:00:00-03:00')]
+  expect((await handIn(tail)).json()).toMatchObject({ rows: 1, added: 0, known: 1 })
+  const rows = (await rowsOf('acme')).filter(({ order_id }) => order_id === a.orderId)
+  expect(rows.map(({ net_cents }) => net_cents)).toEqual([94_010, -10_000, -10_000, -10_000])
+})
+
+test('a report with fewer columns takes nothing away, and a corrected movement is changed in place', async () => {
+  const sold = await sell('N-4')
+  await handIn([lineOf(sold)])
+  const bare = `SOURCE_ID;TRANSACTION_TYPE;TRANSACTION_AMOUNT;SETTLEMENT_NET_AMOUNT\n${sold.paymentId};SETTLEMENT;1.000,00;940,10\n`
+  const json = await call(service, {
+    url: '/settlements/files',
+    token: till.key,
+    body: { content: bare },
+  })
+  expect(json.json()).toMatchObject({ rows: 1, added: 0, changed: 0, known: 1 })
+  expect(await netOf(sold)).toMatchObject({ state: 'settled', fee: '43.90', unexplained: '0.00' })
+  expect((await handIn([lineOf(sold, '930.10')])).json()).toMatchObject({ added: 0, changed: 1 })
+  expect(await netOf(sold)).toMatchObject({ net: '930.10', unexplained: '10.00' })
+})
+
+test('a charge that the report has with another amount differs', async () => {
+  const sold = await sell('N-5', '1200,00')
+  await handIn([lineOf(sold)])
+  expect(await netOf(sold)).toMatchObject({
+    state: 'differs',
+    gross: '1000.00',
+    net: '940.10',
+    expected: { gross: '1200.00', net: null },
+  })
+})
+
+test('a movement is found by its reference when its payment is that of the order', async () => {
+  const sold = await sell('N-6')
+  const line = (source: string) =>
+    lineOf({ ...sold, mpOrderId: '', paymentId: source }, '940.10', 'N-6')
+  expect((await handIn([line('1')])).json()).toMatchObject({ without_order: 1 })
+  expect(await netOf(sold)).toBeNull()
+  expect((await handIn([line(sold.paymentId)])).json()).toMatchObject({ without_order: 0 })
+  expect(await netOf(sold)).toMatchObject({ state: 'settled' })
+})
+
+test('a release report settles the net, and its balances are no movements', async () => {
+  const sold = await sell('N-7')
+  const content = [
+    'DATE,SOURCE_ID,RECORD_TYPE,DESCRIPTION,NET_CREDIT_AMOUNT,NET_DEBIT_AMOUNT,GROSS_AMOUNT,MP_FEE_AMOUNT,ORDER_MP',
+    '2026-11-21T00:00:00.000-04:00,,initial_available_balance,,10.00,0.00,,,',
+    `2026-12-01T10:30:00.000-04:00,${sold.paymentId},release,payment,956.10,0.00,1000.00,-43.90,${sold.mpOrderId}`,
+    ',,total,,956.10,0.00,,,',
+  ].join('\n')
+  const url = '/settlements/files'
+  const answer = await call(service, { url, token: till.key, body: { content } })
+  expect(answer.json()).toMatchObject({ report: 'release', rows: 1, totals: { net: '956.10' } })
+  expect(await netOf(sold)).toMatchObject({
+    state: 'settled',
+    net: '956.10',
+    fee: '43.90',
+    release_on: '2026-12-01',
+  })
+})
+
+test('a file that cannot be read is refused whole, and the refusal names its line', async () => {
+  const sold = await sell('N-8')
+  const refused = await handIn([lineOf(sold), lineOf(sold, 'much')])
+  expect(refused.statusCode).toBe(422)
+  expect(refused.json().details).toEqual([
+    { path: 'content', message: 'Line 3 has a SETTLEMENT_NET_AMOUNT that cannot be read' },
+  ])
+  expect(await netOf(sold)).toBeNull()
+  const zone = await handIn([lineOf(sold)], till, '?zone=Madrid')
+  expect(zone.statusCode).toBe(422)
+  const bytes = await service.app.inject({
+    method: 'POST',
+    url: '/settlements/files',
+    headers: { 'x-api-token': till.key, 'content-type': 'text/csv' },
+    payload: Buffer.from([0x41, 0xff]),
+  })
+  expect(bytes.statusCode).toBe(400)
+})
+
+test('a report speaks of nobody else’s orders', async () => {
+  const sold = await sell('N-9')
+  expect((await handIn([lineOf(sold)], other)).json()).toMatchObject({ added: 1, without_order: 1 })
+  expect(await netOf(sold)).toBeNull()
+  const files = await call(service, { url: '/settlements/files', token: other.key })
+  expect(files.json().total).toBe(1)
+})
+
+test('the net of a span is the sum of its charges, to the cent', async () => {
+  const shop = await openShop(service, 'sums', '6103')
+  const url = `/settlements/net?from=${new Date(service.clock.now().getTime() - 3_600_000).toISOString()}`
+  const sold = [await sell('S-1', '1000,00', shop), await sell('S-2', '1000,00', shop)]
+  await sell('S-3', '55,55', shop)
+  await handIn(
+    sold.map((one) => lineOf(one)),
+    shop,
+  )
+  const net = (await call(service, { url, token: shop.key })).json()
+  expect(net).toMatchObject({
+    orders: 2,
+    estimated: 0,
+    settled: 2,
+    differs: 0,
+    gross: '2000.00',
+    fee: '87.80',
+    financing: '0.00',
+    taxes: [
+      { name: 'tax_withholding_sirtac-caba', entity: 'caba', amount: '20.00' },
+      {
+        name: 'tax_withholding_collector-debitos_creditos',
+        entity: 'debitos_creditos',
+        amount: '12.00',
+      },
+    ],
+    taxes_total: '32.00',
+    unexplained: '0.00',
+    net: '1880.20',
+    unknown: { orders: 1, gross: '55.55' },
+  })
+})
+
+test('T22: only a report may be larger than other bodies, and has its limit too', async () => {
+  const till = await openShop(service, 'large', '6104')
+  const line = `,1,,PAYOUTS,-1.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-1.00,`
+  const lines = Array.from({ length: 5_000 }, () => line)
+  const large = await handIn(lines, till)
+  expect(large.json()).toMatchObject({ rows: 5_000, added: 5_000, totals: { net: '-5000.00' } })
+  expect((await handIn(lines, till)).json()).toMatchObject({ added: 0, known: 5_000 })
+  const url = '/settlements/files'
+  const json = await call(service, { url, token: till.key, body: { content: lines.join('\n') } })
+  expect(json.statusCode).toBe(413)
+  const huge = Array.from({ length: 9 }, () => 'x'.repeat(1024 * 1024))
+  expect((await handIn(huge, till)).statusCode).toBe(413)
+})
+
+test('taking in a report is told in the audit log', async () => {
+  const { logs } = (await asAdmin(service, { url: '/admin/activity?client=acme&limit=200' })).json()
+  const taken = logs.filter((entry: { action: string }) => entry.action === 'settlement.taken_in')
+  expect(taken.length).toBeGreaterThan(3)
+  expect(taken.at(-1)).toMatchObject({
+    resource_type: 'settlement',
+    status: 'success',
+    metadata: { report: 'settlement', rows: 3, added: 3 },
+  })
+})

@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest'
+import { type ReportLine, readReport } from '../../src/settlements/read-report.ts'
+import {
+  centsOfReport,
+  dayOfReport,
+  offsetOfZone,
+  taxesOfCell,
+} from '../../src/settlements/report-amounts.ts'
+
+async function read(text: string, chunk = text.length, offset?: string): Promise<ReportLine[]> {
+  const parts: string[] = []
+  for (let at = 0; at < text.length; at += chunk) parts.push(text.slice(at, at + chunk))
+  const lines: ReportLine[] = []
+  for await (const line of readReport(parts, offset === undefined ? {} : { offset })) {
+    lines.push(line)
+  }
+  return lines
+}
+
+const settlement = [
+  'EXTERNAL_REFERENCE,SOURCE_ID,ORDER_MP,TRANSACTION_TYPE,TRANSACTION_AMOUNT,TRANSACTION_DATE,FEE_AMOUNT,FINANCING_FEE_AMOUNT,TAXES_AMOUNT,TAXES_DISAGGREGATED,SETTLEMENT_NET_AMOUNT,MONEY_RELEASE_DATE,IS_RELEASED,INSTALLMENTS,COUPON_AMOUNT',
+  '0001-00004711,111222333,ORD01A,SETTLEMENT,10000.00,2026-11-21T10:30:00.000-04:00,-439.00,-300.00,-160.00,"[{financial_entity:caba,amount:-107.73,detail:tax_withholding_sirtac-caba},{financial_entity:debitos_creditos,amount:-52.27,detail:tax_withholding_collector-debitos_creditos}]",9101.00,2026-12-01T10:30:00.000-04:00,false,3,0.00',
+  '0001-00004711,111222333,ORD01A,REFUND,-2000.00,2026-11-22T09:00:00.000-04:00,87.80,0.00,0.00,,-1912.20,,true,,-1.50',
+  '',
+].join('\n')
+
+test('a settlement report is read with all that counts', async () => {
+  const [charge, refund, ...more] = await read(settlement)
+  expect(more).toEqual([])
+  expect(charge).toEqual({
+    line: 2,
+    report: 'settlement',
+    sourceId: '111222333',
+    type: 'SETTLEMENT',
+    detail: '',
+    at: new Date('2026-11-21T14:30:00.000Z'),
+    mpOrderId: 'ORD01A',
+    externalReference: '0001-00004711',
+    grossCents: 1_000_000,
+    feeCents: -43_900,
+    financingCents: -30_000,
+    taxesCents: -16_000,
+    taxes: [
+      { name: 'tax_withholding_sirtac-caba', entity: 'caba', cents: -10_773 },
+      {
+        name: 'tax_withholding_collector-debitos_creditos',
+        entity: 'debitos_creditos',
+        cents: -5_227,
+      },
+    ],
+    netCents: 910_100,
+    releaseOn: '2026-12-01',
+    isReleased: false,
+    installments: 3,
+    others: {},
+  })
+  expect(refund).toMatchObject({
+    type: 'REFUND',
+    grossCents: -200_000,
+    feeCents: 8_780,
+    netCents: -191_220,
+    isReleased: true,
+    others: { COUPON_AMOUNT: '-1.50' },
+  })
+})
+
+test('a release report gives its movements, without balances and sums', async () => {
+  const text = [
+    'DATE;SOURCE_ID;RECORD_TYPE;DESCRIPTION;NET_CREDIT_AMOUNT;NET_DEBIT_AMOUNT;GROSS_AMOUNT;MP_FEE_AMOUNT;BALANCE_AMOUNT;ORDER_MP',
+    '2026-11-20T00:00:00.000-04:00;;initial_available_balance;;1.500,25;0,00;;;1.500,25;',
+    '2026-11-21T10:30:00.000-04:00;111222333;release;payment;9.101,00;0,00;10.000,00;-439,00;10.601,25;ORD01A',
+    '2026-11-21T23:59:59.000-04:00;987;release;payout;0,00;10.601,25;;;0,00;',
+    ';;total;;10.601,25;10.601,25;;;;',
+  ].join('\r\n')
+  const lines = await read(text)
+  expect(lines).toMatchObject([
+    {
+      report: 'release',
+      type: 'release',
+      detail: 'payment',
+      netCents: 910_100,
+      grossCents: 1_000_000,
+      feeCents: -43_900,
+      mpOrderId: 'ORD01A',
+      releaseOn: '2026-11-21',
+    },
+    { detail: 'payout', netCents: -1_060_125, grossCents: null, mpOrderId: null },
+  ])
+})
+
+describe('the quirks of the files', () => {
+  const list =
+    '[{financial_entity:caba,amount:-107.73,detail:a,b},{financial_entity:x,amount:-1,detail:c}]'
+  const columns =
+    'SOURCE_ID TRANSACTION_TYPE TRANSACTION_AMOUNT TAXES_DISAGGREGATED SETTLEMENT_NET_AMOUNT'.split(
+      ' ',
+    )
+  const file = (cell: string, separator: string) =>
+    [columns, ['1', 'SETTLEMENT', '10.00', cell, '8.50']]
+      .map((cells) => cells.join(separator))
+      .join('\n')
+  const wanted = [
+    {
+      sourceId: '1',
+      grossCents: 1_000,
+      netCents: 850,
+      taxes: [
+        { name: 'a,b', entity: 'caba', cents: -10_773 },
+        { name: 'c', entity: 'x', cents: -100 },
+      ],
+    },
+  ]
+  const quoted = JSON.stringify([
+    { financial_entity: 'caba', amount: -107.73, detail: 'a,b' },
+    { financial_entity: 'x', amount: -1, detail: 'c' },
+  ])
+
+  test.each([',', ';', '|', '\t'])('lists of taxes between separators %j', async (separator) => {
+    for (const cell of [list, `"${list}"`, quoted, `"${quoted.replaceAll('"', '""')}"`]) {
+      expect(await read(file(cell, separator)), cell).toMatchObject(wanted)
+    }
+  })
+
+  test('a byte order mark, line ends of Windows, and pieces of any length', async () => {
+    const text = `\ufeff${settlement.replaceAll('\n', '\r\n')}`
+    const whole = await read(settlement)
+    for (const chunk of [1, 7, 64, text.length]) expect(await read(text, chunk)).toEqual(whole)
+  })
+
+  test('a time without an offset is of GMT-4, or of the zone that is given', async () => {
+    const text = `${file('', ',').replace('SOURCE_ID', 'TRANSACTION_DATE,SOURCE_ID').replace('\n1', '\n2026-11-21 23:30:00,1')}`
+    expect((await read(text))[0]?.at).toEqual(new Date('2026-11-22T03:30:00Z'))
+    expect((await read(text, 9, '-03:00'))[0]?.at).toEqual(new Date('2026-11-22T02:30:00Z'))
+  })
+
+  test('a separator at the end of each line', async () => {
+    const text = file('', ';').split('\n').join(';\n')
+    expect(await read(`${text};`)).toMatchObject([{ sourceId: '1', netCents: 850, taxes: [] }])
+  })
+})
+
+test.each([
+  ['', 'not even a header'],
+  ['a,b\n1,2', 'SOURCE_ID, TRANSACTION_TYPE, TRANSACTION_AMOUNT, SETTLEMENT_NET_AMOUNT is missing'],
+  ['SOURCE_ID,RECORD_TYPE\n', 'NET_CREDIT_AMOUNT, NET_DEBIT_AMOUNT is missing'],
+  [settlement.replace('9101.00', 'many'), 'Line 2 has a SETTLEMENT_NET_AMOUNT'],
+  [settlement.replace('9101.00', '9101.005'), 'Line 2 has a SETTLEMENT_NET_AMOUNT'],
+  [settlement.replace('2026-11-21T10', 'Saturday'), 'Line 2 has a date'],
+  [settlement.replace('amount:-107.73', 'amount:?'), 'Line 2 has a TAXES_DISAGGREGATED'],
+  [settlement.replace(',3,0.00', ',3'), 'Line 2 has 14 values, and the header 15'],
+  [settlement.replace('COUPON_AMOUNT', 'SOURCE_ID'), 'SOURCE_ID twice'],
+])('a file that cannot be read is refused with its line: %#', async (text, reason) => {
+  await expect(read(text)).rejects.toThrow(reason)
+})
+
+test('amounts are read to the cent, and refused where they could mean two', () => {
+  const cents = (text: string) => centsOfReport(text)
+  expect(
+    ['-107.73', '10', '10.5', '1,234.50', '1.234,50', '+3,2', '0.000', '', '-0'].map(cents),
+  ).toEqual([-10_773, 1_000, 1_050, 123_450, 123_450, 320, 0, 0, 0])
+  for (const text of ['1,234', '1.234', '12,3456', 'x', '1e3', '--1', '1.2.3,4', '∞']) {
+    expect(cents(text), text).toBeUndefined()
+  }
+})
+
+test('zones are read as the provider writes them', () => {
+  expect(['GMT-03', 'GMT-4', 'UTC+5:30', '-03:00', 'GMT'].map(offsetOfZone)).toEqual([
+    '-03:00',
+    '-04:00',
+    '+05:30',
+    '-03:00',
+    '+00:00',
+  ])
+  expect(offsetOfZone('America/Argentina/Buenos_Aires')).toBeUndefined()
+})
+
+test('a list of taxes that is none is refused', () => {
+  for (const text of ['x', '[{detail:a}]', '[{amount:a}]', '{{', '[1]']) {
+    expect(taxesOfCell(text), text).toBeUndefined()
+  }
+})
+
+test.each([
+  ['2026-12-01', '-04:00', '2026-12-01'],
+  ['2026-12-01T02:30:00.000-04:00', '-04:00', '2026-12-01'],
+  // The same moment as other reports show it.
+  ['2026-12-01T11:30:00.000+05:00', '-04:00', '2026-12-01'],
+  ['2026-12-02T00:30:00.000+05:00', '+05:00', '2026-12-01'],
+  ['2026-12-01 00:30:00', '-03:00', '2026-11-30'],
+  ['soon', '-04:00', null],
+])('the day of %s, without a zone %s, is %s, however a report shows it', (text, offset, day) => {
+  expect(dayOfReport(text, offset)).toBe(day)
+})

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import type { Database, Trx } from '../../src/db/database.ts'
+import { createSealer, type Sealer } from '../../src/domain/sealed.ts'
+import { recordSuccess } from '../../src/payments/activity.ts'
+import { serviceActor } from '../../src/payments/deps.ts'
+import { takeOverHead } from '../../src/payments/seal-activity.ts'
+import {
+  type ChainCheck,
+  type VerifyOptions,
+  verifyActivityChain,
+} from '../../src/payments/verify-activity.ts'
+import { openTestDatabase } from './database.ts'
+
+/** An audit log without a service around it. */
+export type AuditWorld = {
+  database: Database
+  sealer: Sealer
+  /** Commits an entry that says `text`, and leaves it to be sealed. */
+  write(text: string): Promise<void>
+  verify(options?: VerifyOptions): Promise<ChainCheck>
+  /** What the check says while a change by somebody who can switch the triggers off is there; then it is undone. */
+  checkWith(change: (trx: Trx) => Promise<unknown>): Promise<ChainCheck>
+}
+
+class Undo extends Error {}
+
+export async function openAuditWorld(database?: Database): Promise<AuditWorld> {
+  const opened = database ?? (await openTestDatabase())
+  const sealer = createSealer([{ id: 'k1', key: randomBytes(32) }])
+  await takeOverHead({ database: opened, sealer })
+  return {
+    database: opened,
+    sealer,
+    write: (text) => opened.transaction((trx) => writeEntry(sealer, trx, text)),
+    verify: (options) => verifyActivityChain({ sealer, db: opened.db }, options),
+    async checkWith(change) {
+      let check: ChainCheck | undefined
+      const undone = opened.transaction(async (trx) => {
+        await withoutTriggers(trx)
+        await change(trx)
+        check = await verifyActivityChain({ sealer, db: trx }, { batch: 5 })
+        throw new Undo()
+      })
+      await undone.catch((error) => {
+        if (!(error instanceof Undo)) throw error
+      })
+      if (!check) throw new Error('the change was not checked')
+      return check
+    },
+  }
+}
+
+/** Until the transaction ends. */
+export async function withoutTriggers(trx: Trx): Promise<void> {
+  await sql`set local session_replication_role = replica`.execute(trx)
+}
+
+export function writeEntry(sealer: Sealer, trx: Trx, text: string): Promise<void> {
+  const now = new Date()
+  return recordSuccess({ sealer, now: () => now, database: { announce: () => {} } }, trx, {
+    client: 'acme',
+    actor: { ...serviceActor(now), ipAddress: '192.0.2.7' },
+    action: 'store.created',
+    resourceType: 'store',
+    resourceId: text,
+    metadata: { text },
+  })
+}

@@ -1,0 +1,21 @@
+/**
+ * What `npm test` leaves to `.ci/run`, which plays it on both databases: files that take many seconds of a processor each, since
+ * they make whole processes, folders, days and the largest answers, and guard what seldom changes.
+ */
+export const leftOut: readonly string[] = [
+  'test/alerts/saturday.test.ts',
+  'test/backup/copy.test.ts',
+  'test/closings/kills.test.ts',
+  'test/closings/seeded-day.test.ts',
+  'test/db/db-folder.test.ts',
+  'test/db/db-test-support.test.ts',
+  'test/db/db-vacuum.test.ts',
+  'test/fleet/saturday.test.ts',
+  'test/fuzz/fuzz.test.ts',
+  'test/http/event-loop-answers.test.ts',
+  'test/http/event-loop-requests.test.ts',
+  'test/process/backup.test.ts',
+  'test/process/encryption-keys.test.ts',
+  'test/process/rotate-secrets.test.ts',
+  'test/sync/event-loop.test.ts',
+]

@@ -1,0 +1,18 @@
+/**
+ * How often a test repeats what chance or a race may hide. Few times by default; `TEST_ROUNDS=100` makes it a hundred
+ * times as many, and gives every test that much more time (vitest.config.ts).
+ */
+export function rounds(usual: number): number {
+  return usual * timesAsMany
+}
+
+export const timesAsMany = Number(process.env.TEST_ROUNDS ?? 1)
+
+/**
+ * Whether that is tested too which takes many seconds of a processor: the largest inputs, memory over many records, which is
+ * better measured alone, and whole processes that are killed at work. `.ci/run` does so once.
+ */
+export const isLongForm: boolean = timesAsMany > 1
+
+/** What `test.skipIf(!isLongForm)` tests carry in their name. */
+export const needsLongForm = 'needs TEST_ROUNDS above 1'

@@ -1,0 +1,139 @@
+import type { PGlite } from '@electric-sql/pglite'
+import { build, type Database } from '../../src/db/database.ts'
+import type { Engine } from '../../src/db/engine.ts'
+import { pgliteDialect } from '../../src/db/pglite-dialect.ts'
+import { openPglite } from '../../src/db/pglite-engine.ts'
+import { pgliteTemplate } from './pglite-template.ts'
+
+type Embedded = Awaited<ReturnType<typeof openPglite>>
+type Kept = { embedded: Embedded; schema: string; seeds: Seed[] }
+/** The rows, as JSON, that the migrations insert into a table. */
+type Seed = { table: string; rows: string }
+
+/** What nobody has borrowed; hardly any file wants more than two at once. */
+const idle: Kept[] = []
+const mostIdle = 2
+
+/**
+ * The embedded database that this worker keeps for one file after the other, empty but for what the migrations insert, or
+ * a new one while that is lent (1.2 s of processor time instead of 0.05 s, and 225 MB). Whoever closes it gives it back. One
+ * of which more than rows was changed is not lent again.
+ */
+export async function borrowDatabase(): Promise<Database> {
+  return build(lentEngine(idle.pop() ?? (await openNew())))
+}
+
+/** For a command that ends: an embedded database that is kept holds its process. */
+export async function closeKeptDatabases(): Promise<void> {
+  for (const { embedded } of idle.splice(0)) {
+    await embedded.stop()
+    await embedded.disconnect()
+  }
+}
+
+async function openNew(): Promise<Kept> {
+  const embedded = await openPglite({ log: () => {}, loadDataDir: await pgliteTemplate() })
+  const { pglite } = embedded
+  return { embedded, schema: await schemaOf(pglite), seeds: await seedsOf(pglite) }
+}
+
+/** What one borrower listens to ends with him; the database goes on. */
+function lentEngine(kept: Kept): Engine {
+  const { embedded } = kept
+  const heard = new Set<() => Promise<void>>()
+  return {
+    name: 'pglite',
+    dialect: pgliteDialect(embedded.pglite),
+    listen: async (channel, hearer) => {
+      const unlisten = await embedded.listen(channel, hearer)
+      heard.add(unlisten)
+      return async () => {
+        if (heard.delete(unlisten)) await unlisten()
+      }
+    },
+    stop: async () => {
+      const all = [...heard]
+      heard.clear()
+      for (const unlisten of all) await unlisten()
+    },
+    disconnect: async () => {
+      if (idle.length < mostIdle && (await isAsNew(kept))) {
+        idle.push(kept)
+        return
+      }
+      await embedded.stop()
+      await embedded.disconnect()
+    },
+  }
+}
+
+/** Empties it; false when more than rows was changed. */
+async function isAsNew({ embedded: { pglite }, schema, seeds }: Kept): Promise<boolean> {
+  // Settings and locks of the session.
+  await pglite.exec('discard all')
+  if ((await schemaOf(pglite)) !== schema) return false
+  const { rows } = await pglite.query<{ table: string }>(`
+    select format('%I.%I', schemaname, tablename) as table from pg_tables
+    where schemaname = 'public' and not starts_with(tablename, 'kysely_')
+      and pg_relation_size(format('%I.%I', schemaname, tablename)::regclass) > 0`)
+  const filled = rows.map(({ table }) => table)
+  const seeded = seeds.filter(({ table }) => filled.includes(table))
+  await pglite.transaction(async (trx) => {
+    // Append-only tables refuse otherwise.
+    await trx.exec('set local session_replication_role = replica')
+    if (filled.length > 0) await trx.exec(`truncate ${filled.join(', ')} cascade`)
+    for (const { table, rows: json } of seeded) {
+      await trx.query(
+        `insert into ${table} overriding system value
+           select * from jsonb_populate_recordset(null::${table}, $1::jsonb)`,
+        [json],
+      )
+    }
+    await trx.exec('select setval(seqrelid::regclass, seqstart, false) from pg_sequence')
+  })
+  // Nobody else shortens the log of changes, which is memory here.
+  await pglite.exec('checkpoint')
+  return true
+}
+
+/** The same as long as nothing but rows was changed; 5 ms, where the words of all definitions would take 70. */
+export async function schemaOf(pglite: PGlite): Promise<string> {
+  const { rows } = await pglite.query<{ schema: string }>(`
+    with tables as (
+      select oid, relname from pg_class where relnamespace = 'public'::regnamespace
+    ), parts as (
+      select concat_ws(' ', 'table', oid, relname) as part from tables
+      union all select concat_ws(' ', 'column', attrelid, attnum, a.xmin)
+        from pg_attribute a join tables on tables.oid = attrelid
+      union all select concat_ws(' ', 'default', d.oid, d.xmin)
+        from pg_attrdef d join tables on tables.oid = adrelid
+      union all select concat_ws(' ', 'constraint', c.oid, c.xmin)
+        from pg_constraint c join tables on tables.oid = conrelid
+      union all select concat_ws(' ', 'trigger', t.oid, t.xmin)
+        from pg_trigger t join tables on tables.oid = tgrelid
+      union all select concat_ws(' ', 'index', indexrelid, i.xmin)
+        from pg_index i join tables on tables.oid = indrelid
+      union all select concat_ws(' ', 'function', oid, xmin)
+        from pg_proc where pronamespace = 'public'::regnamespace
+      union all select concat_ws(' ', 'migration', name) from kysely_migration
+      union all select concat_ws(' ', 'setting', setdatabase, setrole, setconfig)
+        from pg_db_role_setting
+    )
+    select md5(string_agg(part, ',' order by part)) as schema from parts`)
+  return String(rows[0]?.schema)
+}
+
+async function seedsOf(pglite: PGlite): Promise<Seed[]> {
+  const { rows: tables } = await pglite.query<{ table: string }>(`
+    select format('%I.%I', schemaname, tablename) as table from pg_tables
+    where schemaname = 'public' and not starts_with(tablename, 'kysely_')
+      and pg_relation_size(format('%I.%I', schemaname, tablename)::regclass) > 0`)
+  const seeds: Seed[] = []
+  for (const { table } of tables) {
+    const { rows } = await pglite.query<{ rows: string | null }>(
+      `select jsonb_agg(to_jsonb(t))::text as rows from ${table} t`,
+    )
+    if (rows[0]?.rows) seeds.push({ table, rows: rows[0].rows })
+  }
+  return seeds
+}

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+
+/** Under another key every item looks like news. Who resumes such a flow keeps what was sent. */
+let target: TestTarget
+let flows: TestFlows
+
+const file = (extra: object) => {
+  const flow = jsonFlow('shop', target.url, {
+    startPaused: false,
+    deletes: { mode: 'delete', guard: { maxPercent: 100, minItems: 0, emptySource: 'allow' } },
+    ...extra,
+  }) as { destinations: object[] }
+  const destinations = flow.destinations.map((one) => ({
+    ...one,
+    delete: { url: `${target.url}/shop/{pk}` },
+  }))
+  return { ...flow, destinations }
+}
+const items = (ids: string[]) => ids.map((id) => ({ id, sku: `S-${id}`, price: 1 }))
+const sync = async () => (await flows.flows.sync('shop', { force: false })).changes
+
+beforeAll(async () => {
+  target = await startTarget()
+  flows = await startTestFlows({
+    files: { 'shop.flow.yaml': file({}), 'shop.json': items(['1', '2', '3']) },
+  })
+  await sync()
+  await flows.delivered()
+})
+afterAll(async () => {
+  await flows.stop()
+  await target.close()
+})
+
+test('after a change of key a resumed flow sends nothing again and deletes nothing', async () => {
+  expect(target.received).toHaveLength(3)
+  await flows.write('shop.flow.yaml', file({ item: { key: 'sku' } }))
+  await flows.call('POST', '/flows/reload')
+  await flows.flows.sync('shop', { force: false })
+  expect((await flows.flows.status()).get('shop')?.reason).toContain('Resume: keep what was sent')
+  await flows.call('POST', '/flow/shop/resume')
+  await sync()
+  await sync()
+  await flows.delivered()
+  expect(target.received).toHaveLength(3)
+  const [card] = (await flows.call('GET', '/flows')).json().flows
+  expect(card).toMatchObject({ items: 3, held_deletes: null })
+})
+
+test('from then on changes, news and removals are sent under the new key', async () => {
+  const [one, two, four] = items(['1', '2', '4'])
+  await flows.write('shop.json', [one, { ...two, price: 2 }, four])
+  expect(await sync()).toBe(3)
+  await flows.delivered()
+  expect(
+    target.received
+      .slice(3)
+      .map(({ method, path }) => `${method} ${path}`)
+      .sort(),
+  ).toEqual(['DELETE /shop/S-3', 'PUT /shop/S-2', 'PUT /shop/S-4'])
+})
+
+test('a preview of a changed key says the same', async () => {
+  await flows.write('shop.flow.yaml', file({ item: { key: 'id', onDefinitionChange: 'rebase' } }))
+  await flows.call('POST', '/flow/shop/pause')
+  await flows.call('POST', '/flows/reload')
+  expect((await flows.call('GET', '/sync/shop/preview')).json()).toMatchObject({
+    changes: 0,
+    deletes: { verdict: 'not_asked' },
+  })
+})

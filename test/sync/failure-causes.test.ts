@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { causeOf } from '../../src/sync/control/failure-cause.ts'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+
+/** A receiver that repeats the item in its words gives one cause, not one for each item. */
+test.each([
+  ['numbers', 'HTTP 422 stock 17 below 3', 'HTTP 422 stock 9 below 12'],
+  ['decimals and times', 'price 12.50 at 10:31:07', 'price 1,234.5 at 23:00:59'],
+  ['ids of letters and digits', 'item SUC-00412/B unknown', 'item K9-3/C unknown'],
+  [
+    'UUIDs and hashes',
+    'no 7b0c6a52-8f0e-4f3e-9f0a-3d2f1c0b9a88 here',
+    'no 00000000-0000-4000-8000-000000000000 here',
+  ],
+  ['quoted strings', "no category 'Té y yerba'", "no category 'Café'"],
+  ['typographic quotes', 'no category «Té», “x”', 'no category «Café», “y z”'],
+  [
+    'values of JSON that name the item',
+    'HTTP 409 (application/json) {"error":"duplicate","sku":"ROJO","name":"Mate"}',
+    'HTTP 409 (application/json) {"error":"duplicate","sku":"AZUL","name":"Termo"}',
+  ],
+  [
+    'JSON that was cut off',
+    'HTTP 409 (application/json) {"error":"duplicate","name":"Mate de cal',
+    'HTTP 409 (application/json) {"error":"duplicate","name":"Ter',
+  ],
+])('%s do not make another cause', (_, one, other) => {
+  expect(causeOf(one, 'x')).toBe(causeOf(other, 'x'))
+})
+
+test.each([
+  ['statuses', 'HTTP 422 refused', 'HTTP 409 refused'],
+  ['codes of databases', 'refused (SQLSTATE 23505)', 'refused (SQLSTATE 23503)'],
+  ['numbers of errors', 'refused (error 1062)', 'refused (error 1452)'],
+  ['words', "item doesn't fit, can't be kept", "item doesn't exist, can't be kept"],
+  ['words of JSON', '{"error":"no stock"}', '{"error":"no price"}'],
+  ['codes of JSON', '{"code":"E_STOCK","id":"A"}', '{"code":"E_PRICE","id":"A"}'],
+])('%s do', (_, one, other) => {
+  expect(causeOf(one, 'x')).not.toBe(causeOf(other, 'x'))
+})
+
+test('the key of the item is taken out, also without a digit and as a part of a composite one', () => {
+  expect(causeOf('no such article ROJO', 'ROJO')).toBe(causeOf('no such article AZUL', 'AZUL'))
+  expect(causeOf('no such article ROJO', 'web|ROJO')).toBe(
+    causeOf('no such article AZUL', 'web|AZUL'),
+  )
+  // A key that is a word of the message takes the message apart for its own item only.
+  expect(causeOf('no', 'n')).toBe('no')
+})
+
+test('a text of any form is read in time', () => {
+  const nasty = [`"${'\\'.repeat(990)}`, "'".repeat(1_000), '9'.repeat(1_000), 'a1-'.repeat(330)]
+  const startedAt = performance.now()
+  for (const text of nasty) expect(causeOf(text, 'k').length).toBeLessThanOrEqual(1_000)
+  expect(performance.now() - startedAt).toBeLessThan(1_000)
+})
+
+let target: TestTarget
+let flows: TestFlows
+const items = 196
+beforeAll(async () => {
+  target = await startTarget()
+  target.answer(
+    ({ path }) => (path.endsWith('7') ? 409 : 422),
+    { 'content-type': 'application/json' },
+    ({ path }) =>
+      path.endsWith('7')
+        ? '{"error":"duplicate"}'
+        : JSON.stringify({ error: `article ${path.split('/').at(-1)} has no price`, path }),
+  )
+  flows = await startTestFlows({
+    files: {
+      'shop.flow.yaml': jsonFlow('shop', target.url),
+      'shop.json': Array.from({ length: items }, (_, index) => ({ id: `K-${index}` })),
+    },
+  })
+  await flows.flows.sync('shop', { force: true })
+  await flows.delivered()
+})
+afterAll(async () => {
+  await flows.stop()
+  await target.close()
+})
+
+const failures = async () => (await flows.call('GET', '/flow/shop/failures')).json().failures
+
+test('196 items that were refused in their own words are two causes', async () => {
+  expect(await failures()).toMatchObject([
+    { status: 422, items: 177, error: expect.stringContaining('has no price') },
+    { status: 409, items: 19, error: expect.stringContaining('duplicate') },
+  ])
+})
+
+test('all of one cause are sent again by its name, and nothing else', async () => {
+  target.answer(200)
+  const [{ cause }] = await failures()
+  const again = await flows.call('POST', '/flow/shop/retry', {
+    body: { cause, destination: 'web' },
+  })
+  expect(again.json()).toEqual({ name: 'shop', retried: 177 })
+  await flows.delivered()
+  expect(await failures()).toMatchObject([{ status: 409, items: 19 }])
+})

@@ -1,0 +1,205 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { acquireLease, findLease, releaseLease } from '../../src/repositories/leases.ts'
+import { createTenures } from '../../src/sync/queue/shared-tenure.ts'
+import { createTenure, type Tenure } from '../../src/sync/queue/tenure.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { memoryLog } from './deliver-support.ts'
+
+// T50: a queue is worked by one process at a time, and whoever lost it knows before he does more.
+
+const leaseMs = 9_000
+let database: Database
+let nowMs = Date.parse('2026-11-22T12:00:00Z')
+const now = () => new Date(nowMs)
+let opened: Tenure[] = []
+
+beforeAll(async () => {
+  // Leases are the same rows on either engine; the embedded one merely does without.
+  database = { ...(await openTestDatabase()), engine: 'postgres' }
+})
+afterAll(() => database.close())
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+})
+afterEach(async () => {
+  for (const tenure of opened) await tenure.stop()
+  opened = []
+  vi.useRealTimers()
+})
+
+function open(name: string, processId: string, onBegin = () => {}, own = database): Tenure {
+  const deps = { database: own, now, processId, log: memoryLog(), leaseMs }
+  const tenure = createTenure(deps, name, onBegin)
+  opened.push(tenure)
+  return tenure
+}
+
+/** Time passes for everybody, and what falls due in it is done. */
+async function pass(ms: number): Promise<void> {
+  nowMs += ms
+  await vi.advanceTimersByTimeAsync(ms)
+}
+
+/** `expect.poll` would move the clocks that stand still here. */
+async function until(isSo: () => unknown): Promise<void> {
+  for (let turns = 0; !(await isSo()); turns += 1) {
+    if (turns > 100_000) throw new Error(`still not: ${isSo}`)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+const deadlineOf = async (name: string) => {
+  const leases = database.db.selectFrom('leases').select('deadline').where('name', '=', name)
+  return (await leases.executeTakeFirst())?.deadline.getTime()
+}
+const tokenOf = async (name: string) => (await findLease(database.db, name, now()))?.token
+
+test('T50: of two processes one works, the other follows when the lease is given back, and tells that it begins', async () => {
+  const begun: string[] = []
+  const first = open('handed over', 'one', () => begun.push('one'))
+  await until(() => first.current())
+  const second = open('handed over', 'two', () => begun.push('two'))
+  for (let thirds = 0; thirds < 6; thirds += 1) {
+    await pass(leaseMs / 3)
+    await until(async () => (await deadlineOf('handed over')) === nowMs + leaseMs)
+  }
+  expect([first.current() !== undefined, second.current()]).toEqual([true, undefined])
+  const token = await tokenOf('handed over')
+  await first.stop()
+  await pass(leaseMs / 3)
+  await until(() => second.current())
+  expect(begun).toEqual(['one', 'two'])
+  expect(await tokenOf('handed over')).toBe((token ?? 0) + 1)
+})
+
+test('T50: who stood still while another process took the lease is told so, and does not count as at work', async () => {
+  let begun = 0
+  const zombie = open('taken over', 'zombie', () => (begun += 1))
+  await until(() => zombie.current())
+  const { signal } = zombie.current() as { signal: AbortSignal }
+  // For the others its time is over, while its own clock and timers stood still.
+  nowMs += leaseMs + 1
+  const lease = { name: 'taken over', owner: 'other', now: now(), lengthMs: leaseMs }
+  const token = await acquireLease(database.db, lease)
+  expect(token).toBe(2)
+  expect(signal.aborted).toBe(false)
+  await vi.advanceTimersByTimeAsync(leaseMs / 3)
+  await until(() => signal.aborted)
+  expect(signal.reason).toMatchObject({ message: 'the lease was lost' })
+  expect([zombie.current(), begun]).toEqual([undefined, 1])
+  // Nor can it give back, or prolong, what is another's now.
+  await releaseLease(database.db, { name: 'taken over', owner: 'zombie' })
+  expect(await findLease(database.db, 'taken over', now())).toEqual({ token: 2, isHeld: true })
+  // Its next term is a new one.
+  await releaseLease(database.db, { name: 'taken over', owner: 'other' })
+  await pass(leaseMs / 3)
+  await until(() => zombie.current())
+  expect([begun, await tokenOf('taken over')]).toEqual([2, 3])
+})
+
+test('T50: a lease that ran out and that nobody took begins a new term: somebody might have worked in between', async () => {
+  let begun = 0
+  const tenure = open('ran out', 'one', () => (begun += 1))
+  await until(() => tenure.current())
+  const { signal } = tenure.current() as { signal: AbortSignal }
+  nowMs += leaseMs + 1
+  await vi.advanceTimersByTimeAsync(leaseMs / 3)
+  await until(() => begun === 2)
+  expect(signal.aborted).toBe(true)
+  expect(await tokenOf('ran out')).toBe(2)
+})
+
+test('T50: a process that cannot renew stops by its own clock, before anybody else may begin', async () => {
+  const isAway = { current: false }
+  const failing = new Proxy(database.db, {
+    get(db, name) {
+      if (isAway.current) throw new Error('the database is away')
+      const value: unknown = Reflect.get(db, name)
+      return typeof value === 'function' ? value.bind(db) : value
+    },
+  })
+  const tenure = open('cut off', 'one', () => {}, { ...database, db: failing })
+  await until(() => tenure.current())
+  const { signal } = tenure.current() as { signal: AbortSignal }
+  isAway.current = true
+  await pass(leaseMs - 1)
+  expect(signal.aborted).toBe(false)
+  expect(await findLease(database.db, 'cut off', now())).toMatchObject({ isHeld: true })
+  // Asked between two of its attempts to renew.
+  nowMs += 1
+  vi.advanceTimersByTime(1)
+  expect(tenure.current()).toBeUndefined()
+  expect(signal.aborted).toBe(true)
+  isAway.current = false
+})
+
+test('who takes a lease over begins when nobody can still hold a proof of it, whatever the clock says', async () => {
+  const first = open('jump', 'one')
+  await until(() => first.current())
+  const permit = await first.current()?.sending((given) => given())
+  expect(permit?.()).toBe(true)
+  // The clock of the database is set forward; the first goes on by its own.
+  nowMs += leaseMs + 1
+  const second = open('jump', 'two')
+  await until(async () => (await tokenOf('jump')) === 2)
+  await vi.advanceTimersByTimeAsync(leaseMs / 5 - 1)
+  expect([permit?.(), second.current()]).toEqual([true, undefined])
+  await until(async () => {
+    await vi.advanceTimersByTimeAsync(1)
+    return second.current()
+  })
+  expect(permit?.()).toBe(false)
+  expect(await second.current()?.sending(async (given) => (await given())?.())).toBe(true)
+})
+
+test('a permit stays fresh as long as its work waits, and ends when another process has the lease', async () => {
+  const first = open('long', 'one')
+  await until(() => first.current())
+  const sends = first.current()?.sending(async (given) => {
+    const permit = await given()
+    for (let steps = 0; steps < 12; steps += 1) {
+      await pass(leaseMs / 20)
+      // The database answers in turn: whoever asked before has his answer.
+      await tokenOf('long')
+      expect(permit?.()).toBe(true)
+    }
+    nowMs += leaseMs + 1
+    await acquireLease(database.db, { name: 'long', owner: 'other', now: now(), lengthMs: leaseMs })
+    await pass(leaseMs / 5)
+    expect(permit?.()).toBe(false)
+    expect(await given()).toBeUndefined()
+  })
+  await sends
+  expect(first.current()).toBeUndefined()
+})
+
+test('all that share a lease begin together, and it is given back when the last of them stops', async () => {
+  const begun: string[] = []
+  const shareIn = (processId: string) => {
+    const tenures = createTenures({ database, now, processId, log: memoryLog(), leaseMs })
+    return (name: string) => {
+      const tenure = tenures.share('deliver:shop', () => begun.push(name))
+      opened.push(tenure)
+      return tenure
+    }
+  }
+  const [inOne, inTwo] = [shareIn('one'), shareIn('two')]
+  const articles = inOne('articles of one')
+  await until(() => articles.current())
+  const stock = inOne('stock of one')
+  await until(() => begun.length === 2)
+  expect(stock.current()?.signal).toBe(articles.current()?.signal)
+  const elsewhere = [inTwo('articles of two'), inTwo('stock of two')]
+  await pass(leaseMs / 3)
+  await until(async () => (await deadlineOf('deliver:shop')) === nowMs + leaseMs)
+  await articles.stop()
+  await pass(leaseMs / 3)
+  await until(async () => (await deadlineOf('deliver:shop')) === nowMs + leaseMs)
+  expect(stock.current()?.signal.aborted).toBe(false)
+  expect(elsewhere.map((one) => one.current())).toEqual([undefined, undefined])
+  await stock.stop()
+  await pass(leaseMs / 3)
+  await until(() => elsewhere.every((one) => one.current()))
+  expect(begun).toEqual(['articles of one', 'stock of one', 'articles of two', 'stock of two'])
+})

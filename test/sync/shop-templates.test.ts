@@ -1,0 +1,258 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { checkFlows } from '../../src/sync/definition/check.ts'
+import {
+  flowFromTemplate,
+  type TemplateName,
+  templateNames,
+} from '../../src/sync/definition/flow-template.ts'
+import { startTestFlows } from '../support/flows.ts'
+import { startShopify } from './shops/shopify.ts'
+import { startTiendanube } from './shops/tiendanube.ts'
+import { startWooCommerce } from './shops/woocommerce.ts'
+
+/**
+ * Each template of `flows:new`, as it is but for addresses and pauses, against a double of its shop that follows the shop's
+ * public documents. None of them was tried against the shop itself.
+ */
+const soon = { timeout: 20_000, interval: 20 }
+
+type Article = { codigo: string; descripcion?: string; precio: string; stock: string }
+
+async function serve(
+  template: TemplateName,
+  env: Record<string, string>,
+  change: (text: string) => string = (text) => text,
+) {
+  const { text } = flowFromTemplate({ template, name: 'articulos', schema: 'x.json' })
+  const adapted = change(text)
+    .replace('pollInterval: 1m', 'pollInterval: 1h\nallowPrivateNetwork: true')
+    .replace('settle: 5s', 'settle: 0s')
+    .replace(
+      '    type: http\n',
+      '    type: http\n    retry: { attempts: 5, initial: 100ms, max: 100ms, jitter: 0 }\n',
+    )
+  const flows = await startTestFlows({ env: { ...env, ARTICULOS_CSV: 'unused' } })
+  onTestFinished(() => flows.stop())
+  await flows.write(
+    'articulos.flow.yaml',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the reference of a flow file
+    adapted.replace('${env:ARTICULOS_CSV}', '${env:DIR}/articulos.csv'),
+  )
+  let version = 0
+  /** The ERP writes its file and the flow polls; resolves when all of it arrived or failed for good. */
+  const bring = async (...articles: Article[]) => {
+    const lines = articles.map(({ codigo, descripcion = codigo, precio, stock }) =>
+      [codigo, descripcion, precio, stock].join(';'),
+    )
+    const csv = `codigo;descripcion;precio;stock\r\n${lines.join('\r\n')}\r\n`
+    await writeFile(join(flows.dir, 'articulos.csv'), csv, 'latin1')
+    version += 1
+    if (version === 1) {
+      const reloaded = await flows.call('POST', '/flows/reload')
+      expect(reloaded.json()).toMatchObject({ problems: [] })
+    }
+    const polled = await flows.call('POST', '/sync/articulos')
+    expect(polled.statusCode, polled.body).toBeLessThan(300)
+    // Those that wait for another attempt too.
+    const owed = async () =>
+      (await flows.call('GET', '/flow/articulos/waiting')).json().waiting.length
+    await expect.poll(owed, soon).toBe(0)
+  }
+  const failures = async () =>
+    (await flows.call('GET', '/flow/articulos/failures')).json().failures as { items: number }[]
+  return { flows, bring, failures }
+}
+
+const article = (codigo: string, precio: string, stock = '3'): Article => ({
+  codigo,
+  precio,
+  stock,
+})
+
+test('tiendanube: created, changed and deleted under its own ids; what an answer did not tell is found by its SKU', async () => {
+  const shop = await startTiendanube({ store: '991', token: 'shop-token' })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve(
+    'tiendanube',
+    {
+      TIENDANUBE_STORE: '991',
+      TIENDANUBE_TOKEN: 'shop-token',
+      TIENDANUBE_APP: 'ERP (sistemas@example.com)',
+    },
+    (text) => text.replaceAll('https://api.tiendanube.com', shop.url),
+  )
+  // Somebody made this one by hand, with two sizes.
+  shop.products.set(1, {
+    id: 1,
+    name: { es: 'Remera' },
+    published: true,
+    variants: [
+      { id: 11, product_id: 1, sku: 'REM-S', price: '9.00', stock: 1 },
+      { id: 12, product_id: 1, sku: 'REM-M', price: '9.00', stock: 1 },
+    ],
+  })
+  shop.loseAnswerOf('POST')
+  await bring(article('A 1/ñ', '1.234,50'), article('B', '10,00'), article('REM-M', '12,00', '7'))
+  const variants = () => [...shop.products.values()].flatMap((product) => product.variants)
+  expect(variants()).toMatchObject(
+    [
+      { sku: 'REM-S', price: '9.00', stock: 1 },
+      { sku: 'REM-M', price: '12.00', stock: 7 },
+      ...[{ sku: 'A 1/ñ' }, { sku: 'B' }].toSorted(),
+    ].map((one) => expect.objectContaining(one)),
+  )
+  expect(shop.products.size).toBe(3)
+
+  await bring(
+    article('A 1/ñ', '1.300,00'),
+    article('B', '10,00', '0'),
+    article('REM-M', '12,00', '7'),
+  )
+  const asked = shop.asked.length
+  expect(variants()).toContainEqual(expect.objectContaining({ sku: 'A 1/ñ', price: '1300.00' }))
+  expect(variants()).toContainEqual(expect.objectContaining({ sku: 'B', stock: 0 }))
+  await bring(article('A 1/ñ', '1.300,00'), article('REM-M', '12,00', '7'))
+  expect(shop.asked.slice(asked).map(({ method }) => method)).toEqual(['DELETE'])
+  expect(variants().map(({ sku }) => sku)).not.toContain('B')
+  expect(await failures()).toEqual([])
+})
+
+test('tiendanube: the bucket is kept to, so no request is refused for it', async () => {
+  const shop = await startTiendanube({ store: '991', token: 'shop-token', bucket: 8 })
+  onTestFinished(() => shop.close())
+  const { bring } = await serve(
+    'tiendanube',
+    { TIENDANUBE_STORE: '991', TIENDANUBE_TOKEN: 'shop-token', TIENDANUBE_APP: 'ERP' },
+    (text) => text.replaceAll('https://api.tiendanube.com', shop.url),
+  )
+  void bring(...Array.from({ length: 8 }, (_, index) => article(`N${index}`, '1,00'))).catch(
+    () => undefined,
+  )
+  await expect.poll(() => shop.asked.length, soon).toBeGreaterThanOrEqual(6)
+  expect(shop.asked.length).toBeLessThanOrEqual(8)
+})
+
+test('woocommerce: a hundred by a request; a SKU that is there already is changed, a product that somebody deleted made anew', async () => {
+  const shop = await startWooCommerce({ key: 'ck_1', secret: 'cs_1' })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('woocommerce', {
+    WOO_URL: shop.url,
+    WOO_BASIC: shop.basic,
+  })
+  const articles = Array.from({ length: 250 }, (_, index) => article(`W-${index}`, '1.500,00'))
+  // One is there under an id that nobody told; of the first batch nobody hears what became.
+  shop.products.set(1, { id: 1, sku: 'W-7', name: 'x', regular_price: '1', stock_quantity: 0 })
+  shop.loseAnswerOf('POST')
+  await bring(...articles)
+  const skus = () => [...shop.products.values()].map(({ sku }) => sku)
+  expect(new Set(skus()).size).toBe(250)
+  expect(shop.products.size).toBe(250)
+  const prices = () => new Set([...shop.products.values()].map((one) => one.regular_price))
+  expect(prices()).toEqual(new Set(['1500.00']))
+  expect(shop.asked.length).toBeLessThan(30)
+  expect(await failures()).toEqual([])
+
+  const gone = [...shop.products.values()].find(({ sku }) => sku === 'W-3')
+  shop.products.delete(gone?.id ?? 0)
+  const before = shop.asked.length
+  await bring(...articles.slice(1).map((one) => ({ ...one, precio: '1.600,00' })))
+  expect(prices()).toEqual(new Set(['1600.00']))
+  expect(skus().filter((sku) => sku === 'W-3')).toHaveLength(1)
+  expect(skus()).not.toContain('W-0')
+  // Few go alone: the one that is deleted, the one that is made anew, what is left over from the hundreds.
+  expect(shop.asked.length - before).toBeLessThan(50)
+  expect(await failures()).toEqual([])
+})
+
+test('woocommerce: what is refused spoils nothing beside it', async () => {
+  const shop = await startWooCommerce({ key: 'ck_1', secret: 'cs_1' })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve(
+    'woocommerce',
+    { WOO_URL: shop.url, WOO_BASIC: shop.basic },
+    // A mapping that somebody spoiled: the price of one is no text.
+    (text) => text.replace('$string(precio)', 'codigo = "bad" ? $number(precio) : $string(precio)'),
+  )
+  await bring(article('a', '1,00'), article('bad', '2,00'), article('c', '3,00'))
+  expect([...shop.products.values()].map(({ sku }) => sku).toSorted()).toEqual(['a', 'c'])
+  expect(await failures()).toMatchObject([{ items: 1 }])
+})
+
+test('shopify: the handle finds it, so nothing is doubled; refusals are told, throttling is waited out, deletes archive', async () => {
+  const shop = await startShopify({ token: 'shpat', points: 50 })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('shopify', {
+    SHOPIFY_SHOP: shop.url,
+    SHOPIFY_TOKEN: 'shpat',
+  })
+  shop.loseAnswerOf('POST')
+  await bring(article('A-1', '10,50', '4'), article('A 1', '11,00'), article('neg', '-1,00'))
+  const shown = () =>
+    [...shop.products.values()]
+      .map(({ sku, price, stock, status }) => ({ sku, price, stock, status }))
+      .toSorted((a, b) => (a.sku < b.sku ? -1 : 1))
+  expect(shown()).toEqual([
+    { sku: 'A 1', price: '11.00', stock: 3, status: 'ACTIVE' },
+    { sku: 'A-1', price: '10.50', stock: 4, status: 'ACTIVE' },
+  ])
+  expect(await failures()).toMatchObject([{ items: 1 }])
+  await bring(article('A-1', '12,00', '4'), article('neg', '-1,00'))
+  expect(shown()).toMatchObject([
+    { sku: 'A 1', status: 'ARCHIVED' },
+    { sku: 'A-1', price: '12.00', status: 'ACTIVE' },
+  ])
+  await bring(article('A-1', '12,00', '4'), article('A 1', '11,00'))
+  expect(shown()).toMatchObject([{ sku: 'A 1', status: 'ACTIVE' }, { sku: 'A-1' }])
+  expect(shop.products.size).toBe(2)
+})
+
+test('flows:new writes a file that is sound once its variables are set, and never over another', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-new-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const run = (...given: string[]) =>
+    promisify(execFile)(process.execPath, ['src/new-flow.ts', ...given]).then(
+      ({ stdout }) => ({ code: 0, said: stdout }),
+      (error: { code: number; stderr: string }) => ({ code: error.code, said: error.stderr }),
+    )
+  const variables = new Set<string>()
+  for (const template of templateNames) {
+    const { code, said } = await run(template, '--name', `from-${template}`, folder)
+    expect([template, code]).toEqual([template, 0])
+    const named = /set in \.env: (.*)/.exec(said)?.[1] ?? ''
+    for (const variable of named.split(', ')) variables.add(variable)
+  }
+  expect(await run('woocommerce', '--from', 'sql-table', '--name', 'other', folder)).toMatchObject({
+    code: 0,
+    said: expect.stringContaining('ERP_DB_URL'),
+  })
+  const env = Object.fromEntries(
+    [...variables].map((variable) => [variable, exampleOf(variable)] as const),
+  )
+  const { lines, isGood } = await checkFlows(env, folder, {
+    variables: new Set<string>(),
+    files: [],
+  })
+  expect(lines.at(-1)).toBe('6 flows ok, 0 problems')
+  expect(isGood).toBe(true)
+
+  expect(await run('tiendanube', '--name', 'other', folder)).toMatchObject({ code: 1 })
+  for (const wrong of [
+    [],
+    ['magento'],
+    ['tiendanube', '--from', 'paper'],
+    ['tiendanube', '--name', '../x'],
+  ]) {
+    expect(await run(...wrong)).toMatchObject({ code: 2, said: expect.stringContaining('usage') })
+  }
+})
+
+function exampleOf(variable: string): string {
+  if (variable === 'ERP_DB_URL') return 'mssql://reader:secret@erp.example.com:1433/erp'
+  if (variable === 'DESTINO_DB_URL') return 'postgres://writer:secret@web.example.com:5432/web'
+  return /URL|SHOP$/.test(variable) ? 'https://shop.example.com' : `value-of-${variable}`
+}

@@ -1,0 +1,59 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Asked = {
+  method: string
+  path: string
+  query: URLSearchParams
+  headers: Record<string, string | string[] | undefined>
+  body: unknown
+}
+export type Answered = { status: number; body?: unknown; headers?: Record<string, string> }
+
+/** A shop's interface as its public documents tell it, as far as a template uses it. */
+export type Shop = {
+  url: string
+  /** What it was asked, in order. */
+  asked: Asked[]
+  /** The next request of the kind has its effect, but its answer gets lost. */
+  loseAnswerOf(method: string): void
+  close(): Promise<void>
+}
+
+/** Serves a double of a shop: `handle` has the effect of a request and makes its answer. */
+export async function serveShop(handle: (asked: Asked) => Answered): Promise<Shop> {
+  const asked: Asked[] = []
+  let lost: string | undefined
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const chunk of request) text += chunk
+    const { method = '', url = '', headers } = request
+    const { pathname, searchParams } = new URL(url, 'http://shop')
+    const type = headers['content-type'] ?? ''
+    const one: Asked = {
+      ...{ method, path: pathname, query: searchParams, headers },
+      body: text === '' ? undefined : type.includes('json') ? JSON.parse(text) : text,
+    }
+    asked.push(one)
+    const answer = handle(one)
+    if (lost === method) {
+      lost = undefined
+      request.socket.destroy()
+      return
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
+    response.end(answer.body === undefined ? '' : JSON.stringify(answer.body))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    loseAnswerOf(method) {
+      lost = method
+    },
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

@@ -1,0 +1,195 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { createGate, type Gate } from '../../src/sync/deliver/gate.ts'
+
+/**
+ * A receiver that is well but says 429 and 500 now and then must not be left alone, one that has a budget must not be asked
+ * for more, and one that is down must not cost attempts.
+ */
+const breaker = { failures: 20, percent: 50, withinMs: 60_000, openForMs: 120_000 }
+
+type Answer = 200 | 429 | 500 | 503
+/** What a shop answers to its request number `count`, at this millisecond. */
+type Shop = (atMs: number, count: number) => Answer
+
+const atOnce = 8
+const latencyMs = 20
+/** The naive competitor: 8 requests at a time, whatever is answered. */
+const bareLoopPerSecond = (atOnce * 1_000) / latencyMs
+
+/** 3 % of 429 and 2 % of 500, spread without a pattern but the same in each run. */
+const ordinary: Shop = (_, count) => {
+  const [byte = 0] = createHash('md5').update(`shop ${count}`).digest()
+  return byte < 0.03 * 256 ? 429 : byte < 0.05 * 256 ? 500 : 200
+}
+
+/** A shop that takes `perSecond` requests, and up to a second's worth at once. */
+function budgeted(perSecond: number, beyond: Shop = () => 200): Shop {
+  let tokens = perSecond
+  let filledAt = 0
+  return (atMs, count) => {
+    tokens = Math.min(perSecond, tokens + ((atMs - filledAt) * perSecond) / 1_000)
+    filledAt = atMs
+    if (tokens < 1) return 429
+    tokens -= 1
+    return beyond(atMs, count)
+  }
+}
+
+function testClock() {
+  let ms = 0
+  return {
+    now: () => new Date(ms),
+    pass: (by: number) => {
+      ms += by
+    },
+  }
+}
+
+type Second = { sent: number; arrived: number; refused: number }
+
+/** Feeds the shop through the gate, millisecond by millisecond; what came of each second. */
+function feed(
+  clock: ReturnType<typeof testClock>,
+  gate: Gate,
+  shop: Shop,
+  seconds: number,
+  wishMs = 1_000,
+): Second[] {
+  const result: Second[] = []
+  let underWay: { endsAt: number; answer: Answer; report: (answer: Answer) => void }[] = []
+  let count = 0
+  for (let second = 0; second < seconds; second += 1) {
+    const sum = { sent: 0, arrived: 0, refused: 0 }
+    for (let step = 0; step < 1_000; step += 1) {
+      const at = clock.now().getTime()
+      for (const one of underWay.filter(({ endsAt }) => endsAt <= at)) one.report(one.answer)
+      underWay = underWay.filter(({ endsAt }) => endsAt > at)
+      while (underWay.length < atOnce && gate.admit().starts > 0) {
+        const begun = gate.begin()
+        if ('waitMs' in begun) break
+        const answer = shop(at, count)
+        count += 1
+        sum.sent += 1
+        if (answer === 200) sum.arrived += 1
+        if (answer === 429) sum.refused += 1
+        underWay.push({
+          endsAt: at + latencyMs,
+          answer,
+          report: (given) =>
+            begun.report(
+              given === 200 ? 'answered' : given === 429 ? 'throttled' : 'outage',
+              given === 200 ? {} : { cause: `HTTP ${given}`, ...(given === 429 && { wishMs }) },
+            ),
+        })
+      }
+      clock.pass(1)
+    }
+    result.push(sum)
+  }
+  return result
+}
+
+const sum = (seconds: Second[], key: keyof Second) =>
+  seconds.reduce((total, one) => total + one[key], 0)
+
+test('a shop that says 429 and 500 now and then is fed at 0.8 of a bare loop or better', () => {
+  const clock = testClock()
+  const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
+  const seconds = feed(clock, gate, ordinary, 120)
+  expect(sum(seconds, 'arrived') / 120).toBeGreaterThan(0.8 * 0.95 * bareLoopPerSecond)
+  expect(gate.status().state).not.toBe('open')
+})
+
+test.each([
+  [2, 0.15],
+  [20, 0.08],
+  [100, 0.08],
+])(
+  'a shop with a budget of %i a second gets 0.8 of it or more, and few requests beyond',
+  (perSecond, share) => {
+    const clock = testClock()
+    const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
+    const shop = budgeted(perSecond)
+    const found = feed(clock, gate, shop, 30)
+    const kept = feed(clock, gate, shop, 180)
+    expect(sum(found, 'refused')).toBeLessThan(30 + 0.08 * sum(found, 'sent'))
+    expect(sum(kept, 'arrived') / 180).toBeGreaterThan(0.8 * perSecond)
+    expect(sum(kept, 'refused') / sum(kept, 'sent')).toBeLessThan(share)
+    expect(gate.status()).toMatchObject({
+      state: expect.stringMatching(/^(?:slowed|silent)$/),
+      cause: expect.stringContaining('429'),
+    })
+  },
+)
+
+test('both together: 3 % of 429 and 2 % of 500 within a budget of 100 a second', () => {
+  const clock = testClock()
+  const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
+  const shop = budgeted(100, ordinary)
+  feed(clock, gate, shop, 30)
+  const seconds = feed(clock, gate, shop, 180)
+  expect(sum(seconds, 'arrived') / 180).toBeGreaterThan(0.8 * 0.95 * 100)
+  expect(sum(seconds, 'refused') / sum(seconds, 'sent')).toBeLessThan(0.09)
+})
+
+test('when the shop takes more again it gets more again', () => {
+  const clock = testClock()
+  const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
+  feed(clock, gate, budgeted(5), 60)
+  feed(clock, gate, () => 200, 600)
+  expect(gate.status().state).toBe('flowing')
+  expect(
+    sum(
+      feed(clock, gate, () => 200, 10),
+      'arrived',
+    ),
+  ).toBeGreaterThan(9 * bareLoopPerSecond)
+})
+
+test('a shop that goes down after hours of success costs no more than the failures of the definition', () => {
+  const clock = testClock()
+  const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
+  feed(clock, gate, () => 200, 60)
+  const seconds = feed(clock, gate, () => 503, 60)
+  expect(sum(seconds, 'sent')).toBeLessThanOrEqual(breaker.failures + atOnce)
+  expect(gate.status()).toMatchObject({
+    state: 'open',
+    cause: '20 of the last 40 attempts failed, the last one with: HTTP 503',
+    waitMs: expect.closeTo(60_000, -3),
+  })
+})
+
+test('one that answers 429 to everything, at one request a second too, is left alone like one that is down', () => {
+  const clock = testClock()
+  const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
+  const seconds = feed(clock, gate, () => 429, 120, 0)
+  expect(gate.status()).toMatchObject({ state: 'open', cause: expect.stringContaining('HTTP 429') })
+  expect(sum(seconds.slice(60), 'sent')).toBe(0)
+})
+
+test('Retry-After is about what it was said of: one item, or all of them when nobody gets through', () => {
+  const clock = testClock()
+  const gate = createGate({ breaker, rateLimit: undefined }, clock.now)
+  const answered = (
+    report: Parameters<Extract<ReturnType<Gate['begin']>, { report: unknown }>['report']>,
+  ) => {
+    const begun = gate.begin()
+    if ('waitMs' in begun) throw new Error(`has to wait for ${begun.waitMs} ms`)
+    begun.report(...report)
+  }
+  for (let index = 0; index < 20; index += 1) answered(['answered'])
+  answered(['throttled', { wishMs: 30_000 }])
+  expect(gate.admit().starts).toBeGreaterThan(0)
+  // The service as a whole says when it is back.
+  answered(['outage', { wishMs: 3_000, isOfAll: true, cause: 'HTTP 503' }])
+  expect(gate.admit()).toEqual({ starts: 0, waitMs: 3_000 })
+  expect(gate.status()).toMatchObject({ state: 'silent', cause: 'HTTP 503', waitMs: 3_000 })
+  clock.pass(3_000)
+  const nobody = createGate({ breaker, rateLimit: undefined }, clock.now)
+  for (let index = 0; index < 3; index += 1) {
+    const begun = nobody.begin()
+    if ('report' in begun) begun.report('throttled', { wishMs: 30_000, cause: 'HTTP 429' })
+  }
+  expect(nobody.admit()).toEqual({ starts: 0, waitMs: 30_000 })
+})
