@@ -69,8 +69,11 @@ const sync = async (name: string) =>
   (await flows.call('POST', `/sync/${name}?force=true`)).json().changes
 
 /** What a preview must leave alone: all of the flow side but leases and wake-ups, with which loops go on. */
+/** Without `delivery_hands`: each process tells there, once a second, how much it has in hand. */
 const contents = () =>
-  contentsOf(service.database, (table) => /^public\.(flow|deliver|item_|settings)/.test(table))
+  contentsOf(service.database, (table) =>
+    /^public\.(flow|deliver(?!y_hands)|item_|settings)/.test(table),
+  )
 
 /** Asks for a preview, which must change nothing. */
 async function look(name: string, query = '') {
