@@ -18,7 +18,7 @@ export function openHistory(app, box) {
     state.failure = undefined
     try {
       const { changes, next_before: older } = await app.api.get('/health/fleet/changes', {
-        client: box?.client ?? app.client,
+        client: box?.client ?? app.scope,
         caja_id: box?.caja_id,
         before: state.older ?? undefined,
         limit: perPage,

@@ -88,7 +88,8 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
       const of = isAdmin ? { client: app.client } : {}
       const [statistics, fleet] = await Promise.all([
         app.api.get(isAdmin ? '/admin/statistics' : '/statistics', { ...query, ...of }, signal),
-        app.api.get('/health/fleet', of, signal),
+        // Of the one that was chosen: asked for a client, even for the only one, it leaves out the flows.
+        app.api.get('/health/fleet', { client: app.scope }, signal),
       ])
       return withHealth(statistics, fleet)
     },

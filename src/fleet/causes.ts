@@ -28,7 +28,8 @@ type CauseTexts = Record<Language, string> & { action: Action | null }
 
 /**
  * Every cause that a state can have. `{…}` is filled in, and a part in brackets is left out when what it would hold is not
- * known; `{for}` is how long it has been so, such as "3 minutes": the hour on the wall is another in each shop.
+ * known; `{for}` is how long it has been so, such as "3 minutes", and `{nextTryIn}` how long until the next try: the hour on the
+ * wall is another in each shop.
  */
 export const causes = {
   terminal_standalone: {
@@ -195,9 +196,9 @@ export const causes = {
   },
   destination_resting: {
     action: 'check_destination',
-    es: 'El destino descansa después de fallar[ desde hace {for}]; debe recibir {owed}[ y se prueba de nuevo a las {nextTryAt}]: revise que responda.',
-    en: 'The destination rests after failures[ for {for}]; {owed} are owed to it[, and it is tried again at {nextTryAt}]: check that it answers.',
-    pt: 'O destino descansa depois de falhar[ há {for}]; faltam-lhe {owed}[ e tenta-se de novo às {nextTryAt}]: veja se responde.',
+    es: 'El destino descansa después de fallar[ desde hace {for}]; debe recibir {owed}[ y se prueba de nuevo en {nextTryIn}]: revise que responda.',
+    en: 'The destination rests after failures[ for {for}]; {owed} are owed to it[, and it is tried again in {nextTryIn}]: check that it answers.',
+    pt: 'O destino descansa depois de falhar[ há {for}]; faltam-lhe {owed}[ e tenta-se de novo em {nextTryIn}]: veja se responde.',
   },
   destination_asked_to_wait: {
     action: 'wait',

@@ -12,6 +12,9 @@ export function messageOf(
   const values: Record<string, string | undefined> = {
     ...Object.fromEntries(Object.entries(about).map(([name, value]) => [name, String(value)])),
     for: since ? lengthInWords(now.getTime() - since.getTime(), language) : undefined,
+    nextTryIn: about.nextTryAt
+      ? lengthInWords(new Date(about.nextTryAt).getTime() - now.getTime(), language)
+      : undefined,
   }
   const fill = (text: string) =>
     text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '—')

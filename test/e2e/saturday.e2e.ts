@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { faults, noFaults } from '../support/provider-requests.ts'
 import { breakThreeBoxes, openSaturday, type Saturday } from '../support/saturday.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { act, asAdmin, call, pairTerminal, payByCard } from '../support/till.ts'
+import { act, asAdmin, call, enrol, pairTerminal, payByCard } from '../support/till.ts'
 import {
   button,
   expectText,
@@ -64,24 +64,86 @@ async function open(token = adminToken, locale = 'en-GB'): Promise<Page> {
   return opened.page
 }
 
-test('the Saturday: everything that is wrong stands first on the overview, with its cause and its button', async () => {
+/** What each line says of the cause, and the one button that it offers. */
+const wrong = [
+  {
+    place: /Provider|Proveedor/,
+    en: [/Mercado Pago fails at order\.create/, 'See the failures'],
+    es: [/Mercado Pago no responde bien a order\.create/, 'Ver los errores'],
+  },
+  {
+    place: /CAJA-1/,
+    en: [/in standalone mode.*charges refused: 1/, 'Switch to PDV'],
+    es: [/en modo independiente.*cobros rechazados: 1/, 'Pasar a PDV'],
+  },
+  {
+    place: /CAJA-2/,
+    en: [/No terminal is paired/, 'Open the box'],
+    es: [/ninguna terminal vinculada/, 'Ver la caja'],
+  },
+  {
+    place: /CAJA-3/,
+    en: [/held by another charge/, 'Free the terminal'],
+    es: [/ocupada por otro cobro/, 'Liberar la terminal'],
+  },
+  {
+    place: /articles → web/,
+    en: [
+      /rests after failures.*40 are owed to it, and it is tried again in \d+ minutes/,
+      'Open the flow',
+    ],
+    es: [
+      /descansa después de fallar.*debe recibir 40 y se prueba de nuevo en \d+ minutos/,
+      'Ver el flujo',
+    ],
+  },
+] as const
+
+/** Whatever is wrong has a line of its own, whose cause, beginning and button are seen as the page opens, and later too. */
+async function expectAllNamed(page: Page, language: 'en' | 'es'): Promise<void> {
+  const lines = attention(page).locator('.attention-line')
+  await expect.poll(() => lines.count()).toBe(wrong.length)
+  for (const { place, [language]: told } of wrong) {
+    const [cause, help] = told
+    const own = lines.filter({ hasText: place })
+    expect([place, await own.count()]).toEqual([place, 1])
+    await expectText(own.locator('p'), cause)
+    await expectText(own.locator('p'), language === 'en' ? /since \d\d:\d\d/ : /desde \d\d:\d\d/)
+    const buttons = own.locator('.buttons').locator('button, a')
+    expect(await buttons.allInnerTexts()).toEqual([help])
+    expect(await buttons.isVisible()).toBe(true)
+  }
+  expect(await attention(page).innerText()).not.toMatch(
+    /terminal_|attention\.|help\.|cause\.|\d{4}-\d\d-\d\dT/,
+  )
+}
+
+test('the Saturday: each thing that is wrong is named with its cause, since when, and its button, as the page opens', async () => {
   const page = await open()
-  const told = [
-    /CAJA-1[\s\S]*standalone mode[\s\S]*Switch to PDV/,
-    /CAJA-2[\s\S]*No terminal is paired[\s\S]*Open the box/,
-    /CAJA-3[\s\S]*held by another charge[\s\S]*Free the terminal/,
-    /Mercado Pago fails at order\.create[\s\S]*See the failures/,
-    /→ web[\s\S]*rests after failures/,
-  ]
-  for (const text of told) await expectText(attention(page), text)
+  await expectAllNamed(page, 'en')
+  // What is read again, now that the only client is known, says no less.
+  await page.reload()
+  await attention(page).waitFor()
+  await page.waitForTimeout(2_000)
+  await expectAllNamed(page, 'en')
+  opened?.expectQuiet()
+})
+
+test('what needs somebody comes first, then the boxes, then numbers, and the chart last', async () => {
+  const page = await open()
+  const titles = ['Needs attention', 'Boxes', 'Approved today', 'Latest orders', 'Sales by hour']
+  const shown = await page.locator('main h2').allInnerTexts()
+  const found = titles.map((title) => shown.findIndex((text) => text.includes(title)))
+  expect(found).not.toContain(-1)
+  expect(found).toEqual(found.toSorted((a, b) => a - b))
+  expect([found[0], found.at(-1)]).toEqual([0, shown.length - 1])
+  const top = (await attention(page).boundingBox())?.y ?? Number.POSITIVE_INFINITY
+  expect(top).toBeLessThan(300)
   opened?.expectQuiet()
 })
 
 test('the same in Spanish', async () => {
-  const page = await open(adminToken, 'es-AR')
-  await expectText(line(page, /CAJA-1/), /modo independiente.*cobros rechazados: 1.*Pasar a PDV/s)
-  await expectText(line(page, /→ web/), /descansa después de fallar/)
-  expect(await attention(page).innerText()).not.toMatch(/terminal_|attention\.|help\.|cause\./)
+  await expectAllNamed(await open(adminToken, 'es-AR'), 'es')
 })
 
 test('a client sees its own boxes and the provider, and neither flows nor others', async () => {
@@ -97,6 +159,17 @@ test('the button mends it, and the line goes', async () => {
   await button(line(page, /CAJA-1/), 'Switch to PDV').click()
   await button(page.getByRole('dialog'), 'Switch the mode').click()
   await expect.poll(() => line(page, /CAJA-1.*standalone/s).count(), { timeout: 20_000 }).toBe(0)
+  opened?.expectQuiet()
+})
+
+test('an operator of several clients reads the same, and with one of them chosen what is of that one', async () => {
+  await enrol(service, 'Otra', '7930009')
+  const page = await open()
+  await expectText(line(page, /→ web/), 'rests after failures')
+  await expectText(line(page, /CAJA-2/), /Sabado/)
+  await page.getByLabel('Client').selectOption('Sabado')
+  await expect.poll(() => line(page, /→ web/).count()).toBe(0)
+  await expectText(line(page, /CAJA-2/), 'No terminal is paired')
   opened?.expectQuiet()
 })
 

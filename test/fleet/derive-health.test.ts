@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ErrorCode } from '../../src/errors.ts'
 import { deriveHealth } from '../../src/fleet/derive-health.ts'
+import { messageOf } from '../../src/fleet/messages.ts'
 import type { FlowSeen } from '../../src/fleet/observations.ts'
 import {
   ago,
@@ -288,6 +289,15 @@ describe('a flow', () => {
     expect(derive(flowSeen({ destinations: [sending('flowing', 0)] }))).toMatchObject({
       state: 'ok',
     })
+  })
+
+  test('tells how long it rests as a length: the hour on the wall is another in each shop', () => {
+    const [rests] = derive(flowSeen({ destinations: [sending('open')] }))?.destinations ?? []
+    if (!rests) throw new Error('no destination')
+    expect(messageOf(rests, 'en', now)).toBe(
+      'The destination rests after failures for 10 minutes; 40 are owed to it, and it is tried again in 30 seconds: check that it answers.',
+    )
+    expect(messageOf(rests, 'es', now)).toContain('se prueba de nuevo en 30 segundos')
   })
 
   test.each([

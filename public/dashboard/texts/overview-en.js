@@ -4,7 +4,7 @@ export const overviewTexts = {
   'attention.calm.other': 'Nothing needs you. {count} boxes charged a short while ago',
   'attention.calmRest': '; of {count} others the next charge will tell',
   'attention.since': 'since {time}',
-  'attention.provider': 'Mercado Pago',
+  'attention.provider': 'Provider',
   'attention.touched.one': '1 box is affected.',
   'attention.touched.other': '{count} boxes are affected.',
   'attention.boxes.one': '1 box',

@@ -4,7 +4,7 @@ export const overviewTexts = {
   'attention.calm.other': 'Nada que atender. {count} cajas cobraron hace poco',
   'attention.calmRest': '; de otras {count} se sabrá con su próximo cobro',
   'attention.since': 'desde {time}',
-  'attention.provider': 'Mercado Pago',
+  'attention.provider': 'Proveedor',
   'attention.touched.one': 'Afecta a 1 caja.',
   'attention.touched.other': 'Afecta a {count} cajas.',
   'attention.boxes.one': '1 caja',
