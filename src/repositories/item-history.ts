@@ -17,8 +17,9 @@ const rowsAtOnce = 5_000
 
 /**
  * The part of a statement that keeps what the items of `found` look like now. One that looks like its newest version, such as
- * after a reset, makes no other. Each key looks up its rows by itself: a planner that knows nothing yet of a table that
- * fills reads all of it for each thousand keys.
+ * after a reset, makes no other. Each key looks up its newest row by itself, by a bound that only the primary key is in the
+ * order of: a planner that takes the flow for a handful of rows, as one that was not there when the table was counted, would
+ * find them by the flow and their time, and read all that it has for each key.
  */
 export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
   return sql`
@@ -28,10 +29,10 @@ export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
         or octet_length(found.payload::text) <= ${contentBytesKept} then found.payload end
     from found
     left join lateral (
-      select kind, hash from item_versions as version
-      where version.flow = ${flow} and version.pk = found.pk
-      order by flow desc, pk desc, id desc limit 1
-    ) as newest on true
+      select flow, pk, kind, hash from item_versions as version
+      where (version.flow, version.pk) <= (${flow}, found.pk)
+      order by version.flow desc, version.pk desc, version.id desc limit 1
+    ) as newest on newest.flow = ${flow} and newest.pk = found.pk
     where newest.hash is null or newest.hash <> found.hash or newest.kind <> found.kind
     order by found.pk`
 }

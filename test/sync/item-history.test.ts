@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   attemptsKept,
   insertItemAttempts,
+  keepVersions,
   listItemHistory,
   trimItemHistory,
   versionsKept,
@@ -16,6 +17,7 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
+import { rowsRead } from './explained.ts'
 
 let target: TestTarget
 let flows: TestFlows
@@ -122,6 +124,30 @@ test('a content that returns is a version of its own, one that is merely sent ag
     { version: third.id },
     { version: second.id },
   ])
+})
+
+test('what an item looked like is found by its key alone, also of a flow that nobody has counted yet', async () => {
+  const { db } = flows.service.database
+  const fill = (flow: string) =>
+    sql`
+    insert into item_versions (flow, pk, seen_at, kind, hash, payload)
+    select ${flow}, 'P-' || n, now(), 'upsert', 'h-' || n, '{}'
+    from generate_series(1, 20000) as n`.execute(db)
+  const counted = `a-${randomUUID()}`
+  const flow = `b-${randomUUID()}`
+  await fill(counted)
+  await sql`analyze item_versions`.execute(db)
+  await fill(flow)
+  const keep = sql`
+    with found as materialized (
+      select 'P-' || n as pk, 'upsert' as kind, 'h-' || n % 150 as hash, '{}'::jsonb as payload
+      from generate_series(1, 300) as n
+    )
+    ${keepVersions(flow, new Date())}`
+  expect(await rowsRead(db, keep)).toBeLessThan(2_000)
+  const { rows } = await sql<{ kept: number }>`
+    select count(*)::int as kept from item_versions where flow = ${flow}`.execute(db)
+  expect(rows).toEqual([{ kept: 20_151 }])
 })
 
 test('a content beyond 64 KiB leaves a mark and no comparison', async () => {
