@@ -27,15 +27,31 @@ export const allowedLicences: ReadonlySet<string> = new Set([
   'ISC',
   'MIT',
   'MIT-0',
+  // A dedication to the public domain: it asks for nothing.
+  'Unlicense',
   '(MIT OR CC0-1.0)',
 ])
+
+/**
+ * Packages that tell their licence in the old form (`licenses`), which npm does not copy into the lockfile: read in the package,
+ * for that version alone.
+ */
+const readInPackage: Readonly<Record<string, string>> = {
+  'buildcheck@0.0.7': 'MIT',
+  'cpu-features@0.0.10': 'MIT',
+  'ssh2@1.17.0': 'MIT',
+}
 
 /** Packages that are installed with the service and whose licence is not allowed, or not told. */
 export function licenceProblems(lock: Lockfile): string[] {
   return installed(lock)
     .filter(([, { dev }]) => dev !== true)
-    .filter(([, { license }]) => license === undefined || !allowedLicences.has(license))
-    .map(([path, { version, license }]) => `${path}@${version}: ${license ?? 'no licence told'}`)
+    .map(([path, { version, license }]) => {
+      const name = `${path.replace(/^.*node_modules\//, '')}@${version}`
+      return { place: `${path}@${version}`, licence: license ?? readInPackage[name] }
+    })
+    .filter(({ licence }) => licence === undefined || !allowedLicences.has(licence))
+    .map(({ place, licence }) => `${place}: ${licence ?? 'no licence told'}`)
 }
 
 /**

@@ -15,6 +15,7 @@ import { groupRows } from '../../src/sync/item/group-rows.ts'
 import { createItemReader } from '../../src/sync/item/item.ts'
 import { compileMapping } from '../../src/sync/mapping.ts'
 import { openFileSource } from '../../src/sync/sources/file.ts'
+import { localFiles } from '../../src/sync/sources/file-local.ts'
 import { context, flowText, read } from './definition-support.ts'
 
 const everyKey = `
@@ -199,7 +200,7 @@ async function bodiesOf(name: string) {
   if (flow?.source.type !== 'file') throw new Error(`no flow ${name} with a file`)
   const log = { warn: () => undefined }
   const now = () => new Date(Date.now() + 3_600_000)
-  const source = openFileSource(flow.source, { flow, now, log })
+  const source = openFileSource(flow.source, { flow, now, log }, localFiles(flow.source.path))
   const reader = createItemReader(flow)
   const skipped: string[] = []
   const bodies: Record<string, unknown[]> = {}

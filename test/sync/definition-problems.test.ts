@@ -8,6 +8,19 @@ const destinations = (...lines: string[]) => ['destinations:', ...lines].join('\
 const file = '{ name: out, type: file, path: out.ndjson }'
 const reference = `use \${env:NAME} or \${file:/path}`
 
+const goodSftp = {
+  type: 'sftp',
+  url: 'sftp://erp@files.example.com:22',
+  hostKey: `SHA256:${'a'.repeat(43)}`,
+  password: `\${env:TOKEN}`,
+  path: 'out/a.csv',
+  format: 'csv',
+}
+/** As JSON, which is YAML. */
+const sftp = (
+  changed: Partial<Record<keyof typeof goodSftp | 'privateKey' | 'passphrase', string | undefined>>,
+) => `source: ${JSON.stringify({ ...goodSftp, ...changed })}`
+
 type Case = [what: string, parts: Parameters<typeof flowText>[0] | string, ...problems: string[]]
 
 const cases: Case[] = [
@@ -69,7 +82,72 @@ const cases: Case[] = [
   [
     'an unknown choice',
     { source: 'source: { type: fil }' },
-    '4:17 source.type: must be one of sql, http, file, payments.orders, payments.settlements, payments.closings (did you mean file?)',
+    '4:17 source.type: must be one of sql, http, file, sftp, payments.orders, payments.settlements, payments.closings (did you mean file?)',
+  ],
+  [
+    'an SFTP server whose key is not told',
+    { source: sftp({ hostKey: undefined }) },
+    '4:1 source.hostKey: is missing',
+  ],
+  [
+    'an SFTP server whose key is told in another form',
+    { source: sftp({ hostKey: 'MD5:aa:bb' }) },
+    '4:74 source.hostKey: must be a fingerprint such as SHA256:uNiVztksCsDhcc0u9e8BrwJ2cb8x8nKmvtSrmPtDWMw; ssh-keyscan HOST | ssh-keygen -lf - shows it',
+  ],
+  [
+    'an SFTP server without anything that identifies us',
+    { source: sftp({ password: undefined }) },
+    '4:30 source.url: has no password and no privateKey (add password or privateKey, as a reference)',
+  ],
+  [
+    'a password in the file',
+    { source: sftp({ password: 'canary-plain' }) },
+    `4:138 source.password: a secret must not stand in the file (${reference})`,
+  ],
+  [
+    'a password in the address',
+    { source: sftp({ url: `sftp://erp:\${env:TOKEN}@files.example.com` }) },
+    '4:30 source.url: must not hold a password (give it as source.password)',
+  ],
+  [
+    'an address with more than a server',
+    { source: sftp({ url: 'sftp://erp@files.example.com/out' }) },
+    '4:30 source.url: holds more than user, host and port (files stand in source.path)',
+  ],
+  [
+    'an address of another kind',
+    { source: sftp({ url: 'https://erp@files.example.com' }) },
+    '4:30 source.url: is not an address of an SFTP server with a user (for example sftp://user@files.example.com:22)',
+  ],
+  [
+    'an SFTP server on a private network',
+    { source: sftp({ url: 'sftp://erp@192.168.1.9:2222' }) },
+    '4:30 source.url: is on a private network, which this flow may not call (write allowPrivateNetwork: true at the top of the file)',
+  ],
+  [
+    'an SFTP server that is a metadata service',
+    { source: sftp({ url: 'sftp://erp@169.254.169.254:2222' }), more: 'allowPrivateNetwork: true' },
+    '4:30 source.url: is link-local or a metadata service, which is never called',
+  ],
+  [
+    'a public key, or another text, for a private one',
+    { source: sftp({ password: undefined, privateKey: `\${env:TOKEN}` }) },
+    '4:174 source.privateKey: is not a private key (the whole file of the key: id_ed25519, not id_ed25519.pub)',
+  ],
+  [
+    'a passphrase without a key',
+    { source: sftp({ passphrase: `\${env:TOKEN}` }) },
+    '4:200 source.passphrase: is of a privateKey',
+  ],
+  [
+    'a folder, and a pattern of folders, for files of a server',
+    { source: sftp({ path: 'out/' }) },
+    '4:160 source.path: is a folder (for example /out/*.csv)',
+  ],
+  [
+    'a pattern of folders of a server',
+    { source: sftp({ path: '*/a.csv' }) },
+    '4:160 source.path: has a * in its folder; it can only stand in the name of the file (make a flow for each folder)',
   ],
   [
     'no choice',

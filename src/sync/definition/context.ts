@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { readGuardedFile } from '../../guarded-file.ts'
-import { namesMatching } from '../sources/file-list.ts'
+import { namesMatching } from '../sources/file-store.ts'
 
 /** What a flow file may refer to, and what it needs of the settings; handed in, so that loading touches nothing else. */
 export type FlowContext = {

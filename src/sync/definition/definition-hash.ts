@@ -66,7 +66,7 @@ function groupByOf(source: Flow['source']): Record<string, string[]> | undefined
 }
 
 function csvOf(source: Flow['source']) {
-  if (source.type !== 'file' || source.format !== 'csv') return undefined
+  if (!('format' in source) || source.format !== 'csv') return undefined
   const { encoding, decimalComma, columns, quotes } = source.csv
   return {
     encoding,
@@ -79,7 +79,7 @@ function csvOf(source: Flow['source']) {
 /** The other forms of files and answers; absent where the source has none of them. */
 function formOf(source: Flow['source']) {
   if (source.type === 'http') return source.xml
-  if (source.type !== 'file') return undefined
+  if (!('format' in source)) return undefined
   if (source.format === 'fixed') {
     const { encoding, columns } = source.fixed ?? {}
     return { encoding, columns }

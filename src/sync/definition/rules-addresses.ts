@@ -20,10 +20,11 @@ export function addressFindings(flow: Flow): PathFinding[] {
     if (segments.some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
       return [{ path, message: 'has . or .. in its path', hint: 'write the path that is meant' }]
     }
-    if (isMetadataName(host) || classOfLiteral(host) === 'never') {
+    const name = host.replace(/:\d+$/, '')
+    if (isMetadataName(name) || classOfLiteral(name) === 'never') {
       return [{ path, message: 'is link-local or a metadata service, which is never called' }]
     }
-    if (flow.allowPrivateNetwork || !isPrivate(host)) return []
+    if (flow.allowPrivateNetwork || !isPrivate(name)) return []
     const hint = 'write allowPrivateNetwork: true at the top of the file'
     return [{ path, message: 'is on a private network, which this flow may not call', hint }]
   })
@@ -31,6 +32,7 @@ export function addressFindings(flow: Flow): PathFinding[] {
 
 function addressesOf({ source, destinations, alerts }: Flow): Address[] {
   const found: { path: Path; url: Secret | undefined }[] = []
+  if (source.type === 'sftp') found.push({ path: ['source', 'url'], url: source.url })
   if (source.type === 'http') {
     found.push({ path: ['source', 'url'], url: source.url })
     found.push({ path: ['source', 'item', 'url'], url: source.item?.url })
@@ -58,7 +60,6 @@ function hostOf(url: Secret, placeholder: string): string | undefined {
   return URL.parse(url.reveal().replace(/\{[^{}]*\}/g, placeholder))?.host
 }
 
-function isPrivate(host: string): boolean {
-  const name = host.replace(/:\d+$/, '')
+function isPrivate(name: string): boolean {
   return classOfLiteral(name) === 'private' || /(^|\.)localhost\.?$/.test(name)
 }

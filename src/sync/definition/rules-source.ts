@@ -18,7 +18,7 @@ export function sourceFindings(flow: Flow): PathFinding[] {
   if ('cursor' in source && source.cursor) findings.push(...overlapFindings(source.cursor))
   if (source.type === 'sql') findings.push(...sqlFindings(flow, source))
   if (source.type === 'http') findings.push(...httpFindings(source))
-  if (source.type === 'file') findings.push(...fileFindings(source))
+  if (source.type === 'file' || source.type === 'sftp') findings.push(...fileFindings(source))
   return [...findings, ...deleteFindings(flow)]
 }
 
@@ -258,7 +258,10 @@ function missingCursor(path: Path, parameter: string, example: string): PathFind
   }
 }
 
-function fileFindings({ path, ready }: Extract<Flow['source'], { type: 'file' }>): PathFinding[] {
+function fileFindings({
+  path,
+  ready,
+}: Extract<Flow['source'], { type: 'file' | 'sftp' }>): PathFinding[] {
   if (ready !== undefined && markerName(ready, path) === basename(path)) {
     const message = 'is the name of the file itself'
     return [{ path: ['source', 'ready'], message, hint: 'for example {name}.ok' }]

@@ -5,6 +5,7 @@ import { column, duration, jsonata, report, secretText, text, timeZone, whole } 
 import { fileSource } from './file-source-schema.ts'
 import { requestBody } from './request-body.ts'
 import { Secret } from './secret.ts'
+import { sftpSource } from './sftp-source-schema.ts'
 import { groupBy, limits, path } from './source-fields.ts'
 
 const cursor = () =>
@@ -197,6 +198,7 @@ export function sourceSchema(context: FlowContext) {
     sql(context),
     http(context),
     fileSource(context),
+    sftpSource(context),
     orders(),
     settlements(),
     closings(),

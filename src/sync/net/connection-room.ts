@@ -20,6 +20,7 @@ const defaultPorts: Readonly<Record<string, string>> = {
   postgres: '5432',
   mysql: '3306',
   mssql: '1433',
+  sftp: '22',
 }
 
 /** The room of everybody who reads from, or writes to, a server as one user. */

@@ -1,5 +1,5 @@
 import { lookup as resolve } from 'node:dns'
-import type { LookupFunction } from 'node:net'
+import { connect, type LookupFunction, type Socket } from 'node:net'
 import { Agent, buildConnector } from 'undici'
 import { type AddressClass, type AddressPolicy, classOfLiteral, isMetadataName } from './address.ts'
 
@@ -44,6 +44,41 @@ export function createGuardedAgent(options: GuardedAgentOptions): Agent {
     allowH2: false,
     ...(options.connections !== undefined && { connections: options.connections }),
   })
+}
+
+/**
+ * A plain connection to a host that is judged as those of the agent are; for protocols other than HTTP. Rejects with
+ * RefusedAddressError, with what the system says, or with the reason of the signal.
+ */
+export async function dialGuarded(
+  { host, port }: { host: string; port: number },
+  options: AddressPolicy & { lookup?: LookupFunction | undefined },
+  signal: AbortSignal,
+): Promise<Socket> {
+  signal.throwIfAborted()
+  const refusal = refusalOfHost(host, options)
+  if (refusal) throw refusal
+  const socket = connect({
+    host: host.replace(/^\[(.*)\]$/, '$1'),
+    port,
+    lookup: guardedLookup(options, options.lookup ?? resolve),
+  })
+  const { promise, resolve: done, reject } = Promise.withResolvers<void>()
+  const onAbort = () => reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  socket.once('connect', done).once('error', reject)
+  try {
+    await promise
+    // A request is one small packet, which must not wait for the next.
+    socket.setNoDelay(true)
+    return socket
+  } catch (error) {
+    socket.on('error', () => undefined).destroy()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    socket.off('error', reject)
+  }
 }
 
 /**

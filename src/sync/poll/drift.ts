@@ -238,7 +238,7 @@ export function watchShape(
   return createShapeWatch(known ?? undefined, {
     fields,
     isTable: source.type === 'sql',
-    isSheet: source.type === 'file' && !['json', 'ndjson'].includes(source.format),
+    isSheet: 'format' in source && !['json', 'ndjson'].includes(source.format),
     columns,
     types,
   })

@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net'
 import type { Agent } from 'undici'
 import type { Flow } from '../definition/schema.ts'
 import type { PaymentFeeds } from './payments-feed.ts'
@@ -11,6 +12,8 @@ export type SourceContext = {
   payments?: PaymentFeeds | undefined
   /** Connections for HTTP; createGuardedAgent with the flow's `allowPrivateNetwork` when absent. Closed by the source. */
   createAgent?: (() => Agent) | undefined
+  /** Stands in for the operating system's resolver, for connections that are not HTTP. */
+  lookup?: LookupFunction | undefined
   /** Rejects when `signal` aborts; node:timers/promises when absent. */
   sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined
 }

@@ -11,13 +11,18 @@ import {
 import type { SourceContext } from './context.ts'
 import { atMost, inBatches, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
-import { archiveFile, deleteFile } from './file-after.ts'
-import { type FoundFile, filePattern, findFiles, isSameFile } from './file-list.ts'
-import { endsItsLastLine, hasMarker, isMarkerName, markerName, removeMarker } from './file-ready.ts'
+import { endsItsLastLine, isMarkerName, markerName, tellsOf } from './file-ready.ts'
 import { recordsOfFile } from './file-records.ts'
+import {
+  type FileStore,
+  type FileVisit,
+  type FoundFile,
+  type HeldFile,
+  isSameFile,
+} from './file-store.ts'
 import { hasKey, rowKey } from './row-key.ts'
 
-type FileDefinition = Extract<Flow['source'], { type: 'file' }>
+type FileDefinition = Extract<Flow['source'], { type: 'file' | 'sftp' }>
 
 type Warn = (warning: SourceWarning) => void
 
@@ -25,7 +30,7 @@ type Warn = (warning: SourceWarning) => void
 type ScanMarks = { done?: FoundFile[]; lookOnly?: boolean; warn?: Warn | undefined }
 
 /**
- * A file, or the files of a pattern, read whole and in the order of their last change.
+ * A file, or the files of a pattern, of this machine or of a server, read whole and in the order of their last change.
  *
  * A file that changed less than `settle` ago is left for the next poll. Where the flow sends deletes, and for a file
  * named without `*`, that poll fails: what is not read must not look as if it were gone. In the same way no file at all
@@ -43,9 +48,10 @@ type ScanMarks = { done?: FoundFile[]; lookOnly?: boolean; warn?: Warn | undefin
 export function openFileSource(
   definition: FileDefinition,
   { flow, now, log }: Pick<SourceContext, 'flow' | 'now' | 'log'>,
+  store: FileStore,
 ): Source {
   const { limits, after, settleMs, ready, unendedAfterMs, format } = definition
-  const pattern = filePattern(definition.path)
+  const { pattern, secrets } = store
   const keyFields = flow.item.key
   const form = { ...definition, keyFields }
   const mayMissFiles = pattern.isGlob && flow.deletes.mode === 'ignore'
@@ -54,32 +60,34 @@ export function openFileSource(
   let readByLastScan: FoundFile[] = []
   const leftovers: FoundFile[] = []
 
-  // The time of the last change of anything about the file, which no program can set back.
-  const wasStillFor = ({ stats }: FoundFile, ms: number): boolean =>
-    ms === 0 || Number(stats.ctimeMs) <= now().getTime() - ms
+  const wasStillFor = ({ stillSinceMs }: FoundFile, ms: number): boolean =>
+    ms === 0 || stillSinceMs <= now().getTime() - ms
+  const markerOf = ({ path }: FoundFile, template: string): string =>
+    store.beside(path, markerName(template, path))
 
   /** Why the file is left for a later poll; undefined when it is not. */
-  const notYet = async (file: FoundFile): Promise<string | undefined> => {
+  const notYet = async (visit: FileVisit, file: FoundFile): Promise<string | undefined> => {
     if (!wasStillFor(file, settleMs)) {
       return `${file.path} changed less than ${settleMs} ms ago (source.settle); it is read by a later poll`
     }
-    if (ready === undefined || (await hasMarker(ready, file))) return undefined
+    if (ready === undefined) return undefined
+    if (tellsOf(await visit.look(markerOf(file, ready)), file)) return undefined
     return `${file.path} waits for its marker ${markerName(ready, file.path)} (source.ready), which is missing or older than it`
   }
 
-  const settledFiles = async (warn: Warn | undefined): Promise<FoundFile[]> => {
+  const settledFiles = async (visit: FileVisit, warn: Warn | undefined): Promise<FoundFile[]> => {
     const isMarker = ready === undefined ? () => false : isMarkerName(ready)
-    const all = (await findFiles(pattern)).filter(({ path }) => !isMarker(basename(path)))
+    const all = (await visit.find()).filter(({ path }) => !isMarker(basename(path)))
     if (all.length === 0 && !filesAreNews) {
       throw new SourceError(`there is no file ${definition.path} to read`)
     }
     for (const [index, file] of all.entries()) {
-      const reason = await notYet(file)
+      const reason = await notYet(visit, file)
       if (reason === undefined) continue
       if (!mayMissFiles) throw new SourceError(reason)
       // That long is no writing any more: somebody forgot the marker, and all files behind it wait.
       if (wasStillFor(file, settleMs + unendedAfterMs)) {
-        warn?.({ message: `file source: ${reason}`, isIncomplete: false })
+        warn?.({ message: `${store.name}: ${reason}`, isIncomplete: false })
       }
       // Those behind it wait too: an older state must not come after a newer one.
       return all.slice(0, index)
@@ -88,36 +96,45 @@ export function openFileSource(
   }
 
   /** Whether the last record has to wait, since nothing says that it is whole. Other formats show where a record ends. */
-  const leavesLastOf = async (file: FoundFile, warn: Warn | undefined): Promise<boolean> => {
+  const leavesLastOf = async (
+    held: HeldFile,
+    file: FoundFile,
+    warn: Warn | undefined,
+  ): Promise<boolean> => {
     if (format !== 'csv' && format !== 'fixed') return false
     // A footer says of itself that the file is whole.
     if (ready !== undefined || definition[format]?.footer) return false
-    if (await endsItsLastLine(file)) return false
+    if (await endsItsLastLine(held, file.size)) return false
     const isIncomplete = !wasStillFor(file, unendedAfterMs)
     const what = isIncomplete
       ? `its last record waits until the line has its end, or nothing has changed for ${unendedAfterMs} ms (source.unendedAfter)`
       : `nothing changed for ${unendedAfterMs} ms (source.unendedAfter), so its last record was taken as it stands and may be cut; a line end or source.ready makes sure`
     warn?.({
-      message: `file source: ${file.path} ends within a line; ${what}`,
+      message: `${store.name}: ${file.path} ends within a line; ${what}`,
       isIncomplete,
     })
     return isIncomplete
   }
 
-  /** Rejects with the errors of the operating system. */
-  const putAway = async (file: FoundFile): Promise<void> => {
-    const isDone = after === 'archive' ? await archiveFile(file, now()) : await deleteFile(file)
-    if (!isDone) log.warn({ file: file.path }, 'a file changed after it was read; it stays')
-    else if (ready !== undefined) await removeMarker(ready, file.path)
+  /** Rejects as the visit does. One that is not the file that was read any more stays for the next poll. */
+  const putAway = async (visit: FileVisit, file: FoundFile): Promise<void> => {
+    const there = await visit.look(file.path)
+    if (!there || !isSameFile(there, file)) {
+      log.warn({ file: file.path }, 'a file changed after it was read; it stays')
+      return
+    }
+    if (after === 'archive') await visit.archive(file, now())
+    else await visit.remove(file.path)
+    if (ready !== undefined) await visit.remove(markerOf(file, ready))
   }
 
   /** What could not be put away is tried again; while it stays, files that tell of the same items would wait unseen. */
-  const putAwayLeftovers = async (): Promise<void> => {
+  const putAwayLeftovers = async (visit: FileVisit): Promise<void> => {
     for (let file = leftovers[0]; file; file = leftovers[0]) {
       try {
-        await putAway(file)
+        await putAway(visit, file)
       } catch (error) {
-        const why = describe(error, [])
+        const why = describe(error, secrets)
         throw new SourceError(`${file.path} was read, but it cannot be ${after}d: ${why}`)
       }
       leftovers.shift()
@@ -125,9 +142,14 @@ export function openFileSource(
   }
 
   /** Whether the file has a record of an item that an earlier one told of. */
-  const repeats = async (file: FoundFile, told: KeySet, signal: AbortSignal): Promise<boolean> => {
+  const repeats = async (
+    held: HeldFile,
+    file: FoundFile,
+    told: KeySet,
+    signal: AbortSignal,
+  ): Promise<boolean> => {
     if (told.size === 0) return false
-    for await (const record of recordsOfFile(file, form, { leavesLast: false })) {
+    for await (const record of recordsOfFile(held, file, form, { leavesLast: false })) {
       signal.throwIfAborted()
       const key = rowKey(record, keyFields)
       if (key !== null && told.has(key)) return true
@@ -135,29 +157,35 @@ export function openFileSource(
     return false
   }
 
-  const isLeftover = ({ path, stats }: FoundFile): boolean =>
-    leftovers.some((file) => file.path === path && isSameFile(file.stats, stats))
+  const isLeftover = (found: FoundFile): boolean =>
+    leftovers.some((file) => file.path === found.path && isSameFile(file, found))
 
   async function* read(
     signal: AbortSignal,
     { done, lookOnly = false, warn }: ScanMarks,
   ): AsyncGenerator<SourceRow[]> {
+    const visit = store.visit(signal)
     async function* records(): AsyncGenerator<SourceRow> {
-      if (done) await putAwayLeftovers()
+      if (done) await putAwayLeftovers(visit)
       const told = filesAreNews ? createKeySet() : undefined
-      for (const file of await settledFiles(warn)) {
+      for (const file of await settledFiles(visit, warn)) {
         // A poll would put it away unread.
         if (lookOnly && isLeftover(file)) continue
-        if (told && (await repeats(file, told, signal))) return
-        const leavesLast = await leavesLastOf(file, warn)
-        for await (const record of recordsOfFile(file, form, { leavesLast })) {
-          const key = told && rowKey(record, keyFields)
-          if (key) told?.add(key)
-          yield record
+        const held = await visit.open(file)
+        try {
+          if (told && (await repeats(held, file, told, signal))) return
+          const leavesLast = await leavesLastOf(held, file, warn)
+          for await (const record of recordsOfFile(held, file, form, { leavesLast })) {
+            const key = told && rowKey(record, keyFields)
+            if (key) told?.add(key)
+            yield record
+          }
+          // What comes after it may be older than what it still has to say.
+          if (leavesLast && mayMissFiles) return
+          if (!leavesLast) done?.push(file)
+        } finally {
+          await held.close()
         }
-        // What comes after it may be older than what it still has to say.
-        if (leavesLast && mayMissFiles) return
-        if (!leavesLast) done?.push(file)
       }
     }
     try {
@@ -167,9 +195,11 @@ export function openFileSource(
       }
     } catch (error) {
       if (error instanceof SourceError && !signal.aborted) {
-        throw new SourceError(`file source: ${error.message}`)
+        throw new SourceError(`${store.name}: ${error.message}`)
       }
-      throw sourceFailure(error, signal, (what) => `file source: ${describe(what, [])}`)
+      throw sourceFailure(error, signal, (what) => `${store.name}: ${describe(what, secrets)}`)
+    } finally {
+      await visit.leave()
     }
   }
 
@@ -195,15 +225,18 @@ export function openFileSource(
       const files = readByLastScan
       readByLastScan = []
       if (after === 'keep') return
+      const visit = store.visit(closing.signal)
       for (const file of files) {
         try {
-          await putAway(file)
+          await putAway(visit, file)
         } catch (error) {
           // The poll is committed all the same; reading it again would find nothing new in it.
-          log.warn({ file: file.path, err: error }, `a file that was read cannot be ${after}d`)
+          const reason = describe(error, secrets)
+          log.warn({ file: file.path, reason }, `a file that was read cannot be ${after}d`)
           if (filesAreNews) leftovers.push(file)
         }
       }
+      await visit.leave()
     },
     async close() {
       closing.abort(new SourceClosedError())

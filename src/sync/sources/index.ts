@@ -2,8 +2,10 @@ import type { Flow } from '../definition/schema.ts'
 import type { Source } from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { openFileSource } from './file.ts'
+import { localFiles } from './file-local.ts'
 import { openHttpSource } from './http.ts'
 import { openPaymentsSource } from './payments-feed.ts'
+import { sftpFiles } from './sftp-files.ts'
 import { openSqlSource } from './sql.ts'
 
 /**
@@ -18,7 +20,9 @@ export function openSource(context: SourceContext): Source {
     case 'http':
       return openHttpSource(source, context)
     case 'file':
-      return openFileSource(source, context)
+      return openFileSource(source, context, localFiles(source.path))
+    case 'sftp':
+      return openFileSource(source, context, sftpFiles(source, context))
     case 'payments.orders':
     case 'payments.settlements':
     case 'payments.closings':
