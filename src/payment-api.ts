@@ -110,7 +110,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addFleetRoutes(app, deps)
   addOauthRoutes(app, deps, guards)
   addApiKeyRoutes(app, deps)
-  addSessionRoutes(app, guards)
+  addSessionRoutes(app, deps, guards)
   recordOrderRequests(app, deps)
   addOrderRoutes(app, deps, guards, createPlaces(options.waits ?? waitDefaults))
   addTimelineRoute(app, deps)

@@ -16,3 +16,7 @@ export function moneyOfCents(cents) {
 export function amountExample() {
   return formatter('NumberFormat', { minimumFractionDigits: 2 }).format('1234.50')
 }
+
+export function zeroExample() {
+  return formatter('NumberFormat', { minimumFractionDigits: 2 }).format(0)
+}

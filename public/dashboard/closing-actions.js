@@ -1,14 +1,15 @@
 import { ask } from '../shared/dialog.js'
+import { calendarDay } from '../shared/format.js'
 import { t, word } from '../shared/i18n.js'
 import { html, live } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 import { facts } from '../shared/parts.js'
-import { money } from './amounts.js'
+import { amountExample, money, zeroExample } from './amounts.js'
 import { inDoubt } from './in-doubt.js'
+import { centsOfTyped, commaOfCents } from './money.js'
 
 /** What is counted at a till at the end of a day; of more than these the closing tells. */
 const commonMedia = ['credit_card', 'debit_card', 'prepaid_card', 'qr']
-const countedShape = /^\d{1,12}(?:,\d{1,2})?$/
 
 /**
  * Asks what was counted by means of payment, and opens the closing of a box or a store, or counts one that is not signed
@@ -29,7 +30,7 @@ export function askCount(app, { cajaId, sucursalId, day, media = [] }) {
               name=${medium}
               inputmode="decimal"
               autocomplete="off"
-              placeholder="0,00"
+              placeholder=${zeroExample()}
               .value=${live(typed[medium] ?? '')}
               ?disabled=${dialog.busy}
               @input=${(event) => {
@@ -39,18 +40,18 @@ export function askCount(app, { cajaId, sucursalId, day, media = [] }) {
           </label>`,
         )}
       </div>
-      <p class="soft small">${t('count.hint')}</p>
+      <p class="soft small">${t('count.hint', { example: amountExample() })}</p>
     `,
     confirm: t('count.confirm'),
     check: () => {
-      const wrong = names.find((medium) => !countedShape.test(countedOf(typed, medium) ?? '0'))
-      return wrong && t('count.wrong', { medium: word('method', wrong) })
+      const wrong = names.find((medium) => countedOf(typed, medium) === undefined)
+      return wrong && t('count.wrong', { medium: word('method', wrong), example: amountExample() })
     },
     async run() {
       const declared = Object.fromEntries(
         names.flatMap((medium) => {
           const counted = countedOf(typed, medium)
-          return counted === undefined ? [] : [[medium, counted]]
+          return counted ? [[medium, counted]] : []
         }),
       )
       const place = cajaId === undefined ? { sucursal_id: sucursalId } : { caja_id: cajaId }
@@ -69,8 +70,11 @@ export function askCount(app, { cajaId, sucursalId, day, media = [] }) {
   })
 }
 
+/** What was counted, as the API takes it; '' where nothing was typed, undefined for what is no amount. */
 function countedOf(typed, medium) {
-  return typed[medium]?.trim() || undefined
+  const text = typed[medium]?.trim() ?? ''
+  const cents = /^0+(?:[.,]0{1,2})?$/.test(text) ? 0 : centsOfTyped(text)
+  return text === '' ? '' : cents === undefined ? undefined : commaOfCents(cents)
 }
 
 /** Asks before a closing is signed, with what is signed. */
@@ -82,7 +86,7 @@ export function askSign(app, closing) {
       html`<p>${t(`sign.${state}`, { count: lines.length })}</p>`,
       facts([
         [t('closings.place'), closing.caja_id ?? closing.sucursal_id],
-        [t('closings.day'), closing.business_day],
+        [t('closings.day'), calendarDay(closing.business_day)],
         [t('closings.here'), totals && money(totals.here.amount)],
         [t('closings.there'), totals && money(totals.there.amount)],
       ]),

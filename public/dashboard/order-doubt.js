@@ -5,6 +5,7 @@ import { t, word } from '../shared/i18n.js'
 import { html, nothing } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 import { facts, field, note } from '../shared/parts.js'
+import { now } from '../shared/shop-clock.js'
 import { money } from './amounts.js'
 
 /** Orders about which the provider is being asked now. */
@@ -42,7 +43,7 @@ export function doubtNote(app, order) {
 function reasonOf({ status, given_up_at: givenUp, expires_at: end, mp_order_id: known }) {
   if (status === 'action_required') return 'doubt.terminal'
   if (known === null) return givenUp ? 'doubt.givenUp' : 'doubt.noAnswer'
-  return new Date(end) < new Date() ? 'doubt.expired' : 'doubt.contradicted'
+  return new Date(end).getTime() < now() ? 'doubt.expired' : 'doubt.contradicted'
 }
 
 const pathOf = ({ order_id: id }, what) => `/orders/${encodeURIComponent(id)}/${what}`

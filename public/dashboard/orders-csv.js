@@ -1,4 +1,5 @@
 import { language, t, word } from '../shared/i18n.js'
+import { dayOf } from '../shared/shop-clock.js'
 import { pointOfCents, sumsOf } from './money.js'
 
 const pageLimit = 200
@@ -21,7 +22,7 @@ export async function downloadOrders(app, question, onProgress) {
     onProgress(lines.length - 1)
     cursor = answer.next_cursor
   } while (cursor && lines.length <= mostRows)
-  save(lines.join('\r\n'), `tillbridge-${new Date().toISOString().slice(0, 10)}.csv`)
+  save(lines.join('\r\n'), `tillbridge-${dayOf()}.csv`)
   return { rows: lines.length - 1, total }
 }
 

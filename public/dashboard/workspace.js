@@ -1,6 +1,7 @@
 import { createApi } from '../shared/api.js'
 import { t } from '../shared/i18n.js'
 import { href } from '../shared/router.js'
+import { setZone } from '../shared/shop-clock.js'
 import { startWork } from '../shared/work.js'
 import { dashboardFrame } from './frame.js'
 import { forgetAll } from './kept.js'
@@ -36,6 +37,7 @@ const surroundingsMs = 15_000
  * it needs. `onEnd(reason)` is called when the session is over, `onSignOut` when somebody ends it.
  */
 export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }) {
+  setZone(session.time_zone)
   const isAdmin = session.type === 'admin'
   const views = isAdmin ? adminViews : clientViews
   /** When the surroundings were last read; 0: they must be read again. */

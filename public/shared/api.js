@@ -1,4 +1,5 @@
 import { language } from './i18n.js'
+import { noteServerTime } from './shop-clock.js'
 
 /** An answer of the service that is not a success. `code` is from its closed catalogue; decide by it, never by text. */
 export class ApiError extends Error {
@@ -84,6 +85,7 @@ export async function request(
       redirect: 'error',
       cache: 'no-store',
     })
+    noteServerTime(response.headers.get('date'))
     text = await response.text()
   } catch (cause) {
     if (signal?.aborted) throw cause

@@ -1,14 +1,19 @@
 import { locale } from './i18n.js'
 import { html } from './lit.js'
+import { dayOf, now, shopZone } from './shop-clock.js'
 
 const formatters = new Map()
 
-/** A formatter of Intl for the reader's language; made once, for making one takes longer than using it a hundred times. */
+/**
+ * A formatter of Intl for the reader's language, and for times where the shops are; made once, for making one takes longer
+ * than using it a hundred times.
+ */
 export function formatter(kind, options = {}) {
-  const key = JSON.stringify([kind, locale(), options])
+  const key = JSON.stringify([kind, locale(), shopZone(), options])
   const known = formatters.get(key)
   if (known) return known
-  const made = new Intl[kind](locale(), options)
+  const zone = kind === 'DateTimeFormat' ? { timeZone: shopZone() } : {}
+  const made = new Intl[kind](locale(), { ...zone, ...options })
   formatters.set(key, made)
   return made
 }
@@ -38,7 +43,7 @@ export function time(iso) {
 /** A moment as text, for within a sentence. Today shows the time only. */
 export function clock(iso) {
   const date = new Date(iso)
-  const isToday = date.toDateString() === new Date().toDateString()
+  const isToday = dayOf(date.getTime()) === dayOf()
   return formatter('DateTimeFormat', {
     ...(!isToday && { day: '2-digit', month: '2-digit', year: '2-digit' }),
     hour: '2-digit',
@@ -48,7 +53,7 @@ export function clock(iso) {
   }).format(date)
 }
 
-/** Date and time with seconds, in the reader's time zone. */
+/** Date and time with seconds, where the shops are. */
 export function fullTime(iso) {
   return formatter('DateTimeFormat', {
     dateStyle: 'full',
@@ -66,7 +71,7 @@ const units = [
 
 /** How far away a moment is: `in 179 days`, `2 hours ago`. */
 export function relative(iso) {
-  const distanceMs = new Date(iso).getTime() - Date.now()
+  const distanceMs = new Date(iso).getTime() - now()
   const [unit, sizeMs] = units.find(([, size]) => Math.abs(distanceMs) >= size) ?? units[3]
   const format = formatter('RelativeTimeFormat', { numeric: 'auto' })
   const text = format.format(Math.round(distanceMs / sizeMs), unit)
@@ -103,16 +108,7 @@ export function code(text) {
     : html`<code><bdi>${text}</bdi></code>`
 }
 
-/** Local midnight of `YYYY-MM-DD`, moved by whole days, as the API takes it; undefined for another shape. */
-export function midnight(day, moveDays = 0) {
-  const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(day ?? '')
-  if (!match) return undefined
-  const date = new Date(Number(match[1]), Number(match[2]) - 1, Number(match[3]) + moveDays)
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
-}
-
-/** Local midnight that began the present day. */
-export function startOfToday() {
-  const now = new Date()
-  return new Date(now.getFullYear(), now.getMonth(), now.getDate()).toISOString()
+/** A day of the calendar (`2026-11-22`) as people write it, wherever the reader is. */
+export function calendarDay(day) {
+  return formatter('DateTimeFormat', { dateStyle: 'medium', timeZone: 'UTC' }).format(new Date(day))
 }

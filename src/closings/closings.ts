@@ -18,6 +18,7 @@ import {
   insertClosing,
   keepSite,
   listAmendments,
+  listShopPlaces,
   setTimeZone,
   signClosing,
   updateClosing,
@@ -149,6 +150,18 @@ async function timeZoneOf(
   })
   await keepSite(db, { mpUserId, siteId, at: deps.now() })
   return timeZoneOfSite(siteId)
+}
+
+/** The one zone of a client's shops, or of everybody's; null where there are several, or where one is not known. */
+export async function shopTimeZone(
+  { database }: PaymentDeps,
+  client: ClientName | null,
+): Promise<string | null> {
+  const places = await listShopPlaces(database.db, client)
+  const zones = places.map(({ time_zone: own, mp_user_id: account, site_id: site }) =>
+    own === null && account !== null ? timeZoneOfSite(site) : own,
+  )
+  return new Set(zones).size === 1 ? (zones[0] ?? null) : null
 }
 
 type Asked = { businessDay: string; from: Date; to: Date }

@@ -15,6 +15,7 @@ import {
   setNickname,
   setPinnedAccount,
 } from '../repositories/clients.ts'
+import { keepSite } from '../repositories/closings.ts'
 import { findInvitation, insertInvitation, useInvitation } from '../repositories/invitations.ts'
 import {
   consumeState,
@@ -290,11 +291,13 @@ async function endForeignKeys(
   })
 }
 
-/** Fetches the account's nickname, which only helps people to recognise it: a failure is no failure of the login. */
+/** Fetches the account's nickname and country, which only help people to read the pages: a failure is no failure of the login. */
 async function nameAccount(deps: PaymentDeps, client: ClientName, token: string): Promise<void> {
   try {
-    const { nickname } = await deps.provider.users.me(token)
-    if (nickname !== null) await setNickname(deps.database.db, client, nickname)
+    const { id, nickname, siteId } = await deps.provider.users.me(token)
+    const { db } = deps.database
+    if (nickname !== null) await setNickname(db, client, nickname)
+    if (siteId !== null) await keepSite(db, { mpUserId: id, siteId, at: deps.now() })
   } catch (error) {
     deps.log.warn({ client, err: error }, 'the name of the connected account is not known')
   }

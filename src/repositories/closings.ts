@@ -283,6 +283,22 @@ export async function keepSite(
     .execute()
 }
 
+/** Where a client's shops are, or everybody's: the zone that a store was given, and the country of its account. */
+export async function listShopPlaces(
+  db: Db,
+  client: ClientName | null,
+): Promise<{ time_zone: string | null; mp_user_id: number | null; site_id: string | null }[]> {
+  return db
+    .selectFrom('clients')
+    .leftJoin('stores', 'stores.client', 'clients.name')
+    .leftJoin('account_sites', 'account_sites.mp_user_id', 'clients.mp_user_id')
+    .select(['stores.time_zone', 'account_sites.mp_user_id', 'account_sites.site_id'])
+    .distinct()
+    .where('clients.mp_user_id', 'is not', null)
+    .$if(client !== null, (query) => query.where('clients.name', '=', client as ClientName))
+    .execute()
+}
+
 export async function setTimeZone(
   trx: Trx,
   client: ClientName,

@@ -59,6 +59,7 @@ function boxRow(page: Page, box = 'CAJA-1'): Locator {
 /** Closes the day of a box on the page, and has the service compare it. */
 async function closeDay(page: Page, counted: Record<string, string> = {}): Promise<void> {
   await button(boxRow(page), 'Close the day').click()
+  expect(await dialog(page).getByPlaceholder('0.00').count()).toBe(4)
   for (const [medium, amount] of Object.entries(counted)) {
     await dialog(page).getByLabel(medium, { exact: true }).fill(amount)
   }
@@ -82,7 +83,8 @@ test('a day that agrees is counted, compared and signed on the page, and printed
   await sell(service, till, 'A-2', { amount: '250,50' })
   const page = await open(till)
   await expectText(boxRow(page), /1,250\.50[\s\S]*not closed/)
-  await closeDay(page, { 'credit card': '1250,5' })
+  // As amounts are written on this page, and with a comma.
+  await closeDay(page, { 'credit card': '1,250.5', 'debit card': '0,00' })
   await expectText(main(page), 'Everything agrees with the provider to the cent')
   await expectText(
     page.getByRole('row', { name: 'credit card' }),
@@ -97,6 +99,15 @@ test('a day that agrees is counted, compared and signed on the page, and printed
   const paper = page.context().waitForEvent('page')
   await page.getByRole('link', { name: 'Print' }).click()
   await expectText((await paper).locator('h1'), 'Closing 1 · CAJA-1')
+  await (await paper).close()
+
+  // Papers are in the language of the page, whatever the browser asks for.
+  await button(page, 'Español').click()
+  await expectText(main(page), /cierre/i)
+  const inSpanish = page.context().waitForEvent('page')
+  await page.getByRole('link', { name: 'Imprimir' }).click()
+  await expectText((await inSpanish).locator('h1'), 'Cierre 1 · CAJA-1')
+  await button(page, 'English').click()
 
   await page.getByRole('link', { name: 'Back to the closings' }).click()
   await expectText(boxRow(page), /signed[\s\S]*agrees/)
@@ -153,6 +164,12 @@ test('charges without a sale are taken in, given back or dismissed, each with a 
   await watchAfter(service, 5 * 60_000)
   const page = await open(till)
   await expectText(main(page), '3 charges without a sale.')
+  await page.goto(`${url}#/overview`)
+  const told = page.locator('.attention-line', { hasText: '3 charges without a sale' })
+  await told.getByRole('link', { name: 'See charges without a sale' }).click()
+  await expectText(page.locator('#title'), 'Charges without a sale')
+  await page.goBack()
+  await page.goBack()
   await page.getByRole('link', { name: 'Settle', exact: true }).click()
   const card = (payment: string) => page.getByRole('listitem').filter({ hasText: payment })
 

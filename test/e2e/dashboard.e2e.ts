@@ -305,7 +305,14 @@ test('the overview tells what came in, how each box fares and leads to its order
   const told = /^\d+:00 to \d+:00: ARS\s1,234\.50, 1 paid of 1$/
   await page.getByText('As a list').press('Enter')
   await expectText(page.locator('.hour-list li'), told)
-  const hour = new Date().getHours()
+  // Hours are those of the shop.
+  const hour = Number(
+    new Intl.DateTimeFormat('en', {
+      timeZone: 'America/Argentina/Buenos_Aires',
+      hour: 'numeric',
+      hourCycle: 'h23',
+    }).format(),
+  )
   const bars = await page.locator('.hours .u-over').boundingBox()
   if (!bars) throw new Error('there is no chart')
   // Over the bar of this hour, which may have passed since the sale.

@@ -3,7 +3,7 @@ import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createSealer } from '../../src/domain/sealed.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { asAdmin, call, enrol, type Till } from '../support/till.ts'
+import { asAdmin, call, createStore, enrol, type Till } from '../support/till.ts'
 
 let service: TestService
 let till: Till
@@ -78,6 +78,24 @@ test('the administrator’s session does what the admin token does', async () =>
   expect(made.statusCode).toBe(201)
 })
 
+test('it tells the one zone of the shops, and none where they lie in several', async () => {
+  const zoneOf = async (token: string) =>
+    (await byCookie((await signIn(token)).cookie, '/session')).json().time_zone
+  expect(await zoneOf(till.key)).toBe('America/Argentina/Buenos_Aires')
+  expect(await zoneOf(adminToken)).toBe('America/Argentina/Buenos_Aires')
+  await createStore(service, till, { id: 'SUC-ZONE', boxes: ['CAJA-ZONE'] })
+  const { db } = service.database
+  await db
+    .updateTable('stores')
+    .set({ time_zone: 'America/Mexico_City' })
+    .where('client', '=', till.client as never)
+    .execute()
+  expect(await zoneOf(till.key)).toBe('America/Mexico_City')
+  await createStore(service, till, { id: 'SUC-HOME', boxes: ['CAJA-HOME'] })
+  expect(await zoneOf(till.key)).toBeNull()
+  expect(await zoneOf(adminToken)).toBeNull()
+})
+
 test('a token in the header decides alone, even when a session is there', async () => {
   const { cookie } = await signIn(adminToken)
   const answer = await call(service, {
@@ -141,6 +159,7 @@ test('it ends with its key, with time and by signing out', async () => {
     type: null,
     client: null,
     expires_at: null,
+    time_zone: null,
   })
 
   const own = await signIn(till.key)

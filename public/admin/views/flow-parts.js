@@ -2,6 +2,7 @@ import { duration, name, number, relative } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { badge, note } from '../../shared/parts.js'
+import { now } from '../../shared/shop-clock.js'
 import { askLimit, askPause, isBusy, removeLimit, resume, sync, tryNow } from '../flow-actions.js'
 import { causeText, healthTone, healthWord, rests } from '../flow-health.js'
 import { openPreview } from '../sync-preview.js'
@@ -101,7 +102,7 @@ export const when = (at) => (at === null ? t('flow.never') : relative(at))
 
 export function nextRun({ status, next_poll_at: at, poll_interval_ms: interval }) {
   if (status.paused) return t('flow.nextPaused')
-  const isDue = at === null || new Date(at).getTime() < Date.now()
+  const isDue = at === null || new Date(at).getTime() < now()
   return html`${status.polling ? t('flow.now') : isDue ? t('flow.soon') : relative(at)}
     <span class="every soft small">${t('flow.every', { time: duration(interval) })}</span>`
 }

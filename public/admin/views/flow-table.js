@@ -50,7 +50,7 @@ function columns(app) {
       cell: ({ flow }) => {
         const owed = totalOwed(flow)
         return owed.waiting + owed.delayed + owed.failed === 0
-          ? html`<span class="soft">—</span>`
+          ? html`<span class="soft none">—</span>`
           : html`<span class="badges">${owedBadges(app, flow, owed)}</span>`
       },
     },

@@ -3,6 +3,7 @@ import { count, t } from '../../shared/i18n.js'
 import { icon } from '../../shared/icons.js'
 import { html, live, repeat } from '../../shared/lit.js'
 import { empty, field, note } from '../../shared/parts.js'
+import { now } from '../../shared/shop-clock.js'
 import { askPauseAll, askResumeAll, reloadFiles } from '../all-flows.js'
 import { picks, worstFirst } from '../flow-health.js'
 import { createSteady } from '../steady.js'
@@ -43,7 +44,7 @@ export function createFlows(app) {
   /** While a try is near, how long it is until then is kept right. */
   const tick = (flows) => {
     const isNear = ({ sending: { next_attempt_at: next } }) =>
-      next !== null && new Date(next).getTime() - Date.now() < soonMs
+      next !== null && new Date(next).getTime() - now() < soonMs
     if (isTicking || !flows.some(({ destinations }) => destinations.some(isNear))) return
     isTicking = true
     setTimeout(() => {

@@ -106,9 +106,9 @@ export const closings = {
   'count.title': 'Close {place}',
   'count.text':
     'Count the receipts by means of payment, before you look at what the system says. Then every charge is compared with the provider.',
-  'count.hint': 'Leave empty what you did not count. Cents come after a comma.',
+  'count.hint': 'Leave empty what you did not count. An amount is written such as {example}.',
   'count.confirm': 'Compare',
-  'count.wrong': '{medium}: write an amount such as 1000,50, without a point.',
+  'count.wrong': '{medium}: write an amount such as {example}.',
   'sign.title': 'Sign closing {number}',
   'sign.agreed': 'Everything agrees with the provider.',
   'sign.differs': 'There are differences. It is signed with them, as it is.',

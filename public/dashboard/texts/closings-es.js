@@ -104,9 +104,9 @@ export const closings = {
   'count.title': 'Cerrar {place}',
   'count.text':
     'Cuente los comprobantes por medio de pago, antes de mirar lo que dice el sistema. Después se compara cada cobro con el proveedor.',
-  'count.hint': 'Deje vacío lo que no contó. Los centavos van después de una coma.',
+  'count.hint': 'Deje vacío lo que no contó. Un importe se escribe como {example}.',
   'count.confirm': 'Comparar',
-  'count.wrong': '{medium}: escriba un importe como 1000,50, sin punto.',
+  'count.wrong': '{medium}: escriba un importe como {example}.',
   'sign.title': 'Firmar el cierre {number}',
   'sign.agreed': 'Todo coincide con el proveedor.',
   'sign.differs': 'Hay diferencias. Se firma con ellas, tal como está.',

@@ -55,6 +55,7 @@ export const texts = {
   'service.lastAnswer': 'answered',
   'service.database': 'Database',
   'service.waiting': 'Tills waiting for a result',
+  'service.zone': 'Times are those of',
   'service.version': 'Version',
   'order.one': 'Order',
   'order.back': 'Back to the orders',

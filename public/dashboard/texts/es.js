@@ -54,6 +54,7 @@ export const texts = {
   'service.lastAnswer': 'respondió',
   'service.database': 'Base de datos',
   'service.waiting': 'Cajas esperando un resultado',
+  'service.zone': 'Horas según',
   'service.version': 'Versión',
   'order.one': 'Cobro',
   'order.back': 'Volver a los cobros',

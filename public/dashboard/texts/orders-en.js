@@ -66,6 +66,8 @@ export const orders = {
   'money.kept': 'Kept',
   'money.fee': 'Fee',
   'money.financing': 'Installments',
+  'tax.debitos_creditos': 'debits and credits',
+  'tax.withholding': 'Withheld:',
   'money.tax': 'Tax',
   'money.unexplained': 'Not explained',
   'money.net': 'Left of the charge',

@@ -67,6 +67,8 @@ export const orders = {
   'money.kept': 'Queda',
   'money.fee': 'Comisión',
   'money.financing': 'Cuotas',
+  'tax.debitos_creditos': 'débitos y créditos',
+  'tax.withholding': 'Retención',
   'money.tax': 'Impuesto',
   'money.unexplained': 'Sin explicar',
   'money.net': 'Neto del cobro',

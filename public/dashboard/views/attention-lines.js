@@ -210,7 +210,7 @@ function orderLines(app, statistics, { boxes }, names) {
     ...counted(
       'attention.orphans',
       statistics.orphans,
-      app.has('orphans') && linkButton(app.link('orphans'), t('attention.help.orphans')),
+      linkButton(app.link('closings', 'orphans'), t('attention.help.orphans')),
     ),
     ...counted(
       'attention.webhooks',

@@ -1,5 +1,5 @@
-import { clock, code, number, time } from '../../shared/format.js'
-import { count, t, word } from '../../shared/i18n.js'
+import { calendarDay, clock, code, number, time } from '../../shared/format.js'
+import { count, language, t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { empty, facts, note, table } from '../../shared/parts.js'
 import { money } from '../amounts.js'
@@ -65,12 +65,12 @@ function isUnderWay({ state }) {
 }
 
 function spanOf({ business_day: day, from, to }) {
-  return t('closing.span', { day, from: clock(from), to: clock(to) })
+  return t('closing.span', { day: calendarDay(day), from: clock(from), to: clock(to) })
 }
 
 function papers(app, { id }) {
-  const query = new URLSearchParams(app.clientQuery()).toString()
-  const of = (paper) => `/closings/${id}/${paper}${query && `?${query}`}`
+  const query = new URLSearchParams({ ...app.clientQuery(), language: language() })
+  const of = (paper) => `/closings/${id}/${paper}?${query}`
   return html`<a class="button" href=${of('csv')} download>${t('closing.csv')}</a>
     <a class="button" href=${of('print')} target="_blank" rel="noopener">${t('closing.print')}</a>`
 }

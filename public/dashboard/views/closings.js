@@ -1,7 +1,8 @@
-import { code, midnight, name, number } from '../../shared/format.js'
+import { code, name, number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { empty, note, table } from '../../shared/parts.js'
+import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { money, moneyOfCents } from '../amounts.js'
 import { askCount } from '../closing-actions.js'
 import { centsOfPoint } from '../money.js'
@@ -33,7 +34,7 @@ function createDay(app) {
     },
     body() {
       if (app.client === undefined) return chooseClient(app)
-      const day = dayOf(app.query)
+      const day = dayAsked(app.query)
       const isShown = shown?.client === app.client && shown.day === day
       return [
         closingWays(app),
@@ -45,9 +46,9 @@ function createDay(app) {
 }
 
 async function readDay(app, client, signal) {
-  const day = dayOf(app.query)
+  const day = dayAsked(app.query)
   const of = app.clientQuery()
-  const to = day === today() ? undefined : midnight(day, 1)
+  const to = day === dayOf() ? undefined : midnight(day, 1)
   const [{ boxes }, closings, orphans] = await Promise.all([
     app.getStatistics({ from: midnight(day), to }, signal),
     readClosings(app, day, signal),
@@ -211,26 +212,17 @@ function action(app, { box, closing, storeId }, day) {
 }
 
 /** The day of the address, or this one. */
-function dayOf({ day }) {
-  return midnight(day) ? day : today()
-}
-
-function today() {
-  return dayText(new Date())
-}
-
-function dayText(date) {
-  const two = (part) => String(part).padStart(2, '0')
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+function dayAsked({ day }) {
+  return midnight(day) ? day : dayOf()
 }
 
 function dayPicker(app, day) {
   const change = ({ target }) =>
-    app.setQuery({ day: target.value === today() ? undefined : target.value })
+    app.setQuery({ day: target.value === dayOf() ? undefined : target.value })
   return html`<form class="filters" @submit=${(event) => event.preventDefault()}>
     <label class="field">
       <span class="label">${t('closings.day')}</span>
-      <input type="date" name="day" .value=${day} max=${today()} @change=${change} />
+      <input type="date" name="day" .value=${day} max=${dayOf()} @change=${change} />
     </label>
   </form>`
 }

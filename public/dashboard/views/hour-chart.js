@@ -2,6 +2,7 @@ import { chart, colorOf } from '../../shared/chart.js'
 import { shortNumber } from '../../shared/format.js'
 import { locale, t } from '../../shared/i18n.js'
 import { html, nothing } from '../../shared/lit.js'
+import { hourOf } from '../../shared/shop-clock.js'
 import { money } from '../amounts.js'
 import { centsOfPoint } from '../money.js'
 
@@ -34,7 +35,7 @@ function bars(from, hours) {
     const hour = byHour.get(index)
     return hour ? centsOfPoint(hour.paid_amount) / 100 : null
   })
-  const clockOf = (index) => String(new Date(start + index * hourMs).getHours())
+  const clockOf = (index) => String(hourOf(start + index * hourMs))
   return chart({
     kind: 'hours',
     height: 140,
@@ -93,11 +94,11 @@ function bestHour(hours) {
     (a, b) => centsOfPoint(b.paid_amount) - centsOfPoint(a.paid_amount),
   )[0]
   if (!best || centsOfPoint(best.paid_amount) === 0) return nothing
-  const hour = new Date(best.from).getHours()
+  const hour = hourOf(best.from)
   return html`<p class="soft small">${t('overview.bestHour', { hour, next: hour + 1, amount: money(best.paid_amount) })}</p>`
 }
 
 function say({ from, orders, paid, paid_amount: amount }) {
-  const hour = new Date(from).getHours()
+  const hour = hourOf(from)
   return t('overview.hour', { hour, next: hour + 1, amount: money(amount), paid, orders })
 }

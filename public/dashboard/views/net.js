@@ -1,8 +1,10 @@
-import { midnight, number, percent } from '../../shared/format.js'
-import { locale, t } from '../../shared/i18n.js'
+import { formatter, number, percent } from '../../shared/format.js'
+import { t } from '../../shared/i18n.js'
 import { html, svg } from '../../shared/lit.js'
 import { empty, note } from '../../shared/parts.js'
+import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { money } from '../amounts.js'
+import { taxName } from '../tax-name.js'
 import { chooseClient, closingWays } from './closing-ways.js'
 
 /** What is left of a month's charges: from what was charged, fee by fee and tax by tax, down to the net. */
@@ -40,8 +42,7 @@ export function createNet(app) {
 }
 
 function thisMonth() {
-  const now = new Date()
-  return `${now.getFullYear()}-${String(now.getMonth() + 1).padStart(2, '0')}`
+  return dayOf().slice(0, 7)
 }
 
 function monthOf({ month }) {
@@ -55,14 +56,12 @@ function firstOf(month) {
 
 function moved(month, by) {
   const [year, index] = month.split('-').map(Number)
-  const date = new Date(year, index - 1 + by, 1)
-  return `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, '0')}`
+  return new Date(Date.UTC(year, index - 1 + by)).toISOString().slice(0, 7)
 }
 
 function monthPicker(app, month) {
-  const name = new Intl.DateTimeFormat(locale(), { month: 'long', year: 'numeric' }).format(
-    new Date(midnight(firstOf(month))),
-  )
+  const form = { month: 'long', year: 'numeric', timeZone: 'UTC' }
+  const name = formatter('DateTimeFormat', form).format(new Date(firstOf(month)))
   const step = (by, text) => {
     const to = moved(month, by)
     const query = { month: to === thisMonth() ? undefined : to }
@@ -95,9 +94,9 @@ function monthBody(month) {
 /** From what was charged down to what is left, each bar beginning where the one above ended. */
 function waterfall(month) {
   const gross = Number(month.gross)
-  const taxes = month.taxes.map(({ name, entity, amount }) => ({
-    title: entity ? `${name} (${entity})` : name,
-    amount,
+  const taxes = month.taxes.map((tax) => ({
+    title: taxName(tax),
+    amount: tax.amount,
     kind: 'tax',
   }))
   const named = taxes.reduce((sum, { amount }) => sum + centsOf(amount), 0)
@@ -173,8 +172,7 @@ function states({ estimated, settled, differs, orders, not_classed: unclassed })
         ? html`<p class="soft small">${t('net.notClassed')}</p>
           <ul>
             ${unclassed.map(
-              ({ name, entity, amount }) =>
-                html`<li><bdi>${entity ? `${name} (${entity})` : name}</bdi>: ${money(amount)}</li>`,
+              (tax) => html`<li><bdi>${taxName(tax)}</bdi>: ${money(tax.amount)}</li>`,
             )}
           </ul>`
         : null

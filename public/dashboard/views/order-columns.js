@@ -45,8 +45,9 @@ export function declineOf({ status, status_detail: detail, payments }) {
 export function methodOf(order) {
   const method = order.payments.at(-1)?.payment_method
   if (!method?.type) {
-    const wanted = order.payment_method === 'all' ? '—' : word('method', order.payment_method)
-    return html`<span class="soft">${wanted}</span>`
+    return order.payment_method === 'all'
+      ? html`<span class="soft none">—</span>`
+      : html`<span class="soft">${word('method', order.payment_method)}</span>`
   }
   const parts = [word('method', method.type), method.id && word('brand', method.id)]
   if (method.installments > 1) parts.push(t('order.installments', { count: method.installments }))

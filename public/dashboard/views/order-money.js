@@ -1,9 +1,10 @@
-import { code, time } from '../../shared/format.js'
-import { locale, t, word } from '../../shared/i18n.js'
+import { calendarDay, code, time } from '../../shared/format.js'
+import { t, word } from '../../shared/i18n.js'
 import { html, nothing } from '../../shared/lit.js'
 import { badge } from '../../shared/parts.js'
 import { money, moneyOfCents } from '../amounts.js'
 import { sumsOf, wasPaid } from '../money.js'
+import { taxName } from '../tax-name.js'
 import { methodOf } from './order-columns.js'
 
 const paymentTones = { approved: 'good', rejected: 'bad' }
@@ -36,23 +37,18 @@ function sums(order) {
 /** What the charge leaves after fees and taxes, as far as the provider has told. */
 function netLines({ state, fee, financing, taxes, unexplained, net, release_on: release }) {
   const less = (title, amount) =>
-    /^-?0\.00$/.test(amount) ? nothing : line(title, money(negative(amount)), 'part')
-  const of = ({ detail, entity, name }) => [detail ?? name, entity].filter(Boolean).join(' · ')
+    /^-?0\.00$/.test(amount) ? nothing : line(title, lessened(amount), 'part')
   return html`${less(t('money.fee'), fee)}
     ${less(t('money.financing'), financing)}
-    ${taxes.map((tax) => less(`${t('money.tax')} ${of(tax)}`, tax.amount))}
+    ${taxes.map((tax) => less(taxName(tax), tax.amount))}
     ${less(t('money.unexplained'), unexplained)}
     ${line(html`${t('money.net')} ${badge(state === 'differs' ? 'warn' : 'quiet', t(`money.${state}`))}`, money(net), 'total')}
-    ${release ? line(t('money.release'), dayOf(release), 'part') : nothing}`
+    ${release ? line(t('money.release'), calendarDay(release), 'part') : nothing}`
 }
 
-/** A day of the calendar, wherever the reader is. */
-function dayOf(day) {
-  return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium' }).format(new Date(`${day}T00:00`))
-}
-
-function negative(amount) {
-  return amount.startsWith('-') ? amount.slice(1) : `-${amount}`
+/** What goes off; less than nothing comes back. */
+function lessened(amount) {
+  return amount.startsWith('-') ? money(amount.slice(1)) : `− ${money(amount)}`
 }
 
 function payment(one) {

@@ -1,5 +1,5 @@
 import { errorSentence } from '../../shared/errors.js'
-import { midnight, number } from '../../shared/format.js'
+import { number } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html, live, nothing } from '../../shared/lit.js'
 import { toast } from '../../shared/notices.js'
@@ -12,6 +12,7 @@ import {
   pager,
   table,
 } from '../../shared/parts.js'
+import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { amountExample, money } from '../amounts.js'
 import { centsOfPoint, pointOfCents } from '../money.js'
 import { downloadOrders } from '../orders-csv.js'
@@ -108,16 +109,9 @@ function questionOf({ q, standing, status, caja_id, day, from, to }) {
     standing: standings.includes(standing) && standing !== 'all' ? standing : undefined,
     status,
     caja_id,
-    from: first === undefined ? midnight(from) : midnight(today(), first),
-    to: last === undefined ? midnight(to, 1) : midnight(today(), last),
+    from: first === undefined ? midnight(from) : midnight(dayOf(), first),
+    to: last === undefined ? midnight(to, 1) : midnight(dayOf(), last),
   }
-}
-
-/** `YYYY-MM-DD` where the reader is. */
-function today() {
-  const now = new Date()
-  const two = (part) => String(part).padStart(2, '0')
-  return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`
 }
 
 /** What somebody types is asked for when he pauses, without a step back for each letter. */
@@ -169,12 +163,11 @@ function tabs(app, totals) {
 
 function list(app, { question, orders, total, totals, ...place }, fresh) {
   if (orders.length === 0) {
-    return isFiltered(app.query) || place.page > 1
-      ? html`<div>
-          ${empty(t('orders.noMatch'), t('orders.noMatchHint'))}
-          <p class="center"><a class="button" href=${cleared(app)}>${t('filter.clear')}</a></p>
-        </div>`
-      : empty(t('orders.none'), t('orders.noneHint'))
+    if (isFiltered(app.query)) return empty(t('orders.noMatch'), t('orders.noMatchHint'))
+    return empty(
+      t('orders.none'),
+      place.page > 1 ? html`<a href=${cleared(app)}>${t('pager.newer')}</a>` : t('orders.noneHint'),
+    )
   }
   return html`<div class="stack ${app.isWaiting ? 'waiting' : ''}" aria-busy=${app.isWaiting ? 'true' : nothing}>
     <p class="sums">${count('orders.count', total)}${sums(totals[questionOf(app.query).standing ?? 'all'])}</p>

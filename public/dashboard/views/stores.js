@@ -1,8 +1,9 @@
 import { errorSentence } from '../../shared/errors.js'
-import { code, name, relative, startOfToday } from '../../shared/format.js'
+import { code, name, relative } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { html, nothing, repeat } from '../../shared/lit.js'
 import { badge, empty, howMany, note } from '../../shared/parts.js'
+import { startOfToday } from '../../shared/shop-clock.js'
 import { money } from '../amounts.js'
 import { askMode } from '../box-mode.js'
 import { openFreeing } from '../free-terminal.js'
@@ -192,9 +193,10 @@ function boxCard(app, { store, box, state }, { list, failure }) {
 
 /** How the box fares, what it sold today and which order holds its terminal now. */
 function boxState(app, state) {
-  const { tone, text } = stateOf(state)
+  const { tone, text, short = text } = stateOf(state)
   const { open_order: order, last_order_at: last } = state
-  return html`<p><span class="box-state ${tone}">${text}</span>${last ? html` <span class="soft small">${relative(last)}</span>` : nothing}</p>
+  return html`<p><span class="box-state ${tone}">${short}</span>${last ? html` <span class="soft small">${relative(last)}</span>` : nothing}</p>
+    ${short === text ? nothing : html`<p class="small">${text}</p>`}
     <p class="small">${soldToday(state)}</p>
     ${order ? heldBy(app, { ...order, client: state.client }) : nothing}`
 }

@@ -20,7 +20,7 @@ export const causeTexts = {
   'cause.quiet': 'no charge for a while',
   'cause.never_charged': 'no charge yet',
   'cause.not_called': 'not called',
-  'cause.flow_paused': 'flow paused',
+  'cause.flow_paused': 'paused',
   'cause.flow_limited': 'run limit used up',
   'cause.source_failing': 'the source cannot be read',
   'cause.not_polled': 'not polled in time',

@@ -20,7 +20,7 @@ export const causeTexts = {
   'cause.quiet': 'sin cobros hace un rato',
   'cause.never_charged': 'todavía sin cobros',
   'cause.not_called': 'sin llamadas',
-  'cause.flow_paused': 'flujo en pausa',
+  'cause.flow_paused': 'en pausa',
   'cause.flow_limited': 'límite de corridas usado',
   'cause.source_failing': 'el origen no se puede leer',
   'cause.not_polled': 'no se leyó a tiempo',

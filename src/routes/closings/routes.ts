@@ -28,6 +28,7 @@ import {
   ClosingsResponse,
   ListClosingsQuery,
   OpenClosingBody,
+  PaperQuery,
   TimeZoneBody,
   TimeZoneResponse,
 } from './schemas.ts'
@@ -40,9 +41,9 @@ const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
 export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   const language = (request: FastifyRequest) =>
     preferredLanguage(request.headers['accept-language'])
-  const wholeOf = async (request: FastifyRequest, id: string) => {
+  const wholeOf = async (request: FastifyRequest, id: string, words = language(request)) => {
     const { closing, amendments } = await readClosing(deps, tenantOfRequest(request), id)
-    return viewWholeClosing(closing, amendments, language(request))
+    return viewWholeClosing(closing, amendments, words)
   }
 
   app.post(
@@ -137,22 +138,23 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'What differs in a closing, for a spreadsheet',
         tags,
         params: ClosingParams,
-        querystring: ClientOnlyQuery,
+        querystring: PaperQuery,
         response: {
           200: {
-            description: 'Lines as CSV; separators by Accept-Language',
+            description: 'Lines as CSV; separators by the language',
             content: { 'text/csv': { schema: ClosingCsv } },
           },
         },
       },
     },
     async (request, reply) => {
-      const closing = await wholeOf(request, request.params.closingId)
+      const words = request.query.language ?? language(request)
+      const closing = await wholeOf(request, request.params.closingId, words)
       return reply
         .type('text/csv; charset=utf-8')
         .header('content-disposition', `attachment; filename="closing-${closing.number}.csv"`)
         .serializer(String)
-        .send(closingCsv(closing, language(request)))
+        .send(closingCsv(closing, words))
     },
   )
 
@@ -165,21 +167,22 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         summary: 'A closing as a page to print and sign on paper',
         tags,
         params: ClosingParams,
-        querystring: ClientOnlyQuery,
+        querystring: PaperQuery,
         response: {
           200: {
-            description: 'A page; language by Accept-Language',
+            description: 'A page in that language',
             content: { 'text/html': { schema: ClosingPage } },
           },
         },
       },
     },
     async (request, reply) => {
-      const closing = await wholeOf(request, request.params.closingId)
+      const words = request.query.language ?? language(request)
+      const closing = await wholeOf(request, request.params.closingId, words)
       return reply
         .type('text/html; charset=utf-8')
         .serializer(String)
-        .send(closingPage(closing, language(request)))
+        .send(closingPage(closing, words))
     },
   )
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { lineActions } from '../../closings/line-texts.ts'
 import { closingStates, lineKinds } from '../../domain/closing.ts'
+import { languages } from '../../domain/language.ts'
 import {
   ClientQuery,
   ErpId,
@@ -250,6 +251,14 @@ export const ClosingParams = z.object({
 })
 
 /** A day, or a moment of which the day counts. */
+export const PaperQuery = z.object({
+  ...ClientQuery,
+  language: z
+    .enum(languages)
+    .optional()
+    .describe('Instead of Accept-Language, which a link on a page cannot set'),
+})
+
 const DayQuery = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
 
 export const ListClosingsQuery = z.object({

@@ -1,5 +1,7 @@
+import { shopTimeZone } from '../../closings/closings.ts'
 import { AppError } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
 import { iso } from '../fields.ts'
 import type { Guards, Principal } from '../guards.ts'
 import { SessionResponse, SignedOutResponse, SignInBody } from './schemas.ts'
@@ -7,7 +9,18 @@ import { SessionResponse, SignedOutResponse, SignInBody } from './schemas.ts'
 const tags = ['Session']
 
 /** Signing in with a browser: the token is sent once, and a cookie that no script can read stands for it. */
-export function addSessionRoutes(app: HttpServer, guards: Guards): void {
+export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
+  const view = async (principal: Principal, until: Date) => {
+    const client = principal.type === 'client' ? principal.client : null
+    return {
+      valid: true,
+      type: principal.type,
+      client,
+      expires_at: iso(until),
+      time_zone: await shopTimeZone(deps, client),
+    }
+  }
+
   app.post(
     '/session',
     {
@@ -28,7 +41,7 @@ export function addSessionRoutes(app: HttpServer, guards: Guards): void {
         guards.countTry(request)
         throw new AppError('UNAUTHORIZED')
       }
-      return reply.header('set-cookie', begun.cookie).send(view(begun.principal, begun.until))
+      return reply.header('set-cookie', begun.cookie).send(await view(begun.principal, begun.until))
     },
   )
 
@@ -46,8 +59,8 @@ export function addSessionRoutes(app: HttpServer, guards: Guards): void {
     async (request) => {
       const session = await guards.session(request)
       return session
-        ? view(session.principal, session.until)
-        : { valid: false, type: null, client: null, expires_at: null }
+        ? await view(session.principal, session.until)
+        : { valid: false, type: null, client: null, expires_at: null, time_zone: null }
     },
   )
 
@@ -69,13 +82,4 @@ export function addSessionRoutes(app: HttpServer, guards: Guards): void {
       return { message: 'The session is over' }
     },
   )
-}
-
-function view(principal: Principal, until: Date) {
-  return {
-    valid: true,
-    type: principal.type,
-    client: principal.type === 'client' ? principal.client : null,
-    expires_at: iso(until),
-  }
 }

@@ -13,6 +13,12 @@ export const SessionResponse = z
     type: z.enum(['admin', 'client']).nullable(),
     client: z.string().nullable().describe('null for the administrator'),
     expires_at: Timestamp.nullable().describe('When the session ends by itself'),
+    time_zone: z
+      .string()
+      .nullable()
+      .describe(
+        'Where the shops are: the IANA name of the one zone that they share; null where they do not, or where one is not known',
+      ),
   })
   .meta({
     id: 'Session',
@@ -21,6 +27,7 @@ export const SessionResponse = z
       type: 'client',
       client: 'acme',
       expires_at: '2026-11-22T02:30:00.000Z',
+      time_zone: 'America/Argentina/Buenos_Aires',
     },
   })
 

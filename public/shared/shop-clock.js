@@ -1,0 +1,81 @@
+/**
+ * What time it is, and where: the service's clock and the zone of the shops, not those of the machine that shows the page. A
+ * tablet in a shop may be an hour wrong, and the office may be in another country.
+ */
+let aheadMs = 0
+let zone
+
+/** Answers tell the time to the second; a clock that is right within this is believed. */
+const believedMs = 30_000
+
+/** Of each answer: the time that its head tells. */
+export function noteServerTime(date) {
+  const ahead = Date.parse(date ?? '') - Date.now()
+  if (!Number.isNaN(ahead)) aheadMs = Math.abs(ahead) > believedMs ? ahead : 0
+}
+
+/** The zone of the shops; null: that of the browser. */
+export function setZone(name) {
+  zone = name ?? undefined
+}
+
+export function shopZone() {
+  return zone
+}
+
+export function now() {
+  return Date.now() + aheadMs
+}
+
+/** `YYYY-MM-DD` of a moment, where the shops are. */
+export function dayOf(at = now()) {
+  return new Date(wallOf(at)).toISOString().slice(0, 10)
+}
+
+/** The hour that it is at a moment, where the shops are. */
+export function hourOf(at) {
+  return new Date(wallOf(new Date(at).getTime())).getUTCHours()
+}
+
+/** Midnight of `YYYY-MM-DD` at the shops, moved by whole days, as the API takes it; undefined for another shape. */
+export function midnight(day, moveDays = 0) {
+  const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(day ?? '')
+  if (!match) return undefined
+  const wall = Date.UTC(Number(match[1]), Number(match[2]) - 1, Number(match[3]) + moveDays)
+  if (Number.isNaN(wall)) return undefined
+  const guess = wall - (wallOf(wall) - wall)
+  // The clocks may have been changed between the guess and the day's begin.
+  return new Date(wall - (wallOf(guess) - guess)).toISOString()
+}
+
+export function startOfToday() {
+  return midnight(dayOf())
+}
+
+/** What the clock on the wall shows at a moment, as if it were UTC. */
+function wallOf(at) {
+  const parts = clockOn().formatToParts(at)
+  const { year, month, day, hour, minute, second } = Object.fromEntries(
+    parts.map(({ type, value }) => [type, Number(value)]),
+  )
+  return Date.UTC(year, month - 1, day, hour, minute, second)
+}
+
+let made
+let madeFor
+
+function clockOn() {
+  if (made && madeFor === zone) return made
+  madeFor = zone
+  made = new Intl.DateTimeFormat('en', {
+    timeZone: zone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  })
+  return made
+}

@@ -1,0 +1,61 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openOwnShop } from '../support/money.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { act, charge, payByCard, readOrder, type Till } from '../support/till.ts'
+import { expectText, launchBrowser, openPage, signIn } from './browser.ts'
+
+/** What the pages call today, and how long ago, is what it is at the shops, whatever the reader's machine believes. */
+let browser: Browser
+let service: TestService
+let url: string
+let till: Till
+let paidAt: Date
+
+const zone = 'America/Argentina/Buenos_Aires'
+const inShop = (options: Intl.DateTimeFormatOptions) =>
+  new Intl.DateTimeFormat('en-CA', { timeZone: zone, hourCycle: 'h23', ...options }).format(paidAt)
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+  service = await startTestService()
+  url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
+  till = await openOwnShop(service, 'panaderia')
+  const { order_id: id } = (await charge(service, till, { reference: 'HERE-1' })).json()
+  await act(service, id, payByCard)
+  paidAt = new Date((await readOrder(service, till, id)).json().created_at)
+})
+afterAll(async () => {
+  await service?.stop()
+  await browser?.close()
+})
+
+test.each([
+  ['a client key', () => till.key],
+  ['the administrator', () => adminToken],
+])(
+  '%s in Tokyo, with a clock that is 9 hours wrong, reads the day and the hours of the shop',
+  async (_who, token) => {
+    const opened = await openPage(browser, url, { timezoneId: 'Asia/Tokyo' })
+    const { page } = opened
+    await page.clock.setSystemTime(Date.now() + 9 * 3600_000)
+    await page.reload()
+    await signIn(page, token())
+    const main = page.locator('main')
+    await expectText(main, /HERE-1/)
+    const time = inShop({ hour: '2-digit', minute: '2-digit', second: '2-digit' })
+    await expectText(main.getByRole('row', { name: /HERE-1/ }), time)
+    await expectText(main.locator('.light'), /(?:second|minute)s? ago|now/)
+    await expectText(main, `Best hour: ${Number(inShop({ hour: '2-digit' }))}:00`)
+    await page.goto(`${url}#/orders?day=today`)
+    await expectText(main, /1 order ·[\s\S]*HERE-1/)
+    await page.goto(`${url}#/orders?day=yesterday`)
+    await expectText(main, 'No order matches')
+    await page.goto(`${url}#/closings`)
+    const day = inShop({ year: 'numeric', month: '2-digit', day: '2-digit' })
+    await expect.poll(() => page.locator('input[name=day]').inputValue()).toBe(day)
+    await expectText(main.getByRole('row', { name: /CAJA-1/ }), /1,234\.50/)
+    opened.expectQuiet()
+    await opened.close()
+  },
+)
