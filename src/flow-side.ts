@@ -58,6 +58,8 @@ export type FlowSide = {
   close(): Promise<void>
 }
 
+const shareOfFlows = 0.3
+
 /** Puts the flow side together. Nothing runs yet: listen on `app` and start. */
 export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide> {
   const { config, database, payments } = options
@@ -67,7 +69,8 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     ((ms: number, signal?: AbortSignal) => wait(ms, undefined, signal && { signal }))
   const log = options.logger.child({ part: 'flows' })
   const audit = createFlowAudit({ database, sealer: payments.sealer, now })
-  const common = { database, now, sleep, log, audit, processId: payments.processId }
+  const flowDatabase = database.apart(connectionsOf(database))
+  const common = { database: flowDatabase, now, sleep, log, audit, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
   const deliveries = createDeliveries({ ...common, random: Math.random, trace: options.tracing })
   const alerts = createAlerts({ ...common, mail, isInWindow })
@@ -90,6 +93,8 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const tableCare = createTableCare(common)
   const flows = createFlowService({
     ...common,
+    // Somebody waits for the answer.
+    database,
     engine,
     deliveries,
     longestWaitMs: options.longestWaitMs,
@@ -133,4 +138,9 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       await news.close()
     },
   }
+}
+
+/** For all flows together: with a pool of their own size hundreds of them would stand before every till. */
+function connectionsOf(database: Database): number {
+  return Math.max(1, Math.floor(database.connections().most * shareOfFlows))
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Kysely, sql, type Transaction } from 'kysely'
+import { type Driver, Kysely, sql, type Transaction } from 'kysely'
 import { createAnnouncer } from './announcer.ts'
+import { apart } from './apart.ts'
 import type { Engine, Log } from './engine.ts'
 import { isRepeatable, OpenTransactionError } from './failures.ts'
 import { asLast, assertOutsideTransaction, Gate, guarded, insideTransaction } from './flow-guard.ts'
@@ -21,6 +22,11 @@ export type Database = {
    * it rejects with DatabaseUnavailableError the commit may have happened: read again before saying anything.
    */
   transaction<T>(work: (trx: Trx) => Promise<T>): Promise<T>
+  /**
+   * The same database for work that others must not wait for: those who use it have `most` connections at a time between
+   * them, and wait among themselves for one.
+   */
+  apart(most: number): Database
   /**
    * Tells the listeners of `channel` in all processes some milliseconds after the transaction of this flow has committed,
    * and never when it does not; outside of one after this call. A hint only, as `listen` says. Payload: less than 8,000 bytes.
@@ -129,7 +135,11 @@ async function openEngine(options: OpenOptions, log: Log): Promise<Engine> {
 /** The database on an engine; `openDatabase` is the way to get one, except for who needs the engine too. */
 export function build(engine: Engine, log: Log = () => {}): Database {
   const gate = new Gate()
-  const db: Db = new Kysely<Tables>({ dialect: guarded(engine.dialect, gate) })
+  const dialect = guarded(engine.dialect, gate)
+  const driver = dialect.createDriver()
+  const openOn = (own: Driver): Db =>
+    new Kysely<Tables>({ dialect: { ...dialect, createDriver: () => own } })
+  const db = openOn(driver)
   const writeProof = createWriteProof(db)
   const announcer = createAnnouncer(db, log)
   let pinging: Promise<boolean> | undefined
@@ -146,10 +156,14 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     await atMost(engine.disconnect(), CLOSE_TIMEOUT_MS)
   }
 
-  return {
+  const database: Database = {
     engine: engine.name,
     db,
     transaction: (work) => runTransaction(db, work, writeProof),
+    apart: (most) => {
+      const own = openOn(apart(driver, most))
+      return { ...database, db: own, transaction: (work) => runTransaction(own, work, writeProof) }
+    },
     announce: announcer.announce,
     listen: async (channel, onPayload, onGap = () => {}) => {
       assertOutsideTransaction()
@@ -209,6 +223,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
       await closing
     },
   }
+  return database
 }
 
 async function runTransaction<T>(

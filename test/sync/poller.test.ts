@@ -281,3 +281,36 @@ test('a hint waits until the flow may be polled', async () => {
   expect(one.polls).toEqual([])
   mayPoll = true
 })
+
+test('a poll by the timer waits for its turn, one that is asked for does not', async () => {
+  const turn = Promise.withResolvers<void>()
+  let ended = 0
+  const one = create({
+    takeTurn: async () => {
+      await turn.promise
+      return () => {
+        ended += 1
+      }
+    },
+  })
+  const run = one.run(intervalMs / 2)
+  await one.poller.request({ force: false })
+  expect([one.polls.length, ended]).toEqual([1, 0])
+  turn.resolve()
+  await run
+  expect(one.polls).toHaveLength(2)
+  expect(ended).toBe(1)
+})
+
+test('a poller that waits for its turn stops at once, and that is no failure', async () => {
+  const one = create({
+    takeTurn: (signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      }),
+  })
+  one.poller.start()
+  await new Promise((resolve) => setImmediate(resolve))
+  await one.poller.stop()
+  expect([one.polls, one.failures]).toEqual([[], []])
+})

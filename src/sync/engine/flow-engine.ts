@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import type { Agent } from 'undici'
 import { notify } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
@@ -30,6 +31,7 @@ import { pollOnce } from '../poll/poll-once.ts'
 import { createPoller, type Poller, type PollOutcome } from '../poll/poller.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { openFlow } from './open-flow.ts'
+import { createPollTurns } from './poll-turns.ts'
 import { plannedAfter } from './schedule.ts'
 import { isInWindow } from './window.ts'
 
@@ -104,6 +106,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   let startedRead = 0
   let changing: Promise<void> = Promise.resolve()
   const letGo = new AbortController()
+  const takeTurn = createPollTurns(availableParallelism())
   const pollDeps: PollDeps = {
     database: deps.database,
     now: deps.now,
@@ -187,6 +190,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         })
         return held?.result
       },
+      takeTurn,
       mayPoll: mayPollOf(loaded),
       lastPollAt: () => lastPollAt(flow),
       intervalMs: () => flow.pollIntervalMs,

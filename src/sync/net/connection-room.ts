@@ -45,7 +45,8 @@ function serverOf(driver: string, address: string): string {
   return `${username}@${hostname.toLowerCase()}:${port || defaultPorts[driver]} ${socket}`
 }
 
-function createRoom(least: number): ConnectionRoom {
+/** Places that are given in the order of asking. */
+export function createRoom(least: number): ConnectionRoom {
   let places = least
   const waiting = new Set<() => void>()
   let taken = 0

@@ -32,6 +32,8 @@ export type PollerDeps = {
    * `force`: the poll that it waited for may have been the last of a limit.
    */
   poll: (options: { force: boolean }) => Promise<PollOutcome | undefined>
+  /** Waits until a poll by the timer may begin, beside those of other flows; the result is called at its end. */
+  takeTurn?: (signal: AbortSignal) => Promise<() => void>
   /** Whether the timer may poll now: not paused, inside its window. Asked only when a poll is due. */
   mayPoll: () => Promise<boolean>
   /** End of the last poll by any process; null when there was none since this one started. */
@@ -115,12 +117,18 @@ export function createPoller(deps: PollerDeps): Poller {
   const turn = async () => {
     const ms = await waitMs()
     if (ms > 0) return nap(ms)
-    if (current !== undefined) {
-      await current.catch(() => undefined)
-      return undefined
+    const endTurn = await deps.takeTurn?.(stopped.signal)
+    try {
+      // Somebody may have asked for it meanwhile.
+      if (current !== undefined) {
+        await current.catch(() => undefined)
+        return undefined
+      }
+      isHinted = false
+      await run(async () => (await deps.poll({ force: false })) ?? { changes: 0, rowsRead: 0 })
+    } finally {
+      endTurn?.()
     }
-    isHinted = false
-    await run(async () => (await deps.poll({ force: false })) ?? { changes: 0, rowsRead: 0 })
     // No interval is shorter, and when another process was at it, its end will show in the database.
     isResting = true
     return nap(lookMs).finally(() => {
@@ -153,6 +161,7 @@ export function createPoller(deps: PollerDeps): Poller {
       loop ??= (async () => {
         while (!stopped.signal.aborted) {
           await turn().catch(async (error) => {
+            if (stopped.signal.aborted && error === stopped.signal.reason) return
             deps.onFailure(error)
             await nap(lookMs)
           })
