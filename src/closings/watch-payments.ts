@@ -37,6 +37,9 @@ const betweenRoundsMs = 250
 const accountsAtOnce = 2
 const longestRetryMs = 60 * minuteMs
 
+/** The name of a shop's reading of what was made or changed. */
+const changes = 'changes'
+
 type Shop = { client: ClientName; mpUserId: number }
 
 export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
@@ -47,21 +50,39 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
   let loop: Promise<void> | undefined
   let forget: (() => void) | undefined
 
+  /** The provider said how long it wants to be left alone, or nothing is got on with: the shop is not asked until then. */
+  const leaveAlone = (client: ClientName, error: unknown, failures: number) => {
+    const untilMs = deps.now().getTime() + retryAfterMs(error, failures)
+    waits.set(client, { untilMs, failures: failures + 1 })
+  }
+
   const watchShop = async (shop: Shop, signal: AbortSignal) => {
-    const failures = waits.get(shop.client)?.failures ?? 0
+    const { client } = shop
+    const failures = waits.get(client)?.failures ?? 0
+    const tell = (error: unknown) =>
+      deps.log.warn({ client, err: error }, "the provider's payments could not be read yet")
     try {
       await checkDueClosings(deps, shop, signal)
-      await followChanges(deps, shop, signal)
-      await findOrphans(deps, shop, signal)
-      waits.delete(shop.client)
     } catch (error) {
       if (signal.aborted) return
-      const untilMs = deps.now().getTime() + retryAfterMs(error, failures)
-      waits.set(shop.client, { untilMs, failures: failures + 1 })
-      deps.log.warn(
-        { client: shop.client, err: error },
-        "the provider's payments could not be read yet",
-      )
+      tell(error)
+      // Each closing waits by itself; what is charged meanwhile is followed all the same.
+      if (askedToWaitMs(error) > 0) {
+        leaveAlone(client, error, failures)
+        return
+      }
+    }
+    const before = await howFar(deps, client)
+    try {
+      await followChanges(deps, shop, signal)
+      await findOrphans(deps, shop, signal)
+      waits.delete(client)
+    } catch (error) {
+      if (signal.aborted) return
+      tell(error)
+      // A long list with a failure now and then must not wait ever longer.
+      const isOn = (await howFar(deps, client)) !== before
+      leaveAlone(client, error, isOn ? 0 : failures)
     }
   }
 
@@ -130,10 +151,19 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
   }
 }
 
-function retryAfterMs(error: unknown, failures: number): number {
+function askedToWaitMs(error: unknown): number {
   const { retryAfterSeconds = null } = error as Partial<ProviderError>
-  const wishMs = (retryAfterSeconds ?? 0) * 1000
-  return Math.max(wishMs, Math.min(longestRetryMs, minuteMs * 2 ** failures))
+  return (retryAfterSeconds ?? 0) * 1000
+}
+
+function retryAfterMs(error: unknown, failures: number): number {
+  return Math.max(askedToWaitMs(error), Math.min(longestRetryMs, minuteMs * 2 ** failures))
+}
+
+/** Changes with each page of the changes that was read. */
+async function howFar(deps: PaymentDeps, client: ClientName): Promise<string> {
+  const read = await findRead(deps.database.db, { client, name: changes })
+  return `${read?.ends_at.getTime()} ${read?.next_offset}`
 }
 
 /** Reads what was made or changed at the account until a minute ago, when that is due. */
@@ -143,7 +173,7 @@ async function followChanges(
   signal: AbortSignal,
 ): Promise<void> {
   const { db } = deps.database
-  const name = { client, name: 'changes' }
+  const name = { client, name: changes }
   for (;;) {
     if (signal.aborted) return
     const nowMs = deps.now().getTime()

@@ -8,7 +8,7 @@ import {
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
-import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
+import { close, openClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -58,6 +58,23 @@ test('a charge without an order is found within ten minutes and told once; an on
   await watchAfter(service, 60 * 60_000)
   const url = `/admin/activity?client=${encodeURIComponent(till.client)}&action=orphan.found`
   expect((await asAdmin(service, { url })).json().logs).toHaveLength(1)
+})
+
+test('a closing that cannot be read yet holds up no charge without an order', async () => {
+  const till = await openOwnShop(service, 'beside a closing')
+  await sell(service, till, 'A-1')
+  await service.paymentWatch.watchOnce()
+  const paymentId = await typeCharge(service, till)
+  await openClosing(service, till)
+  await breakProvider(service, {
+    path: '^/v1/payments/search$',
+    kind: '500',
+    user_id: till.mpUserId,
+    // All attempts of the first page that is asked for, which is the closing's.
+    count: 3,
+  })
+  await watchAfter(service, 5 * 60_000)
+  expect(await orphansOf(till)).toMatchObject({ total: 1, orphans: [{ payment_id: paymentId }] })
 })
 
 test('a charge whose order is not known to be paid yet is no orphan', async () => {

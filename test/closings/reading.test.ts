@@ -183,6 +183,27 @@ test('a long list is read to its end, through failing pages, and goes on where i
   expect(asked.length).toBeLessThanOrEqual(6)
 }, 120_000)
 
+test('as long as a list is got on with, each failure is waited out like the first', async () => {
+  const till = await openOwnShop(service, 'page by page')
+  const box = await mpPosOf(till)
+  const now = service.clock.now().getTime()
+  const payments = Array.from({ length: 330 }, (_, at) => ({
+    user_id: till.mpUserId,
+    pos_id: box,
+    amount: '10.00',
+    id: 935_000_000 + at,
+    at: new Date(now - at * 1_000).toISOString(),
+  }))
+  await sandboxCall(service, 'POST', '/_sandbox/payments', payments)
+  for (let round = 0; round < 7; round += 1) {
+    await healProvider(service)
+    // One page is read, and the next one fails at each attempt.
+    await breakProvider(service, { ...searching, kind: '500', user_id: till.mpUserId, skip: 1 })
+    await watchAfter(2 * 60_000)
+  }
+  expect(await paymentsOf(till)).toHaveLength(payments.length)
+}, 120_000)
+
 test('a list that changes while it is read is read again from its beginning', async () => {
   const till = await openOwnShop(service, 'moving')
   const box = await mpPosOf(till)
