@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely'
 import type { QueryResult as PgResult, PoolClient, QueryConfig } from 'pg'
+import { DescribedOnce } from './described-once.ts'
 import {
   DatabaseUnavailableError,
   endsConnection,
@@ -173,11 +174,13 @@ export class WatchedClient implements DatabaseConnection {
         },
       }
       this.#beginWatch()
-      void this.#client.query(query, (error, result) => {
+      const settle = (error: Error | null, result: PgResult) => {
         this.#question = undefined
         if (error) reject(error)
         else resolve(result)
-      })
+      }
+      if (query.name === undefined) void this.#client.query(query, settle)
+      else this.#client.query(new DescribedOnce(query, settle))
     })
   }
 

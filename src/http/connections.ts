@@ -33,6 +33,7 @@ export function trackConnections(
   const running = new WeakMap<Socket, Set<FastifyRequest>>()
   const unused = new Set<Socket>()
   const groups = new Map<string, Group>()
+  const groupOfSocket = new WeakMap<Socket, Group>()
   const proxies = proxyList(trustProxy)
   let count = 0
 
@@ -68,6 +69,7 @@ export function trackConnections(
   app.server.on('connection', (socket: Socket) => {
     const { group, isProxy, key } = groupOf(socket)
     unused.add(socket)
+    groupOfSocket.set(socket, group)
     group.sockets.add(socket)
     group.idle.add(socket)
     count += 1
@@ -87,11 +89,12 @@ export function trackConnections(
     unused.delete(socket)
     const requests = running.get(socket) ?? new Set()
     running.set(socket, requests.add(request))
-    const { group } = groupOf(socket)
-    group.idle.delete(socket)
+    // A request that was injected has no socket that was ever opened.
+    const group = groupOfSocket.get(socket)
+    group?.idle.delete(socket)
     reply.raw.once('close', () => {
       requests.delete(request)
-      if (requests.size === 0 && group.sockets.has(socket)) group.idle.add(socket)
+      if (requests.size === 0 && group?.sockets.has(socket)) group.idle.add(socket)
     })
   })
 

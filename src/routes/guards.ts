@@ -3,7 +3,7 @@ import rateLimit from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
 import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
-import { sameSecret } from '../domain/constant-time.ts'
+import { isSecret, sameDigest, sameSecret } from '../domain/constant-time.ts'
 import { AppError, invalid } from '../errors.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
@@ -120,6 +120,9 @@ export async function installGuards(
   const ownOrigin = new URL(deps.settings.publicUrl).origin
   const cookies = { sealer: deps.sealer, isSecure: ownOrigin.startsWith('https:') }
   // Ties sessions of the administrator to the token they were made with, without holding it.
+  const isAdminToken = isSecret(options.adminToken)
+  const isMetricsToken =
+    options.metricsToken === undefined ? undefined : isSecret(options.metricsToken)
   const adminProof = hashSecret(`session of ${options.adminToken}`)
 
   const sessionEntry = (
@@ -145,11 +148,11 @@ export async function installGuards(
     findKey: FindKey = (hash) => findActiveKeyByHash(db, hash),
   ): Promise<Principal | undefined> => {
     if (typeof token !== 'string' || token === '') return undefined
-    if (sameSecret(token, options.adminToken)) return { type: 'admin' }
+    if (isAdminToken(token)) return { type: 'admin' }
     if (!keyShape.test(token)) return undefined
     const hash = hashSecret(token)
     const key = await findKey(hash)
-    if (!key || !sameSecret(key.key_hash, hash)) return undefined
+    if (!key || !sameDigest(key.key_hash, hash)) return undefined
     return principalOfKey(key)
   }
 
@@ -202,9 +205,7 @@ export async function installGuards(
     }
   }
   const isForMetrics = (token: unknown): boolean =>
-    typeof token === 'string' &&
-    options.metricsToken !== undefined &&
-    sameSecret(token, options.metricsToken)
+    typeof token === 'string' && isMetricsToken !== undefined && isMetricsToken(token)
   const countTry = (request: FastifyRequest) => failures.count(request.arrivedFrom)
 
   app.addHook('onRequest', async (request) => {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Query } from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import {
   needsPostgres,
@@ -24,6 +25,8 @@ describe.skipIf(!postgresUrl)(`statements that come again (${needsPostgres})`, (
     await clone?.database.close()
   })
 
+  afterEach(() => vi.restoreAllMocks())
+
   const elsewhere = (statement: string) =>
     onServer(clone.url, async (client) => void (await client.query(statement)))
   const prepared = async () => {
@@ -40,6 +43,36 @@ describe.skipIf(!postgresUrl)(`statements that come again (${needsPostgres})`, (
     await sql`select ${'once'}::text`.execute(own.db)
     await findOften()
     expect(await prepared()).toEqual(['select * from things where id = $1'])
+  })
+
+  test('are asked for their columns once, and each answer has them all', async () => {
+    const described = vi.spyOn(
+      Query.prototype as unknown as { handleRowDescription(): void },
+      'handleRowDescription',
+    )
+    const ask = (id: number) =>
+      sql`select id, name, ${'told'}::text as word, ${[1, 2]}::int[] as list from things where id = ${id}`
+    const answers: unknown[] = []
+    for (const id of [1, 1, 1, 1, 1, 2, 1]) answers.push((await ask(id).execute(own.db)).rows)
+    const one = [{ id: 1, name: 'one', word: 'told', list: [1, 2] }]
+    expect(answers).toEqual([one, one, one, one, one, [], one])
+    // Twice without a name, once with it.
+    expect(described).toHaveBeenCalledTimes(3)
+  })
+
+  test('work on after a value that the server refuses, and one that cannot be sent', async () => {
+    const other = await openDatabase({ databaseUrl: clone.url, maxConnections: 1 })
+    const ask = (value: unknown) => sql`select ${value}::int as number`.execute(other.db)
+    for (let round = 0; round < 4; round += 1) expect((await ask(7)).rows).toEqual([{ number: 7 }])
+    const unsendable = {
+      toPostgres() {
+        throw new Error('no such value')
+      },
+    }
+    await expect(ask('seven')).rejects.toThrow()
+    await expect(ask(unsendable)).rejects.toThrow('no such value')
+    expect((await ask(8)).rows).toEqual([{ number: 8 }])
+    await other.close()
   })
 
   test('are never compiled by the server, whatever it thinks that they cost on large tables', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sameSecret } from '../../src/domain/constant-time.ts'
+import { isSecret, sameDigest, sameSecret } from '../../src/domain/constant-time.ts'
 
 test.each([
   ['same', 'same', true],
@@ -13,4 +13,6 @@ test.each([
 ])('%j and %j are the same secret: %s', (a, b, expected) => {
   expect(sameSecret(a, b)).toBe(expected)
   expect(sameSecret(b, a)).toBe(expected)
+  expect(isSecret(a)(b)).toBe(expected)
+  expect(sameDigest(a, b)).toBe(expected)
 })

@@ -7,7 +7,7 @@ export const access: readonly Mistakes[] = [
     tests: [['test/checks/comparisons.test.ts']],
     made: {
       'the admin token is compared by ===': [
-        'if (sameSecret(token, options.adminToken)) return',
+        'if (isAdminToken(token)) return',
         'if (token === options.adminToken) return',
       ],
     },

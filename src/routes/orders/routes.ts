@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import { preferredLanguage } from '../../domain/language.ts'
 import { centsFromErp, pointFromCents } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
@@ -156,10 +157,7 @@ export function addOrderRoutes(
       const leave = typeof place === 'function' ? place : undefined
       // Beyond the limit the state is told at once: a till in the midst of a payment needs it more than a refusal.
       if (wait !== undefined && !leave) reply.header('retry-after', String(askAgainSeconds))
-      const aborted = new AbortController()
-      const abort = () => aborted.abort()
-      const forget = app.shutdown.onClosing(abort)
-      request.raw.once('close', abort)
+      const waiting = leave && endOfWait(app, request)
       try {
         const { order, stale } = await readOrder(
           deps,
@@ -168,12 +166,12 @@ export function addOrderRoutes(
           {
             found: request.foundOrder ?? undefined,
             wait:
-              wait === undefined || !leave
+              wait === undefined || !waiting
                 ? undefined
                 : {
                     waitSeconds: wait,
                     knownVersion: version,
-                    signal: aborted.signal,
+                    signal: waiting.signal,
                     checkAccess: () => guards.check(request),
                   },
           },
@@ -183,7 +181,7 @@ export function addOrderRoutes(
         const language = preferredLanguage(request.headers['accept-language'])
         return viewOrder(deps, order, operations, language, stale)
       } finally {
-        forget()
+        waiting?.forget()
         leave?.()
       }
     },
@@ -288,6 +286,14 @@ export function addOrderRoutes(
       }
     },
   )
+}
+
+/** Aborts when the caller hangs up or the service stops. Only for a caller who waits: it is not free. */
+function endOfWait(app: HttpServer, { raw }: FastifyRequest) {
+  const ended = new AbortController()
+  const abort = () => ended.abort()
+  raw.once('close', abort)
+  return { signal: ended.signal, forget: app.shutdown.onClosing(abort) }
 }
 
 function refundMessage({ order, type }: Refunded): string {
