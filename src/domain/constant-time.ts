@@ -14,11 +14,6 @@ export function isSecret(secret: string): (given: string) => boolean {
   return (given) => timingSafeEqual(digest(given), expected)
 }
 
-/** The same of two digests, which are no secrets by their length. */
-export function sameDigest(a: string, b: string): boolean {
-  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
-}
-
 function digest(secret: string): Buffer {
   return createHash('sha256').update(secret).digest()
 }

@@ -3,7 +3,7 @@ import rateLimit from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
 import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
-import { isSecret, sameDigest, sameSecret } from '../domain/constant-time.ts'
+import { isSecret, sameSecret } from '../domain/constant-time.ts'
 import { AppError, invalid } from '../errors.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
@@ -152,7 +152,7 @@ export async function installGuards(
     if (!keyShape.test(token)) return undefined
     const hash = hashSecret(token)
     const key = await findKey(hash)
-    if (!key || !sameDigest(key.key_hash, hash)) return undefined
+    if (!key || !sameSecret(key.key_hash, hash)) return undefined
     return principalOfKey(key)
   }
 
