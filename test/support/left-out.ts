@@ -16,6 +16,8 @@ export const leftOut: readonly string[] = [
   'test/http/event-loop-requests.test.ts',
   'test/process/backup.test.ts',
   'test/process/encryption-keys.test.ts',
+  'test/process/main.test.ts',
   'test/process/rotate-secrets.test.ts',
   'test/sync/event-loop.test.ts',
+  'test/sync/shop-templates.test.ts',
 ]
