@@ -18,6 +18,7 @@ import { createAlerts } from './sync/alerts/alerts.ts'
 import { createFlowNews } from './sync/control/flow-news.ts'
 import { createFlowContext } from './sync/definition/context.ts'
 import { createDeliveries } from './sync/deliver/deliver.ts'
+import { createGrantKeeper } from './sync/destinations/grant-keeper.ts'
 import { createFlowService } from './sync/engine/create-flow-service.ts'
 import { createFlowEngine } from './sync/engine/flow-engine.ts'
 import { createHousekeeping } from './sync/engine/housekeeping.ts'
@@ -73,6 +74,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const common = { database: flowDatabase, now, sleep, log, audit, processId: payments.processId }
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
   const deliveries = createDeliveries({ ...common, random: Math.random, trace: options.tracing })
+  const grants = createGrantKeeper({ ...common, sealer: payments.sealer })
   const alerts = createAlerts({ ...common, mail, isInWindow })
   const engine = createFlowEngine({
     ...common,
@@ -82,6 +84,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     deliveries,
     alerts,
     payments: createPaymentsPort(payments),
+    grants,
     trace: options.tracing,
     feeds: {
       listOrderChanges: createOrderFeed(database.db),
@@ -134,6 +137,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     },
     async close() {
       await engine.stop()
+      await grants.stop()
       await Promise.all([alerts.stop(), housekeeping.stop(), tableCare.stop()])
       await news.close()
     },

@@ -43,13 +43,24 @@ async function rotate(config: Config, lost: readonly string[]): Promise<Rotation
   }
 }
 
-function describe({ first, renewed, givenUp, unreadable, stillUsed }: Rotation): string[] {
+function describe(rotation: Rotation): string[] {
+  const { first, renewed, givenUp, givenUpFlows, unreadable, unreadableFlows, stillUsed } = rotation
   const lines = [`${renewed} values were encrypted anew under ${first}.`]
   if (givenUp > 0)
     lines.push(`${givenUp} clients lost their connection with the key: they must connect again.`)
+  if (givenUpFlows.length > 0) {
+    lines.push(
+      `The access of ${givenUpFlows.join(', ')} was lost with the key: these destinations need a new refresh token in their flow files.`,
+    )
+  }
   if (unreadable.length > 0) {
     lines.push(
       `No key opens what is stored of: ${unreadable.join(', ')}. These clients must log out and connect again.`,
+    )
+  }
+  if (unreadableFlows.length > 0) {
+    lines.push(
+      `No key opens the access of: ${unreadableFlows.join(', ')}. These destinations need a new refresh token in their flow files.`,
     )
   }
   if (stillUsed.length > 0) {

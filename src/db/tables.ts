@@ -623,6 +623,7 @@ export type Tables = {
   flow_alerts: FlowAlertsTable
   destination_states: DestinationStatesTable
   remembered_values: RememberedValuesTable
+  oauth_grants: OauthGrantsTable
   destination_fills: DestinationFillsTable
   held_deletes: HeldDeletesTable
   delete_approvals: DeleteApprovalsTable
@@ -750,6 +751,21 @@ export type RememberedValuesTable = {
   pk: string
   named: RememberedNames
   at: Date
+}
+
+export type OauthGrantsTable = {
+  id: Fixed<string>
+  refresh_token: string
+  access_token: WithDefault<string | null>
+  expires_at: WithDefault<Date | null>
+  renewed_at: WithDefault<Date | null>
+  version: WithDefault<number>
+  renewal_began_at: WithDefault<Date | null>
+  unheard_since: WithDefault<Date | null>
+  lost_at: WithDefault<Date | null>
+  lost_reason: WithDefault<string | null>
+  used_by: string
+  used_at: Date
 }
 
 export type DestinationStatesTable = {

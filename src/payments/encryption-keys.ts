@@ -5,15 +5,16 @@ import {
   findSealingKeys,
   findSigningKeys,
   hasTables,
+  listSealedColumns,
   readEntriesSignedBy,
   readKeptSigningKeys,
   readSealedBy,
+  type SealedColumn,
   type SealedValue,
-  sealedColumns,
 } from '../repositories/sealed-values.ts'
 import { isSignedWith } from './activity-proofs.ts'
 import { openKeptSigningKeys, signingKeyContext } from './kept-signing-keys.ts'
-import { sealContext } from './token-keeper.ts'
+import { sealedContext } from './sealed-context.ts'
 
 /** A key that the database needs and that is not there, or is another one by the same id. */
 export type KeyTrouble = {
@@ -22,7 +23,17 @@ export type KeyTrouble = {
   /** What it was used for. */
   uses: KeyUse[]
 }
-export type KeyUse = 'tokens of clients' | 'logins under way' | 'the audit log'
+export type KeyUse =
+  | 'tokens of clients'
+  | 'logins under way'
+  | 'tokens of destinations of flows'
+  | 'the audit log'
+
+const uses = {
+  oauth_connections: 'tokens of clients',
+  oauth_states: 'logins under way',
+  oauth_grants: 'tokens of destinations of flows',
+} as const satisfies Record<SealedColumn['table'], KeyUse>
 
 /** One value that does not open may be damaged; when none of these does, the key is another one. */
 const samples = 10
@@ -45,16 +56,16 @@ export async function checkEncryptionKeys(
   }
 
   const proven = new Set<string>()
-  for (const column of sealedColumns) {
-    const use = column.table === 'oauth_states' ? 'logins under way' : 'tokens of clients'
+  for (const column of await listSealedColumns(db)) {
+    const use = uses[column.table]
     for (const id of await findSealingKeys(db, column)) {
       if (sealer?.signingKeyById(id) === undefined) {
         note(id, 'missing', use)
         continue
       }
       const values = await readSealedBy(db, column, id, { limit: samples })
-      const opens = ({ client, sealed }: SealedValue) =>
-        canOpen(sealer, sealed, sealContext(client, column.column))
+      const opens = (value: SealedValue) =>
+        canOpen(sealer, value.sealed, sealedContext(column, value))
       if (values.some(opens)) proven.add(id)
       else if (values.length > 0) note(id, 'wrong', use)
     }

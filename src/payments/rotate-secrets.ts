@@ -1,23 +1,26 @@
 import type { Database, Db } from '../db/database.ts'
 import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../domain/sealed.ts'
 import { markUnreadable } from '../repositories/oauth.ts'
+import { giveUpGrant } from '../repositories/oauth-grants.ts'
 import {
   deleteStatesSealedBy,
   findSealingKeys,
   findSigningKeys,
+  grantContext,
   hasTables,
   keepSigningKey,
+  listSealedColumns,
   readKeptSigningKeys,
   readSealedBy,
   replaceSealed,
   type SealedColumn,
   type SealedValue,
-  sealedColumns,
 } from '../repositories/sealed-values.ts'
 import { recordSuccess } from './activity.ts'
 import { serviceActor } from './deps.ts'
 import { sealSigningKey, signingKeyContext } from './kept-signing-keys.ts'
 import { sealWaiting, takeOverHead } from './seal-activity.ts'
+import { sealedContext } from './sealed-context.ts'
 import { sealContext } from './token-keeper.ts'
 
 export type RotateDeps = {
@@ -33,8 +36,12 @@ export type Rotation = {
   renewed: number
   /** Connections that were given up with their lost keys. */
   givenUp: number
+  /** Flows and destinations whose access was given up in the same way. */
+  givenUpFlows: string[]
   /** Clients whose values no configured key opens. */
   unreadable: string[]
+  /** Flows and destinations of whose access that is so. */
+  unreadableFlows: string[]
   /** Keys under which values still stand: other processes encrypt with them, or there are unreadable values. */
   stillUsed: string[]
 }
@@ -60,44 +67,61 @@ export async function rotateSecrets(
   const sealer = createSealer(keys)
   const first = sealer.signingKey().id
   if (!(await hasTables(db))) {
-    return { first, renewed: 0, givenUp: 0, unreadable: [], stillUsed: [] }
+    const nothing = { unreadable: [], unreadableFlows: [], stillUsed: [], givenUpFlows: [] }
+    return { first, renewed: 0, givenUp: 0, ...nothing }
   }
-  const givenUp = await giveUp(deps, sealer, lost)
+  const columns = await listSealedColumns(db)
+  const givenUp = await giveUp(deps, sealer, columns, lost)
   await keepSigningKeys(deps, sealer, keys)
   await takeOverHead({ database: deps.database, sealer }, lost)
   // Whoever has the new key alone takes no entry that an old one signed.
   await sealWaiting({ database: deps.database, sealer })
   let renewed = 0
-  let unreadable = new Set<string>()
+  let unreadable: Unreadable = { clients: new Set(), flows: new Set() }
   let stillUsed: string[] = []
   for (let round = 1; round <= rounds; round += 1) {
-    unreadable = new Set()
-    for (const column of sealedColumns) {
+    unreadable = { clients: new Set(), flows: new Set() }
+    for (const column of columns) {
       for (const id of (await findSealingKeys(db, column)).filter((key) => key !== first)) {
         renewed += await renewColumn(db, sealer, column, id, unreadable)
       }
     }
-    stillUsed = await usedBeside(db, first)
-    if (stillUsed.length === 0 || unreadable.size > 0 || round === rounds) break
+    stillUsed = await usedBeside(db, columns, first)
+    const isStuck = unreadable.clients.size + unreadable.flows.size > 0
+    if (stillUsed.length === 0 || isStuck || round === rounds) break
     await deps.sleep(pauseMs)
   }
-  if (renewed > 0 || givenUp > 0) await record(deps, sealer, { renewed, givenUp, lost: [...lost] })
-  return { first, renewed, givenUp, unreadable: [...unreadable].toSorted(), stillUsed }
+  const [clients, flows] = [givenUp.clients.size, givenUp.flows.size]
+  if (renewed + clients + flows > 0) {
+    await record(deps, sealer, { renewed, givenUp: clients + flows, lost: [...lost] })
+  }
+  return {
+    first,
+    renewed,
+    givenUp: clients,
+    givenUpFlows: [...givenUp.flows].toSorted(),
+    unreadable: [...unreadable.clients].toSorted(),
+    unreadableFlows: [...unreadable.flows].toSorted(),
+    stillUsed,
+  }
 }
+
+/** Whose values they are. */
+type Unreadable = { clients: Set<string>; flows: Set<string> }
 
 async function renewColumn(
   db: Db,
   sealer: Sealer,
   column: SealedColumn,
   keyId: string,
-  unreadable: Set<string>,
+  unreadable: Unreadable,
 ): Promise<number> {
   let renewed = 0
   for (let after = ''; ; ) {
     const values = await readSealedBy(db, column, keyId, { after, limit: batch })
     for (const value of values) {
       const again = sealAnew(sealer, column, value)
-      if (again === undefined) unreadable.add(value.client)
+      if (again === undefined) ownersOf(column, unreadable).add(value.owner)
       else if (await replaceSealed(db, column, value, again)) renewed += 1
     }
     const last = values.at(-1)
@@ -106,23 +130,27 @@ async function renewColumn(
   }
 }
 
-function sealAnew(
-  sealer: Sealer,
-  { column }: SealedColumn,
-  { client, sealed }: SealedValue,
-): string | undefined {
-  const context = sealContext(client, column)
+function ownersOf({ table }: SealedColumn, { clients, flows }: Unreadable): Set<string> {
+  return table === 'oauth_grants' ? flows : clients
+}
+
+function sealAnew(sealer: Sealer, column: SealedColumn, value: SealedValue): string | undefined {
+  const context = sealedContext(column, value)
   try {
-    return sealer.seal(sealer.open(sealed, context), context)
+    return sealer.seal(sealer.open(value.sealed, context), context)
   } catch (error) {
     if (error instanceof SealedError) return undefined
     throw error
   }
 }
 
-async function usedBeside(db: Db, first: string): Promise<string[]> {
+async function usedBeside(
+  db: Db,
+  columns: readonly SealedColumn[],
+  first: string,
+): Promise<string[]> {
   const used = new Set<string>()
-  for (const column of sealedColumns) {
+  for (const column of columns) {
     for (const id of await findSealingKeys(db, column)) if (id !== first) used.add(id)
   }
   return [...used].toSorted()
@@ -153,23 +181,27 @@ async function keepSigningKeys(
   }
 }
 
-async function giveUp(deps: RotateDeps, sealer: Sealer, lost: readonly string[]): Promise<number> {
+async function giveUp(
+  deps: RotateDeps,
+  sealer: Sealer,
+  columns: readonly SealedColumn[],
+  lost: readonly string[],
+): Promise<Unreadable> {
   const { db } = deps.database
-  const clients = new Set<string>()
+  const givenUp: Unreadable = { clients: new Set(), flows: new Set() }
   const kept = await readKeptSigningKeys(db)
   const signing = await findSigningKeys(db)
   for (const id of lost) {
-    for (const column of sealedColumns) {
+    for (const column of columns) {
       if (column.table === 'oauth_states') {
         await deleteStatesSealedBy(db, id)
         continue
       }
       for (;;) {
         const values = await readSealedBy(db, column, id, { limit: batch })
-        for (const { client, sealed } of values) {
-          const empty = sealer.seal('', sealContext(client, 'access_token'))
-          if (await markUnreadable(db, client, { [column.column]: sealed }, empty)) {
-            clients.add(client)
+        for (const value of values) {
+          if (await giveUpOne(deps, sealer, column, value)) {
+            ownersOf(column, givenUp).add(value.owner)
           }
         }
         if (values.length === 0) break
@@ -181,7 +213,21 @@ async function giveUp(deps: RotateDeps, sealer: Sealer, lost: readonly string[])
       if (sealed.split('.')[1] === id) await keepSigningKey(db, name, '', sealed, deps.now())
     }
   }
-  return clients.size
+  return givenUp
+}
+
+async function giveUpOne(
+  { database: { db }, now }: RotateDeps,
+  sealer: Sealer,
+  { table, column }: SealedColumn,
+  { row, sealed }: SealedValue,
+): Promise<boolean> {
+  if (table === 'oauth_grants') {
+    const empty = sealer.seal('', grantContext(row))
+    return giveUpGrant(db, row, sealed, { empty, at: now() })
+  }
+  const empty = sealer.seal('', sealContext(row, 'access_token'))
+  return markUnreadable(db, row, { [column]: sealed }, empty)
 }
 
 /** Also anchors what older keys signed: the entry is signed with the first key and holds the hash of those before it. */

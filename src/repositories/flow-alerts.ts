@@ -192,6 +192,13 @@ export async function postponeChannel(
     .execute()
 }
 
+const accesses = 'access:'
+
+/** The subject of alerts about the access to a destination. */
+export function accessSubject(destination: string): string {
+  return `${accesses}${destination}`
+}
+
 /** Forgets the receivers and subjects that the flow no longer has. */
 export async function deleteOtherAlerts(
   db: Db,
@@ -201,7 +208,10 @@ export async function deleteOtherAlerts(
   await sql`
     delete from flow_alerts where flow = ${flow} and (
       channel <> all (${current.channels}::text[])
-      or (kind = 'failures' and subject <> all (${current.destinations}::text[])))`.execute(db)
+      or (kind = 'failures' and subject <> all (${current.destinations}::text[]))
+      or (starts_with(subject, ${accesses}) and subject <> all (${current.destinations.map(accessSubject)}::text[])))`.execute(
+    db,
+  )
 }
 
 /** Forgets that items failed once they are delivered. At most `limit` at once; the rest comes the next time. */

@@ -4,28 +4,60 @@ import type { ActivityRow } from './activity.ts'
 
 /** A column with sealed values: who finds them by key, whom they are bound to, and what names the row. */
 export type SealedColumn = {
-  table: 'oauth_connections' | 'oauth_states'
+  table: 'oauth_connections' | 'oauth_states' | 'oauth_grants'
   column: 'access_token' | 'refresh_token' | 'code_verifier'
-  primaryKey: 'client' | 'state_hash'
+  primaryKey: 'client' | 'state_hash' | 'id'
+  /** The column that says whose the value is, for people: a client, or the flow and the destination. */
+  owner: 'client' | 'used_by'
   /** Which rows still matter. */
   alive: RawBuilder<boolean>
 }
 
 const always = sql<boolean>`true`
+const ofClients = {
+  table: 'oauth_connections',
+  primaryKey: 'client',
+  owner: 'client',
+  alive: always,
+} as const
+const ofFlows = {
+  table: 'oauth_grants',
+  primaryKey: 'id',
+  owner: 'used_by',
+  alive: always,
+} as const
 
 /** Every column with values of the sealer; the index `split_part(column, '.', 2), primaryKey` belongs to each. */
-export const sealedColumns: readonly SealedColumn[] = [
-  { table: 'oauth_connections', column: 'access_token', primaryKey: 'client', alive: always },
-  { table: 'oauth_connections', column: 'refresh_token', primaryKey: 'client', alive: always },
+const sealedColumns: readonly SealedColumn[] = [
+  { ...ofClients, column: 'access_token' },
+  { ...ofClients, column: 'refresh_token' },
   {
     table: 'oauth_states',
     column: 'code_verifier',
     primaryKey: 'state_hash',
+    owner: 'client',
     alive: sql<boolean>`expires_at > now()`,
   },
+  { ...ofFlows, column: 'access_token' },
+  { ...ofFlows, column: 'refresh_token' },
 ]
 
-export type SealedValue = { row: string; client: string; sealed: string }
+/** The columns with sealed values that are there: before the latest migrations some are not. */
+export async function listSealedColumns(db: Db): Promise<readonly SealedColumn[]> {
+  const { rows } = await sql<{ found: boolean }>`
+    select to_regclass('oauth_grants') is not null as found`.execute(db)
+  return rows[0]?.found
+    ? sealedColumns
+    : sealedColumns.filter(({ table }) => table !== ofFlows.table)
+}
+
+/** What the values of an access of a flow are bound to. */
+export function grantContext(id: string): string {
+  return `oauth_grant:${id}`
+}
+
+/** A sealed value, what names its row, and whose it is. */
+export type SealedValue = { row: string; owner: string; sealed: string }
 
 /** False before the first migration. */
 export async function hasTables(db: Db): Promise<boolean> {
@@ -73,12 +105,12 @@ async function distinct(
 /** Values under the key, by primary key, from after `after` on. */
 export async function readSealedBy(
   db: Db,
-  { table, column, primaryKey, alive }: SealedColumn,
+  { table, column, primaryKey, owner, alive }: SealedColumn,
   keyId: string,
   { after = '', limit }: { after?: string; limit: number },
 ): Promise<SealedValue[]> {
   const { rows } = await sql<SealedValue>`
-    select ${sql.ref(primaryKey)} as row, client, ${sql.ref(column)} as sealed from ${sql.table(table)}
+    select ${sql.ref(primaryKey)} as row, ${sql.ref(owner)} as owner, ${sql.ref(column)} as sealed from ${sql.table(table)}
     where ${alive} and split_part(${sql.ref(column)}, '.', 2) = ${keyId} and ${sql.ref(primaryKey)} > ${after}
     order by ${sql.ref(primaryKey)} limit ${limit}`.execute(db)
   return rows

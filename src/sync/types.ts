@@ -107,6 +107,11 @@ export type DeliveryResult =
       /** Whether the receiver itself is in trouble (network, 5xx, 429), which a breaker counts. */
       outage: boolean
       budget?: ServerBudget
+      /**
+       * Nothing can be sent to the destination at all, for a reason that no attempt changes: none is counted, and after so
+       * many milliseconds one looks again.
+       */
+      blockedMs?: number
       /** To be remembered of the item, for the next attempt. */
       remember?: Remembered
       /** What was remembered of the item holds no longer. */

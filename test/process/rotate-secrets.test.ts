@@ -166,7 +166,9 @@ describe('after an exchange', () => {
       first: 'k2',
       renewed: 9,
       givenUp: 0,
+      givenUpFlows: [],
       unreadable: [],
+      unreadableFlows: [],
       stillUsed: [],
     })
     expect(await chain(database, [fresh])).toMatchObject({ valid: true, entries: 4 })

@@ -24,6 +24,60 @@ const sftp = (
 type Case = [what: string, parts: Parameters<typeof flowText>[0] | string, ...problems: string[]]
 
 const cases: Case[] = [
+  // The access to a destination.
+  [
+    'a refresh token that is to be renewed and is not there',
+    {
+      destinations: destinations(
+        '  - name: out',
+        '    type: http',
+        '    request: { url: https://shop.example.com/items }',
+        '    auth:',
+        '      type: oauth2',
+        '      grant: refresh_token',
+        '      tokenUrl: https://shop.example.com/token',
+        '      clientId: till',
+        `      clientSecret: \${env:TOKEN}`,
+      ),
+    },
+    `12:14 destinations[0].auth.grant: needs refreshToken: the one that the issuer gave with the authorization (add refreshToken: ${reference.slice(4)})`,
+  ],
+  [
+    'a refresh token that nobody renews',
+    {
+      destinations: destinations(
+        '  - name: out',
+        '    type: http',
+        '    request: { url: https://shop.example.com/items }',
+        '    auth:',
+        '      type: oauth2',
+        '      tokenUrl: https://shop.example.com/token',
+        '      clientId: till',
+        `      clientSecret: \${env:TOKEN}`,
+        `      refreshToken: \${env:TOKEN}`,
+      ),
+    },
+    '15:7 destinations[0].auth.refreshToken: is of no use without grant: refresh_token (add grant: refresh_token)',
+  ],
+  [
+    'a refresh token in the file, and a grant of nobody',
+    {
+      destinations: destinations(
+        '  - name: out',
+        '    type: http',
+        '    request: { url: https://shop.example.com/items }',
+        '    auth:',
+        '      type: oauth2',
+        '      grant: password',
+        '      tokenUrl: https://shop.example.com/token',
+        '      clientId: till',
+        `      clientSecret: \${env:TOKEN}`,
+        '      refreshToken: TG-canary-1',
+      ),
+    },
+    '12:14 destinations[0].auth.grant: must be one of client_credentials, refresh_token',
+    `16:21 destinations[0].auth.refreshToken: a secret must not stand in the file (${reference})`,
+  ],
   // The form of the file.
   ['nothing', '# a comment\n', '1:1 is empty (a flow file begins with version: 1 and name: …)'],
   [

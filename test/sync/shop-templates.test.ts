@@ -11,6 +11,7 @@ import {
   templateNames,
 } from '../../src/sync/definition/flow-template.ts'
 import { startTestFlows } from '../support/flows.ts'
+import { startMercadoLibre } from './shops/mercadolibre.ts'
 import { startShopify } from './shops/shopify.ts'
 import { startTiendanube } from './shops/tiendanube.ts'
 import { startWooCommerce } from './shops/woocommerce.ts'
@@ -21,7 +22,13 @@ import { startWooCommerce } from './shops/woocommerce.ts'
  */
 const soon = { timeout: 20_000, interval: 20 }
 
-type Article = { codigo: string; descripcion?: string; precio: string; stock: string }
+type Article = {
+  codigo: string
+  descripcion?: string
+  precio: string
+  stock: string
+  mercadolibre?: string
+}
 
 async function serve(
   template: TemplateName,
@@ -46,10 +53,11 @@ async function serve(
   let version = 0
   /** The ERP writes its file and the flow polls; resolves when all of it arrived or failed for good. */
   const bring = async (...articles: Article[]) => {
-    const lines = articles.map(({ codigo, descripcion = codigo, precio, stock }) =>
-      [codigo, descripcion, precio, stock].join(';'),
+    const lines = articles.map(
+      ({ codigo, descripcion = codigo, precio, stock, mercadolibre = 'S' }) =>
+        [codigo, descripcion, precio, stock, mercadolibre].join(';'),
     )
-    const csv = `codigo;descripcion;precio;stock\r\n${lines.join('\r\n')}\r\n`
+    const csv = `codigo;descripcion;precio;stock;mercadolibre\r\n${lines.join('\r\n')}\r\n`
     await writeFile(join(flows.dir, 'articulos.csv'), csv, 'latin1')
     version += 1
     if (version === 1) {
@@ -64,7 +72,10 @@ async function serve(
     await expect.poll(owed, soon).toBe(0)
   }
   const failures = async () =>
-    (await flows.call('GET', '/flow/articulos/failures')).json().failures as { items: number }[]
+    (await flows.call('GET', '/flow/articulos/failures')).json().failures as {
+      items: number
+      cause: string
+    }[]
   return { flows, bring, failures }
 }
 
@@ -183,6 +194,71 @@ test('woocommerce: what is refused spoils nothing beside it', async () => {
   expect(await failures()).toMatchObject([{ items: 1 }])
 })
 
+const seller = {
+  user: '8035443',
+  clientId: '4242',
+  clientSecret: 'canary-meli-secret',
+  refreshToken: 'TG-canary-first',
+}
+const sellerEnv = {
+  MELI_APP_ID: seller.clientId,
+  MELI_APP_SECRET: seller.clientSecret,
+  MELI_USER_ID: seller.user,
+  MELI_REFRESH_TOKEN: seller.refreshToken,
+}
+
+test('mercadolibre: price and stock of the listing with the SKU, a delete pauses it; one renewal serves all, and the newest token is kept', async () => {
+  const shop = await startMercadoLibre(seller)
+  onTestFinished(() => shop.close())
+  const { flows, bring, failures } = await serve('mercadolibre', sellerEnv, (text) =>
+    text.replaceAll('https://api.mercadolibre.com', shop.url),
+  )
+  shop.publish('MLA1', 'A 1/ñ')
+  shop.publish('MLA2', 'B')
+  shop.publish('MLA3', 'AUTO', { hasAutomaticPrice: true })
+  shop.publish('MLA4', 'NO')
+  shop.loseAnswerOf('PUT')
+  await bring(
+    article('A 1/ñ', '1.234,50', '7'),
+    article('B', '10,00', '0'),
+    { ...article('NO', '9,00'), mercadolibre: 'N' },
+    article('AUTO', '5,00', '2'),
+    article('UNKNOWN', '5,00'),
+  )
+  expect([...shop.listings.values()]).toMatchObject([
+    { id: 'MLA1', price: 1234.5, available_quantity: 7, status: 'active' },
+    { id: 'MLA2', price: 10, available_quantity: 0 },
+    { id: 'MLA3', price: 1, available_quantity: 2 },
+    { id: 'MLA4', price: 1, available_quantity: 1 },
+  ])
+  // What it did not do is told: a price that it sets itself, and an article that nobody published.
+  const causes = (await failures()).map(({ cause }) => cause)
+  expect(causes).toHaveLength(2)
+  expect(causes.join()).toMatch(/price was not updated/)
+  expect(causes.join()).toMatch(/nothing is remembered of the item for \{remembered\.id\}/)
+  expect(shop.issuer.renewals).toEqual([seller.refreshToken])
+
+  shop.issuer.endAccess()
+  flows.service.clock.advance(6 * 3_600_000)
+  const asked = shop.asked.length
+  await bring(
+    article('A 1/ñ', '1.300,00', '7'),
+    { ...article('NO', '9,00'), mercadolibre: 'N' },
+    article('AUTO', '5,00', '2'),
+  )
+  expect([...shop.listings.values()]).toMatchObject([
+    { id: 'MLA1', price: 1300 },
+    { id: 'MLA2', status: 'paused' },
+    { id: 'MLA3', status: 'active' },
+    { id: 'MLA4', status: 'active' },
+  ])
+  expect(shop.issuer.renewals).toEqual([seller.refreshToken, 'TG-canary-refresh-1'])
+  // Their ids are known, but for the one that was never there.
+  const searches = shop.asked.slice(asked).filter(({ method }) => method === 'GET')
+  expect(searches.map(({ query }) => query.get('seller_sku'))).toEqual(['UNKNOWN'])
+  expect(JSON.stringify(flows.logLines)).not.toContain('canary')
+})
+
 test('shopify: the handle finds it, so nothing is doubled; refusals are told, throttling is waited out, deletes archive', async () => {
   const shop = await startShopify({ token: 'shpat', points: 50 })
   onTestFinished(() => shop.close())
@@ -237,7 +313,7 @@ test('flows:new writes a file that is sound once its variables are set, and neve
     variables: new Set<string>(),
     files: [],
   })
-  expect(lines.at(-1)).toBe('6 flows ok, 0 problems')
+  expect(lines.at(-1)).toBe('7 flows ok, 0 problems')
   expect(isGood).toBe(true)
 
   expect(await run('tiendanube', '--name', 'other', folder)).toMatchObject({ code: 1 })

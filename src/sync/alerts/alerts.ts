@@ -4,6 +4,7 @@ import { furthestMs, hasCome } from '../../repositories/due.ts'
 import {
   type AlertKey,
   type AlertRow,
+  accessSubject,
   deleteOtherAlerts,
   forgetDelivered,
   hasUnresolved,
@@ -22,9 +23,10 @@ import type { AlertResult } from '../flow-service.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import type { Channel, ChannelDeps } from './channel.ts'
 import { openChannel } from './channels.ts'
-import { composeCondition, composeFailures, composeHeld } from './compose.ts'
+import { composeCondition, composeFailures, composeHeld, type HeldBack } from './compose.ts'
 import { type ConditionWatch, createConditionWatch } from './conditions.ts'
 import { type AlertTarget, countFailures } from './count-failures.ts'
+import { heldAccesses } from './held-accesses.ts'
 import type { AlertMessage } from './message.ts'
 import { planCondition, planFailures, planHeld } from './plan.ts'
 import { sendTimeoutMs, testAlerts } from './test-alerts.ts'
@@ -138,17 +140,27 @@ export function createAlerts(deps: AlertDeps): Alerts {
   }
 
   const considerHeld = async (
-    { flow, receivers }: OpenFlow,
+    { flow }: OpenFlow,
     rows: readonly AlertRow[],
-    held: HeldDriftRow | undefined,
+    { subject, channels, held }: { subject: string; channels: Iterable<string>; held: HeldBack },
   ) => {
     const now = deps.now()
     const { group } = flow.alerts
-    for (const channel of receivers.keys()) {
-      const key = { flow: flow.name, channel, kind: 'degraded' as const, subject: 'drift' }
+    for (const channel of channels) {
+      const key = { flow: flow.name, channel, kind: 'degraded' as const, subject }
       const row = rows.find((one) => isSame(one, key)) ?? untouched
-      if (planHeld(row, { now, heldSince: held?.since ?? null }, group) === 'nothing') continue
+      if (planHeld(row, { now, heldSince: held.since }, group) === 'nothing') continue
       await database.transaction((trx) => composeHeld(trx, key, { now, held }, group))
+    }
+  }
+
+  const considerAccesses = async (opened: OpenFlow, rows: readonly AlertRow[]) => {
+    for (const { destination, held } of await heldAccesses(db, opened.flow)) {
+      const channels = [...opened.receivers]
+        .filter(([, { destinations }]) => destinations.has(destination))
+        .map(([channel]) => channel)
+      const subject = accessSubject(destination)
+      await considerHeld(opened, rows, { subject, channels, held })
     }
   }
 
@@ -215,7 +227,10 @@ export function createAlerts(deps: AlertDeps): Alerts {
     for (const opened of isJudging ? flows : []) {
       const { name } = opened.flow
       const held = drifts.find(({ flow }) => flow === name)
-      await apart(name, considerHeld(opened, rows, held))
+      const channels = opened.receivers.keys()
+      const drift = { subject: 'drift', channels, held: driftOf(held) }
+      await apart(name, considerHeld(opened, rows, drift))
+      await apart(name, considerAccesses(opened, rows))
       await apart(name, judge(opened, rows, paused.has(name)))
     }
     const now = deps.now()
@@ -311,6 +326,14 @@ function targetsOf({ flow, receivers }: OpenFlow): AlertTarget[] {
     destination: name,
     channels: [...receivers.keys()].filter((key) => receivers.get(key)?.destinations.has(name)),
   }))
+}
+
+function driftOf(row: HeldDriftRow | undefined): HeldBack {
+  return {
+    since: row?.since ?? null,
+    held: (since) => ({ kind: 'held', reason: row?.reason ?? '', since }),
+    released: (since) => ({ kind: 'released', since }),
+  }
 }
 
 /** What planCondition sees of a row that is not there yet. */

@@ -121,27 +121,34 @@ export async function composeCondition(
   return true
 }
 
-/** As composeFailures, about a flow that is held. */
+/** Since when something is held back, and what is told of its beginning and of its end. */
+export type HeldBack = {
+  since: Date | null
+  held: (since: string) => AlertContent
+  released: (since: string) => AlertContent
+}
+
+/** As composeFailures, about a flow that is held, or a destination that is sent nothing. */
 export async function composeHeld(
   trx: Trx,
   key: AlertKey,
-  { now, held }: { now: Date; held: { reason: string; since: Date } | undefined },
+  { now, held }: { now: Date; held: HeldBack },
   group: Group,
 ): Promise<boolean> {
   await ensureAlert(trx, key)
   const row = await lockAlert(trx, key)
   if (!row) return false
-  const step = planHeld(row, { now, heldSince: held?.since ?? null }, group)
+  const { since } = held
+  const step = planHeld(row, { now, heldSince: since }, group)
   if (step === 'forget') await stopFiring(trx, key)
-  if (step === 'held' && held) {
-    const { reason, since } = held
-    const content: AlertContent = { kind: 'held', reason, since: since.toISOString() }
+  if (step === 'held' && since) {
+    const content = held.held(since.toISOString())
     await write(trx, row, now, content, { firing: true, firingSince: since })
     return true
   }
   if (step !== 'released') return false
-  const since = (row.firing_since ?? now).toISOString()
-  await write(trx, row, now, { kind: 'released', since }, { firing: false, firingSince: null })
+  const content = held.released((row.firing_since ?? now).toISOString())
+  await write(trx, row, now, content, { firing: false, firingSince: null })
   return true
 }
 

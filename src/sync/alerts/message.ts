@@ -40,6 +40,9 @@ export type AlertContent =
   /** Nothing of the flow is sent, since its source does not look as it did. */
   | { kind: 'held'; reason: string; since: string }
   | { kind: 'released'; since: string }
+  /** Nothing is sent to a destination, since its issuer renews the access to it no more. `place`: of the first refresh token. */
+  | { kind: 'unauthorized'; destination: string; reason: string; place: string; since: string }
+  | { kind: 'authorized'; destination: string; since: string }
 
 export type AlertMessage = AlertContent & {
   /** The same for every attempt to send this message, so that receivers can drop repetitions. */

@@ -32,6 +32,11 @@ type Words = {
   released(flow: string): string
   releasedFact: string
   goOn: string
+  unauthorized(flow: string, destination: string): string
+  unauthorizedFact: string
+  authorize(place: string): string
+  authorized(flow: string, destination: string): string
+  authorizedFact: string
 }
 
 const es: Words = {
@@ -75,6 +80,12 @@ const es: Words = {
   released: (flow) => `${flow}: el flujo sigue`,
   releasedFact: 'Lo que estaba retenido se envía.',
   goOn: 'Mire qué se enviaría (vista previa) y déjelo seguir con el botón del panel (/admin) o con la API de control:',
+  unauthorized: (flow, destination) => `${flow}: se perdió la autorización de ${destination}`,
+  unauthorizedFact: 'No se envía nada a ese destino; lo que se le debe espera.',
+  authorize: (place) =>
+    `Autorice la aplicación otra vez y ponga el nuevo refresh token en ${place} (si es una variable, reinicie); después haga releer los flujos con la API de control:`,
+  authorized: (flow, destination) => `${flow}: ${destination} tiene autorización otra vez`,
+  authorizedFact: 'Lo que esperaba se envía.',
 }
 
 const en: Words = {
@@ -118,6 +129,12 @@ const en: Words = {
   released: (flow) => `${flow}: the flow goes on`,
   releasedFact: 'What was held is sent.',
   goOn: 'See what would be sent (preview), and let it go on with the button of the dashboard (/admin) or with the control API:',
+  unauthorized: (flow, destination) => `${flow}: the authorization of ${destination} is lost`,
+  unauthorizedFact: 'Nothing is sent to that destination; what it is owed waits.',
+  authorize: (place) =>
+    `Authorize the application again and put the new refresh token into ${place} (restart, if it is a variable); then have the flows read again with the control API:`,
+  authorized: (flow, destination) => `${flow}: ${destination} is authorized again`,
+  authorizedFact: 'What waited is sent.',
 }
 
 const languages: Record<Locale, Words> = { es, en }
@@ -190,6 +207,24 @@ export function textOf(message: AlertMessage, locale: Locale): AlertText {
       return {
         title: words.released(flow),
         facts: [words.releasedFact, words.since(clockTime(message.since))],
+        ...plain,
+      }
+    case 'unauthorized':
+      return {
+        title: words.unauthorized(flow, message.destination),
+        facts: [
+          oneLine(message.reason),
+          words.unauthorizedFact,
+          words.since(clockTime(message.since)),
+        ],
+        examples: [],
+        advice: [words.authorize(oneLine(message.place))],
+        command: 'POST /flows/reload',
+      }
+    case 'authorized':
+      return {
+        title: words.authorized(flow, message.destination),
+        facts: [words.authorizedFact, words.since(clockTime(message.since))],
         ...plain,
       }
     case 'restored':

@@ -11,6 +11,8 @@ const types = {
   restored: 'flow.restored',
   held: 'flow.held',
   released: 'flow.released',
+  unauthorized: 'flow.unauthorized',
+  authorized: 'flow.authorized',
 } as const satisfies Record<AlertMessage['kind'], string>
 
 /** A message about a flow, as channels send it. */

@@ -125,16 +125,20 @@ const oauth = (context: FlowContext) =>
   z
     .strictObject({
       type: z.literal('oauth2'),
+      grant: z.enum(['client_credentials', 'refresh_token']).prefault('client_credentials'),
       tokenUrl: httpUrl(context),
       clientId: secretText(context),
       clientSecret: secretText(context, literalSecret),
+      refreshToken: secretText(context, literalSecret)
+        .optional()
+        .describe(
+          'of grant refresh_token: the first one; those that follow are kept in the database',
+        ),
       scope: text().max(1_024).optional(),
       clientAuth: z.enum(['basic', 'form']).prefault('basic'),
     })
     .optional()
-    .describe(
-      'client credentials of OAuth 2.0: every request carries a token that is asked for there',
-    )
+    .describe('OAuth 2.0: every request carries an access token that is asked for there')
 
 const signing = (context: FlowContext) =>
   z

@@ -9,6 +9,7 @@ export const templateSources = ['csv-drop', 'sql-table'] as const
 export const templateNames = [
   'tiendanube',
   'woocommerce',
+  'mercadolibre',
   'shopify',
   'sql-table',
   'csv-drop',

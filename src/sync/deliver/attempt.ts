@@ -152,6 +152,11 @@ export async function attemptDelivery(
     } else {
       const refusal = refusalOf(answer, definition.timeoutMs)
       refusals.push(refusal)
+      if (refusal.blockedMs !== undefined) {
+        const { version } = tried
+        outcomes[place] = { kind: 'postponed', version, delayMs: 0, mayHaveArrived }
+        continue
+      }
       const failed = failure(refusal.reason, attempt, refusal.status)
       outcomes[place] = refusal.retryable
         ? {
@@ -178,8 +183,15 @@ export async function attemptDelivery(
     begun.report(broken && !isAnswered(answers) ? 'unknown' : 'answered', { budget })
   } else {
     const worst = refusals.find(({ outage }) => outage) ?? first
-    begun.report(answers === 'thrown' ? 'unknown' : reportOf(worst), {
-      cause: shorten(reasonText(worst.reason), longestCause),
+    const { blockedMs } = worst
+    const isTold = answers !== 'thrown' && blockedMs === undefined
+    begun.report(isTold ? reportOf(worst) : 'unknown', {
+      ...(blockedMs !== undefined && { blockedMs }),
+      // What somebody has to do stands at its end.
+      cause:
+        blockedMs === undefined
+          ? shorten(reasonText(worst.reason), longestCause)
+          : reasonText(worst.reason),
       wishMs: worst.outage ? wishMs(worst.retryAfterSeconds) : 0,
       isOfAll: worst.status === unavailable,
       budget,

@@ -275,8 +275,11 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       if (stopped) return
       if (!running)
         return deleteDestinationState(database.db, { flow: flow.name, destination: name })
+      // Not sooner: the old definition would find its way blocked once more.
+      const wasBlocked = running.gate.unblock()
       running.reports = reportGate(deps, { flow: flow.name, destination: name }, running.gate)
       await queue.work(flow.name, name, workOf(running), budgetOf(running.definition))
+      if (wasBlocked) await tryNow({ database, queue, now }, { flow: flow.name, destination: name })
       if (stopped) await queue.unwork(flow.name, name)
     }
     await Promise.all([...new Set([...before.keys(), ...next.keys()])].map(swap))

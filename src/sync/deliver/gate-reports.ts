@@ -29,6 +29,7 @@ export function reportGate(
 ): GateReports {
   const loggedAt = new Map<GateState, number>()
   let state = gate.status().state
+  let cause: string | null = null
   let isDue = false
   let stopped = false
   let writing: Promise<void> | undefined
@@ -78,8 +79,10 @@ export function reportGate(
   const logState = () => {
     const before = state
     const status = stateNow()
+    const isSameCause = status.cause === cause
     state = status.state
-    if (state === before && state !== 'open') return
+    cause = status.cause
+    if (state === before && (state !== 'open' || isSameCause)) return
     const at = performance.now()
     const isRepeated = at - (loggedAt.get(state) ?? Number.NEGATIVE_INFINITY) < logAgainMs
     if (isRepeated && state !== 'open' && before !== 'probing') return

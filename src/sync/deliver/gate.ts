@@ -14,10 +14,12 @@ export type AttemptNote = {
   isOfAll?: boolean
   /** What its answer said of the requests that it still takes. */
   budget?: ServerBudget | undefined
+  /** Nothing can be sent to it, and it is worth another look after so many milliseconds. */
+  blockedMs?: number
 }
 
 /**
- * Whether attempts start: `open` the breaker keeps them all back, `probing` one alone finds out whether the receiver is
+ * Whether attempts start: `open` the breaker keeps them all back, or something else that nobody gets past, `probing` one alone finds out whether the receiver is
  * back, `silent` it asked for that, `slowed` by what it takes.
  */
 export type GateState = 'flowing' | 'slowed' | 'silent' | 'open' | 'probing'
@@ -41,6 +43,8 @@ export type Gate = {
   status(): GateStatus
   /** Somebody wants an attempt now, whatever the breaker or the receiver's wish for silence says; its pace stays. */
   tryNow(): void
+  /** What nobody got past may be gone, as with another definition. Answers whether there was such a thing. */
+  unblock(): boolean
   /** Calls `onChange` whenever another state begins, or the same for another reason, instead of the one given before. */
   follow(onChange: () => void): void
 }
@@ -77,6 +81,8 @@ export function createGate(
   const breaker = policy ? createBreaker(policy, now) : neverOpen
   let hushedUntil = 0
   let hushCause: string | null = null
+  let blockedUntil = 0
+  let blockedCause: string | null = null
   let slowCause: string | null = null
   let lately: boolean[] = []
   let told = ''
@@ -85,6 +91,7 @@ export function createGate(
   const waitMs = () =>
     Math.max(
       hushedUntil - now().getTime(),
+      blockedUntil - now().getTime(),
       limiter.waitMs(),
       breaker.waitMs(),
       budget.waitMs(),
@@ -93,6 +100,7 @@ export function createGate(
     )
 
   const stateNow = (): GateState => {
+    if (blockedUntil > now().getTime()) return 'open'
     const current = breaker.state()
     if (current !== 'closed') return current === 'open' ? 'open' : 'probing'
     if (hushedUntil > now().getTime()) return 'silent'
@@ -100,6 +108,7 @@ export function createGate(
   }
 
   const causeOf = (state: GateState) => {
+    if (state === 'open' && blockedUntil > now().getTime()) return blockedCause
     if (state === 'open' || state === 'probing') return breaker.cause()
     if (state === 'silent') return hushCause
     if (state !== 'slowed') return null
@@ -111,7 +120,7 @@ export function createGate(
     // A pace that is found out changes all the time; a silence that is prolonged has another end.
     const about =
       state === 'slowed' ? Math.round(Math.log2(budget.perSecond() ?? 1)) : causeOf(state)
-    const mark = JSON.stringify([state, about, hushedUntil])
+    const mark = JSON.stringify([state, about, hushedUntil, blockedUntil])
     if (mark === told) return
     told = mark
     tell()
@@ -162,6 +171,10 @@ export function createGate(
           const wasLeast = budget.isLeast()
           answered(about.budget)
           if (what === 'answered' || what === 'throttled') paced(what === 'throttled')
+          if (about.blockedMs !== undefined) {
+            blockedUntil = now().getTime() + about.blockedMs
+            blockedCause = about.cause ?? null
+          }
           if (what !== 'unknown') note(what, about)
           report(what === 'throttled' && wasLeast ? 'outage' : what, about.cause)
           tellChange()
@@ -180,8 +193,14 @@ export function createGate(
     },
     tryNow: () => {
       hushedUntil = 0
+      blockedUntil = 0
       breaker.tryNow()
       tellChange()
+    },
+    unblock: () => {
+      const wasBlocked = blockedUntil > 0
+      blockedUntil = 0
+      return wasBlocked
     },
     follow: (onChange) => {
       tell = onChange

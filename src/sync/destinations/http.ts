@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Dispatcher } from 'undici'
 import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
-import { RequestFailure } from '../net/request.ts'
+import { orAborted, RequestFailure } from '../net/request.ts'
 import type { DeliveryJob, DeliveryResult, Destination, Remembered } from '../types.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
 import type { BodyForm } from './http-body.ts'
 import { type Answer, exchange } from './http-exchange.ts'
 import { type AnswerRule, createJudge } from './http-judge.ts'
 import { compileMemory, type MemoryRules } from './http-memory.ts'
-import { createTokens, type OAuthSettings, TokenError } from './http-oauth.ts'
+import { createTokens, type OAuthSettings, TokenBlockedError, type Tokens } from './http-oauth.ts'
 import {
   compileRequest,
   type Request,
@@ -17,8 +17,9 @@ import {
   type Signing,
 } from './http-request.ts'
 import { TemplateError } from './http-template.ts'
+import { TokenError } from './http-token-request.ts'
 import { readServerBudget } from './rate-limit-headers.ts'
-import { gone, postponed, refused } from './result.ts'
+import { blocked, gone, postponed, refused } from './result.ts'
 
 export type { RequestTemplate } from './http-request.ts'
 
@@ -37,6 +38,8 @@ export type HttpSettings = {
   send?: BodyForm
   sign?: Signing | undefined
   auth?: OAuthSettings | undefined
+  /** Hands out the tokens of an `auth` whose grant is kept in the database. */
+  keptTokens?: ((auth: OAuthSettings) => Tokens) | undefined
   answers?: readonly AnswerRule[] | undefined
   /** Of one delivery. */
   timeoutMs: number
@@ -76,9 +79,15 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const secrets = Object.values(requests).flatMap((one) => (one ? secretsOf(one.template) : []))
   // By a clock that nobody can set.
   const nowMs = () => performance.now()
-  const tokens = settings.auth && createTokens(settings.auth, { agent, timeoutMs, nowMs })
+  const tokens = settings.auth && openTokens(settings.auth)
   let shown: readonly string[] = secrets
   const judge = createJudge({ ...settings, secrets: () => shown })
+
+  function openTokens(auth: OAuthSettings): Tokens {
+    if (auth.grant !== 'refresh_token') return createTokens(auth, { agent, timeoutMs, nowMs })
+    if (!settings.keptTokens) throw new Error('nobody keeps refresh tokens here')
+    return settings.keptTokens(auth)
+  }
 
   const send = async (
     request: Request,
@@ -86,7 +95,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     signal: AbortSignal,
     maxBytes = maxAnswerBytes,
   ): Promise<Answer> => {
-    const token = await tokens?.get()
+    const token = await (tokens && orAborted(signal, tokens.get()))
     if (tokens) shown = [...secrets, ...tokens.secrets()]
     const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const answer = await exchange({
@@ -174,6 +183,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       return await work()
     } catch (error) {
       if (error instanceof RequestFailure) return ofFailure(error, signal, timeoutMs)
+      if (error instanceof TokenBlockedError) return blocked(error.message, error.lookAgainMs)
       // The next attempt asks for another one.
       if (error instanceof TokenError) {
         return postponed(error.message, {

@@ -2,18 +2,22 @@ import type { Dispatcher } from 'undici'
 import type { Flow } from '../definition/schema.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import { openFileDestination } from './file.ts'
+import type { GrantKeeper } from './grant-keeper.ts'
 import { openHttpDestination } from './http.ts'
+import type { OAuthSettings, Tokens } from './http-oauth.ts'
 import type { PaymentsPort } from './payments-port.ts'
 import { openPaymentsPos } from './payments-pos.ts'
 import { openPaymentsStores } from './payments-stores.ts'
 import { openSqlDestination } from './sql.ts'
 
 export type DestinationContext = {
-  flow: Pick<Flow, 'deletes' | 'windows'>
+  flow: Pick<Flow, 'deletes' | 'windows'> & Partial<Pick<Flow, 'name'>>
   /** From createGuardedAgent with the flow's allowPrivateNetwork; it stays the caller's to close. */
   agent: Dispatcher
   payments: PaymentsPort
   now: () => Date
+  /** For destinations whose access is renewed by refresh tokens; where it is absent there are none. */
+  grants?: Pick<GrantKeeper, 'tokens'> | undefined
   /** Relative paths of files are relative to it; the working directory when absent. */
   baseDir?: string
 }
@@ -37,6 +41,7 @@ export function openDestination(
         send: definition.send,
         sign: definition.sign,
         auth: definition.auth,
+        keptTokens: (auth) => keptTokens(auth, definition, context),
         answers: definition.answers,
         batch: definition.batch && {
           ...definition.batch,
@@ -82,4 +87,14 @@ export function openDestination(
     case 'payments.pos':
       return openPaymentsPos(definition.client, context.payments)
   }
+}
+
+function keptTokens(
+  auth: OAuthSettings,
+  { name, timeoutMs }: DestinationDefinition,
+  { grants, agent, flow }: DestinationContext,
+): Tokens {
+  if (!grants) throw new Error('nobody keeps refresh tokens here')
+  const usedBy = { flow: flow.name ?? '', destination: name }
+  return grants.tokens(auth, { agent, timeoutMs, usedBy })
 }

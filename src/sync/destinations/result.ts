@@ -15,6 +15,14 @@ export function postponed(
   return { ok: false, retryable: true, reason, ...extra }
 }
 
+/**
+ * Nothing can be sent to the destination, whatever the item: no attempt counts, and it is looked again after
+ * `lookAgainMs`.
+ */
+export function blocked(reason: string, lookAgainMs: number): Failure {
+  return { ...postponed(reason, { outage: false }), blockedMs: lookAgainMs }
+}
+
 /** The receiver has the item no longer: the next attempt creates it anew. */
 export function gone(reason: string, status: number): Failure {
   return { ...postponed(reason, { outage: false, status }), forget: true }

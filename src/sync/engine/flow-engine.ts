@@ -21,6 +21,7 @@ import type { FlowContext } from '../definition/context.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
 import { Secret } from '../definition/secret.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
+import type { GrantKeeper } from '../destinations/grant-keeper.ts'
 import type { PaymentsPort } from '../destinations/payments-port.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowProblemView } from '../flow-service.ts'
@@ -50,6 +51,8 @@ export type EngineDeps = SwitchDeps & {
   alerts: Pick<Alerts, 'openFlow' | 'closeFlow'>
   /** The payment side as a destination, and what of it is a source. */
   payments: PaymentsPort
+  /** Keeps and renews what destinations are given refresh tokens for. */
+  grants: Pick<GrantKeeper, 'tokens'>
   feeds: SourceContext['payments']
   trace?: Pick<FlowTrace, 'notePoll'> | undefined
 }
@@ -230,7 +233,8 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         payments: deps.feeds,
         sleep: deps.sleep,
       })
-      await deps.deliveries.open(loaded.flow, { agent, payments: deps.payments, now: deps.now })
+      const { payments, grants, now } = deps
+      await deps.deliveries.open(loaded.flow, { agent, payments, grants, now })
     } catch (error) {
       await runtime?.source.close()
       await agent.close()

@@ -1,7 +1,10 @@
 import type { Database } from '../../db/database.ts'
 import { trimFlowActivity } from '../../repositories/flow-switches.ts'
+import { deleteUnusedGrants } from '../../repositories/oauth-grants.ts'
 import { withLease } from '../../repositories/with-lease.ts'
+import type { Flow } from '../definition/schema.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
+import { grantIdOf } from '../destinations/lost-grant.ts'
 import type { FlowEngine } from './flow-engine.ts'
 
 export type HousekeepingDeps = {
@@ -20,6 +23,8 @@ export type HousekeepingDeps = {
 const everyMs = 3_600_000
 const firstAfterMs = 60_000
 const activityKept = 10_000
+/** Longer than any issuer is known to keep a refresh token that nobody uses. */
+const unusedGrantsMs = 400 * 24 * 3_600_000
 
 /** Forgets, once an hour and in one process at a time, what the flows' own `queue` settings say is old. */
 export function createHousekeeping(deps: HousekeepingDeps) {
@@ -33,6 +38,9 @@ export function createHousekeeping(deps: HousekeepingDeps) {
         await deps.deliveries.clean(loaded.flow)
       }
       await trimFlowActivity(deps.database.db, activityKept)
+      const flows = [...deps.engine.flows().values()].map(({ loaded }) => loaded.flow)
+      const unusedSince = new Date(deps.now().getTime() - unusedGrantsMs)
+      await deleteUnusedGrants(deps.database.db, flows.flatMap(grantIdsOf), unusedSince)
     })
   }
 
@@ -56,4 +64,11 @@ export function createHousekeeping(deps: HousekeepingDeps) {
       await loop
     },
   }
+}
+
+function grantIdsOf({ destinations }: Pick<Flow, 'destinations'>): string[] {
+  return destinations.flatMap((one) => {
+    const id = one.type === 'http' && one.auth ? grantIdOf(one.auth) : undefined
+    return id === undefined ? [] : [id]
+  })
 }

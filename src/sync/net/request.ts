@@ -123,8 +123,11 @@ function redirectTarget(input: GuardedRequest, answer: GuardedAnswer, from: URL)
   return target?.origin === from.origin ? parseHttpUrl(target) : null
 }
 
-/** undici reports an abort only once the connection stands, so a hanging connect is cut here. */
-function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+/**
+ * The result of `work`, or a rejection as soon as `signal` aborts. undici reports an abort only once the connection stands,
+ * so a hanging connect is cut here.
+ */
+export function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const abort = () => reject(signal.reason)
   if (signal.aborted) abort()

@@ -1,0 +1,10 @@
+import { grantContext, type SealedColumn, type SealedValue } from '../repositories/sealed-values.ts'
+import { sealContext } from './token-keeper.ts'
+
+/** What a sealed value is bound to. */
+export function sealedContext(
+  { table, column }: SealedColumn,
+  { row, owner }: Pick<SealedValue, 'row' | 'owner'>,
+): string {
+  return table === 'oauth_grants' ? grantContext(row) : sealContext(owner, column)
+}

@@ -1,0 +1,96 @@
+import type { Dispatcher } from 'undici'
+import type { Secret } from '../definition/secret.ts'
+import { guardedRequest } from '../net/request.ts'
+import { jsonOf } from './http-judge.ts'
+
+/** Where tokens are asked for, and by whom (RFC 6749). */
+export type OAuthClient = {
+  tokenUrl: Secret
+  clientId: Secret
+  clientSecret: Secret
+  scope?: string | undefined
+  /** How the client proves itself: by HTTP basic authentication, or in the form. */
+  clientAuth: 'basic' | 'form'
+}
+
+export type TokenGrant = {
+  accessToken: string
+  /** The next one, where the issuer hands one out. */
+  refreshToken: string | undefined
+  lifeSeconds: number
+}
+
+/** No token came. `message` holds no secret. */
+export class TokenError extends Error {
+  readonly status: number | undefined
+  /** Whether the issuer is in trouble, and not the credentials. */
+  readonly isOutage: boolean
+  /** Of the issuer, one of RFC 6749, 5.2. */
+  readonly code: string | undefined
+
+  constructor(status: number | undefined, isOutage: boolean, code?: string) {
+    const what = status === undefined ? 'the answer has none' : `HTTP ${status}`
+    super(`no access token: ${code === undefined ? what : `${what} ${code}`}`)
+    this.status = status
+    this.isOutage = isOutage
+    this.code = code
+  }
+}
+
+const defaultLifeSeconds = 3600
+/** Any other word of an issuer may be anything, the token itself included. */
+const codes = [
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+]
+const slowDown = 429
+
+/** Asks for a token. Rejects with TokenError, or RequestFailure when no answer came. */
+export async function requestToken(
+  { tokenUrl, clientId, clientSecret, clientAuth, scope }: OAuthClient,
+  grant: Readonly<Record<string, string>>,
+  { agent, timeoutMs }: { agent: Dispatcher; timeoutMs: number },
+): Promise<TokenGrant> {
+  const form = new URLSearchParams(grant)
+  if (scope !== undefined) form.set('scope', scope)
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    'content-type': 'application/x-www-form-urlencoded',
+  }
+  if (clientAuth === 'form') {
+    form.set('client_id', clientId.reveal())
+    form.set('client_secret', clientSecret.reveal())
+  } else {
+    const login = [clientId, clientSecret].map((one) => encodeURIComponent(one.reveal()))
+    headers.authorization = `Basic ${Buffer.from(login.join(':')).toString('base64')}`
+  }
+  const { status, body } = await guardedRequest({
+    agent,
+    method: 'POST',
+    url: tokenUrl.reveal(),
+    headers,
+    body: form.toString(),
+    timeoutMs,
+  })
+  const answer = (jsonOf(body) ?? {}) as Record<string, unknown>
+  if (status < 200 || status > 299) {
+    const code = codes.find((one) => one === answer.error)
+    throw new TokenError(status, status >= 500 || status === slowDown, code)
+  }
+  const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = answer
+  if (!isToken(accessToken)) throw new TokenError(undefined, false)
+  return {
+    accessToken,
+    refreshToken: isToken(refreshToken) ? refreshToken : undefined,
+    lifeSeconds: Number(life) > 0 ? Number(life) : defaultLifeSeconds,
+  }
+}
+
+/** What may stand in a header. */
+function isToken(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
+}

@@ -1,0 +1,42 @@
+import { hash } from 'node:crypto'
+import type { GrantRow } from '../../repositories/oauth-grants.ts'
+import type { OAuthSettings } from './http-oauth.ts'
+
+/** The name of an access: where it is renewed, for whom, and its first refresh token. Undefined where none is renewed. */
+export function grantIdOf(auth: OAuthSettings): string | undefined {
+  const { grant, refreshToken, tokenUrl, clientId } = auth
+  if (grant !== 'refresh_token' || !refreshToken) return undefined
+  const parts = [tokenUrl, clientId, refreshToken].map((one) => one.reveal())
+  return hash('sha256', JSON.stringify(['oauth grant', ...parts]), 'hex')
+}
+
+/** Where the flow file takes the first refresh token from; its reference, never its value. */
+export function placeOf({ refreshToken }: Pick<OAuthSettings, 'refreshToken'>): string {
+  return refreshToken?.template ?? 'refreshToken'
+}
+
+/** What became of an access that is lost, and what to do, for people. */
+export function lostGrantText(row: LostGrant, auth: Pick<OAuthSettings, 'refreshToken'>): string {
+  const place = placeOf(auth)
+  const todo = `Authorize the application again, put the new refresh token into ${place} (restart, if it is a variable) and have the flows read again; what is owed waits until then.`
+  return `no access token: ${lostGrantCause(row)}. ${todo}`
+}
+
+type LostGrant = Pick<GrantRow, 'lost_reason' | 'unheard_since' | 'version'>
+
+/** What became of an access that is lost, for people. */
+export function lostGrantCause({
+  lost_reason: reason,
+  unheard_since: unheard,
+  version,
+}: LostGrant): string {
+  if (reason === 'encryption_key_lost')
+    return 'the encryption key of the newest refresh token was lost'
+  const refused = `the issuer refused the refresh token (${reason})`
+  if (unheard) {
+    return `${refused}; a renewal of ${unheard.toISOString()} was cut before its answer was kept, so the token that it brought is lost`
+  }
+  return version === 1
+    ? `${refused}; the first one is wrong, too old, or was used elsewhere already`
+    : `${refused}; it was revoked, was used by somebody else, or came back with a restored backup`
+}
