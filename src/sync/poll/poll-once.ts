@@ -259,7 +259,13 @@ async function* counted(
   }
 }
 
-/** Takes all that the source has. While one batch is written the next is read, so that neither waits for the other. */
+/** While one batch waits for the disk the next is written: more at a time would take from others what they need. */
+const writesAtOnce = 2
+
+/** Those under way; one that has failed stays among them. */
+type Writes = Set<Promise<void>>
+
+/** Takes all that the source has. While a batch is written the next is compared, and the one after it read. */
 async function takeAll(
   deps: PollDeps,
   runtime: FlowRuntime,
@@ -267,24 +273,28 @@ async function takeAll(
   poll: { telling: Telling; since: string | null; seen: KeySet; progress: Progress },
 ): Promise<void> {
   const { telling, since, seen, progress } = poll
-  let writing: Promise<void> = Promise.resolve()
+  const writes: Writes = new Set()
+  let taking: Promise<void> = Promise.resolve()
   try {
     for await (const rows of recordsOf(runtime, counted(runtime, lease, since, progress))) {
       progress.drift.look(rows)
       const batch = await readBatch(runtime, rows, seen, lease.signal)
-      await writing
-      writing = takeItems(deps, runtime, lease, telling, batch, progress)
+      await taking
+      taking = takeItems(deps, runtime, lease, telling, batch, progress, writes)
       // It is heard of when it is waited for.
-      writing.catch(() => undefined)
+      taking.catch(() => undefined)
     }
+    await taking
+    await Promise.all(writes)
   } catch (error) {
     // Nothing of this poll may be written when it counts as failed.
-    await writing.catch(() => undefined)
+    await taking.catch(() => undefined)
+    await Promise.allSettled(writes)
     throw error
   }
-  await writing
 }
 
+/** Compares what was read with what is stored, and begins to write what changed. */
 async function takeItems(
   deps: PollDeps,
   runtime: FlowRuntime,
@@ -292,6 +302,7 @@ async function takeItems(
   telling: Telling,
   { items, problems }: ReadBatch,
   progress: Progress,
+  writes: Writes,
 ): Promise<void> {
   const { flow } = runtime
   for (const problem of problems) await reportProblem(deps, runtime, progress, problem)
@@ -306,7 +317,13 @@ async function takeItems(
   for (const { kind } of changes) progress.counts[kind] += 1
   const batch = { items: progress.fills.length > 0 ? items : [], changes }
   for (const one of await progress.drift.admit(batch)) {
-    await writeBatch(deps, runtime, lease, one, progress)
+    if (writes.size >= writesAtOnce) await Promise.race(writes)
+    const write = writeBatch(deps, runtime, lease, one, progress)
+    writes.add(write)
+    write.then(
+      () => writes.delete(write),
+      () => undefined,
+    )
   }
   const now = deps.now()
   if (now.getTime() - progress.savedAtMs >= 1_000) {
@@ -360,7 +377,6 @@ async function writeChanges(
 ): Promise<{ owed: number; overtaken: boolean }> {
   const { flow } = runtime
   const now = deps.now()
-  if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
   const changed = changes.map(({ item }) => item)
   // What nobody has stored yet has no row to lock.
   const known = changes.flatMap(({ item, kind }) => (kind === 'changed' ? [item] : []))
@@ -383,7 +399,10 @@ async function writeChanges(
     await enqueueAndFill(deps, runtime, trx, { fills, news, items: items.filter(isLatest), read })
   }
   const beaten = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
-  return { owed: owed.length, overtaken: await differs(trx, flow.name, beaten) }
+  const overtaken = await differs(trx, flow.name, beaten)
+  // Last of all: the row stays locked until the commit, and another batch and the next renewal need it too.
+  if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+  return { owed: owed.length, overtaken }
 }
 
 /** Whether one of these items is stored as something else. */
