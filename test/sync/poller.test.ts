@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { LeaseLostError } from '../../src/sync/poll/poll-deps.ts'
 import { createPoller, type PollerDeps, type PollOutcome } from '../../src/sync/poll/poller.ts'
 
 const intervalMs = 60_000
@@ -313,4 +314,18 @@ test('a poller that waits for its turn stops at once, and that is no failure', a
   await new Promise((resolve) => setImmediate(resolve))
   await one.poller.stop()
   expect([one.polls, one.failures]).toEqual([[], []])
+})
+
+test('who asked for a poll that another process took over in its middle gets the next one, and no failure', async () => {
+  let polls = 0
+  const { poller, failures } = create({
+    poll: async () => {
+      polls += 1
+      if (polls === 1) throw new LeaseLostError()
+      // The other process has it for a while.
+      return polls === 2 ? undefined : { changes: 3, rowsRead: 5 }
+    },
+  })
+  expect(await poller.request({ force: false })).toEqual({ changes: 3, rowsRead: 5 })
+  expect(failures).toEqual([])
 })

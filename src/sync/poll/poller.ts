@@ -1,4 +1,5 @@
 import { AppError } from '../../errors.ts'
+import { LeaseLostError } from './poll-deps.ts'
 
 /** `held`: the source does not look as it did, so nothing of it is sent. */
 export type PollOutcome = { changes: number; rowsRead: number; skipped?: 'paused' | 'held' }
@@ -71,7 +72,7 @@ export function createPoller(deps: PollerDeps): Poller {
 
   const pollByRequest = async (options: { force: boolean }): Promise<PollOutcome> => {
     for (let waitedMs = 0; waitedMs < longestLeaseWaitMs; waitedMs += waitForLeaseMs) {
-      const outcome = await deps.poll(options)
+      const outcome = await deps.poll(options).catch(unlessLost)
       if (outcome) return outcome
       if (stopped.signal.aborted) break
       await deps.sleep(waitForLeaseMs, stopped.signal).catch(() => undefined)
@@ -174,4 +175,9 @@ export function createPoller(deps: PollerDeps): Poller {
       await Promise.allSettled([current, next])
     },
   }
+}
+
+/** Another process took the flow over in the middle of the poll: who asked for one waits as for any other that goes on there. */
+function unlessLost(error: unknown): undefined {
+  if (!(error instanceof LeaseLostError)) throw error
 }
