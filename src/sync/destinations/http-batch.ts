@@ -108,7 +108,7 @@ async function evaluate(name: string, work: () => Promise<unknown>): Promise<unk
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error
+    if (!(error instanceof ExpressionError) || error.outOfTime) throw error
     throw new BatchError(`batch.${name} failed: ${shorten(error.message, 200)}`, { cause: error })
   }
 }

@@ -28,7 +28,7 @@ export type JudgeSettings = {
 }
 
 export type Judge = {
-  /** By the first rule that holds, else by the status. */
+  /** By the first rule that holds, else by the status. Rejects with ExpressionError when the time of a rule was up. */
   judge(template: RequestTemplate, answer: Answer): Promise<DeliveryResult>
   /** By a status alone. */
   judgeStatus(
@@ -98,8 +98,8 @@ async function holds(
   try {
     return (await when.evaluate({ status, body: jsonOf(body) ?? null, text })) === true
   } catch (error) {
-    // An answer that it does not suit is not what it looks for.
-    if (error instanceof ExpressionError) return false
+    // An answer that it does not suit is not what it looks for. When its time was up, nobody knows.
+    if (error instanceof ExpressionError && !error.outOfTime) return false
     throw error
   }
 }

@@ -8,7 +8,10 @@ import { jsonOf } from './http-judge.ts'
 export type MemoryRules = Readonly<Record<string, string>>
 
 export type Memory = {
-  /** All values that the answer has for the item `pk`, or undefined when it lacks one. */
+  /**
+   * All values that the answer has for the item `pk`, or undefined when it lacks one. Rejects with ExpressionError when the time
+   * was up: that says nothing, and who took it for nothing would create an item twice.
+   */
   of(answer: Answer, pk: string): Promise<Remembered | undefined>
 }
 
@@ -42,7 +45,7 @@ async function orNothing(value: Promise<unknown>): Promise<unknown> {
   try {
     return await value
   } catch (error) {
-    if (error instanceof ExpressionError) return undefined
+    if (error instanceof ExpressionError && !error.outOfTime) return undefined
     throw error
   }
 }

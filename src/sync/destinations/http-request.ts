@@ -72,7 +72,7 @@ async function evaluate(expression: Expression, job: DeliveryJob): Promise<unkno
   try {
     return await expression.evaluate({ body, remembered, pk, jobKey })
   } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error
+    if (!(error instanceof ExpressionError) || error.outOfTime) throw error
     throw new TemplateError(`the body of the request failed: ${shorten(error.message, 300)}`)
   }
 }

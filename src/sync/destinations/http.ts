@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Dispatcher } from 'undici'
+import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
 import { orAborted, RequestFailure } from '../net/request.ts'
 import type { DeliveryJob, DeliveryResult, Destination, Remembered } from '../types.ts'
@@ -190,6 +191,10 @@ export function openHttpDestination(settings: HttpSettings): Destination {
           outage: error.isOutage,
           ...(error.status !== undefined && { status: error.status }),
         })
+      }
+      // On a busy machine: it has to be evaluated to the end before anything is known.
+      if (error instanceof ExpressionError && error.outOfTime) {
+        return postponed(error.message, { outage: false })
       }
       if (error instanceof BatchError || error instanceof TemplateError) {
         return refused(error.message)
