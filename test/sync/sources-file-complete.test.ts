@@ -13,7 +13,9 @@ let root: string
 let folder: string
 let count = 0
 let nowMs = Date.now()
-const now = () => new Date(nowMs)
+/** By how much somebody has set the clock. */
+let setMs = 0
+const now = () => new Date(nowMs + setMs)
 const later = (ms: number) => {
   nowMs += ms
 }
@@ -24,6 +26,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true }))
 beforeEach(async () => {
   nowMs = Date.now()
+  setMs = 0
   count += 1
   folder = join(root, String(count))
   await mkdir(folder)
@@ -33,7 +36,8 @@ const minute = 60_000
 const write = (name: string, content: string) => writeFile(join(folder, name), content)
 const open = (source: object = {}, flow: object = {}) => {
   const definition = { type: 'file', path: join(folder, 'a.csv'), format: 'csv', settle: '0s' }
-  return openTestSource(flowOf({ ...definition, ...source }, flow), { now }).source
+  return openTestSource(flowOf({ ...definition, ...source }, flow), { now, steadyMs: () => nowMs })
+    .source
 }
 const several = () => ({ path: join(folder, '*.csv'), after: 'archive' })
 
@@ -103,6 +107,41 @@ describe('a last line without its end', () => {
     const { signal } = new AbortController()
     expect(await source.readItem({ key: ['1'], signal })).toEqual([{ id: '1' }])
     await expect(source.readItem({ key: ['2'], signal })).rejects.toThrow('ends within a line')
+  })
+})
+
+describe('a clock that is set', () => {
+  test('ahead by a day has no file taken that may be cut, or that is being written', async () => {
+    await write('a.csv', 'id,price\n1,10\n2,12')
+    const [cut, fresh] = [open(), open({ ...several(), settle: '5s' })]
+    setMs = 24 * 60 * minute
+    expect(await read(cut)).toMatchObject({ keys: ['1'], warnings: [{ isIncomplete: true }] })
+    expect((await read(fresh)).keys).toEqual([])
+  })
+
+  test.each([24 * 60, -24 * 60])(
+    'by %i minutes keeps no file waiting longer than its time',
+    async (minutes) => {
+      const source = open({ ...several(), settle: '5s' })
+      setMs = minutes * minute
+      await write('a.csv', 'id\n1\n')
+      expect((await read(source)).keys).toEqual([])
+      later(6_000)
+      expect((await read(source)).keys).toEqual(['1'])
+    },
+  )
+
+  test('does not hide that a file goes on changing', async () => {
+    const source = open({ ...several(), settle: '5s' })
+    setMs = -24 * 60 * minute
+    for (const text of ['id\n1\n', 'id\n1\n2\n', 'id\n1\n2\n3\n']) {
+      await write('a.csv', text)
+      expect((await read(source)).keys).toEqual([])
+      later(4_000)
+    }
+    expect((await read(source)).keys).toEqual([])
+    later(2_000)
+    expect((await read(source)).keys).toEqual(['1', '2', '3'])
   })
 })
 

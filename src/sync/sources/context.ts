@@ -7,6 +7,8 @@ import type { PaymentFeeds } from './payments-feed.ts'
 export type SourceContext = {
   flow: Flow
   now: () => Date
+  /** Milliseconds of a clock that nobody can set; the process's own when absent. */
+  steadyMs?: (() => number) | undefined
   log: { warn(fields: object, message: string): void }
   /** The payment side, for sources of its types. */
   payments?: PaymentFeeds | undefined

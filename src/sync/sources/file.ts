@@ -13,6 +13,7 @@ import { atMost, inBatches, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
 import { endsItsLastLine, isMarkerName, markerName, tellsOf } from './file-ready.ts'
 import { recordsOfFile } from './file-records.ts'
+import { createStillness } from './file-stillness.ts'
 import {
   type FileStore,
   type FileVisit,
@@ -47,7 +48,12 @@ type ScanMarks = { done?: FoundFile[]; lookOnly?: boolean; warn?: Warn | undefin
  */
 export function openFileSource(
   definition: FileDefinition,
-  { flow, now, log }: Pick<SourceContext, 'flow' | 'now' | 'log'>,
+  {
+    flow,
+    now,
+    log,
+    steadyMs = () => performance.now(),
+  }: Pick<SourceContext, 'flow' | 'now' | 'log' | 'steadyMs'>,
   store: FileStore,
 ): Source {
   const { limits, after, settleMs, ready, unendedAfterMs, format } = definition
@@ -60,8 +66,7 @@ export function openFileSource(
   let readByLastScan: FoundFile[] = []
   const leftovers: FoundFile[] = []
 
-  const wasStillFor = ({ stillSinceMs }: FoundFile, ms: number): boolean =>
-    ms === 0 || stillSinceMs <= now().getTime() - ms
+  const { wasStillFor } = createStillness(now, steadyMs)
   const markerOf = ({ path }: FoundFile, template: string): string =>
     store.beside(path, markerName(template, path))
 
