@@ -202,7 +202,7 @@ test('a file counts as still when two looks, settle apart by our clock, find it 
   const now = () => new Date(ms)
   // By the clock of this server the file is of tomorrow.
   await write('a.csv', 'id\n1\n', Date.now() / 1_000 - ms / 1_000 - 80_000)
-  const { source } = open({ settle: '5s' }, { now, sleep })
+  const { source } = open({ settle: '5s' }, { now, steadyMs: () => ms, sleep })
   whileAsleep = () => write('a.csv', 'id\n1\n2\n', Date.now() / 1_000 - ms / 1_000 - 80_000)
   expect(await messageOf(readAll(source))).toContain(
     'changed less than 5000 ms ago (source.settle)',
@@ -223,7 +223,10 @@ test('a file counts as still when two looks, settle apart by our clock, find it 
 test('a last line without its end waits until the file was still for unendedAfter, and is taken with a warning then', async () => {
   let ms = Date.now()
   const warnings: string[] = []
-  const { source } = open({ unendedAfter: '15m' }, { now: () => new Date(ms) })
+  const { source } = open(
+    { unendedAfter: '15m' },
+    { now: () => new Date(ms), steadyMs: () => ms },
+  )
   const scan = async () => {
     const rows: unknown[] = []
     const { signal } = new AbortController()

@@ -16,11 +16,13 @@ import { splitKey } from '../item/key.ts'
 import { breathe } from '../poll/breather.ts'
 import { comparison } from '../poll/compare.ts'
 import { refusalOf } from '../poll/deletes.ts'
+import { goneSince } from '../poll/gone-since.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import type { Item, ItemChange } from '../types.ts'
 
 const twice = 'the key stands more than once in the push'
-const overtaken = 'a poll that began later has read the source; push it again if that was not newer'
+const overtaken =
+  'a poll or push that began later has told of it; push it again if that was not newer'
 
 type Placed = { item: Item; answer: PushedItem }
 
@@ -100,6 +102,8 @@ async function store(
   const gone = deletes.flatMap(({ pk }) => pk ?? [])
   const stored = await lockItems(trx, name, [...placed.map(({ item }) => item.pk), ...gone])
   const isBehind = await hasPollBegunSince(trx, name, read)
+  const unknown = placed.flatMap(({ item: { pk } }) => (stored.has(pk) ? [] : [pk]))
+  const isGone = await goneSince(trx, runtime.flow, unknown, read)
   const changed: Placed[] = []
   const unchanged: string[] = []
   for (const one of placed) {
@@ -110,7 +114,7 @@ async function store(
       await restateHashes(trx, name, [{ pk: item.pk, hash: item.hash, was: was ?? '' }])
     }
     if (found !== 'different') unchanged.push(item.pk)
-    else if (isBehind) refuse(answer)
+    else if (isBehind || isGone.has(item.pk)) refuse(answer)
     else {
       answer.status = was === undefined ? 'new' : 'changed'
       changed.push(one)

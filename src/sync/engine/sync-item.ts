@@ -13,6 +13,7 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupAll } from '../item/group-rows.ts'
 import { splitKey } from '../item/key.ts'
 import { comparison } from '../poll/compare.ts'
+import { goneSince } from '../poll/gone-since.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { type Item, SourceError } from '../types.ts'
 
@@ -59,7 +60,7 @@ export async function syncItem(
 
 /**
  * What a read shows of an item becomes owed, unless it is `overtaken`: a poll that began after it may have seen a newer
- * content, found nothing new in it, and gone on for good.
+ * content, found nothing new in it, and gone on for good, or the ERP may have said since that it is gone.
  */
 async function storeItem(
   deps: ItemSyncDeps,
@@ -82,6 +83,7 @@ async function storeItem(
     return 'unchanged'
   }
   if (await hasPollBegunSince(trx, name, read)) return 'overtaken'
+  if (!stored && (await goneSince(trx, runtime.flow, [pk], read)).has(pk)) return 'overtaken'
   const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at: deps.now() })
   if (same.has(pk)) return 'unchanged'
   if (!ours.has(pk)) return 'overtaken'

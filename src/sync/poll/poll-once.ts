@@ -49,6 +49,7 @@ import { cursorText, isAhead, laterCursor } from './cursor.ts'
 import { forgetVanished, sendDeletes } from './deletes.ts'
 import { DriftFound, type DriftWatch, holdFlow, type PollBatch, watchDrift } from './drift.ts'
 import { forgetItems } from './forget.ts'
+import { goneSince } from './gone-since.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { addedTo, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
@@ -57,6 +58,8 @@ import type { PollOutcome } from './poller.ts'
 type Progress = {
   /** Puts it in order with other reads of the source. */
   read: number
+  /** How often a full scan had been asked for when it began. */
+  resets: number
   startedAt: Date
   savedAtMs: number
   rowsRead: number
@@ -113,6 +116,7 @@ export async function pollOnce(
     : []
   const progress: Progress = {
     read: await beginPollRead(deps.database.db, flow.name),
+    resets: state.resets,
     startedAt,
     savedAtMs: startedAt.getTime(),
     rowsRead: 0,
@@ -346,9 +350,8 @@ async function writeBatch(
   progress: Progress,
 ): Promise<void> {
   if (items.length + changes.length === 0) return
-  const { read, fills } = progress
   const { owed, overtaken } = await deps.database.transaction((trx) =>
-    writeChanges(deps, runtime, trx, lease, { items, changes, read, fills }),
+    writeChanges(deps, runtime, trx, lease, { ...progress, items, changes }),
   )
   progress.changes += owed
   progress.mustReadAgain ||= overtaken
@@ -367,12 +370,11 @@ async function writeChanges(
     items,
     changes,
     read,
+    resets,
     fills,
-  }: {
+  }: Pick<Progress, 'read' | 'resets' | 'fills'> & {
     items: readonly Item[]
     changes: readonly FoundChange[]
-    read: number
-    fills: readonly DestinationFill[]
   },
 ): Promise<{ owed: number; overtaken: boolean }> {
   const { flow } = runtime
@@ -386,8 +388,10 @@ async function writeChanges(
     flow.name,
     locked.map(({ pk }) => pk),
   )
-  // Somebody else may have found the same meanwhile.
-  const different = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
+  // Somebody else may have found the same meanwhile, or that it is gone.
+  const found = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
+  const isGone = await goneMeanwhile(runtime, trx, { items: found, stored, read, resets })
+  const different = found.filter(({ pk }) => !isGone.has(pk))
   const { ours, same } = await upsertHashes(trx, flow.name, different, { read, at: now })
   const owed = changes.filter(({ item, isOwed }) => isOwed && ours.has(item.pk))
   const news = owed.map(({ item }) => upsertOf(item, read))
@@ -399,10 +403,30 @@ async function writeChanges(
     await enqueueAndFill(deps, runtime, trx, { fills, news, items: items.filter(isLatest), read })
   }
   const beaten = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
-  const overtaken = await differs(trx, flow.name, beaten)
+  const overtaken = isGone.size > 0 || (await differs(trx, flow.name, beaten))
   // Last of all: the row stays locked until the commit, and another batch and the next renewal need it too.
   if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
   return { owed: owed.length, overtaken }
+}
+
+/** A push that deletes while a poll is under way asks for a full scan: nothing is looked up for the many polls without. */
+async function goneMeanwhile(
+  { flow }: FlowRuntime,
+  trx: Trx,
+  {
+    items,
+    stored,
+    read,
+    resets,
+  }: Pick<Progress, 'read' | 'resets'> & {
+    items: readonly Item[]
+    stored: ReadonlyMap<string, unknown>
+  },
+): Promise<Set<string>> {
+  const unknown = items.flatMap(({ pk }) => (stored.has(pk) ? [] : [pk]))
+  if (unknown.length === 0 || flow.deletes.mode !== 'delete') return new Set()
+  const state = await findFlowState(trx, flow.name)
+  return state?.resets === resets ? new Set() : goneSince(trx, flow, unknown, read)
 }
 
 /** Whether one of these items is stored as something else. */
