@@ -19,7 +19,8 @@ export function createStillness(now: () => Date, steadyMs: () => number): Stilln
   const since = now().getTime()
   const seen = new Map<string, { mark: string; atMs: number }>()
 
-  const seenFor = ({ path, mark }: FoundFile): number => {
+  const seenFor = ({ path, stillSinceMs, mark: text }: FoundFile): number => {
+    const mark = `${text} ${stillSinceMs}`
     const before = seen.get(path)
     if (before?.mark === mark) return steadyMs() - before.atMs
     if (seen.size >= mostSeen) seen.clear()
