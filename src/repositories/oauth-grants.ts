@@ -72,7 +72,8 @@ export async function endGrantRenewal(
 export async function renewGrant(
   db: Db,
   from: Pick<GrantRow, 'id' | 'version'>,
-  tokens: Pick<GrantRow, 'refresh_token' | 'access_token' | 'expires_at' | 'renewed_at'>,
+  tokens: Pick<GrantRow, 'access_token' | 'expires_at' | 'renewed_at'> &
+    Partial<Pick<GrantRow, 'refresh_token'>>,
   { used_by, used_at }: Pick<GrantRow, 'used_by' | 'used_at'>,
 ): Promise<void> {
   await db

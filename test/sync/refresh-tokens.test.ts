@@ -236,6 +236,20 @@ test('a process that stood still and brings its tokens after all mends an access
   expect(await one.process('third').get()).toBe('APP_USR-canary-access-1')
 })
 
+test('an issuer that hands out no other refresh token is asked with the same one again', async () => {
+  const one = await world()
+  let asked = 0
+  one.issuer.answer = ({ body }) => {
+    asked += 1
+    expect(new URLSearchParams(String(body)).get('refresh_token')).toBe(one.first)
+    return { status: 200, body: { access_token: `APP_USR-canary-${asked}`, expires_in: 3_600 } }
+  }
+  const tokens = one.process('one')
+  expect(await tokens.get()).toBe('APP_USR-canary-1')
+  one.clock.at += hours
+  expect(await tokens.get()).toBe('APP_USR-canary-2')
+})
+
 test('another first token in the flow file starts anew, also after a loss', async () => {
   const one = await world()
   await one.process('one').get()

@@ -132,7 +132,8 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
     const { accessToken, refreshToken, lifeSeconds } = grant
     const tokens = {
       access_token: seal(id, accessToken),
-      refresh_token: refreshToken === undefined ? from.refresh_token : seal(id, refreshToken),
+      // Without another one what stands there stays, which an exchange of keys may have sealed anew.
+      ...(refreshToken !== undefined && { refresh_token: seal(id, refreshToken) }),
       expires_at: new Date(askedAt.getTime() + lifeSeconds * 1_000 * usedShare),
       renewed_at: now(),
     }
