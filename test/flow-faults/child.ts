@@ -1,39 +1,64 @@
 import { flushCompileCache } from 'node:module'
 import { setTimeout as wait } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { Database } from '../../src/db/database.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { openBothSides } from '../support/both-sides.ts'
 import { type CrashPoint, openCrashingDatabase } from './crashing-database.ts'
-import { mostItems } from './flow-world.ts'
+import { drifting, mostItems, quiet } from './lane.ts'
 
-/** To the child: begin on this database, die at this point, or go by a clock that is so much ahead. */
-export type Order =
-  | { begin: { databaseUrl: string; flowsDir: string } }
-  | { arm: CrashPoint }
-  | { aheadMs: number }
+/** Where a process begins: its database, its flow files, and where sources have tables. */
+export type Where = {
+  database: { databaseUrl: string } | { dataDir: string }
+  flowsDir: string
+  tablesUrl: string
+  /** The name under which requests tell that they are of this process. */
+  child: string
+}
 
-/** From the child: it waits for its order, it begins, it polls and delivers, or it has said something at level error. */
-export type Report = 'loaded' | 'polling' | { beginning: { processId: string } } | { error: string }
+/** To the child: begin, die at this point, go by a clock that is so much ahead, or say what is owed. */
+export type Order = { begin: Where } | { arm: CrashPoint } | { aheadMs: number } | 'what is owed'
+
+/** From the child. */
+export type Report =
+  | 'loaded'
+  | { beginning: { processId: string } }
+  /** It polls and delivers, and is asked under this address. */
+  | { polling: string }
+  /** It has said something at level warn or above. */
+  | { said: { isError: boolean; message: string; line: string } }
+  | { owed: string[] }
 
 /** Sleeps are this short, so that many polls fit into a life. */
 const longestSleepMs = 20
-const betweenPollsMs = 60
-const betweenSyncsMs = 40
+const betweenPollsMs = 250
+const betweenSyncsMs = 300
+/** That of a warning, as the logger writes it. */
+const levelError = 50
 
 const report = (message: Report) => void process.send?.(message)
 
-/** The flow side of a service that may die at any moment, with every flow polled again and again. */
-async function begin({ databaseUrl, flowsDir }: { databaseUrl: string; flowsDir: string }) {
-  const database = await openCrashingDatabase(databaseUrl)
+/** The flow side of a service that may die at any moment, with most flows polled again and again. */
+async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
+  const database = await openCrashingDatabase(place)
   let aheadMs = 0
   process.on('message', (order: Order) => {
-    if ('arm' in order) database.arm(order.arm)
-    if ('aheadMs' in order) aheadMs = order.aheadMs
+    if (order === 'what is owed') void findOwed(database).then((owed) => report({ owed }))
+    else if ('arm' in order) database.arm(order.arm)
+    else if ('aheadMs' in order) aheadMs = order.aheadMs
   })
-  const logger = createLogger('error', { write: (line: string) => report({ error: line }) })
+  // Nobody else can have an embedded database: whoever had something in hand there is dead.
+  if (database.engine === 'pglite') {
+    await sql`update leases set deadline = now() - interval '1 second' where deadline > 'epoch'`
+      .execute(database.db)
+      .catch(() => undefined)
+  }
+  const logger = createLogger('warn', { write: say })
   const { service, side } = await openBothSides({
     database,
     flowsDir,
     logger,
+    env: { ERP_URL: tablesUrl, CHILD: child },
     aheadMs: () => aheadMs,
     sleep: async (ms, signal) => {
       await wait(Math.min(ms, longestSleepMs), undefined, signal && { signal })
@@ -42,8 +67,8 @@ async function begin({ databaseUrl, flowsDir }: { databaseUrl: string; flowsDir:
   // Before the start, so that the process may die in the middle of that too.
   report({ beginning: { processId: service.deps.processId } })
   await side.start()
-  const flows = [...(await side.flows.status()).keys()]
-  report('polling')
+  const address = await side.app.listen({ host: '127.0.0.1', port: 0 })
+  report({ polling: address })
   const again = async (pauseMs: number, work: () => Promise<unknown>) => {
     for (;;) {
       // A source that misbehaves fails its poll; the next one makes up for it.
@@ -51,20 +76,45 @@ async function begin({ databaseUrl, flowsDir }: { databaseUrl: string; flowsDir:
       await wait(pauseMs)
     }
   }
+  const flows = [...(await side.flows.status()).keys()].filter((flow) => !flow.endsWith(quiet))
   await Promise.all(
     flows.flatMap((flow) => [
       again(betweenPollsMs, () => side.flows.sync(flow, { force: false })),
-      // One item by itself, in the middle of polls.
-      again(betweenSyncsMs, () =>
-        side.flows.syncItem(flow, `i${Math.floor(Math.random() * mostItems)}`),
-      ),
+      // One item by itself, in the middle of polls. Of a single record nobody can tell that it does not look as it did.
+      ...(flow.endsWith(drifting)
+        ? []
+        : [
+            again(betweenSyncsMs, () =>
+              side.flows.syncItem(flow, `i${Math.floor(Math.random() * mostItems)}`),
+            ),
+          ]),
     ]),
+  )
+}
+
+function say(line: string): void {
+  const { level, msg } = JSON.parse(line) as { level: number | string; msg: string }
+  const isError = typeof level === 'number' ? level >= levelError : level === 'error'
+  report({ said: { isError, message: msg, line } })
+}
+
+/** What is written down as owed, or as delivered otherwise than it was seen. */
+async function findOwed({ db }: Database): Promise<string[]> {
+  type Owed = Record<'flow' | 'pk' | 'destination' | 'state' | 'last_error', string>
+  const { rows } = await sql<Owed>`
+    select flow, pk, destination, state, last_error from deliveries
+    where state <> 'done' or delivered_hash is distinct from hash or payload is not null`.execute(
+    db,
+  )
+  return rows.map(
+    ({ flow, pk, destination, state, last_error: error }) =>
+      `${flow}: ${pk} is ${state} at ${destination}: ${error}`,
   )
 }
 
 process.on('disconnect', () => process.exit(0))
 process.once('message', (order: Order) => {
-  if (!('begin' in order)) return
+  if (typeof order !== 'object' || !('begin' in order)) return
   // A start may fail while somebody who stands still has the rows that it needs: then it is over, as a service's would be.
   begin(order.begin).catch(() => process.exit(1))
 })

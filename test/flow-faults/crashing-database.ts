@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult } from 'kysely'
 import { build, type Database } from '../../src/db/database.ts'
+import { openPglite } from '../../src/db/pglite-engine.ts'
 import { postgresEngine } from '../../src/db/postgres-engine.ts'
 import { type Moment, type StatementStep, stepOf } from './steps.ts'
 
@@ -10,14 +11,20 @@ export type CrashPoint = { step: StatementStep; moment: Moment; nth: number }
 export type CrashingDatabase = Database & { arm(point: CrashPoint): void }
 
 /** The service's database, which kills the process at a step that can be chosen while it runs. */
-export async function openCrashingDatabase(databaseUrl: string): Promise<CrashingDatabase> {
+export async function openCrashingDatabase(
+  place: { databaseUrl: string } | { dataDir: string },
+): Promise<CrashingDatabase> {
   let left: CrashPoint | undefined
   const due = (step: StatementStep | undefined): Moment | undefined => {
     if (step === undefined || left?.step !== step) return undefined
     left = { ...left, nth: left.nth - 1 }
     return left.nth === 0 ? left.moment : undefined
   }
-  const engine = await postgresEngine({ databaseUrl, log: () => {} })
+  const log = () => {}
+  const engine =
+    'dataDir' in place
+      ? await openPglite({ ...place, log })
+      : await postgresEngine({ ...place, log })
   const database = build({ ...engine, dialect: crashingDialect(engine.dialect, due) })
   return {
     ...database,
@@ -39,21 +46,25 @@ function crashingDialect(dialect: Dialect, due: Due): Dialect {
 }
 
 function crashingDriver(driver: Driver, due: Due): Driver {
-  const real = new WeakMap<DatabaseConnection, DatabaseConnection>()
-  const realOf = (connection: DatabaseConnection) => real.get(connection) ?? connection
+  const known = new WeakMap<DatabaseConnection, Crashing>()
+  const realOf = (connection: DatabaseConnection) => known.get(connection)?.real ?? connection
   return {
     init: (options) => driver.init(options),
     acquireConnection: async (options) => {
-      const connection = await driver.acquireConnection(options)
-      const crashing = crashingConnection(connection, due)
-      real.set(crashing, connection)
-      return crashing
+      const crashing = crashingConnection(await driver.acquireConnection(options), due)
+      known.set(crashing.connection, crashing)
+      return crashing.connection
     },
     releaseConnection: (connection, options) =>
       driver.releaseConnection(realOf(connection), options),
-    // These run their statement on the connection they are given.
-    beginTransaction: (connection, settings) => driver.beginTransaction(connection, settings),
-    commitTransaction: (connection) => driver.commitTransaction(connection),
+    beginTransaction: (connection, settings) =>
+      driver.beginTransaction(realOf(connection), settings),
+    commitTransaction: async (connection) => {
+      const crashing = known.get(connection)
+      // PostgreSQL's driver runs the statement on the connection it is given, where it is watched; the embedded one has none.
+      if (!crashing || crashing.connection.command) await driver.commitTransaction(connection)
+      else await crashing.watched('commit', () => driver.commitTransaction(crashing.real))
+    },
     // On the real one, which it throws away when the statement fails.
     rollbackTransaction: (connection) => driver.rollbackTransaction(realOf(connection)),
     destroy: (options) => driver.destroy(options),
@@ -62,13 +73,19 @@ function crashingDriver(driver: Driver, due: Due): Driver {
 
 /** The driver of PostgreSQL commits by a statement of its own, whose answer says what the server made of it. */
 type CommandingConnection = DatabaseConnection & {
-  command?(query: CompiledQuery): Promise<string>
+  command?: (query: CompiledQuery) => Promise<string>
 }
 
-function crashingConnection(connection: CommandingConnection, due: Due): CommandingConnection {
+type Crashing = {
+  connection: CommandingConnection
+  real: CommandingConnection
+  watched<T>(text: string, send: () => Promise<T>): Promise<T>
+}
+
+function crashingConnection(real: CommandingConnection, due: Due): Crashing {
   const steps = new Set<StatementStep>()
-  const watched = async <T>(query: CompiledQuery, send: () => Promise<T>): Promise<T> => {
-    const step = stepOf(query.sql, steps)
+  const watched = async <T>(text: string, send: () => Promise<T>): Promise<T> => {
+    const step = stepOf(text, steps)
     if (step !== undefined) steps.add(step)
     const moment = due(step)
     if (moment === 'before') die()
@@ -82,12 +99,16 @@ function crashingConnection(connection: CommandingConnection, due: Due): Command
     if (moment === 'after') die()
     return result
   }
-  return {
+  const connection: CommandingConnection = {
     executeQuery: <R>(query: CompiledQuery): Promise<QueryResult<R>> =>
-      watched(query, () => connection.executeQuery<R>(query)),
-    command: (query) => watched(query, async () => (await connection.command?.(query)) ?? ''),
-    streamQuery: (query, chunkSize) => connection.streamQuery(query, chunkSize),
+      watched(query.sql, () => real.executeQuery<R>(query)),
+    streamQuery: (query, chunkSize) => real.streamQuery(query, chunkSize),
+    ...(real.command && {
+      command: (query: CompiledQuery) =>
+        watched(query.sql, async () => (await real.command?.(query)) ?? ''),
+    }),
   }
+  return { connection, real, watched }
 }
 
 function die(): void {

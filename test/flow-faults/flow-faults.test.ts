@@ -17,7 +17,8 @@ test.skipIf(!postgresUrl)(
   async () => {
     clone = await openPostgresClone(String(postgresUrl))
     const { url: databaseUrl, database } = clone
-    const result = await runRound({ databaseUrl, database, seed: 11, flows: 5, kills: 3 })
+    const place = { databaseUrl, database }
+    const result = await runRound({ place, seed: 11, flows: 5, kills: 3, restWithinMs: 90_000 })
     expect(result.violations).toEqual([])
     expect(result).toMatchObject({ runs: 5, kills: 3 })
     expect(result.deliveries).toBeGreaterThan(0)

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import { type Arrival, Ledger } from './ledger.ts'
+import { Truth } from './truth.ts'
 
 const flow = (withDeletes = true) => {
-  const ledger = new Ledger({ withDeletes })
+  const truth = new Truth()
+  const ledger = new Ledger(truth, { withDeletes })
   const upsert = (rev: number, options: Partial<Arrival> & { text?: string } = {}): Arrival => ({
     pk: 'a',
     kind: 'upsert',
@@ -15,35 +17,35 @@ const flow = (withDeletes = true) => {
     ledger.applied(arrival)
     ledger.acknowledged(arrival)
   }
-  return { ledger, upsert, removal, deliver }
+  return { truth, ledger, upsert, removal, deliver }
 }
 
 test('a flow that keeps its promises is not blamed, re-sends and skipped revisions included', () => {
-  const { ledger, upsert, removal, deliver } = flow()
-  ledger.put('a', 'text 1')
-  ledger.put('a', 'text 2')
-  ledger.put('a', 'text 3')
+  const { truth, ledger, upsert, removal, deliver } = flow()
+  truth.put('a', 'text 1')
+  truth.put('a', 'text 2')
+  truth.put('a', 'text 3')
   ledger.arrived(upsert(1))
   deliver(upsert(1))
   deliver(upsert(3))
   deliver(upsert(3))
-  ledger.remove('a')
+  truth.remove('a')
   deliver(removal)
   deliver(removal)
-  ledger.put('a', 'text 5')
+  truth.put('a', 'text 5')
   deliver(upsert(5))
   expect(ledger.violations).toEqual([])
   expect(ledger.differences()).toEqual([])
-  expect(ledger.counts).toEqual({ arrivals: 7, acknowledged: 6, resent: 3 })
+  expect(ledger.counts).toEqual({ arrivals: 7, acknowledged: 6, resent: 3, overtaken: 0 })
 })
 
 test('an older revision behind a newer one is a violation, and so is one behind its removal', () => {
-  const { ledger, upsert, removal, deliver } = flow()
-  ledger.put('a', 'text 1')
-  ledger.put('a', 'text 2')
+  const { truth, ledger, upsert, removal, deliver } = flow()
+  truth.put('a', 'text 1')
+  truth.put('a', 'text 2')
   deliver(upsert(2))
   deliver(upsert(1))
-  ledger.remove('a')
+  truth.remove('a')
   deliver(removal)
   deliver(upsert(2))
   expect(ledger.violations).toEqual([
@@ -53,10 +55,10 @@ test('an older revision behind a newer one is a violation, and so is one behind 
 })
 
 test('a delete that nothing at the source stands for is a violation', () => {
-  const { ledger, upsert, removal, deliver } = flow()
-  ledger.put('a', 'text 1')
-  ledger.remove('a')
-  ledger.put('a', 'text 3')
+  const { truth, ledger, upsert, removal, deliver } = flow()
+  truth.put('a', 'text 1')
+  truth.remove('a')
+  truth.put('a', 'text 3')
   deliver(upsert(3))
   deliver(removal)
   expect(ledger.violations).toEqual(['a: deleted although the source kept it since 3'])
@@ -64,9 +66,9 @@ test('a delete that nothing at the source stands for is a violation', () => {
 })
 
 test('another key for the same upsert, one key for two contents and no key are violations', () => {
-  const { ledger, upsert, deliver } = flow()
-  ledger.put('a', 'text 1')
-  ledger.put('a', 'text 2')
+  const { truth, ledger, upsert, deliver } = flow()
+  truth.put('a', 'text 1')
+  truth.put('a', 'text 2')
   deliver(upsert(1))
   deliver(upsert(1, { key: 'other' }))
   deliver(upsert(2, { key: 'other' }))
@@ -80,19 +82,19 @@ test('another key for the same upsert, one key for two contents and no key are v
 })
 
 test('what the source never had, what never arrived, what nobody said yes to and what stays behind', () => {
-  const { ledger, upsert, deliver } = flow()
-  ledger.put('a', 'text 1')
-  ledger.put('b', 'text 2')
+  const { truth, ledger, upsert, deliver } = flow()
+  truth.put('a', 'text 1')
+  truth.put('b', 'text 2')
   deliver(upsert(1, { text: 'invented' }))
   expect(ledger.violations).toEqual([expect.stringContaining('the source never had')])
-  ledger.put('a', 'text 3')
+  truth.put('a', 'text 3')
   ledger.arrived(upsert(3))
   ledger.applied(upsert(3))
   expect(ledger.differences()).toEqual([
     'a: revision 3 was never acknowledged',
     'b: the source has revision 2, the target nothing',
   ])
-  ledger.remove('a')
-  ledger.remove('b')
+  truth.remove('a')
+  truth.remove('b')
   expect(ledger.differences()).toEqual(['a: removed from the source, still at the target'])
 })

@@ -1,66 +1,54 @@
-/** An item as the source has it. `rev` grows with every change of the whole source, removals included. */
-export type SourceItem = { id: string; rev: number; text: string }
+import type { SourceItem, Truth } from './truth.ts'
 
 export type Arrival = {
   pk: string
   kind: 'upsert' | 'delete'
   /** The body; undefined for a delete. */
   body: SourceItem | undefined
-  /** The header `idempotency-key`. */
+  /** The idempotency key. */
   key: string
+  /** It was held up on its way while its sender stood still: what came meanwhile has overtaken it. */
+  isLate?: boolean
 }
 
 /** What the receiver has last seen of an item: the revision, or the removal that a delete stands for. */
 type Seen = { rev: number; removed: boolean }
 
 /**
- * The truth about one flow: what its source had when, what its target was sent, and whether that keeps the promises. The
- * target may have taken a request whatever it answered, so order is judged by what reached it.
+ * What one target of a flow was sent, and whether that keeps the promises. The target may have taken a request whatever it
+ * answered, so order is judged by what reached it.
  */
 export class Ledger {
   readonly violations: string[] = []
-  /** After a process stood still, what it may have overtaken is sent once more, under another key. */
+  /**
+   * The same may come again under another key: after a process stood still, of what it may have overtaken, and after somebody
+   * asked for all of it.
+   */
   maySendOnceMore = false
-  readonly counts = { arrivals: 0, acknowledged: 0, resent: 0 }
+  /** Why something must not arrive now; undefined when it may. */
+  forbids: ((arrival: Arrival) => string | undefined) | undefined
+  readonly counts = { arrivals: 0, acknowledged: 0, resent: 0, overtaken: 0 }
+  readonly #truth: Truth
   readonly #withDeletes: boolean
-  readonly #source = new Map<string, SourceItem>()
-  /** Every content that the source ever had, by item and revision. */
-  readonly #texts = new Map<string, string>()
-  /** Revisions at which an item was removed, in order. */
-  readonly #removals = new Map<string, number[]>()
   readonly #target = new Map<string, number>()
   readonly #seen = new Map<string, Seen>()
   readonly #acknowledged = new Map<string, number>()
   readonly #keyOf = new Map<string, string>()
   readonly #contentOf = new Map<string, string>()
-  #rev = 0
 
-  constructor(options: { withDeletes: boolean }) {
+  constructor(truth: Truth, options: { withDeletes: boolean }) {
+    this.#truth = truth
     this.#withDeletes = options.withDeletes
-  }
-
-  put(id: string, text: string): void {
-    this.#rev += 1
-    this.#source.set(id, { id, rev: this.#rev, text })
-    this.#texts.set(`${id} ${this.#rev}`, text)
-  }
-
-  remove(id: string): void {
-    if (!this.#source.delete(id)) return
-    this.#rev += 1
-    this.#removals.set(id, [...(this.#removals.get(id) ?? []), this.#rev])
-  }
-
-  /** What a read of the source gives now. */
-  items(since = 0): SourceItem[] {
-    return [...this.#source.values()].filter(({ rev }) => rev >= since)
   }
 
   /** A request has reached the target. */
   arrived(arrival: Arrival): void {
     this.counts.arrivals += 1
     this.#judgeKey(arrival)
-    if (arrival.kind === 'delete') this.#judgeDelete(arrival.pk)
+    const why = this.forbids?.(arrival)
+    if (why !== undefined) this.violated(`${arrival.pk}: ${arrival.kind} although ${why}`)
+    if (arrival.isLate) this.#noteLate(arrival)
+    else if (arrival.kind === 'delete') this.#judgeDelete(arrival.pk)
     else this.#judgeUpsert(arrival.pk, arrival.body)
   }
 
@@ -76,10 +64,27 @@ export class Ledger {
     if (body) this.#acknowledged.set(pk, Math.max(this.#acknowledged.get(pk) ?? 0, body.rev))
   }
 
+  /** Somebody at the target has removed these, or all. */
+  lost(pk?: string): void {
+    if (pk === undefined) this.#target.clear()
+    else this.#target.delete(pk)
+  }
+
+  /** The service says that the target has this revision of an item. */
+  saidInSync(pk: string, rev: number): void {
+    if ((this.#acknowledged.get(pk) ?? 0) >= rev) return
+    this.violated(`${pk}: said to be in sync with revision ${rev}, which nobody took`)
+  }
+
+  violated(what: string): void {
+    this.violations.push(what)
+  }
+
   /** In what source and target differ; nothing once the flow has come to rest. */
   differences(): string[] {
     const found: string[] = []
-    for (const { id, rev } of this.#source.values()) {
+    const items = this.#truth.items()
+    for (const { id, rev } of items) {
       const there = this.#target.get(id)
       if (there !== rev) {
         found.push(`${id}: the source has revision ${rev}, the target ${there ?? 'nothing'}`)
@@ -88,8 +93,9 @@ export class Ledger {
       }
     }
     if (!this.#withDeletes) return found
+    const present = new Set(items.map(({ id }) => id))
     for (const id of this.#target.keys()) {
-      if (!this.#source.has(id)) found.push(`${id}: removed from the source, still at the target`)
+      if (!present.has(id)) found.push(`${id}: removed from the source, still at the target`)
     }
     return found
   }
@@ -97,32 +103,32 @@ export class Ledger {
   #judgeKey({ pk, kind, body, key }: Arrival): void {
     const content = JSON.stringify([pk, kind, body])
     const before = this.#keyOf.get(content)
-    if (key === '') this.#violated(`${pk}: a request without a key`)
+    if (key === '') this.violated(`${pk}: a request without a key`)
     if (before !== undefined) {
       this.counts.resent += 1
       // Deletes look alike, also those of later removals.
       const isFree = this.maySendOnceMore || kind === 'delete'
       if (before !== key && !isFree) {
-        this.#violated(`${pk}: the same content under another key: ${content}`)
+        this.violated(`${pk}: the same content under another key: ${content}`)
       }
     }
     const other = this.#contentOf.get(key)
     if (other !== undefined && other !== content) {
-      this.#violated(`${pk}: one key for ${other} and for ${content}`)
+      this.violated(`${pk}: one key for ${other} and for ${content}`)
     }
     this.#keyOf.set(content, key)
     this.#contentOf.set(key, content)
   }
 
   #judgeUpsert(pk: string, body: SourceItem | undefined): void {
-    if (!body || body.id !== pk || this.#texts.get(`${pk} ${body.rev}`) !== body.text) {
-      this.#violated(`${pk}: the source never had ${JSON.stringify(body)}`)
+    if (!body || body.id !== pk || !this.#truth.had(body)) {
+      this.violated(`${pk}: the source never had ${JSON.stringify(body)}`)
       return
     }
     const seen = this.#seen.get(pk)
     if (seen && body.rev < seen.rev) {
       const what = seen.removed ? 'the removal at' : 'revision'
-      this.#violated(`${pk}: revision ${body.rev} came after ${what} ${seen.rev}`)
+      this.violated(`${pk}: revision ${body.rev} came after ${what} ${seen.rev}`)
       return
     }
     this.#seen.set(pk, { rev: body.rev, removed: false })
@@ -132,15 +138,16 @@ export class Ledger {
     const seen = this.#seen.get(pk)
     // The same delete again, or one for a later removal: they look alike.
     if (seen?.removed) return
-    const rev = this.#removals.get(pk)?.find((removal) => removal > (seen?.rev ?? 0))
+    const rev = this.#truth.removalAfter(pk, seen?.rev ?? 0)
     if (rev === undefined || !this.#withDeletes) {
-      this.#violated(`${pk}: deleted although the source kept it since ${seen?.rev ?? 'ever'}`)
+      this.violated(`${pk}: deleted although the source kept it since ${seen?.rev ?? 'ever'}`)
       return
     }
     this.#seen.set(pk, { rev, removed: true })
   }
 
-  #violated(what: string): void {
-    this.violations.push(what)
+  #noteLate({ pk, body }: Arrival): void {
+    const seen = this.#seen.get(pk)
+    if (seen && (!body || body.rev < seen.rev)) this.counts.overtaken += 1
   }
 }

@@ -1,19 +1,27 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openDatabase } from '../../src/db/database.ts'
+import { prepareData } from '../support/pglite-template.ts'
 import {
   cloneTemplate,
   createPostgresTemplate,
   dropDatabase,
   urlOf,
 } from '../support/postgres-template.ts'
-import { type RoundResult, runRound } from './round.ts'
+import { happenings, ofSeveralProcesses } from './kinds.ts'
+import { runPlanted } from './planted.ts'
+import { type RoundOptions, type RoundResult, runRound } from './round.ts'
 import { nameOf, places } from './steps.ts'
 
-// Flows whose processes are killed at every step, against PostgreSQL: npm run flows:faults -- --runs 200 --seed 1
-// A round of 20 runs shares its processes and has one seed; `--runs 20 --seed N` repeats it.
+// Flows whose processes are killed at every step: npm run flows:faults -- --runs 200 --seed 1, on the PostgreSQL server of
+// TEST_DATABASE_URL, or with --embedded. A round of 20 runs shares its processes and has one seed; `--runs 20 --seed N` repeats it.
+// --planted puts bugs back, one after the other, and says which of them are seen.
 
 const runsPerRound = 20
-const killsPerRound = 10
+/** So many runs come to everything that is played. */
+const enoughRuns = 200
 
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 
@@ -21,72 +29,112 @@ const { values } = parseArgs({
   options: {
     runs: { type: 'string', default: '200' },
     seed: { type: 'string', default: '1' },
+    kills: { type: 'string', default: '10' },
+    rest: { type: 'string', default: '180' },
+    embedded: { type: 'boolean', default: false },
+    'until-failed': { type: 'boolean', default: false },
+    planted: { type: 'boolean', default: false },
+    only: { type: 'string' },
   },
 })
 const runs = Number(values.runs)
 const firstSeed = Number(values.seed)
+const kills = Number(values.kills)
+const restWithinMs = Number(values.rest) * 1_000
 const server = process.env.TEST_DATABASE_URL || process.env.DATABASE_URL
-if (!Number.isInteger(runs) || runs < 1 || !Number.isInteger(firstSeed)) {
-  say('usage: npm run flows:faults -- --runs 200 --seed 1')
-  process.exitCode = 2
-} else if (!server) {
+
+if (![runs, firstSeed, kills, restWithinMs].every(Number.isInteger) || runs < 1) {
   say(
-    'flows:faults needs a PostgreSQL server in TEST_DATABASE_URL, with the right to make databases',
+    'usage: npm run flows:faults -- --runs 200 --seed 1 [--kills 10] [--rest 180] [--embedded] [--planted]',
   )
   process.exitCode = 2
-} else {
-  process.exitCode = await runAll(server)
+} else if (values.planted) {
+  const results = await runPlanted(
+    { runs, seed: firstSeed, only: values.only },
+    ({ name, isSeen, line }) => say(`${isSeen ? 'seen    ' : 'NOT SEEN'} ${name}: ${line}`),
+  )
+  process.exitCode = results.every(({ isSeen }) => isSeen) ? 0 : 1
+} else if (values.embedded) process.exitCode = await runAll(onFolders)
+else if (server) process.exitCode = await onPostgres(server)
+else {
+  say(
+    'flows:faults needs a PostgreSQL server in TEST_DATABASE_URL, with the right to make databases, or --embedded',
+  )
+  process.exitCode = 2
 }
 
-async function runAll(serverUrl: string): Promise<number> {
-  const startedAt = performance.now()
-  const seconds = () => ((performance.now() - startedAt) / 1_000).toFixed(0)
+type WithPlace = <T>(work: (place: RoundOptions['place']) => Promise<T>) => Promise<T>
+
+async function onPostgres(serverUrl: string): Promise<number> {
   const template = await createPostgresTemplate(serverUrl)
-  const total = { runs: 0, kills: 0, freezes: 0, clocks: 0, changes: 0, deliveries: 0, resent: 0 }
-  const deaths = new Map<string, number>()
-  const failed: number[] = []
-  let violations = 0
   try {
-    for (let seed = firstSeed; total.runs < runs; seed += 1) {
-      const result = await oneRound(serverUrl, template.name, seed, runs - total.runs)
-      for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += result[name]
-      for (const [step, count] of result.deaths) deaths.set(step, (deaths.get(step) ?? 0) + count)
-      violations += result.violations.length
-      for (const what of result.violations.slice(0, 20)) say(`seed ${seed}: ${what}`)
-      if (result.violations.length > 0) failed.push(seed)
-      say(
-        `${total.runs} runs in ${seconds()} s: ${total.kills} kills, ${total.freezes} freezes, ` +
-          `${total.clocks} clocks set, ${total.changes} changes, ` +
-          `${total.deliveries} deliveries, ${total.resent} re-sends, ${violations} violations`,
-      )
-    }
+    return await runAll(async (work) => {
+      const name = await cloneTemplate(serverUrl, template.name)
+      const databaseUrl = urlOf(serverUrl, name)
+      const database = await openDatabase({ databaseUrl })
+      try {
+        return await work({ databaseUrl, database })
+      } finally {
+        await database.close()
+        await dropDatabase(serverUrl, name)
+      }
+    })
   } finally {
     await template.remove()
+  }
+}
+
+async function onFolders<T>(work: (place: RoundOptions['place']) => Promise<T>): Promise<T> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'flow-faults-data-'))
+  try {
+    await prepareData(dataDir)
+    return await work({ dataDir })
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function runAll(withPlace: WithPlace): Promise<number> {
+  const startedAt = performance.now()
+  const seconds = () => ((performance.now() - startedAt) / 1_000).toFixed(0)
+  const total = { runs: 0, kills: 0, changes: 0, deliveries: 0, resent: 0 }
+  const deaths = new Map<string, number>()
+  const happened = new Map<string, number>()
+  const failed: number[] = []
+  let violations = 0
+  for (let seed = firstSeed; total.runs < runs; seed += 1) {
+    const flows = Math.min(runsPerRound, runs - total.runs)
+    const result: RoundResult = await withPlace((place) =>
+      runRound({ place, seed, flows, kills, restWithinMs }),
+    )
+    for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += result[name]
+    add(deaths, result.deaths)
+    add(happened, result.happened)
+    violations += result.violations.length
+    for (const what of result.violations.slice(0, 20)) say(`seed ${seed}: ${what}`)
+    if (result.violations.length > 0) failed.push(seed)
+    say(
+      `${total.runs} runs in ${seconds()} s: ${total.kills} kills, ${total.changes} changes, ` +
+        `${total.deliveries} deliveries, ${total.resent} re-sends, ${violations} violations`,
+    )
+    if (values['until-failed'] && failed.length > 0) break
   }
   for (const place of [...places.map(nameOf), 'any time']) {
     say(`  died ${String(deaths.get(place) ?? 0).padStart(3)} x ${place}`)
   }
+  const expected = happenings.filter((what) => !values.embedded || !ofSeveralProcesses.has(what))
+  for (const what of expected) say(`  ${String(happened.get(what) ?? 0).padStart(6)} x ${what}`)
+  const never = expected.filter((what) => !happened.get(what))
   for (const seed of failed) {
-    say(`again: npm run flows:faults -- --runs ${runsPerRound} --seed ${seed}`)
+    const where = values.embedded ? ' --embedded' : ''
+    say(`again: npm run flows:faults -- --runs ${runsPerRound} --seed ${seed}${where}`)
   }
   say(failed.length === 0 ? 'source and target agree' : `${failed.length} rounds failed`)
-  return failed.length === 0 ? 0 : 1
+  if (total.runs < enoughRuns || never.length === 0) return failed.length === 0 ? 0 : 1
+  say(`never happened, so nothing is said of it: ${never.join('; ')}`)
+  return 1
 }
 
-async function oneRound(
-  serverUrl: string,
-  template: string,
-  seed: number,
-  most: number,
-): Promise<RoundResult> {
-  const name = await cloneTemplate(serverUrl, template)
-  const databaseUrl = urlOf(serverUrl, name)
-  const database = await openDatabase({ databaseUrl })
-  try {
-    const flows = Math.min(runsPerRound, most)
-    return await runRound({ databaseUrl, database, seed, flows, kills: killsPerRound })
-  } finally {
-    await database.close()
-    await dropDatabase(serverUrl, name)
-  }
+function add(to: Map<string, number>, counts: ReadonlyMap<string, number>): void {
+  for (const [what, count] of counts) to.set(what, (to.get(what) ?? 0) + count)
 }

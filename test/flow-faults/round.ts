@@ -5,32 +5,34 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Database } from '../../src/db/database.ts'
 import { type Chance, createChance } from './chance.ts'
-import { type Child, startChild } from './child-process.ts'
+import { type Crew, createCrew } from './crew.ts'
+import { type Deeds, startDeeds } from './deeds.ts'
+import { definitionOf } from './definition.ts'
 import { openWorld, type World } from './flow-world.ts'
-import { nameOf, type Place, places } from './steps.ts'
+import { createHappened, type Happened, type Happening } from './kinds.ts'
+import { targetsOf } from './lane.ts'
+import { isRare, nameOf, type Place, places } from './steps.ts'
 
 export type RoundOptions = {
-  databaseUrl: string
-  /** The same database, to look into. */
-  database: Database
+  /** PostgreSQL, and the same database to look into; or a folder with the embedded one, where one process lives at a time. */
+  place: { databaseUrl: string; database: Database } | { dataDir: string }
   seed: number
   /** Flows that run side by side, each a run of its own: a kill hits them all, each at another place. */
   flows: number
   kills: number
+  /** How long the flows may take to come to rest; 180 s when absent. */
+  restWithinMs?: number | undefined
 }
 
 export type RoundResult = {
   runs: number
   kills: number
-  /** Processes that stood still while another took over. */
-  freezes: number
-  /** Clocks that were set, of all processes at once. */
-  clocks: number
-  /** How often a process died at which step; `any time` for those that reached none in their life. */
-  deaths: Map<string, number>
   changes: number
   deliveries: number
   resent: number
+  /** How often a process died at which step; `any time` for those that reached none in their life. */
+  deaths: Map<string, number>
+  happened: Happened
   violations: string[]
 }
 
@@ -41,79 +43,118 @@ const longestLifeMs = 1_000
 const stride = 17
 /** A step that is not reached by then is left for another life. */
 const longestWaitMs = 4_000
-const restWithinMs = 60_000
+/** Of what somebody has to do first. */
+const longestWaitForDeedsMs = 10_000
+const longestRestMs = 180_000
 const changeEveryMs = 12
 /** What a dead process had sent has arrived by then: it lies in this machine's own buffers. */
 const lastWordsMs = 40
+/** Flows that only a schedule polls are brought to their next time by the clock. */
+const scheduleEveryMs = 2_000
+const minuteMs = 60_000
 
 /**
  * Some flows live through so many kills at steps that the seed decides, in one process or in two, while their sources
  * change and their targets misbehave. Then everything calms down, and source and target must come to agree.
  */
 export async function runRound(options: RoundOptions): Promise<RoundResult> {
-  const { seed, database, databaseUrl, kills } = options
+  const { seed, place, kills, flows } = options
   const chance = createChance(seed, 'round')
-  const names = Array.from({ length: options.flows }, (_, index) => `s${seed}-${index}`)
-  const world = await openWorld(seed, names)
-  const flowsDir = await mkdtemp(join(tmpdir(), 'flow-faults-'))
-  for (const { name, definition } of world.flows) {
-    await writeFile(join(flowsDir, `${name}.flow.yaml`), JSON.stringify(definition(world.url)))
+  const folder = await mkdtemp(join(tmpdir(), 'flow-faults-'))
+  const flowsDir = await mkdtemp(join(folder, 'flows-'))
+  const tablesUrl = 'databaseUrl' in place ? place.databaseUrl : undefined
+  const { counts: happened, note } = createHappened()
+  const world = await openWorld({ seed, flows, filesDir: folder, tablesUrl, note })
+  for (const lane of world.lanes) {
+    const isWhole = lane.play.second === 'there'
+    const text = JSON.stringify(definitionOf(lane, world.places, isWhole))
+    await writeFile(join(flowsDir, `${lane.name}.flow.yaml`), text)
   }
   const result: RoundResult = {
-    runs: options.flows,
-    kills: 0,
-    freezes: 0,
-    clocks: 0,
-    deaths: new Map(),
-    changes: 0,
-    deliveries: 0,
-    resent: 0,
-    violations: [],
+    ...{ runs: flows, kills: 0, changes: 0, deliveries: 0, resent: 0 },
+    ...{ deaths: new Map(), happened, violations: [] },
   }
   let progress = 0
+  let isCalm = false
   const changing = setInterval(() => {
     result.changes += 1
-    const index = chance.whole(`flow of change ${result.changes}`, 0, world.flows.length - 1)
-    world.flows[index]?.change(progress)
+    const index = chance.whole(`flow of change ${result.changes}`, 0, world.lanes.length - 1)
+    world.lanes[index]?.change(progress)
   }, changeEveryMs)
-  const crew = createCrew({ databaseUrl, flowsDir })
+  const crew = createCrew({
+    database: 'dataDir' in place ? { dataDir: place.dataDir } : { databaseUrl: place.databaseUrl },
+    ...{ flowsDir, tablesUrl: tablesUrl ?? 'postgres://nobody@127.0.0.1:9/none' },
+  })
+  const deeds = startDeeds(
+    {
+      ...{ control: crew.control, places: world.places, flowsDir },
+      isCalm: () => isCalm,
+      progress: () => progress,
+    },
+    world.lanes,
+  )
+  let freezes = 0
   try {
-    const processes = chance.pick('processes', [1, 1, 2])
+    const processes = 'dataDir' in place ? 1 : chance.pick('processes', [1, 2, 2])
     for (let life = 1; life <= kills; life += 1) {
       progress = (life - 1) / kills
       await crew.fill(processes)
       if (chance.maybe(`clock ${life}`, 0.3)) {
-        result.clocks += 1
+        note('a clock was set')
         crew.setClock(chance.pick(`ahead ${life}`, clockStepsMs))
       }
-      if (processes > 1 && chance.maybe(`freeze ${life}`, 0.4)) {
-        result.freezes += 1
-        await freezeOne(world, crew, database, chance, life)
+      if (processes > 1 && 'database' in place && chance.maybe(`freeze ${life}`, 0.4)) {
+        freezes += 1
+        await freezeOne(world, crew, place.database, chance, life)
       }
       const step = await endLife(world, crew, chance, seed, life)
       result.kills += 1
       result.deaths.set(step, (result.deaths.get(step) ?? 0) + 1)
-      await giveBackLeases(database, crew.dead)
+      if ('database' in place) await giveBackLeases(place.database, crew.dead)
     }
     clearInterval(changing)
+    isCalm = true
     world.calm()
     crew.setClock(0)
     await crew.fill(processes)
-    result.violations.push(...(await restless(world, database, names)))
-    result.violations.push(...unexpected(crew.errors, result.freezes > 0))
+    result.violations.push(
+      ...(await restless(world, crew, deeds, options.restWithinMs ?? longestRestMs)),
+    )
   } finally {
     clearInterval(changing)
+    await deeds.stop()
     await crew.end()
     await world.close()
-    await rm(flowsDir, { recursive: true })
+    await rm(folder, { recursive: true })
   }
-  for (const { name, ledger } of world.flows) {
+  result.violations.push(...unexpected(crew.errors, freezes > 0))
+  for (const [what, happening] of told) {
+    for (let count = crew.warnings.get(what) ?? 0; count > 0; count -= 1) note(happening)
+  }
+  for (const { play, web, ids } of world.lanes) {
+    if (play.polledBy !== 'notify') continue
+    // Beyond its first poll.
+    if (web.ledger.counts.acknowledged > ids.length) note('a flow was woken by NOTIFY')
+  }
+  for (const [where, { ledger }] of world.lanes.flatMap(targetsOf)) {
     result.deliveries += ledger.counts.acknowledged
     result.resent += ledger.counts.resent
-    result.violations.push(...ledger.violations.map((what) => `${name}: ${what}`))
+    for (let count = ledger.counts.overtaken; count > 0; count -= 1) {
+      note('a late request was overtaken by a newer one')
+    }
+    result.violations.push(...ledger.violations.map((what) => `${where}: ${what}`))
   }
   return result
 }
+
+/** What the service says in its log, and what that tells of a run. */
+const told: readonly (readonly [string, Happening])[] = [
+  ['a delivery was taken over by another process', 'a process stood still while another took over'],
+  [
+    'a late request may have arrived; the item is sent once more',
+    'what was sent under a lost claim was owed again',
+  ],
+]
 
 /** Longer than the server lets a transaction stand idle. */
 const longestLockMs = 90_000
@@ -122,7 +163,10 @@ const clockStepsMs = [-60_000, 60_000, -86_400_000, 86_400_000, 0] as const
 /** Until another process has taken over: a third of a lease, and the time that it waits. */
 const frozenMs = 6_500
 
-/** Has a process stand still for longer than its leases, while another takes over, and go on. */
+/**
+ * Has a process stand still for longer than its leases, while another takes over, and go on. What it was sending arrives when
+ * the other one has sent what came after it.
+ */
 async function freezeOne(
   world: World,
   crew: Crew,
@@ -134,61 +178,20 @@ async function freezeOne(
   if (!victim) throw new Error('nobody is alive')
   await Promise.all(crew.members.map(({ child }) => child.polling.catch(() => undefined)))
   await wait(chance.whole(`work before frost ${life}`, 0, longestWorkMs))
-  for (const { ledger } of world.flows) ledger.maySendOnceMore = true
+  for (const { web, second } of world.lanes) {
+    web.ledger.maySendOnceMore = true
+    if (second) second.ledger.maySendOnceMore = true
+  }
+  await world.onWay(victim.child.name)
   victim.child.freeze()
+  const letThrough = world.holdUp(victim.child.name)
   await giveBackLeases(database, [victim.processId])
   await wait(frozenMs)
+  letThrough()
+  // What was held up is done by then, and its answer waits.
+  await wait(lastWordsMs)
   victim.child.wake()
 }
-
-type Member = { child: Child; processId: string }
-
-/** The processes of a round: those that run, and one that has loaded already. */
-function createCrew(where: { databaseUrl: string; flowsDir: string }) {
-  let next = startChild()
-  let aheadMs = 0
-  const members: Member[] = []
-  const dead: string[] = []
-  const errors: string[] = []
-  next.loaded.catch(() => undefined)
-  return {
-    members,
-    /** Names under which processes that ended had their leases. */
-    dead,
-    errors,
-    async fill(count: number) {
-      while (members.length < count) {
-        const child = next
-        await child.loaded
-        next = startChild()
-        next.loaded.catch(() => undefined)
-        members.push({ child, processId: await child.begin(where) })
-        child.setClock(aheadMs)
-      }
-    },
-    setClock(ms: number) {
-      aheadMs = ms
-      for (const { child } of members) child.setClock(ms)
-    },
-    async bury({ child, processId }: Member) {
-      await child.ended
-      members.splice(
-        members.findIndex((member) => member.child === child),
-        1,
-      )
-      dead.push(processId)
-      errors.push(...child.errors)
-    },
-    async end() {
-      for (const { child } of members) child.kill()
-      next.kill()
-      await Promise.all([next.ended, ...members.map(({ child }) => child.ended)])
-      for (const { child } of members) errors.push(...child.errors)
-    },
-  }
-}
-
-type Crew = ReturnType<typeof createCrew>
 
 /** Has one process die as the seed says; answers at which step it did. */
 async function endLife(
@@ -208,7 +211,7 @@ async function endLife(
     await child.polling.catch(() => undefined)
     await wait(chance.whole(`work ${life}`, 0, longestWorkMs))
   }
-  let left = chance.pick(`nth ${life}`, [1, 1, 1, 2, 3, 5, 8])
+  let left = isRare(place) ? 1 : chance.pick(`nth ${life}`, [1, 1, 1, 2, 3, 5, 8])
   if (place.moment) child.arm({ ...place, nth: left })
   else {
     world.onStep = (reached) => {
@@ -216,8 +219,9 @@ async function endLife(
       if (left === 0) child.kill()
     }
   }
-  const isTimed = chance.maybe(`timed ${life}`, 0.2)
-  const lifeMs = isTimed ? chance.whole(`life ${life}`, 1, longestLifeMs) : longestWaitMs
+  const isTimed = chance.maybe(`timed ${life}`, 0.1)
+  const waitMs = isRare(place) ? longestWaitForDeedsMs : longestWaitMs
+  const lifeMs = isTimed ? chance.whole(`life ${life}`, 1, longestLifeMs) : waitMs
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true
@@ -257,30 +261,59 @@ async function giveBackLeases(database: Database, owners: readonly string[]): Pr
 /** What keeps the flows from coming to rest; nothing when all is where it belongs. */
 async function restless(
   world: World,
-  database: Database,
-  names: readonly string[],
+  crew: Crew,
+  deeds: Deeds,
+  withinMs: number,
 ): Promise<string[]> {
-  const until = performance.now() + restWithinMs
+  const until = performance.now() + withinMs
+  let laterAt = performance.now()
+  let aheadMs = 0
   for (;;) {
+    if (performance.now() >= laterAt) {
+      laterAt += scheduleEveryMs
+      aheadMs += minuteMs
+      crew.setClock(aheadMs)
+      world.tellAgain()
+    }
     const found = [
-      ...world.flows.flatMap(({ name, ledger }) =>
-        ledger.differences().map((what) => `${name}: ${what}`),
-      ),
-      ...(await unsettled(database, names)),
+      ...world.behind(),
+      ...deeds.open(),
+      ...world.lanes
+        .flatMap(targetsOf)
+        .flatMap(([where, { ledger }]) => ledger.differences().map((what) => `${where}: ${what}`)),
+      ...(await crew.findOwed()),
     ]
-    if (found.length === 0 || performance.now() > until) return found
+    if (found.length === 0) return sayInSync(world, crew)
+    if (performance.now() > until) return [...found, ...(await pauses(crew))]
     await wait(50)
   }
 }
 
-async function unsettled(database: Database, names: readonly string[]): Promise<string[]> {
-  const owed = await sql<{ flow: string; pk: string; state: string }>`
-    select flow, pk, state from deliveries
-    where flow = any(${names}::text[])
-      and (state <> 'done' or delivered_hash is distinct from hash or payload is not null)`.execute(
-    database.db,
+/** Which flows somebody or something has paused, for whoever looks why they do not come to rest. */
+async function pauses(crew: Crew): Promise<string[]> {
+  const answer = await crew.control('GET', '/flows')
+  const { flows = [] } = (answer?.body ?? {}) as {
+    flows?: { name: string; status?: { paused: boolean; reason: string | null } }[]
+  }
+  return flows.flatMap(({ name, status }) =>
+    status?.paused ? [`${name}: paused: ${status.reason}`] : [],
   )
-  return owed.rows.map(({ flow, pk, state }) => `${flow}: ${pk} is ${state}, not delivered`)
+}
+
+/** At rest whoever asks must be told so. */
+async function sayInSync(world: World, crew: Crew): Promise<string[]> {
+  const found: string[] = []
+  for (const { name, truth } of world.lanes) {
+    const [item] = truth.items()
+    if (!item) continue
+    const answer = await crew.control('GET', `/flow/${name}/items/${item.id}`)
+    const { destinations = [] } = (answer?.body ?? {}) as {
+      destinations?: { in_sync: boolean | null }[]
+    }
+    const isSaid = destinations.length > 0 && destinations.every((one) => one.in_sync === true)
+    if (!isSaid) found.push(`${name}: ${item.id} is in sync, and that is not said`)
+  }
+  return found
 }
 
 /**
@@ -291,6 +324,8 @@ function unexpected(lines: readonly string[], mayLackConnections: boolean): stri
   return lines.filter(
     (line) =>
       !line.includes('the poll of a flow failed') &&
+      // The same, of a poll that somebody asked for.
+      !line.includes('"code":"PROVIDER_ERROR"') &&
       !(mayLackConnections && line.includes('DatabaseUnavailableError')),
   )
 }

@@ -13,7 +13,25 @@ const statements = [
   ['outcomes lock their rows', /from deliveries\s.*for update\s/s],
   ['outcomes are written', /^update "deliveries"/],
   ['claims are proven', /from "leases" .* for share$/],
+  ['ids of others are remembered', /^insert into remembered_values/],
+  ['a fill is asked for', /^insert into destination_fills/],
+  ['a fill is done', /^delete from "destination_fills"/],
+  ['a flow is held', /^insert into "held_drifts"/],
+  ['a held flow goes on', /^delete from "held_drifts"/],
+  ['deletes are held', /^insert into "held_deletes"/],
+  ['something held is approved', /^insert into "delete_approvals"/],
 ] as const
+
+/** Steps that nobody comes to unless somebody does something. */
+const rare: ReadonlySet<string> = new Set([
+  'ids of others are remembered',
+  'a fill is asked for',
+  'a fill is done',
+  'a flow is held',
+  'a held flow goes on',
+  'deletes are held',
+  'something held is approved',
+])
 
 const commits = [
   'changes are committed',
@@ -62,3 +80,5 @@ export const places: readonly Place[] = [
 
 export const nameOf = ({ step, moment }: Place): string =>
   moment === undefined ? step : `${moment}: ${step}`
+
+export const isRare = ({ step }: Place): boolean => rare.has(step)

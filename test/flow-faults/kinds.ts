@@ -1,0 +1,135 @@
+import type { Chance } from './chance.ts'
+
+/** Where the items of a flow come from. */
+export const sourceKinds = [
+  'a list',
+  'a list of what is new',
+  'a file',
+  'files of news',
+  'a table',
+] as const
+/** How its target is spoken with. */
+export const targetKinds = ['keys', 'own ids', 'batches', 'batches with own ids'] as const
+
+export type SourceKind = (typeof sourceKinds)[number]
+export type TargetKind = (typeof targetKinds)[number]
+
+/** Who sees to it that a flow is polled: the one that plays with it, or only the way it is named for. */
+export type PolledBy = 'everybody' | 'pushes' | 'schedule' | 'notify'
+
+/** What becomes of a source that does not look as it did: it looks as before again, or somebody lets it through. */
+export type Drift = 'a column is gone' | 'another type' | 'too many changes'
+
+/** What is played with one flow, decided by its seed. */
+export type Play = {
+  source: SourceKind
+  target: TargetKind
+  polledBy: PolledBy
+  withDeletes: boolean
+  /** Many removals at once, which the guard holds back until somebody approves them. */
+  isGuarded: boolean
+  drift: Drift | undefined
+  /** Some of what changes is also pushed. */
+  isPushed: boolean
+  /** A second destination: `there` from the beginning, or `added` later. */
+  second: 'there' | 'added' | undefined
+  /** With a marker for files that are whole, where the source is files. */
+  withMarker: boolean
+}
+
+/** Every source with every target in 20 turns; the rest by chance. */
+export function drawPlay(chance: Chance, turn: number, hasTables: boolean): Play {
+  const drawn = sourceKinds[turn % sourceKinds.length] ?? 'a list'
+  const source = drawn === 'a table' && !hasTables ? 'a list' : drawn
+  const target = targetKinds[turn % targetKinds.length] ?? 'keys'
+  const polledBy = drawPolledBy(chance, source)
+  const isWhole = source !== 'a list of what is new' && source !== 'files of news'
+  const isPlain = polledBy === 'everybody'
+  const drift =
+    isPlain && isWhole && chance.maybe('drift', 0.35) ? drawDrift(chance, source) : undefined
+  const withDeletes =
+    source !== 'files of news' && drift === undefined && chance.maybe('deletes', 0.6)
+  const isList = source === 'a list' || source === 'a list of what is new'
+  return {
+    source,
+    target,
+    polledBy,
+    withDeletes,
+    isGuarded: withDeletes && isPlain && chance.maybe('guarded', 0.5),
+    drift,
+    isPushed: polledBy === 'pushes' || (isPlain && isList && !drift && chance.maybe('pushed', 0.5)),
+    second:
+      isPlain && source !== 'files of news' && chance.maybe('second', 0.4)
+        ? chance.pick('second kind', ['there', 'added'] as const)
+        : undefined,
+    withMarker: chance.maybe('marker', 0.5),
+  }
+}
+
+function drawPolledBy(chance: Chance, source: SourceKind): PolledBy {
+  if (source === 'a table') return chance.pick('polled by', ['everybody', 'notify'] as const)
+  if (source !== 'a list') return 'everybody'
+  return chance.pick('polled by', ['everybody', 'everybody', 'pushes', 'schedule'] as const)
+}
+
+function drawDrift(chance: Chance, source: SourceKind): Drift {
+  switch (source) {
+    case 'a list':
+      return chance.pick('drift kind', [
+        'a column is gone',
+        'another type',
+        'too many changes',
+      ] as const)
+    // A file knows texts only.
+    case 'a file':
+      return chance.pick('drift kind', ['a column is gone', 'too many changes'] as const)
+    // A query names its columns: without one of them it fails.
+    default:
+      return 'too many changes'
+  }
+}
+
+/** What is counted of a run beside its kills; one that never takes effect proves nothing. */
+export const happenings = [
+  'a process stood still while another took over',
+  'a late request was overtaken by a newer one',
+  'what was sent under a lost claim was owed again',
+  'a clock was set',
+  'an item was synced',
+  'a push was taken',
+  'a push was to be sent again',
+  'a flow was polled by its schedule',
+  'a flow was woken by NOTIFY',
+  'a file was cut for a while',
+  'a column was gone, and back',
+  'another type was held, and approved',
+  'too many changes were held, and approved',
+  'deletes were held, and approved',
+  'the delete of one item was approved',
+  'a destination was filled again',
+  'a destination was added and filled',
+  'an item got its own id',
+  'an item was looked up and found',
+  'an item was gone at the shop and created anew',
+  'a batch got an answer per item',
+  'an answer asked for another attempt by what it said',
+  'an item was said to be in sync',
+] as const
+
+/** An embedded database is one process's alone, and no server where a source could have its table. */
+export const ofSeveralProcesses: ReadonlySet<Happening> = new Set([
+  'a process stood still while another took over',
+  'a late request was overtaken by a newer one',
+  'what was sent under a lost claim was owed again',
+  'a flow was woken by NOTIFY',
+])
+
+export type Happening = (typeof happenings)[number]
+
+/** How often each happened. */
+export type Happened = Map<string, number>
+
+export function createHappened(): { counts: Happened; note(what: Happening): void } {
+  const counts: Happened = new Map()
+  return { counts, note: (what) => void counts.set(what, (counts.get(what) ?? 0) + 1) }
+}

@@ -1,0 +1,110 @@
+import type { Change } from '../support/source-copy.ts'
+
+/** A mistake in the product, put back on purpose: the judge must see it. */
+export type PlantedBug = { name: string; changes: readonly Change[] }
+
+const bug = (name: string, file: string, find: string, replace: string): PlantedBug => ({
+  name,
+  changes: [{ file: `src/${file}.ts`, find, replace }],
+})
+
+export const plantedBugs: readonly PlantedBug[] = [
+  bug(
+    'a read that began earlier replaces what a later one has shown',
+    'repositories/flow-items',
+    `.whereRef('flow_items.read_number', '<', 'excluded.read_number'),`,
+    `.whereRef('flow_items.read_number', '<>', 'excluded.read_number'),`,
+  ),
+  bug(
+    'the claim is not proven before the first byte',
+    'sync/queue/tenure',
+    'return () => !own.end.signal.aborted && performance.now() - own.provenMs < proofMs',
+    'return () => true',
+  ),
+  bug(
+    'what was sent under a lost claim is not owed again',
+    'sync/deliver/lost-claim',
+    `if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'`,
+    `if (row) return 'fine'`,
+  ),
+  bug(
+    'the idempotency key is one for each content',
+    'sync/deliver/job-key',
+    'const text = JSON.stringify([flow, destination, pk, change, kind, hash])',
+    'const text = JSON.stringify([flow, destination, pk, kind, hash])',
+  ),
+  bug(
+    'an item is created without being looked up',
+    'sync/destinations/http',
+    `    let found: Remembered | undefined
+    if (!remembered && requests.find) {`,
+    `    let found: Remembered | undefined
+    if (found && requests.find) {`,
+  ),
+  bug(
+    'what is gone at a shop is remembered all the same',
+    'sync/deliver/settle',
+    'await forgetRemembered(trx, target, untrue)',
+    '',
+  ),
+  bug(
+    'a destination that is filled gets what changes and nothing else',
+    'sync/poll/poll-once',
+    'const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []',
+    'const missing: Item[] = []',
+  ),
+  bug(
+    'records that look otherwise hold nothing',
+    'sync/poll/drift',
+    'if (found.some((one) => !isAmong(one, held.approved))) throw new DriftFound(found)',
+    '',
+  ),
+  bug(
+    'the guard holds no deletes',
+    'sync/poll/deletes',
+    'if (vanished > guard.minItems && percent > guard.maxPercent) {',
+    'if (vanished < 0 && percent > guard.maxPercent) {',
+  ),
+  bug(
+    'what is pushed is stored and not owed',
+    'sync/engine/push-items',
+    'await deps.enqueue(trx, runtime, owed)',
+    '',
+  ),
+  bug(
+    'a file that ends within a line is taken as it is',
+    'sync/sources/file',
+    '    return isIncomplete\n',
+    '    return false\n',
+  ),
+  bug(
+    'a marker of an earlier file counts',
+    'sync/sources/file-ready',
+    'return marker !== undefined && marker.changedNs >= file.changedNs',
+    'return marker !== undefined',
+  ),
+  bug(
+    'an answer that tells of some of a batch is taken for all',
+    'sync/destinations/http-batch',
+    'if (list.length === jobs.length) return list.map((entry) => resultOf(entry, status, judge))',
+    'if (list.length > 0) return jobs.map((_, at) => resultOf(list[at] ?? true, status, judge))',
+  ),
+  bug(
+    'the position moves on past what has to be read again',
+    'sync/poll/poll-once',
+    'cursor: progress.mustReadAgain ? progress.from : progress.cursor,',
+    'cursor: progress.cursor,',
+  ),
+  bug(
+    'NOTIFY wakes nobody',
+    'sync/sources/sql',
+    'unfollow ??= followPostgres(definition.url.reveal(), definition.wakeOn, onHint)',
+    'unfollow ??= async () => undefined',
+  ),
+  bug(
+    'a last poll of before the clock was set back counts as one to come',
+    'sync/poll/poller',
+    'const isAhead = last !== null && last.getTime() - now.getTime() > deps.intervalMs()',
+    'const isAhead = false',
+  ),
+]

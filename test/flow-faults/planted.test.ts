@@ -1,0 +1,10 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { plantedBugs } from './planted-bugs.ts'
+
+test.each(plantedBugs)('the bug to be planted fits the source: $name', ({ changes }) => {
+  for (const { file, find } of changes) {
+    const source = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
+    expect(source.split(find), file).toHaveLength(2)
+  }
+})
