@@ -30,6 +30,9 @@ export const allowedLicences: ReadonlySet<string> = new Set([
   // A dedication to the public domain: it asks for nothing.
   'Unlicense',
   '(MIT OR CC0-1.0)',
+  // Its terms end at its own files: whoever passes them on unchanged, as a package, says where their source is, which the package
+  // itself holds. A change in one of them would have to be published.
+  'MPL-2.0',
 ])
 
 /**

@@ -18,7 +18,12 @@ const blocks = pages.flatMap((page) =>
   })),
 )
 
-const databases = { postgres: 'postgres://h/d', mysql: 'mysql://h/d', mssql: 'mssql://h/d' }
+const databases = {
+  postgres: 'postgres://h/d',
+  mysql: 'mysql://h/d',
+  mssql: 'mssql://h/d',
+  firebird: 'firebird://u@h/d',
+}
 
 /** Whatever an example refers to is there; an address suits the first driver that it names. */
 function contextOf(yaml: string): FlowContext {

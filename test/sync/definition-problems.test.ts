@@ -139,6 +139,23 @@ const cases: Case[] = [
     '4:17 source.type: must be one of sql, http, file, sftp, payments.orders, payments.settlements, payments.closings (did you mean file?)',
   ],
   [
+    'an address of Firebird in a character set that is not read',
+    {
+      source:
+        'source: { type: sql, driver: firebird, url: "firebird://bob@erp.example.com/C:/ERP/DATOS.FDB?charset=WIN9", query: select a from t }',
+    },
+    '4:45 source.url: is not an address for the driver firebird (for example firebird://user@host:3050/data/erp.fdb?charset=WIN1252 (UTF8 without it; also ISO8859_1, WIN1251, and role))',
+  ],
+  [
+    'a destination of a database that is only read',
+    {
+      destinations: destinations(
+        '  - { name: out, type: sql, driver: firebird, url: "firebird://bob@erp.example.com/erp", table: t, upsertKey: a }',
+      ),
+    },
+    '7:37 destinations[0].driver: must be one of postgres, mysql, mssql',
+  ],
+  [
     'an SFTP server whose key is not told',
     { source: sftp({ hostKey: undefined }) },
     '4:1 source.hostKey: is missing',

@@ -33,8 +33,15 @@ const untouched: Record<SqlDialect, string[]> = {
     'select 1 -- :pk',
     'select /* /* :pk */ :pk */ geography::pk',
   ],
+  firebird: [
+    `select ':pk', 'it''s :pk', "a :pk", 'a\\', ':pk'`,
+    `select q'{it's :pk}', Q'!a' :pk!'`,
+    'select 1 -- :pk',
+    'select /* /* :pk */ 1',
+    "select q'[unclosed :pk",
+  ],
 }
-for (const dialect of ['postgres', 'mysql', 'mssql'] as const) {
+for (const dialect of ['postgres', 'mysql', 'mssql', 'firebird'] as const) {
   test.each(untouched[dialect])(`${dialect} leaves what is no code alone: %s`, (sql) => {
     const pieces = scanSql(sql, dialect)
     expect(pieces.map(({ text }) => text).join('')).toBe(sql)
@@ -47,6 +54,7 @@ test.each([
   ['postgres', `select e':pk''', 'x\\', :pk, nice'y\\', :cursor`],
   ['mysql', 'select 1--1, :pk /* x */, :cursor'],
   ['mssql', 'select [a]]:pk], :pk, :cursor'],
+  ['firebird', `select faq'x', q'(a')', :pk, 'b', :cursor`],
 ] as const)('%s finds the parameters behind what looks like a text: %s', (dialect, sql) => {
   const names = scanSql(sql, dialect).filter(({ kind }) => kind === 'parameter')
   expect(names.map(({ text }) => text)).toEqual(['pk', 'cursor'])

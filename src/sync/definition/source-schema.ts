@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { checkDatabase, databaseUrl, driver, headers, httpUrl } from './addresses.ts'
+import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './addresses.ts'
 import type { FlowContext } from './context.ts'
 import { column, duration, jsonata, report, secretText, text, timeZone, whole } from './fields.ts'
 import { fileSource } from './file-source-schema.ts'
@@ -89,7 +89,7 @@ function sql(context: FlowContext) {
   return z
     .strictObject({
       type: z.literal('sql'),
-      driver: driver(),
+      driver: sourceDriver(),
       url: databaseUrl(context),
       query: text().describe('one SELECT, or WITH … SELECT; :cursor stands for the cursor'),
       timeZone: timeZone()

@@ -20,6 +20,7 @@ const defaultPorts: Readonly<Record<string, string>> = {
   postgres: '5432',
   mysql: '3306',
   mssql: '1433',
+  firebird: '3050',
   sftp: '22',
 }
 

@@ -18,7 +18,7 @@ export type SqlParameters = {
 }
 
 /**
- * Puts the driver's placeholders where the parameters stand: `$1` (PostgreSQL), `?` (MySQL), `@tb1` (SQL Server). Each
+ * Puts the driver's placeholders where the parameters stand: `$1` (PostgreSQL), `?` (MySQL, Firebird), `@tb1` (SQL Server). Each
  * place has a placeholder of its own, so that the database may give them different types. Throws SourceError for an
  * unknown name.
  */
@@ -77,6 +77,7 @@ export function withoutTail(pieces: readonly SqlPiece[]): SqlPiece[] {
 export function quoteName(name: string, dialect: SqlDialect): string {
   switch (dialect) {
     case 'postgres':
+    case 'firebird':
       return `"${name.replaceAll('"', '""')}"`
     case 'mysql':
       return `\`${name.replaceAll('`', '``')}\``
@@ -123,11 +124,11 @@ function timeFor(dialect: SqlDialect, cursor: string, clock: WallClock | undefin
     return wall.toISOString().slice(0, -'.000Z'.length) + (parts[2] ?? '')
   }
   const iso = new Date(Math.min(wall.getTime(), instant.getTime())).toISOString().slice(0, -1)
-  return dialect === 'mysql' ? iso.replace('T', ' ') : iso
+  return dialect === 'mssql' ? iso : iso.replace('T', ' ')
 }
 
 function placeholder(dialect: SqlDialect, position: number): string {
-  if (dialect === 'mysql') return '?'
+  if (dialect === 'mysql' || dialect === 'firebird') return '?'
   return dialect === 'postgres' ? `$${position}` : `@tb${position}`
 }
 

@@ -1,4 +1,4 @@
-export type SqlDialect = 'postgres' | 'mysql' | 'mssql'
+export type SqlDialect = 'postgres' | 'mysql' | 'mssql' | 'firebird'
 
 /** `quoted` is a text, a quoted name or a comment: nothing in it is code. `parameter` holds the name without the colon. */
 export type SqlPiece = { kind: 'code' | 'quoted' | 'comment' | 'parameter'; text: string }
@@ -42,7 +42,8 @@ export function scanSql(sql: string, dialect: SqlDialect): SqlPiece[] {
 }
 
 function commentEnd(sql: string, at: number, dialect: SqlDialect): number | undefined {
-  if (sql.startsWith('/*', at)) return blockEnd(sql, at, dialect !== 'mysql')
+  if (sql.startsWith('/*', at))
+    return blockEnd(sql, at, dialect === 'postgres' || dialect === 'mssql')
   const isLine =
     dialect === 'mysql'
       ? // Without the blank it is a subtraction (MySQL manual, 11.7 Comments).
@@ -70,6 +71,9 @@ function blockEnd(sql: string, at: number, nests: boolean): number {
 
 function quoteEnd(sql: string, at: number, dialect: SqlDialect): number | undefined {
   const char = sql[at]
+  if (dialect === 'firebird' && /^[qQ]'[^']/.test(sql.slice(at, at + 3))) {
+    return alternativeEnd(sql, at)
+  }
   if (char === "'") {
     const escapes = dialect === 'mysql' || (dialect === 'postgres' && isEscapeText(sql, at))
     return closingQuote(sql, at, "'", escapes)
@@ -89,6 +93,15 @@ function quoteEnd(sql: string, at: number, dialect: SqlDialect): number | undefi
 /** `E'…'`, where the E is a word of its own. */
 function isEscapeText(sql: string, at: number): boolean {
   return /[eE]/.test(sql[at - 1] ?? '') && !/[\w$]/.test(sql[at - 2] ?? '')
+}
+
+/** `q'[it's]'`: the character behind the quote, or its closing one, and a quote end it. Undefined within a word. */
+function alternativeEnd(sql: string, at: number): number | undefined {
+  if (/[\w$]/.test(sql[at - 1] ?? '')) return undefined
+  const open = sql[at + 2] ?? ''
+  const pairs: Readonly<Record<string, string>> = { '[': ']', '{': '}', '(': ')', '<': '>' }
+  const end = sql.indexOf(`${pairs[open] ?? open}'`, at + 3)
+  return end === -1 ? sql.length : end + 2
 }
 
 /** The closing character doubled stands for itself. */

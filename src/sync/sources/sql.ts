@@ -21,7 +21,7 @@ import { createWallClock } from './wall-clock.ts'
 
 type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
 
-/** MySQL's and SQL Server's load when first needed: they would double the time in which the service comes up. */
+/** All but PostgreSQL's load when first needed: they would double the time in which the service comes up. */
 export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
   postgres: readPostgres,
   mysql: async function* (read) {
@@ -29,6 +29,9 @@ export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
   },
   mssql: async function* (read) {
     yield* (await import('./sql-mssql.ts')).readMssql(read)
+  },
+  firebird: async function* (read) {
+    yield* (await import('./sql-firebird.ts')).readFirebird(read)
   },
 }
 
