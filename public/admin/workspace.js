@@ -54,14 +54,8 @@ export function startWorkspace({ token, redraw, onLanguage, onUnauthorized, onSi
       app.query = query
       return { place: app.name, create: views[app.name] }
     },
-    async load(signal, view) {
-      const answer = await app.api.get('/flows', {}, signal)
-      app.flows = answer.flows
-      app.problems = answer.problems
-      app.withoutDefinition = answer.without_definition
-      app.dashboardPage = answer.dashboard_page ?? undefined
-      await view.load(signal)
-    },
+    // At once: on a slow line each question after another is a wait that shows nothing.
+    load: (signal, view) => Promise.all([readFlows(signal), view.load(signal)]),
     frame: (state) => flowsFrame(app, { views: Object.keys(views), ...state, onLanguage }),
     redraw,
     live: {
@@ -71,4 +65,12 @@ export function startWorkspace({ token, redraw, onLanguage, onUnauthorized, onSi
     },
   })
   return { ...work, reload: app.reload }
+
+  async function readFlows(signal) {
+    const answer = await app.api.get('/flows', {}, signal)
+    app.flows = answer.flows
+    app.problems = answer.problems
+    app.withoutDefinition = answer.without_definition
+    app.dashboardPage = answer.dashboard_page ?? undefined
+  }
 }

@@ -432,6 +432,11 @@ test('who reads Spanish reads in Spanish what was done to a flow', async () => {
     page.getByRole('row', { name: /Archivos releídos/ }).first(),
     /\d+ flujos, \d problemas?/,
   )
+  await page.goto(`${url}#/flows?flow=resting`)
+  await expectText(
+    card(page, 'resting'),
+    /fallaron \d+ de los últimos \d+ intentos, el último con: HTTP 503/,
+  )
   opened?.expectQuiet()
 })
 

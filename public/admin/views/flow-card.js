@@ -11,6 +11,7 @@ import {
   testAlerts,
 } from '../flow-actions.js'
 import { isTrouble } from '../flow-health.js'
+import { said } from '../said.js'
 import {
   dashboardLink,
   deed,
@@ -43,9 +44,9 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     </div>
     ${description ? html`<p class="soft small clip">${name(description)}</p>` : null}
     ${status.paused ? pausedNote(status) : null}
-    ${isTrouble(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
+    ${isTrouble(health) && !(flow.held_drift && health.cause === 'drift_held') ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
-    ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(error)}</p>`) : null}
+    ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(said(error))}</p>`) : null}
     ${heldBack ? note('warn', html`<p class="small clip">${name(heldBack)}</p>`) : null}
     ${flow.held_drift ? driftNote(app, flow) : null}
     ${flow.held_deletes ? heldNote(app, flow) : null} ${resultOf(app, flow)}
@@ -72,7 +73,7 @@ function driftNote(app, flow) {
   return note(
     'bad',
     html`<p class="small strong">${t('drift.note')} ${relative(since)}</p>
-      <p class="small clip">${name(reason)}</p>
+      <p class="small clip">${name(said(reason))}</p>
       ${smallButton({
         text: t('do.goOn'),
         disabled: isBusy(app, flow, 'goOn'),

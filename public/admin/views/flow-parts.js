@@ -5,6 +5,7 @@ import { badge, note } from '../../shared/parts.js'
 import { now } from '../../shared/shop-clock.js'
 import { askLimit, askPause, isBusy, removeLimit, resume, sync, tryNow } from '../flow-actions.js'
 import { causeText, healthTone, healthWord, rests } from '../flow-health.js'
+import { said } from '../said.js'
 import { openPreview } from '../sync-preview.js'
 import { smallButton } from './list-parts.js'
 
@@ -47,14 +48,14 @@ export function troubleOf(app, flow, health) {
   const { state, cause, since, destination } = health
   if (state === 'ok' || cause === null) return null
   const sending = destination?.sending
-  const said = destination ? sending.cause : flow.last_error
+  const words = destination ? sending.cause : flow.last_error
   return html`<div class="trouble">
     <p class="small">
       <span class="strong">${causeText(health)}</span>
       ${since ? html`· ${relative(since)}` : null}
       ${sending ? nextTry(sending) : null}
     </p>
-    ${said ? html`<p class="small clip soft">${name(said)}</p>` : null}
+    ${words ? html`<p class="small clip soft">${name(said(words))}</p>` : null}
     ${sending && rests(sending) ? tryButton(app, flow, destination) : null}
   </div>`
 }

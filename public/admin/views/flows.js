@@ -2,7 +2,7 @@ import { name, number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { icon } from '../../shared/icons.js'
 import { html, live, repeat } from '../../shared/lit.js'
-import { empty, field, note } from '../../shared/parts.js'
+import { empty, field, note, tile } from '../../shared/parts.js'
 import { now } from '../../shared/shop-clock.js'
 import { askPauseAll, askResumeAll, reloadFiles } from '../all-flows.js'
 import { picks, worstFirst } from '../flow-health.js'
@@ -58,9 +58,8 @@ export function createFlows(app) {
     actions: () => (app.flows && !app.query.flow ? switches(app) : null),
     async load(signal) {
       const { flow } = app.query
-      if (flow && app.flows.some(({ name }) => name === flow))
-        shown = await readFlow(app, flow, signal)
-      else if (!flow) stats = await app.api.get('/stats', {}, signal)
+      if (!flow) stats = await app.api.get('/stats', {}, signal)
+      else shown = await readFlow(app, flow, signal).catch(unlessUnknown)
     },
     body() {
       if (!app.flows || !(stats || app.query.flow)) return app.placeholder()
@@ -75,6 +74,12 @@ export function createFlows(app) {
       }`
     },
   }
+}
+
+/** That there is no such flow is said where the flow would stand. */
+function unlessUnknown(error) {
+  if (error.status !== 404) throw error
+  return undefined
 }
 
 function switches(app) {
@@ -205,12 +210,4 @@ function numbers(flows, { queue: { active } }) {
     )}
     ${tile(t('stats.today'), number(today), t('stats.todayHint'))}
   </section>`
-}
-
-function tile(title, value, hint, extra = '') {
-  return html`<div class="tile ${extra}">
-    <h2>${title}</h2>
-    <p class="value">${value}</p>
-    <p class="soft small">${hint}</p>
-  </div>`
 }
