@@ -123,6 +123,15 @@ export function facts(pairs) {
   return html`<dl class="facts">${known.map(line)}</dl>`
 }
 
+/** A number that is read from afar, with what it is and what it means. */
+export function tile(title, value, hint, extra = '') {
+  return html`<div class="tile ${extra}">
+    <h2>${title}</h2>
+    <p class="value">${value}</p>
+    <p class="soft small">${hint}</p>
+  </div>`
+}
+
 /** How many there are, said under a heading. */
 export function howMany(key, total) {
   return html`<p class="soft">${count(key, total)}</p>`

@@ -34,10 +34,16 @@ const steps = [
   { unit: 'second', ms: 1_000 },
 ] as const
 
+/** Making one takes longer than using it a hundred times, and a chain has a sentence for each of a thousand boxes. */
+const formats = new Map<string, Intl.NumberFormat>()
+
 /** A length of time by its largest unit, such as "3 minutes". */
 export function lengthInWords(ms: number, language: Language): string {
   const { ms: unitMs, unit } = steps.find((one) => ms >= one.ms) ?? steps[3]
-  return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(
-    Math.max(1, Math.floor(ms / unitMs)),
-  )
+  const key = `${language} ${unit}`
+  const format =
+    formats.get(key) ??
+    new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' })
+  formats.set(key, format)
+  return format.format(Math.max(1, Math.floor(ms / unitMs)))
 }

@@ -11,9 +11,8 @@ import {
   note,
   pageOf,
   pageQuery,
-  pager,
-  table,
 } from '../../shared/parts.js'
+import { pagedTable } from './paged-table.js'
 
 const actions = [
   'order.created',
@@ -137,27 +136,19 @@ function filters(app) {
   </form>`
 }
 
-function list(app, { question, logs, total, ...place }, fresh, opened) {
+function list(app, { logs, ...shown }, fresh, opened) {
   if (logs.length === 0) return empty(t('activity.none'))
   const details = (log) =>
     html`<pre tabindex="0" role="group" aria-label=${t('activity.details')}>${JSON.stringify(detailsOf(log), null, 2)}</pre>`
   return html`<div class="stack ${app.isWaiting ? 'waiting' : ''}" aria-busy=${app.isWaiting ? 'true' : nothing}>
-    ${howMany('activity.count', total)}
-    ${table({
+    ${howMany('activity.count', shown.total)}
+    ${pagedTable(app, shown, {
       label: t('nav.activity'),
       columns: columns(app, opened),
       rows: logs,
       keyOf: ({ id }) => id,
-      freshKeys: fresh(
-        question,
-        logs.map(({ id }) => id),
-      ),
+      fresh,
       extra: (log) => opened.has(log.id) && details(log),
-    })}
-    ${pager({
-      ...place,
-      total,
-      hrefOf: (to) => app.link('activity', undefined, { ...app.query, ...to }),
     })}
   </div>`
 }

@@ -1,4 +1,3 @@
-import { name } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
 import { html, nothing } from '../../shared/lit.js'
 
@@ -15,19 +14,4 @@ export function closingWays(app, current) {
         html`<a href=${app.link('closings', id)} aria-current=${id === current ? 'page' : nothing}>${text}</a>`,
     )}
   </nav>`
-}
-
-/** Closings are of one client: whoever sees several says which. */
-export function chooseClient(app) {
-  return html`<div class="empty">
-    <p class="strong">${t('closings.choose')}</p>
-    <p class="buttons center">
-      ${app.clients?.map(
-        ({ client }) =>
-          html`<a class="button" href=${app.link('closings', app.id, { client })}
-            >${name(client, { class: 'clip' })}</a
-          >`,
-      )}
-    </p>
-  </div>`
 }

@@ -4,9 +4,9 @@ import { html } from '../../shared/lit.js'
 import { empty, facts, note, table } from '../../shared/parts.js'
 import { money } from '../amounts.js'
 import { askAmend, askCount, askSign } from '../closing-actions.js'
+import { chooseClient } from './choose-client.js'
 import { differenceList } from './closing-lines.js'
 import { closingBadges } from './closing-state.js'
-import { chooseClient } from './closing-ways.js'
 
 /** Whoever waits for a result looks at this page. */
 const lookAgainMs = 3000

@@ -1,14 +1,15 @@
 import { code, name, number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
-import { empty, note, table } from '../../shared/parts.js'
+import { empty, note, table, tile } from '../../shared/parts.js'
 import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { money, moneyOfCents } from '../amounts.js'
 import { askCount } from '../closing-actions.js'
 import { centsOfPoint } from '../money.js'
+import { chooseClient } from './choose-client.js'
 import { createClosing } from './closing.js'
 import { closingBadge, closingBadges } from './closing-state.js'
-import { chooseClient, closingWays } from './closing-ways.js'
+import { closingWays } from './closing-ways.js'
 import { createNet } from './net.js'
 import { createOrphans } from './orphans.js'
 
@@ -129,12 +130,6 @@ function numbers(rows) {
   const sold = rows.reduce((sum, { box }) => sum + centsOfPoint(box?.paid_amount), 0)
   const sales = rows.reduce((sum, { box }) => sum + (box?.paid ?? 0), 0)
   const howMany = (wanted) => rows.filter(wanted).length
-  const tile = (title, value, hint, extra = '') =>
-    html`<div class="tile ${extra}">
-      <h2>${title}</h2>
-      <p class="value">${value}</p>
-      <p class="soft small">${hint}</p>
-    </div>`
   const isRight = ({ closing }) => (closing?.result ?? closing?.state) === 'agreed'
   const isWrong = ({ closing }) => (closing?.result ?? closing?.state) === 'differs'
   const isOpen = (row) => row.state !== 'quiet' && !isRight(row) && !isWrong(row)

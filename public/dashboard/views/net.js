@@ -5,7 +5,8 @@ import { empty, note } from '../../shared/parts.js'
 import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { money } from '../amounts.js'
 import { taxName } from '../tax-name.js'
-import { chooseClient, closingWays } from './closing-ways.js'
+import { chooseClient } from './choose-client.js'
+import { closingWays } from './closing-ways.js'
 
 /** What is left of a month's charges: from what was charged, fee by fee and tax by tax, down to the net. */
 export function createNet(app) {

@@ -3,20 +3,13 @@ import { number } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html, live, nothing } from '../../shared/lit.js'
 import { toast } from '../../shared/notices.js'
-import {
-  createFreshness,
-  empty,
-  field,
-  pageOf,
-  pageQuery,
-  pager,
-  table,
-} from '../../shared/parts.js'
+import { createFreshness, empty, field, pageOf, pageQuery } from '../../shared/parts.js'
 import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { amountExample, money } from '../amounts.js'
 import { centsOfPoint, pointOfCents } from '../money.js'
 import { downloadOrders } from '../orders-csv.js'
 import { orderColumns } from './order-columns.js'
+import { pagedTable } from './paged-table.js'
 
 const standings = ['all', 'under_way', 'paid', 'refunded', 'not_paid', 'in_doubt']
 const statuses = [
@@ -161,30 +154,22 @@ function tabs(app, totals) {
   return html`<nav class="tabs" aria-label=${t('orders.tabs')}>${standings.map(tab)}</nav>`
 }
 
-function list(app, { question, orders, total, totals, ...place }, fresh) {
+function list(app, { orders, totals, ...shown }, fresh) {
   if (orders.length === 0) {
     if (isFiltered(app.query)) return empty(t('orders.noMatch'), t('orders.noMatchHint'))
     return empty(
       t('orders.none'),
-      place.page > 1 ? html`<a href=${cleared(app)}>${t('pager.newer')}</a>` : t('orders.noneHint'),
+      shown.page > 1 ? html`<a href=${cleared(app)}>${t('pager.newer')}</a>` : t('orders.noneHint'),
     )
   }
   return html`<div class="stack ${app.isWaiting ? 'waiting' : ''}" aria-busy=${app.isWaiting ? 'true' : nothing}>
-    <p class="sums">${count('orders.count', total)}${sums(totals[questionOf(app.query).standing ?? 'all'])}</p>
-    ${table({
+    <p class="sums">${count('orders.count', shown.total)}${sums(totals[questionOf(app.query).standing ?? 'all'])}</p>
+    ${pagedTable(app, shown, {
       label: t('nav.orders'),
       columns: orderColumns(app),
       rows: orders,
       keyOf: (order) => order.order_id,
-      freshKeys: fresh(
-        question,
-        orders.map((order) => order.order_id),
-      ),
-    })}
-    ${pager({
-      ...place,
-      total,
-      hrefOf: (to) => app.link('orders', undefined, { ...app.query, ...to }),
+      fresh,
     })}
   </div>`
 }

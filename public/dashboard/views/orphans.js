@@ -4,7 +4,8 @@ import { html, repeat } from '../../shared/lit.js'
 import { badge, empty, howMany, pageOf, pager, pageSize } from '../../shared/parts.js'
 import { money } from '../amounts.js'
 import { askAdopt, askDismiss, askOrphanRefund } from '../closing-actions.js'
-import { chooseClient, closingWays } from './closing-ways.js'
+import { chooseClient } from './choose-client.js'
+import { closingWays } from './closing-ways.js'
 
 const states = ['open', 'adopted', 'refunded', 'dismissed']
 const tones = { open: 'warn', adopted: 'good', refunded: 'moved', dismissed: 'quiet' }

@@ -1,7 +1,7 @@
 import { number, percent } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
-import { createFreshness, empty, table } from '../../shared/parts.js'
+import { createFreshness, empty, table, tile } from '../../shared/parts.js'
 import { startOfToday } from '../../shared/shop-clock.js'
 import { money } from '../amounts.js'
 import { centsOfPoint } from '../money.js'
@@ -91,12 +91,4 @@ function numbers(today) {
     )}
     ${tile(t('overview.open'), number(today.open), t('overview.openHint'))}
   </section>`
-}
-
-function tile(title, value, hint, extra = '') {
-  return html`<div class="tile ${extra}">
-    <h2>${title}</h2>
-    <p class="value">${value}</p>
-    <p class="soft small">${hint}</p>
-  </div>`
 }

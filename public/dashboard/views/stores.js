@@ -8,6 +8,7 @@ import { money } from '../amounts.js'
 import { askMode } from '../box-mode.js'
 import { openFreeing } from '../free-terminal.js'
 import { soldToday, stateOf } from './box-lights.js'
+import { chooseClient } from './choose-client.js'
 
 /** Listing terminals asks the provider, so it happens less often than the rest. */
 const terminalsEveryMs = 15_000
@@ -38,7 +39,7 @@ export function createStores(app) {
       shown = { client, stores, total, states }
     },
     body() {
-      if (app.client === undefined) return chooseClient(app)
+      if (app.client === undefined) return chooseClient(app, t('stores.choose'))
       if (!shown || shown.client !== app.client) return app.placeholder()
       const { box } = app.query
       const others = terminals.list.filter(({ caja_id: id }) => id === null)
@@ -107,19 +108,6 @@ async function readTerminals(app, client, signal) {
     if (failure.status === undefined || failure.status === 401) throw failure
     return { of: client, list: [], failure, readAt: Date.now() }
   }
-}
-
-function chooseClient(app) {
-  const way = ({ client }) =>
-    html`<a class="button" href=${app.link('stores', undefined, { client })}>${name(client, { class: 'clip' })}</a>`
-  return html`<div class="empty">
-    <p class="strong">${t('stores.choose')}</p>
-    ${
-      app.clients?.length === 0
-        ? html`<p class="soft">${t('clients.none')}</p>`
-        : html`<p class="buttons center">${(app.clients ?? []).map(way)}</p>`
-    }
-  </div>`
 }
 
 function storePanel(app, store, states, terminals) {

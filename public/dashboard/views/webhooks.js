@@ -11,9 +11,8 @@ import {
   howMany,
   pageOf,
   pageQuery,
-  pager,
-  table,
 } from '../../shared/parts.js'
+import { pagedTable } from './paged-table.js'
 
 const tones = {
   received: 'info',
@@ -42,26 +41,18 @@ export function createWebhooks(app) {
     },
     body() {
       if (!shown) return app.placeholder()
-      const { logs, total, question, ...place } = shown
-      if (logs.length === 0 && place.page === 1) {
+      const { logs, ...rest } = shown
+      if (logs.length === 0 && rest.page === 1) {
         return empty(t('webhooks.none'), t('webhooks.noneHint'))
       }
-      return html`${howMany('webhooks.count', total)}
-        ${table({
+      return html`${howMany('webhooks.count', rest.total)}
+        ${pagedTable(app, rest, {
           label: t('nav.webhooks'),
           columns: columns(app, opened),
           rows: logs,
           keyOf: ({ id }) => id,
-          freshKeys: fresh(
-            question,
-            logs.map(({ id }) => id),
-          ),
+          fresh,
           extra: (log) => opened.has(log.id) && expanded(log),
-        })}
-        ${pager({
-          ...place,
-          total,
-          hrefOf: (to) => app.link('webhooks', undefined, { ...app.query, ...to }),
         })}`
     },
   }
