@@ -32,6 +32,11 @@ const { orders, items, clients, boxes, rounds, flows, groups } = wholeOptions({
 })
 /** Of the pages with everything on them. */
 const mostFlowsKb = 100
+/** A chain of 1,000 boxes and 200 flows, over a line as shops have it: what is seen first, and frames while one scrolls. */
+const chain = { clients: 40, boxes: 805, orders: 5_000 }
+const shopLine: Line = { name: '4G, 9 Mbit/s and 60 ms', kbitPerSecond: 9_000, roundTripMs: 60 }
+const mostContentMs = 1_000
+const mostFrameMs = 50
 
 async function measure(browser: Browser, subject: Subject, line: Line) {
   const cold: Opening[] = []
@@ -138,18 +143,21 @@ async function leaf(browser: Browser, url: string, cookies: Cookies): Promise<vo
 const figures = (times: number[]) =>
   `p50 ${quantile(times, 0.5).toFixed(0)} ms, max ${Math.max(...times).toFixed(0)} ms`
 
+/** As many flows as are asked for, with nothing to send to. */
+async function startFlows({ service }: BenchService) {
+  const names = Array.from({ length: flows }, (_, index) => `flow-${index}`)
+  const files = Object.fromEntries(
+    names.map((name) => [`${name}.flow.yaml`, jsonFlow(name, 'http://127.0.0.1:9')]),
+  )
+  return { names, side: await startTestFlows({ service, files }) }
+}
+
 /**
  * The flows' page with many flows and groups of errors: what it weighs, and whether it goes on smoothly while it is scrolled
  * and drawn anew.
  */
 async function manyFlows(bench: BenchService, browser: Browser): Promise<void> {
-  const names = Array.from({ length: flows }, (_, index) => `flow-${index}`)
-  const side = await startTestFlows({
-    service: bench.service,
-    files: Object.fromEntries(
-      names.map((name) => [`${name}.flow.yaml`, jsonFlow(name, 'http://127.0.0.1:9')]),
-    ),
-  })
+  const { names, side } = await startFlows(bench)
   try {
     await fillFailures(bench.service.database, names, groups)
     const admin = `${await side.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
@@ -176,11 +184,62 @@ async function manyFlows(bench: BenchService, browser: Browser): Promise<void> {
   }
 }
 
-/** Milliseconds from frame to frame while the page of all flows is scrolled to its end and back. */
-async function scroll(browser: Browser, url: string): Promise<number[]> {
-  const page = await browser.newPage()
+/** The overview, the orders and the flows of a chain: within 100 KB and a second, and without a stutter in long lists. */
+async function atOnce(bench: BenchService, browser: Browser): Promise<void> {
+  const [shop] = bench.shops
+  if (!shop) throw new Error('there is no shop')
+  await fillShops(bench.service.database, shop, chain)
+  await fillOrders(bench.service.database, shop, chain.orders)
+  const { side } = await startFlows(bench)
+  try {
+    const cookies = await signedIn(browser, bench.at(''))
+    const dashboard = bench.at('/dashboard')
+    const admin = `${await side.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
+    const row = 'main tbody tr'
+    say(`  1000 boxes, ${flows} flows, ${shopLine.name} round trip`)
+    for (const subject of [
+      { name: '/dashboard, overview', url: dashboard, selector: '.light', cookies },
+      { name: '/dashboard, orders', url: `${dashboard}#/orders`, selector: row, cookies },
+      { name: '/admin, flows', url: admin, selector: row, cookies: [] },
+    ]) {
+      const { cold, warm } = await measure(browser, subject, shopLine)
+      say(`   ${subject.name}`)
+      const first = tell('cold', cold)
+      tell('warm', warm)
+      if (first.bytes > mostFlowsKb * 1024 || first.dataMs > mostContentMs) {
+        say(`    TOO MUCH: at most ${mostFlowsKb} KB and ${mostContentMs} ms to the first content`)
+        process.exitCode = 1
+      }
+    }
+    for (const [name, times] of [
+      ['all boxes', await scroll(browser, dashboard, '.light', cookies)],
+      ['all flows', await scroll(browser, admin, row)],
+    ] as const) {
+      say(`    frames while ${name} are scrolled from end to end: ${figures(times)}`)
+      if (quantile(times, 0.95) > mostFrameMs) {
+        say(`    STUTTERS: 95 of 100 frames within ${mostFrameMs} ms`)
+        process.exitCode = 1
+      }
+    }
+  } finally {
+    await side.stop()
+  }
+}
+
+/** Milliseconds from frame to frame while a page with all of its rows is scrolled to its end and back. */
+async function scroll(
+  browser: Browser,
+  url: string,
+  selector = 'main tbody tr',
+  cookies: Cookies = [],
+): Promise<number[]> {
+  const context = await browser.newContext({ locale: 'en-GB' })
+  await context.addCookies(cookies)
+  const page = await context.newPage()
   await page.goto(url)
-  await page.locator('main tbody tr').first().waitFor()
+  await page.locator(selector).first().waitFor()
+  const whole = page.getByRole('button', { name: /^Show all/ })
+  if ((await whole.count()) > 0) await whole.click()
   const times = await page.evaluate<number[]>(`new Promise((resolve) => {
     const times = []
     const end = document.documentElement.scrollHeight - innerHeight
@@ -194,7 +253,7 @@ async function scroll(browser: Browser, url: string): Promise<number[]> {
     }
     requestAnimationFrame(step)
   })`)
-  await page.close()
+  await context.close()
   return times
 }
 
@@ -286,6 +345,7 @@ else {
   try {
     await withService(1, (bench) => compare(bench, browser))
     await withService(1, (bench) => manyFlows(bench, browser))
+    await withService(1, (bench) => atOnce(bench, browser))
   } finally {
     await browser.close()
   }
