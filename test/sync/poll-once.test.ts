@@ -8,6 +8,7 @@ import { syncItem } from '../../src/sync/engine/sync-item.ts'
 import { LeaseLostError } from '../../src/sync/poll/poll-deps.ts'
 import { SourceError } from '../../src/sync/types.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { countStatements } from '../support/statements.ts'
 import { audit, createTestPoll, records, type TestPoll } from './poll-support.ts'
 
 let database: Database
@@ -59,6 +60,15 @@ test('hashes and deliveries of a batch are committed together or not at all', as
   poll.deps.enqueue = enqueue
   expect(await poll.poll()).toMatchObject({ changes: 2 })
   expect(keys(poll)).toEqual(['1', '2', '3', '4'])
+})
+
+test('a poll whose records look as they did writes nothing about that', async () => {
+  const poll = await create()
+  poll.rows = [records(1, 3, { title: 'a', at: '2020-01-01', n: 1 })]
+  const toldOfLooks = async () =>
+    (await countStatements(() => poll.poll())).filter((text) => text.includes('"shape"'))
+  expect(await toldOfLooks()).toHaveLength(1)
+  expect(await toldOfLooks()).toEqual([])
 })
 
 test('a batch that cannot be written fails the poll, whichever are written beside it, and is owed by the next', async () => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Db, Trx } from '../../db/database.ts'
 import { type ApprovalRow, endApprovals, listApprovals } from '../../repositories/approvals.ts'
 import { countItems, listPksAfter } from '../../repositories/flow-items.ts'
@@ -154,7 +155,8 @@ export async function watchDrift(
     },
     async settle(trx) {
       const learned = shape?.learned()
-      if (learned && JSON.stringify(learned) !== JSON.stringify(state.shape)) {
+      // The database has its fields in another order.
+      if (learned && !isDeepStrictEqual(learned, state.shape)) {
         await updateFlowState(trx, flow.name, { shape: learned, shape_form: runtime.itemForm })
       }
       if (held.row === undefined) return
