@@ -145,5 +145,6 @@ test.skipIf(!isLongForm)(
     const { body } = await json(`${running.url}/admin/activity/verify`, await adminTokenOf(folder))
     expect(body).toMatchObject({ valid: true })
   },
-  240_000,
+  // Each kill is followed by a start, on whatever machine.
+  60_000 + rounds(4) * 15_000,
 )
