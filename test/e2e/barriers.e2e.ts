@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { today, typeCharge, watchAfter } from '../closings/shop-day.ts'
 import {
   jsonFlow,
   startTarget,
@@ -7,14 +8,21 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
-import { deliver, openOwnShop } from '../support/money.ts'
-import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { act, charge, enrol, payByCard, readOrder } from '../support/till.ts'
 import {
+  breakProvider,
+  creation,
+  deliver,
+  healProvider,
+  openOwnShop,
+  reading,
+} from '../support/money.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { act, call, charge, enrol, payByCard, readOrder } from '../support/till.ts'
+import {
+  barriers,
   button,
   launchBrowser,
   openPage,
-  seriousBarriers,
   signIn,
   tooWideAt,
   type WatchedPage,
@@ -62,7 +70,7 @@ async function barriersOf(
     await page.goto(`${address}#/${view}`)
     await page.locator(shown).first().waitFor()
     await expect.poll(() => page.locator('.loading').count(), { timeout: 20_000 }).toBe(0)
-    for (const barrier of await seriousBarriers(page)) found.push([view, barrier])
+    for (const barrier of await barriers(page)) found.push([view, barrier])
     if (device === 'phone') continue
     for (const width of await tooWideAt(page)) found.push([view, `too wide at ${width}`])
   }
@@ -73,10 +81,25 @@ describe('the dashboard', () => {
   let service: TestService
   let address: string
   let paid: string
+  let lost: string
+  let closing: string
   beforeAll(async () => {
-    service = await startTestService()
+    service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
     address = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
     const shop = await openOwnShop(service, 'panaderia')
+    await typeCharge(service, shop)
+    await watchAfter(service, 5 * 60_000)
+    closing = (
+      await call(service, {
+        url: '/closings',
+        token: shop.key,
+        body: { caja_id: 'CAJA-1', business_day: today(service) },
+      })
+    ).json().id
+    await watchAfter(service, 61_000)
+    await breakProvider(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
+    lost = (await charge(service, shop, { reference: 'LOST-1' })).json().order_id
+    await healProvider(service)
     await enrol(service, 'nueva', '7910001')
     paid = (await charge(service, shop, { reference: 'PAID-1' })).json().order_id
     await act(service, paid, payByCard)
@@ -92,12 +115,16 @@ describe('the dashboard', () => {
     const { page } = opened
     await page.locator('#token').waitFor()
     expect(await page.locator('html').getAttribute('lang')).toBe(language)
-    expect(await seriousBarriers(page)).toEqual([])
+    expect(await barriers(page)).toEqual([])
     await signIn(page, adminToken)
     expect(
       await barriersOf(page, address, device, {
         overview: '.numbers',
         orders: 'tbody tr',
+        [`closings?client=panaderia&day=${today(service)}`]: '.closing-numbers',
+        [`closings/${closing}?client=panaderia`]: '.difference',
+        'closings/orphans?client=panaderia': '.orphan',
+        'closings/net?client=panaderia': '.month',
         'orders?status=failed': '.empty',
         stores: '.empty',
         'stores?client=panaderia': '.boxes .box',
@@ -107,11 +134,12 @@ describe('the dashboard', () => {
         webhooks: '.c-signature',
         activity: '.c-action',
         [`orders/${paid}`]: '.timeline',
+        [`orders/${lost}`]: '.note',
       }),
     ).toEqual([])
     await page.locator('.summary .button.main').click()
     await page.getByRole('dialog').waitFor()
-    expect(await seriousBarriers(page)).toEqual([])
+    expect(await barriers(page)).toEqual([])
     opened.expectQuiet()
   })
 })
@@ -147,6 +175,7 @@ describe('the page of the flows', () => {
     expect(
       await barriersOf(page, address, device, {
         flows: 'article.flow',
+        'flows?flow=prices': 'tbody tr',
         errors: '.groups article',
         item: 'form[role=search]',
         'item?pk=A-1': 'table',
@@ -157,7 +186,7 @@ describe('the page of the flows', () => {
     await page.goto(`${address}#/flows`)
     await button(page, language === 'es' ? 'Limitar' : 'Limit').click()
     await page.getByRole('dialog').waitFor()
-    expect(await seriousBarriers(page)).toEqual([])
+    expect(await barriers(page)).toEqual([])
     opened.expectQuiet()
   })
 })
@@ -179,7 +208,7 @@ describe('the virtual terminals', () => {
     const { page } = opened
     await page.locator('.device').first().waitFor()
     expect(await page.locator('html').getAttribute('lang')).toBe(language)
-    expect(await seriousBarriers(page)).toEqual([])
+    expect(await barriers(page)).toEqual([])
     if (device === 'desktop') expect(await tooWideAt(page)).toEqual([])
     opened.expectQuiet()
   })

@@ -102,16 +102,28 @@ type AxeResults = {
   }[]
 }
 
+/** What axe finds, whatever weight it gives it. */
+export async function barriers(page: Page): Promise<string[]> {
+  return (await violations(page)).flatMap(told)
+}
+
 /** What axe finds that keeps people out; lesser advice is left aside. */
 export async function seriousBarriers(page: Page): Promise<string[]> {
+  return (await violations(page))
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(told)
+}
+
+async function violations(page: Page): Promise<AxeResults['violations']> {
   await page.evaluate(axeSource)
   const results = await page.evaluate<AxeResults>(
     'axe.run(document, { resultTypes: ["violations"] })',
   )
   return results.violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`))
 }
+
+const told = ({ id, nodes }: AxeResults['violations'][number]): string[] =>
+  nodes.map((node) => `${id}: ${node.html} ${node.failureSummary}`)
 
 /** From a phone to a wide screen, and where the layout changes in between. */
 const widths = [360, 780, 1024, 1200, 1600]

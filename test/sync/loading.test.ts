@@ -100,15 +100,14 @@ test('while flows load, what needs them is 503 with Retry-After; afterwards ther
 })
 
 test('flows that could not be loaded are 503 too, in words that send the operator to the log', async () => {
-  const failing = await sideOf({
-    ...service,
-    database: {
-      ...service.database,
-      transaction: async () => {
-        throw new Error('the disk is full')
-      },
+  const full: typeof service.database = {
+    ...service.database,
+    transaction: async () => {
+      throw new Error('the disk is full')
     },
-  })
+    apart: () => full,
+  }
+  const failing = await sideOf({ ...service, database: full })
   await expect(failing.start()).rejects.toThrow('the disk is full')
   const answer = await ask(failing, 'POST', '/flow/articles/resume')
   expect([answer.statusCode, answer.json()]).toEqual([

@@ -160,7 +160,7 @@ function boxes(app, rows, day) {
         cell: ({ closing }) => (closing?.totals ? money(closing.totals.there.amount) : '—'),
       },
       { id: 'status', title: t('closings.state'), cell: stateCell },
-      { id: 'actions', title: '', cell: (row) => action(app, row, day) },
+      { id: 'actions', title: t('actions'), cell: (row) => action(app, row, day) },
     ],
     rows,
     keyOf: ({ box, closing }) => keyOf(box ?? closing),
