@@ -1,12 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-/** Browser tests: one at a time, each with a service and a browser of its own. */
+/** Browser tests: a file at a time on each of two processors, each with a service and a browser of its own. */
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: ['test/e2e/**/*.e2e.ts'],
-    fileParallelism: false,
+    maxWorkers: 2,
     // As with the other tests; the second try is printed beside the result.
     retry: process.env.CI ? 1 : 0,
     testTimeout: 60_000,

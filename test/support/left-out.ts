@@ -1,6 +1,6 @@
 /**
- * What `npm test` leaves to `.ci/run`, which plays it on both databases: files that take many seconds of a processor each, since
- * they make whole processes, folders, days and the largest answers, and guard what seldom changes.
+ * What `npm test` leaves to `.ci/run`: files that take many seconds of a processor each, since they make whole processes,
+ * folders, days and the largest answers, and guard what seldom changes.
  */
 export const leftOut: readonly string[] = [
   'test/alerts/saturday.test.ts',
