@@ -31,7 +31,7 @@ function startOf(app, { status }) {
 
 function sandboxBanner(health) {
   if (health?.mode !== 'sandbox') return nothing
-  return html`<aside class="sandbox" aria-label="SANDBOX"><strong>SANDBOX</strong> ${t('sandbox')}</aside>`
+  return html`<aside class="sandbox"><strong>SANDBOX</strong> ${t('sandbox')}</aside>`
 }
 
 function lampOf({ isLost, health }) {
