@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
@@ -336,9 +336,13 @@ test('an abort cuts a running attempt and is not repeated', async () => {
     controller.abort()
     hang(response, response.req)
   })
-  const error = await failure(client().send({ ...keyed(server.url), signal: controller.signal }))
+  const { signal } = controller
+  // Nothing but the abort ends it before the test's own time is over.
+  const { send } = client({ timeoutMs: 600_000 })
+  const error = await failure(send({ ...keyed(server.url), signal }))
   expect(error).toMatchObject({ kind: 'ambiguous', effect: 'unknown', failure: 'aborted' })
   expect(server.seen).toHaveLength(1)
+  expect(getEventListeners(signal, 'abort')).toEqual([])
 })
 
 test('an abort cuts the wait and tells how the last attempt ended', async () => {
