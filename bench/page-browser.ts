@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, type CDPSession, chromium } from 'playwright-core'
+import { watchLine, weightOf } from '../test/support/line.ts'
 
 export const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
 export const hasBrowser = existsSync(executablePath)
@@ -52,24 +53,13 @@ export async function openOver(
 ): Promise<Opening> {
   const page = await context.newPage()
   const session = await context.newCDPSession(page)
-  let bytes = 0
-  let requests = 0
-  await session.send('Network.enable')
-  session.on('Network.requestWillBeSent', () => {
-    requests += 1
-  })
-  session.on('Network.dataReceived', ({ encodedDataLength }) => {
-    bytes += encodedDataLength
-  })
-  session.on('Network.responseReceived', ({ response }) => {
-    bytes += response.encodedDataLength
-  })
+  const seen = await watchLine(session)
   await throttle(session, line)
   await page.addInitScript(watchFor(selector))
   await page.goto(url)
   // Not by waitForFunction, whose way of asking the pages' policy refuses.
   await page.locator(selector).first().waitFor({ state: 'attached', timeout: 60_000 })
-  const opening = { bytes, requests }
+  const opening = { bytes: weightOf(seen), requests: seen.size }
   const dataMs = await page.evaluate<number>('globalThis.dataMs')
   const paintMs = await page.evaluate<number>(firstPaint)
   await page.close()

@@ -33,6 +33,8 @@ export const allowedLicences: ReadonlySet<string> = new Set([
   // Its terms end at its own files: whoever passes them on unchanged, as a package, says where their source is, which the package
   // itself holds. A change in one of them would have to be published.
   'MPL-2.0',
+  // Whoever passes it on chooses; the first is allowed above, and the text of both lies in the package.
+  '(Apache-2.0 OR UPL-1.0)',
 ])
 
 /**

@@ -1,9 +1,8 @@
 import { CopyError } from './backup/source.ts'
 import { ConfigError } from './config.ts'
 import { ConnectionFileError } from './db/connection-files.ts'
-import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
+import { DatabaseLockedError, DatabaseUnavailableError, UnfitDatabaseError } from './db/failures.ts'
 import { MigrationError } from './db/migrate.ts'
-import { PoolerError } from './db/postgres-pooler.ts'
 import { EncryptionKeysError } from './payments/encryption-keys.ts'
 
 /** The command line is wrong; the usage says how it should be. */
@@ -31,7 +30,7 @@ export async function runCommand(usage: string, work: () => Promise<number>): Pr
       error instanceof CopyError ||
       error instanceof EncryptionKeysError ||
       error instanceof MigrationError ||
-      error instanceof PoolerError ||
+      error instanceof UnfitDatabaseError ||
       error instanceof DatabaseUnavailableError ||
       isSystemError(error)
     ) {

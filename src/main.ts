@@ -7,9 +7,8 @@ import { type Config, ConfigError, loadConfig, urlHost } from './config.ts'
 import { isLoopback } from './config-schema.ts'
 import { ConnectionFileError } from './db/connection-files.ts'
 import { type Database, openDatabase } from './db/database.ts'
-import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
+import { DatabaseLockedError, DatabaseUnavailableError, UnfitDatabaseError } from './db/failures.ts'
 import { migrate } from './db/migrate.ts'
-import { PoolerError } from './db/postgres-pooler.ts'
 import type { EncryptionKey } from './domain/sealed.ts'
 import { createFlowSide, type FlowSide } from './flow-side.ts'
 import { createLogger } from './http/logging.ts'
@@ -315,7 +314,7 @@ start().catch((error: unknown) => {
     error instanceof DatabaseLockedError ||
     error instanceof DatabaseUnavailableError ||
     error instanceof ConnectionFileError ||
-    error instanceof PoolerError
+    error instanceof UnfitDatabaseError
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : ''
   process.stderr.write(
     isExpected

@@ -27,6 +27,7 @@ import { addOrderRoutes } from './routes/orders/routes.ts'
 import { addOrderStream } from './routes/orders/stream-routes.ts'
 import { addTimelineRoute } from './routes/orders/timeline-routes.ts'
 import { addOrphanRoutes } from './routes/orphans/routes.ts'
+import { addOverviewRoute } from './routes/overview/routes.ts'
 import { addSessionRoutes } from './routes/session/routes.ts'
 import { addSettlementRoutes } from './routes/settlements/routes.ts'
 import { addStatisticsRoutes } from './routes/statistics/routes.ts'
@@ -118,6 +119,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addOrderStream(app, deps, guards, streams)
   addEventRoutes(app, deps, guards, streams)
   addStatisticsRoutes(app, deps)
+  addOverviewRoute(app, deps)
   addSettlementRoutes(app, deps)
   addStoreRoutes(app, deps)
   addClosingRoutes(app, deps)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { openDatabase } from './db/database.ts'
-import { DatabaseLockedError, DatabaseUnavailableError } from './db/failures.ts'
+import { DatabaseLockedError, DatabaseUnavailableError, UnfitDatabaseError } from './db/failures.ts'
 import { migrate } from './db/migrate.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from './payments/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from './payments/rotate-secrets.ts'
@@ -95,6 +95,7 @@ async function main(): Promise<void> {
     } else if (
       error instanceof ConfigError ||
       error instanceof EncryptionKeysError ||
+      error instanceof UnfitDatabaseError ||
       error instanceof DatabaseUnavailableError
     ) {
       process.stderr.write(`${error.message}\n`)

@@ -3,6 +3,7 @@ import { frame } from '../shared/frame.js'
 import { t } from '../shared/i18n.js'
 import { html, live, nothing, repeat } from '../shared/lit.js'
 import { href } from '../shared/router.js'
+import { shopZone, shownZone } from '../shared/shop-clock.js'
 
 /** The frame of the dashboard. */
 export function dashboardFrame(app, { views, view, problem, place, onLanguage }) {
@@ -19,8 +20,15 @@ export function dashboardFrame(app, { views, view, problem, place, onLanguage })
     view,
     problem,
     start: problem && startOf(app, problem),
+    aside: zoneNote(),
     place,
   })
+}
+
+/** With shops in several zones a time is of none of them, so it says whose it is. */
+function zoneNote() {
+  if (shopZone()) return nothing
+  return html`<p class="zone soft small">${t('zone.browser', { zone: shownZone() })}</p>`
 }
 
 /** The view as it opens by itself; without the client when that may be what is not there. An order leads back anyway. */

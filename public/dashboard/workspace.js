@@ -86,15 +86,9 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
         ? app.api.get('/admin/orders', { ...query, client: app.client }, signal)
         : app.api.get('/orders', query, signal),
     /** Numbers of a span, and how everything fares: of one client, or for the administrator of all. */
-    async getStatistics(query, signal) {
-      const of = isAdmin ? { client: app.client } : {}
-      const [statistics, fleet] = await Promise.all([
-        app.api.get(isAdmin ? '/admin/statistics' : '/statistics', { ...query, ...of }, signal),
-        // Of the one that was chosen: asked for a client, even for the only one, it leaves out the flows.
-        app.api.get('/health/fleet', { client: app.scope }, signal),
-      ])
-      return withHealth(statistics, fleet)
-    },
+    getOverview: (query, signal) =>
+      // Of the one that was chosen: asked for a client, even for the only one, it leaves out the flows.
+      app.api.get('/overview', { client: app.scope, ...query }, signal),
   }
 
   const work = startWork(app, {
@@ -158,10 +152,10 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
       isAdmin && isDue(readAt.clients) && readClients(signal),
       view.load(signal),
     ])
-    // The names of the clients may tell whose data it is about; whose order it is, the order tells.
-    if (app.client !== client && app.name !== 'order') {
+    // The names of the clients may tell whose data it is about: what is asked of the only one, or of all, is the same.
+    if (app.client !== client) {
       app.redraw()
-      await view.load(signal)
+      if (view.isOfOne) await view.load(signal)
     }
     app.isForced = false
   }
@@ -182,12 +176,4 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
     }
     app.client = clientOfAddress()
   }
-}
-
-/** Each box with how it fares. */
-function withHealth(statistics, fleet) {
-  const keyOf = ({ client, caja_id: id }) => JSON.stringify([client, id])
-  const healthOf = new Map(fleet.boxes.map((box) => [keyOf(box), box]))
-  const boxes = statistics.boxes.map((box) => ({ ...box, health: healthOf.get(keyOf(box)) }))
-  return { ...statistics, boxes, fleet }
 }

@@ -12,7 +12,16 @@ const waiting = new Map()
 let uPlot
 let isMissing = false
 
-/** The first chart fetches the library: a page's first paint, or one without charts, must not share the line with it. */
+/** The first chart that comes near fetches the library: what is seen first, or is all that is seen, must not share the line with it. */
+const approach = new IntersectionObserver(
+  (entries) => {
+    if (!entries.some(({ isIntersecting }) => isIntersecting)) return
+    approach.disconnect()
+    fetchLibrary()
+  },
+  { rootMargin: '400px' },
+)
+
 function fetchLibrary() {
   const script = document.createElement('script')
   script.src = document.querySelector('meta[name="later:charts"]').content
@@ -59,7 +68,7 @@ function begin(element, state) {
   if (uPlot) paintChart(element, state)
   else if (isMissing) element.hidden = true
   else {
-    if (waiting.size === 0) fetchLibrary()
+    approach.observe(element)
     waiting.set(element, state)
   }
 }

@@ -2,8 +2,8 @@
  * Listens to a stream of server-sent events of this page's own listener. Not with EventSource, which can send no token and
  * does not tell a refusal from a lost connection.
  *
- * `onEvent` hears of every event, `onOpen` and `onLost` of the connection. It comes back by itself, at first soon, then
- * ever more rarely, until `stop`, or until the service says that this caller may not listen.
+ * `onEvent` hears of every event, `onOpen` of the connection, and `onLost(wasOpen)` that there is none. It comes back by
+ * itself, at first soon, then ever more rarely, until `stop`, or until the service says that this caller may not listen.
  */
 export function listen({ path, token, onEvent, onOpen, onLost }) {
   const stopped = new AbortController()
@@ -57,7 +57,7 @@ export function listen({ path, token, onEvent, onOpen, onLost }) {
     while (!stopped.signal.aborted) {
       const mayAgain = await follow()
       if (stopped.signal.aborted) return
-      if (isOpen) onLost()
+      onLost(isOpen)
       isOpen = false
       if (!mayAgain) return
       await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures))

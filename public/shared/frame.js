@@ -1,6 +1,6 @@
 import { problemBox } from './errors.js'
 import { t } from './i18n.js'
-import { icon } from './icons.js'
+import { brandMark, icon } from './icons.js'
 import { languageButton } from './language-button.js'
 import { content, html, nothing, repeat } from './lit.js'
 import { note } from './parts.js'
@@ -11,16 +11,16 @@ import { note } from './parts.js'
  * `home` is where the name leads, `beside` what stands there, `banner` what stands above all, `who` whose data is shown,
  * `lamp` `{state, text}`, `ways` `{href, name, isCurrent, extra}`, `other` `{href, text}` of the other page, `signOut` what
  * ends the session, if there is one. `problem` is why the view could not be read, and `start` leads to it without what was
- * refused. `place` names the view: another one gets elements of its own.
+ * refused, `aside` what holds for all that is shown. `place` names the view: another one gets elements of its own.
  */
 export function frame(app, shown) {
   const { home, beside, banner, who, lamp, ways, other, signOut, onLanguage } = shown
-  const { view, problem, start, place } = shown
+  const { view, problem, start, place, aside } = shown
   return html`<a class="skip" href="#content" @click=${skip}>${t('skip')}</a>
     ${banner ?? nothing}
     <div class="frame">
       <header class="head">
-        <a class="brand" href=${home}><img src="/shared/icon.svg" alt="" width="28" height="28">tillbridge${beside ?? nothing}</a>
+        <a class="brand" href=${home}>${brandMark()}tillbridge${beside ?? nothing}</a>
         <div class="who">
           ${who ?? nothing}
           <span class="lamp ${lamp.state}">${lamp.text}</span>
@@ -44,6 +44,7 @@ export function frame(app, shown) {
           <h1 id="title" tabindex="-1">${content(view.heading?.() ?? view.title())}</h1>
           ${content(view.actions?.())}
         </div>
+        ${aside ?? nothing}
         ${repeat(
           [place],
           (one) => one,

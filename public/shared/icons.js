@@ -17,6 +17,11 @@ const shapes = {
   leave: 'M14 4h5v16h-5M10 8l-4 4 4 4M6 12h9',
 }
 
+/** The sign of the service, beside its name. */
+export function brandMark() {
+  return html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><rect width="32" height="32" rx="8" fill="#0b6b66"></rect><path d="M5 21c4-9 18-9 22 0M5 21h22M10.5 16v5M16 14.2V21M21.5 16v5" fill="none" stroke="#fff" stroke-width="2.2" stroke-linecap="round"></path></svg>`
+}
+
 /** A drawn sign beside a text that says the same, so it is hidden from screen readers. */
 export function icon(name) {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${shapes[name]}></path></svg>`

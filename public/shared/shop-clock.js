@@ -23,6 +23,11 @@ export function shopZone() {
   return zone
 }
 
+/** The zone that times are shown in. */
+export function shownZone() {
+  return zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone
+}
+
 export function now() {
   return Date.now() + aheadMs
 }

@@ -1,6 +1,6 @@
 import { errorBox } from './errors.js'
 import { t } from './i18n.js'
-import { icon } from './icons.js'
+import { brandMark, icon } from './icons.js'
 import { html, nothing } from './lit.js'
 import { note } from './parts.js'
 
@@ -46,7 +46,7 @@ export function createTokenForm({ redraw, enter, languageButton, reason }) {
   const bad = (text) => html`<div class="note bad">${text}</div>`
 
   return () => html`<main class="sign-in"><form class="panel" @submit=${submit}>
-    <p class="brand"><img src="/shared/icon.svg" alt="" width="32" height="32">tillbridge</p>
+    <p class="brand">${brandMark()}tillbridge</p>
     <h1>${t('signIn.title')}</h1>
     ${reason ? note('warn', html`<p>${reason}</p>`) : nothing}
     <label class="field">

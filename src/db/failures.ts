@@ -6,6 +6,11 @@ export class DatabaseUnavailableError extends Error {
   }
 }
 
+/** The database, or the way to it, is set up in a way that the service cannot work with; the message says what to do. */
+export class UnfitDatabaseError extends Error {
+  override readonly name: string = 'UnfitDatabaseError'
+}
+
 /** Another process works on the folder; two at once would lose data silently. */
 export class DatabaseLockedError extends Error {
   readonly folder: string

@@ -3,6 +3,7 @@ import { checkConnectionFiles } from './connection-files.ts'
 import type { Engine, Log } from './engine.ts'
 import { LookingListener } from './looking-listener.ts'
 import { postgresDialect } from './postgres-dialect.ts'
+import { checkEncoding } from './postgres-encoding.ts'
 import { PostgresListener } from './postgres-listener.ts'
 import { resilientPool } from './postgres-pool.ts'
 import { checkRole, findPooling, hears, type Pooling } from './postgres-pooler.ts'
@@ -51,7 +52,7 @@ const forms = {
 
 /**
  * Asks first what stands between us and the server, and says so when it is a pooler: those take no settings with a
- * connection, and in transaction mode none for it. Throws ConnectionFileError, DatabaseUnavailableError and PoolerError.
+ * connection, and in transaction mode none for it. Throws ConnectionFileError, DatabaseUnavailableError and UnfitDatabaseError.
  */
 export async function postgresEngine(options: PostgresOptions): Promise<Engine> {
   const { databaseUrl, directUrl, log } = options
@@ -61,6 +62,7 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
   if (directUrl !== undefined) checkConnectionFiles(directUrl)
   const connection = connectionConfig(databaseUrl)
   const pooling = await findPooling(connection)
+  await checkEncoding(connection)
   const listener = await createListener(pooling, connection, directUrl, log)
   if (pooling === 'transaction') await warnOfNoLimit(connection, log)
   const connect = (config: PoolConfig, session: object, queryTimeoutMs: number) =>

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client, type ClientConfig, escapeIdentifier } from 'pg'
-import { DatabaseUnavailableError } from './failures.ts'
+import { type Client, type ClientConfig, escapeIdentifier } from 'pg'
+import { DatabaseUnavailableError, UnfitDatabaseError } from './failures.ts'
+import { answerWithinMs, endProbe, openProbe } from './postgres-probe.ts'
 
 /**
  * What stands between us and the server: nothing; a pooler that gives each of our connections a session of its own; or one
@@ -8,12 +9,11 @@ import { DatabaseUnavailableError } from './failures.ts'
  */
 export type Pooling = 'none' | 'session' | 'transaction'
 
-/** The pooler, or the role behind it, is set up in a way that the service cannot work with; the message says what to do. */
-export class PoolerError extends Error {
+/** It is the pooler, or the role behind it, that does not fit. */
+export class PoolerError extends UnfitDatabaseError {
   override readonly name = 'PoolerError'
 }
 
-const answerWithinMs = 3_000
 const rounds = 5
 
 /**
@@ -22,7 +22,7 @@ const rounds = 5
  * it is taken for the latter, with which nothing goes wrong. Throws DatabaseUnavailableError.
  */
 export async function findPooling(config: ClientConfig): Promise<Pooling> {
-  const first = await open(config)
+  const first = await openProbe(config)
   try {
     const pid = await pidOf(first)
     // Absent from the published types.
@@ -32,12 +32,12 @@ export async function findPooling(config: ClientConfig): Promise<Pooling> {
     if (cause instanceof DatabaseUnavailableError) throw cause
     throw new DatabaseUnavailableError('No connection to the database', { cause })
   } finally {
-    end(first)
+    endProbe(first)
   }
 }
 
 async function sharesSessions(first: Client, pid: number, config: ClientConfig): Promise<boolean> {
-  const other = await open(config)
+  const other = await openProbe(config)
   try {
     const shares = async () => {
       for (let round = 1; round <= rounds; round += 1) {
@@ -49,7 +49,7 @@ async function sharesSessions(first: Client, pid: number, config: ClientConfig):
     }
     return await Promise.race([shares(), sleep(answerWithinMs, true, { ref: false })])
   } finally {
-    end(other)
+    endProbe(other)
   }
 }
 
@@ -68,7 +68,7 @@ const forms = [
 export async function checkRole(
   config: ClientConfig,
 ): Promise<{ role: string; isLimited: boolean }> {
-  const client = await open(config)
+  const client = await openProbe(config)
   try {
     const { rows } = await client.query<{ role: string; timeout: string; settings: string[] }>(
       `select current_user as role, current_setting('statement_timeout') as timeout,
@@ -88,7 +88,7 @@ export async function checkRole(
     }
     return { role, isLimited: timeout !== '0' }
   } finally {
-    end(client)
+    endProbe(client)
   }
 }
 
@@ -97,39 +97,24 @@ export async function hears(direct: ClientConfig, pooled: ClientConfig): Promise
   const clients: Client[] = []
   const channel = `tillbridge_probe_${process.pid}_${Date.now()}`
   try {
-    const listener = await open(direct)
+    const listener = await openProbe(direct)
     clients.push(listener)
     const heard = new Promise<boolean>((resolve) =>
       listener.once('notification', () => resolve(true)),
     )
     await listener.query(`listen ${channel}`)
-    const teller = await open(pooled)
+    const teller = await openProbe(pooled)
     clients.push(teller)
     await teller.query(`notify ${channel}`)
     return await Promise.race([heard, sleep(answerWithinMs, false, { ref: false })])
   } catch {
     return false
   } finally {
-    for (const client of clients) end(client)
-  }
-}
-
-async function open(config: ClientConfig): Promise<Client> {
-  const client = new Client({ ...config, query_timeout: answerWithinMs })
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    return client
-  } catch (cause) {
-    throw new DatabaseUnavailableError('No connection to the database', { cause })
+    for (const client of clients) endProbe(client)
   }
 }
 
 async function pidOf(client: Client): Promise<number> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
   return rows[0]?.pid as number
-}
-
-function end(client: Client): void {
-  client.end().catch(() => {})
 }

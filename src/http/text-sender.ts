@@ -4,20 +4,34 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { versionOf } from './page-bundle.ts'
 
 const compressions = {
-  br: (text: string) =>
-    promisify(brotliCompress)(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
-  gzip: (text: string) => promisify(gzip)(text, { level: 9 }),
+  br: (text: string, isBest: boolean) =>
+    promisify(brotliCompress)(text, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: isBest ? 11 : 5 },
+    }),
+  gzip: (text: string, isBest: boolean) => promisify(gzip)(text, { level: isBest ? 9 : 6 }),
 }
 type Encoding = keyof typeof compressions
 
 /**
- * A handler that answers with one text, which must hold nothing secret: it is read when first asked for, and compressed once
- * per process and encoding, off the main thread. Browsers keep it for good under `?v=` and its version; else they ask
- * again each time and get 304 while it is the same.
+ * A handler that answers with one text, which must hold nothing secret: it is read when first asked for, and compressed off
+ * the main thread, once per process and encoding: quickly for who asks first, as well as can be, which takes a second, for who
+ * asks after that. Browsers keep it for good under `?v=` and its version; else they ask again each time and get 304 while it
+ * is the same.
  */
 export function createSender(type: string, read: () => string) {
   const compressed = new Map<Encoding, Promise<Buffer>>()
   let known: { text: string; version: string } | undefined
+
+  const begin = (encoding: Encoding, text: string): Promise<Buffer> => {
+    const quick = compressions[encoding](text, false)
+    compressed.set(encoding, quick)
+    // What fails leaves the quick one in its place.
+    void quick
+      .then(() => compressions[encoding](text, true))
+      .then((best) => compressed.set(encoding, Promise.resolve(best)))
+      .catch(() => undefined)
+    return quick
+  }
 
   return async (request: FastifyRequest, reply: FastifyReply) => {
     known ??= withVersion(read())
@@ -35,10 +49,8 @@ export function createSender(type: string, read: () => string) {
     reply.type(type)
     const encoding = encodingFor(request.headers['accept-encoding'])
     if (encoding === undefined) return text
-    const body = compressed.get(encoding) ?? compressions[encoding](text)
-    compressed.set(encoding, body)
     reply.header('content-encoding', encoding)
-    return await body
+    return await (compressed.get(encoding) ?? begin(encoding, text))
   }
 }
 

@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { act, charge, payByCard, readOrder, type Till } from '../support/till.ts'
+import { act, call, charge, createStore, payByCard, readOrder, type Till } from '../support/till.ts'
 import { expectText, launchBrowser, openPage, signIn } from './browser.ts'
 
 /** What the pages call today, and how long ago, is what it is at the shops, whatever the reader's machine believes. */
@@ -59,3 +59,27 @@ test.each([
     await opened.close()
   },
 )
+
+test('with shops in several zones a page says whose times it shows, and with one of them chosen by its key nothing', async () => {
+  const far = await openOwnShop(service, 'almacen')
+  await createStore(service, far, { id: 'SUC-MX', boxes: ['CAJA-MX'] })
+  const moved = await call(service, {
+    method: 'PUT',
+    url: '/stores/SUC-MX/time-zone',
+    token: far.key,
+    body: { time_zone: 'America/Mexico_City' },
+  })
+  expect(moved.statusCode, moved.body).toBe(200)
+  const opened = await openPage(browser, url, { timezoneId: 'Asia/Tokyo' })
+  const { page } = opened
+  await signIn(page, adminToken)
+  await expectText(page.locator('main .zone'), /those of this browser, Asia\/Tokyo/)
+  const own = await openPage(browser, url, { timezoneId: 'Asia/Tokyo' })
+  await signIn(own.page, till.key)
+  await expectText(own.page.locator('main'), 'HERE-1')
+  expect(await own.page.locator('main .zone').count()).toBe(0)
+  for (const one of [opened, own]) {
+    one.expectQuiet()
+    await one.close()
+  }
+})

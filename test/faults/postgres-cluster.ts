@@ -39,7 +39,8 @@ export async function openCluster(): Promise<Cluster> {
     run('pg_ctl', ['--pgdata', data, '--wait', '--silent', ...words], as)
   const settings = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`
   try {
-    await run('initdb', ['--pgdata', data, '--username', 'tester', '--auth', 'trust'], as)
+    const words = ['--username', 'tester', '--auth', 'trust', '--encoding', 'UTF8']
+    await run('initdb', ['--pgdata', data, ...words], as)
     await control('--log', join(folder, 'log'), '--options', settings, 'start')
   } catch (error) {
     await rm(folder, { recursive: true, force: true })

@@ -102,6 +102,33 @@ test('three boxes are down by three causes, each with since when and what helps'
   expect(await box('CAJA-1')).toMatchObject({ state: 'ok', cause: null })
 })
 
+test('the overview of one box tells every box with trouble nevertheless, as the lists of health and figures do', async () => {
+  const from = new Date(service.clock.now().getTime() - 3_600_000).toISOString()
+  const read = async (url: string) => {
+    const answer = await asAdmin(service, { url, headers: { 'accept-language': 'en' } })
+    expect(answer.statusCode, answer.body).toBe(200)
+    return answer.json()
+  }
+  type Box = { caja_id: string; health?: { state: string; cause: string | null } }
+  const ids = (boxes: Box[]) => boxes.map(({ caja_id: id }) => id)
+  const problems = await fleet('?only=problems')
+  const { boxes: all, paid } = await read(`/admin/statistics?from=${from}`)
+  const few = await read(`/overview?from=${from}&most_boxes=1`)
+  const whole = await read(`/overview?from=${from}`)
+
+  expect(few).toMatchObject({ paid, box_counts: { total: all.length } })
+  expect(ids(few.boxes).toSorted()).toEqual(ids(problems.boxes).toSorted())
+  expect(few.fleet.provider).toHaveLength(problems.provider.length)
+  expect(ids(whole.boxes)).toEqual(ids(all))
+  for (const { caja_id: id, state, cause } of problems.boxes) {
+    const told = whole.boxes.find((one: Box) => one.caja_id === id)
+    expect(told.health).toMatchObject({ state, cause })
+  }
+  expect(whole.box_counts.ok).toBe(
+    whole.boxes.filter(({ health }: Box) => health?.state === 'ok').length,
+  )
+})
+
 test('a terminal that is switched off is known within 30 s of its first charge, and told to the till', async () => {
   await pairTerminal(service, shop, 'CAJA-4')
   const sold = await sell('CAJA-4')

@@ -36,6 +36,8 @@ export type Child = {
   /** What it said at level error, and how often what at level warn. */
   errors: string[]
   warnings: Map<string, number>
+  /** The steps that it came to. */
+  passed: Set<string>
 }
 
 let started = 0
@@ -50,7 +52,9 @@ export function startChild(): Child {
   })
   const errors: string[] = []
   const warnings = new Map<string, number>()
+  const passed = new Set<string>()
   child.on('message', (report: Report) => {
+    if (typeof report === 'object' && 'passes' in report) passed.add(report.passes)
     if (typeof report !== 'object' || !('said' in report)) return
     const { isError, message, line } = report.said
     if (isError) errors.push(line)
@@ -96,6 +100,7 @@ export function startChild(): Child {
     ended: new Promise((resolve) => child.once('exit', () => resolve())),
     errors,
     warnings,
+    passed,
   }
 }
 

@@ -6,6 +6,7 @@ import { createLogger } from '../../src/http/logging.ts'
 import { openBothSides } from '../support/both-sides.ts'
 import { type CrashPoint, openCrashingDatabase } from './crashing-database.ts'
 import { drifting, mostItems, quiet } from './lane.ts'
+import type { StatementStep } from './steps.ts'
 
 /** Where a process begins: its database, its flow files, and where sources have tables. */
 export type Where = {
@@ -28,6 +29,8 @@ export type Report =
   /** It has said something at level warn or above. */
   | { said: { isError: boolean; message: string; line: string } }
   | { owed: string[] }
+  /** It comes to this step for the first time. */
+  | { passes: StatementStep }
 
 /** Sleeps are this short, so that many polls fit into a life. */
 const longestSleepMs = 20
@@ -40,7 +43,11 @@ const report = (message: Report) => void process.send?.(message)
 
 /** The flow side of a service that may die at any moment, with most flows polled again and again. */
 async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
-  const database = await openCrashingDatabase(place)
+  const passed = new Set<StatementStep>()
+  const database = await openCrashingDatabase(place, (step) => {
+    if (!passed.has(step)) report({ passes: step })
+    passed.add(step)
+  })
   let aheadMs = 0
   process.on('message', (order: Order) => {
     if (order === 'what is owed') void findOwed(database).then((owed) => report({ owed }))

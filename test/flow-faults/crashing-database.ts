@@ -10,12 +10,14 @@ export type CrashPoint = { step: StatementStep; moment: Moment; nth: number }
 
 export type CrashingDatabase = Database & { arm(point: CrashPoint): void }
 
-/** The service's database, which kills the process at a step that can be chosen while it runs. */
+/** The service's database, which kills the process at a step that can be chosen while it runs. `onStep` is told of each. */
 export async function openCrashingDatabase(
   place: { databaseUrl: string } | { dataDir: string },
+  onStep: (step: StatementStep) => void,
 ): Promise<CrashingDatabase> {
   let left: CrashPoint | undefined
   const due = (step: StatementStep | undefined): Moment | undefined => {
+    if (step !== undefined) onStep(step)
     if (step === undefined || left?.step !== step) return undefined
     left = { ...left, nth: left.nth - 1 }
     return left.nth === 0 ? left.moment : undefined

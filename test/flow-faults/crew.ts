@@ -17,10 +17,12 @@ export function createCrew(where: Omit<Where, 'child'>) {
   const dead: string[] = []
   const errors: string[] = []
   const warnings = new Map<string, number>()
+  const passed = new Set<string>()
   next.loaded.catch(() => undefined)
 
   const hear = (child: Child) => {
     errors.push(...child.errors)
+    for (const step of child.passed) passed.add(step)
     for (const [what, count] of child.warnings) {
       warnings.set(what, (warnings.get(what) ?? 0) + count)
     }
@@ -53,6 +55,8 @@ export function createCrew(where: Omit<Where, 'child'>) {
     dead,
     errors,
     warnings,
+    /** Steps that some of those that ended came to. */
+    passed,
     control,
     async fill(count: number) {
       while (members.length < count) {

@@ -123,7 +123,8 @@ function createFill(deps: DeedDeps, lane: Lane): Deed {
   const isTime = createTime(deps, lane, 'fill')
   let isBegun = false
   let isDone = false
-  if (second && play.second === 'there') second.ledger.maySendOnceMore = true
+  // Also an added one: what is pushed between the reload and the first poll by the new definition is owed to it, and filled.
+  if (second) second.ledger.maySendOnceMore = true
 
   const ask = async () => {
     if (play.second === 'there') {

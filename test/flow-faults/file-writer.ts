@@ -1,4 +1,4 @@
-import { mkdir, open, rename, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { folderOf, type Places } from './definition.ts'
@@ -10,6 +10,9 @@ export type Writer = {
   isUpToDate(): boolean
   stop(): Promise<void>
 }
+
+/** Of files of news a poll takes few: an ERP that went on would be ahead of a slow machine by hundreds of them. */
+const mostUnread = 5
 
 /**
  * An ERP that writes files, and stands still in the middle of them: anywhere where a marker says when one is whole, within a
@@ -57,13 +60,15 @@ export async function startFileWriter(
     if (play.withMarker) await writeFile(join(folder, `${stem}.ok`), '')
   }
 
+  const countUnread = async () =>
+    (await readdir(folder)).filter((name) => name.endsWith('.csv')).length
   const isBehind = () => changed.size > 0 || shown !== lane.looks
   await writeOne()
   const loop = (async () => {
     while (!isStopped) {
       // Of files of news one is taken by a poll where they tell of the same items.
       await wait(chance.whole(`pause ${written}`, 100, 500) * (isNews && !isCalm() ? 4 : 1))
-      if (!isBehind()) continue
+      if (!isBehind() || (isNews && !isCalm() && (await countUnread()) >= mostUnread)) continue
       isWriting = true
       await writeOne()
       isWriting = false

@@ -6,6 +6,7 @@ import {
   postgresUrl,
 } from '../support/database.ts'
 import { runRound } from './round.ts'
+import { isRare, stepsOf } from './steps.ts'
 
 const title = postgresUrl ? '' : ` (${needsPostgres})`
 let clone: PostgresClone | undefined
@@ -22,6 +23,9 @@ test.skipIf(!postgresUrl)(
     expect(result.violations).toEqual([])
     expect(result).toMatchObject({ runs: 5, kills: 3 })
     expect(result.deliveries).toBeGreaterThan(0)
+    // What is recognised by its text changes with the text.
+    const usual = stepsOf(false).filter((step) => !isRare({ step }))
+    expect(usual.filter((step) => !result.passed.has(step))).toEqual([])
   },
   180_000,
 )

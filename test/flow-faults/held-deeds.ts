@@ -109,13 +109,16 @@ export function createApprovals(deps: DeedDeps, lane: Lane): Deed {
   const { control, isCalm } = deps
   const { truth, chance, web } = lane
   const isTime = createTime(deps, lane, 'removals')
-  const gone = new Set<string>()
+  /** By key the revision of its removal. */
+  const gone = new Map<string, number | undefined>()
   let steps = 0
   let isBegun = false
   let isHeldSeen = false
   let waits = 0
   web.ledger.forbids = ({ pk, kind }) =>
-    kind === 'delete' && gone.has(pk) ? 'the guard holds it and nobody approved it' : undefined
+    kind === 'delete' && gone.has(pk) && web.ledger.removalTold(pk) === gone.get(pk)
+      ? 'the guard holds it and nobody approved it'
+      : undefined
 
   const begin = () => {
     const present = truth.items().flatMap(({ id }) => (lane.locked.has(id) ? [] : [id]))
@@ -123,9 +126,11 @@ export function createApprovals(deps: DeedDeps, lane: Lane): Deed {
     isBegun = true
     waits = chance.whole('approval waits', 0, 15)
     for (const id of present.slice(1)) {
-      gone.add(id)
+      const { rev = 0 } = truth.get(id) ?? {}
       lane.locked.add(id)
       truth.remove(id)
+      // One that was gone before and back may still be on its way.
+      gone.set(id, truth.removalAfter(id, rev))
     }
   }
   const approve = async (body: object, may: () => void) => {
@@ -134,7 +139,7 @@ export function createApprovals(deps: DeedDeps, lane: Lane): Deed {
     return answer?.status === 200
   }
   const letAll = () => {
-    for (const id of gone) lane.locked.delete(id)
+    for (const id of gone.keys()) lane.locked.delete(id)
     gone.clear()
   }
 

@@ -28,6 +28,8 @@ export class Ledger {
   /** Why something must not arrive now; undefined when it may. */
   forbids: ((arrival: Arrival) => string | undefined) | undefined
   readonly counts = { arrivals: 0, acknowledged: 0, resent: 0, overtaken: 0 }
+  /** How often the target was told what it had not been told; at rest that comes to an end, whatever is sent again. */
+  advances = 0
   readonly #truth: Truth
   readonly #withDeletes: boolean
   readonly #target = new Map<string, number>()
@@ -74,6 +76,12 @@ export class Ledger {
   saidInSync(pk: string, rev: number): void {
     if ((this.#acknowledged.get(pk) ?? 0) >= rev) return
     this.violated(`${pk}: said to be in sync with revision ${rev}, which nobody took`)
+  }
+
+  /** The removal, by its revision, that a delete which arrives now may stand for: the first that the target was not told of. */
+  removalTold(pk: string): number | undefined {
+    const seen = this.#seen.get(pk)
+    return seen?.removed ? seen.rev : this.#truth.removalAfter(pk, seen?.rev ?? 0)
   }
 
   violated(what: string): void {
@@ -131,6 +139,7 @@ export class Ledger {
       this.violated(`${pk}: revision ${body.rev} came after ${what} ${seen.rev}`)
       return
     }
+    if (body.rev !== seen?.rev) this.advances += 1
     this.#seen.set(pk, { rev: body.rev, removed: false })
   }
 
@@ -143,6 +152,7 @@ export class Ledger {
       this.violated(`${pk}: deleted although the source kept it since ${seen?.rev ?? 'ever'}`)
       return
     }
+    this.advances += 1
     this.#seen.set(pk, { rev, removed: true })
   }
 

@@ -13,7 +13,7 @@ import {
 import { happenings, ofSeveralProcesses } from './kinds.ts'
 import { runPlanted } from './planted.ts'
 import { type RoundOptions, type RoundResult, runRound } from './round.ts'
-import { nameOf, places } from './steps.ts'
+import { nameOf, placesOf, stepsOf } from './steps.ts'
 
 // Flows whose processes are killed at every step: npm run flows:faults -- --runs 200 --seed 1, on the PostgreSQL server of
 // TEST_DATABASE_URL, or with --embedded. A round of 20 runs shares its processes and has one seed; `--runs 20 --seed N` repeats it.
@@ -100,6 +100,7 @@ async function runAll(withPlace: WithPlace): Promise<number> {
   const total = { runs: 0, kills: 0, changes: 0, deliveries: 0, resent: 0 }
   const deaths = new Map<string, number>()
   const happened = new Map<string, number>()
+  const passed = new Set<string>()
   const failed: number[] = []
   let violations = 0
   for (let seed = firstSeed; total.runs < runs; seed += 1) {
@@ -110,6 +111,7 @@ async function runAll(withPlace: WithPlace): Promise<number> {
     for (const name of Object.keys(total) as (keyof typeof total)[]) total[name] += result[name]
     add(deaths, result.deaths)
     add(happened, result.happened)
+    for (const step of result.passed) passed.add(step)
     violations += result.violations.length
     for (const what of result.violations.slice(0, 20)) say(`seed ${seed}: ${what}`)
     if (result.violations.length > 0) failed.push(seed)
@@ -119,17 +121,19 @@ async function runAll(withPlace: WithPlace): Promise<number> {
     )
     if (values['until-failed'] && failed.length > 0) break
   }
-  for (const place of [...places.map(nameOf), 'any time']) {
+  for (const place of [...placesOf(values.embedded).map(nameOf), 'any time']) {
     say(`  died ${String(deaths.get(place) ?? 0).padStart(3)} x ${place}`)
   }
   const expected = happenings.filter((what) => !values.embedded || !ofSeveralProcesses.has(what))
   for (const what of expected) say(`  ${String(happened.get(what) ?? 0).padStart(6)} x ${what}`)
-  const never = expected.filter((what) => !happened.get(what))
+  const unpassed = stepsOf(values.embedded).filter((step) => !passed.has(step))
+  const never = [...expected.filter((what) => !happened.get(what)), ...unpassed]
   for (const seed of failed) {
     const where = values.embedded ? ' --embedded' : ''
     say(`again: npm run flows:faults -- --runs ${runsPerRound} --seed ${seed}${where}`)
   }
   say(failed.length === 0 ? 'source and target agree' : `${failed.length} rounds failed`)
+  for (const step of unpassed) say(`nobody came to this step: ${step}`)
   if (total.runs < enoughRuns || never.length === 0) return failed.length === 0 ? 0 : 1
   say(`never happened, so nothing is said of it: ${never.join('; ')}`)
   return 1

@@ -11,7 +11,8 @@ import { definitionOf } from './definition.ts'
 import { openWorld, type World } from './flow-world.ts'
 import { createHappened, type Happened, type Happening } from './kinds.ts'
 import { targetsOf } from './lane.ts'
-import { isRare, nameOf, type Place, places } from './steps.ts'
+import { unexpected } from './log-judge.ts'
+import { isRare, nameOf, type Place, placesOf } from './steps.ts'
 
 export type RoundOptions = {
   /** PostgreSQL, and the same database to look into; or a folder with the embedded one, where one process lives at a time. */
@@ -20,7 +21,7 @@ export type RoundOptions = {
   /** Flows that run side by side, each a run of its own: a kill hits them all, each at another place. */
   flows: number
   kills: number
-  /** How long the flows may take to come to rest; 180 s when absent. */
+  /** How long the flows may do nothing new on their way to rest; 180 s when absent. */
   restWithinMs?: number | undefined
 }
 
@@ -33,6 +34,8 @@ export type RoundResult = {
   /** How often a process died at which step; `any time` for those that reached none in their life. */
   deaths: Map<string, number>
   happened: Happened
+  /** Steps that some process came to. */
+  passed: ReadonlySet<string>
   violations: string[]
 }
 
@@ -72,7 +75,7 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
   }
   const result: RoundResult = {
     ...{ runs: flows, kills: 0, changes: 0, deliveries: 0, resent: 0 },
-    ...{ deaths: new Map(), happened, violations: [] },
+    ...{ deaths: new Map(), happened, passed: new Set(), violations: [] },
   }
   let progress = 0
   let isCalm = false
@@ -107,7 +110,13 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
         freezes += 1
         await freezeOne(world, crew, place.database, chance, life)
       }
-      const step = await endLife(world, crew, chance, seed, life)
+      const step = await endLife(
+        world,
+        crew,
+        chance,
+        life,
+        placeOf(placesOf('dataDir' in place), seed, life),
+      )
       result.kills += 1
       result.deaths.set(step, (result.deaths.get(step) ?? 0) + 1)
       if ('database' in place) await giveBackLeases(place.database, crew.dead)
@@ -127,6 +136,7 @@ export async function runRound(options: RoundOptions): Promise<RoundResult> {
     await world.close()
     await rm(folder, { recursive: true })
   }
+  result.passed = crew.passed
   result.violations.push(...unexpected(crew.errors, freezes > 0))
   for (const [what, happening] of told) {
     for (let count = crew.warnings.get(what) ?? 0; count > 0; count -= 1) note(happening)
@@ -198,13 +208,12 @@ async function endLife(
   world: World,
   crew: Crew,
   chance: Chance,
-  seed: number,
   life: number,
+  place: Place,
 ): Promise<string> {
   const victim = crew.members[chance.whole(`victim ${life}`, 0, crew.members.length - 1)]
   if (!victim) throw new Error('nobody is alive')
   const { child } = victim
-  const place = placeOf(seed, life)
   // Most die at work; some at their start, as everybody does who dies where what the dead had in hand is claimed.
   const isEarly = place.step === 'deliveries are claimed' || chance.maybe(`early ${life}`, 0.1)
   if (!isEarly) {
@@ -235,7 +244,7 @@ async function endLife(
 }
 
 /** The places follow each other over lives and rounds, so that a few rounds come to all of them. */
-function placeOf(seed: number, life: number): Place {
+function placeOf(places: readonly Place[], seed: number, life: number): Place {
   const place = places[((seed * 10 + life) * stride) % places.length]
   if (!place) throw new Error('there is no such place')
   return place
@@ -265,7 +274,8 @@ async function restless(
   deeds: Deeds,
   withinMs: number,
 ): Promise<string[]> {
-  const until = performance.now() + withinMs
+  let until = performance.now() + withinMs
+  let advances = -1
   let laterAt = performance.now()
   let aheadMs = 0
   for (;;) {
@@ -284,9 +294,17 @@ async function restless(
       ...(await crew.findOwed()),
     ]
     if (found.length === 0) return sayInSync(world, crew)
+    const before = advances
+    advances = countAdvances(world)
+    if (advances > before) until = performance.now() + withinMs
     if (performance.now() > until) return [...found, ...(await pauses(crew))]
     await wait(50)
   }
+}
+
+/** Grows while what is owed arrives, however slow the machine is, and no longer once nothing new does. */
+function countAdvances(world: World): number {
+  return world.lanes.flatMap(targetsOf).reduce((sum, [, { ledger }]) => sum + ledger.advances, 0)
 }
 
 /** Which flows somebody or something has paused, for whoever looks why they do not come to rest. */
@@ -314,18 +332,4 @@ async function sayInSync(world: World, crew: Crew): Promise<string[]> {
     if (!isSaid) found.push(`${name}: ${item.id} is in sync, and that is not said`)
   }
   return found
-}
-
-/**
- * A poll may fail, since sources misbehave; nothing else may go wrong in a process that has its database. Beside one that stands
- * still in the middle of a transaction the others may wait for its rows with all their connections.
- */
-function unexpected(lines: readonly string[], mayLackConnections: boolean): string[] {
-  return lines.filter(
-    (line) =>
-      !line.includes('the poll of a flow failed') &&
-      // The same, of a poll that somebody asked for.
-      !line.includes('"code":"PROVIDER_ERROR"') &&
-      !(mayLackConnections && line.includes('DatabaseUnavailableError')),
-  )
 }

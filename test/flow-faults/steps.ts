@@ -4,14 +4,17 @@ export type Moment = (typeof moments)[number]
 
 /** Statements of a poll and of a delivery, as the service writes them, each a step at which it may die. */
 const statements = [
-  ['hashes are compared', /^select "pk", "hash" from "flow_items"/],
+  ['hashes are compared', /^select "pk", coalesce\(seen_as, hash\) as "hash" from "flow_items"/],
   ['hashes are written', /^insert into "flow_items"/],
   ['hashes are removed', /^delete from "flow_items"/],
-  ['deliveries are written', /^insert into deliveries/],
+  ['deliveries are written', /^with found as materialized .*insert into deliveries/s],
   ['the poll is written', /^insert into "flow_polls"/],
   ['deliveries are claimed', /^\(select pk, version.* from deliveries/s],
-  ['outcomes lock their rows', /from deliveries\s.*for update\s/s],
-  ['outcomes are written', /^update "deliveries"/],
+  [
+    'what arrived is written',
+    /^with locked as materialized .*update deliveries set\s+state = 'done'/s,
+  ],
+  ['what did not arrive is written', /^update "deliveries"/],
   ['claims are proven', /from "leases" .* for share$/],
   ['ids of others are remembered', /^insert into remembered_values/],
   ['a fill is asked for', /^insert into destination_fills/],
@@ -33,6 +36,9 @@ const rare: ReadonlySet<string> = new Set([
   'something held is approved',
 ])
 
+/** An embedded database is one process's alone, which has nothing to prove. */
+const stepsOfSeveralProcesses: ReadonlySet<string> = new Set(['claims are proven'])
+
 const commits = [
   'changes are committed',
   'the poll is committed',
@@ -51,10 +57,7 @@ export const outsideSteps = [
 export type StatementStep = (typeof statements)[number][0] | (typeof commits)[number]
 export type OutsideStep = (typeof outsideSteps)[number]
 
-export const statementSteps: readonly StatementStep[] = [
-  ...statements.map(([name]) => name),
-  ...commits,
-]
+const statementSteps: readonly StatementStep[] = [...statements.map(([name]) => name), ...commits]
 
 /** The step that a statement is; undefined for what is none. `before` are the steps of its transaction so far. */
 export function stepOf(
@@ -63,7 +66,7 @@ export function stepOf(
 ): StatementStep | undefined {
   const plain = text.trim()
   if (/^commit$/i.test(plain)) {
-    if (before.has('claims are proven')) return 'outcomes are committed'
+    if (before.has('what arrived is written')) return 'outcomes are committed'
     if (before.has('deliveries are written')) return 'changes are committed'
     return before.has('the poll is written') ? 'the poll is committed' : undefined
   }
@@ -73,12 +76,19 @@ export function stepOf(
 /** Where a process dies; without a moment it is whoever it speaks with that kills it. */
 export type Place = { step: StatementStep; moment: Moment } | { step: OutsideStep; moment?: never }
 
-export const places: readonly Place[] = [
-  ...statementSteps.flatMap((step) => moments.map((moment) => ({ step, moment }))),
-  ...outsideSteps.map((step) => ({ step })),
-]
+export function placesOf(isEmbedded: boolean): readonly Place[] {
+  return [
+    ...stepsOf(isEmbedded).flatMap((step) => moments.map((moment) => ({ step, moment }))),
+    ...outsideSteps.map((step) => ({ step })),
+  ]
+}
 
 export const nameOf = ({ step, moment }: Place): string =>
   moment === undefined ? step : `${moment}: ${step}`
 
-export const isRare = ({ step }: Place): boolean => rare.has(step)
+/** Which steps there are; nobody dies at one that is never passed. */
+export function stepsOf(isEmbedded: boolean): readonly StatementStep[] {
+  return statementSteps.filter((step) => !isEmbedded || !stepsOfSeveralProcesses.has(step))
+}
+
+export const isRare = ({ step }: Pick<Place, 'step'>): boolean => rare.has(step)

@@ -8,7 +8,7 @@ import type { Lane } from './lane.ts'
 export async function startTableWriter(databaseUrl: string, lanes: readonly Lane[]) {
   const client = new Client({ connectionString: databaseUrl })
   await client.connect()
-  const owed: (() => Promise<void>)[] = []
+  const owed: { isChange: boolean; work: () => Promise<void> }[] = []
   let isWriting = false
   let isStopped = false
 
@@ -28,27 +28,28 @@ export async function startTableWriter(databaseUrl: string, lanes: readonly Lane
   for (const lane of lanes) {
     await client.query(`create table ${tableOf(lane)} (id text primary key, rev int, text text)`)
     for (const id of lane.ids) await write(lane, id)
-    lane.truth.onChange((id) => owed.push(() => write(lane, id)))
+    lane.truth.onChange((id) => owed.push({ isChange: true, work: () => write(lane, id) }))
   }
   const loop = (async () => {
     while (!isStopped) {
       // What changes at once is seen at once.
       const together = owed.splice(0)
-      isWriting = together.length > 0
-      if (!isWriting) await wait(5)
+      isWriting = together.some(({ isChange }) => isChange)
+      if (together.length === 0) await wait(5)
       else {
         await client.query('begin')
-        for (const one of together) await one()
+        for (const { work } of together) await work()
         await client.query('commit')
       }
     }
   })()
   const writer: Writer & { tell(lane: Lane): void } = {
-    isUpToDate: () => owed.length === 0 && !isWriting,
+    isUpToDate: () => !isWriting && !owed.some(({ isChange }) => isChange),
     /** Says once more that something changed. */
     tell: (lane) =>
-      void owed.push(async () => {
-        await client.query(`notify ${tableOf(lane)}`)
+      void owed.push({
+        isChange: false,
+        work: async () => void (await client.query(`notify ${tableOf(lane)}`)),
       }),
     async stop() {
       isStopped = true

@@ -104,7 +104,7 @@ const kindOf: Record<string, 'order' | 'store' | 'box' | 'closing' | 'fetch' | '
   report: null,
   fetchId: 'fetch',
   ...Object.fromEntries(
-    `amount before business_day declared description expiration_minutes from language to limit only offset location city_name latitude longitude reference state_name
+    `amount before business_day declared description expiration_minutes from language to limit only offset location city_name latitude longitude most_boxes reference state_name
       street_name street_number max_seconds name operating_mode payment_method pos print_ticket q as reason standing state status time_zone totals version wait`
       .split(/\s+/)
       .map((name) => [name, null]),

@@ -23,6 +23,7 @@ const routes: Record<
   'GET /health': { token: 'none' },
   'GET /health/fleet': { token: 'client' },
   'GET /health/fleet/changes': { token: 'client' },
+  'GET /overview': { token: 'client' },
   'GET /metrics': { token: 'admin' },
   'GET /openapi.json': { token: 'none' },
   'GET /oauth/login': { token: 'none' },

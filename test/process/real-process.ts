@@ -5,7 +5,12 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
+import packageJson from '../../package.json' with { type: 'json' }
 
+/** What `npm start` says of the memory: without it a process is measured that nobody runs. */
+const memoryOptions = packageJson.scripts.start
+  .split(' ')
+  .filter((word) => word.startsWith('--max-'))
 const main = fileURLToPath(new URL('../../src/start.ts', import.meta.url))
 /** What a start compiles serves the next one: half of the time that loading the modules takes. */
 export const compiled: string = fileURLToPath(
@@ -23,7 +28,7 @@ export type RealProcess = {
 
 /** Starts `src/start.ts` with these settings and nothing of the surroundings but PATH. */
 export function spawnService(env: Record<string, string>): RealProcess {
-  const child = spawn(process.execPath, [main], {
+  const child = spawn(process.execPath, [...memoryOptions, main], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
   })

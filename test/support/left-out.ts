@@ -15,6 +15,7 @@ export const leftOut: readonly string[] = [
   'test/http/event-loop-answers.test.ts',
   'test/http/event-loop-requests.test.ts',
   'test/process/backup.test.ts',
+  'test/process/demo.test.ts',
   'test/process/encryption-keys.test.ts',
   'test/process/main.test.ts',
   'test/process/rotate-secrets.test.ts',

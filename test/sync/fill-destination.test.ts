@@ -86,8 +86,21 @@ test('a destination that is added is filled by the next poll, without a question
   expect(sent()).toEqual({})
 })
 
+test('what is pushed between a reload and the poll that fills an added destination reaches that one twice, the others once', async () => {
+  await flows.write('shop.flow.yaml', flowWith('erp', 'added', 'web', 'fresh'))
+  await flows.flows.reload('test')
+  const pushed = { id: 'A-11', price: 'pushed' }
+  await flows.write('shop.json', [{ id: 'A-10', price: 'new' }, pushed, ...items.slice(2)])
+  await flows.call('POST', '/flow/shop/items', { body: { items: [pushed] } })
+  await flows.delivered()
+  expect(sent()).toEqual({ erp: 1, added: 1, web: 1, fresh: 1 })
+  await flows.call('POST', '/sync/shop')
+  await flows.delivered()
+  expect(sent()).toEqual({ fresh: 25 })
+})
+
 test('one whose mapping changed beside it is asked about as ever', async () => {
-  const flow = flowWith('erp', 'added', 'web', 'more')
+  const flow = flowWith('erp', 'added', 'web', 'fresh', 'more')
   const [first, ...others] = flow.destinations
   const changed = { ...first, map: '{ "other": price }' }
   await flows.write('shop.flow.yaml', { ...flow, destinations: [changed, ...others] })
@@ -95,4 +108,22 @@ test('one whose mapping changed beside it is asked about as ever', async () => {
   expect((await flows.call('POST', '/sync/shop')).json()).toMatchObject({ skipped: 'paused' })
   await flows.delivered()
   expect(sent()).toEqual({})
+})
+
+test('a destination that is added before the first poll has ended is no question either', async () => {
+  const flow = (...names: string[]) => ({
+    ...flowWith(...names),
+    ...{ name: 'young', startPaused: true },
+    source: jsonFlow('shop', target.url).source,
+  })
+  await flows.write('young.flow.yaml', flow('web'))
+  await flows.flows.reload('test')
+  const pushed = { id: 'A-10', price: 'new' }
+  await flows.call('POST', '/flow/young/items', { body: { items: [pushed] } })
+  await flows.write('young.flow.yaml', flow('web', 'added'))
+  await flows.flows.reload('test')
+  const answer = await flows.call('POST', '/sync/young?force=true')
+  expect(answer.json()).toEqual({ name: 'young', changes: 24 })
+  await flows.delivered()
+  expect(sent()).toEqual({ web: 25, added: 25 })
 })

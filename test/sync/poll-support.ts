@@ -77,6 +77,7 @@ export async function createTestPoll(
     database,
     now: options.now,
     log: silentLog,
+    isOnFile: async () => true,
     enqueue: async (trx, _runtime, changes) => {
       // Into a table, so that a rollback takes it back.
       for (const change of changes) {

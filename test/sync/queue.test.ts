@@ -7,6 +7,7 @@ import {
   ClaimLostError,
   createSettlements,
   type Settled,
+  type SettlementPace,
 } from '../../src/sync/queue/settlements.ts'
 import { latch, memoryLog, openTerm } from './deliver-support.ts'
 
@@ -14,7 +15,10 @@ const soon = { timeout: 10_000, interval: 5 }
 const claimOf = (pk: string): Claim => ({ pk, term: openTerm })
 const settledOf = (pk: string): Settled<string> => ({ claim: claimOf(pk), outcome: `of ${pk}` })
 
-function settlementsWith(settle: (group: readonly Settled<string>[]) => Promise<void>) {
+function settlementsWith(
+  settle: (group: readonly Settled<string>[]) => Promise<void>,
+  pace?: SettlementPace,
+) {
   const over: string[] = []
   const refused: string[] = []
   const lost: string[] = []
@@ -34,6 +38,7 @@ function settlementsWith(settle: (group: readonly Settled<string>[]) => Promise<
       sleeps.push(ms)
     },
     log: memoryLog(),
+    pace,
   })
   return { settlements, over, refused, lost, sleeps, state }
 }
@@ -45,13 +50,44 @@ test('outcomes that come while one transaction runs go together into the next', 
     groups.push(group.map(({ claim }) => claim.pk))
     await hold.opened
   })
-  for (const pk of 'abcd') settlements.add(settledOf(pk))
-  expect(settlements.size()).toBe(4)
+  for (const pk of 'abc') settlements.add(settledOf(pk))
+  expect(settlements.size()).toBe(3)
+  await expect.poll(() => groups, soon).toHaveLength(1)
+  for (const pk of 'de') settlements.add(settledOf(pk))
   hold.open()
   await settlements.idle()
-  expect(groups).toEqual([['a'], ['b', 'c', 'd']])
-  expect(over).toEqual(['a', 'b', 'c', 'd'])
+  expect(groups).toEqual([
+    ['a', 'b', 'c'],
+    ['d', 'e'],
+  ])
+  expect(over).toEqual([...'abcde'])
   expect(settlements.size()).toBe(0)
+})
+
+test('a second transaction runs beside the first for a full group, and nothing is in both or left', async () => {
+  const groups: string[][] = []
+  const hold = latch()
+  const { settlements, over } = settlementsWith(
+    async (group) => {
+      groups.push(group.map(({ claim }) => claim.pk))
+      await hold.opened
+    },
+    { groupSize: 2, lanes: 2 },
+  )
+  settlements.add(settledOf('a'))
+  await expect.poll(() => groups, soon).toEqual([['a']])
+  for (const pk of 'bc') settlements.add(settledOf(pk))
+  expect(groups).toEqual([['a']])
+  settlements.add(settledOf('d'))
+  await expect.poll(() => groups, soon).toEqual([['a'], ['b', 'c']])
+  for (const pk of 'efgh') settlements.add(settledOf(pk))
+  hold.open()
+  await settlements.idle()
+  expect(over.sort()).toEqual([...'abcdefgh'])
+  expect(settlements.size()).toBe(0)
+  settlements.add(settledOf('z'))
+  await settlements.idle()
+  expect(over.at(-1)).toBe('z')
 })
 
 test('an outcome that cannot be written, or whose claim is lost, does not spoil the others', async () => {

@@ -120,6 +120,25 @@ test('what others take of the budget is not taken twice', () => {
   expect(refused).toBeLessThan(20)
 })
 
+test.each(['unknown', 'outage'] as const)(
+  'a first request without an answer (%s) tells nothing: the next goes alone too',
+  (what) => {
+    const gate = createGate(
+      { type: 'http', breaker: false, rateLimit: undefined },
+      () => new Date(nowMs),
+    )
+    const first = gate.begin()
+    if ('waitMs' in first) throw new Error('the first may start')
+    first.report(what)
+    expect(gate.admit().starts).toBe(1)
+    const second = gate.begin()
+    if ('waitMs' in second) throw new Error('the second may start')
+    expect(gate.admit().starts).toBe(0)
+    second.report('answered', { budget: { limit: 8, remaining: 5, resetMs: 1_500 } })
+    expect(gate.admit().starts).toBe(5)
+  },
+)
+
 test('what holds it back shows, with the end of it', () => {
   let ms = 0
   const gate = createGate(

@@ -95,3 +95,48 @@ test('two definitions do not send everything again in turns: the process that be
   services[0]?.clock.advance(4 * 60_000)
   expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 2 })
 })
+
+/** Has the second process accept a definition that the first one's file says too, and the first one not read it again yet. */
+async function changeBehindTheFirst(changed: object): Promise<void> {
+  await two.write('stock.flow.yaml', changed)
+  two = await two.restart()
+  await hasReadAgain(one)
+  await sync(two)
+  await two.delivered()
+  await one.write('stock.flow.yaml', changed)
+  target.received.length = 0
+}
+
+test('a definition that its own file does not say any more changes nothing, whatever the clocks say', async () => {
+  await changeBehindTheFirst(definition('codigo'))
+  // By the clock nobody has polled for long.
+  services[0]?.clock.advance(24 * 60 * 60_000)
+  const refused = await sync(one)
+  expect([refused.statusCode, refused.json()]).toEqual([
+    503,
+    { error: expect.stringContaining('by another definition') },
+  ])
+  await hasReadAgain(one)
+  expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
+  expect(target.received).toEqual([])
+})
+
+test.each([
+  ['synced', () => one.call('POST', '/sync/stock/3')],
+  ['pushed', () => one.call('POST', '/flow/stock/items', { body: { items: [{ id: '3' }] } })],
+])('what is %s is owed to a destination that the process has not read of yet', async (_, tell) => {
+  const both = definition('sku') as { destinations: { name: string }[] }
+  await changeBehindTheFirst({
+    ...both,
+    destinations: ['web', 'second'].map((name) => ({ ...both.destinations[0], name })),
+  })
+  for (const process of [one, two]) await process.write('stock.json', [...items, { id: '3' }])
+  expect((await tell()).statusCode).toBe(503)
+  await hasReadAgain(one)
+  expect((await tell()).statusCode).toBeLessThan(300)
+  await one.delivered()
+  // A key for each destination. Two processes on an embedded database, which there never are, may both send.
+  const keys = target.received.map(({ headers }) => headers['idempotency-key'])
+  expect(new Set(keys).size).toBe(2)
+  expect(target.received.every(({ path }) => path === '/stock/3')).toBe(true)
+})

@@ -2,11 +2,12 @@ import { connect } from 'node:net'
 import type { Flow } from '../../src/sync/definition/schema.ts'
 import { Secret } from '../../src/sync/definition/secret.ts'
 import { openSqlSource } from '../../src/sync/sources/sql.ts'
+import type { SqlDriver } from '../../src/sync/sources/sql-driver.ts'
 import type { Source, SourceRow } from '../../src/sync/types.ts'
 
 type SqlDefinition = Extract<Flow['source'], { type: 'sql' }>
 
-/** A source as a flow file would define it, with a key of one field named `id`. */
+/** A source as a flow file would define it, with a key of one field named `id`; `read` stands in for its driver. */
 export function sqlSource(
   given: Pick<SqlDefinition, 'driver' | 'query'> & {
     url: string
@@ -19,6 +20,7 @@ export function sqlSource(
     parameters?: Record<string, string | number>
     env?: Record<string, string>
   },
+  read?: SqlDriver,
 ): Source {
   const { url, limits, key = ['id'], itemQuery, cursor, env = {}, parameters, ...rest } = given
   const secrets = Object.entries(parameters ?? {}).map(([name, value]) => {
@@ -36,7 +38,7 @@ export function sqlSource(
     ...(cursor && { cursor }),
     ...(parameters && { parameters: Object.fromEntries(secrets) }),
   } as SqlDefinition
-  return openSqlSource(definition, { flow: { item: { key } } as Flow })
+  return openSqlSource(definition, { flow: { item: { key } } as Flow }, read)
 }
 
 const { signal } = new AbortController()

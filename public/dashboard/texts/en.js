@@ -55,6 +55,8 @@ export const texts = {
   'service.lastAnswer': 'answered',
   'service.database': 'Database',
   'service.waiting': 'Tills waiting for a result',
+  'zone.browser':
+    'Times, and what counts as today, are those of this browser, {zone}: the shops have no one time zone that is known.',
   'service.zone': 'Times are those of',
   'service.version': 'Version',
   'order.one': 'Order',

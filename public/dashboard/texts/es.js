@@ -54,6 +54,8 @@ export const texts = {
   'service.lastAnswer': 'respondió',
   'service.database': 'Base de datos',
   'service.waiting': 'Cajas esperando un resultado',
+  'zone.browser':
+    'Las horas, y lo que cuenta como hoy, son las de este navegador, {zone}: los locales no tienen un único huso horario conocido.',
   'service.zone': 'Horas según',
   'service.version': 'Versión',
   'order.one': 'Cobro',

@@ -22,14 +22,20 @@ const tones = { down: 'bad', attention: 'warn' }
  * What somebody should look at now, worst first: `{key, tone, place, text, since, help, parts}`. `parts` are the things that a
  * line stands for when it is about many.
  */
-export function attentionLines(app, statistics, fleet) {
-  const names = nameOfBox(app, statistics.boxes)
+export function attentionLines(app, overview) {
+  const names = nameOfBox(app, overview.boxes)
+  const boxes = overview.boxes.map(({ client, caja_id, health }) => ({
+    client,
+    caja_id,
+    ...health,
+  }))
+  const fleet = { ...overview.fleet, boxes }
   const lines = [
     ...providerLines(app, fleet),
     ...connectionLines(app, fleet),
     ...boxLines(app, fleet, names),
     ...flowLines(app, fleet),
-    ...orderLines(app, statistics, fleet, names),
+    ...orderLines(app, overview, fleet, names),
   ]
   return lines.toSorted((a, b) => rank[a.tone] - rank[b.tone])
 }

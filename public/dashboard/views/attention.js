@@ -8,8 +8,8 @@ import { attentionLines, sinceText } from './attention-lines.js'
 const shownAtOnce = 12
 
 /** What somebody should do now, each with its cause and its button; one quiet line when there is nothing. */
-export function attention(app, { statistics, fleet }) {
-  const lines = attentionLines(app, statistics, fleet)
+export function attention(app, overview) {
+  const lines = attentionLines(app, overview)
   return html`<section class="attention" aria-labelledby="attention">
     <div class="panel-head">
       <h2 id="attention">${t('attention.title')}</h2>
@@ -17,7 +17,7 @@ export function attention(app, { statistics, fleet }) {
         ${t('attention.history')}
       </button>
     </div>
-    ${lines.length === 0 ? calm(fleet) : list(lines.slice(0, shownAtOnce))}
+    ${lines.length === 0 ? calm(overview.box_counts) : list(lines.slice(0, shownAtOnce))}
     ${
       lines.length > shownAtOnce
         ? html`<details><summary>${count('attention.more', lines.length - shownAtOnce)}</summary>
@@ -28,9 +28,8 @@ export function attention(app, { statistics, fleet }) {
 }
 
 /** That nothing was seen to be wrong is not that everything is well: it says of how many boxes that is known. */
-function calm({ boxes }) {
-  const ok = boxes.filter(({ state }) => state === 'ok').length
-  const rest = boxes.length - ok
+function calm({ total, ok }) {
+  const rest = total - ok
   return html`<p class="calm">${icon('check')}<span>${count('attention.calm', ok)}${
     rest > 0 ? t('attention.calmRest', { count: rest }) : ''
   }.</span></p>`

@@ -1,12 +1,12 @@
-import { code, name, relative } from '../../shared/format.js'
+import { code, name, number, relative } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html, live, nothing, repeat } from '../../shared/lit.js'
 import { empty } from '../../shared/parts.js'
 import { money } from '../amounts.js'
 import { openHistory } from '../fleet-history.js'
 
-/** As many are seen at a glance; more stand behind a press, and need a way to find one. */
-const glance = 12
+/** As many are seen at a glance, what needs somebody first; more stand behind a press, and need a way to find one. */
+export const glance = 12
 /** What needs somebody stands first. */
 const urgency = { bad: 0, warn: 1, info: 2, good: 3, quiet: 4 }
 
@@ -14,24 +14,27 @@ const urgency = { bad: 0, warn: 1, info: 2, good: 3, quiet: 4 }
  * A row for every box: whether charging works there, and what it sold today. `finder` keeps what somebody asked for:
  * `{text, onlyProblems, isWhole}`.
  */
-export function boxLights(app, { boxes }, finder) {
-  if (boxes.length === 0) return nothing
+export function boxLights(app, { boxes, box_counts: { total } }, finder) {
+  if (total === 0) return nothing
   const wanted = finder.text.trim().toLowerCase()
   const found = boxes
     .filter((box) => wanted === '' || wordsOf(box).includes(wanted))
     .map((box) => ({ box, state: stateOf(box) }))
     .filter(({ state }) => !finder.onlyProblems || urgency[state.tone] <= urgency.warn)
-    .sort((a, b) => urgency[a.state.tone] - urgency[b.state.tone])
+    .sort((a, b) => rankOf(a) - rankOf(b))
   const shown = finder.isWhole || wanted !== '' ? found : found.slice(0, glance)
-  const rest = found.length - shown.length
+  // Of all boxes only the first are known, until somebody asks for more.
+  const all = wantsAll(finder) ? found.length : total
   const set = (changes) => () => {
+    const hadAll = wantsAll(finder)
     Object.assign(finder, changes)
+    if (wantsAll(finder) && !hadAll) app.reload()
     app.redraw()
   }
   return html`<section class="panel" aria-labelledby="boxes">
     <div class="panel-head">
-      <h2 id="boxes">${t('overview.boxes')} <span class="soft small">${count('boxes.count', found.length)}</span></h2>
-      ${boxes.length > glance ? finderFields(app, finder, set) : nothing}
+      <h2 id="boxes">${t('overview.boxes')} <span class="soft small">${count('boxes.count', all)}</span></h2>
+      ${total > glance ? finderFields(finder, set) : nothing}
     </div>
     ${
       found.length === 0
@@ -39,29 +42,34 @@ export function boxLights(app, { boxes }, finder) {
         : html`<ul class="lights ${shown.length > glance ? 'many' : ''}">${repeat(shown, keyOf, (one) => light(app, one))}</ul>`
     }
     ${
-      rest > 0
+      all > shown.length
         ? html`<button type="button" class="button" @click=${set({ isWhole: true })}>
-            ${t('boxes.showAll', { count: found.length })}</button>`
-        : finder.isWhole && found.length > glance && wanted === ''
+            ${t('boxes.showAll', { count: number(all) })}</button>`
+        : finder.isWhole && all > glance && wanted === ''
           ? html`<button type="button" class="button" @click=${set({ isWhole: false })}>${t('boxes.showFew')}</button>`
           : nothing
     }
   </section>`
 }
 
+/** Whether more is asked for than the boxes that are shown at a glance. */
+export function wantsAll({ text, onlyProblems, isWhole }) {
+  return isWhole || onlyProblems || text.trim() !== ''
+}
+
+/** A trouble that lasts stands before an end that may have been one customer's. */
+const rankOf = ({ box: { health }, state: { tone } }) =>
+  urgency[tone] + (health?.state === 'down' || health?.state === 'attention' ? 0 : 0.5)
+
 const keyOf = ({ box }) => JSON.stringify([box.client, box.caja_id])
 
 const wordsOf = (box) =>
   `${box.caja_id} ${box.name} ${box.sucursal_id} ${box.store_name} ${box.client}`.toLowerCase()
 
-function finderFields(app, finder, set) {
-  const onText = (event) => {
-    finder.text = event.target.value
-    app.redraw()
-  }
+function finderFields(finder, set) {
   return html`<div class="finder">
     <input type="search" name="box" maxlength="64" autocomplete="off" aria-label=${t('boxes.find')}
-      placeholder=${t('boxes.findBy')} .value=${live(finder.text)} @input=${onText}>
+      placeholder=${t('boxes.findBy')} .value=${live(finder.text)} @input=${(event) => set({ text: event.target.value })()}>
     <button type="button" class="button small" aria-pressed=${finder.onlyProblems ? 'true' : 'false'}
       @click=${set({ onlyProblems: !finder.onlyProblems })}>${t('boxes.onlyProblems')}</button>
   </div>`

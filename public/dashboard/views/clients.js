@@ -26,6 +26,7 @@ export function createClients(app) {
   let timer
 
   return {
+    isOfOne: true,
     title: () => t('nav.clients'),
     actions: () =>
       html`<a class="button main" href=${app.link('clients', undefined, { client: undefined, new: '1' })}>${t('clients.new')}</a>`,

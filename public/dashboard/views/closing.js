@@ -23,6 +23,7 @@ export function createClosing(app) {
   }
 
   return {
+    isOfOne: true,
     title: () =>
       shown
         ? t('closing.title', { number: shown.number, place: placeOf(shown) })

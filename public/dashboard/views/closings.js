@@ -28,6 +28,7 @@ export function createClosings(app) {
 function createDay(app) {
   let shown
   return {
+    isOfOne: true,
     title: () => t('nav.closings'),
     async load(signal) {
       const { client } = app
@@ -51,7 +52,7 @@ async function readDay(app, client, signal) {
   const of = app.clientQuery()
   const to = day === dayOf() ? undefined : midnight(day, 1)
   const [{ boxes }, closings, orphans] = await Promise.all([
-    app.getStatistics({ from: midnight(day), to }, signal),
+    app.getOverview({ from: midnight(day), to }, signal),
     readClosings(app, day, signal),
     app.api.get('/orphans', { ...of, state: 'open', limit: 1 }, signal),
   ])

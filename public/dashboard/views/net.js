@@ -12,6 +12,7 @@ import { closingWays } from './closing-ways.js'
 export function createNet(app) {
   let shown
   return {
+    isOfOne: true,
     title: () => t('net.title'),
     async load(signal) {
       const { client } = app

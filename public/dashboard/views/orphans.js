@@ -14,6 +14,7 @@ const tones = { open: 'warn', adopted: 'good', refunded: 'moved', dismissed: 'qu
 export function createOrphans(app) {
   let shown
   return {
+    isOfOne: true,
     title: () => t('orphans.title'),
     async load(signal) {
       const { client, query } = app

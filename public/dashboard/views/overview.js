@@ -6,7 +6,7 @@ import { startOfToday } from '../../shared/shop-clock.js'
 import { money } from '../amounts.js'
 import { centsOfPoint } from '../money.js'
 import { attention } from './attention.js'
-import { boxLights } from './box-lights.js'
+import { boxLights, glance, wantsAll } from './box-lights.js'
 import { hourChart } from './hour-chart.js'
 import { orderColumns } from './order-columns.js'
 import { serviceState } from './service-state.js'
@@ -22,8 +22,9 @@ export function createOverview(app) {
   return {
     title: () => t('nav.overview'),
     async load(signal) {
+      const most = wantsAll(finder) ? undefined : glance
       const [statistics, latest] = await Promise.all([
-        app.getStatistics({ from: startOfToday() }, signal),
+        app.getOverview({ from: startOfToday(), most_boxes: most }, signal),
         app.getOrders({ limit: latestShown }, signal),
       ])
       shown = { question: app.client ?? '', statistics, latest: latest.orders }
@@ -32,7 +33,7 @@ export function createOverview(app) {
       if (!shown) return app.placeholder()
       const { statistics } = shown
       return html`
-        ${attention(app, { statistics, fleet: statistics.fleet })}
+        ${attention(app, statistics)}
         ${boxLights(app, statistics, finder)}
         ${numbers(statistics)}
         ${latestOrders(app, shown, fresh)}

@@ -2,7 +2,7 @@ import { code, number, relative, time } from '../../shared/format.js'
 import { count, t, word } from '../../shared/i18n.js'
 import { html, nothing } from '../../shared/lit.js'
 import { badge, facts } from '../../shared/parts.js'
-import { shopZone } from '../../shared/shop-clock.js'
+import { shownZone } from '../../shared/shop-clock.js'
 
 const tones = { ok: 'good', degraded: 'warn', unknown: 'quiet' }
 
@@ -22,7 +22,7 @@ export function serviceState({ health }, { webhooks, fleet }) {
       [t('service.database'), checks && databaseState(checks.database)],
       [t('service.webhooks'), webhookState(webhooks)],
       [t('service.waiting'), checks && number(checks.waiting_tills)],
-      [t('service.zone'), shopZone()],
+      [t('service.zone'), shownZone()],
       [t('service.version'), health.version && code(health.version)],
     ])}
   </section>`

@@ -15,7 +15,7 @@ export async function readSetUp(app, row, signal) {
   if (row.connection === 'none') return stateOf(row, { total: 0, boxes: [], terminals: [] })
   const { total } = await app.getOrders({ limit: 1 }, signal)
   if (total > 0 && isConnected && row.active_keys > 0) return undefined
-  const { boxes } = await app.getStatistics({ from: startOfToday() }, signal)
+  const { boxes } = await app.getOverview({ from: startOfToday() }, signal)
   const terminals = boxes.length > 0 && isConnected ? await readTerminals(app, row, signal) : []
   return stateOf(row, { total, boxes, terminals })
 }

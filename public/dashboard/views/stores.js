@@ -21,6 +21,7 @@ export function createStores(app) {
   let terminals = { of: undefined, list: [], failure: undefined, readAt: 0 }
 
   return {
+    isOfOne: true,
     title: () => t('nav.stores'),
     async load(signal) {
       const { client } = app
@@ -31,7 +32,7 @@ export function createStores(app) {
       const isDue = terminals.of !== client || Date.now() - terminals.readAt > terminalsEveryMs
       const [{ stores, total }, { boxes }, found] = await Promise.all([
         app.api.get('/stores', app.clientQuery(), signal),
-        app.getStatistics({ from: startOfToday() }, signal),
+        app.getOverview({ from: startOfToday() }, signal),
         isDue || app.isForced ? readTerminals(app, client, signal) : terminals,
       ])
       terminals = found

@@ -2,7 +2,7 @@ import { type Language, preferredLanguage } from '../../domain/language.ts'
 import { actionOf } from '../../fleet/causes.ts'
 import type { FleetChange } from '../../fleet/changes.ts'
 import { messageOf } from '../../fleet/messages.ts'
-import { type Health, isProblem } from '../../fleet/states.ts'
+import { type BoxHealth, type FleetHealth, type Health, isProblem } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { iso, isoOrNull } from '../fields.ts'
@@ -39,37 +39,7 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request) => {
       const health = await deps.fleet.read(request.tenant ?? undefined)
       const language = preferredLanguage(request.headers['accept-language'])
-      const view = (one: Health) => viewHealth(one, language, health.at)
-      const isWanted = (one: Health) => request.query.only === undefined || isProblem(one)
-      return {
-        at: iso(health.at),
-        boxes: health.boxes.filter(isWanted).map((box) => ({
-          client: box.client,
-          caja_id: box.cajaId,
-          sucursal_id: box.sucursalId,
-          terminal_id: box.terminalId,
-          ...view(box),
-          order_id: box.about.orderId ?? null,
-        })),
-        connections: health.connections
-          .filter(isWanted)
-          .map((one) => ({ client: one.client, ...view(one) })),
-        provider: health.provider
-          .filter(isWanted)
-          .map((one) => ({ operation: one.operation, ...view(one) })),
-        flows: health.flows
-          .filter((flow) => isWanted(flow) || flow.destinations.some(isWanted))
-          .map((flow) => ({
-            flow: flow.flow,
-            ...view(flow),
-            destinations: flow.destinations.filter(isWanted).map((one) => ({
-              name: one.name,
-              ...view(one),
-              next_try_at: isoOrNull(one.nextTryAt),
-              owed: one.owed,
-            })),
-          })),
-      }
+      return viewFleet(health, language, request.query.only === undefined ? () => true : isProblem)
     },
   )
 
@@ -100,6 +70,51 @@ export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
       }
     },
   )
+}
+
+/** How everything fares, of what `isWanted`, as the API tells it. */
+export function viewFleet(
+  health: FleetHealth,
+  language: Language,
+  isWanted: (one: Health) => boolean,
+) {
+  const view = (one: Health) => viewHealth(one, language, health.at)
+  return {
+    at: iso(health.at),
+    boxes: health.boxes.filter(isWanted).map((box) => ({
+      client: box.client,
+      caja_id: box.cajaId,
+      sucursal_id: box.sucursalId,
+      ...viewBoxHealth(box, language, health.at),
+    })),
+    connections: health.connections
+      .filter(isWanted)
+      .map((one) => ({ client: one.client, ...view(one) })),
+    provider: health.provider
+      .filter(isWanted)
+      .map((one) => ({ operation: one.operation, ...view(one) })),
+    flows: health.flows
+      .filter((flow) => isWanted(flow) || flow.destinations.some(isWanted))
+      .map((flow) => ({
+        flow: flow.flow,
+        ...view(flow),
+        destinations: flow.destinations.filter(isWanted).map((one) => ({
+          name: one.name,
+          ...view(one),
+          next_try_at: isoOrNull(one.nextTryAt),
+          owed: one.owed,
+        })),
+      })),
+  }
+}
+
+/** How a box fares, of a moment. */
+export function viewBoxHealth(box: BoxHealth, language: Language, at: Date) {
+  return {
+    terminal_id: box.terminalId,
+    ...viewHealth(box, language, at),
+    order_id: box.about.orderId ?? null,
+  }
 }
 
 /** A cause that had just begun is told without its length. */

@@ -17,12 +17,11 @@ import { countOpenOrphans } from '../../repositories/orphans.ts'
 import { countDeliveries } from '../../repositories/webhook-log.ts'
 import { iso, isoOrNull } from '../fields.ts'
 import { tenantOfRequest } from '../guards.ts'
-import { AllStatisticsQuery, StatisticsQuery, StatisticsResponse } from './schemas.ts'
+import { AllStatisticsQuery, mostBoxes, StatisticsQuery, StatisticsResponse } from './schemas.ts'
 
 const dayMs = 86_400_000
 /** A month and a day, so that a whole month fits in any time zone. */
 const longestSpanMs = 32 * dayMs
-const mostBoxes = 2000
 const mostLate = 20
 const mostDoubts = 20
 
@@ -63,7 +62,8 @@ export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
   )
 }
 
-async function readStatistics(
+/** The numbers of a span, of one client or of all. */
+export async function readStatistics(
   deps: PaymentDeps,
   client: ClientName | undefined,
   query: { from: string; to?: string | undefined },

@@ -2,6 +2,9 @@ import { z } from 'zod'
 import { orderStatuses } from '../../domain/order.ts'
 import { ClientName, ClientQuery, PointAmount, Timestamp } from '../fields.ts'
 
+/** More boxes are in no answer. */
+export const mostBoxes = 2000
+
 const span = {
   from: z.iso.datetime({ offset: true }).describe('Start of the first hour counted'),
   to: z.iso

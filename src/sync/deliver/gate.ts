@@ -169,8 +169,9 @@ export function createGate(
       return {
         report: (what, about = {}) => {
           const wasLeast = budget.isLeast()
-          answered(about.budget)
-          if (what === 'answered' || what === 'throttled') paced(what === 'throttled')
+          const isAnswered = what === 'answered' || what === 'throttled'
+          answered(isAnswered || about.budget !== undefined, about.budget)
+          if (isAnswered) paced(what === 'throttled')
           if (about.blockedMs !== undefined) {
             blockedUntil = now().getTime() + about.blockedMs
             blockedCause = about.cause ?? null

@@ -6,8 +6,8 @@ export type ServerQuota = {
   allowance(): number
   /** Milliseconds until some may; 0 when one may now. */
   waitMs(): number
-  /** Counts a start. Call the result once, with what its answer said of the budget, if it said something. */
-  take(): (budget?: ServerBudget) => void
+  /** Counts a start. Call the result once: was there an answer at all, and what did it say of the budget, if it did. */
+  take(): (isAnswered: boolean, budget?: ServerBudget) => void
   /** For people, while the budget holds requests back, or did so lately. */
   cause(): string | null
 }
@@ -77,9 +77,9 @@ export function createServerQuota(now: () => Date): ServerQuota {
       const id = started
       open.add(id)
       if (remaining !== undefined) remaining -= 1
-      return (budget) => {
+      return (isAnswered, budget) => {
         open.delete(id)
-        isHeard = true
+        isHeard ||= isAnswered
         if (budget) learn(id, budget)
       }
     },

@@ -99,7 +99,8 @@ export function openSqlDestination(
           results.set(job, refused(made.problem))
           continue
         }
-        const key = 'row' in made ? JSON.stringify([...made.row.keys()]) : ''
+        // No name holds a NUL: it would have been refused.
+        const key = 'row' in made ? [...made.row.keys()].join('\0') : ''
         const others = writes.get(key)
         if (others) others.push({ job, made })
         else writes.set(key, [{ job, made }])

@@ -5,7 +5,12 @@ import { notify } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
 import { AppError } from '../../errors.ts'
 import { nextRead } from '../../repositories/flow-reads.ts'
-import { findFlowState, insertFlowState, listFlowStates } from '../../repositories/flow-state.ts'
+import {
+  findFlowState,
+  insertFlowState,
+  listFlowStates,
+  updateFlowState,
+} from '../../repositories/flow-state.ts'
 import { isPaused } from '../../repositories/flow-switches.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import type { Alerts } from '../alerts/alerts.ts'
@@ -27,6 +32,7 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { createGuardedAgent } from '../net/guard.ts'
+import { OutdatedError } from '../poll/outdated.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { pollOnce } from '../poll/poll-once.ts'
 import { createPoller, type Poller, type PollOutcome } from '../poll/poller.ts'
@@ -73,6 +79,8 @@ export type FlowEngine = {
   problems(): FlowProblemView[]
   /** Deliveries in hand, over all processes; none while there are no flows. */
   countActive(): Promise<number>
+  /** As PollDeps says. */
+  isOnFile: PollDeps['isOnFile']
   /** Reads the files and opens the flows; polls begin with `start`. */
   load(): Promise<void>
   /** Throws SERVICE_UNAVAILABLE until `load` has come to its end: which flows there are is not known before. */
@@ -115,6 +123,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     now: deps.now,
     log: deps.log,
     enqueue: deps.deliveries.enqueue,
+    isOnFile: (runtime) => isOnFile(runtime),
   }
 
   const mayPollOf = ({ flow }: LoadedFlow) => {
@@ -179,7 +188,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
             return { changes: 0, rowsRead: 0, skipped: 'paused' } as const
           }
           if (hasPolled && (await isOutdated(loaded))) {
-            throw new AppError('SERVICE_UNAVAILABLE', { message: outdatedText })
+            throw new OutdatedError()
           }
           const outcome = await traced(name, () =>
             pollOnce(pollDeps, runtime, {
@@ -208,6 +217,9 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     const at = deps.now()
     await deps.database.transaction(async (trx) => {
       const isNew = await insertFlowState(trx, flow.name, definitionHash, at)
+      // One that is added before the first poll has ended is no other definition of what was there.
+      const destinations = flow.destinations.map(({ name }) => name)
+      if (isNew) await updateFlowState(trx, flow.name, { destinations })
       if (isNew && flow.startPaused) {
         await pauseByService(trx, [flow.name], { at, reason: 'startPaused in the flow file' })
       }
@@ -293,17 +305,30 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
   }
 
+  const readAgain = () => {
+    inTurn(async () => {
+      await apply({ isTold: true })
+      deps.log.info({}, 'the flow files were read again, as another process did')
+    }).catch((error: unknown) =>
+      deps.log.error({ err: error }, 'the flow files could not be read again'),
+    )
+  }
+
   /** What one process has read the others read too, or they would go on by what it replaced. */
   const followOthers = async () => {
     unlisten ??= await deps.database.listen(filesChannel, (processId) => {
-      if (processId === deps.processId) return
-      inTurn(async () => {
-        await apply({ isTold: true })
-        deps.log.info({}, 'the flow files were read again, as another process did')
-      }).catch((error: unknown) =>
-        deps.log.error({ err: error }, 'the flow files could not be read again'),
-      )
+      if (processId !== deps.processId) readAgain()
     })
+  }
+
+  /** A process that stood still, or whose way to the database was away, has not heard of what another one has read. */
+  const isOnFile = async ({ flow: { name }, definitionHash }: FlowRuntime) => {
+    const { flows } = await loadFlows(deps.flowsDir, deps.files)
+    const isChanged = flows.some(
+      (one) => one.flow.name === name && one.definitionHash !== definitionHash,
+    )
+    if (isChanged) readAgain()
+    return !isChanged
   }
 
   let unlisten: (() => Promise<void>) | undefined
@@ -340,6 +365,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   return {
     flows: () => new Map([...open].sort(([a], [b]) => (a < b ? -1 : 1))),
     problems: () => problems,
+    isOnFile,
     countActive: async () => (deliveriesStarted ? deps.deliveries.countActive() : 0),
     async load() {
       try {
@@ -407,8 +433,6 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
 
 const notLoadedText = 'The flows could not be loaded; the log says why'
 const missingReason = 'definition missing'
-const outdatedText =
-  'Another process polls this flow by another definition; read the flow files again'
 
 /** What a definition cannot mean although its form is right shows only when it is opened. */
 function problemOf(file: string, error: unknown): FlowProblemView {

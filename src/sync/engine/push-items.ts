@@ -8,7 +8,7 @@ import {
   upsertHashes,
 } from '../../repositories/flow-items.ts'
 import { hasPollBegunSince } from '../../repositories/flow-reads.ts'
-import { keepHashForm, requestFullScan } from '../../repositories/flow-state.ts'
+import { findFlowState, keepHashForm, requestFullScan } from '../../repositories/flow-state.ts'
 import { findLease } from '../../repositories/leases.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Push, Pushed, PushedItem } from '../flow-service.ts'
@@ -17,6 +17,7 @@ import { breathe } from '../poll/breather.ts'
 import { comparison } from '../poll/compare.ts'
 import { refusalOf } from '../poll/deletes.ts'
 import { goneSince } from '../poll/gone-since.ts'
+import { refuseUnknownDestinations } from '../poll/outdated.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import type { Item, ItemChange } from '../types.ts'
 
@@ -102,6 +103,7 @@ async function store(
   const gone = deletes.flatMap(({ pk }) => pk ?? [])
   const stored = await lockItems(trx, name, [...placed.map(({ item }) => item.pk), ...gone])
   const isBehind = await hasPollBegunSince(trx, name, read)
+  await refuseUnknownDestinations(deps, runtime, await findFlowState(trx, name))
   const unknown = placed.flatMap(({ item: { pk } }) => (stored.has(pk) ? [] : [pk]))
   const isGone = await goneSince(trx, runtime.flow, unknown, read)
   const changed: Placed[] = []

@@ -8,12 +8,13 @@ import {
 } from '../../repositories/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
 import { hasPollBegunSince, nextRead } from '../../repositories/flow-reads.ts'
-import { keepHashForm } from '../../repositories/flow-state.ts'
+import { findFlowState, keepHashForm } from '../../repositories/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupAll } from '../item/group-rows.ts'
 import { splitKey } from '../item/key.ts'
 import { comparison } from '../poll/compare.ts'
 import { goneSince } from '../poll/gone-since.ts'
+import { refuseUnknownDestinations } from '../poll/outdated.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { type Item, SourceError } from '../types.ts'
 
@@ -83,6 +84,7 @@ async function storeItem(
     return 'unchanged'
   }
   if (await hasPollBegunSince(trx, name, read)) return 'overtaken'
+  await refuseUnknownDestinations(deps, runtime, await findFlowState(trx, name))
   if (!stored && (await goneSince(trx, runtime.flow, [pk], read)).has(pk)) return 'overtaken'
   const { ours, same } = await upsertHashes(trx, name, [{ pk, hash }], { read, at: deps.now() })
   if (same.has(pk)) return 'unchanged'

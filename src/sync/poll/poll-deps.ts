@@ -17,6 +17,8 @@ export type PollDeps = {
     changes: readonly ItemChange[],
     only?: string,
   ) => Promise<void>
+  /** Whether the flow files say this definition, as far as they can be read; if not, they are read again soon. */
+  isOnFile: (runtime: FlowRuntime) => Promise<boolean>
 }
 
 export type PollLease = { name: string; token: number; signal: AbortSignal }

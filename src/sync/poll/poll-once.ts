@@ -51,6 +51,7 @@ import { DriftFound, type DriftWatch, holdFlow, type PollBatch, watchDrift } fro
 import { forgetItems } from './forget.ts'
 import { goneSince } from './gone-since.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
+import { refuseOutdated } from './outdated.ts'
 import { addedTo, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 import type { PollOutcome } from './poller.ts'
@@ -92,7 +93,7 @@ export async function pollOnce(
   lease: PollLease,
 ): Promise<PollOutcome> {
   const { flow } = runtime
-  const turn = await settleDefinition(deps, runtime, await readState(deps, flow.name))
+  const turn = await settleDefinition(deps, runtime, lease, await readState(deps, flow.name))
   if (turn === 'ask') return { changes: 0, rowsRead: 0, skipped: 'paused' }
   await forgetItems(deps, flow.name, lease)
   const state = await readState(deps, flow.name)
@@ -176,13 +177,20 @@ async function readState(deps: PollDeps, flow: string): Promise<FlowStateRow> {
 async function settleDefinition(
   deps: PollDeps,
   runtime: FlowRuntime,
+  lease: PollLease,
   state: FlowStateRow,
 ): Promise<Turn> {
   const { flow, definitionHash } = runtime
+  await refuseOutdated(deps, runtime, state)
+  const underLease = (work: (trx: Trx) => Promise<void>) =>
+    deps.database.transaction(async (trx) => {
+      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+      await work(trx)
+    })
   const turn = turnOf(runtime, state)
   const added = addedTo(runtime, state)
   if (added) {
-    await deps.database.transaction(async (trx) => {
+    await underLease(async (trx) => {
       await acceptDefinition(trx, runtime)
       for (const destination of added) await askFill(trx, { flow: flow.name, destination })
       await requestFullScan(trx, flow.name)
@@ -190,13 +198,13 @@ async function settleDefinition(
     deps.log.info({ flow: flow.name, destinations: added }, 'a new destination is filled')
   }
   if (turn === 'resync') {
-    await deps.database.transaction(async (trx) => {
+    await underLease(async (trx) => {
       await updateFlowState(trx, flow.name, { definition_hash: definitionHash })
       await requestForgetting(trx, flow.name)
     })
   }
   if (turn === 'ask') {
-    await deps.database.transaction(async (trx) => {
+    await underLease(async (trx) => {
       await updateFlowState(trx, flow.name, { pending_definition_hash: definitionHash })
       await pauseByService(trx, [flow.name], {
         at: deps.now(),

@@ -1,7 +1,7 @@
 import type { Trx } from '../../db/database.ts'
 import type { SendPermit } from '../../outbound.ts'
 import type { QueueLog } from './queue-log.ts'
-import { type Claim, createSettlements, type Settled } from './settlements.ts'
+import { type Claim, createSettlements, type Settled, type SettlementPace } from './settlements.ts'
 import type { Tenure, Term } from './tenure.ts'
 
 /** What is owed of an item. */
@@ -57,6 +57,7 @@ export type PumpDeps = {
   pollMs: number
   sleep(ms: number): Promise<void>
   log: QueueLog
+  settling?: SettlementPace
 }
 
 export type Pump = {
@@ -146,6 +147,7 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
     isPatient: () => !letGo.signal.aborted,
     sleep: deps.sleep,
     log: deps.log,
+    pace: deps.settling,
   })
 
   const attempt = async (group: typeof ready, term: Term) => {

@@ -50,6 +50,8 @@ export type DeliveryQueue = {
 const channel = 'tillbridge_deliveries'
 const stopMs = 30_000
 const tellMs = 1_000
+/** One transaction computes while the other waits for the disk. */
+const onServer = { groupSize: 1_000, lanes: 2 }
 
 /**
  * Has the rows of `deliveries` worked that are owed. The row alone says so: there is no job for it, and whoever has the
@@ -90,7 +92,9 @@ export function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
   ): Pump => {
     // A name of a budget has no slash, those of queues have one.
     const tenure = tenures.share(`deliver:${budget ?? name}`, () => pumps.get(name)?.poke())
-    return startPump({ tenure, pollMs: deps.pollMs ?? 1_000, sleep, log }, work)
+    // The embedded database runs one statement at a time, which nobody else may wait for long.
+    const settling = database.engine === 'pglite' ? {} : { settling: onServer }
+    return startPump({ tenure, pollMs: deps.pollMs ?? 1_000, sleep, log, ...settling }, work)
   }
 
   const stopPump = async (name: string, timeoutMs: number) => {

@@ -47,20 +47,27 @@ export type SettlementOptions<Outcome> = {
   isPatient(): boolean
   sleep(ms: number): Promise<void>
   log: QueueLog
+  pace?: SettlementPace | undefined
 }
 
-const groupSize = 500
+/** How many outcomes go into a transaction at most, and how many of these are under way at a time. */
+export type SettlementPace = { groupSize: number; lanes: number }
+
+const oneByOne: SettlementPace = { groupSize: 500, lanes: 1 }
+
 const patienceMs = 1_000
 
 /**
- * Writes outcomes in groups: what arrives while one transaction runs goes together into the next, so a fast receiver
- * does not wait for a commit per item. An answer is not thrown away because the database is restarted.
+ * Writes outcomes in groups: what arrives while a transaction runs goes together into the next, so a fast receiver
+ * does not wait for a commit per item. Another transaction beside it begins only with a full group. An answer is not thrown
+ * away because the database is restarted.
  */
 export function createSettlements<Outcome>(
   options: SettlementOptions<Outcome>,
 ): Settlements<Outcome> {
+  const { groupSize, lanes } = options.pace ?? oneByOne
   const waiting: Settled<Outcome>[] = []
-  let writing: Promise<void> | undefined
+  const writing = new Set<Promise<void>>()
   let unwritten = 0
 
   const over = (group: readonly Settled<Outcome>[]) => {
@@ -107,20 +114,26 @@ export function createSettlements<Outcome>(
     over([one])
   }
 
-  const writeAll = async () => {
+  const openLane = async () => {
+    const lane = Promise.withResolvers<void>()
+    writing.add(lane.promise)
+    // What an attempt with several items adds at once goes together.
+    await undefined
     while (waiting.length > 0) await write(waiting.splice(0, groupSize))
-    writing = undefined
+    writing.delete(lane.promise)
+    lane.resolve()
   }
 
   return {
     add: (settled) => {
       waiting.push(settled)
       unwritten += 1
-      writing ??= writeAll()
+      if (writing.size === 0 || (writing.size < lanes && waiting.length > groupSize))
+        void openLane()
     },
     size: () => unwritten,
     idle: async () => {
-      while (writing) await writing
+      while (writing.size > 0) await Promise.all(writing)
     },
   }
 }

@@ -1,4 +1,4 @@
-export type SqlDialect = 'postgres' | 'mysql' | 'mssql' | 'firebird'
+export type SqlDialect = 'postgres' | 'mysql' | 'mssql' | 'firebird' | 'oracle'
 
 /** `quoted` is a text, a quoted name or a comment: nothing in it is code. `parameter` holds the name without the colon. */
 export type SqlPiece = { kind: 'code' | 'quoted' | 'comment' | 'parameter'; text: string }
@@ -71,7 +71,7 @@ function blockEnd(sql: string, at: number, nests: boolean): number {
 
 function quoteEnd(sql: string, at: number, dialect: SqlDialect): number | undefined {
   const char = sql[at]
-  if (dialect === 'firebird' && /^[qQ]'[^']/.test(sql.slice(at, at + 3))) {
+  if (/^[qQ]'[^']/.test(sql.slice(at, at + 3)) && takesAlternatives(sql, at, dialect)) {
     return alternativeEnd(sql, at)
   }
   if (char === "'") {
@@ -95,9 +95,15 @@ function isEscapeText(sql: string, at: number): boolean {
   return /[eE]/.test(sql[at - 1] ?? '') && !/[\w$]/.test(sql[at - 2] ?? '')
 }
 
-/** `q'[it's]'`: the character behind the quote, or its closing one, and a quote end it. Undefined within a word. */
-function alternativeEnd(sql: string, at: number): number | undefined {
-  if (/[\w$]/.test(sql[at - 1] ?? '')) return undefined
+/** Whether a q begins a quote here: not within a word, but in Oracle it may stand behind an n (`nq'…'`) that is none. */
+function takesAlternatives(sql: string, at: number, dialect: SqlDialect): boolean {
+  if (dialect !== 'firebird' && dialect !== 'oracle') return false
+  const isNational = dialect === 'oracle' && /[nN]/.test(sql[at - 1] ?? '')
+  return !/[\w$#]/.test(sql[at - (isNational ? 2 : 1)] ?? '')
+}
+
+/** `q'[it's]'`: the character behind the quote, or its closing one, and a quote end it. */
+function alternativeEnd(sql: string, at: number): number {
   const open = sql[at + 2] ?? ''
   const pairs: Readonly<Record<string, string>> = { '[': ']', '{': '}', '(': ')', '<': '>' }
   const end = sql.indexOf(`${pairs[open] ?? open}'`, at + 3)

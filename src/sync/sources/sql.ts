@@ -33,6 +33,9 @@ export const sqlDrivers: Readonly<Record<SqlDialect, SqlDriver>> = {
   firebird: async function* (read) {
     yield* (await import('./sql-firebird.ts')).readFirebird(read)
   },
+  oracle: async function* (read) {
+    yield* (await import('./sql-oracle.ts')).readOracle(read)
+  },
 }
 
 /**

@@ -1,0 +1,32 @@
+import { type ClientConfig, escapeIdentifier } from 'pg'
+import { DatabaseUnavailableError, UnfitDatabaseError } from './failures.ts'
+import { endProbe, openProbe } from './postgres-probe.ts'
+
+type Answer = { name: string; encoding: string }
+
+/**
+ * Throws UnfitDatabaseError unless the database keeps texts as UTF8: no other encoding holds all that a till may send, and
+ * the server compares the forms of a text in that one only. `createdb` takes that of the machine, WIN1252 on many. Throws
+ * DatabaseUnavailableError when there is no answer.
+ */
+export async function checkEncoding(config: ClientConfig): Promise<void> {
+  const { name, encoding } = await ask(config)
+  if (encoding === 'UTF8') return
+  throw new UnfitDatabaseError(
+    `The database ${name} keeps texts as ${encoding}, and the service needs UTF8. Make another: create database ${escapeIdentifier(`${name}_utf8`)} encoding 'UTF8' template template0;`,
+  )
+}
+
+async function ask(config: ClientConfig): Promise<Answer> {
+  const client = await openProbe(config)
+  try {
+    const { rows } = await client.query<Answer>(
+      `select current_database() as name, current_setting('server_encoding') as encoding`,
+    )
+    return rows[0] as Answer
+  } catch (cause) {
+    throw new DatabaseUnavailableError('No connection to the database', { cause })
+  } finally {
+    endProbe(client)
+  }
+}

@@ -1,0 +1,99 @@
+import type { Browser, BrowserContext } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { fillShops } from '../../bench/page-data.ts'
+import { jsonFlow, startTestFlows, type TestFlows } from '../support/flows.ts'
+import { type Asked, watchLine, weightOf } from '../support/line.ts'
+import { openOwnShop } from '../support/money.ts'
+import { adminToken, startTestService, type TestService } from '../support/service.ts'
+import { charge } from '../support/till.ts'
+import { expectText, launchBrowser } from './browser.ts'
+
+/** What a page of a thousand boxes and two hundred flows asks of the line before it shows something: counted, not timed. */
+const mostBytes = 100 * 1024
+const boxes = 1_000
+const flows = 200
+
+let browser: Browser
+let service: TestService
+let side: TestFlows
+let dashboard: string
+let admin: string
+let context: BrowserContext
+
+beforeAll(async () => {
+  browser = await launchBrowser()
+  service = await startTestService()
+  const shop = await openOwnShop(service, 'cadena')
+  const clients = 40
+  await fillShops(
+    service.database,
+    { ...shop, client: 'cadena' },
+    { clients, boxes: boxes - (clients - 1) * 5 },
+  )
+  await charge(service, shop, { reference: 'ABIERTA' })
+  dashboard = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/dashboard`
+  const names = Array.from({ length: flows }, (_, index) => `flow-${index}`)
+  side = await startTestFlows({
+    service,
+    files: Object.fromEntries(
+      names.map((name) => [`${name}.flow.yaml`, jsonFlow(name, 'http://127.0.0.1:9')]),
+    ),
+  })
+  admin = `${await side.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
+})
+afterEach(() => context?.close())
+afterAll(async () => {
+  await side?.stop()
+  await service?.stop()
+  await browser?.close()
+})
+
+/** A page that asks for the first time, and whose time goes on only when it is told. */
+async function open(url: string) {
+  context = await browser.newContext({ locale: 'es-AR' })
+  await context.request.post(new URL('/session', dashboard).href, { data: { token: adminToken } })
+  const page = await context.newPage()
+  const asked = await watchLine(await context.newCDPSession(page))
+  await page.clock.install()
+  await page.goto(url)
+  return { page, asked }
+}
+
+const countOf = (asked: Asked, path: string) =>
+  [...asked.values()].filter(({ url }) => new URL(url).pathname === path).length
+
+const greeting = 'retry: 2000\n\nevent: resync\ndata: {}\n\n'.length
+
+test('the overview of a thousand boxes: what needs somebody, within 100 KB, asked for once', async () => {
+  const { page, asked } = await open(dashboard)
+  await expectText(page.locator('main'), '1.000 cajas')
+  await page.locator('.light', { hasText: 'CAJA-1' }).first().waitFor()
+  expect(await page.locator('.light').count()).toBe(12)
+  await expectText(
+    page.locator('section', { has: page.locator('#boxes') }),
+    'Mostrar las 1.000 cajas',
+  )
+  // The stream has told that everything may have changed, which was looked at after it had begun.
+  await expect
+    .poll(() => [...asked.values()].find(({ url }) => url.endsWith('/events'))?.told)
+    .toBeGreaterThanOrEqual(greeting)
+  await page.clock.runFor(10_000)
+  await page.evaluate('0')
+  expect(countOf(asked, '/overview')).toBe(1)
+  expect(weightOf(asked)).toBeLessThanOrEqual(mostBytes)
+  expect(asked.size).toBeLessThanOrEqual(10)
+  // While nothing is told, it looks again every 15 seconds.
+  await page.clock.runFor(10_000)
+  await expect.poll(() => countOf(asked, '/overview')).toBe(2)
+
+  await page.getByRole('searchbox').fill('caja-805')
+  await expectText(page.locator('.lights'), 'CAJA-805')
+  expect(await page.locator('.light').count()).toBe(1)
+})
+
+test('the table of two hundred flows comes within 100 KB', async () => {
+  const { page, asked } = await open(admin)
+  await page.locator('main tbody tr').first().waitFor()
+  expect(weightOf(asked)).toBeLessThanOrEqual(mostBytes)
+  expect(asked.size).toBeLessThanOrEqual(9)
+})
