@@ -239,7 +239,15 @@ async function scroll(
   await page.goto(url)
   await page.locator(selector).first().waitFor()
   const whole = page.getByRole('button', { name: /^Show all/ })
-  if ((await whole.count()) > 0) await whole.click()
+  if ((await whole.count()) > 0) {
+    const all = Number((await whole.innerText()).replaceAll(/\D/g, ''))
+    await whole.click()
+    // Else the few rows before are scrolled, and the drawing of the others counts as a frame of that.
+    await page
+      .locator(selector)
+      .nth(all - 1)
+      .waitFor({ state: 'attached' })
+  }
   const times = await page.evaluate<number[]>(`new Promise((resolve) => {
     const times = []
     const end = document.documentElement.scrollHeight - innerHeight

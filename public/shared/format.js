@@ -71,11 +71,14 @@ const units = [
 
 /** How far away a moment is: `in 179 days`, `2 hours ago`. */
 export function relative(iso) {
+  return html`<time datetime=${iso} title=${fullTime(iso)}>${relativeText(iso)}</time>`
+}
+
+export function relativeText(iso) {
   const distanceMs = new Date(iso).getTime() - now()
   const [unit, sizeMs] = units.find(([, size]) => Math.abs(distanceMs) >= size) ?? units[3]
   const format = formatter('RelativeTimeFormat', { numeric: 'auto' })
-  const text = format.format(Math.round(distanceMs / sizeMs), unit)
-  return html`<time datetime=${iso} title=${fullTime(iso)}>${text}</time>`
+  return format.format(Math.round(distanceMs / sizeMs), unit)
 }
 
 /** A length of time: `320 ms`, `1.4 s`, `12 min`. */

@@ -2,6 +2,7 @@ import {
   Directive as BaseDirective,
   directive as makeDirective,
 } from '../vendor/lit-html/directive.js'
+import { guard as guardValue } from '../vendor/lit-html/directives/guard.js'
 import { live as liveValue } from '../vendor/lit-html/directives/live.js'
 import { repeat as repeatKeyed } from '../vendor/lit-html/directives/repeat.js'
 import {
@@ -20,6 +21,8 @@ export const render = renderInto
 export const nothing = emptyPart
 /** `repeat(items, keyOf, template)`: nodes move with their items. */
 export const repeat = repeatKeyed
+/** `guard(causes, template)`: left as it is while none of the causes has changed. */
+export const guard = guardValue
 /** For `.value` and `.checked`: compares with what the page holds, which people change by typing. */
 export const live = liveValue
 

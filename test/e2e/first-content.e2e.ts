@@ -91,6 +91,17 @@ test('the overview of a thousand boxes: what needs somebody, within 100 KB, aske
   expect(await page.locator('.light').count()).toBe(1)
 })
 
+test('a thousand rows are drawn over several frames, and hold up nobody who scrolls already', async () => {
+  const { page } = await open(dashboard)
+  await page.locator('.light').first().waitFor()
+  await page.evaluate(`globalThis.drawn = []; new MutationObserver((changes) => {
+    drawn.push(changes.flatMap(({ addedNodes }) => [...addedNodes]).filter((node) => node.matches?.('.light')).length)
+  }).observe(document.querySelector('main'), { childList: true, subtree: true })`)
+  await page.getByRole('button', { name: 'Mostrar las 1.000 cajas' }).click()
+  await expect.poll(() => page.locator('.light').count()).toBe(boxes)
+  expect(await page.evaluate<number>('Math.max(...drawn)')).toBeLessThanOrEqual(100)
+})
+
 test('the table of two hundred flows comes within 100 KB', async () => {
   const { page, asked } = await open(admin)
   await page.locator('main tbody tr').first().waitFor()

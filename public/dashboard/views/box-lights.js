@@ -1,18 +1,20 @@
-import { code, name, number, relative } from '../../shared/format.js'
-import { count, t, word } from '../../shared/i18n.js'
-import { html, live, nothing, repeat } from '../../shared/lit.js'
+import { code, name, number, relative, relativeText } from '../../shared/format.js'
+import { count, language, t, word } from '../../shared/i18n.js'
+import { guard, html, live, nothing, repeat } from '../../shared/lit.js'
 import { empty } from '../../shared/parts.js'
 import { money } from '../amounts.js'
 import { openHistory } from '../fleet-history.js'
 
 /** As many are seen at a glance, what needs somebody first; more stand behind a press, and need a way to find one. */
 export const glance = 12
+/** So many more rows are drawn from frame to frame: a thousand at once would hold up whoever scrolls already. */
+const rowsOfFrame = 100
 /** What needs somebody stands first. */
 const urgency = { bad: 0, warn: 1, info: 2, good: 3, quiet: 4 }
 
 /**
  * A row for every box: whether charging works there, and what it sold today. `finder` keeps what somebody asked for:
- * `{text, onlyProblems, isWhole}`.
+ * `{text, onlyProblems, isWhole}`, and `drawn`, how many rows of it are there by now.
  */
 export function boxLights(app, { boxes, box_counts: { total } }, finder) {
   if (total === 0) return nothing
@@ -22,12 +24,13 @@ export function boxLights(app, { boxes, box_counts: { total } }, finder) {
     .map((box) => ({ box, state: stateOf(box) }))
     .filter(({ state }) => !finder.onlyProblems || urgency[state.tone] <= urgency.warn)
     .sort((a, b) => rankOf(a) - rankOf(b))
-  const shown = finder.isWhole || wanted !== '' ? found : found.slice(0, glance)
+  const isList = finder.isWhole || wanted !== ''
+  const shown = found.slice(0, isList ? drawnOf(app, finder, found.length) : glance)
   // Of all boxes only the first are known, until somebody asks for more.
   const all = wantsAll(finder) ? found.length : total
   const set = (changes) => () => {
     const hadAll = wantsAll(finder)
-    Object.assign(finder, changes)
+    Object.assign(finder, changes, { drawn: rowsOfFrame })
     if (wantsAll(finder) && !hadAll) app.reload()
     app.redraw()
   }
@@ -39,10 +42,10 @@ export function boxLights(app, { boxes, box_counts: { total } }, finder) {
     ${
       found.length === 0
         ? empty(t(finder.onlyProblems && wanted === '' ? 'boxes.noProblem' : 'overview.noBox'))
-        : html`<ul class="lights ${shown.length > glance ? 'many' : ''}">${repeat(shown, keyOf, (one) => light(app, one))}</ul>`
+        : html`<ul class="lights ${shown.length > glance ? 'many' : ''}">${repeat(shown, keyOf, (one) => steadyLight(app, one))}</ul>`
     }
     ${
-      all > shown.length
+      !isList && all > shown.length
         ? html`<button type="button" class="button" @click=${set({ isWhole: true })}>
             ${t('boxes.showAll', { count: number(all) })}</button>`
         : finder.isWhole && all > glance && wanted === ''
@@ -50,6 +53,17 @@ export function boxLights(app, { boxes, box_counts: { total } }, finder) {
           : nothing
     }
   </section>`
+}
+
+/** How many rows of a long list are drawn by now; the rest follows with the next frames. */
+function drawnOf(app, finder, length) {
+  if (finder.drawn < length) {
+    requestAnimationFrame(() => {
+      finder.drawn += rowsOfFrame
+      app.redraw()
+    })
+  }
+  return finder.drawn
 }
 
 /** Whether more is asked for than the boxes that are shown at a glance. */
@@ -73,6 +87,19 @@ function finderFields(finder, set) {
     <button type="button" class="button small" aria-pressed=${finder.onlyProblems ? 'true' : 'false'}
       @click=${set({ onlyProblems: !finder.onlyProblems })}>${t('boxes.onlyProblems')}</button>
   </div>`
+}
+
+/** Drawn anew when something in it is new: all are looked at every few seconds, also while somebody scrolls through them. */
+function steadyLight(app, one) {
+  const last = one.box.last_order_at
+  const causes = [
+    JSON.stringify(one),
+    last && relativeText(last),
+    language(),
+    app.client,
+    app.scope,
+  ]
+  return guard(causes, () => light(app, one))
 }
 
 function light(app, { box, state: { tone, text, short = text } }) {
