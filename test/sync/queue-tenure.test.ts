@@ -73,6 +73,15 @@ test('T50: of two processes one works, the other follows when the lease is given
   expect(await tokenOf('handed over')).toBe((token ?? 0) + 1)
 })
 
+test('T50: who stops before the lease was given to him gives it back all the same, so that the next one begins at once', async () => {
+  await open('hardly begun', 'one').stop()
+  expect(await deadlineOf('hardly begun')).toBe(0)
+  const next = open('hardly begun', 'two')
+  // The clocks stand still: whoever had to wait would wait for ever.
+  await until(async () => (await tokenOf('hardly begun')) === 2)
+  await until(() => next.current())
+})
+
 test('T50: who stood still while another process took the lease is told so, and does not count as at work', async () => {
   let begun = 0
   const zombie = open('taken over', 'zombie', () => (begun += 1))

@@ -66,6 +66,8 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
   let term: Held | undefined
   let beginning: NodeJS.Timeout | undefined
   let stopped = false
+  /** Whether the latest question gave it to us, also where no term came of that. */
+  let isHeld = false
   let renewing: Promise<void> | undefined
 
   const end = (reason: string) => {
@@ -104,6 +106,7 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
     const lease = await acquireLease(db, { name, owner, now: deps.now(), lengthMs: leaseMs })
     // Another number means that the lease had run out, so somebody may have worked in between.
     if (term && term.lease !== lease) end('the lease was lost')
+    isHeld = lease !== undefined
     if (lease === undefined || stopped) return
     if (term) {
       term.untilMs = askedMs + leaseMs
@@ -178,8 +181,8 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
       stopped = true
       clearInterval(timer)
       await renewing
-      if (!term) return
       end('the work was stopped')
+      if (!isHeld) return
       await releaseLease(db, { name, owner }).catch((error: unknown) =>
         deps.log.warn({ err: error, lease: name }, 'a lease was not given back; it will expire'),
       )
