@@ -262,16 +262,20 @@ export function jobOf(
   owed: Pick<DeliveryJob, 'pk' | 'kind' | 'item' | 'body' | 'attempt' | 'remembered' | 'mayStart'> &
     Pick<ItemChange, 'hash' | 'change'>,
 ): DeliveryJob {
-  const { hash, change, remembered, ...rest } = owed
-  const { pk, kind } = rest
+  const { pk, kind, item, body, attempt, remembered, mayStart, hash, change } = owed
   const destination = definition.name
-  const key = splitKey(pk, keyFields) ?? [pk]
+  // Field by field: of what is spread each copy costs more than all else here.
   return {
-    ...rest,
-    ...(remembered && { remembered }),
+    pk,
+    kind,
+    item,
+    body,
+    attempt,
+    remembered,
+    mayStart,
     flow,
     destination,
-    key,
+    key: splitKey(pk, keyFields) ?? [pk],
     // Most destinations send none, and a digest costs as much as all else that a row needs.
     get jobKey() {
       return jobKey({ flow, destination, pk, change, kind, hash })

@@ -28,7 +28,11 @@ const longestName = { postgres: 63, mysql: 64, mssql: 128 } as const
 export class IdentifierError extends Error {}
 
 /** Rows by the thousand have the same few columns. */
-const quoted = new Map<string, string>()
+const quoted: Record<SqlDriver, Map<string, string>> = {
+  postgres: new Map(),
+  mysql: new Map(),
+  mssql: new Map(),
+}
 const mostQuoted = 1_000
 
 /**
@@ -37,12 +41,11 @@ const mostQuoted = 1_000
  * @throws IdentifierError
  */
 export function quoteIdentifier(driver: SqlDriver, name: string): string {
-  const key = `${driver} ${name}`
-  const known = quoted.get(key)
+  const known = quoted[driver].get(name)
   if (known !== undefined) return known
   const made = quotedName(driver, name)
-  if (quoted.size >= mostQuoted) quoted.clear()
-  quoted.set(key, made)
+  if (quoted[driver].size >= mostQuoted) quoted[driver].clear()
+  quoted[driver].set(name, made)
   return made
 }
 

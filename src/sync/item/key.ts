@@ -11,6 +11,7 @@ export function keyRecord(names: readonly string[], pk: string): Record<string, 
 
 /** The values again; undefined for a text that joinKey cannot have made of that many values. */
 export function splitKey(pk: string, count: number): string[] | undefined {
+  if (!/[\\|]/.test(pk)) return count === 1 ? [pk] : undefined
   const values: string[] = []
   let value = ''
   for (let index = 0; index < pk.length; index++) {
