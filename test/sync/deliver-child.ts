@@ -1,20 +1,26 @@
-import { appendFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
 import { openDatabase } from '../../src/db/database.ts'
 import { createService, flowOf, receiver } from './deliver-support.ts'
 
-// A process of its own that delivers until it is killed: a line per attempt, at its first byte.
-const [url = '', file = '', flow = '', concurrency = ''] = process.argv.slice(2)
+// A process of its own that delivers until it is killed: a line per attempt, at its first byte. After `most` of them no answer
+// comes before there is a file `.go`: so it is in the middle of its work for as long as a test needs it there.
+const [url = '', file = '', flow = '', concurrency = '', most = '', leaseMs = ''] =
+  process.argv.slice(2)
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const service = createService(await openDatabase({ databaseUrl: url }), {
   processId: `child-${process.pid}`,
-  leaseMs: 600,
+  leaseMs: Number(leaseMs),
 })
 await service.start()
+let begun = 0
 const web = receiver(
   async ({ pk, jobKey, attempt, item }) => {
     const line = { pk, jobKey, attempt, hash: item.hash, at: Date.now() }
     appendFileSync(file, `${JSON.stringify(line)}\n`)
+    begun += 1
+    const isLast = begun > Number(most)
     await wait(10)
+    while (isLast && !existsSync(`${file}.go`)) await wait(10)
     return { ok: true }
   },
   () => wait(5),
