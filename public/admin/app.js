@@ -1,5 +1,4 @@
-import './texts/use.js'
-import { t } from '../shared/i18n.js'
+import { t, useTexts } from '../shared/i18n.js'
 import { forgetToken, storedToken, storeToken } from '../shared/session.js'
 import { startPage } from '../shared/start.js'
 import { createSignIn } from './sign-in.js'
@@ -30,4 +29,7 @@ const page = startPage({
     }),
 })
 
-page.work(storedToken() ?? undefined)
+void useTexts({
+  es: () => import('./texts/es.js'),
+  en: () => import('./texts/en.js'),
+}).then(() => page.work(storedToken() ?? undefined))

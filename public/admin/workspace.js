@@ -1,17 +1,20 @@
 import { createApi } from '../shared/api.js'
+import { readOtherTexts, t } from '../shared/i18n.js'
+import { viewsLater } from '../shared/later.js'
 import { href } from '../shared/router.js'
 import { startWork } from '../shared/work.js'
 import { flowsFrame } from './frame.js'
-import { createActivity } from './views/activity.js'
-import { createErrors } from './views/errors.js'
 import { createFlows } from './views/flows.js'
-import { createItem } from './views/item.js'
 
+const later = viewsLater(
+  () => import('./later-views.js'),
+  ({ name }) => t(`nav.${name}`),
+)
 const views = {
   flows: createFlows,
-  errors: createErrors,
-  item: createItem,
-  activity: createActivity,
+  errors: later.create('errors'),
+  item: later.create('item'),
+  activity: later.create('activity'),
 }
 const refreshMs = 2000
 /** While the service tells what changes: for what it does not tell, such as retries that wait. */
@@ -58,6 +61,7 @@ export function startWorkspace({ token, redraw, onLanguage, onUnauthorized, onSi
     load: (signal, view) => Promise.all([readFlows(signal), view.load(signal)]),
     frame: (state) => flowsFrame(app, { views: Object.keys(views), ...state, onLanguage }),
     redraw,
+    later: [later.ready, readOtherTexts],
     live: {
       intervalMs: refreshMs,
       quietMs,

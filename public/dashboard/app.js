@@ -1,6 +1,5 @@
-import './texts/use.js'
 import { errorBox } from '../shared/errors.js'
-import { t } from '../shared/i18n.js'
+import { t, useTexts } from '../shared/i18n.js'
 import { html } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 import { loading } from '../shared/parts.js'
@@ -38,5 +37,10 @@ async function resume() {
   }
 }
 
-page.show(() => html`<main class="sign-in">${loading()}</main>`)
-void resume()
+void useTexts({
+  es: () => import('./texts/es.js'),
+  en: () => import('./texts/en.js'),
+}).then(() => {
+  page.show(() => html`<main class="sign-in">${loading()}</main>`)
+  return resume()
+})

@@ -1,31 +1,31 @@
 import { createApi } from '../shared/api.js'
-import { t } from '../shared/i18n.js'
+import { readOtherTexts, t } from '../shared/i18n.js'
+import { viewsLater } from '../shared/later.js'
 import { href } from '../shared/router.js'
 import { setZone } from '../shared/shop-clock.js'
 import { startWork } from '../shared/work.js'
 import { dashboardFrame } from './frame.js'
 import { forgetAll } from './kept.js'
-import { createActivity } from './views/activity.js'
-import { createClients } from './views/clients.js'
-import { createClosings } from './views/closings.js'
-import { createOrder } from './views/order.js'
 import { createOrders } from './views/orders.js'
 import { createOverview } from './views/overview.js'
-import { createStores } from './views/stores.js'
-import { createWebhooks } from './views/webhooks.js'
 
+const later = viewsLater(
+  () => import('./later-views.js'),
+  ({ name }) => t(`nav.${name === 'order' ? 'orders' : name}`),
+)
 const clientViews = {
   overview: createOverview,
   orders: createOrders,
-  stores: createStores,
-  closings: createClosings,
+  stores: later.create('stores'),
+  closings: later.create('closings'),
 }
 const adminViews = {
   ...clientViews,
-  clients: createClients,
-  webhooks: createWebhooks,
-  activity: createActivity,
+  clients: later.create('clients'),
+  webhooks: later.create('webhooks'),
+  activity: later.create('activity'),
 }
+const createOrder = later.create('order')
 const refreshMs = 5000
 /** While the service tells what happens: for what it does not tell, such as the time that goes by. */
 const quietMs = 15_000
@@ -96,6 +96,7 @@ export function startWorkspace({ session, redraw, onLanguage, onEnd, onSignOut }
     load,
     frame: (state) => dashboardFrame(app, { views: Object.keys(views), ...state, onLanguage }),
     redraw,
+    later: [later.ready, readOtherTexts],
     onLost: () => Object.assign(readAt, { health: 0, clients: 0 }),
     live: {
       intervalMs: refreshMs,

@@ -1,29 +1,53 @@
 import { storedLanguage, storeLanguage } from './session.js'
-import { texts as en } from './texts/en.js'
-import { texts as es } from './texts/es.js'
 
-/** What the pages have in common; each adds its own. */
-const all = { es: { ...es }, en: { ...en } }
+/** The texts that are there by now. Those of the language that is shown come with the script, the others later. */
+const all = { es: undefined, en: undefined }
+let readers
 
 let current = choose()
 
 /** `es` or `en`: the stored choice, else English for browsers that ask for it, else Spanish. */
 function choose() {
   const stored = storedLanguage()
-  if (stored !== null && Object.hasOwn(all, stored)) return stored
+  if (stored === 'es' || stored === 'en') return stored
   return navigator.language.toLowerCase().startsWith('en') ? 'en' : 'es'
 }
 
-/** Adds the texts of a page: `{ es, en }`. */
-export function useTexts(texts) {
-  for (const [language, own] of Object.entries(texts)) Object.assign(all[language], own)
+/**
+ * Takes the texts of a page: `{ es, en }`, functions that import them. What it shows first waits for this; that costs a trip
+ * only where the service could not know which language was chosen.
+ */
+export async function useTexts(of) {
+  readers = of
+  try {
+    await readTexts(current)
+  } catch {
+    // The script came with those.
+    current = otherLanguage()
+    await readTexts(current)
+  }
+  document.documentElement.lang = current
+}
+
+async function readTexts(language) {
+  all[language] ??= (await readers[language]()).texts
+}
+
+/** So that somebody who changes the language does not wait for the line, which may be gone by then. */
+export function readOtherTexts() {
+  return readTexts(otherLanguage())
+}
+
+export function otherLanguage() {
+  return current === 'es' ? 'en' : 'es'
 }
 
 export function language() {
   return current
 }
 
-export function setLanguage(language) {
+export async function setLanguage(language) {
+  await readTexts(language)
   current = language
   storeLanguage(language)
   document.documentElement.lang = language
@@ -50,5 +74,3 @@ export function count(key, number) {
   const shown = new Intl.NumberFormat(locale()).format(number)
   return t(`${key}.${number === 1 ? 'one' : 'other'}`, { count: shown })
 }
-
-document.documentElement.lang = current

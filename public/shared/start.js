@@ -1,7 +1,8 @@
 import { closeDialogs } from './dialog.js'
-import { setLanguage } from './i18n.js'
+import { setLanguage, t } from './i18n.js'
 import { languageButton } from './language-button.js'
 import { content, render } from './lit.js'
+import { toast } from './notices.js'
 
 /**
  * Chooses between asking for a token and working with one. `createSignIn(form)` makes the form, `startWorkspace(session, page)`
@@ -19,8 +20,13 @@ export function startPage({ createSignIn, startWorkspace }) {
     view = next
     redraw()
   }
-  const onLanguage = (language) => {
-    setLanguage(language)
+  const onLanguage = async (language) => {
+    try {
+      await setLanguage(language)
+    } catch {
+      toast(t('error.CONNECTION'))
+      return
+    }
     redraw()
     workspace?.reload()
   }

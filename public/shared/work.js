@@ -11,11 +11,12 @@ import { currentRoute } from './router.js'
  *
  * `placeOf(route)` takes its questions from the address into `app`, and answers `{place, create}` of the view; `load(signal,
  * view)` reads all that is shown; `frame(state)` is the whole page, of `{view, problem, place}`; `onLost` hears of a lost
- * connection. `live` says how often to look, and which stream to listen to.
+ * connection; `later` fetch what is not needed at first, once something is shown. `live` says how often to look, and which stream to listen to.
  */
-export function startWork(app, { placeOf, load, frame, redraw, onLost, live: looking }) {
+export function startWork(app, { placeOf, load, frame, redraw, onLost, later, live: looking }) {
   const state = { view: undefined, place: undefined, problem: undefined }
   let isOver = false
+  let waiting = later
 
   Object.assign(app, {
     redraw: () => {
@@ -71,6 +72,11 @@ export function startWork(app, { placeOf, load, frame, redraw, onLost, live: loo
     state.problem = undefined
     app.redraw()
     nameTab()
+    // What does not come now is asked for when it is needed.
+    requestAnimationFrame(() => {
+      for (const fetchIt of waiting) fetchIt().catch(() => undefined)
+      waiting = []
+    })
   }
 
   /** What is shown stays; above it is told that it may be old. The next try comes by itself. */

@@ -5,7 +5,16 @@ import { join, posix } from 'node:path'
 /** A folder of pages and the path under which browsers see it, such as `/dashboard`. */
 export type Folder = { root: string; prefix: string }
 
-export type PageBundle = { html: string; script: string; style: string }
+/** The languages of the pages; the first is that of browsers which ask for neither. */
+export const pageLanguages = ['es', 'en'] as const
+export type PageLanguage = (typeof pageLanguages)[number]
+
+export type PageBundle = {
+  html: Record<PageLanguage, string>
+  /** The script by the name of its part: of each language the one that a page begins with, and what is fetched later. */
+  scripts: Map<string, string>
+  style: string
+}
 
 /**
  * A page as browsers get it: its modules in one script and its style sheets in one, because over HTTP/1.1 each file of a
@@ -13,6 +22,9 @@ export type PageBundle = { html: string; script: string; style: string }
  * each module in a function of its own, and refers to the two by `?v=` and a hash of what they hold. Not with esbuild or
  * rolldown: they are native programs of some 10 MB beside the tills' process, or a build step, for fifty files whose form is
  * ours to choose. A file that modules fetch later stands in a `<meta name="later:…">`, which gets its `?v=` too.
+ *
+ * What modules fetch by `import('./x.js')` is a part of its own, with all that only it needs; but the texts of a language,
+ * `texts/es.js`, are in the script of the page in that language already.
  *
  * Modules may use `import { … } from './x.js'`, `import './x.js'` and `export` before a function, class or const, nothing
  * else; those of a library may have the form that minifiers give them, `import{…}from"./x.js";` and `export{…};`. Throws for
@@ -24,10 +36,15 @@ export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle 
   const sheets = [...html.matchAll(sheetLink)].map((match) => String(match[1]))
   const entry = moduleScript.exec(html)?.[1]
   const style = sheets.map(read).join('\n')
-  const script = entry === undefined ? '' : bundleModules(entry, read)
-  let isFirst = true
-  return {
-    html: html
+  const scripts = new Map<string, string>()
+  const script = `${page.prefix}/page.js`
+  const inLanguage = (language: PageLanguage) => {
+    const text =
+      entry === undefined ? '' : bundleModules({ entry, read, language, script, parts: scripts })
+    scripts.set(language, text)
+    let isFirst = true
+    return html
+      .replace('<html lang="es">', `<html lang="${language}">`)
       .replace(sheetLink, () => {
         const link = isFirst
           ? `<link rel="stylesheet" href="${page.prefix}/page.css?v=${versionOf(style)}">\n`
@@ -37,14 +54,14 @@ export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle 
       })
       .replace(
         moduleScript,
-        () => `<script type="module" src="${page.prefix}/page.js?v=${versionOf(script)}"></script>`,
+        () =>
+          `<script type="module" src="${script}?part=${language}&amp;v=${versionOf(text)}"></script>`,
       )
       .replace(laterFile, (_line, start: string, path: string) => {
         return `${start}${path}?v=${versionOf(read(path))}">`
-      }),
-    script,
-    style,
+      })
   }
+  return { html: { es: inLanguage('es'), en: inLanguage('en') }, scripts, style }
 }
 
 const sheetLink = /<link rel="stylesheet" href="([^"]+)">\n?/g
@@ -52,6 +69,7 @@ const laterFile = /(<meta name="later:\w+" content=")([^"]+)">/g
 const moduleScript = /<script type="module" src="([^"]+)"><\/script>/
 const importLine = /^import (?:\{([^}]*)\} from )?'(\.[^']+)'\n/gm
 const exportMark = /^export (?=(?:async )?(?:class|const|function) (\w+))/gm
+const laterImport = /\bimport\('(\.[^']+)'\)/g
 const minifiedImport = /\bimport\{([^}]*)\}from"(\.[^"]+)";/g
 const minifiedExport = /\bexport\{([^}]*)\};/g
 /** Comments on lines of their own: a seventh of what the line carries, and no browser reads them. */
@@ -72,25 +90,65 @@ function reader(folders: readonly Folder[]): (path: string) => string {
   }
 }
 
-function bundleModules(entry: string, read: (path: string) => string): string {
-  const parts: string[] = []
-  const names = new Map<string, string>()
-  const underWay = new Set<string>()
+/**
+ * Stands before the modules of a page. A part that did not arrive is asked for by another address, since browsers remember
+ * that one failed.
+ */
+const partLoader = `const held = {}
+const tries = {}
+const bundledPart = async (path, file) => {
+  if (held[path] === undefined) {
+    const again = tries[path] ? '&again=' + tries[path] : ''
+    tries[path] = (tries[path] ?? 0) + 1
+    const part = await import(file + again)
+    part.add(held)
+  }
+  return held[path]
+}
+`
 
-  /** Adds a module after those it imports, once; answers what it is called in the bundle. */
-  const add = (path: string): string => {
-    const known = names.get(path)
-    if (known !== undefined) return known
-    if (underWay.has(path)) throw new Error(`${path} imports itself by a detour`)
-    underWay.add(path)
+type Bundling = {
+  entry: string
+  read: (path: string) => string
+  language: PageLanguage
+  /** Where the parts are asked for, and what is known of them, by name. */
+  script: string
+  parts: Map<string, string>
+}
+
+function bundleModules({ entry, read, language, script, parts }: Bundling): string {
+  const begun = new Map<string, string>()
+  const laterOnes: { path: string; hole: string }[] = []
+
+  /** Adds a module and those it imports to `into`, each after what it imports, unless `first` or `into` have it. */
+  const add = (
+    path: string,
+    into: Map<string, string>,
+    first: Map<string, string>,
+    way: string[],
+  ) => {
+    if (first.has(path) || into.has(path)) return
+    if (way.includes(path)) throw new Error(`${path} imports itself by a detour`)
     const exported: string[] = []
+    const at = (from: string) => posix.join(posix.dirname(path), from)
+    const need = (wanted: string) => {
+      add(wanted, into, first, [...way, path])
+      return `held['${wanted}']`
+    }
     const take = (_line: string, wanted: string | undefined, from: string) => {
-      const source = add(posix.join(posix.dirname(path), from))
+      const source = need(at(from))
       return wanted === undefined ? '' : `const {${wanted.replace(/ as /g, ': ')}} = ${source}\n`
     }
     const body = read(path)
       .replace(importLine, take)
       .replace(minifiedImport, take)
+      .replace(laterImport, (_call, from: string) => {
+        const wanted = at(from)
+        if (wanted.endsWith(`/texts/${language}.js`)) return `Promise.resolve(${need(wanted)})`
+        const hole = `bundledPart('${wanted}', '${script}?part=`
+        laterOnes.push({ path: wanted, hole })
+        return hole
+      })
       .replace(exportMark, (_mark, name: string) => {
         exported.push(name)
         return ''
@@ -103,11 +161,21 @@ function bundleModules(entry: string, read: (path: string) => string): string {
       .replace(comment, '')
     const strange = unknownForm.exec(body)
     if (strange) throw new Error(`${path}: a bundle cannot hold ${strange[0]}`)
-    const name = `module${names.size}`
-    names.set(path, name)
-    parts.push(`const ${name} = (() => {\n${body}return { ${exported.join(', ')} }\n})()\n`)
-    return name
+    into.set(path, `held['${path}'] ??= (() => {\n${body}return { ${exported.join(', ')} }\n})()\n`)
   }
-  add(entry)
-  return parts.join('')
+  /** What is to be fetched is named by its content, which must be known for that. */
+  const filled = (text: string) =>
+    laterOnes.reduce((whole, { path, hole }) => {
+      if (!whole.includes(hole)) return whole
+      const name = path.split('/').slice(2).join('/')
+      if (!parts.has(name)) parts.set(name, partOf(path))
+      return whole.replaceAll(hole, `${hole}${name}&v=${versionOf(String(parts.get(name)))}')`)
+    }, text)
+  const partOf = (path: string) => {
+    const own = new Map<string, string>()
+    add(path, own, begun, [])
+    return filled(`export const add = (held) => {\n${[...own.values()].join('')}}\n`)
+  }
+  add(entry, begun, new Map(), [])
+  return partLoader + filled([...begun.values()].join(''))
 }

@@ -3,12 +3,18 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '../errors.ts'
 import { makePublic } from './access.ts'
 import { wantsHtml } from './html.ts'
-import { bundlePage, type Folder, type PageBundle } from './page-bundle.ts'
-import { createSender } from './text-sender.ts'
+import {
+  bundlePage,
+  type Folder,
+  type PageBundle,
+  type PageLanguage,
+  pageLanguages,
+} from './page-bundle.ts'
+import { createSender, type TextSender } from './text-sender.ts'
 
 const shared: Folder = {
   root: fileURLToPath(new URL('../../public/shared', import.meta.url)),
@@ -35,7 +41,8 @@ export const commonFolders: readonly Folder[] = [shared, templates, vendor]
  * Serves a page under `prefix` (such as `/dashboard`), with and without a slash at the end, so its files must refer to each
  * other by absolute paths. Browsers get its modules as one script and its style sheets as one, compressed, which they keep
  * for good: the page names them by their content. For the page itself they ask again each time and get 304 while nothing
- * changed. The files are read when the page is first asked for, so a changed one shows after a restart.
+ * changed. A page comes in the language that its browser asks for or somebody chose there, and fetches other texts, and what
+ * is not seen first, later as parts of the script. The files are read when the page is first asked for, so a changed one shows after a restart.
  *
  * The content security policy is that of every answer: scripts and styles in files of their own.
  */
@@ -46,20 +53,41 @@ export function servePages(app: FastifyInstance, folder: Folder): void {
   app.register(async (scope) => {
     await serveFiles(scope, folder)
     const options = { schema: { hide: true } }
-    const page = createSender('text/html; charset=utf-8', () => bundled().html)
-    for (const path of [prefix, `${prefix}/`, `${prefix}/index.html`])
-      scope.get(path, options, page)
-    scope.get(
-      `${prefix}/page.js`,
-      options,
-      createSender('text/javascript; charset=utf-8', () => bundled().script),
+    const pages = new Map(
+      pageLanguages.map((language) => [
+        language,
+        createSender('text/html; charset=utf-8', () => bundled().html[language], [
+          'accept-language',
+          'cookie',
+        ]),
+      ]),
     )
+    for (const path of [prefix, `${prefix}/`, `${prefix}/index.html`]) {
+      scope.get(path, options, (request, reply) => pages.get(languageOf(request))?.(request, reply))
+    }
+    const parts = new Map<string, TextSender>()
+    scope.get(`${prefix}/page.js`, options, (request, reply) => {
+      const { part } = request.query as Record<string, unknown>
+      const name = String(part ?? pageLanguages[0])
+      const text = bundled().scripts.get(name)
+      if (text === undefined) throw new AppError('NOT_FOUND')
+      const send = parts.get(name) ?? createSender('text/javascript; charset=utf-8', () => text)
+      parts.set(name, send)
+      return send(request, reply)
+    })
     scope.get(
       `${prefix}/page.css`,
       options,
       createSender('text/css; charset=utf-8', () => bundled().style),
     )
   })
+}
+
+/** The language that somebody chose on the page, else the one that the browser asks for first. */
+function languageOf({ headers }: FastifyRequest): PageLanguage {
+  const chosen = /(?:^|; )tillbridge\.language=(es|en)(?:;|$)/.exec(headers.cookie ?? '')?.[1]
+  if (chosen !== undefined) return chosen as PageLanguage
+  return headers['accept-language']?.toLowerCase().startsWith('en') ? 'en' : 'es'
 }
 
 /** Shows the page at `path` to browsers that open the bare address. For programs there is nothing there: 404. */

@@ -12,13 +12,19 @@ const compressions = {
 }
 type Encoding = keyof typeof compressions
 
+export type TextSender = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
+
 /**
  * A handler that answers with one text, which must hold nothing secret: it is read when first asked for, and compressed off
  * the main thread, once per process and encoding: quickly for who asks first, as well as can be, which takes a second, for who
  * asks after that. Browsers keep it for good under `?v=` and its version; else they ask again each time and get 304 while it
- * is the same.
+ * is the same. `chosenBy` are the request's headers that led to this text and not to another.
  */
-export function createSender(type: string, read: () => string) {
+export function createSender(
+  type: string,
+  read: () => string,
+  chosenBy: readonly string[] = [],
+): TextSender {
   const compressed = new Map<Encoding, Promise<Buffer>>()
   let known: { text: string; version: string } | undefined
 
@@ -42,7 +48,7 @@ export function createSender(type: string, read: () => string) {
     reply
       .header('cache-control', isNamed ? 'public, max-age=31536000, immutable' : 'no-cache')
       .header('etag', etag)
-      .header('vary', 'accept-encoding')
+      .header('vary', ['accept-encoding', ...chosenBy].join(', '))
     if (request.headers['if-none-match']?.replaceAll('W/', '').includes(etag)) {
       return reply.status(304).send()
     }

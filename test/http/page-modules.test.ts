@@ -103,9 +103,12 @@ test('every cause and every action of the fleet has its words in both languages,
 })
 
 test.each(['dashboard', 'admin'])('/%s weighs at most 150 KB compressed', (page) => {
-  const { html, script, style } = bundleOf(page)
+  const { html, scripts, style } = bundleOf(page)
   const charts = readFileSync(join(vendor.root, 'uPlot.iife.min.js'), 'utf8')
-  const weight = [html, script, style, charts].reduce((sum, text) => sum + gzipSync(text).length, 0)
+  const weight = [html.es, ...scriptsOf(scripts, 'es'), style, charts].reduce(
+    (sum, text) => sum + gzipSync(text).length,
+    0,
+  )
   expect(weight).toBeLessThan(150 * 1024)
 })
 
@@ -114,14 +117,42 @@ function bundleOf(page: string) {
   return bundlePage(folder(page), commonFolders)
 }
 
-test.each(['dashboard', 'admin'])('/%s is one script that holds every module once', (page) => {
-  const { script } = bundleOf(page)
-  expect(() => new Script(script)).not.toThrow()
-  const own = [...modules].filter(([file]) => file.startsWith(`${page}/`))
-  const missing = own.filter(([, source]) => {
-    const [name] = exportsOf(source)
-    return name !== undefined && !new RegExp(`(class|const|function) ${name}\\b`).test(script)
-  })
-  expect(missing.map(([file]) => file)).toEqual([])
-  expect([...script.matchAll(/^const module\d+ = /gm)].length).toBeGreaterThanOrEqual(own.length)
+/** All parts that a page in this language has in the end. */
+function scriptsOf(scripts: Map<string, string>, language: 'es' | 'en'): string[] {
+  const other = language === 'es' ? 'en' : 'es'
+  return [...scripts]
+    .filter(([name]) => name !== other && name !== `texts/${language}.js`)
+    .map(([, text]) => text)
+}
+
+test.each([
+  ['dashboard', 'es', 'en'],
+  ['dashboard', 'en', 'es'],
+  ['admin', 'es', 'en'],
+  ['admin', 'en', 'es'],
+] as const)(
+  '/%s in %s has every module once, and the texts of %s in a part of their own',
+  (page, language, other) => {
+    const { scripts } = bundleOf(page)
+    const parts = scriptsOf(scripts, language)
+    for (const text of parts)
+      expect(() => new Script(text.replace('export const', 'const'))).not.toThrow()
+    const held = parts.flatMap((text) =>
+      [...text.matchAll(/^held\['([^']+)'\] \?\?= /gm)].map(([, path]) => path),
+    )
+    expect([...new Set(held)].sort()).toEqual([...held].sort())
+    const own = [...modules.keys()].filter((file) => file.startsWith(`${page}/`))
+    expect(own.filter((file) => !held.includes(`/${file}`))).toEqual([])
+    const first = String(scripts.get(language))
+    expect(first).toContain(`held['/${page}/texts/${language}.js'] ??=`)
+    expect(first).not.toContain(`held['/shared/texts/${other}.js'] ??=`)
+  },
+)
+
+test('every module that the pages share is in the script of one of them', () => {
+  const all = ['dashboard', 'admin']
+    .flatMap((page) => [...bundleOf(page).scripts.values()])
+    .join('')
+  const own = [...modules.keys()].filter((file) => file.startsWith('shared/'))
+  expect(own.filter((file) => !all.includes(`held['/${file}'] ??=`))).toEqual([])
 })

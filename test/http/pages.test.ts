@@ -92,12 +92,12 @@ test('modules and style sheets come as one file each, compressed, kept until the
   ].map((match) => String(match[1]))
   expect([style, script, later, more.length]).toEqual([
     expect.stringMatching(/^\/modules\/page\.css\?v=[\w-]{16}$/),
-    expect.stringMatching(/^\/modules\/page\.js\?v=[\w-]{16}$/),
+    expect.stringMatching(/^\/modules\/page\.js\?part=es&amp;v=[\w-]{16}$/),
     expect.stringMatching(/^\/modules\/later\.js\?v=[\w-]{16}$/),
     0,
   ])
   expect((await get(style)).body).toBe('b {}\n\ni {}\n')
-  const plain = await get(script)
+  const plain = await get(script.replace('&amp;', '&'))
   const seen: unknown[] = []
   runInNewContext(plain.body, { tell: (value: unknown) => seen.push(value) })
   expect(seen).toEqual(['late', 42])
@@ -107,6 +107,35 @@ test('modules and style sheets come as one file each, compressed, kept until the
     'x-content-type-options': 'nosniff',
   })
   expect((await get('/modules/page.js?v=other')).headers['cache-control']).toBe('no-cache')
+})
+
+test('a page comes in the language that somebody chose, else in that of the browser, and as one answer for each', async () => {
+  const own = createServer({ logger: false })
+  servePages(own, { root: join(publicFolder, 'admin'), prefix: '/admin' })
+  for (const [headers, language] of [
+    [{}, 'es'],
+    [{ 'accept-language': 'pt-BR,en;q=0.5' }, 'es'],
+    [{ 'accept-language': 'en-GB,en;q=0.9' }, 'en'],
+    [{ 'accept-language': 'en-GB', cookie: 'a=b; tillbridge.language=es' }, 'es'],
+    [{ cookie: 'tillbridge.language=en' }, 'en'],
+    [{ cookie: 'tillbridge.language=toString' }, 'es'],
+  ] as const) {
+    const page = await own.inject({ url: '/admin', headers })
+    expect([headers, page.body]).toEqual([headers, expect.stringContaining(`lang="${language}"`)])
+    expect(page.headers.vary).toBe('accept-encoding, accept-language, cookie')
+    const [, path = ''] = /src="([^"]+)"/.exec(page.body) ?? []
+    const script = await own.inject(path.replace('&amp;', '&'))
+    expect(script.headers['cache-control']).toContain('immutable')
+    expect(script.body).toContain(`held['/admin/texts/${language}.js'] ??=`)
+    const others = [...script.body.matchAll(/bundledPart\('[^']+', '([^']+)'\)/g)]
+    expect(others.length).toBeGreaterThan(1)
+    for (const [, other = ''] of others) {
+      const part = await own.inject(other)
+      expect(part.headers['cache-control']).toBe('public, max-age=31536000, immutable')
+      expect(part.body).toContain('export const add')
+    }
+  }
+  expect((await own.inject('/admin/page.js?part=none')).statusCode).toBe(404)
 })
 
 test('the charting library is the one of its package, compressed, kept under the name that the pages use', async () => {

@@ -1,5 +1,8 @@
+import { texts as shared } from '../../shared/texts/en.js'
+
 /** What the page says in English. Words of the API are `<group>.<word>`. */
 export const texts = {
+  ...shared,
   'brand.flows': 'Flows',
   'lamp.connecting': 'Connecting…',
   'nav.flows': 'Flows',

@@ -1,5 +1,8 @@
+import { texts as shared } from '../../shared/texts/es.js'
+
 /** What the page says in Spanish. Words of the API are `<group>.<word>`. */
 export const texts = {
+  ...shared,
   'brand.flows': 'Flujos',
   'lamp.connecting': 'Conectando…',
   'nav.flows': 'Flujos',

@@ -1,3 +1,4 @@
+import { texts as shared } from '../../shared/texts/en.js'
 import { closings } from './closings-en.js'
 import { words } from './en-words.js'
 import { orders } from './orders-en.js'
@@ -5,6 +6,7 @@ import { overviewTexts } from './overview-en.js'
 
 /** What the page says in English. */
 export const texts = {
+  ...shared,
   ...words,
   ...closings,
   ...orders,

@@ -1,3 +1,4 @@
+import { texts as shared } from '../../shared/texts/es.js'
 import { closings } from './closings-es.js'
 import { words } from './es-words.js'
 import { orders } from './orders-es.js'
@@ -5,6 +6,7 @@ import { overviewTexts } from './overview-es.js'
 
 /** What the page says in Spanish. */
 export const texts = {
+  ...shared,
   ...words,
   ...closings,
   ...orders,

@@ -1,0 +1,6 @@
+/** What is not seen first: comes as a part of its own, once the first view is there. */
+import { createActivity as activity } from './views/activity.js'
+import { createErrors as errors } from './views/errors.js'
+import { createItem as item } from './views/item.js'
+
+export const laterViews = { activity, errors, item }
