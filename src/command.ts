@@ -1,9 +1,5 @@
-import { CopyError } from './backup/source.ts'
-import { ConfigError } from './config.ts'
-import { ConnectionFileError } from './db/connection-files.ts'
-import { DatabaseLockedError, DatabaseUnavailableError, UnfitDatabaseError } from './db/failures.ts'
-import { MigrationError } from './db/migrate.ts'
-import { EncryptionKeysError } from './payments/encryption-keys.ts'
+import { DatabaseLockedError } from './db/failures.ts'
+import { OperatorError, tellOperator } from './operator-error.ts'
 
 /** The command line is wrong; the usage says how it should be. */
 export class UsageError extends Error {}
@@ -24,19 +20,10 @@ export async function runCommand(usage: string, work: () => Promise<number>): Pr
       process.stderr.write(`${error.message && `${error.message}\n`}${usage}`)
     } else if (error instanceof DatabaseLockedError) {
       process.stderr.write(`${error.message}: stop the service, run this, start it again\n`)
-    } else if (
-      error instanceof ConfigError ||
-      error instanceof ConnectionFileError ||
-      error instanceof CopyError ||
-      error instanceof EncryptionKeysError ||
-      error instanceof MigrationError ||
-      error instanceof UnfitDatabaseError ||
-      error instanceof DatabaseUnavailableError ||
-      isSystemError(error)
-    ) {
-      const cause = error instanceof DatabaseUnavailableError ? error.cause : undefined
-      const reason = cause instanceof Error ? ` (${cause.message})` : ''
-      process.stderr.write(`${error.message}${reason}\n`)
+    } else if (error instanceof OperatorError) {
+      process.stderr.write(`${tellOperator(error)}\n`)
+    } else if (isSystemError(error)) {
+      process.stderr.write(`${error.message}\n`)
     } else {
       throw error
     }

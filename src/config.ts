@@ -1,8 +1,9 @@
 import { isIP } from 'node:net'
 import { isLoopback, type Settings, secretVariables, settingsSchema } from './config-schema.ts'
+import { OperatorError } from './operator-error.ts'
 
 /** The settings are not usable. `message` names every bad variable; it never holds the value of a secret. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   readonly problems: readonly ConfigProblem[]
 
   constructor(problems: readonly ConfigProblem[]) {
@@ -61,7 +62,7 @@ function toConfig(given: Settings) {
     adminToken: given.ADMIN_TOKEN,
     syncHost: given.SYNC_HOST,
     syncPort: given.SYNC_PORT,
-    /** undefined when not given: see main.ts. */
+    /** undefined when not given: see run-service.ts. */
     syncPublicUrl: given.SYNC_PUBLIC_URL,
     syncToken: given.SYNC_TOKEN,
     syncAuth: given.SYNC_AUTH,

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { runCommand, say, UsageError } from './command.ts'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { openDatabase } from './db/database.ts'
-import { DatabaseLockedError, DatabaseUnavailableError, UnfitDatabaseError } from './db/failures.ts'
 import { migrate } from './db/migrate.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from './payments/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from './payments/rotate-secrets.ts'
@@ -75,34 +75,16 @@ function describe(rotation: Rotation): string[] {
   return lines
 }
 
-async function main(): Promise<void> {
-  let lost: string[]
+function readLost(): string[] {
   try {
-    lost = parseArgs({ options: { lost: { type: 'string', multiple: true } } }).values.lost ?? []
+    return parseArgs({ options: { lost: { type: 'string', multiple: true } } }).values.lost ?? []
   } catch {
-    process.stderr.write(usage)
-    process.exitCode = 2
-    return
-  }
-  try {
-    const rotation = await rotate(loadConfig(process.env), lost)
-    process.stdout.write(`${describe(rotation).join('\n')}\n`)
-    process.exitCode = rotation.stillUsed.length === 0 ? 0 : 1
-  } catch (error) {
-    process.exitCode = 1
-    if (error instanceof DatabaseLockedError) {
-      process.stderr.write(`${error.message}: stop the service, run this, start it again\n`)
-    } else if (
-      error instanceof ConfigError ||
-      error instanceof EncryptionKeysError ||
-      error instanceof UnfitDatabaseError ||
-      error instanceof DatabaseUnavailableError
-    ) {
-      process.stderr.write(`${error.message}\n`)
-    } else {
-      throw error
-    }
+    throw new UsageError()
   }
 }
 
-await main()
+await runCommand(usage, async () => {
+  const rotation = await rotate(loadConfig(process.env), readLost())
+  for (const line of describe(rotation)) say(line)
+  return rotation.stillUsed.length === 0 ? 0 : 1
+})

@@ -1,4 +1,5 @@
 import type { Db, Trx } from '../db/database.ts'
+import { OperatorError } from '../operator-error.ts'
 import { fixForms, readRows, type Tally, Tallying } from './rows.ts'
 import {
   type CopiedTable,
@@ -26,7 +27,7 @@ export type Part = { header: Header } | { table: string; rows: string[] } | { to
 export type Source = AsyncIterable<Part>
 
 /** The copy cannot be made, or not be used, as asked for; `message` tells the operator why. Nothing was changed. */
-export class CopyError extends Error {
+export class CopyError extends OperatorError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options)
     this.name = 'CopyError'

@@ -1,4 +1,5 @@
 import { GuardedFileError, readGuardedFile } from '../guarded-file.ts'
+import { OperatorError } from '../operator-error.ts'
 
 /** Parameters by which an address of PostgreSQL names files. */
 const parameters = ['sslrootcert', 'sslcert', 'sslkey'] as const
@@ -6,7 +7,7 @@ const parameters = ['sslrootcert', 'sslcert', 'sslkey'] as const
 const maxBytes = 1_048_576
 
 /** A file that an address of PostgreSQL names cannot be read; the message tells the parameter, the path and why. */
-export class ConnectionFileError extends Error {
+export class ConnectionFileError extends OperatorError {
   override readonly name = 'ConnectionFileError'
 }
 

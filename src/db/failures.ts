@@ -1,5 +1,7 @@
+import { OperatorError } from '../operator-error.ts'
+
 /** The database could not be asked, or went away while it was asked: whether a running COMMIT took effect is unknown. */
-export class DatabaseUnavailableError extends Error {
+export class DatabaseUnavailableError extends OperatorError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options)
     this.name = 'DatabaseUnavailableError'
@@ -7,12 +9,12 @@ export class DatabaseUnavailableError extends Error {
 }
 
 /** The database, or the way to it, is set up in a way that the service cannot work with; the message says what to do. */
-export class UnfitDatabaseError extends Error {
+export class UnfitDatabaseError extends OperatorError {
   override readonly name: string = 'UnfitDatabaseError'
 }
 
 /** Another process works on the folder; two at once would lose data silently. */
-export class DatabaseLockedError extends Error {
+export class DatabaseLockedError extends OperatorError {
   readonly folder: string
 
   constructor(folder: string, options?: { cause?: unknown }) {

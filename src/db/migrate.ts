@@ -2,13 +2,14 @@ import { readdir, readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
+import { OperatorError } from '../operator-error.ts'
 import type { Database, Db, Trx } from './database.ts'
 import { codeOf } from './failures.ts'
 
 export const migrationsFolder: string = fileURLToPath(new URL('../../migrations/', import.meta.url))
 
 /** Sets the start apart from other failures of the database; `migration` is the file that failed, if one did. */
-export class MigrationError extends Error {
+export class MigrationError extends OperatorError {
   readonly migration: string | undefined
 
   constructor(migration: string | undefined, cause: unknown) {

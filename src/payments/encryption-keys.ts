@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts'
 import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../domain/sealed.ts'
+import { OperatorError } from '../operator-error.ts'
 import {
   findHeadKey,
   findSealingKeys,
@@ -119,7 +120,7 @@ export async function requireFittingKeys(
 }
 
 /** The keys do not fit the database; `message` tells the operator which, and what to do. Nothing was changed. */
-export class EncryptionKeysError extends Error {
+export class EncryptionKeysError extends OperatorError {
   /** @param source where the keys came from: a variable or a file. */
   constructor(troubles: readonly KeyTrouble[], source: string) {
     const lines = troubles.map(({ id, kind, uses }) => {

@@ -8,8 +8,8 @@ const path = (file: string) => new URL(`../../${file}`, import.meta.url)
 const read = (file: string) => readFileSync(path(file), 'utf8')
 
 const known = new Set(settings.map(({ name }) => name))
-/** main.ts: the time within which a stop ends by itself. */
-const stopWithinSeconds = Number(/stopWithinMs = (\d+)_000/.exec(read('src/main.ts'))?.[1])
+/** run-service.ts: the time within which a stop ends by itself. */
+const stopWithinSeconds = Number(/stopWithinMs = (\d+)_000/.exec(read('src/run-service.ts'))?.[1])
 
 type Compose = {
   services: Record<

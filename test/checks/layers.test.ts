@@ -60,7 +60,7 @@ test('the sandbox stands alone', () => {
   )
   // Who starts it.
   const from = [...new Set(crossing.map((each) => each.from))].sort()
-  expect(from).toEqual(['src/main.ts'])
+  expect(from).toEqual(['src/run-service.ts'])
 })
 
 test('the fences stand around what there is', () => {
