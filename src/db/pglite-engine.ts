@@ -1,8 +1,9 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import type { Engine, Log } from './engine.ts'
 import { lockFolder } from './folder-lock.ts'
+import { makeNewPglite } from './new-pglite.ts'
 import { copyPglite } from './pglite-copy.ts'
 import { pgliteDialect } from './pglite-dialect.ts'
 import { typeParsers } from './type-parsers.ts'
@@ -17,7 +18,8 @@ export type PgliteOptions = {
 }
 
 /**
- * Starts the embedded database: 2.0 to 5 s for a new one, 0.5 s for an old one or a loaded one; about 450 MB of memory.
+ * Starts the embedded database: 2.5 to 5 s for a new one, 0.5 s for an old one or a loaded one; about 450 MB of memory, and a
+ * gigabyte in another process while a new one is made.
  * Throws DatabaseLockedError when another process has the folder. `pglite` is for what the engine does not offer; its
  * queries wait for open transactions, so they must not be awaited inside one.
  */
@@ -78,5 +80,6 @@ async function createPglite(
   if (folder === undefined) return await PGlite.create({ parsers: typeParsers, ...load })
   const files = filesOf(folder)
   mkdirSync(files, { recursive: true, mode: 0o700 })
+  if (!loadDataDir && readdirSync(files).length === 0) await makeNewPglite(files)
   return await PGlite.create(files, { parsers: typeParsers, ...load })
 }

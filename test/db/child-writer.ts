@@ -9,7 +9,7 @@ const database = await openDatabase({ dataDir }).catch((error: Error) => {
 })
 await sql`create table if not exists written (n int primary key)`.execute(database.db)
 await sql`create table if not exists twin (n int primary key)`.execute(database.db)
-process.send?.({ opened: true })
+process.send?.({ opened: true, peakMb: process.resourceUsage().maxRSS / 1024 })
 for (let n = 1; ; n++) {
   await database.transaction(async (trx) => {
     await sql`insert into written values (${n})`.execute(trx)

@@ -10,7 +10,13 @@ import { openDatabase } from '../../src/db/database.ts'
 import { DatabaseLockedError } from '../../src/db/failures.ts'
 import { pgliteTemplate } from '../support/pglite-template.ts'
 
-type Message = { opened?: true; committed?: number; failed?: string; message?: string }
+type Message = {
+  opened?: true
+  peakMb?: number
+  committed?: number
+  failed?: string
+  message?: string
+}
 
 /** Whole processes are started here, which a busy machine makes slow. */
 const SLOW = { timeout: 60_000 }
@@ -84,7 +90,7 @@ test(
   async () => {
     const dataDir = await newFolder()
     const writer = forkWriter(dataDir)
-    expect(await nextMessage(writer)).toEqual({ opened: true })
+    expect(await nextMessage(writer)).toMatchObject({ opened: true })
     let acknowledged = 0
     writer.on('message', (message: Message) => {
       acknowledged = message.committed ?? acknowledged

@@ -8,6 +8,7 @@ export const leftOut: readonly string[] = [
   'test/closings/kills.test.ts',
   'test/closings/seeded-day.test.ts',
   'test/db/db-folder.test.ts',
+  'test/db/db-new-folder.test.ts',
   'test/db/db-test-support.test.ts',
   'test/db/db-vacuum.test.ts',
   'test/fleet/saturday.test.ts',
