@@ -481,6 +481,15 @@ test('many flows stand in a table, worst first; what is picked out stands in the
   await page.reload()
   await expectText(row(page, 'noticed'), 'Paused')
   expect(await row(page, 'calm').count()).toBe(0)
+  // A letter that is typed while the address is being changed, which the page hears of a moment later.
+  await page.evaluate(`{
+    const field = document.querySelector('input[name=find]')
+    const type = (text) => { field.value = text; field.dispatchEvent(new Event('input', { bubbles: true })) }
+    navigation.addEventListener('currententrychange', () => type('notice'), { once: true })
+    type('noti')
+  }`)
+  await expect.poll(() => page.url(), { timeout: 20_000 }).toMatch(/q=notice$/)
+  expect(await page.getByLabel('Find flow').inputValue()).toBe('notice')
   await page.getByLabel('Find flow').fill('nothing like it')
   await expectText(page.locator('main'), 'No flow matches')
   expect([await tooWideAt(page), await seriousBarriers(page)]).toEqual([[], []])

@@ -31,12 +31,18 @@ export function createFlows(app) {
   let timer
   let isTicking = false
 
+  /** What is being typed, which the address does not know yet: it follows a moment later, and must not take letters back. */
+  let typed
+  const wanted = () => ({ ...app.query, q: typed ?? app.query.q ?? '' })
+
   /** Each letter is no place to come back to. */
   const type = (text) => {
-    app.query.q = text
+    typed = text
     app.redraw()
     clearTimeout(timer)
     timer = setTimeout(() => {
+      app.query = wanted()
+      typed = undefined
       if (app.name === 'flows') location.replace(app.link('flows', app.query))
     }, settleMs)
   }
@@ -70,7 +76,7 @@ export function createFlows(app) {
       ${
         app.flows.length === 0
           ? empty(t('flows.none'), t('flows.noneHint'))
-          : html`${numbers(app.flows, stats)} ${filters(app, type)} ${list(app, steady)}`
+          : html`${numbers(app.flows, stats)} ${filters(app, wanted(), type)} ${list(app, wanted(), steady)}`
       }`
     },
   }
@@ -93,8 +99,7 @@ function switches(app) {
   </div>`
 }
 
-function filters(app, type) {
-  const { q = '', state = '' } = app.query
+function filters(app, { q, state = '' }, type) {
   if (app.flows.length <= manyFlows && !q && !state) return null
   const counted = (pick) => number(app.flows.filter(picks[pick]).length)
   return html`<form class="filters" @submit=${(event) => event.preventDefault()}>
@@ -117,8 +122,7 @@ function filters(app, type) {
   </form>`
 }
 
-function list(app, steady) {
-  const { q = '', state } = app.query
+function list(app, { q, state }, steady) {
   const text = q.trim().toLowerCase()
   const isWanted = (flow) =>
     `${flow.name} ${flow.description ?? ''} ${flow.source}`.toLowerCase().includes(text) &&
