@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { call, charge, readOrder, type Till } from '../support/till.ts'
+import { call, charge, createStore, readOrder, type Till } from '../support/till.ts'
 import {
   button,
   expectText,
@@ -81,6 +81,7 @@ test('a day that agrees is counted, compared and signed on the page, and printed
   const till = await openOwnShop(service, 'agrees')
   await sell(service, till, 'A-1', { amount: '1000,00' })
   await sell(service, till, 'A-2', { amount: '250,50' })
+  await createStore(service, till, { id: 'IDLE', boxes: ['ASLEEP'] })
   const page = await open(till)
   await expectText(boxRow(page), /1,250\.50[\s\S]*not closed/)
   // As amounts are written on this page, and with a comma.
@@ -111,6 +112,12 @@ test('a day that agrees is counted, compared and signed on the page, and printed
 
   await page.getByRole('link', { name: 'Back to the closings' }).click()
   await expectText(boxRow(page), /signed[\s\S]*agrees/)
+  // Where nothing was sold comes last, also once all the others are done, and asks for nothing.
+  expect(await page.locator('main tbody tr').allInnerTexts()).toEqual([
+    expect.stringContaining('CAJA-1'),
+    expect.stringContaining('ASLEEP'),
+  ])
+  expect(await page.locator('main tbody .button.main').count()).toBe(0)
   await expectText(page.getByRole('region', { name: 'The day in numbers' }), /Agree\s+1/)
 })
 

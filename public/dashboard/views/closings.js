@@ -88,14 +88,16 @@ function rowsOf(boxes, closings) {
   }))
   return [...ofBoxes, ...ofStores]
     .map((row) => ({ ...row, state: stateOf(row) }))
-    .sort((a, b) => urgency[a.state] - urgency[b.state])
+    .sort((a, b) => urgency[a.state] - urgency[b.state] || hasSold(b) - hasSold(a))
 }
+
+const hasSold = ({ box }) => (box === undefined || box.paid > 0 ? 1 : 0)
 
 function keyOf({ caja_id: box, sucursal_id: store }) {
   return JSON.stringify(box === null ? [store] : [store, box])
 }
 
-/** What needs somebody stands first, and what is done last. */
+/** What needs somebody stands first, then what is done, and last where nothing was sold. */
 const urgency = {
   differs: 0,
   unverified: 1,
@@ -103,8 +105,8 @@ const urgency = {
   open: 3,
   uncounted: 4,
   agreed: 5,
-  quiet: 6,
-  signed: 7,
+  signed: 6,
+  quiet: 7,
 }
 
 function stateOf({ box, closing }) {
@@ -186,7 +188,7 @@ function stateCell({ state, closing }) {
     }`
 }
 
-function action(app, { box, closing, storeId }, day) {
+function action(app, { box, closing, storeId, state }, day) {
   const see =
     closing &&
     html`<a class="button small" href=${app.link('closings', closing.id)}
@@ -200,7 +202,7 @@ function action(app, { box, closing, storeId }, day) {
     ${
       isUnderWay
         ? null
-        : html`<button type="button" class="button small ${closing ? '' : 'main'}" @click=${close}>
+        : html`<button type="button" class="button small ${state === 'uncounted' ? 'main' : ''}" @click=${close}>
           ${closing ? t('closings.again') : t('closings.close')}
         </button>`
     }
