@@ -110,7 +110,8 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
     if (lease === undefined || stopped) return
     if (term) {
       term.untilMs = askedMs + leaseMs
-      term.provenMs = askedMs
+      // A proof that was asked for after this may have had its answer before.
+      term.provenMs = Math.max(term.provenMs, askedMs)
     } else begin(lease, askedMs, before)
   }
 
