@@ -175,14 +175,38 @@ test('who takes a lease over begins when nobody can still hold a proof of it, wh
   expect(await second.current()?.sending(async (given) => (await given())?.())).toBe(true)
 })
 
+type Around = <T>(answer: Promise<T>) => Promise<T>
+
+/** The same object of Kysely, where each answer of a statement that is built on it goes through `around`. */
+function watched<T extends object>(object: T, around: Around): T {
+  return new Proxy(object, {
+    get(real, name) {
+      const value: unknown = Reflect.get(real, name)
+      if (typeof value !== 'function') return value
+      return (...given: unknown[]) => {
+        const next: unknown = value.apply(real, given)
+        return next instanceof Promise ? around(next) : watched(next as object, around)
+      }
+    },
+  })
+}
+
 test('a permit stays fresh as long as its work waits, and ends when another process has the lease', async () => {
-  const first = open('long', 'one')
+  let waiting = 0
+  const counted = watched(database.db, (answer) => {
+    waiting += 1
+    return answer.finally(() => {
+      waiting -= 1
+    })
+  })
+  const first = open('long', 'one', () => {}, { ...database, db: counted })
   await until(() => first.current())
   const sends = first.current()?.sending(async (given) => {
     const permit = await given()
     for (let steps = 0; steps < 12; steps += 1) {
       await pass(leaseMs / 20)
-      // The proof of meanwhile has its answer in a while; were none asked for, there would never be one.
+      // The proof of meanwhile has its answer; were none asked for, there would never be one.
+      await until(() => waiting === 0)
       await until(() => permit?.())
     }
     nowMs += leaseMs + 1
@@ -195,33 +219,19 @@ test('a permit stays fresh as long as its work waits, and ends when another proc
   expect(first.current()).toBeUndefined()
 })
 
-/** The same statement, whose answer waits for `gate` to open. */
-function withheld<T extends object>(statement: T, gate: () => Promise<void> | undefined): T {
-  return new Proxy(statement, {
-    get(builder, name) {
-      const value: unknown = Reflect.get(builder, name)
-      if (typeof value !== 'function') return value
-      return (...given: unknown[]) => {
-        const next: unknown = value.apply(builder, given)
-        if (!(next instanceof Promise)) return withheld(next as object, gate)
-        return next.then(async (answer) => {
-          await gate()
-          return answer
-        })
-      }
-    },
-  })
-}
-
 test('a renewal whose answer is late does not make a newer proof an old one', async () => {
   let gate: Promise<void> | undefined
+  const withheld: Around = async (answer) => {
+    const given = await answer
+    await gate
+    return given
+  }
   const late = new Proxy(database.db, {
     get(db, name) {
-      if (name === 'insertInto') {
-        return (table: 'leases') => withheld(db.insertInto(table), () => gate)
-      }
       const value: unknown = Reflect.get(db, name)
-      return typeof value === 'function' ? value.bind(db) : value
+      if (typeof value !== 'function') return value
+      if (name !== 'insertInto') return value.bind(db)
+      return (table: 'leases') => watched(db.insertInto(table), withheld)
     },
   })
   const tenure = open('late answer', 'one', () => {}, { ...database, db: late })
