@@ -16,6 +16,8 @@ import { loadFlows } from '../src/sync/definition/load.ts'
 import { openFlow } from '../src/sync/engine/open-flow.ts'
 import { openBothSides } from '../test/support/both-sides.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
+// As src/start.ts runs the service.
+import '../src/small-heap.ts'
 
 // What does a poll cost in which nothing has changed? A process with both sides of the service polls a table of
 // PostgreSQL; a bare loop that reads the same rows and hashes them says what the reading alone takes. Each contender is a
