@@ -16,7 +16,13 @@ import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import { EncryptionKeysError } from '../../src/payments/encryption-keys.ts'
 import { walkDue } from '../../src/repositories/due-deliveries.ts'
 import { createDeliveryQueue } from '../../src/sync/queue/queue.ts'
-import { needsPostgres, openEmbedded, openTestDatabase, postgresUrl } from '../support/database.ts'
+import {
+  nameInRun,
+  needsPostgres,
+  openEmbedded,
+  openTestDatabase,
+  postgresUrl,
+} from '../support/database.ts'
 import { newPgliteTemplate } from '../support/pglite-template.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { seedSealed } from '../support/sealed-rows.ts'
@@ -52,7 +58,7 @@ const write = (path: string) =>
 
 /** A database without a table, of the kind that the tests run on. */
 async function openEmpty(): Promise<Database> {
-  const name = `tillbridge_test_copy_${randomBytes(4).toString('hex')}`
+  const name = nameInRun('copy')
   const database = postgresUrl
     ? await onServer(postgresUrl, async (client) => {
         await client.query(`create database ${name}`)

@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { escapeIdentifier } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
 import { UnfitDatabaseError } from '../../src/db/failures.ts'
-import { needsPostgres, postgresUrl } from '../support/database.ts'
+import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 
 /** In a database of the encoding that `createdb` takes from many machines every charge would fail. */
@@ -11,7 +10,7 @@ test.skipIf(!postgresUrl).each(['WIN1252', 'SQL_ASCII'])(
   `a database that keeps texts as %s is refused at the start, with what to do (${needsPostgres})`,
   async (encoding) => {
     const server = postgresUrl ?? ''
-    const name = `tillbridge_test_${randomBytes(4).toString('hex')}`
+    const name = nameInRun('encoding')
     await onServer(server, (client) =>
       client.query(
         `create database ${escapeIdentifier(name)} encoding '${encoding}' locale 'C' template template0`,

@@ -8,7 +8,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { MigrationError, migrate, migrationsFolder } from '../../src/db/migrate.ts'
-import { needsPostgres, postgresUrl } from '../support/database.ts'
+import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { countStatements } from '../support/statements.ts'
 import { engines } from './engines.ts'
@@ -83,7 +83,7 @@ test.skipIf(!postgresUrl)(
   `two processes that start together on an empty server both succeed (${needsPostgres})`,
   async () => {
     const server = postgresUrl ?? ''
-    const name = `tillbridge_test_twins_${process.pid}`
+    const name = nameInRun('twins')
     await onServer(server, (client) => client.query(`create database ${name}`))
     try {
       const script = fileURLToPath(new URL('child-migrator.ts', import.meta.url))

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { inject } from 'vitest'
 import { type Database, openDatabase, type Trx } from '../../src/db/database.ts'
@@ -21,6 +22,11 @@ export async function openTestDatabase(): Promise<Database> {
 /** The embedded database, whatever TEST_DATABASE_URL says. */
 export async function openEmbedded(): Promise<Database> {
   return await rememberSeeds(await borrowDatabase())
+}
+
+/** For a database that a test makes itself: one of this run, so that no other run takes it for a leftover and drops it. */
+export function nameInRun(what: string): string {
+  return `${inject('postgresTemplate')}_${what}_${randomBytes(4).toString('hex')}`
 }
 
 export type PostgresClone = { database: Database; url: string }

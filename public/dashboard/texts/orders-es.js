@@ -119,7 +119,7 @@ export const orders = {
   'setUp.chargeHint': 'Para ver que todo funciona, antes de que lo haga la primera caja.',
   'setUp.virtual': 'Terminales virtuales',
   'store.name': 'Nombre de la sucursal',
-  'store.id': 'Código de la sucursal en el ERP',
+  'store.id': 'Código en el ERP',
   'store.street': 'Calle',
   'store.number': 'Número',
   'store.city': 'Localidad',
