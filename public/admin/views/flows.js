@@ -6,6 +6,7 @@ import { empty, field, note, tile } from '../../shared/parts.js'
 import { now } from '../../shared/shop-clock.js'
 import { askPauseAll, askResumeAll, reloadFiles } from '../all-flows.js'
 import { picks, worstFirst } from '../flow-health.js'
+import { said } from '../said.js'
 import { createSteady } from '../steady.js'
 import { flowCard } from './flow-card.js'
 import { flowPage, readFlow } from './flow-page.js'
@@ -182,8 +183,8 @@ function problemList(problems) {
             html`<li>
               <code>${name(`${file}:${line}:${column}`)}</code>
               ${key ? html`<code class="strong">${name(key)}</code>` : null}
-              <p class="clip">${name(message)}</p>
-              ${hint ? html`<p class="small clip">→ ${name(hint)}</p>` : null}
+              <p class="clip">${name(said(message))}</p>
+              ${hint ? html`<p class="small clip">→ ${name(said(hint))}</p>` : null}
             </li>`,
         )}
       </ul>
