@@ -57,6 +57,7 @@ const names = [
   'steady-b',
   'resting',
   'told',
+  'drifting',
   'a-keyboard',
 ]
 
@@ -555,6 +556,29 @@ test('the page of a flow tells of each run what it found, and what is not sent; 
   const before = sent('told').length
   await button(page.getByRole('dialog'), 'Resync').click()
   await expect.poll(() => sent('told').length, { timeout: 20_000 }).toBeGreaterThan(before)
+  opened?.expectQuiet()
+})
+
+test('a source that does not look as it did holds its flow, and one button lets it go on', async () => {
+  const items = Array.from({ length: 20 }, (_, n) => ({ id: `A-${n}`, price: n, name: `n${n}` }))
+  await flows.write('drifting.json', items)
+  await flows.flows.sync('drifting', { force: true })
+  await expect.poll(() => sent('drifting').length, { timeout: 20_000 }).toBeGreaterThanOrEqual(20)
+  const before = sent('drifting').length
+  await flows.write(
+    'drifting.json',
+    items.map(({ id, price }) => ({ id, price: price + 1 })),
+  )
+  await flows.flows.sync('drifting', { force: true })
+  const page = await open('flows?flow=drifting')
+  const held = card(page, 'drifting')
+  await expectText(held, /nothing is sent[\s\S]*the field "name" is gone/)
+  expect([await tooWideAt(page), await seriousBarriers(page)]).toEqual([[], []])
+  expect(sent('drifting')).toHaveLength(before)
+  await button(held, 'Let it go on').click()
+  await button(page.getByRole('dialog'), 'Let it go on').click()
+  await expect.poll(() => sent('drifting').length, { timeout: 20_000 }).toBe(before + 20)
+  await expect.poll(() => button(held, 'Let it go on').count(), { timeout: 20_000 }).toBe(0)
   opened?.expectQuiet()
 })
 
