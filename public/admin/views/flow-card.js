@@ -45,11 +45,11 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     ${description ? html`<p class="soft small clip">${name(description)}</p>` : null}
     ${status.paused ? pausedNote(status) : null}
     ${isTrouble(health) && !(flow.held_drift && health.cause === 'drift_held') ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
+    ${flow.held_drift ? driftNote(app, flow) : null} ${flow.held_deletes ? heldNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
     ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(said(error))}</p>`) : null}
     ${heldBack ? note('warn', html`<p class="small clip">${name(heldBack)}</p>`) : null}
-    ${flow.held_drift ? driftNote(app, flow) : null}
-    ${flow.held_deletes ? heldNote(app, flow) : null} ${resultOf(app, flow)}
+    ${resultOf(app, flow)}
     ${buttons(app, flow, isWhole)}
   </article>`
 }
