@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -12,7 +12,7 @@ const unfinishedSuffix = '.unfinished'
  * gigabyte, would stay with the service until its end; beside its place, so that a process that is killed meanwhile leaves
  * no half of a database there, but something that the next one removes.
  *
- * @param files the folder of the database; missing or empty. Whoever calls has the folder around it for itself.
+ * @param files the folder of the database, there and empty. Whoever calls has the folder around it for itself.
  */
 export async function makeNewPglite(files: string): Promise<void> {
   const around = dirname(files)
@@ -26,7 +26,8 @@ export async function makeNewPglite(files: string): Promise<void> {
   const unfinished = join(around, `${prefix}${process.pid}${unfinishedSuffix}`)
   await mkdir(unfinished, { mode: 0o700 })
   await runMaker(unfinished)
-  await rm(files, { recursive: true, force: true })
+  // Not `rm`: what is not empty is never taken away.
+  await rmdir(files)
   await rename(unfinished, files)
 }
 
