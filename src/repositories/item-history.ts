@@ -17,9 +17,8 @@ const rowsAtOnce = 5_000
 
 /**
  * The part of a statement that keeps what the items of `found` look like now. One that looks like its newest version, such as
- * after a reset, makes no other. Each key looks up its newest row by itself, by a bound that only the primary key is in the
- * order of: a planner that takes the flow for a handful of rows, as one that was not there when the table was counted, would
- * find them by the flow and their time, and read all that it has for each key.
+ * after a reset, makes no other. Each key looks up its own newest row: a look from the key downwards would pass all that the
+ * statement itself, or another beside it, has written before that key.
  */
 export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
   return sql`
@@ -29,10 +28,10 @@ export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
         or octet_length(found.payload::text) <= ${contentBytesKept} then found.payload end
     from found
     left join lateral (
-      select flow, pk, kind, hash from item_versions as version
-      where (version.flow, version.pk) <= (${flow}, found.pk)
-      order by version.flow desc, version.pk desc, version.id desc limit 1
-    ) as newest on newest.flow = ${flow} and newest.pk = found.pk
+      select kind, hash from item_versions
+      where (flow, pk) = (${flow}, found.pk)
+      order by id desc limit 1
+    ) as newest on true
     where newest.hash is null or newest.hash <> found.hash or newest.kind <> found.kind
     order by found.pk`
 }
@@ -127,7 +126,7 @@ const kinds = [
   { table: 'item_attempts', time: 'at', kept: attemptsKept },
 ] as const
 
-/** Answers how many rows were older than the given time and are gone; `limit` in each statement. */
+/** Answers how many rows were older than the given time and are gone; `limit` in each statement. Only a bound below too lets the index be used. */
 export async function deleteItemHistoryBefore(
   db: Db,
   flow: string,
@@ -140,7 +139,7 @@ export async function deleteItemHistoryBefore(
       const { numAffectedRows } = await sql`
         delete from ${sql.table(table)} where ctid = any(array(
           select ctid from ${sql.table(table)}
-          where flow = ${flow} and ${sql.ref(time)} < ${before}
+          where flow = ${flow} and ${sql.ref(time)} < ${before} and ${sql.ref(time)} > '-infinity'
           order by ${sql.ref(time)}
           limit ${limit}))`.execute(db)
       found = Number(numAffectedRows ?? 0)

@@ -3,6 +3,14 @@ import type { Db } from '../../src/db/database.ts'
 
 type Plan = { Plans?: Plan[]; [fact: string]: unknown }
 
+/** How many pages a statement looks at, in memory or on disk; one that it looks at again counts again. */
+export async function blocksRead(db: Db, statement: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await sql<{ 'QUERY PLAN': { Plan: Plan }[] }>`
+    explain (analyze, buffers, format json) ${statement}`.execute(db)
+  const plan = rows[0]?.['QUERY PLAN'][0]?.Plan
+  return Number(plan?.['Shared Hit Blocks']) + Number(plan?.['Shared Read Blocks'])
+}
+
 /** How many rows a statement reads from tables and indexes, thrown away ones included, whatever the planner chose. */
 export async function rowsRead(db: Db, statement: RawBuilder<unknown>): Promise<number> {
   const { rows } = await sql<{ 'QUERY PLAN': { Plan: Plan }[] }>`
