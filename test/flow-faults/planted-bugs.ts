@@ -49,7 +49,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'a destination that is filled gets what changes and nothing else',
-    'sync/poll/poll-once',
+    'sync/poll/write-batch',
     'const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []',
     'const missing: Item[] = []',
   ),

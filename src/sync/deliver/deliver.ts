@@ -18,7 +18,7 @@ import { type DestinationContext, openDestination } from '../destinations/index.
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Owed, Work } from '../queue/pump.ts'
 import { createDeliveryQueue, type DeliveryQueueDeps } from '../queue/queue.ts'
-import type { Destination, DestinationDefinition, ItemChange } from '../types.ts'
+import type { Destination, DestinationDefinition, ItemChange, Owing } from '../types.ts'
 import { type AttemptDeps, attemptDelivery, type OpenDestination, type Waiting } from './attempt.ts'
 import { longestWishMs } from './backoff.ts'
 import { type Cleaned, cleanDeliveries } from './clean.ts'
@@ -66,13 +66,13 @@ export type Deliveries = {
   close(flow: string): Promise<void>
   /**
    * Writes what is owed to each destination of the flow, and wakes whoever delivers it once the transaction commits. The
-   * flow has been opened in this process. Keys are distinct. With `only` it is owed to that destination alone.
+   * flow has been opened in this process. Keys are distinct.
    */
   enqueue(
     trx: Trx,
     runtime: Pick<FlowRuntime, 'flow'>,
     changes: readonly ItemChange[],
-    only?: string,
+    owing?: Owing,
   ): Promise<void>
   /** The destinations of a flow that is open in this process, to be asked what they would refuse. */
   rehearsals(flow: string): Rehearsal[]
@@ -304,7 +304,12 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     await Promise.all(running.map(closeOne))
   }
 
-  const enqueue: Deliveries['enqueue'] = async (trx, { flow }, changes, only) => {
+  const enqueue: Deliveries['enqueue'] = async (
+    trx,
+    { flow },
+    changes,
+    { only, areNew = false } = {},
+  ) => {
     if (changes.length === 0) return
     // In the order of their keys, so that two writers never wait for each other crosswise.
     const names = flow.destinations
@@ -316,7 +321,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       ...change,
       payload: value,
     }))
-    const to = { flow: flow.name, destinations: names, keepsHistory: keepsHistory(flow) }
+    const to = { flow: flow.name, destinations: names, keepsHistory: keepsHistory(flow), areNew }
     if (names.length > 0) await recordChanges(trx, to, found, now())
     for (const name of names) queue.wake(flow.name, name)
   }

@@ -1,17 +1,6 @@
 import type { Trx } from '../../db/database.ts'
-import { findChangedSince } from '../../repositories/deliveries.ts'
-import {
-  askFill,
-  type DestinationFill,
-  listFills,
-  settleFills,
-} from '../../repositories/destination-fills.ts'
-import {
-  findHashes,
-  lockItems,
-  restateHashes,
-  upsertHashes,
-} from '../../repositories/flow-items.ts'
+import { askFill, listFills, settleFills } from '../../repositories/destination-fills.ts'
+import { findHashes, restateHashes } from '../../repositories/flow-items.ts'
 import { insertPoll } from '../../repositories/flow-polls.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
 import { beginPollRead } from '../../repositories/flow-reads.ts'
@@ -30,48 +19,26 @@ import {
 import { countRun } from '../../repositories/flow-switches.ts'
 import { pauseByService } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import {
-  type Item,
-  type ItemChange,
-  SourceError,
-  type SourceRow,
-  type SourceWarning,
-} from '../types.ts'
-import {
-  changesOf,
-  type FoundChange,
-  type ReadBatch,
-  readBatch,
-  recordsOf,
-  type Telling,
-} from './compare.ts'
+import { SourceError, type SourceRow, type SourceWarning } from '../types.ts'
+import { changesOf, type ReadBatch, readBatch, recordsOf, type Telling } from './compare.ts'
 import { cursorText, isAhead, laterCursor } from './cursor.ts'
 import { forgetVanished, sendDeletes } from './deletes.ts'
-import { DriftFound, type DriftWatch, holdFlow, type PollBatch, watchDrift } from './drift.ts'
+import { DriftFound, type DriftWatch, holdFlow, watchDrift } from './drift.ts'
 import { forgetItems } from './forget.ts'
-import { goneSince } from './gone-since.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { refuseOutdated } from './outdated.ts'
 import { addedTo, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 import type { PollOutcome } from './poller.ts'
+import { type BatchProgress, writeBatch } from './write-batch.ts'
 
-type Progress = {
-  /** Puts it in order with other reads of the source. */
-  read: number
-  /** How often a full scan had been asked for when it began. */
-  resets: number
+type Progress = BatchProgress & {
   startedAt: Date
   savedAtMs: number
   rowsRead: number
-  changes: number
   /** Found new, found changed, and gone; what is sent of them is in `changes`. */
   counts: { new: number; changed: number; deleted: number }
   problems: number
-  /** Something could not be judged, or be taken, this time: the next poll begins where this one did. */
-  mustReadAgain: boolean
-  /** Destinations that get every item. */
-  fills: readonly DestinationFill[]
   /** What the source said beside its records. */
   warnings: SourceWarning[]
   /** The position before this poll; null when it reads everything. */
@@ -118,6 +85,7 @@ export async function pollOnce(
   const progress: Progress = {
     read: await beginPollRead(deps.database.db, flow.name),
     resets: state.resets,
+    isFirst: state.last_success_at === null,
     startedAt,
     savedAtMs: startedAt.getTime(),
     rowsRead: 0,
@@ -348,140 +316,6 @@ async function takeItems(
       updated_at: now,
     })
   }
-}
-
-async function writeBatch(
-  deps: PollDeps,
-  runtime: FlowRuntime,
-  lease: PollLease,
-  { items, changes }: PollBatch,
-  progress: Progress,
-): Promise<void> {
-  if (items.length + changes.length === 0) return
-  const { owed, overtaken } = await deps.database.transaction((trx) =>
-    writeChanges(deps, runtime, trx, lease, { ...progress, items, changes }),
-  )
-  progress.changes += owed
-  progress.mustReadAgain ||= overtaken
-}
-
-/**
- * Stores and queues what a batch changes. `overtaken`: somebody who began to read after this poll did has stored another
- * content of an item. This batch may be older than that, or newer, since a poll goes on reading: only another read tells.
- */
-async function writeChanges(
-  deps: PollDeps,
-  runtime: FlowRuntime,
-  trx: Trx,
-  lease: PollLease,
-  {
-    items,
-    changes,
-    read,
-    resets,
-    fills,
-  }: Pick<Progress, 'read' | 'resets' | 'fills'> & {
-    items: readonly Item[]
-    changes: readonly FoundChange[]
-  },
-): Promise<{ owed: number; overtaken: boolean }> {
-  const { flow } = runtime
-  const now = deps.now()
-  const changed = changes.map(({ item }) => item)
-  // What nobody has stored yet has no row to lock.
-  const known = changes.flatMap(({ item, kind }) => (kind === 'changed' ? [item] : []))
-  const locked = fills.length > 0 ? items : known
-  const stored = await lockItems(
-    trx,
-    flow.name,
-    locked.map(({ pk }) => pk),
-  )
-  // Somebody else may have found the same meanwhile, or that it is gone.
-  const found = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
-  const isGone = await goneMeanwhile(runtime, trx, { items: found, stored, read, resets })
-  const different = found.filter(({ pk }) => !isGone.has(pk))
-  const { ours, same } = await upsertHashes(trx, flow.name, different, { read, at: now })
-  const owed = changes.filter(({ item, isOwed }) => isOwed && ours.has(item.pk))
-  const news = owed.map(({ item }) => upsertOf(item, read))
-  if (fills.length === 0) await deps.enqueue(trx, runtime, news)
-  else {
-    // Of what somebody has seen since in another form the newer one is on its way to all of them.
-    const isLatest = ({ pk, hash }: Item) =>
-      stored.get(pk)?.hash === hash || ours.has(pk) || same.has(pk)
-    await enqueueAndFill(deps, runtime, trx, { fills, news, items: items.filter(isLatest), read })
-  }
-  const beaten = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
-  const overtaken = isGone.size > 0 || (await differs(trx, flow.name, beaten))
-  // Last of all: the row stays locked until the commit, and another batch and the next renewal need it too.
-  if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
-  return { owed: owed.length, overtaken }
-}
-
-/** A push that deletes while a poll is under way asks for a full scan: nothing is looked up for the many polls without. */
-async function goneMeanwhile(
-  { flow }: FlowRuntime,
-  trx: Trx,
-  {
-    items,
-    stored,
-    read,
-    resets,
-  }: Pick<Progress, 'read' | 'resets'> & {
-    items: readonly Item[]
-    stored: ReadonlyMap<string, unknown>
-  },
-): Promise<Set<string>> {
-  const unknown = items.flatMap(({ pk }) => (stored.has(pk) ? [] : [pk]))
-  if (unknown.length === 0 || flow.deletes.mode !== 'delete') return new Set()
-  const state = await findFlowState(trx, flow.name)
-  return state?.resets === resets ? new Set() : goneSince(trx, flow, unknown, read)
-}
-
-/** Whether one of these items is stored as something else. */
-async function differs(trx: Trx, flow: string, items: readonly Item[]): Promise<boolean> {
-  const stored = await lockItems(
-    trx,
-    flow,
-    items.map(({ pk }) => pk),
-  )
-  return items.some(({ pk, hash }) => stored.get(pk)?.hash !== hash)
-}
-
-/**
- * Owes the destinations what changed, and those that are filled the rest too: but for what they are owed since that was asked
- * for, as before a crash. One destination after the other and its keys in order, as everybody locks them.
- */
-async function enqueueAndFill(
-  deps: PollDeps,
-  runtime: FlowRuntime,
-  trx: Trx,
-  {
-    fills,
-    news,
-    items,
-    read,
-  }: {
-    fills: readonly DestinationFill[]
-    news: readonly ItemChange[]
-    items: readonly Item[]
-    read: number
-  },
-): Promise<void> {
-  const { name: flow, destinations } = runtime.flow
-  const sent = new Set(news.map(({ pk }) => pk))
-  const rest = items.filter(({ pk }) => !sent.has(pk))
-  const pks = rest.map(({ pk }) => pk)
-  for (const destination of destinations.map(({ name }) => name).sort()) {
-    const fill = fills.find((one) => one.destination === destination)
-    const has = fill && (await findChangedSince(trx, { flow, destination }, pks, fill.asked))
-    const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []
-    const owed = [...news, ...missing.map((item) => upsertOf(item, read))]
-    await deps.enqueue(trx, runtime, owed, destination)
-  }
-}
-
-function upsertOf({ pk, hash, value }: Item, change: number): ItemChange {
-  return { pk, kind: 'upsert', hash, value, change }
 }
 
 const problemsKept = 1_000

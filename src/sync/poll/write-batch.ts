@@ -1,0 +1,188 @@
+import type { Trx } from '../../db/database.ts'
+import { constraintOf } from '../../db/failures.ts'
+import { findChangedSince } from '../../repositories/deliveries.ts'
+import type { DestinationFill } from '../../repositories/destination-fills.ts'
+import { insertHashes, lockItems, upsertHashes } from '../../repositories/flow-items.ts'
+import { findFlowState, holdsLease } from '../../repositories/flow-state.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import type { Item, ItemChange } from '../types.ts'
+import type { PollBatch } from './drift.ts'
+import { goneSince } from './gone-since.ts'
+import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+
+/** What a poll knows of itself when it writes. */
+export type BatchProgress = {
+  /** Puts it in order with other reads of the source. */
+  read: number
+  /** How often a full scan had been asked for when it began. */
+  resets: number
+  /** Destinations that get every item. */
+  fills: readonly DestinationFill[]
+  /** Nothing is stored of the flow yet, as far as this poll has seen. */
+  isFirst: boolean
+  /** What is sent. */
+  changes: number
+  /** Something could not be judged, or be taken, this time: the next poll begins where this one did. */
+  mustReadAgain: boolean
+}
+
+/** What says that somebody has stored, or was owed, one of the items before. */
+const known = new Set(['flow_items_pkey', 'deliveries_pkey'])
+
+/**
+ * Stores and queues what a batch changes, in one transaction. In a first poll nothing is there yet that a new item could
+ * meet, and to look for it would take a third of the time: only when something is, the batch is written as any other.
+ */
+export async function writeBatch(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  batch: PollBatch,
+  progress: BatchProgress,
+): Promise<void> {
+  const { items, changes } = batch
+  if (items.length + changes.length === 0) return
+  const write = (areNew: boolean) =>
+    deps.database.transaction((trx) =>
+      writeChanges(deps, runtime, trx, lease, { ...progress, ...batch, areNew }),
+    )
+  const areNew = progress.isFirst && items.length === 0 && changes.every(isNew)
+  const { owed, overtaken } = await write(areNew).catch((error: unknown) => {
+    if (!areNew || !known.has(constraintOf(error) ?? '')) throw error
+    progress.isFirst = false
+    return write(false)
+  })
+  progress.changes += owed
+  progress.mustReadAgain ||= overtaken
+}
+
+const isNew = ({ kind }: PollBatch['changes'][number]) => kind === 'new'
+
+/**
+ * Stores and queues what a batch changes. `overtaken`: somebody who began to read after this poll did has stored another
+ * content of an item. This batch may be older than that, or newer, since a poll goes on reading: only another read tells.
+ */
+async function writeChanges(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  lease: PollLease,
+  {
+    items,
+    changes,
+    read,
+    resets,
+    fills,
+    areNew,
+  }: Pick<BatchProgress, 'read' | 'resets' | 'fills'> & PollBatch & { areNew: boolean },
+): Promise<{ owed: number; overtaken: boolean }> {
+  const { flow } = runtime
+  const now = deps.now()
+  const changed = changes.map(({ item }) => item)
+  // What nobody has stored yet has no row to lock.
+  const seen = changes.flatMap(({ item, kind }) => (kind === 'changed' ? [item] : []))
+  const locked = fills.length > 0 ? items : seen
+  const stored = await lockItems(
+    trx,
+    flow.name,
+    locked.map(({ pk }) => pk),
+  )
+  // Somebody else may have found the same meanwhile, or that it is gone.
+  const found = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
+  const isGone = await goneMeanwhile(runtime, trx, { items: found, stored, read, resets })
+  const different = found.filter(({ pk }) => !isGone.has(pk))
+  const { ours, same } = await storeHashes(trx, flow.name, different, { read, at: now, areNew })
+  const owed = changes.filter(({ item, isOwed }) => isOwed && ours.has(item.pk))
+  const news = owed.map(({ item }) => upsertOf(item, read))
+  if (fills.length === 0) await deps.enqueue(trx, runtime, news, { areNew })
+  else {
+    // Of what somebody has seen since in another form the newer one is on its way to all of them.
+    const isLatest = ({ pk, hash }: Item) =>
+      stored.get(pk)?.hash === hash || ours.has(pk) || same.has(pk)
+    await enqueueAndFill(deps, runtime, trx, { fills, news, items: items.filter(isLatest), read })
+  }
+  const beaten = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
+  const overtaken = isGone.size > 0 || (await differs(trx, flow.name, beaten))
+  // Last of all: the row stays locked until the commit, and another batch and the next renewal need it too.
+  if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+  return { owed: owed.length, overtaken }
+}
+
+/** As upsertHashes. */
+async function storeHashes(
+  trx: Trx,
+  flow: string,
+  items: readonly Item[],
+  { read, at, areNew }: { read: number; at: Date; areNew: boolean },
+): ReturnType<typeof upsertHashes> {
+  if (!areNew) return upsertHashes(trx, flow, items, { read, at })
+  await insertHashes(trx, flow, items, { read, at })
+  return { ours: new Set(items.map(({ pk }) => pk)), same: new Set() }
+}
+
+/** A push that deletes while a poll is under way asks for a full scan: nothing is looked up for the many polls without. */
+async function goneMeanwhile(
+  { flow }: FlowRuntime,
+  trx: Trx,
+  {
+    items,
+    stored,
+    read,
+    resets,
+  }: Pick<BatchProgress, 'read' | 'resets'> & {
+    items: readonly Item[]
+    stored: ReadonlyMap<string, unknown>
+  },
+): Promise<Set<string>> {
+  const unknown = items.flatMap(({ pk }) => (stored.has(pk) ? [] : [pk]))
+  if (unknown.length === 0 || flow.deletes.mode !== 'delete') return new Set()
+  const state = await findFlowState(trx, flow.name)
+  return state?.resets === resets ? new Set() : goneSince(trx, flow, unknown, read)
+}
+
+/** Whether one of these items is stored as something else. */
+async function differs(trx: Trx, flow: string, items: readonly Item[]): Promise<boolean> {
+  const stored = await lockItems(
+    trx,
+    flow,
+    items.map(({ pk }) => pk),
+  )
+  return items.some(({ pk, hash }) => stored.get(pk)?.hash !== hash)
+}
+
+/**
+ * Owes the destinations what changed, and those that are filled the rest too: but for what they are owed since that was asked
+ * for, as before a crash. One destination after the other and its keys in order, as everybody locks them.
+ */
+async function enqueueAndFill(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  {
+    fills,
+    news,
+    items,
+    read,
+  }: {
+    fills: readonly DestinationFill[]
+    news: readonly ItemChange[]
+    items: readonly Item[]
+    read: number
+  },
+): Promise<void> {
+  const { name: flow, destinations } = runtime.flow
+  const sent = new Set(news.map(({ pk }) => pk))
+  const rest = items.filter(({ pk }) => !sent.has(pk))
+  const pks = rest.map(({ pk }) => pk)
+  for (const destination of destinations.map(({ name }) => name).sort()) {
+    const fill = fills.find((one) => one.destination === destination)
+    const has = fill && (await findChangedSince(trx, { flow, destination }, pks, fill.asked))
+    const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []
+    const owed = [...news, ...missing.map((item) => upsertOf(item, read))]
+    await deps.enqueue(trx, runtime, owed, { only: destination })
+  }
+}
+
+function upsertOf({ pk, hash, value }: Item, change: number): ItemChange {
+  return { pk, kind: 'upsert', hash, value, change }
+}
