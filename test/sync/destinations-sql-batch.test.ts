@@ -162,3 +162,99 @@ describe.each(engines)('$driver', ({ driver, url, connect, has }) => {
     expect(await rows()).toEqual([])
   })
 })
+
+describe.skipIf(!engines[0]?.has)('types of PostgreSQL', () => {
+  const [one, many] = [`${table}_one`, `${table}_many`]
+  const columns = `id text primary key, fixed char(4), short varchar(5), mark bit(3), bits bit varying, n smallint, big bigint,
+    exact numeric(12, 2), loose double precision, paid boolean, bytes bytea, doc json, docb jsonb, day date, at timestamptz(3),
+    bare timestamp, clock time, span interval, code uuid, letter "char", "Odd ""Name" text, place point, price money,
+    mood ${one}_mood, positive ${one}_positive`
+  const bodies = [
+    {
+      id: 'A',
+      fixed: 'ab',
+      short: 'abc  ',
+      mark: '101',
+      bits: '1011',
+      n: -32768,
+      big: '9007199254740993',
+      exact: '1234.565',
+      loose: 0.1,
+      paid: true,
+      bytes: '\\x00ff',
+      doc: { 'a,b': ['{"x"}', null] },
+      docb: '"text"',
+      day: '2026-11-21',
+      at: '2026-11-21T14:30:00.123456Z',
+      bare: '2026-11-21 14:30:00.5',
+      clock: '23:59',
+      span: '1 day 2 hours',
+      code: '0b3e3f0a-5a0e-4b1c-9c1e-2f6f1d1a2b3c',
+      letter: 'x',
+      'Odd "Name': 'NULL',
+      place: '(1,2)',
+      price: '12.30',
+      mood: 'so, so',
+      positive: 3,
+    },
+    {
+      id: 'B\\"{},\n\t ñ 😀',
+      fixed: '',
+      short: '',
+      paid: false,
+      loose: 'NaN',
+      bytes: '',
+      doc: 'null',
+      'Odd "Name': '',
+      mood: 'fine',
+    },
+    { id: 'null', short: null, n: '7', doc: '[1]', 'Odd "Name': '{}' },
+  ]
+  let admin: Admin
+  const openOn = (name: string) =>
+    openSqlDestination(
+      { driver: 'postgres', table: name, upsertKey: ['id'], binary: { bytes: 'text' } },
+      { url: postgresUrl, connections: 2, batch: 500, timeoutMs: 10_000 },
+    )
+  const rowsOf = (name: string) =>
+    admin.run(`select ${name}::text as row from ${name} order by id collate "C"`)
+  beforeAll(async () => {
+    admin = await connectPostgres()
+    await admin.run(`create type ${one}_mood as enum ('fine', 'so, so')`)
+    await admin.run(`create domain ${one}_positive as integer check (value > 0)`)
+    await admin.run(`create table ${one} (${columns})`)
+    await admin.run(`create table ${many} (${columns})`)
+  })
+  afterAll(async () => {
+    await admin.run(`drop table if exists ${one}, ${many}`)
+    await admin.run(`drop type ${one}_mood; drop domain ${one}_positive`)
+    await admin.close()
+  })
+
+  /** Every column in each row, as only such rows go together. */
+  const full = bodies.map((body) => {
+    const none = Object.fromEntries(Object.keys(bodies[0] ?? {}).map((name) => [name, null]))
+    return { ...none, ...body }
+  })
+
+  test('every column holds the same whether rows come one by one or together, in one statement', async () => {
+    const [alone, together] = [openOn(one), openOn(many)]
+    for (const body of full) {
+      expect(await alone.deliver(job({ body, pk: body.id }), never)).toEqual({ ok: true })
+    }
+    let statements = 0
+    const jobs = full.map((body, index) => {
+      const mayStart = () => {
+        if (index === 0) statements += 1
+        return true
+      }
+      return job({ body, pk: body.id, mayStart })
+    })
+    expect(await together.batches?.deliver(jobs, never)).toEqual(full.map(() => ({ ok: true })))
+    expect(statements).toBe(1)
+    const written = await rowsOf(one)
+    expect(written).toHaveLength(3)
+    expect(await rowsOf(many)).toEqual(written)
+    await Promise.all([alone.close(), together.close()])
+  })
+})
