@@ -79,6 +79,8 @@ export async function sftpServer(folder: string) {
   const sockets = state.connections
   ;(server as unknown as { _srv: NodeJS.EventEmitter })._srv.on('connection', (socket: Socket) => {
     sockets.add(socket)
+    // As real servers do: else each answer waits for the caller's delayed word that the last one came.
+    socket.setNoDelay(true)
     socket.on('close', () => sockets.delete(socket)).on('error', () => undefined)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

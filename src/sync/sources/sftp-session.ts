@@ -84,6 +84,7 @@ export async function openSftp(
   try {
     const dialled = await dialGuarded(settings, settings, signal)
     socket = dialled
+    dialled.setNoDelay(true)
     signal.addEventListener('abort', onAbort, { once: true })
     const ready = new Promise<void>((resolve) => client.once('ready', resolve))
     connect(client, {
