@@ -4,7 +4,7 @@ import type { Database } from '../../src/db/database.ts'
 import { clearHeldDrift, writeHeldDrift } from '../../src/repositories/held-drifts.ts'
 import type { AlertFlow, Alerts } from '../../src/sync/alerts/alerts.ts'
 import { Secret } from '../../src/sync/definition/secret.ts'
-import { grantIdOf } from '../../src/sync/destinations/lost-grant.ts'
+import { grantIdOf } from '../../src/sync/oauth/lost-grant.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { openHttpReceiver } from './alerts-receivers.ts'
 import { createWorld, minutes, seconds, type World } from './alerts-world.ts'
@@ -167,4 +167,24 @@ test('an access that is lost is told to whoever hears of its destination, with w
   await after(minutes(10), world, alerts)
   expect(hook.bodies().map(({ type }) => type)).toContain('flow.authorized')
   expect(hook.calls).toHaveLength(2)
+})
+
+test('a lost access of the source is told to everybody, also to who hears of one destination only', async () => {
+  const world = createWorld(database)
+  const alerts = world.process('one')
+  running.push(alerts)
+  const channel = { type: 'webhook', url: hook.url, destinations: ['dwh'] }
+  await alerts.openFlow({
+    ...world.flow({ onJobFailed: [channel] }),
+    source: { type: 'http', auth: authOf(world) } as AlertFlow['source'],
+    destinations: [{ name: 'dwh', type: 'sql' }] as AlertFlow['destinations'],
+  })
+  await alerts.checkOnce()
+  await lose(world)
+  await after(minutes(10), world, alerts)
+  expect(hook.bodies().map(({ type }) => type)).toEqual(['flow.unauthorized'])
+  expect(hook.bodies()[0].data).toMatchObject({ flow: world.name, destination: 'source' })
+  await regain(world)
+  await after(minutes(10), world, alerts)
+  expect(hook.bodies().map(({ type }) => type)).toEqual(['flow.unauthorized', 'flow.authorized'])
 })

@@ -41,6 +41,7 @@ export function createWorld(database: Database) {
       allowPrivateNetwork: true,
       windows: undefined,
       alerts: alertsOf(alerts, env),
+      source: { type: 'file' } as AlertFlow['source'],
       destinations: [{ name: 'web' }, { name: 'dwh' }] as AlertFlow['destinations'],
     }),
     /** Items change, and their deliveries fail for good. */

@@ -54,7 +54,7 @@ const waiting = async () =>
   }
 const asksForTokens = () => shop.asked.filter(({ path }) => path === '/oauth/token').length
 const lossesLogged = () =>
-  flows.logLines.filter((line) => line.includes('the access of a destination is lost')).length
+  flows.logLines.filter((line) => line.includes('an access is lost')).length
 
 test('nothing is sent and nobody asked again, no attempt is spent, and it is told in /waiting, the errors, the log and the health; a new token goes on', async () => {
   await flows.write('token.txt', seller.refreshToken)

@@ -7,10 +7,7 @@ import { checkEncryptionKeys } from '../../src/payments/encryption-keys.ts'
 import { rotateSecrets } from '../../src/payments/rotate-secrets.ts'
 import { grantContext } from '../../src/repositories/sealed-values.ts'
 import { Secret } from '../../src/sync/definition/secret.ts'
-import {
-  createGrantKeeper,
-  type GrantKeeperDeps,
-} from '../../src/sync/destinations/grant-keeper.ts'
+import { createGrantKeeper, type GrantKeeperDeps } from '../../src/sync/oauth/grant-keeper.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { serveShop } from './shops/double.ts'
 import { createIssuer, type Issuer } from './shops/token-issuer.ts'
@@ -197,9 +194,7 @@ test('T13: a process killed between the answer and its commit loses the access: 
   expect(await one.errors()).toMatchObject([
     { adapter: 'tienda', pk: '', error: expect.stringMatching(reason) },
   ])
-  expect(
-    one.logged.filter((line) => line.includes('access of a destination is lost')),
-  ).toHaveLength(1)
+  expect(one.logged.filter((line) => line.includes('an access is lost'))).toHaveLength(1)
   expect(JSON.stringify([one.logged, await one.errors()])).not.toContain('canary')
 })
 

@@ -21,6 +21,7 @@ import type { Flow } from '../definition/schema.ts'
 import { backoffMs, type RetryPolicy } from '../deliver/backoff.ts'
 import type { AlertResult } from '../flow-service.ts'
 import { createGuardedAgent } from '../net/guard.ts'
+import { ofSource } from '../oauth/lost-grant.ts'
 import type { Channel, ChannelDeps } from './channel.ts'
 import { openChannel } from './channels.ts'
 import { composeCondition, composeFailures, composeHeld, type HeldBack } from './compose.ts'
@@ -34,7 +35,7 @@ import { toldOf } from './told.ts'
 
 export type AlertFlow = Pick<
   Flow,
-  'name' | 'alerts' | 'allowPrivateNetwork' | 'destinations' | 'windows'
+  'name' | 'alerts' | 'allowPrivateNetwork' | 'source' | 'destinations' | 'windows'
 >
 
 export type AlertDeps = {
@@ -157,7 +158,7 @@ export function createAlerts(deps: AlertDeps): Alerts {
   const considerAccesses = async (opened: OpenFlow, rows: readonly AlertRow[]) => {
     for (const { destination, held } of await heldAccesses(db, opened.flow)) {
       const channels = [...opened.receivers]
-        .filter(([, { destinations }]) => destinations.has(destination))
+        .filter(([, { destinations }]) => destination === ofSource || destinations.has(destination))
         .map(([channel]) => channel)
       const subject = accessSubject(destination)
       await considerHeld(opened, rows, { subject, channels, held })

@@ -1,18 +1,17 @@
 import type { Db } from '../../db/database.ts'
 import { listLostGrants } from '../../repositories/oauth-grants.ts'
 import type { Flow } from '../definition/schema.ts'
-import { grantIdOf, lostGrantCause, placeOf } from '../destinations/lost-grant.ts'
+import { accessesOf, grantIdOf, lostGrantCause, placeOf } from '../oauth/lost-grant.ts'
 import type { HeldBack } from './compose.ts'
 
-/** The destinations whose access is renewed, each with since when nothing renews it any more. */
+/** The destinations, and the source, whose access is renewed, each with since when nothing renews it any more. */
 export async function heldAccesses(
   db: Db,
-  { destinations }: Pick<Flow, 'destinations'>,
+  flow: Pick<Flow, 'source' | 'destinations'>,
 ): Promise<{ destination: string; held: HeldBack }[]> {
-  const renewed = destinations.flatMap((one) => {
-    const auth = one.type === 'http' ? one.auth : undefined
-    const id = auth && grantIdOf(auth)
-    return auth && id ? [{ destination: one.name, id, place: placeOf(auth) }] : []
+  const renewed = accessesOf(flow).flatMap(({ name, auth }) => {
+    const id = grantIdOf(auth)
+    return id ? [{ destination: name, id, place: placeOf(auth) }] : []
   })
   const lost = await listLostGrants(
     db,

@@ -1,3 +1,4 @@
+import { ofSource } from '../oauth/lost-grant.ts'
 import { type AlertMessage, approveCall, type Condition, oneLine, retryCall } from './message.ts'
 
 export type Locale = 'es' | 'en'
@@ -32,11 +33,12 @@ type Words = {
   released(flow: string): string
   releasedFact: string
   goOn: string
-  unauthorized(flow: string, destination: string): string
-  unauthorizedFact: string
+  source: string
+  unauthorized(flow: string, place: string): string
+  unauthorizedFact: { source: string; destination: string }
   authorize(place: string): string
-  authorized(flow: string, destination: string): string
-  authorizedFact: string
+  authorized(flow: string, place: string): string
+  authorizedFact: { source: string; destination: string }
 }
 
 const es: Words = {
@@ -80,12 +82,19 @@ const es: Words = {
   released: (flow) => `${flow}: el flujo sigue`,
   releasedFact: 'Lo que estaba retenido se envía.',
   goOn: 'Mire qué se enviaría (vista previa) y déjelo seguir con el botón del panel (/admin) o con la API de control:',
-  unauthorized: (flow, destination) => `${flow}: se perdió la autorización de ${destination}`,
-  unauthorizedFact: 'No se envía nada a ese destino; lo que se le debe espera.',
+  source: 'la fuente',
+  unauthorized: (flow, place) => `${flow}: se perdió la autorización de ${place}`,
+  unauthorizedFact: {
+    source: 'No se lee nada de la fuente; lo que cambie allí se verá después.',
+    destination: 'No se envía nada a ese destino; lo que se le debe espera.',
+  },
   authorize: (place) =>
     `Autorice la aplicación otra vez y ponga el nuevo refresh token en ${place} (si es una variable, reinicie); después haga releer los flujos con la API de control:`,
-  authorized: (flow, destination) => `${flow}: ${destination} tiene autorización otra vez`,
-  authorizedFact: 'Lo que esperaba se envía.',
+  authorized: (flow, place) => `${flow}: ${place} tiene autorización otra vez`,
+  authorizedFact: {
+    source: 'La fuente se lee otra vez.',
+    destination: 'Lo que esperaba se envía.',
+  },
 }
 
 const en: Words = {
@@ -129,12 +138,16 @@ const en: Words = {
   released: (flow) => `${flow}: the flow goes on`,
   releasedFact: 'What was held is sent.',
   goOn: 'See what would be sent (preview), and let it go on with the button of the dashboard (/admin) or with the control API:',
-  unauthorized: (flow, destination) => `${flow}: the authorization of ${destination} is lost`,
-  unauthorizedFact: 'Nothing is sent to that destination; what it is owed waits.',
+  source: 'the source',
+  unauthorized: (flow, place) => `${flow}: the authorization of ${place} is lost`,
+  unauthorizedFact: {
+    source: 'Nothing is read from the source; what changes there will be seen later.',
+    destination: 'Nothing is sent to that destination; what it is owed waits.',
+  },
   authorize: (place) =>
     `Authorize the application again and put the new refresh token into ${place} (restart, if it is a variable); then have the flows read again with the control API:`,
-  authorized: (flow, destination) => `${flow}: ${destination} is authorized again`,
-  authorizedFact: 'What waited is sent.',
+  authorized: (flow, place) => `${flow}: ${place} is authorized again`,
+  authorizedFact: { source: 'The source is read again.', destination: 'What waited is sent.' },
 }
 
 const languages: Record<Locale, Words> = { es, en }
@@ -211,10 +224,10 @@ export function textOf(message: AlertMessage, locale: Locale): AlertText {
       }
     case 'unauthorized':
       return {
-        title: words.unauthorized(flow, message.destination),
+        title: words.unauthorized(flow, placeIn(words, message)),
         facts: [
           oneLine(message.reason),
-          words.unauthorizedFact,
+          words.unauthorizedFact[sideOf(message)],
           words.since(clockTime(message.since)),
         ],
         examples: [],
@@ -223,8 +236,8 @@ export function textOf(message: AlertMessage, locale: Locale): AlertText {
       }
     case 'authorized':
       return {
-        title: words.authorized(flow, message.destination),
-        facts: [words.authorizedFact, words.since(clockTime(message.since))],
+        title: words.authorized(flow, placeIn(words, message)),
+        facts: [words.authorizedFact[sideOf(message)], words.since(clockTime(message.since))],
         ...plain,
       }
     case 'restored':
@@ -263,4 +276,13 @@ function lengthOfTime(ms: number): string {
     .filter(([count]) => count > 0)
     .map(([count, unit]) => `${count} ${unit}`)
     .join(' ')
+}
+
+/** What an access is for. */
+function sideOf({ destination }: { destination: string }): 'source' | 'destination' {
+  return destination === ofSource ? 'source' : 'destination'
+}
+
+function placeIn(words: Words, access: { destination: string }): string {
+  return sideOf(access) === 'source' ? words.source : access.destination
 }

@@ -45,7 +45,12 @@ export function itemFormHash({ item, source }: Pick<Flow, 'item' | 'source'>): s
     key: item.key,
     hash: { ignore: asSet(ignore), trim, emptyAsNull, decimals },
     // Of a secret it writes the template only.
-    source: source.type === 'sql' ? { ...source, wakeOn: undefined } : source,
+    source:
+      source.type === 'sql'
+        ? { ...source, wakeOn: undefined }
+        : source.type === 'http'
+          ? { ...source, auth: undefined }
+          : source,
   }
   return hash('sha256', canonicalJson(parts), 'hex')
 }

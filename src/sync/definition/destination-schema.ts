@@ -11,6 +11,7 @@ import {
 import type { FlowContext } from './context.ts'
 import { column, duration, jsonata, name, oneOrMore, secretText, text, whole } from './fields.ts'
 import { literalSecret } from './literal-secrets.ts'
+import { oauth } from './oauth-schema.ts'
 import { clientName } from './source-schema.ts'
 
 export const fieldTypes = ['text', 'integer', 'decimal', 'decimalComma', 'boolean', 'date'] as const
@@ -120,25 +121,6 @@ const timeoutMs = <T extends { timeout: number }>({ timeout, ...rest }: T) => ({
 })
 
 const okStatus = () => z.array(whole(100, 599)).min(1)
-
-const oauth = (context: FlowContext) =>
-  z
-    .strictObject({
-      type: z.literal('oauth2'),
-      grant: z.enum(['client_credentials', 'refresh_token']).prefault('client_credentials'),
-      tokenUrl: httpUrl(context),
-      clientId: secretText(context),
-      clientSecret: secretText(context, literalSecret),
-      refreshToken: secretText(context, literalSecret)
-        .optional()
-        .describe(
-          'of grant refresh_token: the first one; those that follow are kept in the database',
-        ),
-      scope: text().max(1_024).optional(),
-      clientAuth: z.enum(['basic', 'form']).prefault('basic'),
-    })
-    .optional()
-    .describe('OAuth 2.0: every request carries an access token that is asked for there')
 
 const signing = (context: FlowContext) =>
   z

@@ -36,6 +36,7 @@ function addressesOf({ source, destinations, alerts }: Flow): Address[] {
   if (source.type === 'http') {
     found.push({ path: ['source', 'url'], url: source.url })
     found.push({ path: ['source', 'item', 'url'], url: source.item?.url })
+    found.push({ path: ['source', 'auth', 'tokenUrl'], url: source.auth?.tokenUrl })
   }
   for (const [index, destination] of destinations.entries()) {
     if (destination.type !== 'http') continue

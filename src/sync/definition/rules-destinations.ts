@@ -1,4 +1,5 @@
 import type { Path, PathFinding } from './findings.ts'
+import { grantFindings } from './rules-oauth.ts'
 import type { Flow } from './schema.ts'
 
 type Destination = Flow['destinations'][number]
@@ -18,7 +19,7 @@ export function destinationFindings(flow: Flow): PathFinding[] {
       ...retryFindings(destination, path),
       ...deleteFindings(flow, destination, path),
       ...batchFindings(destination, path),
-      ...grantFindings(destination, path),
+      ...(destination.type === 'http' ? grantFindings(destination.auth, path) : []),
       ...memoryFindings(destination, path),
       ...(destination.type === 'file' ? fileFindings(destination, earlier, path) : []),
     ]
@@ -108,25 +109,6 @@ function batchFindings(destination: Destination, path: Path): PathFinding[] {
   const message = 'needs a request of its own: the address of the single one depends on the item'
   const hint = 'add request: { url: https://… }'
   return [{ path: [...path, 'batch'], message, hint }]
-}
-
-/** The first refresh token is there where one is renewed, and nowhere else. */
-function grantFindings(destination: Destination, under: Path): PathFinding[] {
-  if (destination.type !== 'http' || !destination.auth) return []
-  const { grant, refreshToken } = destination.auth
-  const path = [...under, 'auth']
-  if (grant === 'refresh_token' && !refreshToken) {
-    const message = 'needs refreshToken: the one that the issuer gave with the authorization'
-    const hint = `add refreshToken: \${env:NAME} or \${file:/path}`
-    return [{ path: [...path, 'grant'], message, hint }]
-  }
-  if (grant !== 'refresh_token' && refreshToken) {
-    const message = 'is of no use without grant: refresh_token'
-    return [
-      { path: [...path, 'refreshToken'], isKey: true, message, hint: 'add grant: refresh_token' },
-    ]
-  }
-  return []
 }
 
 function deleteFindings({ deletes }: Flow, destination: Destination, path: Path): PathFinding[] {

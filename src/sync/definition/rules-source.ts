@@ -5,6 +5,7 @@ import { selectProblem } from '../sources/sql-select.ts'
 import { scanSql } from '../sources/sql-text.ts'
 import { parseXmlPath, XmlPathError } from '../sources/xml-path.ts'
 import type { Path, PathFinding } from './findings.ts'
+import { grantFindings } from './rules-oauth.ts'
 import type { Flow } from './schema.ts'
 
 type SqlSource = Extract<Flow['source'], { type: 'sql' }>
@@ -17,7 +18,9 @@ export function sourceFindings(flow: Flow): PathFinding[] {
   if ('groupBy' in source && source.groupBy) findings.push(...groupFindings(flow, source.groupBy))
   if ('cursor' in source && source.cursor) findings.push(...overlapFindings(source.cursor))
   if (source.type === 'sql') findings.push(...sqlFindings(flow, source))
-  if (source.type === 'http') findings.push(...httpFindings(source))
+  if (source.type === 'http') {
+    findings.push(...httpFindings(source), ...grantFindings(source.auth, ['source']))
+  }
   if (source.type === 'file' || source.type === 'sftp') findings.push(...fileFindings(source))
   return [...findings, ...deleteFindings(flow)]
 }

@@ -3,6 +3,7 @@ import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './ad
 import type { FlowContext } from './context.ts'
 import { column, duration, jsonata, report, secretText, text, timeZone, whole } from './fields.ts'
 import { fileSource } from './file-source-schema.ts'
+import { oauth } from './oauth-schema.ts'
 import { requestBody } from './request-body.ts'
 import { Secret } from './secret.ts'
 import { sftpSource } from './sftp-source-schema.ts'
@@ -139,6 +140,7 @@ function http(context: FlowContext) {
       url: httpUrl(context, ['cursor']).describe('{cursor} stands for the cursor'),
       method: method(),
       headers: headers(context).prefault({}),
+      auth: oauth(context),
       body: requestBody(context, ['cursor', 'page', 'offset', 'size', 'next'])
         .optional()
         .describe('{cursor} stands for the cursor; {page}, {offset}, {size}, {next} for the page'),

@@ -3,13 +3,15 @@ import type { Dispatcher } from 'undici'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts, secretsOf } from '../net/hidden-texts.ts'
 import { orAborted, RequestFailure } from '../net/request.ts'
+import type { GrantKeeper } from '../oauth/grant-keeper.ts'
+import { TokenError } from '../oauth/token-request.ts'
+import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/tokens.ts'
 import type { DeliveryJob, DeliveryResult, Destination, Remembered } from '../types.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
 import type { BodyForm } from './http-body.ts'
 import { type Answer, exchange } from './http-exchange.ts'
 import { type AnswerRule, createJudge } from './http-judge.ts'
 import { compileMemory, type MemoryRules } from './http-memory.ts'
-import { createTokens, type OAuthSettings, TokenBlockedError, type Tokens } from './http-oauth.ts'
 import {
   compileRequest,
   type Request,
@@ -18,7 +20,6 @@ import {
   type Signing,
 } from './http-request.ts'
 import { TemplateError } from './http-template.ts'
-import { TokenError } from './http-token-request.ts'
 import { readServerBudget } from './rate-limit-headers.ts'
 import { blocked, gone, postponed, refused } from './result.ts'
 
@@ -39,8 +40,9 @@ export type HttpSettings = {
   send?: BodyForm
   sign?: Signing | undefined
   auth?: OAuthSettings | undefined
-  /** Hands out the tokens of an `auth` whose grant is kept in the database. */
-  keptTokens?: ((auth: OAuthSettings) => Tokens) | undefined
+  /** Keep the tokens of an `auth` that are renewed. */
+  grants?: Pick<GrantKeeper, 'tokens'> | undefined
+  usedBy?: { flow: string; destination: string }
   answers?: readonly AnswerRule[] | undefined
   /** Of one delivery. */
   timeoutMs: number
@@ -78,17 +80,11 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const memory = settings.remember && compileMemory(settings.remember)
   const findMemory = find?.remember ? compileMemory(find.remember) : memory
   const secrets = Object.values(requests).flatMap((one) => (one ? secretsOf(one.template) : []))
-  // By a clock that nobody can set.
-  const nowMs = () => performance.now()
-  const tokens = settings.auth && openTokens(settings.auth)
+  const usedBy = settings.usedBy ?? { flow: '', destination: '' }
+  const tokens =
+    settings.auth && openTokens(settings.auth, settings.grants, { agent, timeoutMs, usedBy })
   let shown: readonly string[] = secrets
   const judge = createJudge({ ...settings, secrets: () => shown })
-
-  function openTokens(auth: OAuthSettings): Tokens {
-    if (auth.grant !== 'refresh_token') return createTokens(auth, { agent, timeoutMs, nowMs })
-    if (!settings.keptTokens) throw new Error('nobody keeps refresh tokens here')
-    return settings.keptTokens(auth)
-  }
 
   const send = async (
     request: Request,

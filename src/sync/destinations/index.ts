@@ -1,10 +1,9 @@
 import type { Dispatcher } from 'undici'
 import type { Flow } from '../definition/schema.ts'
+import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import type { Destination, DestinationDefinition } from '../types.ts'
 import { openFileDestination } from './file.ts'
-import type { GrantKeeper } from './grant-keeper.ts'
 import { openHttpDestination } from './http.ts'
-import type { OAuthSettings, Tokens } from './http-oauth.ts'
 import type { PaymentsPort } from './payments-port.ts'
 import { openPaymentsPos } from './payments-pos.ts'
 import { openPaymentsStores } from './payments-stores.ts'
@@ -41,7 +40,8 @@ export function openDestination(
         send: definition.send,
         sign: definition.sign,
         auth: definition.auth,
-        keptTokens: (auth) => keptTokens(auth, definition, context),
+        grants: context.grants,
+        usedBy: { flow: context.flow.name ?? '', destination: definition.name },
         answers: definition.answers,
         batch: definition.batch && {
           ...definition.batch,
@@ -87,14 +87,4 @@ export function openDestination(
     case 'payments.pos':
       return openPaymentsPos(definition.client, context.payments)
   }
-}
-
-function keptTokens(
-  auth: OAuthSettings,
-  { name, timeoutMs }: DestinationDefinition,
-  { grants, agent, flow }: DestinationContext,
-): Tokens {
-  if (!grants) throw new Error('nobody keeps refresh tokens here')
-  const usedBy = { flow: flow.name ?? '', destination: name }
-  return grants.tokens(auth, { agent, timeoutMs, usedBy })
 }

@@ -26,12 +26,12 @@ import type { FlowContext } from '../definition/context.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
 import { Secret } from '../definition/secret.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
-import type { GrantKeeper } from '../destinations/grant-keeper.ts'
 import type { PaymentsPort } from '../destinations/payments-port.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { createGuardedAgent } from '../net/guard.ts'
+import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import { OutdatedError } from '../poll/outdated.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { pollOnce } from '../poll/poll-once.ts'
@@ -243,6 +243,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
         now: deps.now,
         log: deps.log,
         payments: deps.feeds,
+        grants: deps.grants,
         sleep: deps.sleep,
       })
       const { payments, grants, now } = deps

@@ -4,7 +4,7 @@ import { deleteUnusedGrants } from '../../repositories/oauth-grants.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
-import { grantIdOf } from '../destinations/lost-grant.ts'
+import { accessesOf, grantIdOf } from '../oauth/lost-grant.ts'
 import type { FlowEngine } from './flow-engine.ts'
 
 export type HousekeepingDeps = {
@@ -66,9 +66,6 @@ export function createHousekeeping(deps: HousekeepingDeps) {
   }
 }
 
-function grantIdsOf({ destinations }: Pick<Flow, 'destinations'>): string[] {
-  return destinations.flatMap((one) => {
-    const id = one.type === 'http' && one.auth ? grantIdOf(one.auth) : undefined
-    return id === undefined ? [] : [id]
-  })
+function grantIdsOf(flow: Pick<Flow, 'source' | 'destinations'>): string[] {
+  return accessesOf(flow).flatMap(({ auth }) => grantIdOf(auth) ?? [])
 }

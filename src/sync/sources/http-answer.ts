@@ -2,7 +2,9 @@ import type { Agent } from 'undici'
 import { decideRetry, type RetryPolicy } from '../../outbound/retry-decision.ts'
 import { describeRefusal } from '../destinations/http-excerpt.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
-import { type GuardedAnswer, guardedRequest, RequestFailure } from '../net/request.ts'
+import { type GuardedAnswer, guardedRequest, orAborted, RequestFailure } from '../net/request.ts'
+import { TokenError } from '../oauth/token-request.ts'
+import { TokenBlockedError, type Tokens } from '../oauth/tokens.ts'
 import { breathe } from '../poll/breather.ts'
 import { SourceError, type SourceRow } from '../types.ts'
 import { JsonLimitError, parseJsonInTurns } from './json-in-turns.ts'
@@ -14,10 +16,12 @@ export type AnswerClient = {
   agent: Agent
   /** Names in lower case. */
   headers: Record<string, string>
+  /** Of an access by OAuth 2.0: each request shows one. */
+  tokens?: Pick<Tokens, 'get' | 'refused'> | undefined
   /** Of one request, redirects included. */
   timeoutMs: number
   /** Texts that no message may show, which a server may repeat. */
-  secrets: readonly string[]
+  secrets: () => readonly string[]
   now: () => Date
   sleep: (ms: number, signal: AbortSignal) => Promise<void>
 }
@@ -48,13 +52,15 @@ export const maxPageBytes = 32 * 1024 * 1024
 const decodedAtOnce = 256 * 1024
 const parsedAtOnce = 32 * 1024
 const maxAttempts = 4
+const unauthorized = 401
 /** A server that wants a longer pause than a minute is left until the next poll. */
 const pauses: RetryPolicy = { baseMs: 1_000, floorMs: 100, ceilingMs: 60_000 }
 
 /**
  * Reads JSON or XML. 408, 423, 429, 5xx, silence and broken connections are tried again, four times in all, with the
  * pause that the server asks for; so is a query of GraphQL that is refused for its cost. Undefined when `isNothing` says so of
- * the answer. Redirects of a GET within the origin are followed. Throws SourceError or RequestFailure.
+ * the answer. Redirects of a GET within the origin are followed. A 401 to an access token is asked again with the next one.
+ * Throws SourceError or RequestFailure.
  */
 export async function readAnswer(
   client: AnswerClient,
@@ -66,14 +72,14 @@ export async function readAnswer(
   for (let attempt = 1; ; attempt += 1) {
     const answer = await askPatiently(client, request, signal)
     if (isNothing(answer)) return undefined
-    if (answer.status !== 200) throw new SourceError(refusalOf(answer, client.secrets))
+    if (answer.status !== 200) throw new SourceError(refusalOf(answer, client.secrets()))
     const about = { link: answer.headers.link, url: answer.url }
-    if (xml) return { ...(await parseXml(answer, xml, client.secrets)), ...about }
+    if (xml) return { ...(await parseXml(answer, xml, client.secrets())), ...about }
     const document = await parse(answer)
     const errors = isGraphql ? graphqlErrors(document) : undefined
     if (!errors) return { document, ...about }
     if (!errors.isPassing || attempt === maxAttempts) {
-      throw new SourceError(`the answer holds errors: ${shown(errors.words, client.secrets)}`)
+      throw new SourceError(`the answer holds errors: ${shown(errors.words, client.secrets())}`)
     }
     await client.sleep(pauses.baseMs * 2 ** (attempt - 1), signal)
   }
@@ -108,13 +114,19 @@ async function askPatiently(
   { method, url, content }: ReadRequest,
   signal: AbortSignal,
 ): Promise<GuardedAnswer> {
-  const { agent, headers, timeoutMs, now, sleep } = client
+  const { agent, headers, tokens, timeoutMs, now, sleep } = client
+  let wasRefused = false
   for (let attempt = 1; ; attempt += 1) {
+    const token = tokens && (await orAborted(signal, tokenOf(tokens)))
     const outcome = await guardedRequest({
       agent,
       method,
       url,
-      headers: content ? { 'content-type': content.type, ...headers } : headers,
+      headers: {
+        ...(content && { 'content-type': content.type }),
+        ...headers,
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
       ...(content && { body: content.body }),
       timeoutMs,
       maxBytes: maxPageBytes,
@@ -126,6 +138,14 @@ async function askPatiently(
       throw error
     })
     const isFailure = outcome instanceof RequestFailure
+    if (tokens && token !== undefined && !isFailure && outcome.status === unauthorized) {
+      tokens.refused(token)
+      // Once: a server that takes none must not have one asked for after the other.
+      if (!wasRefused) {
+        wasRefused = true
+        continue
+      }
+    }
     const decision = decideRetry({
       // Whatever its method, it asks for nothing to be changed.
       method: 'GET',
@@ -144,6 +164,18 @@ async function askPatiently(
     if (decision.retry) await sleep(decision.waitMs, signal)
     else if (isFailure) throw outcome
     else return outcome
+  }
+}
+
+async function tokenOf(tokens: Pick<Tokens, 'get'>): Promise<string> {
+  try {
+    return await tokens.get()
+  } catch (error) {
+    if (error instanceof TokenError || error instanceof TokenBlockedError) {
+      throw new SourceError(error.message)
+    }
+    if (error instanceof RequestFailure) throw new SourceError(`no access token: ${error.message}`)
+    throw error
   }
 }
 

@@ -4,6 +4,7 @@ import { ExpressionError } from '../mapping/expression-error.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import { secretsOf } from '../net/hidden-texts.ts'
 import { type GuardedAnswer, RequestFailure } from '../net/request.ts'
+import { openTokens } from '../oauth/tokens.ts'
 import { breathe } from '../poll/breather.ts'
 import { createKeySet } from '../poll/key-set.ts'
 import { type Source, SourceClosedError, SourceError, type SourceRow } from '../types.ts'
@@ -46,7 +47,7 @@ const maxPagesOfOneItem = 1_000
  */
 export function openHttpSource(
   definition: HttpDefinition,
-  context: Pick<SourceContext, 'flow' | 'now' | 'createAgent' | 'sleep'>,
+  context: Pick<SourceContext, 'flow' | 'now' | 'createAgent' | 'sleep' | 'grants'>,
 ): Source {
   const { limits, item, cursor } = definition
   const keyFields = context.flow.item.key
@@ -57,11 +58,17 @@ export function openHttpSource(
       allowPrivateNetwork: context.flow.allowPrivateNetwork,
       connectTimeoutMs: Math.min(limits.timeoutMs, longestConnectMs),
     })
+  const { timeoutMs } = limits
+  const usedBy = { flow: context.flow.name, destination: 'source' }
+  const tokens =
+    definition.auth && openTokens(definition.auth, context.grants, { agent, timeoutMs, usedBy })
+  const hidden = hiddenTexts(definition)
   const client: AnswerClient = {
     agent,
+    tokens,
     headers: headersOf(definition),
-    timeoutMs: limits.timeoutMs,
-    secrets: hiddenTexts(definition),
+    timeoutMs,
+    secrets: () => [...hidden, ...(tokens?.secrets() ?? [])],
     now: context.now,
     sleep: context.sleep ?? ((ms, signal) => wait(ms, undefined, { signal })),
   }
@@ -87,7 +94,7 @@ export function openHttpSource(
   })
 
   const failure = (error: unknown, method: string, place: string, signal: AbortSignal) => {
-    const what = error instanceof RequestFailure ? error.message : describe(error, client.secrets)
+    const what = error instanceof RequestFailure ? error.message : describe(error, client.secrets())
     return signal.aborted
       ? sourceFailure(error, signal, () => what)
       : new SourceError(`http source: ${method} ${place}: ${what}`)

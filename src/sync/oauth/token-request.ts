@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { Secret } from '../definition/secret.ts'
+import { jsonOf } from '../destinations/http-judge.ts'
 import { guardedRequest } from '../net/request.ts'
-import { jsonOf } from './http-judge.ts'
 
 /** Where tokens are asked for, and by whom (RFC 6749). */
 export type OAuthClient = {

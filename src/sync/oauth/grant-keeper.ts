@@ -1,4 +1,3 @@
-import type { Dispatcher } from 'undici'
 import type { Database } from '../../db/database.ts'
 import { sameSecret } from '../../domain/constant-time.ts'
 import { SealedError, type Sealer } from '../../domain/sealed.ts'
@@ -16,9 +15,15 @@ import {
 import { grantContext } from '../../repositories/sealed-values.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import { RequestFailure } from '../net/request.ts'
-import { type OAuthSettings, TokenBlockedError, type Tokens, usedShare } from './http-oauth.ts'
-import { requestToken, TokenError, type TokenGrant } from './http-token-request.ts'
 import { grantIdOf, lostGrantText } from './lost-grant.ts'
+import { requestToken, TokenError, type TokenGrant } from './token-request.ts'
+import {
+  type OAuthSettings,
+  TokenBlockedError,
+  type Tokens,
+  type TokenUse,
+  usedShare,
+} from './tokens.ts'
 
 export type GrantKeeperDeps = {
   database: Database
@@ -34,16 +39,12 @@ export type GrantKeeperDeps = {
 }
 
 export type GrantKeeper = {
-  /** The access tokens of a destination whose `grant` is `refresh_token`. */
-  tokens(
-    settings: OAuthSettings,
-    about: { agent: Dispatcher; timeoutMs: number; usedBy: { flow: string; destination: string } },
-  ): Tokens
+  /** The access tokens of a source or destination whose `grant` is `refresh_token`. */
+  tokens(settings: OAuthSettings, about: TokenUse): Tokens
   /** Waits for renewals under way: what they bring exists nowhere else. */
   stop(): Promise<void>
 }
 
-type About = Parameters<GrantKeeper['tokens']>[1]
 type Known = {
   token: string
   version: number
@@ -51,7 +52,7 @@ type Known = {
   seenAtMs: number
   lastsMs: number
 }
-type Access = { id: string; settings: OAuthSettings; about: About }
+type Access = { id: string; settings: OAuthSettings; about: TokenUse }
 
 /** So long a token is used without a look whether another process has renewed it. */
 const unseenMs = 60_000
@@ -123,7 +124,7 @@ export function createGrantKeeper(deps: GrantKeeperDeps): GrantKeeper {
       await insertFlowErrors(trx, [{ flow, adapter: destination, pk: '', error, at }])
       return error
     })
-    if (lost) log.error({ flow, destination, reason: lost }, 'the access of a destination is lost')
+    if (lost) log.error({ flow, destination, reason: lost }, 'an access is lost')
   }
 
   /** For as long as this process lives, or until a stop has waited for it. */

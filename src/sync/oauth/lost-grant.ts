@@ -1,6 +1,21 @@
 import { hash } from 'node:crypto'
 import type { GrantRow } from '../../repositories/oauth-grants.ts'
-import type { OAuthSettings } from './http-oauth.ts'
+import type { Flow } from '../definition/schema.ts'
+import type { OAuthSettings } from './tokens.ts'
+
+/** What no destination may be called, since it stands for the source. */
+export const ofSource = 'source'
+
+/** What a flow shows tokens for: its destinations by their names, and `source`. */
+export function accessesOf({
+  source,
+  destinations,
+}: Pick<Flow, 'source' | 'destinations'>): { name: string; auth: OAuthSettings }[] {
+  const all = [{ ...source, name: ofSource }, ...destinations]
+  return all.flatMap((one) =>
+    one.type === 'http' && one.auth ? [{ name: one.name, auth: one.auth }] : [],
+  )
+}
 
 /** The name of an access: where it is renewed, for whom, and its first refresh token. Undefined where none is renewed. */
 export function grantIdOf(auth: OAuthSettings): string | undefined {

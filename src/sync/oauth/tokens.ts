@@ -1,7 +1,8 @@
 import type { Dispatcher } from 'undici'
 import { sameSecret } from '../../domain/constant-time.ts'
 import type { Secret } from '../definition/secret.ts'
-import { type OAuthClient, requestToken } from './http-token-request.ts'
+import type { GrantKeeper } from './grant-keeper.ts'
+import { type OAuthClient, requestToken } from './token-request.ts'
 
 export type OAuthSettings = OAuthClient & {
   /** By the client's own credentials (RFC 6749, 4.4) when absent. */
@@ -34,6 +35,26 @@ export type Tokens = {
   refused(token: string): void
   /** What no message may show. */
   secrets(): string[]
+}
+
+/** What tokens are asked for with, and who shows them; `destination` is `source` for the source of a flow. */
+export type TokenUse = {
+  agent: Dispatcher
+  timeoutMs: number
+  usedBy: { flow: string; destination: string }
+}
+
+/** Tokens of either grant. Those of refresh tokens are kept by `grants`; where it is absent there are none. */
+export function openTokens(
+  auth: OAuthSettings,
+  grants: Pick<GrantKeeper, 'tokens'> | undefined,
+  use: TokenUse,
+): Tokens {
+  // By a clock that nobody can set.
+  if (auth.grant !== 'refresh_token')
+    return createTokens(auth, { ...use, nowMs: () => performance.now() })
+  if (!grants) throw new Error('nobody keeps refresh tokens here')
+  return grants.tokens(auth, use)
 }
 
 /** Of its life, so that none runs out on its way. */
