@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { inject } from 'vitest'
-import { type Database, openDatabase, type Trx } from '../../src/db/database.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
 import { cloneTemplate, dropDatabase, urlOf } from './postgres-template.ts'
 import { borrowDatabase } from './worker-database.ts'
 
@@ -57,10 +57,7 @@ type Rows = { table: string; rows: string | null }[]
 /** What the migrations themselves insert. */
 const seedsOf = new WeakMap<Database, Rows>()
 
-/**
- * Empties every table and puts back the rows that the migrations themselves insert, as after openTestDatabase. The
- * triggers that forbid TRUNCATE are off meanwhile, inside the transaction that does it.
- */
+/** Empties every table and puts back the rows that the migrations themselves insert, as after openTestDatabase. */
 export async function truncateAll(database: Database): Promise<void> {
   const seeds = seedsOf.get(database)
   if (!seeds) throw new Error('truncateAll is for databases of openTestDatabase')
@@ -82,49 +79,24 @@ async function replaceRows(
   identity: 'restart identity' | 'continue identity',
 ): Promise<void> {
   await database.transaction(async (trx) => {
-    const triggers = await sql<{ table: string; trigger: string }>`
-      select tgrelid::regclass::text as table, quote_ident(tgname) as trigger from pg_trigger
-      where not tgisinternal and tgenabled = 'O' and tgtype & 32 = 32`.execute(trx)
-    const switchTriggers = async (action: 'disable' | 'enable') => {
-      for (const { table, trigger } of triggers.rows) {
-        await sql.raw(`alter table ${table} ${action} trigger ${trigger}`).execute(trx)
-      }
-    }
-    await switchTriggers('disable')
     const names = rows.map(({ table }) => table)
-    await sql.raw(`truncate ${names.join(', ')} ${identity} cascade`).execute(trx)
-    for (const { table, rows: saved } of await inOrderOfReferences(trx, rows)) {
+    await sql.raw(`lock table ${names.join(', ')} in access exclusive mode`).execute(trx)
+    // Neither triggers that forbid it nor references: what is put back was right when it was read.
+    await sql`set local session_replication_role = replica`.execute(trx)
+    const filled = await sql<{ table: string }>`
+      select name as table from unnest(${names}::text[]) as name
+      where pg_relation_size(name::regclass) > 0`.execute(trx)
+    for (const { table } of filled.rows) await sql.raw(`delete from ${table}`).execute(trx)
+    for (const { table, rows: saved } of rows) {
       if (saved === null) continue
       const target = sql.raw(table)
       await sql`insert into ${target} overriding system value
         select * from jsonb_populate_recordset(null::${target}, ${saved}::jsonb)`.execute(trx)
     }
-    await switchTriggers('enable')
-  })
-}
-
-/** Tables that others refer to come first. */
-async function inOrderOfReferences(trx: Trx, rows: Rows): Promise<Rows> {
-  const references = await sql<{ table: string; target: string }>`
-    select (select format('%I.%I', nspname, relname) from pg_class join pg_namespace n on n.oid = relnamespace
-        where pg_class.oid = conrelid) as table,
-      (select format('%I.%I', nspname, relname) from pg_class join pg_namespace n on n.oid = relnamespace
-        where pg_class.oid = confrelid) as target
-    from pg_constraint where contype = 'f' and conrelid <> confrelid`.execute(trx)
-  const left = new Map(rows.map((entry) => [entry.table, entry]))
-  const ordered: Rows = []
-  while (left.size > 0) {
-    const free = [...left.values()].filter(
-      ({ table }) =>
-        !references.rows.some((entry) => entry.table === table && left.has(entry.target)),
-    )
-    if (free.length === 0) throw new Error('tables refer to each other in a circle')
-    for (const entry of free) {
-      ordered.push(entry)
-      left.delete(entry.table)
+    if (identity === 'restart identity') {
+      await sql`select setval(seqrelid::regclass, seqstart, false) from pg_sequence`.execute(trx)
     }
-  }
-  return ordered
+  })
 }
 
 async function rememberSeeds(database: Database): Promise<Database> {
