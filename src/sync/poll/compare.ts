@@ -92,6 +92,11 @@ export function changesOf(
   return { changes, restated }
 }
 
+/** Whether two hashes are of one content, also where their forms are others. */
+export function isContent(hash: string, other: string | undefined): boolean {
+  return other !== undefined && hash.endsWith(other.slice(Math.max(0, other.indexOf(':'))))
+}
+
 /** Whether an item looks as the stored hash says. */
 export function comparison(
   hashes: FlowRuntime['hashes'],
@@ -105,6 +110,6 @@ export function comparison(
   const form = was.slice(0, colon)
   if (form === hashes.hashForm) return 'different'
   // What counts was written down alike.
-  if (item.hash.endsWith(was.slice(colon))) return 'same'
+  if (isContent(item.hash, was)) return 'same'
   return hashes.hashAs(item, form, forms[form]) === was ? 'restated' : 'different'
 }

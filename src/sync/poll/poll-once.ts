@@ -378,7 +378,9 @@ async function finish(
       ...(isFull && { last_full_scan_at: progress.startedAt }),
     })
     await acceptDefinition(trx, runtime)
-    if (isFull) {
+    // What was left out of a read that was not whole is filled, and looked for, by the next one.
+    const isWhole = !progress.mustReadAgain && !progress.warnings.some((one) => one.isIncomplete)
+    if (isFull && isWhole) {
       await settleFullScan(trx, flow.name, state.resets)
       await settleFills(trx, flow.name, progress.fills)
     }

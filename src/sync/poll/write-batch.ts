@@ -6,6 +6,7 @@ import { insertHashes, lockItems, upsertHashes } from '../../repositories/flow-i
 import { findFlowState, holdsLease } from '../../repositories/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange } from '../types.ts'
+import { isContent } from './compare.ts'
 import type { PollBatch } from './drift.ts'
 import { goneSince } from './gone-since.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
@@ -98,7 +99,7 @@ async function writeChanges(
   else {
     // Of what somebody has seen since in another form the newer one is on its way to all of them.
     const isLatest = ({ pk, hash }: Item) =>
-      stored.get(pk)?.hash === hash || ours.has(pk) || same.has(pk)
+      isContent(hash, stored.get(pk)?.hash) || ours.has(pk) || same.has(pk)
     await enqueueAndFill(deps, runtime, trx, { fills, news, items: items.filter(isLatest), read })
   }
   const beaten = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))

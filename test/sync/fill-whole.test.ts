@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { askFill, listFills } from '../../src/repositories/destination-fills.ts'
+import { createItemReader } from '../../src/sync/item/item.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { createTestPoll, records, type TestPoll } from './poll-support.ts'
+
+/** A destination that is to get everything has it only when everything was read. */
+const now = () => new Date()
+let database: Database
+beforeAll(async () => {
+  database = await openTestDatabase()
+})
+afterAll(() => database.close())
+
+async function filled(options: Partial<Parameters<typeof createTestPoll>[1]> = {}) {
+  const poll = await createTestPoll(database, { now, ...options })
+  poll.rows = [records(1, 4)]
+  await poll.poll()
+  const target = { flow: poll.name, destination: 'out' }
+  await database.transaction((trx) => askFill(trx, target))
+  const before = poll.enqueued.length
+  const sent = () => poll.enqueued.slice(before).map(({ pk }) => pk)
+  return { poll, sent, isOpen: async () => (await listFills(database.db, poll.name)).length > 0 }
+}
+
+/** As a file that is cut in the middle: what comes after that is missing, and the source says so. */
+function cut(poll: TestPoll) {
+  const { scan } = poll.runtime.source
+  poll.runtime.source.scan = async function* (options) {
+    options.warn?.({ message: 'the file ends within a line', isIncomplete: true })
+    yield* scan(options)
+  }
+  return () => {
+    poll.runtime.source.scan = scan
+  }
+}
+
+test('a source that was read in part fills a destination in part, and the next read does the rest', async () => {
+  const { poll, sent, isOpen } = await filled()
+  const mend = cut(poll)
+  poll.rows = [records(1, 1)]
+  await poll.poll()
+  expect([sent(), await isOpen()]).toEqual([['1'], true])
+  mend()
+  poll.rows = [records(1, 4)]
+  await poll.poll()
+  expect(await isOpen()).toBe(false)
+  expect(new Set(sent())).toEqual(new Set(['1', '2', '3', '4']))
+})
+
+test('items without a field that only a new destination uses are sent to it too', async () => {
+  const { poll, sent, isOpen } = await filled({ usedFields: ['id'] })
+  const reader = createItemReader(poll.runtime.flow, ['id', 'price'])
+  poll.runtime = { ...poll.runtime, read: reader.read, hashes: reader, usedFields: ['id', 'price'] }
+  poll.rows = [[...records(1, 2, { price: 5 }), ...records(3, 4)]]
+  await poll.poll()
+  expect(await isOpen()).toBe(false)
+  expect(sent().sort()).toEqual(['1', '2', '3', '4'])
+})
