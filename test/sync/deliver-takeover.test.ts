@@ -166,6 +166,10 @@ onPostgres(
     const [, newer, again] = web.calls
     expect(again).toMatchObject({ body: newer?.body, kind: 'upsert' })
     expect(again?.jobKey).not.toBe(newer?.jobKey)
+    // By then it knows, and takes nothing in hand any more.
+    await heir.change(flow, [{ pk: 'b', hash: 'h1:b' }])
+    await expect.poll(() => web.calls.length, soon).toBe(4)
+    expect([late.calls.length, lost().length]).toEqual([1, 1])
     await zombie.stop()
     await heir.stop()
   },

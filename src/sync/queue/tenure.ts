@@ -175,7 +175,15 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
             clearInterval(refreshing)
           }
         },
-        holds: (trx) => keepLease(trx, { name, owner, token: own.lease }),
+        holds: async (trx) => {
+          const isOurs = await keepLease(trx, { name, owner, token: own.lease })
+          // What it learns here a process need not wait for until its next renewal, sending on.
+          if (!isOurs && term === own) {
+            end('the lease was lost')
+            tick()
+          }
+          return isOurs
+        },
       }
     },
     stop: async () => {
