@@ -60,9 +60,11 @@ const read = (statement: Parameters<typeof rowsRead>[1]) =>
 test('a page of what is open, or failed, reads about as many rows as it answers for', async () => {
   const flow = await fill()
   const page = { after: beforeAllFailed, limit: pageRows }
-  const after = { ...beforeAllOpen, flow }
+  const { waiting, failed } = beforeAllOpen
+  const after = { waiting: { ...waiting, flow }, failed: { ...failed, flow } }
   const parts = openParts(now, { after, limit: pageRows })
-  expect(await rowsRead(database.db, parts)).toBeLessThanOrEqual(2 * pageRows)
+  // A page of what waits, and one of what failed.
+  expect(await read(parts)).toBeLessThanOrEqual(2 * 2 * pageRows)
   expect(await read(failureParts(flow, page))).toBeLessThanOrEqual(2 * pageRows)
   expect(await read(failedRows({ flow, error: 'refused 4' }, page))).toBeLessThanOrEqual(
     2 * pageRows,
@@ -85,7 +87,7 @@ test('a page in key order is not compiled, and what is forbidden for it is allow
 test('what is open is counted in pages as it is at once, also when they end between two targets', async () => {
   const flow = await fill()
   const ofFlow = async (limit?: number) =>
-    (await countOpenDeliveries(database.db, now, limit)).filter((target) => target.flow === flow)
+    (await countOpenDeliveries(database, now, limit)).filter((target) => target.flow === flow)
   const counts = {
     flow,
     waiting: places((place) => place % 6 === 1).length,

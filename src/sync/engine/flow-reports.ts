@@ -76,7 +76,7 @@ export function createFlowReports(
     return { value, rows: [...value.values()].reduce((sum, count) => sum + count, 0) }
   })
   const openCounts = createSparing(async () => {
-    const value = await countOpenDeliveries(db, deps.now())
+    const value = await countOpenDeliveries(deps.database, deps.now())
     return {
       value,
       rows: value.reduce((sum, one) => sum + one.waiting + one.delayed + one.failed, 0),
