@@ -22,7 +22,7 @@ import {
 // delivers a webhook for each order, until all are worked. Then the same with two and four of our processes on one database
 // beside one, and with --filled on a database with a million old orders, five million events and three million audit entries
 // beside an empty one. Beside each rate stands the processor time of its processes for one, which a busy machine stretches
-// less. Run: npm run bench -- peer [--rounds n] [--filled [--orders n]] [--only peer|several|filled] [--warm-up n]
+// less, and that of the database's server where it is on this machine. Run: npm run bench -- peer [--rounds n] [--filled [--orders n]] [--only peer|several|filled] [--warm-up n]
 
 const { values } = parseArgs({
   options: {
@@ -46,8 +46,8 @@ const shopCount = 32
 const lookEveryMs = 2
 const kinds = ['charge', 'read', 'webhook'] as const
 type Kind = (typeof kinds)[number]
-/** Per second, and milliseconds of processor time of its processes for each. */
-type Rates = Record<Kind, { rate: number; cpuMs: number }>
+/** Per second, and milliseconds of processor time for each: of its processes, and of the server's for its connections. */
+type Rates = Record<Kind, { rate: number; cpuMs: number; serverMs: number }>
 type Made = { shop: Shop; orderId: string; mpOrderId: string }
 
 const agent = new Agent({ connections: 256 })
@@ -59,14 +59,17 @@ async function round(contender: Contender, provider: Provider, inHand: number): 
     turn += 1
     return `${contender.urls[turn % contender.urls.length]}${path}`
   }
+  const server = await serverPids(contender)
   const rateOf = async (count: number, work: () => Promise<void>) => {
     const cpuBefore = processorMs(contender.pids)
+    const serverBefore = serverCpuMs(server)
     const startedAt = performance.now()
     await work()
     const ms = performance.now() - startedAt
     return {
       rate: (count / ms) * 1_000,
       cpuMs: (processorMs(contender.pids) - cpuBefore) / count,
+      serverMs: (serverCpuMs(server) - serverBefore) / count,
     }
   }
   const made: Made[] = []
@@ -118,10 +121,33 @@ async function deliver(
 
 const pools = new Map<string, Pool>()
 
-/** Resolves when a webhook of each of these orders has been worked. */
-async function webhooksWorked({ databaseUrl }: Contender, made: readonly Made[]): Promise<void> {
+function poolOf({ databaseUrl }: Contender): Pool {
   const pool = pools.get(databaseUrl) ?? new Pool({ connectionString: databaseUrl, max: 1 })
   pools.set(databaseUrl, pool)
+  return pool
+}
+
+/** The server's processes for a contender's connections, which it keeps. */
+async function serverPids(contender: Contender): Promise<number[]> {
+  const { rows } = await poolOf(contender).query<{ pid: number }>({
+    name: 'pids',
+    text: 'select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+  })
+  return rows.map(({ pid }) => pid)
+}
+
+/** NaN when the server, or one of its processes, is not on this machine (any more). */
+function serverCpuMs(pids: readonly number[]): number {
+  try {
+    return processorMs(pids)
+  } catch {
+    return Number.NaN
+  }
+}
+
+/** Resolves when a webhook of each of these orders has been worked. */
+async function webhooksWorked(contender: Contender, made: readonly Made[]): Promise<void> {
+  const pool = poolOf(contender)
   const ids = made.map(({ mpOrderId }) => mpOrderId)
   for (;;) {
     // The processes' clocks may be behind the database's by a little: a minute does for both.
@@ -142,6 +168,7 @@ type Figures = {
   rates: number[]
   ratios: number[]
   cpuMs: number[]
+  serverMs: number[]
 }
 
 /** Medians over the rounds: of each contender's rates, and of their ratios to the first in the same round. */
@@ -170,16 +197,20 @@ async function compare(
           ),
         )
       const rate = (ofTurn: Rates[], place: number) => ofTurn[place]?.[kind].rate ?? 0
+      // The kernel counts in hundredths of a second, so all rounds together.
+      const mean = (of: (figures: Rates[Kind]) => number) =>
+        contenders.map((_, place) => {
+          const known = taken.flatMap((ofTurn) => (ofTurn[place] ? [of(ofTurn[place][kind])] : []))
+          const finite = known.filter(Number.isFinite)
+          return finite.reduce((sum, one) => sum + one, 0) / finite.length
+        })
       figures.push({
         inHand,
         kind,
         rates: median(rate),
         ratios: median((ofTurn, place) => rate(ofTurn, place) / rate(ofTurn, 0)),
-        // The kernel counts in hundredths of a second, so all rounds together.
-        cpuMs: contenders.map(
-          (_, place) =>
-            taken.reduce((sum, ofTurn) => sum + (ofTurn[place]?.[kind].cpuMs ?? 0), 0) / rounds,
-        ),
+        cpuMs: mean(({ cpuMs }) => cpuMs),
+        serverMs: mean(({ serverMs }) => serverMs),
       })
     }
   }
@@ -188,10 +219,12 @@ async function compare(
 
 function report(title: string, names: readonly string[], figures: readonly Figures[]): void {
   say(title)
-  for (const { inHand, kind, rates, ratios, cpuMs } of figures) {
+  for (const { inHand, kind, rates, ratios, cpuMs, serverMs } of figures) {
     const columns = names.map((name, place) => {
       const ratio = place === 0 ? '' : ` (${(ratios[place] ?? 0).toFixed(2)})`
-      const cost = `${(cpuMs[place] ?? 0).toFixed(2)} ms`
+      const ofServer = serverMs[place] ?? Number.NaN
+      const atServer = Number.isFinite(ofServer) ? ` + server ${ofServer.toFixed(2)} ms` : ''
+      const cost = `${(cpuMs[place] ?? 0).toFixed(2)} ms${atServer}`
       return `${name} ${(rates[place] ?? 0).toFixed(0)}/s${ratio} ${cost}`
     })
     say(`  ${kind.padEnd(8)} ${String(inHand).padStart(2)} in hand: ${columns.join(', ')}`)

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 
 /**
  * Whether two secrets are equal, in a time that tells nothing about either. The digests make the lengths equal, which
@@ -15,5 +15,5 @@ export function isSecret(secret: string): (given: string) => boolean {
 }
 
 function digest(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
+  return hash('sha256', secret, 'buffer')
 }
