@@ -6,6 +6,7 @@ import { lockFolder } from './folder-lock.ts'
 import { makeNewPglite } from './new-pglite.ts'
 import { copyPglite } from './pglite-copy.ts'
 import { pgliteDialect } from './pglite-dialect.ts'
+import { keepParserSmall } from './small-parser.ts'
 import { typeParsers } from './type-parsers.ts'
 import { startVacuum } from './vacuum.ts'
 
@@ -76,10 +77,16 @@ async function createPglite(
   folder: string | undefined,
   loadDataDir: Blob | File | undefined,
 ): Promise<PGlite> {
-  const load = loadDataDir && { loadDataDir }
-  if (folder === undefined) return await PGlite.create({ parsers: typeParsers, ...load })
+  const options = { parsers: typeParsers, ...(loadDataDir && { loadDataDir }) }
+  if (folder === undefined) return await begun(new PGlite(options))
   const files = filesOf(folder)
   mkdirSync(files, { recursive: true, mode: 0o700 })
   if (!loadDataDir && readdirSync(files).length === 0) await makeNewPglite(files)
-  return await PGlite.create(files, { parsers: typeParsers, ...load })
+  return await begun(new PGlite(files, options))
+}
+
+async function begun(pglite: PGlite): Promise<PGlite> {
+  keepParserSmall(pglite)
+  await pglite.waitReady
+  return pglite
 }
