@@ -8,8 +8,8 @@ const maker = fileURLToPath(new URL('make-pglite.ts', import.meta.url))
 const unfinishedSuffix = '.unfinished'
 
 /**
- * Makes an empty embedded database where `files` will be, in 2 to 4 s. In a process of its own, since the memory that it takes, a
- * gigabyte, would stay with the service until its end; beside its place, so that a process that is killed meanwhile leaves
+ * Makes an empty embedded database where `files` will be, in 2 to 4 s. In a process of its own, since the memory that it takes, 650
+ * MB, would stay with the service until its end; beside its place, so that a process that is killed meanwhile leaves
  * no half of a database there, but something that the next one removes.
  *
  * @param files the folder of the database, there and empty. Whoever calls has the folder around it for itself.

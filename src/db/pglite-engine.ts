@@ -19,8 +19,8 @@ export type PgliteOptions = {
 }
 
 /**
- * Starts the embedded database: 2.5 to 5 s for a new one, 0.5 s for an old one or a loaded one; about 450 MB of memory, and a
- * gigabyte in another process while a new one is made.
+ * Starts the embedded database: 2.5 to 5 s for a new one, 0.5 s for an old one or a loaded one; about 350 MB of
+ * memory, and 650 MB in another process while a new one is made.
  * Throws DatabaseLockedError when another process has the folder. `pglite` is for what the engine does not offer; its
  * queries wait for open transactions, so they must not be awaited inside one.
  */
