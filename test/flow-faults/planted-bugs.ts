@@ -1,11 +1,22 @@
 import type { Change } from '../support/source-copy.ts'
+import type { Happening } from './kinds.ts'
 
-/** A mistake in the product, put back on purpose: the judge must see it. */
-export type PlantedBug = { name: string; changes: readonly Change[] }
+/**
+ * A mistake in the product, put back on purpose: the judge must see it. `silences` is what the product says of itself no more
+ * with it, where that is missed sooner than what goes wrong is seen at a target.
+ */
+export type PlantedBug = { name: string; changes: readonly Change[]; silences?: Happening }
 
-const bug = (name: string, file: string, find: string, replace: string): PlantedBug => ({
+const bug = (
+  name: string,
+  file: string,
+  find: string,
+  replace: string,
+  more?: Pick<PlantedBug, 'silences'>,
+): PlantedBug => ({
   name,
   changes: [{ file: `src/${file}.ts`, find, replace }],
+  ...more,
 })
 
 export const plantedBugs: readonly PlantedBug[] = [
@@ -26,6 +37,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     'sync/deliver/lost-claim',
     `if (!row || row.state === 'failed' || row.version <= outcome.version) return 'fine'`,
     `if (row) return 'fine'`,
+    { silences: 'what was sent under a lost claim was owed again' },
   ),
   bug(
     'the idempotency key is one for each content',
