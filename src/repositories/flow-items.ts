@@ -70,32 +70,6 @@ export async function lockItems(
 }
 
 /**
- * Stores the hashes of items that nobody has stored before, in the order of their keys. Rejects when somebody has meanwhile:
- * that costs half of what upsertHashes does.
- */
-export async function insertHashes(
-  trx: Trx,
-  flow: string,
-  items: readonly { pk: string; hash: string }[],
-  { read, at }: { read: number; at: Date },
-): Promise<void> {
-  const { pks, hashes } = inOrder(items)
-  await sql`
-    insert into flow_items (flow, pk, hash, changed_at, read_number)
-    select ${flow}, pk, hash, ${at}::timestamptz, ${read}
-    from unnest(${pks}::text[], ${hashes}::text[]) as one (pk, hash)`.execute(trx)
-}
-
-/** As two lists: composing and reading a statement of thousands of parameters takes longer than inserting. */
-function inOrder(items: readonly { pk: string; hash: string }[]): {
-  pks: string[]
-  hashes: string[]
-} {
-  const ordered = items.toSorted((a, b) => (a.pk < b.pk ? -1 : 1))
-  return { pks: ordered.map(({ pk }) => pk), hashes: ordered.map(({ hash }) => hash) }
-}
-
-/**
  * Stores the hashes that a read has shown, in the order of their keys so that two writers never wait for each other
  * crosswise. Answers the keys of those that were stored (`ours`), and of those that somebody else has stored alike since
  * they were compared (`same`), which are no change any more; of the rest a later read has shown something, and that stays.
@@ -107,7 +81,9 @@ export async function upsertHashes(
   { read, at }: { read: number; at: Date },
 ): Promise<{ ours: Set<string>; same: Set<string> }> {
   if (items.length === 0) return { ours: new Set(), same: new Set() }
-  const { pks, hashes } = inOrder(items)
+  // As two lists: composing and reading a statement of thousands of parameters takes longer than inserting.
+  const pks = items.map(({ pk }) => pk)
+  const hashes = items.map(({ hash }) => hash)
   // A row that nobody could lock, since it was not there, may have been inserted by somebody who had not committed yet.
   const isSame = sql<boolean>`coalesce(flow_items.seen_as, flow_items.hash) = excluded.hash`
   const stored = await trx
@@ -115,7 +91,8 @@ export async function upsertHashes(
     .columns(['flow', 'pk', 'hash', 'changed_at', 'read_number'])
     .expression(
       sql<never>`select ${flow}::text, pk, hash, ${at}::timestamptz, ${read}::bigint
-        from unnest(${pks}::text[], ${hashes}::text[]) as one (pk, hash)`,
+        from unnest(${pks}::text[], ${hashes}::text[]) as one (pk, hash)
+        order by pk`,
     )
     .onConflict((conflict) =>
       conflict
@@ -217,6 +194,26 @@ export async function countItemsByFlow(db: Db): Promise<Map<string, number>> {
     .groupBy('flow')
     .execute()
   return new Map(rows.map((row) => [row.flow, row.count]))
+}
+
+/** By which key the first row of a flow is found. */
+const records = { flow_items: 'pk', deliveries: 'destination', item_versions: 'pk' } as const
+
+/** Whether anything of a flow's items is kept: a hash, a delivery or what one looked like. Each is one look at an index. */
+export async function isOnRecord(db: Db, flow: string): Promise<boolean> {
+  const looks = Object.entries(records).map(
+    ([table, key]) => sql`exists (
+      select from (
+        select flow from ${sql.table(table)}
+        where (flow, ${sql.ref(key)}) >= (${flow}, '')
+        order by flow, ${sql.ref(key)}
+        limit 1
+      ) as first
+      where flow = ${flow})`,
+  )
+  const { rows } = await sql<{ found: boolean }>`
+    select ${sql.join(looks, sql` or `)} as found`.execute(db)
+  return rows[0]?.found === true
 }
 
 /**

@@ -22,11 +22,7 @@ const rowsAtOnce = 5_000
  */
 export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
   return sql`
-    insert into item_versions (flow, pk, seen_at, kind, hash, payload)
-    select ${flow}, found.pk, ${at}, found.kind, found.hash,
-      case when pg_column_size(found.payload) <= ${sql.lit(contentBytesSurelyKept)}
-        or octet_length(found.payload::text) <= ${contentBytesKept} then found.payload end
-    from found
+    ${keepFirstVersions(flow, at)}
     left join lateral (
       select kind, hash from item_versions
       where (flow, pk) = (${flow}, found.pk)
@@ -34,6 +30,16 @@ export function keepVersions(flow: string, at: Date): RawBuilder<unknown> {
     ) as newest on true
     where newest.hash is null or newest.hash <> found.hash or newest.kind <> found.kind
     order by found.pk`
+}
+
+/** As keepVersions, of items that have no history. */
+export function keepFirstVersions(flow: string, at: Date): RawBuilder<unknown> {
+  return sql`
+    insert into item_versions (flow, pk, seen_at, kind, hash, payload)
+    select ${flow}, found.pk, ${at}, found.kind, found.hash,
+      case when pg_column_size(found.payload) <= ${sql.lit(contentBytesSurelyKept)}
+        or octet_length(found.payload::text) <= ${contentBytesKept} then found.payload end
+    from found`
 }
 
 export type NewItemAttempt = Pick<

@@ -50,12 +50,6 @@ export type ItemChange = {
   change: number
 }
 
-/**
- * To whom something is owed: with `only` to one destination alone. `areNew` says that none was ever owed any of them, which
- * spares a look for each; where that is not so nothing is written, and the transaction fails.
- */
-export type Owing = { only?: string; areNew?: boolean }
-
 export type DeliveryJob = {
   flow: string
   destination: string

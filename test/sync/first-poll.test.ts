@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { recordChanges } from '../../src/repositories/deliveries.ts'
+import { recordChanges, recordNews } from '../../src/repositories/deliveries.ts'
 import { findHashes } from '../../src/repositories/flow-items.ts'
 import { syncItem } from '../../src/sync/engine/sync-item.ts'
+import type { ItemChange } from '../../src/sync/types.ts'
 import { openTestDatabase } from '../support/database.ts'
+import { countStatements } from '../support/statements.ts'
 import { createTestPoll, type TestPoll } from './poll-support.ts'
 
 const now = () => new Date()
@@ -53,20 +55,21 @@ test('what somebody stores while a first poll is about to write it is sent once,
   ])
 })
 
-test('a first poll of a flow that owes something already, as after a restored backup, owes it anew', async () => {
+test('what is owed of an item before a first poll writes it, as by another process, is owed anew', async () => {
   const poll = await createTestPoll(database, { now })
   const to = { flow: poll.name, destinations: ['web'], keepsHistory: true }
   const owed = (v: number) => [
     { pk: 'b', kind: 'upsert' as const, hash: `h-${v}`, payload: { v }, change: v },
   ]
-  await database.transaction((trx) => recordChanges(trx, to, owed(1), now()))
-  poll.deps.enqueue = (trx, _runtime, changes, owing) =>
-    recordChanges(
-      trx,
-      { ...to, ...owing },
-      changes.map(({ value, ...change }) => ({ ...change, payload: value })),
-      now(),
-    )
+  const withPayload = (changes: readonly ItemChange[]) =>
+    changes.map(({ value, ...change }) => ({ ...change, payload: value }))
+  poll.deps.enqueue = (trx, _runtime, changes) =>
+    recordChanges(trx, to, withPayload(changes), now())
+  poll.deps.enqueueNews = (trx, _runtime, changes) =>
+    recordNews(trx, to, withPayload(changes), now())
+  beforeFirstWrite(poll, () =>
+    database.transaction((trx) => recordChanges(trx, to, owed(1), now())),
+  )
   poll.rows = [['a', 'b', 'c'].map((id) => ({ id, v: 2 }))]
   expect(await poll.poll()).toMatchObject({ rowsRead: 3, changes: 3 })
   const rows = await database.db
@@ -89,4 +92,54 @@ test('a first poll that fails for another reason than what is there is a failed 
   await expect(poll.poll()).rejects.toThrow('no disk')
   // And the note that it failed.
   expect(writes()).toBe(2)
+})
+
+test('a first poll leaves what any other would, and looks nothing up for it', async () => {
+  const keep = async (before: (name: string) => Promise<unknown>) => {
+    const poll = await createTestPoll(database, { now })
+    await before(poll.name)
+    const to = { flow: poll.name, destinations: ['shop', 'web'], keepsHistory: true }
+    const withPayload = (changes: readonly ItemChange[]) =>
+      changes.map(({ value, ...change }) => ({ ...change, payload: value }))
+    poll.deps.enqueue = (trx, _runtime, changes) => recordChanges(trx, to, withPayload(changes), at)
+    poll.deps.enqueueNews = (trx, _runtime, changes) =>
+      recordNews(trx, to, withPayload(changes), at)
+    poll.deps.now = () => at
+    poll.rows = [
+      [
+        { id: 'ñ', v: 1, text: 'x'.repeat(70_000) },
+        { id: 'a', v: 'it\'s "5\u20ac"', n: null },
+      ],
+      [{ id: 'B', v: 12.5 }],
+    ]
+    const statements = await countStatements(() => poll.poll())
+    const rowsOf = async (table: 'flow_items' | 'deliveries' | 'item_versions') => {
+      const rows = await database.db
+        .selectFrom(table)
+        .selectAll()
+        .where('flow', '=', poll.name)
+        .orderBy('pk')
+        .execute()
+      return rows
+        .filter(({ pk }) => pk !== 'old')
+        .map((row) => ({ ...row, flow: '', id: 0, change_number: 0, read_number: 0 }))
+    }
+    const left = [
+      await rowsOf('flow_items'),
+      await rowsOf('deliveries'),
+      await rowsOf('item_versions'),
+    ]
+    const looks = statements.filter((text) => /= any\(|lateral/.test(text))
+    return { left, looks }
+  }
+  const at = new Date()
+  const first = await keep(async () => undefined)
+  const other = await keep(async (flow) => {
+    const values = { flow, pk: 'old', seen_at: at, kind: 'upsert' as const, hash: 'h' }
+    await database.db.insertInto('item_versions').values(values).execute()
+  })
+  expect(first.left.map((rows) => rows.length)).toEqual([3, 6, 3])
+  expect(first.left).toEqual(other.left)
+  expect(first.looks).toEqual([])
+  expect(other.looks.length).toBeGreaterThan(0)
 })

@@ -1,4 +1,5 @@
 import type { Database } from '../../src/db/database.ts'
+import { recordNews } from '../../src/repositories/deliveries.ts'
 import { insertFlowState } from '../../src/repositories/flow-state.ts'
 import { withLease } from '../../src/repositories/with-lease.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
@@ -78,6 +79,12 @@ export async function createTestPoll(
     now: options.now,
     log: silentLog,
     isOnFile: async () => true,
+    enqueueNews: async (trx, runtime, changes) => {
+      const nobody = { flow: name, destinations: [], keepsHistory: false }
+      const found = changes.map(({ value, ...change }) => ({ ...change, payload: value }))
+      await recordNews(trx, nobody, found, options.now())
+      await deps.enqueue(trx, runtime, changes)
+    },
     enqueue: async (trx, _runtime, changes) => {
       // Into a table, so that a rollback takes it back.
       for (const change of changes) {

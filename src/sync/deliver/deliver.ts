@@ -6,6 +6,7 @@ import {
   holdBack,
   type OwedRow,
   recordChanges,
+  recordNews,
 } from '../../repositories/deliveries.ts'
 import { countWaiting } from '../../repositories/delivery-reports.ts'
 import { deleteDestinationState } from '../../repositories/destination-states.ts'
@@ -18,7 +19,7 @@ import { type DestinationContext, openDestination } from '../destinations/index.
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Owed, Work } from '../queue/pump.ts'
 import { createDeliveryQueue, type DeliveryQueueDeps } from '../queue/queue.ts'
-import type { Destination, DestinationDefinition, ItemChange, Owing } from '../types.ts'
+import type { Destination, DestinationDefinition, ItemChange } from '../types.ts'
 import { type AttemptDeps, attemptDelivery, type OpenDestination, type Waiting } from './attempt.ts'
 import { longestWishMs } from './backoff.ts'
 import { type Cleaned, cleanDeliveries } from './clean.ts'
@@ -72,7 +73,13 @@ export type Deliveries = {
     trx: Trx,
     runtime: Pick<FlowRuntime, 'flow'>,
     changes: readonly ItemChange[],
-    owing?: Owing,
+    only?: string,
+  ): Promise<void>
+  /** As enqueue, of items of which nothing is on record, and stores their hashes; rejects where something is. */
+  enqueueNews(
+    trx: Trx,
+    runtime: Pick<FlowRuntime, 'flow'>,
+    changes: readonly ItemChange[],
   ): Promise<void>
   /** The destinations of a flow that is open in this process, to be asked what they would refuse. */
   rehearsals(flow: string): Rehearsal[]
@@ -304,15 +311,16 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     await Promise.all(running.map(closeOne))
   }
 
-  const enqueue: Deliveries['enqueue'] = async (
-    trx,
-    { flow },
-    changes,
-    { only, areNew = false } = {},
+  const owe = async (
+    record: typeof recordChanges,
+    trx: Trx,
+    flow: Flow,
+    changes: readonly ItemChange[],
+    only?: string,
   ) => {
     if (changes.length === 0) return
-    // In the order of their keys, so that two writers never wait for each other crosswise.
-    const names = flow.destinations
+    // In order, so that two writers never wait for each other crosswise.
+    const destinations = flow.destinations
       .map(({ name }) => name)
       .filter((name) => only === undefined || name === only)
       .sort()
@@ -321,9 +329,9 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       ...change,
       payload: value,
     }))
-    const to = { flow: flow.name, destinations: names, keepsHistory: keepsHistory(flow), areNew }
-    if (names.length > 0) await recordChanges(trx, to, found, now())
-    for (const name of names) queue.wake(flow.name, name)
+    const to = { flow: flow.name, destinations, keepsHistory: keepsHistory(flow) }
+    await record(trx, to, found, now())
+    for (const name of destinations) queue.wake(flow.name, name)
   }
 
   return {
@@ -337,7 +345,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     stop,
     open: (flow, context) => inTurn(flow.name, () => open(flow, context)),
     close: (flow) => inTurn(flow, () => close(flow)),
-    enqueue,
+    enqueue: (trx, { flow }, changes, only) => owe(recordChanges, trx, flow, changes, only),
+    enqueueNews: (trx, { flow }, changes) => owe(recordNews, trx, flow, changes),
     rehearsals: (flow) =>
       [...(flows.get(flow)?.values() ?? [])].map((running) => ({
         name: running.definition.name,

@@ -66,6 +66,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     now: deps.now,
     log: deps.log,
     enqueue: deliveries.enqueue,
+    enqueueNews: deliveries.enqueueNews,
     isOnFile: engine.isOnFile,
     retryItem: (flow, pk) => deliveries.retryFailed({ flow, pk }),
   }

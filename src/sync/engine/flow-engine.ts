@@ -123,6 +123,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     now: deps.now,
     log: deps.log,
     enqueue: deps.deliveries.enqueue,
+    enqueueNews: deps.deliveries.enqueueNews,
     isOnFile: (runtime) => isOnFile(runtime),
   }
 

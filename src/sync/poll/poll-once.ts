@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
 import { askFill, listFills, settleFills } from '../../repositories/destination-fills.ts'
-import { findHashes, restateHashes } from '../../repositories/flow-items.ts'
+import { findHashes, isOnRecord, restateHashes } from '../../repositories/flow-items.ts'
 import { insertPoll } from '../../repositories/flow-polls.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
 import { beginPollRead } from '../../repositories/flow-reads.ts'
@@ -85,7 +85,7 @@ export async function pollOnce(
   const progress: Progress = {
     read: await beginPollRead(deps.database.db, flow.name),
     resets: state.resets,
-    isFirst: state.last_success_at === null,
+    isFirst: state.last_success_at === null && !(await isOnRecord(deps.database.db, flow.name)),
     startedAt,
     savedAtMs: startedAt.getTime(),
     rowsRead: 0,
@@ -287,11 +287,10 @@ async function takeItems(
   const { flow } = runtime
   for (const problem of problems) await reportProblem(deps, runtime, progress, problem)
   progress.mustReadAgain ||= problems.some(({ mayPass }) => mayPass === true)
-  const stored = await findHashes(
-    deps.database.db,
-    flow.name,
-    items.map((item) => item.pk),
-  )
+  const keys = items.map(({ pk }) => pk)
+  const stored = progress.isFirst
+    ? new Map<string, string>()
+    : await findHashes(deps.database.db, flow.name, keys)
   const { changes, restated } = changesOf(runtime, items, stored, telling)
   await restateHashes(deps.database.db, flow.name, restated)
   for (const { kind } of changes) progress.counts[kind] += 1

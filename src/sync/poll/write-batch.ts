@@ -2,7 +2,7 @@ import type { Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/failures.ts'
 import { findChangedSince } from '../../repositories/deliveries.ts'
 import type { DestinationFill } from '../../repositories/destination-fills.ts'
-import { insertHashes, lockItems, upsertHashes } from '../../repositories/flow-items.ts'
+import { lockItems, upsertHashes } from '../../repositories/flow-items.ts'
 import { findFlowState, holdsLease } from '../../repositories/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange } from '../types.ts'
@@ -19,7 +19,7 @@ export type BatchProgress = {
   resets: number
   /** Destinations that get every item. */
   fills: readonly DestinationFill[]
-  /** Nothing is stored of the flow yet, as far as this poll has seen. */
+  /** Nothing of the flow's items is on record, as far as this poll has seen. */
   isFirst: boolean
   /** What is sent. */
   changes: number
@@ -43,21 +43,41 @@ export async function writeBatch(
 ): Promise<void> {
   const { items, changes } = batch
   if (items.length + changes.length === 0) return
-  const write = (areNew: boolean) =>
-    deps.database.transaction((trx) =>
-      writeChanges(deps, runtime, trx, lease, { ...progress, ...batch, areNew }),
-    )
+  const write = (how: typeof writeChanges) =>
+    deps.database.transaction(async (trx) => {
+      const written = await how(deps, runtime, trx, { ...progress, ...batch })
+      // Last of all: the row stays locked until the commit, and another batch and the next renewal need it too.
+      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+      return written
+    })
   const areNew = progress.isFirst && items.length === 0 && changes.every(isNew)
-  const { owed, overtaken } = await write(areNew).catch((error: unknown) => {
-    if (!areNew || !known.has(constraintOf(error) ?? '')) throw error
-    progress.isFirst = false
-    return write(false)
-  })
+  const { owed, overtaken } = await write(areNew ? writeNews : writeChanges).catch(
+    (error: unknown) => {
+      if (!areNew || !known.has(constraintOf(error) ?? '')) throw error
+      progress.isFirst = false
+      return write(writeChanges)
+    },
+  )
   progress.changes += owed
   progress.mustReadAgain ||= overtaken
 }
 
-const isNew = ({ kind }: PollBatch['changes'][number]) => kind === 'new'
+const isNew = ({ kind, isOwed }: PollBatch['changes'][number]) => kind === 'new' && isOwed
+
+type Batch = Pick<BatchProgress, 'read' | 'resets' | 'fills'> & PollBatch
+type Written = { owed: number; overtaken: boolean }
+
+/** Stores and queues items of which nothing is on record; rejects where something is. */
+async function writeNews(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  { changes, read }: Batch,
+): Promise<Written> {
+  const news = changes.map(({ item }) => upsertOf(item, read))
+  await deps.enqueueNews(trx, runtime, news)
+  return { owed: news.length, overtaken: false }
+}
 
 /**
  * Stores and queues what a batch changes. `overtaken`: somebody who began to read after this poll did has stored another
@@ -67,16 +87,8 @@ async function writeChanges(
   deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
-  lease: PollLease,
-  {
-    items,
-    changes,
-    read,
-    resets,
-    fills,
-    areNew,
-  }: Pick<BatchProgress, 'read' | 'resets' | 'fills'> & PollBatch & { areNew: boolean },
-): Promise<{ owed: number; overtaken: boolean }> {
+  { items, changes, read, resets, fills }: Batch,
+): Promise<Written> {
   const { flow } = runtime
   const now = deps.now()
   const changed = changes.map(({ item }) => item)
@@ -92,10 +104,10 @@ async function writeChanges(
   const found = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
   const isGone = await goneMeanwhile(runtime, trx, { items: found, stored, read, resets })
   const different = found.filter(({ pk }) => !isGone.has(pk))
-  const { ours, same } = await storeHashes(trx, flow.name, different, { read, at: now, areNew })
+  const { ours, same } = await upsertHashes(trx, flow.name, different, { read, at: now })
   const owed = changes.filter(({ item, isOwed }) => isOwed && ours.has(item.pk))
   const news = owed.map(({ item }) => upsertOf(item, read))
-  if (fills.length === 0) await deps.enqueue(trx, runtime, news, { areNew })
+  if (fills.length === 0) await deps.enqueue(trx, runtime, news)
   else {
     // Of what somebody has seen since in another form the newer one is on its way to all of them.
     const isLatest = ({ pk, hash }: Item) =>
@@ -104,21 +116,7 @@ async function writeChanges(
   }
   const beaten = different.filter(({ pk }) => !ours.has(pk) && !same.has(pk))
   const overtaken = isGone.size > 0 || (await differs(trx, flow.name, beaten))
-  // Last of all: the row stays locked until the commit, and another batch and the next renewal need it too.
-  if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
   return { owed: owed.length, overtaken }
-}
-
-/** As upsertHashes. */
-async function storeHashes(
-  trx: Trx,
-  flow: string,
-  items: readonly Item[],
-  { read, at, areNew }: { read: number; at: Date; areNew: boolean },
-): ReturnType<typeof upsertHashes> {
-  if (!areNew) return upsertHashes(trx, flow, items, { read, at })
-  await insertHashes(trx, flow, items, { read, at })
-  return { ours: new Set(items.map(({ pk }) => pk)), same: new Set() }
 }
 
 /** A push that deletes while a poll is under way asks for a full scan: nothing is looked up for the many polls without. */
@@ -180,7 +178,7 @@ async function enqueueAndFill(
     const has = fill && (await findChangedSince(trx, { flow, destination }, pks, fill.asked))
     const missing = has ? rest.filter(({ pk }) => !has.has(pk)) : []
     const owed = [...news, ...missing.map((item) => upsertOf(item, read))]
-    await deps.enqueue(trx, runtime, owed, { only: destination })
+    await deps.enqueue(trx, runtime, owed, destination)
   }
 }
 
