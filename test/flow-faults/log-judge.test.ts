@@ -1,13 +1,24 @@
 import { expect, test } from 'vitest'
+import { createLogger } from '../../src/http/logging.ts'
+import { OutdatedError } from '../../src/sync/poll/outdated.ts'
 import { unexpected } from './log-judge.ts'
 
+/** As the service's own log has it. */
+function logged(fields: object): string {
+  let written = ''
+  const write = (text: string) => {
+    written = text
+  }
+  createLogger('error', { write }).error(fields, 'request failed')
+  return written
+}
 const line = (fields: object) =>
   JSON.stringify({ level: 'error', msg: 'request failed', ...fields })
 const polled = line({ msg: 'the poll of a flow failed' })
 const asked = line({ code: 'PROVIDER_ERROR' })
 const locked = line({ code: 'SERVICE_UNAVAILABLE', err: { cause: { code: '55P03' } } })
 const crowded = line({ err: { type: 'DatabaseUnavailableError' } })
-const outdated = line({ code: 'SERVICE_UNAVAILABLE', err: { type: 'OutdatedError' } })
+const outdated = logged({ code: 'SERVICE_UNAVAILABLE', err: new OutdatedError() })
 const wrong = line({ code: 'INTERNAL_ERROR' })
 
 test('a source that misbehaves and a definition that is read again are expected, all else is not', () => {

@@ -10,6 +10,7 @@ export class OutdatedError extends AppError {
       message: 'Another process polls this flow by another definition; read the flow files again',
       extra: { retryAfterSeconds: 1 },
     })
+    this.name = 'OutdatedError'
   }
 }
 
