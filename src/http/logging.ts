@@ -81,7 +81,8 @@ export function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return typeof error === 'object' ? typeof error : error
   const { code, constraint, table, statusCode } = error as Error & Record<string, unknown>
   return {
-    type: error.name,
+    // A class that gives itself no name has that of all errors.
+    type: error.name === 'Error' ? error.constructor.name : error.name,
     message: error.message,
     ...(isPlain(code) && { code }),
     ...(isPlain(statusCode) && { statusCode }),

@@ -175,3 +175,10 @@ test('the scrubber takes time in proportion to the line', () => {
   }
   expect(performance.now() - startedMs).toBeLessThan(1000)
 })
+
+test('an error tells its class, also of one that gives itself no name', () => {
+  class StoreError extends Error {}
+  const { log, text } = capture()
+  log.error({ err: new StoreError('closed', { cause: new TypeError('no') }) }, 'failed')
+  expect(JSON.parse(text()).err).toMatchObject({ type: 'StoreError', cause: { type: 'TypeError' } })
+})
