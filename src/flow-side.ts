@@ -21,7 +21,6 @@ import { createDeliveries } from './sync/deliver/deliver.ts'
 import { createFlowService } from './sync/engine/create-flow-service.ts'
 import { createFlowEngine } from './sync/engine/flow-engine.ts'
 import { createHousekeeping } from './sync/engine/housekeeping.ts'
-import { createTableCare } from './sync/engine/table-care.ts'
 import { isInWindow } from './sync/engine/window.ts'
 import type { FlowService } from './sync/flow-service.ts'
 import { createGrantKeeper } from './sync/oauth/grant-keeper.ts'
@@ -93,7 +92,6 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     },
   })
   const housekeeping = createHousekeeping({ ...common, engine, deliveries })
-  const tableCare = createTableCare(common)
   const flows = createFlowService({
     ...common,
     // Somebody waits for the answer.
@@ -133,12 +131,11 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       engine.start()
       alerts.start()
       housekeeping.start()
-      tableCare.start()
     },
     async close() {
       await engine.stop()
       await grants.stop()
-      await Promise.all([alerts.stop(), housekeeping.stop(), tableCare.stop()])
+      await Promise.all([alerts.stop(), housekeeping.stop()])
       await news.close()
     },
   }

@@ -33,6 +33,7 @@ import { createWebhookInbox, type WebhookInbox } from './payments/webhook-inbox.
 import { createProviderHealth } from './provider/health.ts'
 import { createProvider, type ProviderCallLog } from './provider/provider.ts'
 import { createSettlementWork, type SettlementWork } from './settlements/settlement-work.ts'
+import { createTableCare, type TableCare } from './table-care.ts'
 import type { Tracing } from './tracing/tracing.ts'
 
 /** Where the provider is and who we are there. */
@@ -83,6 +84,8 @@ export type PaymentSide = {
   settlementWork: SettlementWork
   /** Seals the audit log. */
   chain: ActivityChain
+  /** Sees to the planner's knowledge of the tables, those of flows among them. */
+  tableCare: TableCare
   /** Tells the operator's receivers what is in trouble. */
   alerts: FleetAlerts
   /** Requests that still wait for the provider are answered now, with an unknown outcome: for a stop that must not wait. */
@@ -96,7 +99,7 @@ const storeWithinMs = 5_000
 
 /**
  * Puts the payment side together. Nothing runs yet: plan the search for orders, listen on `app`, and start the chain, the
- * sweeper, the search, the watch over payments, the work on settlements and the alerts.
+ * sweeper, the search, the watch over payments, the work on settlements, the care for tables and the alerts.
  */
 export async function createPaymentSide(options: PaymentSideOptions): Promise<PaymentSide> {
   const { config, database, logger } = options
@@ -189,6 +192,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const settlementWork = createSettlementWork(deps)
   await takeOverHead(deps)
   const chain = createActivityChain(deps)
+  const tableCare = createTableCare({ database, now, sleep, processId, log: logger })
   const alerts = createFleetAlerts(
     {
       database,
@@ -230,6 +234,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     paymentWatch,
     settlementWork,
     chain,
+    tableCare,
     alerts,
     cutShort: () => provider.cutShort(),
     async close() {
@@ -240,6 +245,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
         paymentWatch.stop(),
         fleet.stop(),
         settlementWork.stop(),
+        tableCare.stop(),
       ])
       await deps.lasting.end(storeWithinMs)
       // After whatever else still writes to the log.

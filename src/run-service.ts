@@ -98,6 +98,7 @@ export async function runService(
     service.paymentWatch.start()
     service.deps.fleet.start()
     service.settlementWork.start()
+    service.tableCare.start()
     service.alerts.start()
 
     const syncPort = config.syncPort === 0 ? await freePort(config.syncHost) : config.syncPort

@@ -1,28 +1,34 @@
 import { sql } from 'kysely'
 import type { Database, Db } from '../db/database.ts'
+import type { Tables } from '../db/tables.ts'
 
-/** Those that flows fill, and that grow by hundreds of thousands of rows in minutes. */
+/** Those that grow, or are written again and again. Others of the schema may be somebody else's, or stay as small as they are. */
 const ownTables = [
-  ...['flow_items', 'deliveries', 'item_versions', 'item_attempts'],
-  ...['flow_errors', 'flow_activity', 'flow_polls', 'leases'],
-]
+  ...['orders', 'order_operations', 'order_events', 'order_calls', 'order_searches'],
+  ...['idempotency_keys', 'pos', 'stores', 'account_webhooks', 'webhook_log', 'sessions', 'leases'],
+  ...['activity_log', 'activity_seals', 'activity_unsealed', 'oauth_states', 'api_keys'],
+  ...['provider_payments', 'provider_tallies', 'orphans', 'closings', 'closing_changes'],
+  ...['settlement_files', 'settlement_rows', 'box_sightings', 'fleet_changes', 'alert_messages'],
+  ...['flow_items', 'deliveries', 'item_versions', 'item_attempts', 'remembered_values'],
+  ...['flow_errors', 'flow_activity', 'flow_polls', 'held_changes', 'delivery_hands'],
+] as const satisfies readonly (keyof Tables)[]
 
 type Neglected = { name: string; isUnclean: boolean; isMiscounted: boolean }
 
 /**
- * The tables of which a fifth (of 1,000 rows at least) has changed since they were counted, or is dead where the server
- * does not clean up by itself. PostgreSQL only.
+ * The tables of which a fifth has changed since they were counted (200 rows at least), or is dead where the server does not
+ * clean up by itself (1,000 rows at least). PostgreSQL only.
  */
 export async function findNeglectedTables(db: Db): Promise<Neglected[]> {
   const { rows } = await sql<Neglected>`
     with grown as (
       select format('%I.%I', schemaname, relname) as name, n_mod_since_analyze as changed,
-        n_dead_tup as dead, 1000 + 0.2 * n_live_tup as fifth
+        n_dead_tup as dead, 0.2 * n_live_tup as fifth
       from pg_stat_user_tables
       where schemaname = current_schema() and relname = any(${ownTables}::text[])
     ), judged as (
-      select name, changed > fifth as "isMiscounted",
-        dead > fifth and not current_setting('autovacuum')::boolean as "isUnclean"
+      select name, changed > 200 + fifth as "isMiscounted",
+        dead > 1000 + fifth and not current_setting('autovacuum')::boolean as "isUnclean"
       from grown
     )
     select * from judged where "isMiscounted" or "isUnclean" order by name`.execute(db)

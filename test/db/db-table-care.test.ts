@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { acquireLease } from '../../src/repositories/leases.ts'
-import { createTableCare } from '../../src/sync/engine/table-care.ts'
+import { createTableCare } from '../../src/table-care.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 
 let database: Database
@@ -44,25 +44,25 @@ async function settle(): Promise<void> {
 }
 
 test.skipIf(!postgresUrl)(
-  'tables that flows fill or empty are counted, by one process at a time, and cleaned where nobody else does',
+  'tables that are filled or emptied are counted, by one process at a time, and cleaned where nobody else does',
   async () => {
     await sql`create table erp_items (n int)`.execute(database.db)
     await sql`insert into erp_items select generate_series(1, 5000)`.execute(database.db)
-    await addItems('f', 900)
+    await addItems('f', 150)
     await settle()
     expect(await careOf('a').care()).toEqual([])
 
     await addItems('g', 5_000)
     await settle()
     expect(
-      await acquireLease(database.db, { name: 'flows:table-care', owner: 'b', now: now() }),
+      await acquireLease(database.db, { name: 'table-care', owner: 'b', now: now() }),
     ).toBeDefined()
     expect(await careOf('a').care()).toEqual([])
     expect(await counted('flow_items')).toBe(-1)
     await sql`delete from leases where owner = 'b'`.execute(database.db)
 
     expect(await careOf('a').care()).toEqual(['public.flow_items'])
-    expect(await counted('flow_items')).toBe(5_900)
+    expect(await counted('flow_items')).toBe(5_150)
     // What is not the service's own is left alone.
     expect(await counted('erp_items')).toBe(-1)
     await settle()

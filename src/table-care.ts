@@ -1,6 +1,6 @@
-import type { Database } from '../../db/database.ts'
-import { careForTables, findNeglectedTables } from '../../repositories/table-care.ts'
-import { withLease } from '../../repositories/with-lease.ts'
+import type { Database } from './db/database.ts'
+import { careForTables, findNeglectedTables } from './repositories/table-care.ts'
+import { withLease } from './repositories/with-lease.ts'
 
 export type TableCareDeps = {
   database: Database
@@ -10,11 +10,15 @@ export type TableCareDeps = {
   log: { warn(fields: object, message: string): void }
 }
 
+export type TableCare = ReturnType<typeof createTableCare>
+
 const everyMs = 5_000
 
 /**
- * Has the server count, and where nobody else does clean, the tables that flows have filled or emptied: a planner that takes a
- * million rows for none reads all of them for each item. One process at a time does; the embedded database cares for itself.
+ * Has the server count the tables that have changed, and clean them where nobody else does: a planner that knows nothing of a
+ * table takes all of a client's orders for one, and reads each of them where another index would lead to the one. Servers do it by
+ * themselves after a minute, and not at all with `autovacuum` off. One process at a time does; the embedded database
+ * cares for itself.
  */
 export function createTableCare(deps: TableCareDeps) {
   const stopped = new AbortController()
@@ -23,7 +27,7 @@ export function createTableCare(deps: TableCareDeps) {
   /** Answers the names of the tables that were neglected. */
   const care = async (): Promise<string[]> => {
     if ((await findNeglectedTables(deps.database.db)).length === 0) return []
-    const done = await withLease(deps, 'flows:table-care', async ({ signal }) => {
+    const done = await withLease(deps, 'table-care', async ({ signal }) => {
       // Another process may just have done it.
       const tables = await findNeglectedTables(deps.database.db)
       await careForTables(deps.database, tables, AbortSignal.any([signal, stopped.signal]))
@@ -37,7 +41,7 @@ export function createTableCare(deps: TableCareDeps) {
       await deps.sleep(everyMs, stopped.signal).catch(() => undefined)
       if (stopped.signal.aborted) return
       await care().catch((error: unknown) =>
-        deps.log.warn({ err: error }, 'the tables of the flows could not be counted'),
+        deps.log.warn({ err: error }, 'the tables could not be counted'),
       )
     }
   }
