@@ -33,7 +33,7 @@ export function placeOf({ refreshToken }: Pick<OAuthSettings, 'refreshToken'>): 
 /** What became of an access that is lost, and what to do, for people. */
 export function lostGrantText(row: LostGrant, auth: Pick<OAuthSettings, 'refreshToken'>): string {
   const place = placeOf(auth)
-  const todo = `Authorize the application again, put the new refresh token into ${place} (restart, if it is a variable) and have the flows read again; what is owed waits until then.`
+  const todo = `Authorize the application again, put the new refresh token into ${place} (restart, if it is a variable) and have the flows read again. Until then nothing is sent or read with it, and nothing is lost.`
   return `no access token: ${lostGrantCause(row)}. ${todo}`
 }
 
