@@ -7,7 +7,7 @@ export type Arrival = {
   body: SourceItem | undefined
   /** The idempotency key. */
   key: string
-  /** It was held up on its way while its sender stood still: what came meanwhile has overtaken it. */
+  /** It was held up on its way while its sender stood still, or has given it up: what came meanwhile has overtaken it. */
   isLate?: boolean
 }
 

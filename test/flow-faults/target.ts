@@ -38,11 +38,13 @@ export async function takeRequest(
   const isLate = await around.passes(String(request.headers['x-process'] ?? ''), () =>
     wait(onWayMs).then(() => undefined),
   )
-  // What comes later than its sender waits for can be made twice by a shop that knows no keys: nobody promises otherwise.
-  if (givesIds && request.socket.destroyed) return
+  // Later than its sender waits for, as when this machine is too busy to look at it in time.
+  const isGivenUp = request.socket.destroyed
+  // That can be made twice by a shop that knows no keys: nobody promises otherwise.
+  if (givesIds && isGivenUp) return
   const { arrivals, act } = read(lane, receiver, path, request, body, label)
   for (const arrival of arrivals) {
-    arrival.isLate = isLate
+    arrival.isLate = isLate || isGivenUp
     receiver.ledger.arrived(arrival)
   }
   around.onStep('the target is asked')
