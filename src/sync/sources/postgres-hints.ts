@@ -13,6 +13,8 @@ type Hub = {
   retry: NodeJS.Timeout | undefined
   delayMs: number
   isClosed: boolean
+  /** What was asked of the connection last: it is asked one thing after the other. */
+  asked: Promise<unknown>
 }
 
 /** One connection listens for all flows of this process that read the same database as the same user. */
@@ -28,13 +30,13 @@ export function followPostgres(url: string, channel: string, onHint: () => void)
   const listeners = hub.channels.get(channel) ?? new Set()
   const isNew = !hub.channels.has(channel)
   hub.channels.set(channel, listeners.add(onHint))
-  if (isNew) void hub.client?.query(`listen ${quoted(channel)}`).catch(() => undefined)
+  if (isNew) void ask(hub, hub.client, `listen ${quoted(channel)}`).catch(() => undefined)
   return async () => {
     listeners.delete(onHint)
     if (listeners.size > 0) return
     hub.channels.delete(channel)
     if (hub.channels.size > 0) {
-      await hub.client?.query(`unlisten ${quoted(channel)}`).catch(() => undefined)
+      await ask(hub, hub.client, `unlisten ${quoted(channel)}`).catch(() => undefined)
       return
     }
     hubs.delete(url)
@@ -51,6 +53,7 @@ function open(url: string): Hub {
     retry: undefined,
     delayMs: retryMs.first,
     isClosed: false,
+    asked: Promise.resolve(),
   }
   hubs.set(url, hub)
   void connect(hub, url)
@@ -78,8 +81,10 @@ async function connect(hub: Hub, url: string): Promise<void> {
     client.on('error', again)
     client.on('end', again)
     client.on('notification', ({ channel }) => hint(hub.channels.get(channel)))
-    await client.connect()
-    for (const channel of hub.channels.keys()) await client.query(`listen ${quoted(channel)}`)
+    const connected = client.connect()
+    hub.asked = connected.catch(() => undefined)
+    await connected
+    for (const channel of hub.channels.keys()) await ask(hub, client, `listen ${quoted(channel)}`)
     hub.delayMs = retryMs.first
     for (const listeners of hub.channels.values()) hint(listeners)
     if (hub.isClosed) await client.end()
@@ -87,6 +92,12 @@ async function connect(hub: Hub, url: string): Promise<void> {
     again()
     await client?.end().catch(() => undefined)
   }
+}
+
+function ask(hub: Hub, client: Client | undefined, statement: string): Promise<unknown> {
+  const answered = hub.asked.then(() => client?.query(statement))
+  hub.asked = answered.catch(() => undefined)
+  return answered
 }
 
 function hint(listeners: ReadonlySet<() => void> | undefined): void {
