@@ -5,6 +5,7 @@
 export const errorCatalogue = {
   VALIDATION_ERROR: { status: 422, text: 'The request has values that are not allowed' },
   BAD_REQUEST: { status: 400, text: 'The request could not be read' },
+  CALLER_GONE: { status: 400, text: 'The caller hung up before this was begun' },
   UNAUTHORIZED: { status: 401, text: 'A valid x-api-token header is required' },
   FORBIDDEN: { status: 403, text: 'This token may not do that' },
   NOT_FOUND: { status: 404, text: 'Not found' },

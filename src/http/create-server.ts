@@ -14,6 +14,7 @@ import { type ConnectionLimits, type Connections, trackConnections } from './con
 import type { ErrorStyle } from './error-body.ts'
 import { installErrorHandler, sendFailure } from './error-handler.ts'
 import { identify, installHeaders, requestIdOf } from './headers.ts'
+import { refuseHungUp } from './hung-up.ts'
 import { installJsonBody } from './json-body.ts'
 import { RequestLog } from './logging.ts'
 import { installShutdown } from './shutdown.ts'
@@ -62,8 +63,8 @@ const slowClientDefaults = { requestMs: 3000, headersMs: 2000, checkMs: 1000 }
 
 /**
  * What both listeners share: limits against slow, huge and malformed requests, Zod validation, error answers in the
- * documented shape, security headers, request ids, and a stop that ends. Every route declares `config.access`, or the
- * app does not become ready.
+ * documented shape, security headers, request ids, nothing changed for who has hung up, and a stop that ends. Every route
+ * declares `config.access`, or the app does not become ready.
  */
 export function createServer({
   logger,
@@ -112,6 +113,7 @@ export function createServer({
   installShutdown(app, connections)
   installJsonBody(app)
   requireAccessClass(app)
+  refuseHungUp(app)
   // Before the body is read: what is sent to a path that does not exist is not worth parsing.
   app.addHook('preParsing', async (request) => {
     if (request.is404) throw new AppError('NOT_FOUND')

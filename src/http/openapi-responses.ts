@@ -95,6 +95,7 @@ function codesOf(route: RouteOptions, style: ErrorStyle): Set<ErrorCode> {
   // A body is read, and refused, also where none is expected.
   if (![route.method].flat().includes('GET')) {
     codes.add('REQUEST_TIMEOUT').add('PAYLOAD_TOO_LARGE').add('UNSUPPORTED_MEDIA_TYPE')
+    if (!route.config?.mayComeLate) codes.add('CALLER_GONE')
   }
   for (const code of errors) codes.add(code)
   return codes

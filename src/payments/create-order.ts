@@ -27,7 +27,7 @@ import {
   route,
   type Sale,
 } from './earlier-sale.ts'
-import { type Errand, inTime, shortestCallMs, timeLeftMs, within } from './errand.ts'
+import { type Errand, inTime, requireHeard, shortestCallMs, timeLeftMs, within } from './errand.ts'
 import { tellOrderChanged } from './order-changes.ts'
 import { type CreationOutcome, resolveCreation } from './resolve-creation.ts'
 import { firstLook, type Held, heldWith, newSender } from './send-alone.ts'
@@ -253,6 +253,7 @@ async function writeIntent(
   const { key, fingerprint, errand } = sale
   const tie = { route, key, fingerprint }
   for (let { start, use } = seen; ; ) {
+    await requireHeard(errand, undecided(sale))
     if (timeLeftMs(deps, errand) < shortestCallMs) throw tooSlow()
     const provenMs = performance.now()
     const row = newCharge(deps, sale, place, use)

@@ -1,3 +1,4 @@
+import { AppError, type ErrorExtra } from '../errors.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
 import { type Actor, type PaymentDeps, serviceActor } from './deps.ts'
 
@@ -7,6 +8,8 @@ export type Errand = {
   actor: Actor
   /** By `deps.stopwatch`. Waits, and calls that are repeated, share it: none of them starts the time anew. */
   untilMs: number
+  /** Whether somebody still waits for the answer, as far as this machine has been told. */
+  isHeard: () => Promise<boolean>
 }
 
 /** A till gets its answer within this time whatever the provider does. */
@@ -22,9 +25,15 @@ const lookMs = 15_000
 
 type Stopwatch = Pick<PaymentDeps, 'stopwatch'>
 
+const always = async () => true
+
 /** The errand of a request that came at `arrivedMs`. */
-export function errandOfRequest(actor: Actor, arrivedMs: number): Errand {
-  return { source: 'api', actor, untilMs: arrivedMs + answerWithinMs }
+export function errandOfRequest(
+  actor: Actor,
+  arrivedMs: number,
+  isHeard: Errand['isHeard'] = always,
+): Errand {
+  return { source: 'api', actor, untilMs: arrivedMs + answerWithinMs, isHeard }
 }
 
 /** What the service does by itself, or for somebody who is promised no time; a look has 15 s. */
@@ -33,7 +42,12 @@ export function ownErrand(
   source: EvidenceSource,
   withinMs = lookMs,
 ): Errand {
-  return { source, actor: serviceActor(deps.now()), untilMs: deps.stopwatch() + withinMs }
+  return {
+    source,
+    actor: serviceActor(deps.now()),
+    untilMs: deps.stopwatch() + withinMs,
+    isHeard: always,
+  }
 }
 
 /** A part of an errand, which takes no longer than `ms`. */
@@ -49,6 +63,15 @@ export function byService(deps: Pick<PaymentDeps, 'now'>, errand: Errand): Erran
 /** What is left of the errand's time; less than nothing when it is over. */
 export function timeLeftMs(deps: Stopwatch, { untilMs }: Errand): number {
   return untilMs - deps.stopwatch()
+}
+
+/**
+ * Right before money is moved: throws when whoever asked has hung up. He may have asked another process meanwhile, and have his
+ * answer. The error says `undecided`, so that it denies nobody else what he asks for: nobody hears it.
+ */
+export async function requireHeard({ isHeard }: Errand, undecided: ErrorExtra): Promise<void> {
+  if (await isHeard()) return
+  throw new AppError('CALLER_GONE', { extra: undecided })
 }
 
 /**

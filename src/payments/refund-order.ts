@@ -25,7 +25,15 @@ import {
 import { isRefundUnderWay, verdictOn } from '../verdict.ts'
 import { auditFailure } from './activity.ts'
 import type { PaymentDeps } from './deps.ts'
-import { type Errand, inTime, lookFirstMs, shortestCallMs, timeLeftMs, within } from './errand.ts'
+import {
+  type Errand,
+  inTime,
+  lookFirstMs,
+  requireHeard,
+  shortestCallMs,
+  timeLeftMs,
+  within,
+} from './errand.ts'
 import { type FoundOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read-order.ts'
 import { firstLook, type Held, heldWith, newSender } from './send-alone.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
@@ -48,8 +56,8 @@ const route = 'POST /orders/refund'
 
 /**
  * Gives money back, each refund at most once: its intent is committed before the provider is called and its id is the
- * provider's key for ever. A refund whose outcome was lost is taken up again by an equal request, under the same key. `isHeard`
- * tells whether somebody still waits for the answer.
+ * provider's key for ever. A refund whose outcome was lost is taken up again by an equal request, under the same key. None is begun
+ * for who has hung up.
  *
  * Throws NOT_FOUND, ORDER_NOT_REFUNDABLE, ORDER_ALREADY_REFUNDED, REFUND_AMOUNT_EXCEEDS, PARTIAL_REFUND_NOT_SUPPORTED,
  * REFUND_IN_PROGRESS, IDEMPOTENCY_CONFLICT, PROVIDER_TIMEOUT, PROVIDER_REJECTED, PROVIDER_ERROR, OAUTH_NOT_CONNECTED,
@@ -61,7 +69,6 @@ export async function refundOrder(
   request: RefundRequest,
   idempotencyKey: string | undefined,
   errand: Errand,
-  isHeard: () => boolean = () => true,
 ): Promise<Refunded> {
   const entry = {
     client,
@@ -80,7 +87,7 @@ export async function refundOrder(
     const attempt = withMoneyOutcome(standing(found), async () => {
       const refunded = await refund(deps, sought, asked)
       // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
-      if (asked.isBare && isHeard()) await forgetTie(deps, asked)
+      if (asked.isBare && (await errand.isHeard())) await forgetTie(deps, asked)
       return refunded
     })
     const work = attempt.catch(async (error: AppError | OutcomeError) => {
@@ -182,6 +189,7 @@ async function writeIntent(
       if (!(await tieRefund(db, open, tie, deps.now()))) throw conflictingKey(asked)
       return { order, operation: open, isTaken: true, held: null }
     }
+    await requireHeard(errand, undecided(order))
     if (timeLeftMs(deps, errand) < shortestCallMs) throw tooSlow(order)
     const provenMs = performance.now()
     const row = newRefund(deps, order, asked, start.repeated + 1)

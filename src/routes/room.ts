@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { ErrorCode } from '../errors.ts'
+import { hasHungUp } from '../http/hung-up.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
 import { type Errand, errandOfRequest } from '../payments/errand.ts'
 import type { Principal } from './guards.ts'
@@ -29,5 +30,6 @@ export function actorOf(
 
 /** What this request asks for, to be answered in the time that a till is promised from its arrival. */
 export function errandOf(deps: PaymentDeps, request: FastifyRequest): Errand {
-  return errandOfRequest(actorOf(deps, request), request.arrivedAt)
+  const isHeard = async () => !(await hasHungUp(request))
+  return errandOfRequest(actorOf(deps, request), request.arrivedAt, isHeard)
 }

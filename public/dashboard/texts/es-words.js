@@ -166,6 +166,7 @@ export const words = {
   'action.webhook.replayed': 'Aviso reprocesado',
   'error.VALIDATION_ERROR': 'Hay datos que no se permiten',
   'error.BAD_REQUEST': 'El pedido no se pudo leer',
+  'error.CALLER_GONE': 'Quien lo pidió cortó antes de que empezara: no se hizo nada',
   'error.UNAUTHORIZED': 'El token no es válido',
   'error.FORBIDDEN': 'Este token no permite eso',
   'error.NOT_FOUND': 'No existe',

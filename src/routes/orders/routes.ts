@@ -272,7 +272,6 @@ export function addOrderRoutes(
         },
         request.headers['idempotency-key'],
         errandOf(deps, request),
-        () => !request.raw.socket.destroyed,
       )
       if (refunded.replayed) reply.header('idempotent-replayed', 'true')
       return {

@@ -37,7 +37,7 @@ export function addWebhookRoutes(app: HttpServer, inbox: WebhookInbox): void {
     ;(scope as unknown as HttpServer).post(
       '/webhooks',
       {
-        config: { access: 'public', errors: ['UNAUTHORIZED'] },
+        config: { access: 'public', errors: ['UNAUTHORIZED'], mayComeLate: true },
         schema: {
           operationId: 'receiveWebhook',
           summary: 'Receiver of the provider’s webhooks',

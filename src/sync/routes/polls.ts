@@ -12,13 +12,20 @@ import {
   SyncResponse,
 } from '../schemas.ts'
 import { pkOf } from './inquiries.ts'
-import { actorOf, type ControlDeps, failureResponse, forFlow, sourceResponses } from './room.ts'
+import {
+  actorOf,
+  type ControlDeps,
+  failureResponse,
+  forFlow,
+  forSyncs,
+  sourceResponses,
+} from './room.ts'
 
 export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/sync/:name',
     {
-      ...forFlow,
+      ...forSyncs,
       schema: {
         operationId: 'syncFlow',
         summary: 'Poll a flow now, without clearing hashes',
@@ -38,7 +45,7 @@ export function addPolls(app: HttpServer, { flows }: ControlDeps): void {
   app.post(
     '/sync/:name/:pk',
     {
-      ...forFlow,
+      ...forSyncs,
       schema: {
         operationId: 'syncItem',
         summary: 'Sync one item, even of a paused flow',

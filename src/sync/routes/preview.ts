@@ -42,8 +42,7 @@ export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
           }),
         ),
       )
-      const hangUp = () =>
-        ended.abort(new AppError('BAD_REQUEST', { message: 'The caller has hung up' }))
+      const hangUp = () => ended.abort(new AppError('CALLER_GONE'))
       reply.raw.once('close', hangUp)
       if (reply.raw.closed) hangUp()
       try {

@@ -11,7 +11,8 @@ const pushLimitBytes = 1024 * 1024
 
 const description = `For an ERP that says by itself what changed. An item is compared, stored and owed as if a poll had found it, also while the flow
 is paused; the answer says what became of each. 202: what is \`new\`, \`changed\` or \`deleted\` is kept for good and will be delivered.
-Sending the same again changes nothing, so a push without an answer is sent again. Up to 1,000 items and deletes and 1 MiB.
+Sending the same again changes nothing, so a push without an answer is sent again; one whose caller has hung up is not taken. Up to
+1,000 items and deletes and 1 MiB.
 
 A push counts as a read of the source that begins when the request arrives. Polls go on beside it: one that began before gives way
 to it, and one that begins after it has the last word, so an item may be refused with \`retry\`.`

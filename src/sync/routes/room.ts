@@ -25,6 +25,8 @@ export type ControlDeps = {
 export const forOperators = { config: { access: 'admin' as const } }
 /** The same, for routes of one flow. */
 export const forFlow = { config: { access: 'admin' as const, errors: ['NOT_FOUND' as const] } }
+/** Of routes that have the source of a flow read as it is then: an ERP that only gives the word need not wait for the end. */
+export const forSyncs = { config: { ...forFlow.config, mayComeLate: true as const } }
 
 /** An error answer of a route, for the description of the API, in words of its own. */
 export function failureResponse(description: string) {

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import {
+  jsonFlow,
+  startTarget,
+  startTestFlows,
+  type TestFlows,
+  type TestTarget,
+} from '../support/flows.ts'
+import { askAndHangUp } from '../support/hang-up.ts'
+
+/**
+ * What lay with a process that stood still, and was given up by who asked for it, is not done when that process wakes: by then
+ * he has asked another process for something else. Here his request and his end are there at once.
+ */
+let target: TestTarget
+let flows: TestFlows
+
+beforeAll(async () => {
+  target = await startTarget()
+  flows = await startTestFlows({
+    files: {
+      'shop.flow.yaml': jsonFlow('shop', target.url, { startPaused: false }),
+      'shop.json': [{ id: 'A', price: 1 }],
+    },
+  })
+  await flows.flows.sync('shop', { force: false })
+  await flows.delivered()
+  await flows.app.listen({ host: '127.0.0.1', port: 0 })
+})
+afterAll(async () => {
+  await flows.stop()
+  await target.close()
+})
+beforeEach(() => {
+  target.received.length = 0
+})
+
+const ask = (how: 'end' | 'destroy', line: string, body?: object) =>
+  askAndHangUp(flows.app.server, { line, body }, how)
+
+const activity = async () => {
+  const { activity: lines } = (await flows.call('GET', '/flows/activity')).json()
+  return lines.length as number
+}
+
+const late = [
+  ['POST /flow/shop/pause', undefined],
+  ['POST /flow/shop/pause', { reason: 'count' }],
+  ['POST /flow/shop/resume', undefined],
+  ['POST /flows/pause', undefined],
+  ['POST /flows/resume', undefined],
+  ['POST /flow/shop/limit/3', undefined],
+  ['DELETE /flow/shop/limit', undefined],
+  ['DELETE /reset/shop', undefined],
+  ['DELETE /reset/shop/A', undefined],
+  ['POST /flow/shop/items', { items: [{ id: 'A', price: 8 }] }],
+] as const
+
+test.each(late)('%s (%j) is not done for who has hung up', async (line, body) => {
+  const before = await activity()
+  for (const how of ['end', 'destroy'] as const) await ask(how, line, body)
+  // What comes after it on the same way finds it done, if it was.
+  expect((await flows.call('GET', '/flow/shop/items/A')).statusCode).toBe(200)
+  expect(await activity()).toBe(before)
+})
+
+test('a newer push has the last word, and so has a pause', async () => {
+  const push = (price: number) => ({ items: [{ id: 'late', price }] })
+  await ask('destroy', 'POST /flow/shop/items', push(8))
+  const pushed = await flows.call('POST', '/flow/shop/items', { body: push(9) })
+  expect(pushed.json().items).toEqual([{ pk: 'late', status: 'new' }])
+  await flows.delivered()
+  expect(target.received.map(({ body }) => body)).toEqual([{ id: 'late', price: 9 }])
+
+  expect((await flows.call('POST', '/flow/shop/pause')).statusCode).toBe(200)
+  await ask('end', 'POST /flow/shop/resume')
+  const { flows: told } = (await flows.call('GET', '/flows')).json()
+  expect(told[0]).toMatchObject({ name: 'shop', status: { paused: true } })
+  expect((await flows.call('POST', '/flow/shop/resume')).statusCode).toBe(200)
+})
+
+test('a sync is done also for who only gives the word: it reads the source as it is then', async () => {
+  await flows.write('shop.json', [{ id: 'A', price: 77 }])
+  await ask('destroy', 'POST /sync/shop')
+  await expect
+    .poll(() => target.received.map(({ body }) => body))
+    .toContainEqual({ id: 'A', price: 77 })
+})
+
+test.each(['/flow/shop/deletes/approve', '/flow/shop/drift/approve'])(
+  'POST %s approves nothing for who has hung up, and the log says so',
+  async (path) => {
+    await ask('end', `POST ${path}`)
+    await expect
+      .poll(() => flows.logLines.filter((line) => line.includes('its caller has hung up')))
+      .toContainEqual(expect.stringContaining(path))
+  },
+)
