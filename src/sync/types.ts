@@ -82,6 +82,8 @@ export type ServerBudget = {
   limit?: number
   /** From the answer on. */
   resetMs?: number
+  /** Made by the attempt that this answer ended; one unless told. */
+  requests?: number
 }
 
 export type DeliveryResult =

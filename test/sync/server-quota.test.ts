@@ -97,6 +97,54 @@ function feed(shop: Shop, requests: number, { atOnce = 4, latencyMs = 30, others
   return { ms, refused, arrived }
 }
 
+/** Sends all that a shop takes; each request and each answer takes a while of its own, and an attempt makes one request or more. */
+function overtake(
+  size: number,
+  { atOnce, seed, requests }: { atOnce: number; seed: number; requests: number },
+) {
+  let drawn = seed
+  const whileMs = () => {
+    drawn = (drawn * 1_103_515_245 + 12_345) % 2 ** 31
+    return 1 + ((drawn >> 8) % 40)
+  }
+  let ms = 0
+  const gate = createGate(
+    { type: 'http', breaker: false, rateLimit: undefined },
+    () => new Date(ms),
+  )
+  const shop = windowed(size, 60_000)
+  const due: { atMs: number; act: () => void }[] = []
+  let underWay = 0
+  const counted = { arrived: 0, refused: 0 }
+  for (; ms < 2_000; ms += 1) {
+    while (underWay < atOnce && gate.admit().starts > 0) {
+      const begun = gate.begin()
+      if ('waitMs' in begun) break
+      underWay += 1
+      let made = 0
+      const arrive = () => {
+        made += 1
+        const { status, ...told } = shop(ms)
+        counted[status === 200 ? 'arrived' : 'refused'] += 1
+        const hear = () => {
+          if (made < requests && status === 200) {
+            due.push({ atMs: ms + whileMs(), act: arrive })
+            return
+          }
+          underWay -= 1
+          const budget = { ...told, requests: made }
+          begun.report(status === 200 ? 'answered' : 'throttled', { budget })
+        }
+        due.push({ atMs: ms + whileMs(), act: hear })
+      }
+      due.push({ atMs: ms + whileMs(), act: arrive })
+    }
+    const now = due.filter(({ atMs }) => atMs === ms)
+    for (const { act } of now) act()
+  }
+  return counted
+}
+
 test('500 requests to a bucket of 40 that leaks 2 a second: none is refused, and it takes what the bucket allows and a tenth', () => {
   const { ms, refused } = feed(leaking(40, 2), 500)
   expect(refused).toBe(0)
@@ -119,6 +167,22 @@ test('what others take of the budget is not taken twice', () => {
   expect(arrived).toBe(200)
   expect(refused).toBeLessThan(20)
 })
+
+test.each([
+  { atOnce: 2, requests: 1 },
+  { atOnce: 4, requests: 1 },
+  { atOnce: 2, requests: 2 },
+  { atOnce: 4, requests: 2 },
+  { atOnce: 4, requests: 3 },
+])(
+  '$atOnce attempts of $requests requests that overtake each other on the way: none is one too many, and all are used',
+  (how) => {
+    const size = 4 * how.requests
+    const sent = Array.from({ length: 300 }, (_, seed) => overtake(size, { ...how, seed }))
+    expect(Math.max(...sent.map(({ refused }) => refused))).toBe(0)
+    expect(Math.min(...sent.map(({ arrived }) => arrived))).toBe(size)
+  },
+)
 
 test.each(['unknown', 'outage'] as const)(
   'a first request without an answer (%s) tells nothing: the next goes alone too',

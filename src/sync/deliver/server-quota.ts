@@ -2,11 +2,11 @@ import type { ServerBudget } from '../types.ts'
 
 /** How many requests a server says that it still takes. */
 export type ServerQuota = {
-  /** How many requests may start now. */
+  /** How many attempts may start now, of as many requests each as one was seen to make. */
   allowance(): number
   /** Milliseconds until some may; 0 when one may now. */
   waitMs(): number
-  /** Counts a start. Call the result once: was there an answer at all, and what did it say of the budget, if it did. */
+  /** Counts the start of an attempt. Call the result once: was there an answer at all, and what did it say of the budget, if it did. */
   take(): (isAnswered: boolean, budget?: ServerBudget) => void
   /** For people, while the budget holds requests back, or did so lately. */
   cause(): string | null
@@ -21,10 +21,17 @@ const longestResetMs = 3600_000
 const shownForMs = 60_000
 const unheardMs = 20
 
+/** An attempt under way, and those begun before it that were answered since: how many requests they were told remain. */
+type Attempt = { requests: number; earlier: { requests: number; told: number }[] }
+
+const requestsOf = (attempts: readonly { requests: number }[]) =>
+  attempts.reduce((sum, { requests }) => sum + requests, 0)
+
 /**
  * Keeps to the budget that answers tell of (`remaining` requests until `reset`). It reads a bucket that leaks as a window that
  * ends when the bucket is empty: the same number of requests in the long run, and never one too many. An answer counts without
- * the requests that may have come after it. Until the first answer one request goes alone, since nobody knows what is left.
+ * the requests that may have come after it; requests overtake each other on the way. Until the first answer one attempt goes
+ * alone, since nobody knows what is left, nor how many requests one makes.
  */
 export function createServerQuota(now: () => Date): ServerQuota {
   let isHeard = false
@@ -33,32 +40,51 @@ export function createServerQuota(now: () => Date): ServerQuota {
   let resetsAt = 0
   let started = 0
   let learntFrom = 0
+  /** What that answer told; nothing that is compared with the window before. */
+  let learntTold = Number.POSITIVE_INFINITY
   let heldAt = Number.NEGATIVE_INFINITY
-  const open = new Set<number>()
+  /** Requests of one attempt, the most that were seen: one that looks for the item first makes two. */
+  let each = 1
+  const open = new Map<number, Attempt>()
 
   const atMs = () => now().getTime()
 
   const turnWindow = () => {
     if (remaining === undefined || atMs() < resetsAt) return
-    if (limit === undefined) {
-      if (remaining <= 0) remaining = 1
-    } else remaining = Math.max(1, limit - open.size)
+    if (limit === undefined) remaining = Math.max(each, remaining)
+    else remaining = Math.max(each, limit - requestsOf([...open.values()]))
+    learntTold = Number.POSITIVE_INFINITY
     resetsAt = atMs() + unknownResetMs
   }
 
   const allowance = () => {
     if (!isHeard) return open.size === 0 ? 1 : 0
     if (remaining === undefined) return Number.POSITIVE_INFINITY
-    if (remaining <= 0) turnWindow()
-    if (remaining <= 0) heldAt = atMs()
-    return Math.max(0, remaining)
+    if (remaining < each) turnWindow()
+    if (remaining < each) heldAt = atMs()
+    return Math.max(0, Math.floor(remaining / each))
   }
 
-  const learn = (id: number, budget: ServerBudget) => {
-    if (id < learntFrom) return
+  const learn = (id: number, budget: ServerBudget, attempt: Attempt) => {
+    const told = budget.remaining
+    for (const [other, later] of open) {
+      if (other > id) later.earlier.push({ requests: attempt.requests, told })
+    }
+    each = Math.max(each, budget.requests ?? 1)
+    if (id < learntFrom) {
+      // What of it arrived before the one that was learnt from was counted there already.
+      const after = Math.max(0, learntTold - told)
+      if (remaining !== undefined) remaining += Math.max(0, attempt.requests - after)
+      return
+    }
     learntFrom = id
-    const earlier = [...open].filter((other) => other < id).length
-    remaining = budget.remaining - (started - id) - earlier
+    learntTold = told
+    const stillOut = [...open].filter(([other]) => other < id).map(([, earlier]) => earlier)
+    // They were told of less, so they arrived after this one, although they were begun and answered before.
+    const overtaken = attempt.earlier.filter((earlier) => earlier.told < told)
+    const since = told - Math.min(told, ...overtaken.map((earlier) => earlier.told))
+    remaining =
+      told - (started - id) * each - requestsOf(stillOut) - Math.min(since, requestsOf(overtaken))
     limit = budget.limit ?? limit
     const resetMs = Math.max(leastResetMs, budget.resetMs ?? unknownResetMs)
     resetsAt = atMs() + Math.min(resetMs, longestResetMs)
@@ -75,12 +101,13 @@ export function createServerQuota(now: () => Date): ServerQuota {
       allowance()
       started += 1
       const id = started
-      open.add(id)
-      if (remaining !== undefined) remaining -= 1
+      const attempt: Attempt = { requests: each, earlier: [] }
+      open.set(id, attempt)
+      if (remaining !== undefined) remaining -= each
       return (isAnswered, budget) => {
         open.delete(id)
         isHeard ||= isAnswered
-        if (budget) learn(id, budget)
+        if (budget) learn(id, budget, attempt)
       }
     },
     cause: () => {

@@ -112,9 +112,14 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     return answer
   }
 
-  const withBudget = (result: DeliveryResult, { headers }: Answer): DeliveryResult => {
+  /** `requests`: how many the attempt made, of which this is the last answer. */
+  const withBudget = (
+    result: DeliveryResult,
+    { headers }: Answer,
+    requests = 1,
+  ): DeliveryResult => {
     const budget = readServerBudget(headers, settings.now().getTime())
-    return budget ? { ...result, budget } : result
+    return budget ? { ...result, budget: { ...budget, ...(requests > 1 && { requests }) } } : result
   }
 
   /** What the receiver has of an item that is not remembered: nothing, its values, or why that is not known. */
@@ -132,10 +137,12 @@ export function openHttpDestination(settings: HttpSettings): Destination {
 
   const deliverUpsert = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
     let { remembered } = job
+    let made = 1
     let found: Remembered | undefined
     if (!remembered && requests.find) {
       const looked = await look(requests.find, job, signal)
       if (looked && 'failed' in looked) return looked.failed as DeliveryResult
+      made = 2
       found = looked
       remembered = looked
     }
@@ -144,35 +151,37 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const answer = await send(await maker.make({ ...job, remembered }), job, signal)
     const judged = await judge.judge(maker.template, answer)
     if (judged.ok) {
-      if (!memory) return withBudget(judged, answer)
+      if (!memory) return withBudget(judged, answer, made)
       const told = (await memory.of(answer, job.pk)) ?? found
-      if (told) return withBudget({ ...judged, remember: told }, answer)
-      if (remembered) return withBudget(judged, answer)
+      if (told) return withBudget({ ...judged, remember: told }, answer, made)
+      if (remembered) return withBudget(judged, answer, made)
       const reason = `the answer (HTTP ${answer.status}) has not what is to be remembered; the item may be there by now`
-      return withBudget(refused(reason, { status: answer.status }), answer)
+      return withBudget(refused(reason, { status: answer.status }), answer, made)
     }
     if (!isNew && requests.create && goneStatuses.includes(answer.status)) {
       const reason = `HTTP ${answer.status}: the receiver has it no longer; it is created anew`
-      return withBudget(gone(reason, answer.status), answer)
+      return withBudget(gone(reason, answer.status), answer, made)
     }
-    return withBudget(judged, answer)
+    return withBudget(judged, answer, made)
   }
 
   const deliverDelete = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
     if (!requests.delete) return refused(noDelete)
     let { remembered } = job
+    let made = 1
     if (!remembered && requests.find) {
       const looked = await look(requests.find, job, signal)
       if (looked && 'failed' in looked) return looked.failed as DeliveryResult
+      made = 2
       // It was never there, or is no longer.
       if (!looked) return { ok: true }
       remembered = looked
     }
     const answer = await send(await requests.delete.make({ ...job, remembered }), job, signal)
     const judged = await judge.judge(requests.delete.template, answer)
-    if (!judged.ok && !judged.forget) return withBudget(judged, answer)
+    if (!judged.ok && !judged.forget) return withBudget(judged, answer, made)
     const { status } = answer
-    return withBudget({ ok: true, status, ...(memory && { forget: true }) }, answer)
+    return withBudget({ ok: true, status, ...(memory && { forget: true }) }, answer, made)
   }
 
   const orFailure = async <T>(signal: AbortSignal, work: () => Promise<T>) => {
