@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { prepareData } from '../support/pglite-template.ts'
 import { compiled, freePort } from './real-process.ts'
 
@@ -15,11 +15,11 @@ const withinMs = 600_000
 let dataDir: string
 let child: ChildProcess | undefined
 
-beforeAll(async () => {
+beforeEach(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-demo-'))
   await prepareData(dataDir)
 })
-afterAll(async () => {
+afterEach(async () => {
   child?.kill('SIGKILL')
   await rm(dataDir, { recursive: true, force: true })
 })
