@@ -69,7 +69,11 @@ function windowed(size: number, windowMs: number): Shop {
 }
 
 /** Sends through gates that share a pace, millisecond by millisecond, until so many requests arrived. */
-function feed(shop: Shop, requests: number, { atOnce = 4, latencyMs = 30, others = 0 } = {}) {
+function feed(
+  shop: Shop,
+  requests: number,
+  { atOnce = 4, latencyMs = 30, others = 0, lookedFor = 0 } = {},
+) {
   let ms = 7
   const gate = createGate(
     { type: 'http', breaker: false, rateLimit: undefined },
@@ -86,9 +90,13 @@ function feed(shop: Shop, requests: number, { atOnce = 4, latencyMs = 30, others
     while (underWay.length < atOnce && gate.admit().starts > 0) {
       const begun = gate.begin()
       if ('waitMs' in begun) break
-      const { status, ...budget } = shop(ms)
+      // The first items are looked for before they are sent.
+      const isLookedFor = arrived < lookedFor && shop(ms).status === 200
+      if (isLookedFor) arrived += 1
+      const { status, ...told } = shop(ms)
       if (status === 200) arrived += 1
       else refused += 1
+      const budget = { ...told, ...(isLookedFor && { requests: 2 }) }
       const end = () => begun.report(status === 200 ? 'answered' : 'throttled', { budget })
       underWay.push({ endsAt: ms + latencyMs, end })
     }
@@ -159,6 +167,15 @@ test.each([1, 4, 16])(
       expect(refused).toBe(0)
       expect(ms).toBeLessThan((360 / 2) * 1_000 * 1.1)
     }
+  },
+)
+
+test.each([2, 3])(
+  'once nothing is looked for any more, all %i requests that a shop takes in a second are used again',
+  (size) => {
+    const { ms, refused } = feed(windowed(size, 1_000), 600, { lookedFor: 40 })
+    expect(refused).toBe(0)
+    expect(ms).toBeLessThan((600 / size) * 1_000 * 1.1)
   },
 )
 

@@ -2,7 +2,7 @@ import type { ServerBudget } from '../types.ts'
 
 /** How many requests a server says that it still takes. */
 export type ServerQuota = {
-  /** How many attempts may start now, of as many requests each as one was seen to make. */
+  /** How many attempts may start now, of as many requests each as one was seen to make lately. */
   allowance(): number
   /** Milliseconds until some may; 0 when one may now. */
   waitMs(): number
@@ -20,6 +20,8 @@ const leastResetMs = 50
 const longestResetMs = 3600_000
 const shownForMs = 60_000
 const unheardMs = 20
+/** A shop is filled with items that are looked for first, and then knows them. */
+const lastAttempts = 32
 
 /** An attempt under way, and those begun before it that were answered since: how many requests they were told remain. */
 type Attempt = { requests: number; earlier: { requests: number; told: number }[] }
@@ -43,8 +45,9 @@ export function createServerQuota(now: () => Date): ServerQuota {
   /** What that answer told; nothing that is compared with the window before. */
   let learntTold = Number.POSITIVE_INFINITY
   let heldAt = Number.NEGATIVE_INFINITY
-  /** Requests of one attempt, the most that were seen: one that looks for the item first makes two. */
+  /** Requests of one attempt, the most that were seen lately: one that looks for the item first makes two. */
   let each = 1
+  let lately: number[] = []
   const open = new Map<number, Attempt>()
 
   const atMs = () => now().getTime()
@@ -70,7 +73,8 @@ export function createServerQuota(now: () => Date): ServerQuota {
     for (const [other, later] of open) {
       if (other > id) later.earlier.push({ requests: attempt.requests, told })
     }
-    each = Math.max(each, budget.requests ?? 1)
+    lately = [...lately, budget.requests ?? 1].slice(-lastAttempts)
+    each = Math.max(...lately)
     if (id < learntFrom) {
       // What of it arrived before the one that was learnt from was counted there already.
       const after = Math.max(0, learntTold - told)

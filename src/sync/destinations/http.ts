@@ -57,6 +57,9 @@ const maxAnswerBytes = 65_536
 /** An answer to a batch repeats its items. */
 const maxBatchAnswerBytes = 8 * 1_048_576
 /** Who is asked to change an item says so when it has it no longer. */
+/** Sends one request of an attempt. */
+type Ask = (request: Request) => Promise<Answer>
+
 const goneStatuses = [404, 410]
 const unauthorized = 401
 
@@ -112,76 +115,71 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     return answer
   }
 
-  /** `requests`: how many the attempt made, of which this is the last answer. */
-  const withBudget = (
-    result: DeliveryResult,
-    { headers }: Answer,
-    requests = 1,
-  ): DeliveryResult => {
-    const budget = readServerBudget(headers, settings.now().getTime())
-    return budget ? { ...result, budget: { ...budget, ...(requests > 1 && { requests }) } } : result
+  /** What an attempt's last answer says of the requests that are left, and how many the attempt made. */
+  const withBudget = (result: DeliveryResult, answers: readonly Answer[]): DeliveryResult => {
+    const last = answers.at(-1)
+    const budget = last && readServerBudget(last.headers, settings.now().getTime())
+    if (!budget) return result
+    const { length: requests } = answers
+    return { ...result, budget: { ...budget, ...(requests > 1 && { requests }) } }
   }
 
   /** What the receiver has of an item that is not remembered: nothing, its values, or why that is not known. */
   const look = async (
     maker: RequestMaker,
     job: DeliveryJob,
-    signal: AbortSignal,
+    ask: Ask,
   ): Promise<Remembered | undefined | { failed: DeliveryResult }> => {
-    const answer = await send(await maker.make(job), job, signal)
+    const answer = await ask(await maker.make(job))
     if (goneStatuses.includes(answer.status)) return undefined
     const judged = await judge.judge(maker.template, answer)
-    if (!judged.ok) return { failed: withBudget(judged, answer) }
+    if (!judged.ok) return { failed: judged }
     return await findMemory?.of(answer, job.pk)
   }
 
-  const deliverUpsert = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+  const deliverUpsert = async (job: DeliveryJob, ask: Ask): Promise<DeliveryResult> => {
     let { remembered } = job
-    let made = 1
     let found: Remembered | undefined
     if (!remembered && requests.find) {
-      const looked = await look(requests.find, job, signal)
+      const looked = await look(requests.find, job, ask)
       if (looked && 'failed' in looked) return looked.failed as DeliveryResult
-      made = 2
       found = looked
       remembered = looked
     }
     const isNew = remembered === undefined && requests.create !== undefined
     const maker = (isNew && requests.create) || requests.request
-    const answer = await send(await maker.make({ ...job, remembered }), job, signal)
+    const answer = await ask(await maker.make({ ...job, remembered }))
     const judged = await judge.judge(maker.template, answer)
     if (judged.ok) {
-      if (!memory) return withBudget(judged, answer, made)
+      if (!memory) return judged
       const told = (await memory.of(answer, job.pk)) ?? found
-      if (told) return withBudget({ ...judged, remember: told }, answer, made)
-      if (remembered) return withBudget(judged, answer, made)
+      if (told) return { ...judged, remember: told }
+      if (remembered) return judged
       const reason = `the answer (HTTP ${answer.status}) has not what is to be remembered; the item may be there by now`
-      return withBudget(refused(reason, { status: answer.status }), answer, made)
+      return refused(reason, { status: answer.status })
     }
     if (!isNew && requests.create && goneStatuses.includes(answer.status)) {
       const reason = `HTTP ${answer.status}: the receiver has it no longer; it is created anew`
-      return withBudget(gone(reason, answer.status), answer, made)
+      return gone(reason, answer.status)
     }
-    return withBudget(judged, answer, made)
+    return judged
   }
 
-  const deliverDelete = async (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
+  const deliverDelete = async (job: DeliveryJob, ask: Ask): Promise<DeliveryResult> => {
     if (!requests.delete) return refused(noDelete)
     let { remembered } = job
-    let made = 1
     if (!remembered && requests.find) {
-      const looked = await look(requests.find, job, signal)
+      const looked = await look(requests.find, job, ask)
       if (looked && 'failed' in looked) return looked.failed as DeliveryResult
-      made = 2
       // It was never there, or is no longer.
       if (!looked) return { ok: true }
       remembered = looked
     }
-    const answer = await send(await requests.delete.make({ ...job, remembered }), job, signal)
+    const answer = await ask(await requests.delete.make({ ...job, remembered }))
     const judged = await judge.judge(requests.delete.template, answer)
-    if (!judged.ok && !judged.forget) return withBudget(judged, answer, made)
+    if (!judged.ok && !judged.forget) return judged
     const { status } = answer
-    return withBudget({ ok: true, status, ...(memory && { forget: true }) }, answer, made)
+    return { ok: true, status, ...(memory && { forget: true }) }
   }
 
   const orFailure = async <T>(signal: AbortSignal, work: () => Promise<T>) => {
@@ -211,9 +209,16 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const deliver = (job: DeliveryJob, signal: AbortSignal): Promise<DeliveryResult> => {
     const problem = problemOf(job)
     if (problem !== undefined) return Promise.resolve(refused(problem))
-    return orFailure(signal, () =>
-      job.kind === 'delete' ? deliverDelete(job, signal) : deliverUpsert(job, signal),
-    )
+    return orFailure(signal, async () => {
+      const answers: Answer[] = []
+      const ask: Ask = async (request) => {
+        const answer = await send(request, job, signal)
+        answers.push(answer)
+        return answer
+      }
+      const result = await (job.kind === 'delete' ? deliverDelete : deliverUpsert)(job, ask)
+      return withBudget(result, answers)
+    })
   }
 
   const problemOf = (job: DeliveryJob): string | undefined => {
@@ -257,9 +262,9 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const request = await requests.batch.make(together)
     const answer = await send(request, together, signal, maxBatchAnswerBytes)
     const whole = await judge.judge(requests.batch.template, answer)
-    if (!whole.ok) return withBudget(whole, answer)
+    if (!whole.ok) return withBudget(whole, [answer])
     const results = await compiled.resultsOf(answer, jobs)
-    return results.map((result) => withBudget(result, answer))
+    return results.map((result) => withBudget(result, [answer]))
   }
 
   const batches: NonNullable<Destination['batches']> = {
