@@ -220,6 +220,29 @@ test.each(['unknown', 'outage'] as const)(
   },
 )
 
+test('one that was begun in a window and arrived in the next is not given back there', () => {
+  let ms = 0
+  const gate = createGate(
+    { type: 'http', breaker: false, rateLimit: undefined },
+    () => new Date(ms),
+  )
+  const begin = () => {
+    const begun = gate.begin()
+    if ('waitMs' in begun) throw new Error('one may start')
+    return (remaining: number) =>
+      begun.report('answered', { budget: { limit: 8, remaining, resetMs: 1_000 } })
+  }
+  begin()(7)
+  const slow = begin()
+  // Others have taken the rest.
+  begin()(0)
+  expect(gate.admit().starts).toBe(0)
+  ms = 1_000
+  expect(gate.admit().starts).toBe(7)
+  slow(7)
+  expect(gate.admit().starts).toBe(7)
+})
+
 test('what holds it back shows, with the end of it', () => {
   let ms = 0
   const gate = createGate(

@@ -86,7 +86,7 @@ export function createServerQuota(now: () => Date): ServerQuota {
     const stillOut = [...open].filter(([other]) => other < id).map(([, earlier]) => earlier)
     // They were told of less, so they arrived after this one, although they were begun and answered before.
     const overtaken = attempt.earlier.filter((earlier) => earlier.told < told)
-    const since = told - Math.min(told, ...overtaken.map((earlier) => earlier.told))
+    const since = told - overtaken.reduce((least, one) => Math.min(least, one.told), told)
     remaining =
       told - (started - id) * each - requestsOf(stillOut) - Math.min(since, requestsOf(overtaken))
     limit = budget.limit ?? limit
