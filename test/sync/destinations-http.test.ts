@@ -247,7 +247,7 @@ test('a page of HTML is not quoted', async () => {
 })
 
 test('the status counts when the answer is too large to read, success or not', async () => {
-  const large = 'x'.repeat(200_000)
+  const large = 'x'.repeat(1_200_000)
   answerWith(200, {}, large)
   expect(await open().deliver(job(), never)).toEqual({ ok: true, status: 200 })
   answerWith(503, { 'retry-after': '5' }, large)

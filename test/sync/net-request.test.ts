@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import type { Agent } from 'undici'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createGuardedAgent } from '../../src/sync/net/guard.ts'
@@ -44,6 +45,19 @@ test('an answer comes back with its status, headers, body and the wait it asks f
   expect(answer).toMatchObject({ status: 429, retryAfterSeconds: 7 })
   expect(answer.headers['x-path']).toBe('/a?b=1')
   expect(answer.body.toString()).toBe(body)
+})
+
+test('a packed body is unpacked, within the bound, and one that is not what it says comes as it is', async () => {
+  const packings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }
+  for (const [name, pack] of Object.entries(packings)) {
+    handle = (_request, response) =>
+      response.writeHead(200, { 'content-encoding': name }).end(pack('x'.repeat(2_000)))
+    expect((await get(base, { maxBytes: 2_000 })).body.toString()).toBe('x'.repeat(2_000))
+    expect(await kindOf(get(base, { maxBytes: 1_999 }))).toBe('too_large')
+    handle = (_request, response) =>
+      response.writeHead(201, { 'content-encoding': name }).end('plain')
+    expect(await get(base)).toMatchObject({ status: 201, body: Buffer.from('plain') })
+  }
 })
 
 test('Retry-After as a date counts from the given clock', async () => {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { type Flow, flowSchema } from '../../src/sync/definition/schema.ts'
@@ -21,7 +22,9 @@ let calls: Call[] = []
 let products: Product[] = []
 let lastId = 900_000_000_000_000
 /** What the shop answers instead, once. */
-let next: ((call: Call) => { status: number; body?: string } | 'drop' | undefined) | undefined
+let next: ((call: Call) => Told | 'drop' | undefined) | undefined
+
+type Told = { status: number; body?: string | Buffer; headers?: Record<string, string> }
 
 function shop({ method, url, text }: Call): { status: number; body?: unknown } {
   const found = (id: string | undefined) => products.find((one) => String(one.id) === id)
@@ -51,12 +54,18 @@ beforeAll(async () => {
     const { method = '', url = '', headers } = request
     const call = { method, url, headers, text }
     calls.push(call)
-    const own = next?.(call)
-    if (own) next = undefined
+    const asked = next
+    next = undefined
+    const own = asked?.(call)
+    if (!own) next = asked
     if (own === 'drop') return void request.socket.destroy()
-    const { status, body } = own ?? shop(call)
+    if (own) {
+      response.writeHead(own.status, { 'content-type': 'application/json', ...own.headers })
+      return void response.end(own.body)
+    }
+    const { status, body } = shop(call)
     response.writeHead(status, { 'content-type': 'application/json' })
-    response.end(typeof body === 'string' ? body : JSON.stringify(body))
+    response.end(JSON.stringify(body))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -225,6 +234,79 @@ test('an answer without the id is no success, since the next change would create
     .where('flow', '=', 'no-id')
     .executeTakeFirst()
   expect(row).toMatchObject({ state: 'failed', last_error: expect.stringContaining('remembered') })
+})
+
+const failureOf = async (name: string) => {
+  const row = await database.db
+    .selectFrom('deliveries')
+    .select('last_error')
+    .where('flow', '=', name)
+    .where('state', '=', 'failed')
+    .executeTakeFirst()
+  return row?.last_error ?? undefined
+}
+const findHere = () => ({ url: `${base}/products?sku={pk}`, remember: { id: '$.id' } })
+
+test.each([
+  ['several of them', '[{"id":40},{"id":41}]', 'has 2 values for id, not one'],
+  ['an object', '{"id":{"$oid":"5f"}}', 'has an object for id'],
+  ['a page that is no JSON', '<html>En mantenimiento</html>', 'is no JSON'],
+  ['more than anybody reads', JSON.stringify([{ id: 'x'.repeat(1_100_000) }]), 'is too large'],
+])('a look-up that answers %s creates nothing', async (_what, body, reason) => {
+  const name = `unclear-${reason.length}`
+  const { bring } = await serve(flowTo(name, { find: findHere() }))
+  const answer: typeof next = () => {
+    next = answer
+    return { status: 200, body }
+  }
+  next = answer
+  await bring({ sku: 'A', price: 5 })
+  expect(await failureOf(name)).toContain(reason)
+  expect(new Set(told())).toEqual(new Set(['GET /products?sku=A']))
+})
+
+test('what a shop has is found in an answer of any usual size, charset and packing', async () => {
+  const long = JSON.stringify([{ description: 'x'.repeat(200_000), id: 'ñ1' }])
+  const answers: Told[] = [
+    { status: 200, body: long },
+    { status: 200, body: `\ufeff[{"id":"ñ1"}]` },
+    {
+      status: 200,
+      body: Buffer.from('[{"id":"ñ1"}]', 'latin1'),
+      headers: { 'content-type': 'application/json; charset=ISO-8859-1' },
+    },
+    { status: 200, body: gzipSync('[{"id":"ñ1"}]'), headers: { 'content-encoding': 'gzip' } },
+  ]
+  const request = { method: 'PUT', url: `${base}/products/{remembered.id}`, okStatus: [200, 404] }
+  const { bring } = await serve(flowTo('forms', { find: findHere(), request }))
+  for (const [index, answer] of answers.entries()) {
+    next = () => answer
+    await bring({ sku: `A${index}`, price: 5 })
+    expect(told().slice(-2)).toEqual([`GET /products?sku=A${index}`, 'PUT /products/%C3%B11'])
+  }
+})
+
+test('a creation that is answered without a body is looked up, once', async () => {
+  const { bring } = await serve(flowTo('silent', { find: findHere() }))
+  const silent: typeof next = (call) => {
+    if (call.method !== 'POST') return undefined
+    shop(call)
+    return { status: 201, headers: { location: '/products/1' } }
+  }
+  next = silent
+  await bring({ sku: 'A', price: 5 })
+  const find = 'GET /products?sku=A'
+  expect(told()).toEqual([find, 'POST /products', find])
+  await bring({ sku: 'A', price: 6 })
+  expect(told().slice(3)).toEqual([`PUT /products/${products[0]?.id}`])
+  expect(products).toMatchObject([{ sku: 'A', price: 6 }])
+})
+
+test('an id beyond 2^53 keeps its digits', async () => {
+  const { bring } = await serve(flowTo('long-ids', { find: findHere() }))
+  next = () => ({ status: 200, body: '[{"id":9007199254740993123}]' })
+  await bring({ sku: 'A', price: 5 })
+  expect(told()[1]).toBe('PUT /products/9007199254740993123')
 })
 
 test('create and change may have bodies of their own', async () => {

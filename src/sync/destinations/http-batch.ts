@@ -3,7 +3,7 @@ import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
 import type { Answer } from './http-exchange.ts'
-import { jsonOf } from './http-judge.ts'
+import { jsonOf } from './http-text.ts'
 import { gone, postponed, refused } from './result.ts'
 
 /** What a batch is made of, and what its answer says of each item. */
@@ -44,7 +44,7 @@ export function compileBatch(rules: BatchRules, judge: Judge): Batch {
       const { status } = answer
       if (!answers) return jobs.map(() => ({ ok: true, status }))
       try {
-        const document = jsonOf(answer.body)
+        const document = jsonOf(answer)
         if (document === undefined) throw new BatchError('the answer to the batch is no JSON')
         const found = await evaluate('answers', () => answers.evaluate({ status, body: document }))
         // JSONata makes a list of one into its entry.

@@ -1,6 +1,7 @@
 import { scrub } from '../../http/scrub.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
 import type { Answer } from './http-exchange.ts'
+import { textOf } from './http-text.ts'
 
 const maxLength = 200
 const readable = /^(text\/plain|application\/json|application\/[\w.+-]+\+json)\s*(;|$)/i
@@ -13,12 +14,12 @@ export function describeRefusal(answer: Answer, secrets: readonly string[]): str
   const header = answer.headers['content-type']
   const type = (Array.isArray(header) ? header[0] : header)?.trim() ?? ''
   const media = printable(type.split(';', 1)[0] ?? '').slice(0, 60)
-  const text = readable.test(type) ? readText(answer.body, secrets) : ''
+  const text = readable.test(type) ? readText(textOf(answer), secrets) : ''
   return [media && `(${media})`, text.slice(0, maxLength)].filter(Boolean).join(' ')
 }
 
-function readText(body: Buffer, secrets: readonly string[]): string {
-  return scrub(hideTexts(printable(body.toString('utf8')), secrets, '[masked]'))
+function readText(body: string, secrets: readonly string[]): string {
+  return scrub(hideTexts(printable(body), secrets, '[masked]'))
 }
 
 function printable(text: string): string {

@@ -9,6 +9,8 @@ export type Answer = {
   body: Buffer
   /** Seconds; null when absent or unreadable. */
   retryAfterSeconds: number | null
+  /** It was larger. */
+  isCut?: boolean
 }
 
 type Seen = Pick<Answer, 'headers'> & { status: number | undefined }
@@ -30,6 +32,7 @@ export async function exchange(request: Omit<GuardedRequest, 'redirects'>): Prom
       status: seen.status,
       headers: seen.headers,
       body: Buffer.alloc(0),
+      isCut: true,
       retryAfterSeconds: parseRetryAfter(seen.headers['retry-after'], nowMs),
     }
   }

@@ -1,4 +1,3 @@
-import { parseExactJson } from '../../domain/exact-json.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
@@ -6,6 +5,7 @@ import type { DeliveryResult } from '../types.ts'
 import { describeRefusal } from './http-excerpt.ts'
 import type { Answer } from './http-exchange.ts'
 import type { RequestTemplate } from './http-request.ts'
+import { jsonOf, textOf } from './http-text.ts'
 import { gone, postponed, refused } from './result.ts'
 
 /** What an answer means, where the receiver has its own ways. */
@@ -90,26 +90,15 @@ export function createJudge(settings: JudgeSettings): Judge {
   }
 }
 
-async function holds(
-  when: ReturnType<typeof compileExpression>,
-  { status, body }: Answer,
-): Promise<boolean> {
-  const text = body.toString('utf8').slice(0, longestText)
+async function holds(when: ReturnType<typeof compileExpression>, answer: Answer): Promise<boolean> {
+  const { status } = answer
+  const text = textOf(answer).slice(0, longestText)
   try {
-    return (await when.evaluate({ status, body: jsonOf(body) ?? null, text })) === true
+    return (await when.evaluate({ status, body: jsonOf(answer) ?? null, text })) === true
   } catch (error) {
     // An answer that it does not suit is not what it looks for. When its time was up, nobody knows.
     if (error instanceof ExpressionError && !error.outOfTime) return false
     throw error
-  }
-}
-
-/** The document of an answer; undefined when it is no JSON. */
-export function jsonOf(body: Buffer): unknown {
-  try {
-    return parseExactJson(body.toString('utf8'))
-  } catch {
-    return undefined
   }
 }
 

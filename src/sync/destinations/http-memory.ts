@@ -1,18 +1,24 @@
-import { compileExpression } from '../mapping/expression.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import type { Remembered } from '../types.ts'
 import type { Answer } from './http-exchange.ts'
-import { jsonOf } from './http-judge.ts'
+import { jsonOf } from './http-text.ts'
 
 /** Values of an answer, each JSONata over its JSON (with `$pk`), by the name under which they are remembered. */
 export type MemoryRules = Readonly<Record<string, string>>
+
+/** Why an answer neither has the values nor shows that there are none, for people. `mayPass`: as a page of maintenance does. */
+type Unclear = { unclear: string; mayPass?: boolean }
+
+export type Told = { values: Remembered } | Unclear | undefined
 
 export type Memory = {
   /**
    * All values that the answer has for the item `pk`, or undefined when it lacks one. Rejects with ExpressionError when the time
    * was up: that says nothing, and who took it for nothing would create an item twice.
    */
-  of(answer: Answer, pk: string): Promise<Remembered | undefined>
+  of(answer: Answer, pk: string): Promise<Told>
 }
 
 const longestValue = 1_024
@@ -23,29 +29,37 @@ export function compileMemory(rules: MemoryRules): Memory {
   )
   return {
     of: async (answer, pk) => {
-      const document = jsonOf(answer.body)
-      if (document === undefined) return undefined
-      const found: Record<string, string | number | boolean> = {}
+      if (answer.isCut) return { unclear: 'is too large to be read' }
+      if (answer.body.length === 0) return undefined
+      const document = jsonOf(answer)
+      if (document === undefined) return { unclear: 'is no JSON', mayPass: true }
+      const values: Record<string, string | number | boolean> = {}
       for (const [name, expression] of expressions) {
-        const value = await orNothing(expression.evaluate(document, { pk }))
-        if (!isShort(value)) return undefined
-        found[name] = value
+        const value = await pick(name, expression, document, pk)
+        if (value === undefined || typeof value === 'object') return value
+        values[name] = value
       }
-      return found
+      return { values }
     },
   }
 }
 
-function isShort(value: unknown): value is string | number | boolean {
-  if (typeof value === 'string') return value !== '' && value.length <= longestValue
-  return typeof value === 'number' || typeof value === 'boolean'
-}
-
-async function orNothing(value: Promise<unknown>): Promise<unknown> {
+async function pick(
+  name: string,
+  expression: Expression,
+  document: unknown,
+  pk: string,
+): Promise<string | number | boolean | Unclear | undefined> {
+  let value: unknown
   try {
-    return await value
+    value = await expression.evaluate(document, { pk })
   } catch (error) {
-    if (error instanceof ExpressionError && !error.outOfTime) return undefined
-    throw error
+    if (!(error instanceof ExpressionError) || error.outOfTime) throw error
+    return { unclear: `makes remember.${name} fail: ${shorten(error.message, 200)}` }
   }
+  if (value === undefined || value === null || value === '') return undefined
+  if (Array.isArray(value)) return { unclear: `has ${value.length} values for ${name}, not one` }
+  if (typeof value === 'object') return { unclear: `has an object for ${name}` }
+  if (typeof value !== 'string') return value as number | boolean
+  return value.length > longestValue ? { unclear: `has too long a value for ${name}` } : value
 }

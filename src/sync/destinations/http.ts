@@ -53,7 +53,8 @@ export type HttpSettings = {
   now: () => Date
 }
 
-const maxAnswerBytes = 65_536
+/** A product with all its variants and texts is long; what is to be remembered of it may stand anywhere. */
+const maxAnswerBytes = 1_048_576
 /** An answer to a batch repeats its items. */
 const maxBatchAnswerBytes = 8 * 1_048_576
 /** Who is asked to change an item says so when it has it no longer. */
@@ -134,7 +135,15 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     if (goneStatuses.includes(answer.status)) return undefined
     const judged = await judge.judge(maker.template, answer)
     if (!judged.ok) return { failed: judged }
-    return await findMemory?.of(answer, job.pk)
+    const told = await findMemory?.of(answer, job.pk)
+    if (!told || 'values' in told) return told?.values
+    // To take that for nothing would create the item a second time.
+    const reason = `what was looked up (HTTP ${answer.status}) ${told.unclear}`
+    const { status } = answer
+    const failed = told.mayPass
+      ? postponed(reason, { outage: false, status })
+      : refused(reason, { status })
+    return { failed }
   }
 
   const deliverUpsert = async (job: DeliveryJob, ask: Ask): Promise<DeliveryResult> => {
@@ -152,10 +161,15 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const judged = await judge.judge(maker.template, answer)
     if (judged.ok) {
       if (!memory) return judged
-      const told = (await memory.of(answer, job.pk)) ?? found
-      if (told) return { ...judged, remember: told }
+      const told = await memory.of(answer, job.pk)
+      if (told && 'values' in told) return { ...judged, remember: told.values }
+      if (found) return { ...judged, remember: found }
       if (remembered) return judged
-      const reason = `the answer (HTTP ${answer.status}) has not what is to be remembered; the item may be there by now`
+      const looked = requests.find && (await look(requests.find, job, ask))
+      if (looked && 'failed' in looked) return looked.failed as DeliveryResult
+      if (looked) return { ...judged, remember: looked }
+      const why = told ? `: it ${told.unclear}` : ''
+      const reason = `the answer (HTTP ${answer.status}) has not what is to be remembered${why}; the item may be there by now`
       return refused(reason, { status: answer.status })
     }
     if (!isNew && requests.create && goneStatuses.includes(answer.status)) {

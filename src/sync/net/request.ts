@@ -1,3 +1,5 @@
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { type Dispatcher, request } from 'undici'
 import { atFirstByte } from '../../outbound/first-byte.ts'
 import { parseRetryAfter } from '../../outbound/retry-decision.ts'
@@ -83,7 +85,7 @@ async function once(input: GuardedRequest, url: URL, signal: AbortSignal): Promi
   const answer = await request(url, {
     dispatcher: input.mayStart ? atFirstByte(input.agent, input.mayStart) : input.agent,
     method: input.method,
-    // Nothing here unpacks, so a packed body could only be misread.
+    // It saves nothing beside the tills; who packs all the same is unpacked below.
     headers: { 'accept-encoding': 'identity', ...input.headers },
     body: input.body ?? null,
     // The clock of the whole exchange is ours; its own ones would only cut a longer `timeoutMs` short.
@@ -91,7 +93,9 @@ async function once(input: GuardedRequest, url: URL, signal: AbortSignal): Promi
     bodyTimeout: 0,
     signal,
   })
-  const body = await readBounded(answer, input.maxBytes ?? 65_536)
+  const maxBytes = input.maxBytes ?? 65_536
+  const packed = await readBounded(answer, maxBytes)
+  const body = await unpack(packed, answer.headers['content-encoding'], maxBytes)
   return {
     status: answer.statusCode,
     headers: answer.headers,
@@ -101,15 +105,40 @@ async function once(input: GuardedRequest, url: URL, signal: AbortSignal): Promi
   }
 }
 
+const unpackers = new Map([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+])
+
+/** A body that is not what its header says comes as it is: the status of the answer counts all the same. */
+async function unpack(
+  body: Buffer,
+  encoding: string | string[] | undefined,
+  maxBytes: number,
+): Promise<Buffer> {
+  const unpacker = unpackers.get(String(encoding).trim().toLowerCase())
+  if (!unpacker || body.length === 0) return body
+  try {
+    return await unpacker(body, { maxOutputLength: maxBytes })
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_BUFFER_TOO_LARGE') return body
+    throw tooLarge(maxBytes)
+  }
+}
+
+function tooLarge(maxBytes: number): RequestFailure {
+  return new RequestFailure('too_large', `the answer is larger than ${maxBytes} bytes`)
+}
+
 async function readBounded(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   // Leaving the loop by a throw destroys the body and with it the connection.
   for await (const chunk of answer.body) {
     size += chunk.length
-    if (size > maxBytes) {
-      throw new RequestFailure('too_large', `the answer is larger than ${maxBytes} bytes`)
-    }
+    if (size > maxBytes) throw tooLarge(maxBytes)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import type { Secret } from '../definition/secret.ts'
-import { jsonOf } from '../destinations/http-judge.ts'
+import { jsonOf } from '../destinations/http-text.ts'
 import { guardedRequest } from '../net/request.ts'
 
 /** Where tokens are asked for, and by whom (RFC 6749). */
@@ -68,7 +68,7 @@ export async function requestToken(
     const login = [clientId, clientSecret].map((one) => encodeURIComponent(one.reveal()))
     headers.authorization = `Basic ${Buffer.from(login.join(':')).toString('base64')}`
   }
-  const { status, body } = await guardedRequest({
+  const { status, ...told } = await guardedRequest({
     agent,
     method: 'POST',
     url: tokenUrl.reveal(),
@@ -76,7 +76,7 @@ export async function requestToken(
     body: form.toString(),
     timeoutMs,
   })
-  const answer = (jsonOf(body) ?? {}) as Record<string, unknown>
+  const answer = (jsonOf(told) ?? {}) as Record<string, unknown>
   if (status < 200 || status > 299) {
     const code = codes.find((one) => one === answer.error)
     throw new TokenError(status, status >= 500 || status === slowDown, code)
