@@ -30,6 +30,26 @@ test.each([
     'HTTP 409 (application/json) {"error":"duplicate","name":"Mate de cal',
     'HTTP 409 (application/json) {"error":"duplicate","name":"Ter',
   ],
+  [
+    'the rest of an item in JSON',
+    '{"errors":["no price"],"item":{"title":"Mate","description":"de calabaza"}}',
+    '{"errors":["no price"],"item":{"title":"Termo","description":"de acero"}}',
+  ],
+  [
+    'days and months',
+    'down at Tue, 24 Nov 2026 10:31:07 GMT',
+    'down at Sat, 05 Dec 2026 09:00:59 GMT',
+  ],
+  [
+    'days and months of other languages',
+    'caído el martes, 24 de noviembre de 2026, 10:31:07 p. m.',
+    'caído el sábado, 5 de diciembre de 2026, 9:00 a. m.',
+  ],
+  ['halves of days', 'down at 9:31 AM', 'down at 11:05 PM'],
+  ['base64', 'Request x3+ab/Q9cd== failed', 'Request k+u7z9aa failed'],
+  ['ids of mere letters', 'no trace CfxlmeSUnRaKcqLNHF', 'no trace aQwErZuIoPkJhGfDsA'],
+  ['ids by their name', 'refused (request id: abcxyz)', 'refused (request id: qwerty)'],
+  ['numbers in languages without spaces', '找不到商品3的庫存', '找不到商品A17的庫存'],
 ])('%s do not make another cause', (_, one, other) => {
   expect(causeOf(one, 'x')).toBe(causeOf(other, 'x'))
 })
@@ -40,6 +60,14 @@ test.each([
   ['numbers of errors', 'refused (error 1062)', 'refused (error 1452)'],
   ['words', "item doesn't fit, can't be kept", "item doesn't exist, can't be kept"],
   ['words of JSON', '{"error":"no stock"}', '{"error":"no price"}'],
+  ['words beside a number in languages without spaces', '商品3不存在', '商品3没有库存'],
+  ['long names of errors', 'InvalidParameterValueException', 'MissingParameterValueException'],
+  ['lists of words in JSON', '{"errors":["no stock"]}', '{"errors":["no price"]}'],
+  [
+    'words of JSON in a list of errors',
+    '{"errors":[{"title":"stock"}]}',
+    '{"errors":[{"title":"price"}]}',
+  ],
   ['codes of JSON', '{"code":"E_STOCK","id":"A"}', '{"code":"E_PRICE","id":"A"}'],
 ])('%s do', (_, one, other) => {
   expect(causeOf(one, 'x')).not.toBe(causeOf(other, 'x'))
@@ -50,6 +78,15 @@ test('the key of the item is taken out, also without a digit and as a part of a 
   expect(causeOf('no such article ROJO', 'web|ROJO')).toBe(
     causeOf('no such article AZUL', 'web|AZUL'),
   )
+  for (const [text, key] of [
+    ['no such article AB in the shop', 'AB'],
+    ['no such article x in the shop', 'x'],
+    ['no such article rojo in the shop', 'ROJO'],
+    ['no such article Ñand%C3%BA%20ch in the shop', 'Ñandú ch'],
+    ['no such article %C3%91and%C3%BA%20ch in the shop', 'Ñandú ch'],
+  ] as const) {
+    expect(causeOf(text, key)).toMatch(/^no such article \S*…\S* in the shop$/)
+  }
   // A key that is a word of the message takes the message apart for its own item only.
   expect(causeOf('no', 'n')).toBe('no')
 })
