@@ -101,6 +101,25 @@ describe('a last line without its end', () => {
     expect((await read(open(several()))).keys).toEqual(['1'])
   })
 
+  test.each([
+    { format: 'csv', csv: { columns: ['id'] } },
+    { format: 'fixed', fixed: { columns: [{ name: 'id', start: 1, length: 5 }] } },
+    { format: 'ndjson' },
+  ])(
+    'is what a file without anything begins with, so it is left as well: $format',
+    async (form) => {
+      await write('a.csv', '')
+      const source = open({ ...several(), ...form })
+      expect(await read(source)).toMatchObject({ keys: [], warnings: [{ isIncomplete: true }] })
+      await source.committed?.()
+      expect(await readdir(folder)).toEqual(['a.csv'])
+      later(16 * minute)
+      expect(await read(source)).toEqual({ keys: [], warnings: [] })
+      await source.committed?.()
+      expect(await readdir(folder)).toEqual(['archive'])
+    },
+  )
+
   test('is not said to be gone to whoever asks for its item', async () => {
     await write('a.csv', 'id\n1\n2')
     const source = open()

@@ -321,6 +321,7 @@ test.each<[string, unknown]>([
   [cell('C2', 'n', '61', 1), '1900-03-01'],
   [cell('C2', 'b', '1'), true],
   [cell('C2', 'str', 'x'), 'x'],
+  ['<c r="C2" t="str"><f>""</f><v></v></c>', null],
   ['<c r="C2" s="1"/>', null],
 ])('a cell has its value: %s', async (given, value) => {
   const bytes = workbook(
@@ -351,6 +352,22 @@ test.each([
   [
     workbook(`${header}<row r="2"><c r="C2"><f>1+1</f></c></row>`, { shared }),
     'has a formula in the cell C2 whose value nobody computed; open and save it in a spreadsheet program',
+  ],
+  [
+    workbook(`${header}<row r="2"><c r="C2"><f>1+1</f><v></v></c></row>`, { shared }),
+    'has a formula in the cell C2 whose value nobody computed; open and save it in a spreadsheet program',
+  ],
+  [
+    workbook(`${header}<row r="2">${'<c>'.repeat(100_000)}`, { shared }),
+    'is nested deeper than 1000 levels',
+  ],
+  [
+    workbook(header, { shared: '<si/>'.repeat(4 * 1_048_576 + 1) }),
+    'has more than 4194304 shared texts; saved as CSV it can be read',
+  ],
+  [
+    workbook(header, { shared, formats: `<cellXfs>${'<xf/>'.repeat(100_001)}</cellXfs>` }),
+    'has more than 100000 styles of cells',
   ],
   [
     workbook(`${header}<row r="2">${cell('C2', 's', '9')}</row>`),

@@ -61,6 +61,24 @@ test('CSV: quotes, line ends, empty lines and empty values', async () => {
   expect(await csv('id;name\n1;x,y\n', { delimiter: ';' })).toEqual([{ id: '1', name: 'x,y' }])
 })
 
+test.each([
+  'id,x\nA,1\r\nB,2\n',
+  'id,x\r\nA,1\nB,2\r\n',
+  'id,x\nA,1\rB,2\n',
+  'id,x\r\r\nA,1\r\r\nB,2\r\r\n',
+  'id,x\rA,1\r\nB,2\r\n',
+])(
+  'CSV: lines may end in different ways, as where files were put together: %j',
+  async (content) => {
+    const records = [
+      { id: 'A', x: '1' },
+      { id: 'B', x: '2' },
+    ]
+    expect(await csv(content)).toEqual(records)
+    expect(await csv(content.replaceAll(/[AB12]/g, '"$&"'))).toEqual(records)
+  },
+)
+
 test('CSV: a byte order mark is no part of the first name, nor are blanks around names', async () => {
   expect(await csv('\ufeffid, name \n1, a \n')).toEqual([{ id: '1', name: ' a ' }])
 })
@@ -268,6 +286,33 @@ test('a file that changes while it is read fails the poll', async () => {
   }
   await write('a.csv', 'id\n1\n2\n3\n')
   expect(await readWithBreak(async () => undefined)).toEqual(['1', '2', '3'])
+})
+
+test('of a file that is written anew in place while it is read no record is made of both', async () => {
+  const lines = (value: string) =>
+    Array.from({ length: 5_000 }, (_, line) => `A${String(line).padStart(4, '0')} ${value}\n`).join(
+      '',
+    )
+  const columns = [
+    { name: 'id', start: 1, length: 5 },
+    { name: 'value', start: 7, length: 10 },
+  ]
+  const fixed = { columns, mayEndEarly: true }
+  await write('a.txt', lines('100'))
+  const path = join(folder, 'a.txt')
+  const { source } = open({ path, format: 'fixed', fixed, limits: { fetchSize: 100 } })
+  const seen: SourceRow[] = []
+  const { signal } = new AbortController()
+  const reading = async () => {
+    for await (const rows of source.scan({ since: null, signal })) {
+      if (seen.length === 0) await write('a.txt', lines('7777777'))
+      seen.push(...rows)
+    }
+  }
+  expect(await messageOf(reading())).toContain('changed while it was read')
+  expect(seen.filter(({ id, value }) => value !== '100' || !/^A\d{4}$/.test(String(id)))).toEqual(
+    [],
+  )
 })
 
 test('after a committed poll the files that were read are archived, and nothing is overwritten', async () => {

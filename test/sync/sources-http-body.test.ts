@@ -298,6 +298,11 @@ test.each([
   ],
   [`<Lista><Articulo>${'<a>'.repeat(200)}`, 'the answer is nested deeper than 100 levels'],
   [
+    `<Lista><Articulo${Array.from({ length: 100_000 }, (_, index) => ` a${index}=""`).join('')}/></Lista>`,
+    'the answer has an element with more than 4096 attributes in line 1',
+  ],
+  ['<Lista/>\n<Lista/>', 'the answer has a second document behind the first, in line 2'],
+  [
     `<Lista>\n<Articulo><id>${'x'.repeat(1_100_000)}</id></Articulo></Lista>`,
     'the answer has a record longer than 1048576 characters, record 1 in line 2',
   ],

@@ -20,8 +20,8 @@ export type CsvForm = {
 }
 
 /**
- * The records of a CSV file with a header, or with the names that are given (RFC 4180; LF, CRLF or CR; empty lines do not
- * count). All values are texts. Throws SourceError for a header without a name or with a name twice, for a record of another
+ * The records of a CSV file with a header, or with the names that are given (RFC 4180; LF, CRLF or CR, also mixed; empty lines
+ * do not count). All values are texts. Throws SourceError for a header without a name or with a name twice, for a record of another
  * length, for quotes that do not fit and for a footer that is missing: such a file was cut off or has another delimiter.
  */
 export async function* csvRecords(
@@ -31,6 +31,8 @@ export async function* csvRecords(
   const { delimiter, decimalComma, keyFields, skipLines = 0, quotes, trailingDelimiter } = form
   const parser = parse({
     delimiter,
+    // All of them, since several programs may have written the file; the parser by itself goes by the first it meets.
+    record_delimiter: ['\r\n', '\n', '\r'],
     info: true,
     // Lengths are compared below, where it is known which line is the footer.
     relax_column_count: true,

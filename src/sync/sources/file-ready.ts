@@ -34,7 +34,7 @@ const firstLineBytes = 65_536
 
 /**
  * Whether the last line of a file has its end: LF, or CR in a file without LF, or the sign for the end of a file (Ctrl-Z). In one
- * with CRLF a last CR is half an end, and would be read as a part of the value. Rejects as `file.read` does.
+ * with CRLF a last CR is half an end. Rejects as `file.read` does.
  */
 export async function endsItsLastLine(file: HeldFile, size: number): Promise<boolean> {
   if (size === 0) return true

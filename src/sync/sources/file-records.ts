@@ -30,7 +30,7 @@ export async function* recordsOfFile(
   await file.checkSame()
   let held: SourceRow | undefined
   try {
-    for await (const record of parsed(file, found.size, form)) {
+    for await (const record of parsed(unchanged(file), found.size, form)) {
       if (held) yield held
       held = record
     }
@@ -40,6 +40,17 @@ export async function* recordsOfFile(
   }
   await file.checkSame()
   if (held && !leavesLast) yield held
+}
+
+/** What is written anew in place would otherwise give records that begin in the old content and end in the new. */
+function unchanged(file: HeldFile): OpenFile {
+  return {
+    async read(buffer, offset, length, position) {
+      const read = await file.read(buffer, offset, length, position)
+      await file.checkSame()
+      return read
+    },
+  }
 }
 
 function parsed(

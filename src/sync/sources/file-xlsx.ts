@@ -17,6 +17,10 @@ type XlsxOptions = { sheet: string | number; headerRow: number }
 
 /** Shared texts are held while a sheet is read. */
 const maxSharedCharacters = 32 * 1024 * 1024
+/** Empty ones have no characters. */
+const maxSharedTexts = 4 * 1024 * 1024
+/** Of cells; no program writes as many. */
+const maxStyles = 100_000
 const what = 'xlsx workbook'
 
 /**
@@ -198,7 +202,13 @@ async function readShared(zip: ZipParts, name: string): Promise<string[]> {
     (local) => {
       if (local === 'rPh') phonetic -= 1
       if (local === 't') isText = false
-      if (local === 'si') texts.push(textValue(text))
+      if (local !== 'si') return
+      texts.push(textValue(text))
+      if (texts.length > maxSharedTexts) {
+        throw new SourceError(
+          `has more than ${maxSharedTexts} shared texts; saved as CSV it can be read`,
+        )
+      }
     },
   )
   return texts
@@ -217,6 +227,9 @@ async function readFormats(zip: ZipParts, name: string): Promise<{ id: number; c
       if (tag.local === 'numFmt') codes.set(Number(numFmtId), formatCode)
       if (tag.local === 'cellXfs') isCellStyles = true
       if (tag.local === 'xf' && isCellStyles) ids.push(Number(numFmtId ?? 0))
+      if (ids.length + codes.size > maxStyles) {
+        throw new SourceError(`has more than ${maxStyles} styles of cells`)
+      }
     },
     undefined,
     (local) => {

@@ -41,7 +41,7 @@ type ScanMarks = { done?: FoundFile[]; lookOnly?: boolean; warn?: Warn | undefin
  *
  * With `ready` a file counts as unsettled until its marker is there. Without it, the last record of a file of lines (CSV, fixed
  * width) whose last line has no end may be cut in its last value: it is left, and with it the file, until the file was still for
- * `unendedAfter`; then it is taken with a warning.
+ * `unendedAfter`; then it is taken with a warning. An empty file is left as long: a writer begins with one.
  *
  * Where files are archived or deleted and no deletes are sent, each file tells what is new. One that tells of an item
  * again is left for the next poll, with all after it: an item counts once in a poll, and its later state would be lost.
@@ -100,15 +100,28 @@ export function openFileSource(
     return all
   }
 
+  /** Whether a file without anything may be one that a writer has only opened. */
+  const isBegun = (file: FoundFile, warn: Warn | undefined): boolean => {
+    if (wasStillFor(file, unendedAfterMs)) return false
+    warn?.({
+      message: `${store.name}: ${file.path} is empty; it waits until something is written, or nothing has changed for ${unendedAfterMs} ms (source.unendedAfter)`,
+      isIncomplete: true,
+    })
+    return true
+  }
+
   /** Whether the last record has to wait, since nothing says that it is whole. Other formats show where a record ends. */
   const leavesLastOf = async (
     held: HeldFile,
     file: FoundFile,
     warn: Warn | undefined,
   ): Promise<boolean> => {
-    if (format !== 'csv' && format !== 'fixed') return false
+    if (format !== 'csv' && format !== 'fixed' && format !== 'ndjson') return false
+    if (ready !== undefined) return false
+    if (file.size === 0) return isBegun(file, warn)
+    if (format === 'ndjson') return false
     // A footer says of itself that the file is whole.
-    if (ready !== undefined || definition[format]?.footer) return false
+    if (definition[format]?.footer) return false
     if (await endsItsLastLine(held, file.size)) return false
     const isIncomplete = !wasStillFor(file, unendedAfterMs)
     const what = isIncomplete

@@ -31,7 +31,8 @@ export function createXlsxCells({
   const kinds = formats.map(kindOf)
   return ({ place, type, style, text, hasFormula }) => {
     if (text === undefined || (text === '' && type !== 'str')) {
-      if (!hasFormula || text !== undefined) return null
+      // Some programs write an empty value for it; an empty text has its type.
+      if (!hasFormula) return null
       throw new SourceError(
         `has a formula in the cell ${place} whose value nobody computed; open and save it in a spreadsheet program`,
       )

@@ -91,6 +91,7 @@ export function createXmlReader({ items, fields, namespaces = {} }: XmlForm): Xm
       characters = 0
     }
     const outer = open.at(-1)
+    if (!outer && root) refuse(`has a second document behind the first, in line ${parser.line + 1}`)
     if (!outer) root = element
     else if (!isRecord) outer.children.push(element)
     open.push(element)
