@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { acquireLease, releaseLease } from '../../src/repositories/leases.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
 import { judgeSqlError } from '../../src/sync/destinations/sql-errors.ts'
 import {
@@ -42,6 +43,8 @@ beforeAll(async () => {
         startPaused: false,
       }),
       'full.json': [{ id: 'A' }, { id: 'B' }, { id: 'C' }],
+      'far.flow.yaml': patientFlow('far', target.url),
+      'far.json': [{ id: 'A' }],
       'long.flow.yaml': patientFlow('long', target.url, {
         source: { type: 'http', url: address(slow), limits: { timeout: '10m' } },
       }),
@@ -110,6 +113,21 @@ test('a sync does not wait for the rest of a long poll; the next poll is the one
   await vi.waitFor(async () => {
     release()
     expect(await polls()).toBe(2)
+  }, 20_000)
+})
+
+test('nor does it wait for that of another process', async () => {
+  const { db } = flows.service.database
+  const lease = { name: 'flow:far', owner: 'another process' }
+  await acquireLease(db, { ...lease, now: flows.service.clock.now() })
+  const asked = await flows.call('POST', '/sync/far?force=true')
+  expect([asked.statusCode, asked.json()]).toEqual([
+    200,
+    { name: 'far', changes: 0, skipped: 'polling' },
+  ])
+  await releaseLease(db, lease)
+  await vi.waitFor(async () => {
+    expect((await flows.call('GET', '/metrics')).json().far.totalRuns).toBe(1)
   }, 20_000)
 })
 

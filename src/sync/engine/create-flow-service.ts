@@ -25,6 +25,7 @@ import type { AlertResult, FailureView, FlowService, SyncOutcome } from '../flow
 import { scansToDelete } from '../poll/deletes.ts'
 import { forgetItems } from '../poll/forget.ts'
 import { LeaseLostError } from '../poll/poll-deps.ts'
+import type { Poller } from '../poll/poller.ts'
 import { SourceError } from '../types.ts'
 import type { EngineDeps, FlowEngine, OpenFlow } from './flow-engine.ts'
 import { createFlowReports } from './flow-reports.ts'
@@ -102,18 +103,32 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       writeDown(deps, trx, { at: deps.now(), flow, action, actor, detail }),
     )
 
-  /** Whether a poll in progress ends within the time that somebody waits for an answer. */
-  const endsSoon = async (running: Promise<unknown>): Promise<boolean> => {
-    let isOver = false
+  /**
+   * Whether the poll that is `asked` for begins within the time that somebody waits for an answer: the one in progress here has
+   * ended by then, and no other process is at it.
+   */
+  const beginsSoon = async (
+    poller: Poller,
+    running: Promise<unknown> | undefined,
+    asked: Promise<unknown>,
+  ): Promise<boolean> => {
+    let isNext = running === undefined
     const over = running
+      ?.catch(() => undefined)
+      .then(() => {
+        isNext = true
+      })
+    let isAnswered = false
+    const answered = asked
       .catch(() => undefined)
       .then(() => {
-        isOver = true
+        isAnswered = true
       })
-    for (let waitedMs = 0; !isOver && waitedMs < longestWaitMs; waitedMs += waitStepMs) {
-      await Promise.race([over, deps.sleep(waitStepMs)])
+    const hasBegun = () => isAnswered || (isNext && !poller.isWaiting)
+    for (let waitedMs = 0; !hasBegun() && waitedMs < longestWaitMs; waitedMs += waitStepMs) {
+      await Promise.race([isNext ? answered : over, deps.sleep(waitStepMs)])
     }
-    return isOver
+    return hasBegun()
   }
 
   const sync: FlowService['sync'] = async (name, { force }, actor): Promise<SyncOutcome> => {
@@ -121,7 +136,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     if (!force && (await isPaused(deps.database.db, name))) return { changes: 0, skipped: 'paused' }
     const { running } = poller
     const asked = poller.request({ force })
-    if (running && !(await endsSoon(running))) {
+    if (!(await beginsSoon(poller, running, asked))) {
       asked.catch((error: unknown) =>
         deps.log.warn({ flow: name, err: error }, 'a poll that was asked for failed'),
       )

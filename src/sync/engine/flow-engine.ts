@@ -183,8 +183,9 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     const lease = `flow:${name}`
     let hasPolled = false
     return createPoller({
-      poll: async ({ force }) => {
+      poll: async ({ force, begun }) => {
         const held = await withLease(deps, lease, async ({ token, signal }) => {
+          begun()
           if (!force && (await isPaused(deps.database.db, name))) {
             return { changes: 0, rowsRead: 0, skipped: 'paused' } as const
           }

@@ -23,16 +23,18 @@ export type Poller = {
   /** Something may have changed at the source: the next poll is due now, if the flow may be polled. */
   hint(): void
   readonly isPolling: boolean
+  /** Whether the poll in progress was asked for and has not begun, since another process polls the flow. */
+  readonly isWaiting: boolean
   /** The poll in progress. */
   readonly running: Promise<unknown> | undefined
 }
 
 export type PollerDeps = {
   /**
-   * One poll under the flow's lease; undefined when another process holds it. It skips a flow that is paused by then, unless
-   * `force`: the poll that it waited for may have been the last of a limit.
+   * One poll under the flow's lease, with `begun` called once it has that; undefined when another process holds it. It skips a
+   * flow that is paused by then, unless `force`: the poll that it waited for may have been the last of a limit.
    */
-  poll: (options: { force: boolean }) => Promise<PollOutcome | undefined>
+  poll: (options: { force: boolean; begun: () => void }) => Promise<PollOutcome | undefined>
   /** Waits until a poll by the timer may begin, beside those of other flows; the result is called at its end. */
   takeTurn?: (signal: AbortSignal) => Promise<() => void>
   /** Whether the timer may poll now: not paused, inside its window. Asked only when a poll is due. */
@@ -60,6 +62,7 @@ export function createPoller(deps: PollerDeps): Poller {
   let current: Promise<PollOutcome> | undefined
   let next: Promise<PollOutcome> | undefined
   let forcesNext = false
+  let isWaiting = false
   let isHinted = false
   /** After a poll: hints in a row are one. */
   let isResting = false
@@ -70,9 +73,14 @@ export function createPoller(deps: PollerDeps): Poller {
     await deps.sleep(ms, signal).catch(() => undefined)
   }
 
-  const pollByRequest = async (options: { force: boolean }): Promise<PollOutcome> => {
+  const begun = () => {
+    isWaiting = false
+  }
+
+  const pollByRequest = async ({ force }: { force: boolean }): Promise<PollOutcome> => {
     for (let waitedMs = 0; waitedMs < longestLeaseWaitMs; waitedMs += waitForLeaseMs) {
-      const outcome = await deps.poll(options).catch(unlessLost)
+      isWaiting = true
+      const outcome = await deps.poll({ force, begun }).catch(unlessLost)
       if (outcome) return outcome
       if (stopped.signal.aborted) break
       await deps.sleep(waitForLeaseMs, stopped.signal).catch(() => undefined)
@@ -83,6 +91,7 @@ export function createPoller(deps: PollerDeps): Poller {
   const run = (work: () => Promise<PollOutcome>): Promise<PollOutcome> => {
     const started = work().finally(() => {
       current = undefined
+      isWaiting = false
     })
     current = started
     return started
@@ -126,7 +135,8 @@ export function createPoller(deps: PollerDeps): Poller {
         return undefined
       }
       isHinted = false
-      await run(async () => (await deps.poll({ force: false })) ?? { changes: 0, rowsRead: 0 })
+      const poll = () => deps.poll({ force: false, begun })
+      await run(async () => (await poll()) ?? { changes: 0, rowsRead: 0 })
     } finally {
       endTurn?.()
     }
@@ -140,6 +150,9 @@ export function createPoller(deps: PollerDeps): Poller {
   return {
     get isPolling() {
       return current !== undefined
+    },
+    get isWaiting() {
+      return isWaiting
     },
     get running() {
       return current
