@@ -251,6 +251,46 @@ test('a renewal whose answer is late does not make a newer proof an old one', as
   })
 })
 
+/** A statement of Kysely that is sent to the database late. */
+function later<T extends object>(statement: T): T {
+  return new Proxy(statement, {
+    get(real, name) {
+      const value: unknown = Reflect.get(real, name)
+      if (typeof value !== 'function') return value
+      if (name !== 'execute') return (...given: unknown[]) => later(value.apply(real, given))
+      return async () => {
+        for (let turns = 0; turns < 100; turns += 1) await new Promise((done) => setImmediate(done))
+        return value.apply(real)
+      }
+    },
+  })
+}
+
+test('a lease that is shared anew while it is given back is not taken from under who works then', async () => {
+  const slow = new Proxy(database.db, {
+    get(db, name) {
+      const value: unknown = Reflect.get(db, name)
+      if (typeof value !== 'function') return value
+      if (name !== 'updateTable') return value.bind(db)
+      return (table: 'leases') => later(db.updateTable(table))
+    },
+  })
+  const deps = { now, processId: 'one', log: memoryLog(), leaseMs }
+  const tenures = createTenures({ ...deps, database: { ...database, db: slow } })
+  const share = () => {
+    const tenure = tenures.share('deliver:reloaded', () => {})
+    opened.push(tenure)
+    return tenure
+  }
+  const before = share()
+  await until(() => before.current())
+  const stopped = before.stop()
+  const after = share()
+  await stopped
+  await until(() => after.current())
+  expect(await deadlineOf('deliver:reloaded')).toBe(nowMs + leaseMs)
+})
+
 test('all that share a lease begin together, and it is given back when the last of them stops', async () => {
   const begun: string[] = []
   const shareIn = (processId: string) => {

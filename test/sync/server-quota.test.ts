@@ -243,6 +243,29 @@ test('one that was begun in a window and arrived in the next is not given back t
   expect(gate.admit().starts).toBe(7)
 })
 
+test('what was told before another process sent counts no more, nor what is told of that time later', () => {
+  const gate = createGate(
+    { type: 'http', breaker: false, rateLimit: undefined },
+    () => new Date(nowMs),
+  )
+  const begin = () => {
+    const begun = gate.begin()
+    if ('waitMs' in begun) throw new Error('one may start')
+    return (remaining: number) =>
+      begun.report('answered', { budget: { remaining, limit: 8, resetMs: 1_000 } })
+  }
+  const term = {}
+  begin()(7)
+  const late = begin()
+  gate.takeOver(term)
+  expect(gate.admit().starts).toBe(0)
+  late(6)
+  expect(gate.admit().starts).toBe(1)
+  begin()(2)
+  gate.takeOver(term)
+  expect(gate.admit().starts).toBe(2)
+})
+
 test('what holds it back shows, with the end of it', () => {
   let ms = 0
   const gate = createGate(

@@ -32,7 +32,7 @@ import { makeGoodLostClaim } from './lost-claim.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
 import { type Rehearsal, rehearse } from './rehearse.ts'
 import { retryFailed } from './retry-failed.ts'
-import { settleOutcomes } from './settle.ts'
+import { settleGroup } from './settle.ts'
 import { tryNow } from './try-now.ts'
 
 export type DeliveriesDeps = DeliveryQueueDeps &
@@ -132,6 +132,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const deliveredListeners = new Set<(delivered: Delivered) => void>()
   /** By the name of their budget. */
   const paces = new Map<string, Pace>()
+  /** By their budget and the limit. */
+  const limiters = new Map<string, Pace['limiter']>()
   let stopped = false
   let unlisten: (() => Promise<void>) | undefined
 
@@ -139,10 +141,13 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const paceOf = (definition: DestinationDefinition): Pace => {
     const budget = budgetOf(definition)
     if (budget === undefined) return createPace(definition, steadyTime)
+    const shared = paces.get(budget) ?? createPace(definition, steadyTime)
+    paces.set(budget, shared)
+    // A limit is the file's own; what the receiver takes does not depend on it.
     const key = JSON.stringify([budget, definition.rateLimit])
-    const pace = paces.get(key) ?? createPace(definition, steadyTime)
-    paces.set(key, pace)
-    return pace
+    const limited = limiters.get(key) ?? createPace(definition, steadyTime).limiter
+    limiters.set(key, limited)
+    return { ...shared, limiter: limited }
   }
 
   const inTurn = (flow: string, work: () => Promise<void>): Promise<void> => {
@@ -196,7 +201,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           },
         },
       }),
-      begun: () => running.reports?.write(),
+      begun: (term) => {
+        running.gate.takeOver(term)
+        running.reports?.write()
+      },
       admit: () =>
         running.hold.isClosed() ? { starts: 0, waitMs: holdLookMs } : running.gate.admit(),
       walk: () => {
@@ -212,8 +220,11 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       attempt: (owed, signal, permit) => attemptDelivery(deps, running, owed, signal, permit),
       settle: async (group) => {
         const at = now()
-        const { delivered, finals, again } = await database.transaction((trx) =>
-          settleOutcomes(trx, { ...target, keepsHistory }, group, at),
+        const { delivered, finals, again } = await settleGroup(
+          database,
+          { ...target, keepsHistory },
+          group,
+          at,
         )
         if (delivered > 0) tell(deliveredListeners, { ...target, items: delivered, at })
         if (finals.length > 0) {

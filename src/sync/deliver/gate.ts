@@ -45,6 +45,8 @@ export type Gate = {
   tryNow(): void
   /** What nobody got past may be gone, as with another definition. Answers whether there was such a thing. */
   unblock(): boolean
+  /** This process begins to work the destination, or another one with its budget; before, somebody else may have. */
+  takeOver(term: object): void
   /** Calls `onChange` whenever another state begins, or the same for another reason, instead of the one given before. */
   follow(onChange: () => void): void
 }
@@ -203,6 +205,7 @@ export function createGate(
       blockedUntil = 0
       return wasBlocked
     },
+    takeOver: (term) => quota.begin(term),
     follow: (onChange) => {
       tell = onChange
     },

@@ -10,6 +10,8 @@ export type ServerQuota = {
   take(): (isAnswered: boolean, budget?: ServerBudget) => void
   /** For people, while the budget holds requests back, or did so lately. */
   cause(): string | null
+  /** What was told before this term of ours counts no more: another process may have sent. The same term again changes nothing. */
+  begin(term: object): void
 }
 
 /** A server that does not say when: one more request finds out. */
@@ -42,6 +44,8 @@ export function createServerQuota(now: () => Date): ServerQuota {
   let resetsAt = 0
   let started = 0
   let learntFrom = 0
+  let forgottenTo = 0
+  let term: object | undefined
   /** What that answer told; nothing that is compared with the window before. */
   let learntTold = Number.POSITIVE_INFINITY
   let heldAt = Number.NEGATIVE_INFINITY
@@ -110,9 +114,17 @@ export function createServerQuota(now: () => Date): ServerQuota {
       if (remaining !== undefined) remaining -= each
       return (isAnswered, budget) => {
         open.delete(id)
-        isHeard ||= isAnswered
+        isHeard ||= isAnswered && id > forgottenTo
         if (budget) learn(id, budget, attempt)
       }
+    },
+    begin: (next) => {
+      if (next === term) return
+      term = next
+      isHeard = false
+      remaining = undefined
+      forgottenTo = started
+      learntFrom = started + 1
     },
     cause: () => {
       if (atMs() - heldAt > shownForMs) return null
@@ -128,4 +140,5 @@ export const noQuota: ServerQuota = {
   waitMs: () => 0,
   take: () => () => {},
   cause: () => null,
+  begin: () => {},
 }

@@ -8,17 +8,40 @@ export type Tenures = {
   share(name: string, onBegin: () => void): Tenure
 }
 
-type Shared = { tenure: Tenure; users: Set<() => void>; stopped: Promise<void> | undefined }
+type Shared = {
+  /** Undefined while the one before it gives the lease back. */
+  tenure: Tenure | undefined
+  opened: Promise<void>
+  users: Set<() => void>
+}
 
 export function createTenures(deps: TenureDeps): Tenures {
   const shared = new Map<string, Shared>()
+  /** Those that give their lease back, which is of this process: it would take it from the next one here. */
+  const ending = new Map<string, Promise<void>>()
 
   const open = (name: string): Shared => {
     const users = new Set<() => void>()
-    const tenure = createTenure(deps, name, () => {
-      for (const begin of users) begin()
-    })
-    return { tenure, users, stopped: undefined }
+    const begin = () => {
+      const tenure = createTenure(deps, name, () => {
+        for (const onBegin of users) onBegin()
+      })
+      own.tenure = tenure
+    }
+    const own: Shared = { tenure: undefined, opened: Promise.resolve(), users }
+    const before = ending.get(name)
+    if (before) own.opened = before.then(begin)
+    else begin()
+    return own
+  }
+
+  const end = (name: string, own: Shared): Promise<void> => {
+    if (shared.get(name) !== own) return ending.get(name) ?? Promise.resolve()
+    shared.delete(name)
+    const ended = own.opened.then(() => own.tenure?.stop())
+    ending.set(name, ended)
+    void ended.then(() => ending.get(name) === ended && ending.delete(name))
+    return ended
   }
 
   return {
@@ -29,15 +52,12 @@ export function createTenures(deps: TenureDeps): Tenures {
       // A function of its own, since two may share one.
       const begin = () => onBegin()
       own.users.add(begin)
-      if (known?.tenure.current()) queueMicrotask(begin)
+      if (known?.tenure?.current()) queueMicrotask(begin)
       return {
-        current: () => own.tenure.current(),
+        current: () => own.tenure?.current(),
         stop: async () => {
           own.users.delete(begin)
-          if (own.users.size > 0) return
-          if (shared.get(name) === own) shared.delete(name)
-          own.stopped ??= own.tenure.stop()
-          await own.stopped
+          if (own.users.size === 0) await end(name, own)
         },
       }
     },
