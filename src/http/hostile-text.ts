@@ -13,6 +13,18 @@ type Container = { value: Readonly<Record<string, unknown>>; path: string; depth
  */
 export function refuseHostileText(root: unknown, part: string): void {
   if (isHostile(root)) throw invalidText(part)
+  walk(root, (path, key, child) => {
+    if (isHostile(key)) throw invalidText(path || part)
+    if (isHostile(child)) throw invalidText(below(path, key))
+  })
+}
+
+/** Refuses only what nests too deeply, for whoever judges texts one by one. Throws as refuseHostileText does. */
+export function refuseDepth(root: unknown): void {
+  walk(root, () => undefined)
+}
+
+function walk(root: unknown, look: (path: string, key: string, child: unknown) => void): void {
   const open: Container[] = []
   if (isContainer(root)) open.push({ value: root, path: '', depth: 1 })
   for (let next = open.pop(); next; next = open.pop()) {
@@ -23,8 +35,7 @@ export function refuseHostileText(root: unknown, part: string): void {
     // Not Object.entries: a pair for each of 100,000 numbers in a list takes long enough to delay others.
     for (const key in value) {
       const child = value[key]
-      if (isHostile(key)) throw invalidText(path || part)
-      if (isHostile(child)) throw invalidText(below(path, key))
+      look(path, key, child)
       if (isContainer(child)) open.push({ value: child, path: below(path, key), depth: depth + 1 })
     }
   }

@@ -1,15 +1,16 @@
 import type { FastifyInstance } from 'fastify'
 import { AppError } from '../errors.ts'
-import { refuseHostileText } from './hostile-text.ts'
+import { refuseDepth, refuseHostileText } from './hostile-text.ts'
 
 /**
  * JSON is the only body that is read. An empty one counts as none, since many clients send the content type always;
  * `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text are refused. With `read` the values
- * are what it makes of the text, once that was found to be harmless.
+ * are what it makes of the text, once that was found to be harmless. With `judgesText` the route itself refuses hostile text,
+ * so that one bad value does not refuse all that came with it.
  */
 export function installJsonBody(
   app: FastifyInstance,
-  options: { read?: (text: string) => unknown } = {},
+  options: { read?: (text: string) => unknown; judgesText?: true } = {},
 ): void {
   app.removeAllContentTypeParsers()
   const parse = app.getDefaultJsonParser('error', 'error')
@@ -33,7 +34,8 @@ export function installJsonBody(
     void parse(request, text, (error, value) => {
       if (error) return done(error, undefined)
       try {
-        refuseHostileText(value, 'body')
+        if (options.judgesText) refuseDepth(value)
+        else refuseHostileText(value, 'body')
         done(null, options.read ? options.read(text) : value)
       } catch (refusal) {
         return done(refusal as Error, undefined)

@@ -91,6 +91,45 @@ test('each is new, changed, unchanged, skipped or refused, in their order', asyn
   expect(activity[0]).toMatchObject({ action: 'items pushed', detail: '2 changes' })
 })
 
+test('text that no database holds keeps its own item out and no other', async () => {
+  const nul = (field: string) => `the field "${field}" holds the character NUL`
+  const half = 'the field "deep" holds half a character (invalid UTF-16)'
+  const response = await push({
+    items: [
+      { id: 'N\0', price: 1 },
+      { id: 'P', price: '1\0' },
+      { id: 'Q', price: { deep: ['\ud800'] } },
+      { id: 'R', 'pri\0ce': 1 },
+      { id: 'S', price: 1 },
+    ],
+    deletes: ['M\0', '\ud800', 'T'],
+  })
+  const no = 'this is no key of the flow'
+  expect([response.statusCode, response.json()]).toEqual([
+    202,
+    {
+      name: 'shop',
+      changes: 1,
+      items: [
+        { pk: 'N\0', status: 'refused', reason: nul('id') },
+        { pk: 'P', status: 'refused', reason: nul('price') },
+        { pk: 'Q', status: 'refused', reason: half },
+        { pk: 'R', status: 'refused', reason: nul('pri\\u0000ce') },
+        { pk: 'S', status: 'new' },
+      ],
+      deletes: [
+        { pk: 'M\0', status: 'refused', reason: no },
+        { pk: '\ud800', status: 'refused', reason: no },
+        { pk: 'T', status: 'unchanged' },
+      ],
+    },
+  ])
+  await flows.delivered()
+  expect(sent()).toEqual([['PUT', '/shop/S', { id: 'S', price: 1 }]])
+  await push({ deletes: ['S'] })
+  await flows.delivered()
+})
+
 test('the same again changes nothing, and a poll that finds it sends it no second time', async () => {
   const again = { items: [{ id: 'A', price: 2 }] }
   expect((await push(again)).json().items).toEqual([{ pk: 'A', status: 'unchanged' }])
@@ -183,7 +222,11 @@ test.each([
   ['an item is no object', { items: ['A'] }, 400],
   ['a key is unknown', { items: [{ id: 'A' }], force: true }, 400],
   ['a delete is no key', { deletes: [{ id: 'A' }] }, 400],
-  ['a text is hostile', { items: [{ id: 'A\u0000' }] }, 400],
+  [
+    'it nests too deeply',
+    { items: [{ id: 'A', deep: JSON.parse('['.repeat(40) + ']'.repeat(40)) }] },
+    400,
+  ],
   ['it is too long', { items: [{ id: 'A', text: 'x'.repeat(1024 * 1024) }] }, 413],
 ])('when %s it is refused whole', async (_, body, status) => {
   const response = await push(body)

@@ -81,10 +81,16 @@ function refuseDeletes({ flow }: FlowRuntime, deletes: readonly PushedItem[]): v
   for (const one of deletes) {
     if (flow.deletes.mode !== 'delete') {
       Object.assign(one, { status: 'refused', reason: 'deletes.mode of the flow is ignore' })
-    } else if (!splitKey(one.pk ?? '', flow.item.key.length)) {
+    } else if (!isKeyOf(flow, one.pk ?? '')) {
       Object.assign(one, { status: 'refused', reason: 'this is no key of the flow' })
     }
   }
+}
+
+function isKeyOf({ item }: FlowRuntime['flow'], pk: string): boolean {
+  // No item has such a key, and the database could not even look for it.
+  if (pk.includes('\0') || !pk.isWellFormed()) return false
+  return splitKey(pk, item.key.length) !== undefined
 }
 
 async function store(

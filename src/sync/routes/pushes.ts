@@ -19,9 +19,9 @@ to it, and one that begins after it has the last word, so an item may be refused
 
 /** Items that are pushed instead of polled. */
 export function addPushes(app: HttpServer, { flows }: ControlDeps): void {
-  // A scope of its own: numbers are taken as exactly as from a source.
+  // A scope of its own: numbers are taken as exactly as from a source, and a text that cannot be kept refuses its own item.
   app.register(async (scope) => {
-    installJsonBody(scope, { read: parseExactJson })
+    installJsonBody(scope, { read: parseExactJson, judgesText: true })
     addPush(scope as unknown as HttpServer, flows)
   })
 }
