@@ -359,6 +359,10 @@ test.each<[{ source: string }, ...string[]]>([
     http('body: { json: 1, form: { a: b } }'),
     '4:55 source.body: needs one of graphql, json, form and xml',
   ],
+  [
+    http('body: { json: { a: 9007199254740993 } }'),
+    '4:68 source.body.json.a: is beyond the numbers that are kept exactly (write it as a text, in quotes)',
+  ],
   [http('body: { json: 1, variables: {} }'), '4:77 source.body.variables: are only for graphql'],
   [
     http('body: { json: { login: { clave: abc } } }'),

@@ -3,6 +3,7 @@ import mysql from 'mysql2/promise'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SourceError } from '../../src/sync/types.ts'
 import { reachable, readAll, readItem, sqlSource } from './sources-sql-support.ts'
+import { flowOf, ids, openTestSource } from './sources-support.ts'
 
 const url = await reachable('mysql://root@127.0.0.1:3306/test', 'MariaDB')
 const table = `src_${process.pid}_${Date.now()}`
@@ -46,6 +47,30 @@ test.skipIf(!url)('a scan gives all records in batches of fetchSize', async () =
     sizes.push(batch.length)
   }
   expect(sizes).toEqual([1_000, 1_000, 500])
+})
+
+test.skipIf(!url)('a parameter that is true or false is what the database calls so', async () => {
+  const query = `select id from (select 1 as id, true as active union select 2, false) x where active = :active`
+  for (const active of [true, false]) {
+    const flow = flowOf({ type: 'sql', driver: 'mysql', url, query, parameters: { active } })
+    const { source: opened } = openTestSource(flow)
+    expect(ids(await readAll(opened))).toEqual([active ? 1 : 2])
+    await opened.close()
+  }
+})
+
+test.skipIf(!url)('a day that no calendar has stays as it is', async () => {
+  await admin.query(`create table ${table}_days (id int, at datetime)`)
+  try {
+    const [modes] = await admin.query('select @@sql_mode as mode')
+    await admin.query(`set sql_mode = 'ALLOW_INVALID_DATES'`)
+    await admin.query(`insert into ${table}_days values (1, '2026-02-30 10:00:00')`)
+    await admin.query('set sql_mode = ?', [(modes as { mode: string }[])[0]?.mode])
+    const rows = await readAll(source(`select id, at from ${table}_days`))
+    expect(rows).toEqual([{ id: 1, at: '2026-02-30 10:00:00' }])
+  } finally {
+    await admin.query(`drop table ${table}_days`)
+  }
 })
 
 test.skipIf(!url)('values are exact: big numbers as text, times as Date in UTC', async () => {

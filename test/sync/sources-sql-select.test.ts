@@ -52,7 +52,7 @@ test('a check names the statement and the parameter that are wrong', () => {
           '    select 1;',
           '    drop table t',
           '  itemQuery: delete from t where id = :pk',
-          '  parameters: { sucursal: 3, pk: 4, "a b": 1, lista: [1] }',
+          '  parameters: { sucursal: 3, pk: 4, "a b": 1, lista: [1], n: 9007199254740993 }',
         ),
       ),
     ),
@@ -60,6 +60,7 @@ test('a check names the statement and the parameter that are wrong', () => {
     '12:30 source.parameters.pk: is a name of the service itself',
     '12:37 source.parameters."a b": must be a name of letters, digits and _',
     '12:54 source.parameters.lista: must be a text, a number, true or false',
+    '12:62 source.parameters.n: is beyond the numbers that are kept exactly (write it as a text, in quotes)',
   ])
   expect(
     problemsOf(

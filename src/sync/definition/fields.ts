@@ -39,6 +39,19 @@ export function whole(min: number, max: number) {
   return z.int(`must be a whole number from ${min} to ${max}`).min(min).max(max)
 }
 
+/** Beyond 2^53 the reader of YAML has kept the nearest number that it can hold; NaN and infinity are none. */
+export const isExactNumber = (given: number) => Math.abs(given) <= Number.MAX_SAFE_INTEGER
+export const notExact: Finding = {
+  message: 'is beyond the numbers that are kept exactly',
+  hint: 'write it as a text, in quotes',
+}
+
+export function exactNumber() {
+  return z.number().superRefine((given, context) => {
+    if (!isExactNumber(given)) report(context, notExact)
+  })
+}
+
 const maxText = 65_536
 /** Compiling a longer one would hold up the tills. */
 const maxExpression = 16_384

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { unknownPlaceholder } from './addresses.ts'
 import type { FlowContext } from './context.ts'
-import { report, secretText, text } from './fields.ts'
+import { isExactNumber, notExact, report, secretText, text } from './fields.ts'
 import { isReferenced, literalParts, resolveReferences } from './references.ts'
 import type { Secret } from './secret.ts'
 
@@ -102,6 +102,7 @@ function bodyValue(
     report(issues, { message: `is nested deeper than ${deepest} levels` })
     return null
   }
+  if (typeof given === 'number' && !isExactNumber(given)) report(issues, notExact, path)
   if (given === null || typeof given === 'number' || typeof given === 'boolean') return given
   if (typeof given === 'string') {
     const resolved = resolveReferences(given, context, { takesLines: true })

@@ -1,7 +1,17 @@
 import { z } from 'zod'
 import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './addresses.ts'
 import type { FlowContext } from './context.ts'
-import { column, duration, jsonata, report, secretText, text, timeZone, whole } from './fields.ts'
+import {
+  column,
+  duration,
+  exactNumber,
+  jsonata,
+  report,
+  secretText,
+  text,
+  timeZone,
+  whole,
+} from './fields.ts'
 import { fileSource } from './file-source-schema.ts'
 import { oauth } from './oauth-schema.ts'
 import { requestBody } from './request-body.ts'
@@ -70,7 +80,11 @@ const paging = () =>
 
 const literal = (given: number | boolean) => new Secret(String(given), String(given))
 
-/** Names and values of a query; a number or a truth value is bound as its text, as the database would write it. */
+/** MySQL has no truth values but 1 and 0; the text `true` is 0 to it. */
+const truth = (given: boolean, driver: string) =>
+  literal(driver === 'mysql' ? Number(given) : given)
+
+/** Names and values of a query; a number is bound as its text, a truth value as its database would write it. */
 const parameters = (context: FlowContext) =>
   z
     .record(
@@ -79,7 +93,7 @@ const parameters = (context: FlowContext) =>
         .regex(/^[A-Za-z_][A-Za-z0-9_]{0,62}$/, 'must be a name of letters, digits and _')
         .regex(/^(?!(?:cursor|pk|key_\w+)$)/, 'is a name of the service itself'),
       z.union(
-        [secretText(context), z.number().transform(literal), z.boolean().transform(literal)],
+        [secretText(context), exactNumber().transform(literal), z.boolean()],
         'must be a text, a number, true or false',
       ),
     )
@@ -113,7 +127,18 @@ function sql(context: FlowContext) {
       report(issues, { message: 'is only for driver postgres' }, ['wakeOn'])
     })
     .superRefine(checkDatabase)
-    .transform(({ fullScanEvery, ...rest }) => ({ ...rest, fullScanEveryMs: fullScanEvery }))
+    .transform(({ fullScanEvery, parameters: given, ...rest }) => ({
+      ...rest,
+      ...(given && {
+        parameters: Object.fromEntries(
+          Object.entries(given).map(([name, value]) => [
+            name,
+            typeof value === 'boolean' ? truth(value, rest.driver) : value,
+          ]),
+        ),
+      }),
+      fullScanEveryMs: fullScanEvery,
+    }))
 }
 
 /** Of XML: of a record, and of the paths that lead to it. */

@@ -120,6 +120,8 @@ const lists = {
   interval: 1187,
   numeric: 1231,
   money: 791,
+  json: 199,
+  jsonb: 3807,
 }
 const moment: (text: string) => unknown = pgTypes.getTypeParser(builtins.TIMESTAMPTZ)
 
@@ -136,6 +138,8 @@ const parsers = new Map<number, (text: string) => unknown>([
   [lists.interval, listOf(String)],
   [lists.numeric, listOf(String)],
   [lists.money, listOf(String)],
+  [lists.json, listOf(parseJsonColumn)],
+  [lists.jsonb, listOf(parseJsonColumn)],
 ])
 
 /** `timeZone` is that of times without one; UTC when absent. */

@@ -20,19 +20,18 @@ export function rowMaker(columns: readonly string[]): (values: readonly unknown[
     Object.fromEntries(columns.map((column, index) => [column, plainValue(values[index])]))
 }
 
-/** A value as JSON can hold it, or a Date: bytes become base64, what is beyond JSON's numbers a text. */
+/** A value as JSON can hold it, or a Date: bytes become base64, NaN and infinity a text. Of JSON, whole numbers are bigint beyond 2^53. */
 function plainValue(value: unknown): unknown {
   if (value === undefined) return null
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
   if (Array.isArray(value)) return value.map(plainValue)
-  if (typeof value === 'bigint') return value.toString()
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value)
   return value
 }
 
 const plainTime = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d+))?$/
 
-/** A date with time but without a zone, read as UTC; what is no such time (`infinity`, `0000-00-00 …`) stays text. */
+/** A date with time but without a zone, read as UTC; what is no such time (`infinity`, `0000-00-00 …`, `2026-02-30 …`) stays text. */
 export function utcTime(text: string): Date | string {
   return timeOf(text, undefined)
 }
@@ -42,7 +41,8 @@ export function timeOf(text: string, clock: WallClock | undefined): Date | strin
   const [, day, time, fraction = ''] = plainTime.exec(text) ?? []
   if (day === undefined) return text
   const shown = new Date(`${day}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`)
-  if (Number.isNaN(shown.getTime())) return text
+  // Of the 30th of February a Date makes the 2nd of March.
+  if (Number.isNaN(shown.getTime()) || !shown.toISOString().startsWith(day)) return text
   return ExactTime.of(clock ? clock.toInstant(shown) : shown, fraction)
 }
 
