@@ -107,7 +107,7 @@ function feed(
 
 /** Sends all that a shop takes; each request and each answer takes a while of its own, and an attempt makes one request or more. */
 function overtake(
-  size: number,
+  shop: Shop,
   { atOnce, seed, requests }: { atOnce: number; seed: number; requests: number },
 ) {
   let drawn = seed
@@ -120,7 +120,6 @@ function overtake(
     { type: 'http', breaker: false, rateLimit: undefined },
     () => new Date(ms),
   )
-  const shop = windowed(size, 60_000)
   const due: { atMs: number; act: () => void }[] = []
   let underWay = 0
   const counted = { arrived: 0, refused: 0 }
@@ -195,9 +194,23 @@ test.each([
   '$atOnce attempts of $requests requests that overtake each other on the way: none is one too many, and all are used',
   (how) => {
     const size = 4 * how.requests
-    const sent = Array.from({ length: 300 }, (_, seed) => overtake(size, { ...how, seed }))
+    const sent = Array.from({ length: 300 }, (_, seed) =>
+      overtake(windowed(size, 60_000), { ...how, seed }),
+    )
     expect(Math.max(...sent.map(({ refused }) => refused))).toBe(0)
     expect(Math.min(...sent.map(({ arrived }) => arrived))).toBe(size)
+  },
+)
+
+test.each([4, 12])(
+  '%i attempts that overtake each other on the way to a bucket: none is one too many, window after window',
+  (atOnce) => {
+    const sent = Array.from({ length: 100 }, (_, seed) =>
+      overtake(leaking(10, 20), { atOnce, seed, requests: 1 }),
+    )
+    expect(Math.max(...sent.map(({ refused }) => refused))).toBe(0)
+    // 10 at once, and 20 in each of the two seconds, but for a bucket that is not empty yet at their end.
+    expect(Math.min(...sent.map(({ arrived }) => arrived))).toBeGreaterThanOrEqual(35)
   },
 )
 

@@ -79,9 +79,12 @@ export function createServerQuota(now: () => Date): ServerQuota {
     }
     lately = [...lately, budget.requests ?? 1].slice(-lastAttempts)
     each = Math.max(...lately)
+    const resetMs = Math.max(leastResetMs, budget.resetMs ?? unknownResetMs)
+    const resetAt = atMs() + Math.min(resetMs, longestResetMs)
     if (id < learntFrom) {
       // What of it arrived before the one that was learnt from was counted there already.
       const after = Math.max(0, learntTold - told)
+      if (told <= learntTold) resetsAt = Math.max(resetsAt, resetAt)
       if (remaining !== undefined) remaining += Math.max(0, attempt.requests - after)
       return
     }
@@ -94,8 +97,9 @@ export function createServerQuota(now: () => Date): ServerQuota {
     remaining =
       told - (started - id) * each - requestsOf(stillOut) - Math.min(since, requestsOf(overtaken))
     limit = budget.limit ?? limit
-    const resetMs = Math.max(leastResetMs, budget.resetMs ?? unknownResetMs)
-    resetsAt = atMs() + Math.min(resetMs, longestResetMs)
+    // What came into a bucket later, as these did, is out of it later.
+    const isOvertaken = attempt.earlier.some((earlier) => earlier.told <= told)
+    resetsAt = isOvertaken ? Math.max(resetsAt, resetAt) : resetAt
   }
 
   return {
