@@ -242,6 +242,35 @@ test('types of Visual FoxPro are exact too, and its nulls are null', async () =>
   ])
 })
 
+test('a column of variable length that is not read does not shift which values are null', async () => {
+  const bytes = dbfFile(
+    [
+      { name: 'ID', type: 'C', length: 1 },
+      { name: 'V', type: 'V', length: 4, flags: 2 },
+      { name: 'A', type: 'C', length: 1, flags: 2 },
+      { name: 'Q', type: 'Q', length: 4 },
+      { name: 'B', type: 'C', length: 1, flags: 2 },
+      { name: '_NullFlags', type: '0', length: 1 },
+    ],
+    // Length of V, null of V, null of A, length of Q, null of B.
+    [0b00011, 0b00100, 0b10001].map((flags, id) => [
+      ' ',
+      String(id),
+      'v',
+      'a',
+      'q',
+      'b',
+      Buffer.from([flags]),
+    ]),
+    { version: 0x32, language: 0x03, end: '' },
+  )
+  expect(await read(bytes, { ...dbf, dbf: { skip: ['V', 'Q'] } })).toEqual([
+    { ID: '0', A: 'a', B: 'b' },
+    { ID: '1', A: null, B: 'b' },
+    { ID: '2', A: 'a', B: null },
+  ])
+})
+
 const unnamed = dbfFile(columns, [row], { language: 0 })
 test.each([
   [

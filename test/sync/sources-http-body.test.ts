@@ -36,7 +36,11 @@ const failureOf = async (work: Promise<unknown>): Promise<string> => {
 type Asked = { method: string | undefined; type: string | undefined; body: string; url: string }
 
 /** Answers each request with what `answer` makes of it, and keeps what was asked. */
-function serve(answer: (asked: Asked, index: number) => string | object, type = 'text/xml') {
+function serve(
+  answer: (asked: Asked, index: number) => string | object,
+  type = 'text/xml',
+  status = 200,
+) {
   const asked: Asked[] = []
   server.handle = async (request, response) => {
     const pieces: Buffer[] = []
@@ -49,7 +53,7 @@ function serve(answer: (asked: Asked, index: number) => string | object, type = 
     }
     asked.push(one)
     const made = answer(one, asked.length - 1)
-    if (typeof made === 'string') response.writeHead(200, { 'content-type': type }).end(made)
+    if (typeof made === 'string') response.writeHead(status, { 'content-type': type }).end(made)
     else sendJson(response, made)
   }
   return asked
@@ -312,6 +316,21 @@ test.each([
   expect(await failureOf(read({ ...plain, headers }))).toContain(
     `http source: POST SERVER/api: ${message}`,
   )
+})
+
+test('a Fault of SOAP is told with its words whatever its status is, since 500 is the one that SOAP 1.1 wants', async () => {
+  const words = 'sin permiso para p&amp;ss&lt;w&gt;rd "1"'
+  for (const [status, body, told] of [
+    [500, fault(words), 'HTTP 500 (text/xml) is a SOAP Fault: sin permiso para [masked]'],
+    [400, fault('no'), 'HTTP 400 (text/xml) is a SOAP Fault: no'],
+    [503, '<html>busy', 'HTTP 503 (text/xml)'],
+  ] as const) {
+    serve(() => body, 'text/xml', status)
+    const headers = { 'x-clave': '$' + '{env:CLAVE}' }
+    expect(await failureOf(read({ ...plain, headers }))).toBe(
+      `http source: POST SERVER/api: ${told}`,
+    )
+  }
 })
 
 test('a field that is there twice is refused by name, record and line', async () => {

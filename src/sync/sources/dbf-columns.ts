@@ -16,6 +16,8 @@ type DecodeText = (bytes: Buffer) => string | undefined
 const visualFoxPro = new Set([0x30, 0x31, 0x32])
 const memos = new Set(['M', 'G', 'P', 'W'])
 const nullFlags = '0'
+/** Varchar and Varbinary of Visual FoxPro 9. */
+const ofVariableLength = new Set(['V', 'Q'])
 const unixEpochJulianDay = 2_440_588
 const dayMs = 86_400_000
 
@@ -28,14 +30,20 @@ export function dbfReader(
 ): (record: Buffer, number: number) => SourceRow {
   const isVisual = visualFoxPro.has(version)
   const flags = columns.find(({ type }) => type === nullFlags)
-  const nullable = columns.filter(({ isNullable, type }) => isNullable && type !== nullFlags)
+  // One of variable length has a bit for its length before the one that says that it is null.
+  const bits = columns
+    .filter(({ type }) => type !== nullFlags)
+    .flatMap((column) => [
+      ...(ofVariableLength.has(column.type) ? [undefined] : []),
+      ...(column.isNullable ? [column] : []),
+    ])
   const read = columns
     .filter(({ name, type }) => type !== nullFlags && !skip.has(name))
     .map((column) => ({ column, toValue: valueReader(column, isVisual, decode) }))
   if (read.length === 0) throw new SourceError('has no column that is read')
 
   const isNull = (record: Buffer, column: DbfColumn): boolean => {
-    const bit = nullable.indexOf(column)
+    const bit = bits.indexOf(column)
     if (!flags || bit === -1) return false
     return ((record[flags.offset + (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0
   }

@@ -10,7 +10,7 @@ import { SourceError, type SourceRow } from '../types.ts'
 import { JsonLimitError, parseJsonInTurns } from './json-in-turns.ts'
 import { isRecord } from './json-items.ts'
 import { declaredEncoding } from './xml-encoding.ts'
-import { createXmlReader, type XmlForm } from './xml-records.ts'
+import { createXmlReader, SoapFaultError, type XmlForm } from './xml-records.ts'
 
 export type AnswerClient = {
   agent: Agent
@@ -72,7 +72,10 @@ export async function readAnswer(
   for (let attempt = 1; ; attempt += 1) {
     const answer = await askPatiently(client, request, signal)
     if (isNothing(answer)) return undefined
-    if (answer.status !== 200) throw new SourceError(refusalOf(answer, client.secrets()))
+    if (answer.status !== 200) {
+      const fault = xml && (await soapFaultOf(answer, xml, client.secrets()))
+      throw new SourceError(refusalOf(answer, client.secrets(), fault))
+    }
     const about = { link: answer.headers.link, url: answer.url }
     if (xml) return { ...(await parseXml(answer, xml, client.secrets())), ...about }
     const document = await parse(answer)
@@ -184,12 +187,17 @@ function isPassing({ kind, code }: RequestFailure): boolean {
   return kind === 'timeout' || (kind === 'network' && code !== 'UND_ERR_INVALID_ARG')
 }
 
-function refusalOf(answer: GuardedAnswer, secrets: readonly string[]): string {
+function refusalOf(
+  answer: GuardedAnswer,
+  secrets: readonly string[],
+  fault: string | undefined,
+): string {
   const { status, retryAfterSeconds } = answer
   const isRedirect = status >= 300 && status <= 399
   const told = [
     `HTTP ${status}`,
     describeRefusal(answer, secrets),
+    fault,
     isRedirect && '(redirects to another host are not followed)',
     retryAfterSeconds !== null && `(it asks for a pause of ${retryAfterSeconds} s)`,
   ]
@@ -201,11 +209,12 @@ function charsetOf(answer: GuardedAnswer): string | undefined {
   return /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type)?.[1]
 }
 
+/** Throws SourceError: `is not text in utf-8`. */
 async function textOf(answer: GuardedAnswer, charset: string): Promise<string> {
   try {
     return await decode(new TextDecoder(charset, { fatal: true }), answer.body)
   } catch {
-    throw new SourceError(`the answer is not text in ${charset.slice(0, 40)}`)
+    throw new SourceError(`is not text in ${charset.slice(0, 40)}`)
   }
 }
 
@@ -214,28 +223,51 @@ async function parseXml(
   form: XmlForm,
   secrets: readonly string[],
 ): Promise<{ document: unknown; rows: SourceRow[] }> {
-  if (answer.body.length === 0) throw new SourceError('the answer is empty')
-  const text = await textOf(answer, charsetOf(answer) ?? declaredEncoding(answer.body))
-  const reader = createXmlReader(form)
-  const rows: SourceRow[] = []
   try {
-    for (let at = 0; at < text.length; at += parsedAtOnce) {
-      for (const row of reader.write(text.slice(at, at + parsedAtOnce))) rows.push(row)
-      await breathe()
-    }
-    return { document: reader.end(), rows }
+    return await readXml(answer, form)
   } catch (error) {
     if (!(error instanceof SourceError)) throw error
     throw new SourceError(`the answer ${shown(error.message, secrets)}`)
   }
 }
 
-async function parse(answer: GuardedAnswer): Promise<unknown> {
-  const text = await textOf(answer, charsetOf(answer) ?? 'utf-8')
+/** SOAP 1.1 tells of a Fault with the status 500, SOAP 1.2 also with 400: the words are what helps. */
+async function soapFaultOf(
+  answer: GuardedAnswer,
+  form: XmlForm,
+  secrets: readonly string[],
+): Promise<string | undefined> {
   try {
-    return await parseJsonInTurns(text)
+    await readXml(answer, form)
   } catch (error) {
-    if (error instanceof JsonLimitError) throw new SourceError(`the answer ${error.message}`)
+    if (error instanceof SoapFaultError) return shown(error.message, secrets)
+    if (!(error instanceof SourceError)) throw error
+  }
+  return undefined
+}
+
+async function readXml(
+  answer: GuardedAnswer,
+  form: XmlForm,
+): Promise<{ document: unknown; rows: SourceRow[] }> {
+  if (answer.body.length === 0) throw new SourceError('is empty')
+  const text = await textOf(answer, charsetOf(answer) ?? declaredEncoding(answer.body))
+  const reader = createXmlReader(form)
+  const rows: SourceRow[] = []
+  for (let at = 0; at < text.length; at += parsedAtOnce) {
+    for (const row of reader.write(text.slice(at, at + parsedAtOnce))) rows.push(row)
+    await breathe()
+  }
+  return { document: reader.end(), rows }
+}
+
+async function parse(answer: GuardedAnswer): Promise<unknown> {
+  try {
+    return await parseJsonInTurns(await textOf(answer, charsetOf(answer) ?? 'utf-8'))
+  } catch (error) {
+    if (error instanceof JsonLimitError || error instanceof SourceError) {
+      throw new SourceError(`the answer ${error.message}`)
+    }
     // What JSON.parse says quotes the text, which is somebody's data.
     throw new SourceError(
       answer.body.length === 0 ? 'the answer is empty' : 'the answer is not JSON',

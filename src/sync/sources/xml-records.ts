@@ -20,6 +20,9 @@ export type XmlReader = {
   end(): Record<string, unknown>
 }
 
+/** What a server of SOAP answers in place of what it was asked for. */
+export class SoapFaultError extends SourceError {}
+
 const maxDepth = 100
 /** Counted as characters: an element without any takes its room too. */
 const elementCost = 16
@@ -114,7 +117,9 @@ export function createXmlReader({ items, fields, namespaces = {} }: XmlForm): Xm
       record = undefined
     }
     if (matched > open.length) matched = open.length
-    if (element.local === 'Fault' && soapNamespaces.has(element.uri)) refuse(faultText(element))
+    if (element.local === 'Fault' && soapNamespaces.has(element.uri)) {
+      throw new SoapFaultError(faultText(element))
+    }
   }
 
   return {
