@@ -1,7 +1,9 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../db/database.ts'
 import type { DeliveriesTable } from '../db/tables.ts'
+import { addsCompleted } from './flow-totals.ts'
 import { keepFirstVersions, keepVersions } from './item-history.ts'
+import { type LeaseToken, leaseHeld } from './leases.ts'
 
 export type DeliveryRow = Selectable<DeliveriesTable>
 
@@ -257,18 +259,48 @@ export type TriedRow = {
 
 export type SettledRow = Pick<DeliveryRow, 'pk' | 'version' | 'state'> & { isDone: boolean }
 
+/** Whom rows are settled for. With `keepsHistory` what arrived is also written down for the operator. */
+export type Settling = DeliveryTarget & { keepsHistory: boolean }
+
 /**
  * Locks the rows in key order until the transaction ends, so that nobody changes what is being settled. A row that waits and
- * whose current version has arrived is done with that, and its item not kept any longer; with `keepsHistory` that is also
- * written down for the operator. Answers the rows as they were, and whether they are done.
+ * whose current version has arrived is done with that, and its item not kept any longer. Answers the rows as they were, and
+ * whether they are done.
  */
 export async function settleDelivered(
   trx: Trx,
-  { flow, destination, keepsHistory }: DeliveryTarget & { keepsHistory: boolean },
+  settling: Settling,
   tried: readonly TriedRow[],
   at: Date,
 ): Promise<SettledRow[]> {
+  return await settle(trx, settling, tried, at)
+}
+
+/**
+ * As settleDelivered, of what has arrived and as a statement by itself, so that nobody waits for a way to the server and back while rows are
+ * locked. It proves the lease, without which it writes nothing (null: it need not), and counts what is done. Answers the keys
+ * of that; all others are as they were.
+ */
+export async function settleArrived(
+  db: Db,
+  settling: Settling,
+  arrived: readonly Required<TriedRow>[],
+  at: Date,
+  lease: LeaseToken | null,
+): Promise<Set<string>> {
+  const rows = await settle(db, settling, arrived, at, { lease })
+  return new Set(rows.filter(({ isDone }) => isDone).map(({ pk }) => pk))
+}
+
+async function settle(
+  db: Db | Trx,
+  { flow, destination, keepsHistory }: Settling,
+  tried: readonly TriedRow[],
+  at: Date,
+  alone?: { lease: LeaseToken | null },
+): Promise<SettledRow[]> {
   const arrived = tried.map(({ delivered }) => delivered)
+  const held = alone?.lease && sql`held as materialized (${leaseHeld(alone.lease)}),`
   const history = sql`, told as (
       insert into item_attempts
         (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason)
@@ -276,9 +308,10 @@ export async function settleDelivered(
         locked.attempt, 'delivered', locked.status, null
       from done join locked using (pk)
     )`
+  const counted = sql`, counted as (${addsCompleted(flow, sql`(select count(*) from done)`)})`
   // One statement for what goes well: each more is a trip to the server for every group.
   const { rows } = await sql<SettledRow>`
-    with locked as materialized (
+    with ${held || sql``} locked as materialized (
       select row.*, wanted.attempt, wanted.status,
         row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
       from (
@@ -288,6 +321,7 @@ export async function settleDelivered(
           ${arrived.map((one) => one?.attempts ?? null)}::integer[],
           ${arrived.map((one) => one?.status ?? null)}::integer[]
         ) as given (pk, version, attempt, status)
+        ${held ? sql`where exists (select from held)` : sql``}
         order by pk
       ) as wanted cross join lateral (
         select pk, version, state, ctid as place from deliveries
@@ -301,9 +335,9 @@ export async function settleDelivered(
         payload = null, last_error = null, last_status = null, not_before = null
       where ctid = any (array(select place from locked where "isCurrent"))
       returning pk, kind, hash
-    )${keepsHistory ? history : sql``}
+    )${keepsHistory ? history : sql``}${alone ? counted : sql``}
     select locked.pk, locked.version, locked.state, done.pk is not null as "isDone"
-    from locked left join done using (pk)`.execute(trx)
+    from locked left join done using (pk)`.execute(db)
   return rows
 }
 

@@ -27,6 +27,14 @@ export async function addJobTotals(
     .execute()
 }
 
+/** The part of a statement that adds to what was delivered in the lifetime of the flow; the last of its locks. */
+export function addsCompleted(flow: string, completed: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`
+    insert into flow_totals (flow, jobs_completed, jobs_failed) values (${flow}, ${completed}, 0)
+    on conflict (flow) do update set
+      jobs_completed = flow_totals.jobs_completed + excluded.jobs_completed`
+}
+
 /** Flows that never ran have no row. */
 export async function listTotals(db: Db): Promise<FlowTotals[]> {
   return db.selectFrom('flow_totals').selectAll().orderBy('flow').execute()

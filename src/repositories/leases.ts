@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import { columnHasCome, hasCome } from './due.ts'
 
@@ -7,6 +7,9 @@ export const leaseMs = 10_000
 
 /** A deadline that lies further ahead than a lease is long, with room for a renewal, is of before the clock was set back. */
 const furthestMs = (lengthMs: number) => 2 * lengthMs
+
+/** Who has a lease, under which fencing token. */
+export type LeaseToken = { name: string; owner: string; token: number }
 
 /**
  * Takes the lease when it is free, expired or already ours, for `lengthMs` (`leaseMs` when absent). Answers its fencing
@@ -39,10 +42,7 @@ export async function acquireLease(
 }
 
 /** Whether the lease is held under this token: nobody has taken it since, whatever the clock says. */
-export async function isLeaseOf(
-  db: Db,
-  lease: { name: string; owner: string; token: number },
-): Promise<boolean> {
+export async function isLeaseOf(db: Db, lease: LeaseToken): Promise<boolean> {
   const row = await db
     .selectFrom('leases')
     .select('token')
@@ -53,11 +53,14 @@ export async function isLeaseOf(
   return row !== undefined
 }
 
+/** The part of a statement that finds a row while the lease is that, and lets nobody take it before the statement ends. */
+export function leaseHeld({ name, owner, token }: LeaseToken): RawBuilder<unknown> {
+  return sql`select from leases
+    where name = ${name} and owner = ${owner} and token = ${token}::bigint for share`
+}
+
 /** As isLeaseOf; and nobody takes it before the transaction ends. */
-export async function keepLease(
-  trx: Trx,
-  lease: { name: string; owner: string; token: number },
-): Promise<boolean> {
+export async function keepLease(trx: Trx, lease: LeaseToken): Promise<boolean> {
   const row = await trx
     .selectFrom('leases')
     .select('token')

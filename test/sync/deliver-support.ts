@@ -133,6 +133,7 @@ export const openTerm: Term = {
   signal: new AbortController().signal,
   sending,
   holds: async () => true,
+  proof: () => null,
 }
 
 export const change = (one: Partial<ItemChange> & { pk: string }): ItemChange => ({

@@ -1,4 +1,5 @@
-import type { Trx } from '../../db/database.ts'
+import type { Database, Db, Trx } from '../../db/database.ts'
+import { isRepeatable } from '../../db/failures.ts'
 import {
   type DeliveryTarget,
   markDelivered,
@@ -7,6 +8,8 @@ import {
   markPostponed,
   markRetrying,
   markSkipped,
+  type Settling,
+  settleArrived,
   settleDelivered,
 } from '../../repositories/deliveries.ts'
 import { insertFlowErrors } from '../../repositories/flow-errors.ts'
@@ -24,6 +27,46 @@ export type Settlement = {
   again: string[]
 }
 
+/** As settleOutcomes, which is left what did not simply arrive: that much takes one statement and no transaction around it. */
+export async function settleGroup(
+  { db, transaction }: Pick<Database, 'db' | 'transaction'>,
+  target: Settling,
+  group: readonly Settled<Outcome>[],
+  at: Date,
+): Promise<Settlement> {
+  const arrived = await settleWhatArrived(db, target, group, at)
+  const others = group.filter(({ claim }) => !arrived.has(claim.pk))
+  const settlement =
+    others.length === 0
+      ? { delivered: 0, retried: 0, finals: [], again: [] }
+      : await transaction((trx) => settleOutcomes(trx, target, others, at))
+  return { ...settlement, delivered: settlement.delivered + arrived.size }
+}
+
+/** The keys of what is settled by that. */
+async function settleWhatArrived(
+  db: Db,
+  target: Settling,
+  group: readonly Settled<Outcome>[],
+  at: Date,
+): Promise<Set<string>> {
+  const term = group[0]?.claim.term
+  const lease = term?.proof()
+  const arrived = group.flatMap(({ claim, outcome }) =>
+    claim.term === term && outcome.kind === 'delivered' && !outcome.remember && !outcome.forget
+      ? [{ pk: claim.pk, delivered: outcome }]
+      : [],
+  )
+  if (lease === undefined || arrived.length === 0) return new Set()
+  try {
+    return await settleArrived(db, target, arrived, at, lease)
+  } catch (error) {
+    // Nothing was written; a transaction is tried again.
+    if (isRepeatable(error)) return new Set()
+    throw error
+  }
+}
+
 /**
  * Writes what became of the claims, in the given transaction. The rows are locked first: a change that came meanwhile is
  * either seen here, and the row is due again, or it comes after this and makes it so. An outcome about an
@@ -32,7 +75,7 @@ export type Settlement = {
  */
 export async function settleOutcomes(
   trx: Trx,
-  target: DeliveryTarget & { keepsHistory: boolean },
+  target: Settling,
   group: readonly Settled<Outcome>[],
   at: Date,
 ): Promise<Settlement> {

@@ -259,7 +259,10 @@ export function startPump<Row, Outcome>(deps: PumpDeps, work: Work<Row, Outcome>
     // Whoever worked the queue before may have left anything.
     walkedAt = Number.NEGATIVE_INFINITY
     isWalkOver = true
-    const right = { holds: async (trx: Trx) => !isLetGo && (await term.holds(trx)) }
+    const right = {
+      holds: async (trx: Trx) => !isLetGo && (await term.holds(trx)),
+      proof: () => (isLetGo ? undefined : term.proof()),
+    }
     while (!stopping && !term.signal.aborted) {
       bell = Promise.withResolvers()
       try {

@@ -4,7 +4,7 @@ import type { QueueLog } from './queue-log.ts'
 import type { Term } from './tenure.ts'
 
 /** An item that this process has in hand, and the right under which it has. */
-export type Claim = { pk: string; term: Pick<Term, 'holds'> }
+export type Claim = { pk: string; term: Pick<Term, 'holds' | 'proof'> }
 
 export type Settled<Outcome> = { claim: Claim; outcome: Outcome }
 

@@ -5,6 +5,7 @@ import {
   findLastOwner,
   isLeaseOf,
   keepLease,
+  type LeaseToken,
   releaseLease,
 } from '../../repositories/leases.ts'
 import type { QueueLog } from './queue-log.ts'
@@ -29,6 +30,8 @@ export type Term = {
   sending<T>(work: (permit: SendPermit) => Promise<T>): Promise<T>
   /** Whether nobody has worked the queue since it began; then nobody else does before the transaction ends. */
   holds(trx: Trx): Promise<boolean>
+  /** By what a statement tells the same: undefined when it is over, null where nobody else can work the queue. */
+  proof(): LeaseToken | null | undefined
 }
 
 export type Tenure = {
@@ -184,6 +187,7 @@ export function createTenure(deps: TenureDeps, name: string, onBegin: () => void
           }
           return isOurs
         },
+        proof: () => (own.end.signal.aborted ? undefined : { name, owner, token: own.lease }),
       }
     },
     stop: async () => {
@@ -208,6 +212,7 @@ function unchallenged(onBegin: () => void): Tenure {
     signal,
     sending: (work) => work(permit),
     holds: async () => !signal.aborted,
+    proof: () => (signal.aborted ? undefined : null),
   }
   return {
     current: () => (signal.aborted ? undefined : term),
