@@ -14,8 +14,12 @@ import {
 import {
   columnsQuery,
   deleteStatement,
+  type PostgresTypes,
   postgresLookAlike,
+  postgresTypesQuery,
   postgresUpsert,
+  postgresUpsertByLists,
+  type SqlRow,
   type SqlStatement,
   type SqlTarget,
 } from './sql-statements.ts'
@@ -46,10 +50,40 @@ export function openPostgres(target: SqlTarget, settings: SqlClientSettings): Sq
       throw error
     }
   }
+  let types: PostgresTypes | undefined
+  const findTypes = async (): Promise<PostgresTypes> => {
+    try {
+      const { rows } = await run(postgresTypesQuery(target), () => true)
+      const found = rows as { name: string; type: string; all: string }[]
+      return { all: found[0]?.all ?? '', of: new Map(found.map(({ name, type }) => [name, type])) }
+    } catch (error) {
+      // Servers that only speak its protocol may not have such a catalogue; they take rows without it.
+      if (error instanceof pg.DatabaseError) return { all: '', of: new Map() }
+      throw error
+    }
+  }
+
+  /** How many rows were written; 0 too when that is not possible by lists. */
+  const upsertByLists = async (rows: readonly SqlRow[], mayStart: () => boolean) => {
+    const known = types ?? (await findTypes())
+    types = known
+    const statement = postgresUpsertByLists(target, rows, known)
+    let written = 0
+    try {
+      if (statement) written = (await run(statement, mayStart)).rowCount ?? 0
+    } finally {
+      // Other types since then leave no row written, or a value unread: they are asked for again.
+      if (statement && written === 0) types = undefined
+    }
+    return written
+  }
+
   return {
     upsert: async (rows, mayStart) => {
-      const written = await run(postgresUpsert(target, rows), mayStart)
-      if (written.rowCount === rows.length) return
+      // A single row has a parameter for each value, by which the server says what is wrong where.
+      let written = rows.length > 1 ? await upsertByLists(rows, mayStart) : 0
+      if (written === 0) written = (await run(postgresUpsert(target, rows), mayStart)).rowCount ?? 0
+      if (written === rows.length) return
       for (const row of rows) {
         const { rowCount } = await run(postgresLookAlike(target, row), mayStart)
         if (rowCount !== 0) throw new LookAlikeError()

@@ -72,25 +72,88 @@ export function quoteTable({ driver, table }: Pick<SqlTarget, 'driver' | 'table'
  * the key. It touches no row where there is one whose key only counts as equal in its column, as with citext or a collation that is blind to case.
  */
 export function postgresUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
+  const columns = columnsIn(rows)
+  const places = rows.map(
+    (_, place) =>
+      `(${columns.map((_, index) => `$${place * columns.length + index + 1}`).join(', ')})`,
+  )
+  return {
+    text: insertOrChange(target, columns, `values ${places.join(', ')}`),
+    values: rows.flatMap((row) => [...row.values()]),
+  }
+}
+
+/** The types of a table's columns as they were when they were asked for; `all` is what they are compared by. */
+export type PostgresTypes = { all: string; of: ReadonlyMap<string, string> }
+
+/**
+ * As postgresUpsert, with a list for each column in place of a parameter for each value, which takes both sides half of the
+ * work. Lists have to be told their type, so no row is written where the types are no longer those. Undefined where a column
+ * is of a type that has no such lists, or is not there.
+ */
+export function postgresUpsertByLists(
+  target: SqlTarget,
+  rows: readonly SqlRow[],
+  types: PostgresTypes,
+): SqlStatement | undefined {
+  const columns = columnsIn(rows)
+  const lists: string[] = []
+  for (const [index, name] of columns.entries()) {
+    const type = types.of.get(name)
+    if (type === undefined) return undefined
+    lists.push(`$${index + 3}::${type}[]`)
+  }
+  const given = `select * from unnest(${lists.join(', ')}) where (${allTypes('$1')}) = $2::text`
+  return {
+    text: insertOrChange(target, columns, given),
+    values: [
+      quoteTable(target),
+      types.all,
+      ...columns.map((name) => rows.map((row) => row.get(name) ?? null)),
+    ],
+  }
+}
+
+/** Of a table with that name, by `name` and `type`; `all` stands in each row. */
+export function postgresTypesQuery(target: SqlTarget): SqlStatement {
+  return {
+    // What may not be named cannot be asked for, and a comma is not between the parts of every type.
+    text: `select a.attname as name, quote_ident(n.nspname) || '.' || quote_ident(t.typname) as type,
+        (${allTypes('$1')}) as all
+      from pg_attribute a join pg_type t on t.oid = a.atttypid join pg_namespace n on n.oid = t.typnamespace
+      where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped
+        and t.typarray <> 0 and t.typcategory <> 'A' and t.typdelim = ','
+        and has_schema_privilege(n.oid, 'usage') and has_type_privilege(t.oid, 'usage')`,
+    values: [quoteTable(target)],
+  }
+}
+
+/** What says whether the columns of a table are still of the same types. */
+function allTypes(table: string): string {
+  return `select string_agg(attname || ' ' || atttypid, ',' order by attnum) from pg_attribute
+      where attrelid = to_regclass(${table}) and attnum > 0 and not attisdropped`
+}
+
+function columnsIn([first]: readonly SqlRow[]): string[] {
+  return [...(first?.keys() ?? [])]
+}
+
+/** `given` gives the rows, with these columns. */
+function insertOrChange(target: SqlTarget, columns: readonly string[], given: string): string {
   const quote = (name: string) => quoteIdentifier('postgres', name)
-  const [first] = rows
-  const columns = [...(first?.keys() ?? [])]
   const changed = withoutKey(target, columns)
   // A row of its key alone is set to what it is: else one that was there and one that only looks alike would be the same.
   const set = changed.length === 0 ? target.upsertKey : changed
   const same = target.upsertKey.map((name) =>
     samePostgresKey(`t.${quote(name)}`, `excluded.${quote(name)}`),
   )
-  return {
-    text: [
-      `insert into ${quoteTable(target)} as t (${columns.map(quote).join(', ')})`,
-      `values ${rows.map((_, place) => `(${columns.map((_, index) => `$${place * columns.length + index + 1}`).join(', ')})`).join(', ')}`,
-      `on conflict (${target.upsertKey.map(quote).join(', ')})`,
-      `do update set ${set.map((name) => `${quote(name)} = excluded.${quote(name)}`).join(', ')}`,
-      `where ${same.join(' and ')}`,
-    ].join(' '),
-    values: rows.flatMap((row) => [...row.values()]),
-  }
+  return [
+    `insert into ${quoteTable(target)} as t (${columns.map(quote).join(', ')})`,
+    given,
+    `on conflict (${target.upsertKey.map(quote).join(', ')})`,
+    `do update set ${set.map((name) => `${quote(name)} = excluded.${quote(name)}`).join(', ')}`,
+    `where ${same.join(' and ')}`,
+  ].join(' ')
 }
 
 /** Whether a row is there that keeps postgresUpsert from its work; a trigger may have done so too, and that is its right. */
