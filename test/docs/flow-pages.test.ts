@@ -62,23 +62,36 @@ test.each(blocks)('the example $place is a flow that the check takes', ({ yaml }
   expect('problems' in found ? found.problems : []).toEqual([])
 })
 
-/** All keys below a schema, joined by dots, with the defaults they have. */
-function keysOf(schema: JsonSchema, under: string): Map<string, Set<unknown>> {
-  const keys = new Map<string, Set<unknown>>()
-  const merge = (more: Map<string, Set<unknown>>) => {
-    for (const [key, defaults] of more) {
-      keys.set(key, new Set([...(keys.get(key) ?? []), ...defaults]))
+/** What the places at which a key may stand say of it. */
+type Key = { defaults: Set<unknown>; isRequired: boolean }
+
+/** All keys below a schema, joined by dots. A default that is a group counts by the type that it names, or as the list it is. */
+function keysOf(schema: JsonSchema, under: string): Map<string, Key> {
+  const keys = new Map<string, Key>()
+  const merge = (more: Map<string, Key>) => {
+    for (const [key, one] of more) {
+      const known = keys.get(key)
+      keys.set(key, {
+        defaults: new Set([...(known?.defaults ?? []), ...one.defaults]),
+        isRequired: one.isRequired || known?.isRequired === true,
+      })
     }
   }
   for (const one of [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])]) merge(keysOf(one, under))
   if (schema.items) merge(keysOf(schema.items, `${under}[]`))
   for (const [name, child] of Object.entries(schema.properties ?? {})) {
     const key = under === '' ? name : `${under}.${name}`
-    const isGroup = typeof child.default === 'object'
-    merge(new Map([[key, new Set(child.default === undefined || isGroup ? [] : [child.default])]]))
+    const isRequired = Array.isArray(schema.required) && schema.required.includes(name)
+    merge(new Map([[key, { defaults: new Set(defaultsOf(child)), isRequired }]]))
     merge(keysOf(child, key))
   }
   return keys
+}
+
+function defaultsOf({ default: value }: JsonSchema): unknown[] {
+  if (Array.isArray(value)) return value.length > 0 ? [value.join(', ')] : []
+  if (typeof value !== 'object' || value === null) return value === undefined ? [] : [value]
+  return 'type' in value ? [value.type] : []
 }
 
 /** The schemas of a kind, such as all that begin with `payments.` for `payments`. */
@@ -96,10 +109,24 @@ const kinds = pages.flatMap((page) => {
   return side && kind ? [{ page, side, kind }] : []
 })
 
-/** What a page tells of each key, with its default. */
+/** What stands in the column for the default, by key. */
 function rowsOf(page: string): Map<string, string> {
-  const found = page.matchAll(/^\| `([^`]+)` \| (.*?) \|/gm)
-  return new Map([...found].map(([, key = '', cell = '']) => [key, cell]))
+  const found = page.matchAll(/^\| `([^`]+)` \|(.*?)\|/gm)
+  return new Map([...found].map(([, key = '', cell = '']) => [key, cell.trim()]))
+}
+
+/** What is wrong with what a page says of the default of a key. */
+function wrongDefaults(cell: string, { defaults, isRequired }: Key): string[] {
+  const told = [...cell.matchAll(/`([^`]+)`/g)].map(([, value = '']) => value)
+  const real = [...defaults].map(String).filter((value) => value !== '')
+  const problems = [
+    ...real.filter((value) => !told.includes(value)).map((value) => `its default is ${value}`),
+    ...told.filter((value) => !real.includes(value)).map((value) => `its default is not ${value}`),
+  ]
+  if (cell === 'required' && !isRequired) problems.push('is not required')
+  if (cell === '' && isRequired) problems.push('is required')
+  if (cell !== '' && cell !== 'required' && told.length === 0) problems.push(`is told as ${cell}`)
+  return problems
 }
 
 test.each(kinds)('$page has a line for every key, with its default', ({ page, side, kind }) => {
@@ -111,18 +138,13 @@ test.each(kinds)('$page has a line for every key, with its default', ({ page, si
   const rows = new Map([...(other ? rowsOf(text(other)) : []), ...own])
   const problems: string[] = []
   for (const schema of schemas) {
-    for (const [key, defaults] of keysOf(schema, '')) {
+    for (const [key, one] of keysOf(schema, '')) {
       // Groups whose keys have lines of their own need none.
       const isGroup = [...rows.keys()].some((one) => one.startsWith(`${key}.`))
       if (key === 'type' || (isGroup && !rows.has(key))) continue
       const cell = rows.get(key)
       if (cell === undefined) problems.push(`${key}: is not named`)
-      for (const value of defaults) {
-        if (value === '') continue
-        if (cell !== undefined && !cell.includes(`\`${value}\``)) {
-          problems.push(`${key}: its default is ${value}`)
-        }
-      }
+      else problems.push(...wrongDefaults(cell, one).map((wrong) => `${key}: ${wrong}`))
     }
   }
   const known = schemas.flatMap((schema) => [...keysOf(schema, '').keys()])
