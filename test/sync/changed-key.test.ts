@@ -76,3 +76,23 @@ test('a preview of a changed key says the same', async () => {
     deletes: { verdict: 'not_asked' },
   })
 })
+
+test('who resumes it has it read at once: what the ERP changes from then on is sent, however seldom it is polled', async () => {
+  const own = (key: string) =>
+    jsonFlow('own', target.url, { pollInterval: '24h', startPaused: false, item: { key } })
+  const syncOwn = async () => (await flows.call('POST', '/sync/own')).json()
+  const runs = async () => (await flows.call('GET', '/flow/own/runs')).json().runs.length
+  await flows.write('own.json', items(['1', '2']))
+  await flows.write('own.flow.yaml', own('id'))
+  await flows.call('POST', '/flows/reload')
+  await syncOwn()
+  await flows.write('own.flow.yaml', own('sku'))
+  await flows.call('POST', '/flows/reload')
+  expect(await syncOwn()).toMatchObject({ skipped: 'paused' })
+  const before = await runs()
+  await flows.call('POST', '/flow/own/resume')
+  await expect.poll(runs).toBe(before + 1)
+  const [one, ...others] = items(['1', '2'])
+  await flows.write('own.json', [{ ...one, price: 7 }, ...others])
+  expect(await syncOwn()).toMatchObject({ changes: 1 })
+})

@@ -4,6 +4,7 @@ import { listDelayed, listSkipped } from '../../repositories/delayed-deliveries.
 import { type FailureGroup, groupFailures } from '../../repositories/failed-deliveries.ts'
 import { listPolls } from '../../repositories/flow-polls.ts'
 import { nextRead } from '../../repositories/flow-reads.ts'
+import { listFlowStates } from '../../repositories/flow-state.ts'
 import { isPaused, listFlowActivity } from '../../repositories/flow-switches.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import { causeOf } from '../control/failure-cause.ts'
@@ -231,8 +232,15 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     },
     async resume(which, actor) {
       const flows = names(which)
+      const asking = (await listFlowStates(deps.database.db)).filter(
+        (state) => state.pending_definition_hash !== null,
+      )
       await resumeFlows(deps, flows, actor)
       wake(flows)
+      // What counts as sent is what the source shows now, not what it shows whenever a poll is due.
+      for (const { flow } of asking) {
+        if (flows.includes(flow)) engine.flows().get(flow)?.poller.hint()
+      }
       return flows
     },
     async limit(name, count, actor) {
