@@ -209,6 +209,22 @@ test('what is found may be one of several: the one of this key', async () => {
   expect(told().slice(2)).toEqual(['GET /products?sku=B', 'POST /products'])
 })
 
+test('a list of one is its entry, and an empty one shows that there is none', async () => {
+  const find = { url: `${base}/products?sku={pk}`, remember: { id: 'ids' } }
+  const { bring } = await serve(flowTo('lists', { find }))
+  products = [{ id: 41, sku: 'A', price: 1 }]
+  next = () => ({ status: 200, body: '{"ids":[41]}' })
+  await bring({ sku: 'A', price: 5 })
+  next = () => ({ status: 200, body: '{"ids":[]}' })
+  await bring({ sku: 'B', price: 5 })
+  expect(told()).toEqual([
+    'GET /products?sku=A',
+    'PUT /products/41',
+    'GET /products?sku=B',
+    'POST /products',
+  ])
+})
+
 test('a shop may say in its own words that it has an item no longer', async () => {
   const answers = [{ status: [400], when: 'body.code = "no_such_product"', is: 'gone' }]
   const flow = flowTo('own-words', { answers })

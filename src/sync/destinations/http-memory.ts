@@ -57,8 +57,11 @@ async function pick(
     if (!(error instanceof ExpressionError) || error.outOfTime) throw error
     return { unclear: `makes remember.${name} fail: ${shorten(error.message, 200)}` }
   }
+  if (Array.isArray(value)) {
+    if (value.length > 1) return { unclear: `has ${value.length} values for ${name}, not one` }
+    value = value[0]
+  }
   if (value === undefined || value === null || value === '') return undefined
-  if (Array.isArray(value)) return { unclear: `has ${value.length} values for ${name}, not one` }
   if (typeof value === 'object') return { unclear: `has an object for ${name}` }
   if (typeof value !== 'string') return value as number | boolean
   return value.length > longestValue ? { unclear: `has too long a value for ${name}` } : value
