@@ -73,7 +73,7 @@ async function settleWhatArrived(
  * older version settles only what was delivered. With `keepsHistory` every attempt is written down for the operator.
  * Rejects with ClaimLostError when a claim is not ours any longer.
  */
-export async function settleOutcomes(
+async function settleOutcomes(
   trx: Trx,
   target: Settling,
   group: readonly Settled<Outcome>[],
