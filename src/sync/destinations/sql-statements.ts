@@ -198,12 +198,18 @@ export function mssqlUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStat
   }
 }
 
-/** The first comparison finds the row by its index; the second holds texts together by their code points. */
+/**
+ * The first comparison finds the row by its index; the second holds texts together by their code points, the third by their
+ * length: every comparison passes over blanks at the end. A char column fills texts up with them.
+ */
 function sameMssqlKey(column: string, value: string): string {
   const type = `cast(sql_variant_property(${column}, 'BaseType') as nvarchar(128))`
   const isText = `${type} in (N'char', N'varchar', N'nchar', N'nvarchar')`
-  const points = (side: string) => `cast(${side} as nvarchar(4000)) collate Latin1_General_100_BIN2`
-  return `${column} = ${value} and (not (${isText}) or ${points(column)} = ${points(value)})`
+  const isFilled = `${type} in (N'char', N'nchar')`
+  const text = (side: string) => `cast(${side} as nvarchar(4000))`
+  const points = (side: string) => `${text(side)} collate Latin1_General_100_BIN2`
+  const length = (side: string) => `datalength(${text(side)})`
+  return `${column} = ${value} and (not (${isText}) or ${points(column)} = ${points(value)} and (${isFilled} or ${length(column)} = ${length(value)}))`
 }
 
 /** The two halves of an upsert on MySQL; see `openMysql` for why not `on duplicate key update`. */
