@@ -173,6 +173,8 @@ test.each<[FieldType, unknown, unknown]>([
   ['decimalComma', '12.34,5', wrong],
   ['decimalComma', '1234.567,8', wrong],
   ['decimalComma', '12.50', wrong],
+  ['decimalComma', '0.500', wrong],
+  ['decimalComma', '000.500', '500'],
   ['decimalComma', '1,234.50', wrong],
   ['decimalComma', 12.5, '12.5'],
   ['decimalComma', '  12,5 ', '12.5'],

@@ -93,13 +93,24 @@ test('CSV: latin1 is read as programs mean it, and each encoding refuses the oth
 })
 
 test('CSV: with decimalComma numbers get a point, and points between thousands go', async () => {
-  const cells = ['1,5', '-1.234.567,50', '+0,1', '1.234', '12,34,5', '1.23,4', 'a,b', '1,', '']
+  const cells = [
+    '1,5',
+    '-1.234.567,50',
+    '+0,1',
+    '1.234',
+    '12,34,5',
+    '1.23,4',
+    'a,b',
+    '1,',
+    '',
+    '0.500',
+  ]
   const rows = await csv(`id;v\n${cells.map((cell, index) => `${index};${cell}`).join('\n')}\n`, {
     delimiter: ';',
     decimalComma: true,
   })
   expect(rows.map(({ v }) => v)).toEqual([
-    ...['1.5', '-1234567.50', '+0.1', '1234', '12,34,5', '1.23,4', 'a,b', '1,', ''],
+    ...['1.5', '-1234567.50', '+0.1', '1234', '12,34,5', '1.23,4', 'a,b', '1,', '', '0.500'],
   ])
 })
 

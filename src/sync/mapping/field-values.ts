@@ -12,7 +12,7 @@ type Converted = { value: unknown } | { expected: string }
  * - `integer`: a number; digits with an optional sign. Beyond 2^53 a text stays text, exact, and a number of JSON a number.
  * - `decimal`: a text such as "1234.50", digits as given, so that no cent is lost on the way.
  * - `decimalComma`: the same, from a decimal comma and, if at all, points between all groups of three: "1.234,50",
- *   "1234,50", "1.234" (one thousand two hundred thirty-four). A number of JSON is taken as it is.
+ *   "1234,50", "1.234" (one thousand two hundred thirty-four); "0.234" is none. A number of JSON is taken as it is.
  * - `boolean`: true, 1, "1", "true", "t", "yes", "y", "si", "sí", "s", "verdadero", and their opposites, in any case.
  * - `date`: ISO 8601, a date ("2026-03-31") or a time in UTC ("2026-03-31T12:00:00.000Z"). From ISO texts, with a time
  *   zone if they hold a time, and from day/month/year ("31/3/2026", "31-03-2026").
@@ -41,7 +41,7 @@ const converters: Record<FieldType, (value: unknown, text: string) => Converted>
   decimalComma: (value, text) => {
     const expected = 'a number such as 1.234,50 or 1234,50'
     if (typeof value === 'number') return converters.decimal(value, text)
-    if (!/^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$/.test(text)) return { expected }
+    if (!/^[+-]?(\d+|(?!0\.)\d{1,3}(\.\d{3})+)(,\d+)?$/.test(text)) return { expected }
     return decimal(text.replaceAll('.', '').replace(',', '.'), /^/, expected)
   },
   boolean: (_, text) => {

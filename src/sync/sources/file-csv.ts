@@ -126,8 +126,9 @@ function cellReader(
 }
 
 const asItIs = (cell: string) => cell
-const commaNumber = /^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+$/
-const commaOrGroups = /^[+-]?(?:\d+,\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?)$/
+// No thousands begin with a zero alone: 0.500 is half of something to whoever wrote it.
+const commaNumber = /^[+-]?(?:\d+|(?!0\.)\d{1,3}(?:\.\d{3})+),\d+$/
+const commaOrGroups = /^[+-]?(?:\d+,\d+|(?!0\.)\d{1,3}(?:\.\d{3})+(?:,\d+)?)$/
 
 /** "1.234,50" becomes "1234.50", and "1.234", which is a thousand and more to whoever writes a decimal comma, "1234". */
 function withPoint(cell: string, form = commaOrGroups): string {

@@ -58,7 +58,7 @@ function valueIn(line: string, column: Column, number: number): string | null {
   )
 }
 
-const comma = /^\d+(?:,\d+)?$|^\d{1,3}(?:\.\d{3})+(?:,\d+)?$/
+const comma = /^\d+(?:,\d+)?$|^(?!0\.)\d{1,3}(?:\.\d{3})+(?:,\d+)?$/
 
 /** Exact decimal text; a sign may stand behind the digits, as in files of COBOL programs. */
 function numberOf(text: string, { type, decimals }: Column): string | undefined {
