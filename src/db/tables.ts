@@ -685,6 +685,7 @@ export type HeldDeletesTable = {
   since: Date
   held_at: Date
   read_number: number
+  let_through: number
 }
 
 export type HeldDriftsTable = {

@@ -4,19 +4,21 @@ import type { HeldDeletesTable } from '../db/tables.ts'
 
 export type HeldDeletesRow = HeldDeletesTable
 
-/** An item that a full scan has missed; `scans` in a row, `since` the read of this number. */
+/** An item that a full scan has missed; `scans` in a row that count, `since` the read of this number. */
 export type MissedItem = { pk: string; scans: number; since: number }
 
 /**
  * A full scan, number `read`, has missed these items; beyond `most` they are counted no further, so that what is held back for
- * weeks is not written again by each scan. Locked until the transaction ends, and without those that a later read has shown.
+ * weeks is not written again by each scan. One that does not count only says since when. Locked until the transaction ends, and
+ * without those that a later read has shown.
  */
 export async function countMissed(
   trx: Trx,
   flow: string,
   pks: readonly string[],
-  { read, most }: { read: number; most: number },
+  { read, most, counts }: { read: number; most: number; counts: boolean },
 ): Promise<MissedItem[]> {
+  const step = sql.lit(counts ? 1 : 0)
   const { rows } = await sql<MissedItem>`
     with missed as materialized (
       select pk, missed_scans, missed_since from flow_items
@@ -25,12 +27,13 @@ export async function countMissed(
       for update
     ), counted as (
       update flow_items as item
-      set missed_scans = missed.missed_scans + 1,
+      set missed_scans = missed.missed_scans + ${step},
         missed_since = coalesce(missed.missed_since, ${read})
       from missed
-      where item.flow = ${flow} and item.pk = missed.pk and missed.missed_scans < ${most}
+      where item.flow = ${flow} and item.pk = missed.pk
+        and (missed.missed_since is null or (${sql.lit(counts)} and missed.missed_scans < ${most}))
     )
-    select pk, least(missed_scans + 1, ${most}) as scans, coalesce(missed_since, ${read}) as since
+    select pk, least(missed_scans + ${step}, ${most}) as scans, coalesce(missed_since, ${read}) as since
     from missed`.execute(trx)
   return rows
 }
@@ -43,7 +46,7 @@ export function missedAfter(
 ): RawBuilder<{ pk: string }> {
   return sql<{ pk: string }>`
     select pk from flow_items
-    where flow = ${flow} and missed_scans > 0 ${after === undefined ? sql`` : sql`and pk > ${after}`}
+    where flow = ${flow} and missed_since is not null ${after === undefined ? sql`` : sql`and pk > ${after}`}
     order by flow, pk
     limit ${limit}`
 }
@@ -61,7 +64,7 @@ export async function listMissed(
 export async function countMissedSince(db: Db, flow: string, read: number): Promise<number> {
   const { rows } = await sql<{ missed: number }>`
     select count(*) as missed from flow_items
-    where flow = ${flow} and missed_scans > 0 and missed_since <= ${read}`.execute(db)
+    where flow = ${flow} and missed_since <= ${read}`.execute(db)
   return rows[0]?.missed ?? 0
 }
 
@@ -73,7 +76,7 @@ export async function findMissed(
 ): Promise<MissedItem[]> {
   const { rows } = await sql<MissedItem>`
     select pk, missed_scans as scans, missed_since as since from flow_items
-    where flow = ${flow} and pk = any(${pks}::text[]) and missed_scans > 0`.execute(db)
+    where flow = ${flow} and pk = any(${pks}::text[]) and missed_since is not null`.execute(db)
   return rows
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { approveHeldDeletes } from '../../src/sync/control/held-deletes.ts'
+import { approveHeldDeletes, readHeldDeletes } from '../../src/sync/control/held-deletes.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
 import { scansToDelete } from '../../src/sync/poll/deletes.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -151,4 +151,46 @@ test('the delete of one item is approved without the others, also of an empty so
   expect(deleted(poll)).toEqual(['6'])
   expect(await approveHeldDeletes(deps(), poll.name, undefined, 'ana')).toBe(19)
   expect(await poll.poll()).toMatchObject({ changes: 19 })
+})
+
+test('the approval of one delete does not bring the others below what the guard holds back', async () => {
+  const poll = await create({ guard: { maxPercent: 10, minItems: 2 } })
+  poll.rows = without()
+  await poll.poll()
+  poll.rows = without('1', '2', '3')
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await approveHeldDeletes(deps(), poll.name, '1', 'ana')).toBe(1)
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await approveHeldDeletes(deps(), poll.name, '2', 'ana')).toBe(1)
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(deleted(poll)).toEqual(['1', '2'])
+  const held = await readHeldDeletes(database.db, poll.name, 1)
+  expect(held).toMatchObject({ missing: 1, pks: ['3'], held: { items: 1 } })
+  // It was no accident of the source: it is back, and what vanishes from now on counts anew.
+  poll.rows = without('1', '2')
+  await poll.poll()
+  poll.rows = without('1', '2', '4', '5')
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+})
+
+test('what is gone beside a record that nobody can read is shown, and deleted once somebody has let it', async () => {
+  const poll = await create({ scans: 2 })
+  poll.rows = without()
+  await poll.poll()
+  const bad = { id: '' }
+  poll.rows = [[...(without('1', '2', '3')[0] ?? []), bad]]
+  for (let scan = 0; scan < 3; scan += 1) expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await readHeldDeletes(database.db, poll.name, 2)).toMatchObject({
+    missing: 3,
+    pks: ['1', '2', '3'],
+    held: { items: 3, reason: expect.stringContaining('could not be read') },
+  })
+  expect(await approveHeldDeletes(deps(), poll.name, '1', 'ana')).toBe(1)
+  expect(await poll.poll()).toMatchObject({ changes: 1 })
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
+  expect(await approveHeldDeletes(deps(), poll.name, undefined, 'ana')).toBe(2)
+  expect(await poll.poll()).toMatchObject({ changes: 2 })
+  expect(deleted(poll)).toEqual(['1', '2', '3'])
 })

@@ -142,7 +142,7 @@ async function store(
 
   const known = deletes.filter(({ pk }) => pk !== null && stored.has(pk))
   const refusal = refusalOf(rules.guard, {
-    ...{ seen: 1, vanished: known.length, problems: 0 },
+    ...{ seen: 1, vanished: known.length, letThrough: 0, problems: 0 },
     known: known.length > rules.guard.minItems ? await countItems(trx, name) : 1,
   })
   for (const one of known) {

@@ -7,6 +7,7 @@ import {
   clearHeldDeletes,
   countMissed,
   countMissedSince,
+  findHeldDeletes,
   forgetMissed,
   listMissed,
   type MissedItem,
@@ -19,14 +20,14 @@ import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 
 const pageSize = 1_000
 
-/** What a complete read says about what is gone. */
-type CompleteRead = { seen: KeySet; problems: number; read: number }
+/** What a complete read says about what is gone. `isCut`: records were left out that a later one gives. */
+type CompleteRead = { seen: KeySet; problems: number; read: number; isCut: boolean }
 
 /**
  * After a complete read: items that the source no longer has are deleted at the destinations, when the flow says so, enough
  * reads in a row have missed them, and the guard sees no accident or an operator has approved it. A read with problems deletes
- * nothing, since what could not be read did not vanish; nor is an item deleted that a read has shown that began after this one,
- * number `read`. Answers how many deletes were queued.
+ * only what was approved, since what could not be read did not vanish, and one that is cut nothing at all; nor is an item deleted
+ * that a read has shown that began after this one, number `read`. Answers how many deletes were queued.
  */
 export async function sendDeletes(
   deps: PollDeps,
@@ -37,7 +38,7 @@ export async function sendDeletes(
   const { flow } = runtime
   const { db } = deps.database
   if (flow.deletes.mode !== 'delete') return 0
-  const { seen, problems, read } = found
+  const { seen, problems, read, isCut } = found
   await forgetShown(db, flow.name, seen)
   const vanished: string[] = []
   for await (const pks of vanishedItems(db, flow.name, seen)) vanished.push(...pks)
@@ -45,43 +46,49 @@ export async function sendDeletes(
     await clearHeldDeletes(db, flow.name)
     return 0
   }
-  const known = await countItems(db, flow.name)
-  if (problems > 0) {
+  if (isCut) {
     await tellHeld(deps, flow.name, vanished.length, unreadable(vanished.length))
     return 0
   }
+  const known = await countItems(db, flow.name)
   const approvals = await listApprovals(db, flow.name, 'deletes')
   const isApproved = approvedBy(approvals)
   const held = vanished.length - (await countApproved(db, flow.name, approvals))
+  const letThrough = (await findHeldDeletes(db, flow.name))?.let_through ?? 0
   const refusal = refusalOf(flow.deletes.guard, {
-    seen: seen.size,
-    known,
+    ...{ seen: seen.size, known, letThrough, problems },
     vanished: held,
-    problems,
   })
   const scans = scansToDelete(flow)
+  const counts = problems === 0
+  const single = new Set(approvals.map(({ pk }) => pk))
   let deleted = 0
+  let deletedSingly = 0
   let unripe = 0
   for (let from = 0; from < vanished.length; from += pageSize) {
     const page = vanished.slice(from, from + pageSize)
     await deps.database.transaction(async (trx) => {
       if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
-      const missed = await countMissed(trx, flow.name, page, { read, most: scans })
+      const missed = await countMissed(trx, flow.name, page, { read, most: scans, counts })
       const ripe = missed.filter(
         (one) => isApproved(one) || (refusal === undefined && one.scans >= scans),
       )
-      unripe += missed.filter((one) => one.scans < scans).length
+      if (counts) unripe += missed.filter((one) => one.scans < scans).length
       await queueDeletes(deps, runtime, trx, { pks: ripe.map(({ pk }) => pk), read })
       deleted += ripe.length
+      deletedSingly += ripe.filter(({ pk }) => single.has(pk)).length
     })
   }
   await endApprovals(db, flow.name, approvals)
-  if (refusal === undefined) await clearHeldDeletes(db, flow.name)
+  const left = held - deletedSingly
+  if (refusal === undefined || left === 0) await clearHeldDeletes(db, flow.name)
   else {
-    await tellHeld(deps, flow.name, held, refusal)
+    await tellHeld(deps, flow.name, left, refusal)
     const at = deps.now()
-    const row = { flow: flow.name, items: held, known, reason: refusal, read_number: read }
-    await writeHeldDeletes(db, { ...row, since: at, held_at: at })
+    await writeHeldDeletes(db, {
+      ...{ flow: flow.name, items: left, known, reason: refusal, read_number: read },
+      ...{ let_through: letThrough + deletedSingly, since: at, held_at: at },
+    })
   }
   // Where most polls read only what is new, the next one looks again.
   if (unripe > 0) await deps.database.transaction((trx) => requestFullScan(trx, flow.name))
@@ -137,7 +144,7 @@ export function approvedBy(approvals: readonly ApprovalRow[]): (item: MissedItem
 }
 
 /** How many of the missing items an approval of all lets through. */
-async function countApproved(
+export async function countApproved(
   db: Db,
   flow: string,
   approvals: readonly ApprovalRow[],
@@ -192,25 +199,28 @@ export async function* vanishedItems(
 
 /**
  * Why the guard holds deletes back; undefined when it lets them through. `known` counts the stored items, those included
- * that this read found new.
+ * that this read found new; `letThrough` those that vanished with the others and were deleted since, each by an approval of its
+ * own.
  */
 export function refusalOf(
   guard: Flow['deletes']['guard'],
-  found: { seen: number; known: number; vanished: number; problems: number },
+  found: { seen: number; known: number; vanished: number; letThrough: number; problems: number },
 ): string | undefined {
-  const { seen, known, vanished, problems } = found
-  if (problems > 0) return unreadable(vanished)
+  const { seen, vanished, letThrough, problems } = found
   if (vanished === 0) return undefined
+  if (problems > 0) return unreadable(vanished)
   if (seen === 0 && guard.emptySource === 'refuse') {
     return `${vanished} deletes held back: the source is empty`
   }
-  const percent = (vanished / known) * 100
-  if (vanished > guard.minItems && percent > guard.maxPercent) {
+  const known = found.known + letThrough
+  const atOnce = vanished + letThrough
+  const percent = (atOnce / known) * 100
+  if (atOnce > guard.minItems && percent > guard.maxPercent) {
     return `${vanished} deletes held back: ${percent.toFixed(1)} % of ${known} items vanished at once, more than ${guard.maxPercent} %`
   }
   return undefined
 }
 
-function unreadable(vanished: number): string {
+export function unreadable(vanished: number): string {
   return `${vanished} deletes held back: the source had records that could not be read`
 }

@@ -106,7 +106,9 @@ export async function pollOnce(
     await reportWarnings(deps, runtime, progress)
     if (isFull && turn !== 'rebase') {
       const { problems, read } = progress
-      progress.counts.deleted = await sendDeletes(deps, runtime, lease, { seen, problems, read })
+      const isCut = isCutOff(progress)
+      const found = { seen, problems, read, isCut }
+      progress.counts.deleted = await sendDeletes(deps, runtime, lease, found)
       progress.changes += progress.counts.deleted
     }
     if (!telling.sendsNews) await forgetVanished(deps, flow.name, lease, seen)
@@ -355,6 +357,11 @@ async function reportWarnings(
   }
 }
 
+/** Whether records were left out that a later read gives. */
+function isCutOff({ warnings }: Pick<Progress, 'warnings'>): boolean {
+  return warnings.some((one) => one.isIncomplete)
+}
+
 async function finish(
   deps: PollDeps,
   runtime: FlowRuntime,
@@ -378,7 +385,7 @@ async function finish(
     })
     await acceptDefinition(trx, runtime)
     // What was left out of a read that was not whole is filled, and looked for, by the next one.
-    const isWhole = !progress.mustReadAgain && !progress.warnings.some((one) => one.isIncomplete)
+    const isWhole = !progress.mustReadAgain && !isCutOff(progress)
     if (isFull && isWhole) {
       await settleFullScan(trx, flow.name, state.resets)
       await settleFills(trx, flow.name, progress.fills)

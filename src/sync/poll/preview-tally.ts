@@ -15,6 +15,8 @@ export type Tally = {
   warn(warning: SourceWarning): void
   /** How much was found that holds deletes back. */
   inTheWay(): number
+  /** Records were left out that a later read gives. */
+  isCut(): boolean
   sampleDeleted(pks: readonly string[]): void
   countDeletes(count: number): void
   /** Asks each destination whether it could take the change; false when enough were asked about. */
@@ -67,6 +69,7 @@ export function createTally(rehearsals: readonly Rehearsal[]): Tally {
       if (problems.length < problemsShown) problems.push({ pk: null, message })
     },
     inTheWay: () => items.duplicate + items.rejected + incomplete,
+    isCut: () => incomplete > 0,
     sampleDeleted(pks) {
       for (const pk of pks.slice(0, sampleSize - kinds.deleted.length)) {
         kinds.deleted.push({ pk, kind: 'deleted', value: null })

@@ -3,7 +3,7 @@ import { type ApprovalRow, listApprovals } from '../../repositories/approvals.ts
 import { countItems, findHashes } from '../../repositories/flow-items.ts'
 import { findFlowState } from '../../repositories/flow-state.ts'
 import { findLastContents } from '../../repositories/item-history.ts'
-import { findMissed } from '../../repositories/missed-items.ts'
+import { findHeldDeletes, findMissed } from '../../repositories/missed-items.ts'
 import type { Rehearsal } from '../deliver/rehearse.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { compareVersions } from '../item/differences.ts'
@@ -11,7 +11,14 @@ import type { DeletesPreview, SampledChange, SyncPreview } from '../sync-preview
 import type { SourceRow } from '../types.ts'
 import { breathe } from './breather.ts'
 import { changesOf, type HashForms, readBatch, recordsOf } from './compare.ts'
-import { approvedBy, refusalOf, scansToDelete, vanishedItems } from './deletes.ts'
+import {
+  approvedBy,
+  countApproved,
+  refusalOf,
+  scansToDelete,
+  unreadable,
+  vanishedItems,
+} from './deletes.ts'
 import { type ForeseenDrift, foreseeDrift } from './drift-preview.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
@@ -174,15 +181,17 @@ async function lookForDeletes(
     await pulse()
   }
   if (vanished === 0) return { verdict: 'none', count: 0, reason: null }
+  if (tally.isCut()) return { verdict: 'hold_back', count: vanished, reason: unreadable(vanished) }
   const { new: added } = tally.report().items
   const refusal = refusalOf(flow.deletes.guard, {
     seen: seen.size,
     // A poll has stored the new ones by then.
     known: (await countItems(db, flow.name)) + added,
-    vanished: vanished - approved,
+    vanished: vanished - (await countApproved(db, flow.name, approvals)),
+    letThrough: (await findHeldDeletes(db, flow.name))?.let_through ?? 0,
     problems: tally.inTheWay(),
   })
-  const sent = tally.inTheWay() > 0 ? 0 : refusal === undefined ? due : approved
+  const sent = refusal === undefined ? due : approved
   const waits = `${vanished - sent} wait for another full scan without them`
   const reason = refusal ?? (sent < vanished ? waits : null)
   if (sent === 0) return { verdict: 'hold_back', count: vanished, reason }
