@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { SourceContext } from '../../src/sync/sources/context.ts'
+import { localFiles } from '../../src/sync/sources/file-local.ts'
 import { type Source, SourceError, type SourceRow } from '../../src/sync/types.ts'
 import { flowOf, ids, openTestSource, readAll } from './sources-support.ts'
 
@@ -342,6 +343,16 @@ test('after a committed poll the files that were read are archived, and nothing 
   expect(archived.sort()).toEqual(['a.b.20261121T090000123Z-2.csv', 'a.b.20261121T090000123Z.csv'])
   const contents = archived.map((name) => readFile(join(folder, 'archive', name), 'utf8'))
   expect((await Promise.all(contents)).sort()).toEqual(['id\n1\n', 'id\n2\n'])
+})
+
+test('a file that takes the place of the one that was read, in the moment before it is archived, is put back', async () => {
+  await write('a.csv', 'id\n1\n')
+  const visit = localFiles(join(folder, 'a.csv')).visit(new AbortController().signal)
+  const [found] = await visit.find()
+  await write('a.csv', 'id\n1\n2\n')
+  if (found) await visit.archive(found, new Date())
+  expect(await readdir(join(folder, 'archive'))).toEqual([])
+  expect(await readFile(join(folder, 'a.csv'), 'utf8')).toBe('id\n1\n2\n')
 })
 
 test('only what was read is deleted: a file that changed since stays, and so does all after a failed poll', async () => {

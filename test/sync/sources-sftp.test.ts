@@ -293,6 +293,23 @@ test('a connection that is cut while a file is put away loses nothing: it is put
   expect(ids(await readAll(source))).toEqual(['1'])
 })
 
+test('a file that takes the place of the one that was read, in the moment before it is archived, is put back', async () => {
+  await write('p1.csv', 'id\n1\n', 60)
+  const { source, warnings } = open({ path: '/out/*.csv', after: 'archive' })
+  let renames = 0
+  server.before = async (request) => {
+    if (request !== 'RENAME') return
+    renames += 1
+    if (renames === 1) await write('p1.csv', 'id\n1\n2\n', 30)
+  }
+  expect(ids(await readAll(source))).toEqual(['1'])
+  await source.committed?.()
+  expect(await there('out/archive')).toEqual([])
+  server.before = async () => undefined
+  expect(ids(await readAll(source))).toEqual(['1', '2'])
+  expect(warnings).toEqual([])
+})
+
 test('a file that changes while it is fetched fails the poll, before its first record', async () => {
   await write('a.csv', 'id\n1\n', 60)
   server.before = async (request) => {

@@ -1,5 +1,5 @@
 import { type BigIntStats, constants } from 'node:fs'
-import { lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
+import { link, lstat, mkdir, open, readdir, rename, unlink } from 'node:fs/promises'
 import { basename, dirname, join, parse, resolve } from 'node:path'
 import { codeOf } from './failures.ts'
 import {
@@ -11,6 +11,7 @@ import {
   type FoundFile,
   filePattern,
   isSameFile,
+  leftUnread,
   namesMatching,
   notRegular,
   oldestFirst,
@@ -65,6 +66,8 @@ export function localFiles(path: string): FileStore {
         await unlink(target)
         throw error
       }
+      const moved = await statsOf(target)
+      if (moved && !isSameFile(asFound(file.path, moved), file)) await putBack(target, file.path)
     },
     async remove(at) {
       try {
@@ -103,6 +106,17 @@ async function statsOf(path: string): Promise<BigIntStats | undefined> {
     if (codeOf(error) === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** By a second name, since a rename would overwrite what may be there by now. */
+async function putBack(target: string, path: string): Promise<void> {
+  try {
+    await link(target, path)
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') throw leftUnread(path, target)
+    throw error
+  }
+  await unlink(target)
 }
 
 /** A new empty file, over which ours is moved: the only way to move that cannot overwrite another. */

@@ -39,7 +39,7 @@ export type FileVisit = {
   open(file: FoundFile): Promise<HeldFile>
   /**
    * Moves a file that was read into the folder `archive` beside it, as `name.20261121T090000123Z.ext`. Nothing that is there
-   * is overwritten.
+   * is overwritten. Another one that took its place in the moment before is put back, since nobody has read it.
    */
   archive(file: FoundFile, now: Date): Promise<void>
   /** It is fine when there is none. */
@@ -100,6 +100,13 @@ export function notRegular(path: string): SourceError {
 
 export function changedMeanwhile(path: string): SourceError {
   return new SourceError(`${path} changed while it was read; it is read again by the next poll`)
+}
+
+/** Where the name of a file that would have to be put back is taken once more. */
+export function leftUnread(path: string, target: string): SourceError {
+  return new SourceError(
+    `${path} was replaced twice while it was put away; the one in between was not read and is ${target} now`,
+  )
 }
 
 /** The names under which a file is archived, one after the other until one is free. */

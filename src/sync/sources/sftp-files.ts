@@ -14,6 +14,7 @@ import {
   type FileVisit,
   type FoundFile,
   filePattern,
+  leftUnread,
   namesMatching,
   notRegular,
   oldestFirst,
@@ -157,7 +158,7 @@ export function sftpFiles(definition: SftpDefinition, context: Context): FileSto
             at.ask(path, (sftp, done) => sftp.close(handle, done)).catch(() => undefined)
           }
         },
-        async archive({ path }, now) {
+        async archive({ path, mark }, now) {
           const at = await connected()
           const folder = posix.join(posix.dirname(path), archiveFolder)
           // It is there already, or the rename says what is wrong.
@@ -168,6 +169,10 @@ export function sftpFiles(definition: SftpDefinition, context: Context): FileSto
             if (await lookAt(target)) continue
             // SFTP 3 renames over nothing that is there.
             await at.ask(target, (sftp, done) => sftp.rename(path, target, done))
+            const moved = await lookAt(target)
+            if (!moved || markOf(moved) === mark) return
+            if (await lookAt(path)) throw leftUnread(path, target)
+            await at.ask(path, (sftp, done) => sftp.rename(target, path, done))
             return
           }
         },
