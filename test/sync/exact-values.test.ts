@@ -204,6 +204,12 @@ describe('whole numbers of JSON beyond 2^53', () => {
     for (const map of ['{ "id": id, "list": [list] }', '{ "id": $string(id), "list": list[] }']) {
       const { apply } = compileMapping({ map, fields: undefined })
       expect(await apply({ id: big, list: [big] })).toEqual({ id: `${big}`, list: [`${big}`] })
+      // Every other id is one that JavaScript holds: a receiver must not get another type of it.
+      const even = parseExactJson('{"id":9007199254740994,"list":[9007199254740994]}')
+      expect(await apply(even as SourceRow)).toEqual({
+        id: '9007199254740994',
+        list: ['9007199254740994'],
+      })
     }
   })
 })

@@ -44,9 +44,19 @@ export function compileExpression(text: string): Expression {
   }
 }
 
-/** JSONata knows no whole numbers beyond 2^53, and would round them: to it they are texts. */
+/** Written with an exponent, it is no id whose digits count. */
+const leastWithExponent = 1e21
+
+/**
+ * JSONata knows no whole numbers beyond 2^53, and would round them: to it they are texts. So are those that JavaScript happens
+ * to hold exactly, lest every other id be of another type.
+ */
 function withTexts(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
+  if (typeof value === 'number') {
+    const isBeyond = Number.isInteger(value) && !Number.isSafeInteger(value)
+    return isBeyond && Math.abs(value) < leastWithExponent ? String(value) : value
+  }
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) {
     const entries = value.map(withTexts)
