@@ -103,6 +103,18 @@ describe.each(columns)('a key of $driver in $column', ({ driver, url, connect, h
     await admin.close()
   })
 
+  test.skipIf(!has || !column.includes('latin1'))(
+    'that it cannot hold is told as such',
+    async () => {
+      await create('unique')
+      const { upsert } = open()
+      expect(await upsert({ code: '☃', name: '1' })).toMatchObject({
+        ok: false,
+        reason: 'the key has a character that its column cannot hold (error 1267)',
+      })
+    },
+  )
+
   test.skipIf(!has)('never changes or takes the row of another item', async () => {
     await create('unique')
     const { upsert, remove } = open()

@@ -92,6 +92,8 @@ const mysqlTexts: Readonly<Record<number, string>> = {
   1062: 'another row has the same unique value',
   1142: 'the user may not write to the table',
   1265: 'a value does not fit the type of its column',
+  // Of a comparison, and only keys are compared.
+  1267: 'the key has a character that its column cannot hold',
   1292: 'a value does not fit the type of its column',
   1366: 'a value does not fit the type of its column',
 }
@@ -122,7 +124,7 @@ const mssqlOutage = new Set([
   40501, 40540, 40544, 40549, 40550, 40551, 40552, 40553, 40613, 49918, 49919, 49920,
 ])
 const mssqlDuplicate =
-  'another row has the same unique value, or one that its column does not tell apart (case, accents)'
+  'another row has the same unique value, or one that its column does not tell apart (case, accents, blanks at the end)'
 const mssqlTexts: Readonly<Record<number, string>> = {
   229: 'the user may not write to the table',
   241: 'a date cannot be read',
