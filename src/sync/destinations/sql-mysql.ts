@@ -16,15 +16,20 @@ import {
   deleteStatement,
   keyOf,
   mysqlCount,
+  mysqlCountAlike,
   mysqlInsert,
+  mysqlKeyQuery,
   mysqlLookAlike,
   mysqlUpdate,
+  mysqlUpsert,
   type SqlRow,
   type SqlStatement,
   type SqlTarget,
 } from './sql-statements.ts'
 
 const duplicateEntry = 1062
+/** Of an insert of a row that may be there: a null in the primary key, another unique index, a column without a default, a check. */
+const inTheWay = new Set([1048, duplicateEntry, 1364, 3819, 4025])
 /** Of one row there are at most so many. */
 const keptPlaceholders = 200
 
@@ -40,6 +45,7 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
     () => createPool(settings),
     (created) => created.promise().end(),
   )
+  let isKeyedTable: boolean | undefined
   const connected = async <T>(
     mayStart: () => boolean,
     work: (connection: PoolConnection) => Promise<T>,
@@ -63,7 +69,7 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
 
   const execute = async (connection: PoolConnection, { text, values }: SqlStatement) => {
     const options = { sql: text, timeout: settings.timeoutMs }
-    const [result] = await connection.execute<mysql.ResultSetHeader | mysql.RowDataPacket[]>(
+    const [result] = await connection.execute<Found>(
       options,
       // Lists are for PostgreSQL only.
       values as mysql.ExecuteValues[],
@@ -94,31 +100,73 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
     }
   }
 
-  /** All new rows in one statement; where some are there, one after the other with one commit for all. */
-  const upsertMany = async (rows: readonly SqlRow[], mayStart: () => boolean): Promise<void> => {
-    const keys = new Set(rows.map((row) => JSON.stringify(keyOf(target, row))))
-    const found = await ask(mysqlCount(target, rows), mayStart)
-    const there = Array.isArray(found) ? Number(found[0]?.there) : Number.NaN
-    if (there === 0 && keys.size === rows.length) {
-      await run(mysqlInsert(target, rows), mayStart)
-      return
-    }
-    await connected(mayStart, async (connection) => {
-      // So that what is not there locks no neighbours.
+  /** Whether the rows of the table are told apart by the key and nothing else has its say. */
+  const isKeyed = async (): Promise<boolean> => {
+    const found = await ask(mysqlKeyQuery(target), () => true)
+    const parts = (Array.isArray(found) ? found : []) as { name: string; triggers: number }[]
+    const names = new Set(parts.map(({ name }) => name))
+    return (
+      names.size === target.upsertKey.length &&
+      target.upsertKey.every((name) => names.has(name)) &&
+      parts.every(({ triggers }) => Number(triggers) === 0)
+    )
+  }
+
+  /** Does something in a transaction that keeps its rows and not their neighbours; undone unless it gives true. */
+  const inTransaction = (
+    mayStart: () => boolean,
+    work: (connection: PoolConnection) => Promise<boolean>,
+  ): Promise<boolean> =>
+    connected(mayStart, async (connection) => {
       await connection.query('set transaction isolation level read committed')
       await connection.beginTransaction()
       try {
-        for (const row of rows) {
-          const updated = await execute(connection, mysqlUpdate(target, row))
-          if (!Array.isArray(updated) && updated.affectedRows > 0) continue
-          await execute(connection, mysqlInsert(target, [row]))
-        }
+        const isDone = await work(connection)
         if (!mayStart()) throw new WithheldError()
-        await connection.commit()
+        await (isDone ? connection.commit() : connection.rollback())
+        return isDone
       } catch (error) {
         await connection.rollback()
         throw error
       }
+    })
+
+  /** All rows by one statement; false, and nothing is written, where one has to see which row is in the way. */
+  const upsertTogether = async (
+    rows: readonly SqlRow[],
+    keys: number,
+    mayStart: () => boolean,
+  ): Promise<boolean> => {
+    isKeyedTable ??= await isKeyed()
+    if (!isKeyedTable) return false
+    try {
+      return await inTransaction(mayStart, async (connection) => {
+        await execute(connection, mysqlUpsert(target, rows))
+        // The table may have got another key since; then there are rows too many.
+        return thereOf(await execute(connection, mysqlCountAlike(target, rows))) === keys
+      })
+    } catch (error) {
+      if (inTheWay.has((error as { errno?: number }).errno ?? 0)) return false
+      throw error
+    }
+  }
+
+  /** All by one statement, or all new ones; where that is not possible, one after the other with one commit for all. */
+  const upsertMany = async (rows: readonly SqlRow[], mayStart: () => boolean): Promise<void> => {
+    const keys = new Set(rows.map((row) => JSON.stringify(keyOf(target, row))))
+    if (await upsertTogether(rows, keys.size, mayStart)) return
+    const there = thereOf(await ask(mysqlCount(target, rows), mayStart))
+    if (there === 0 && keys.size === rows.length) {
+      await run(mysqlInsert(target, rows), mayStart)
+      return
+    }
+    await inTransaction(mayStart, async (connection) => {
+      for (const row of rows) {
+        const updated = await execute(connection, mysqlUpdate(target, row))
+        if (!Array.isArray(updated) && updated.affectedRows > 0) continue
+        await execute(connection, mysqlInsert(target, [row]))
+      }
+      return true
     })
   }
   return {
@@ -136,6 +184,12 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
     },
     close: leave,
   }
+}
+
+type Found = mysql.ResultSetHeader | mysql.RowDataPacket[]
+
+function thereOf(found: Found): number {
+  return Array.isArray(found) ? Number(found[0]?.there) : Number.NaN
 }
 
 function createPool({ url, timeoutMs }: SqlClientSettings): mysql.Pool {

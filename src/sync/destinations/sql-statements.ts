@@ -236,6 +236,61 @@ export function mysqlInsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStat
   }
 }
 
+/**
+ * As mysqlInsert, but rows whose key is there are changed: for tables whose primary key is the key, which is looked at before any
+ * other index. Where another row is in the way, by a key that only counts as equal or by another unique index, its key would
+ * become null, which no primary key can be: the statement fails with 1048 and nothing of it stays.
+ */
+export function mysqlUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
+  const { text, values } = mysqlInsert(target, rows)
+  const quote = (name: string) => quoteIdentifier('mysql', name)
+  const changed = withoutKey(target, columnsIn(rows)).map(quote)
+  const keys = target.upsertKey.map(quote)
+  const same = keys.map((name) => `cast(${name} as binary) = cast(values(${name}) as binary)`)
+  const guarded = keys.map((name) => `${name} = if(${same.join(' and ')}, ${name}, null)`)
+  const set = [...guarded, ...changed.map((name) => `${name} = values(${name})`)]
+  return { text: `${text} on duplicate key update ${set.join(', ')}`, values }
+}
+
+/** How many rows the table has whose keys count as equal to these, as `there`. */
+export function mysqlCountAlike(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
+  const keys = rows.map((row) => keyOf(target, row).map(asMysqlKey))
+  const columns = target.upsertKey.map((name) => quoteIdentifier('mysql', name))
+  const [column = ''] = columns
+  const one = `(${columns.map((name) => `${name} = ?`).join(' and ')})`
+  const where =
+    columns.length === 1
+      ? `${column} in (${keys.map(() => '?').join(', ')})`
+      : keys.map(() => one).join(' or ')
+  return {
+    text: `select count(*) as there from ${quoteTable(target)} where ${where}`,
+    values: keys.flat(),
+  }
+}
+
+/** As text: MySQL turns a text column into numbers to compare it with a number. */
+function asMysqlKey(value: SqlValue): SqlValue {
+  return typeof value === 'number' ? String(value) : value
+}
+
+/** Asks for the whole columns of the primary key by `name`, and whether inserts run triggers, as far as one may see them. */
+export function mysqlKeyQuery({ table }: SqlTarget): SqlStatement {
+  const { schema, parts } = mysqlPlace(table)
+  return {
+    text: `select s.column_name as name,
+        exists (select 1 from information_schema.triggers t where t.event_object_schema = s.table_schema
+          and t.event_object_table = s.table_name and t.event_manipulation = 'INSERT') as triggers
+      from information_schema.statistics s
+      where s.table_schema = ${schema} and s.table_name = ? and s.index_name = 'PRIMARY' and s.sub_part is null`,
+    values: parts,
+  }
+}
+
+function mysqlPlace(table: string): { schema: string; parts: string[] } {
+  const parts = table.split('.')
+  return { schema: parts.length > 1 ? '?' : 'database()', parts }
+}
+
 /** @param keys each with the values of the upsertKey columns, in their order. */
 export function deleteStatement(
   target: SqlTarget,
@@ -320,8 +375,7 @@ export function columnsQuery({ driver, table }: SqlTarget): SqlStatement | undef
   }
   // SQL Server itself refuses a text for a column of bytes.
   if (driver === 'mssql') return undefined
-  const parts = table.split('.')
-  const schema = parts.length > 1 ? '?' : 'database()'
+  const { schema, parts } = mysqlPlace(table)
   return {
     text: `select column_name as name, 'bytes' as kind from information_schema.columns
       where table_schema = ${schema} and table_name = ?
@@ -335,6 +389,6 @@ export function mysqlLookAlike(target: SqlTarget, row: SqlRow): SqlStatement {
   const where = target.upsertKey.map((name) => `${quoteIdentifier('mysql', name)} = ?`)
   return {
     text: `select 1 from ${quoteTable(target)} where ${where.join(' and ')} limit 1`,
-    values: keyOf(target, row).map((value) => (typeof value === 'number' ? String(value) : value)),
+    values: keyOf(target, row).map(asMysqlKey),
   }
 }
