@@ -62,6 +62,17 @@ describe('times with more digits than milliseconds', () => {
     expect((await firstItem(postgres(literal))).value.at).toEqual(at)
   })
 
+  test.skipIf(!postgresUrl)(
+    'PostgreSQL gives all digits of a double whatever its settings are',
+    async () => {
+      const url = `${postgresUrl}?options=-c%20extra_float_digits%3D0`
+      const query = `select 1 as id, float8 '0.1' + float8 '0.2' as f8, float4 '1.2345679' as f4,
+      array[float4 '0.1', 'NaN'] as list`
+      const { value } = await firstItem(sqlSource({ driver: 'postgres', url, query }))
+      expect(value).toEqual({ id: 1, f8: 0.1 + 0.2, f4: 1.2345679, list: [0.1, 'NaN'] })
+    },
+  )
+
   test.skipIf(!mysqlUrl)('MariaDB, in the item and on its way into a table', async () => {
     const admin = await mysql.createConnection({ uri: mysqlUrl as string, dateStrings: true })
     const destination = openSqlDestination(

@@ -7,7 +7,7 @@ import { inBatches } from './counted.ts'
 import { parseJsonColumn } from './exact-json.ts'
 import { codeOf } from './failures.ts'
 import { ImpossibleValueError, type SqlRead } from './sql-driver.ts'
-import { maxRowsAhead, rowMaker, timeOf } from './sql-rows.ts'
+import { maxRowsAhead, rowMaker, shortestFloat, timeOf } from './sql-rows.ts'
 import { createWallClock, type WallClock } from './wall-clock.ts'
 
 /** How much longer than the server's own limit an answer may take before the connection counts as dead. */
@@ -45,7 +45,8 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
       `begin read only;
        set local statement_timeout = ${Math.ceil(timeoutMs)};
        set local time zone '${(timeZone ?? 'UTC').replaceAll("'", "''")}';
-       set local datestyle to iso`,
+       set local datestyle to iso;
+       set local extra_float_digits to 3`,
     )
     await client
       .query({
@@ -120,6 +121,7 @@ const lists = {
   interval: 1187,
   numeric: 1231,
   money: 791,
+  float4: 1021,
   json: 199,
   jsonb: 3807,
 }
@@ -131,6 +133,7 @@ const parsers = new Map<number, (text: string) => unknown>([
   [builtins.DATE, String],
   [builtins.INTERVAL, String],
   [builtins.MONEY, String],
+  [builtins.FLOAT4, float4],
   [builtins.JSON, parseJsonColumn],
   [builtins.JSONB, parseJsonColumn],
   [lists.timeWithZone, listOf(pointInTime)],
@@ -138,6 +141,7 @@ const parsers = new Map<number, (text: string) => unknown>([
   [lists.interval, listOf(String)],
   [lists.numeric, listOf(String)],
   [lists.money, listOf(String)],
+  [lists.float4, listOf(float4)],
   [lists.json, listOf(parseJsonColumn)],
   [lists.jsonb, listOf(parseJsonColumn)],
 ])
@@ -154,6 +158,11 @@ function parserFor(timeZone: string | undefined): typeof pgTypes.getTypeParser {
   ])
   return (oid: number, format?: unknown) =>
     own.get(oid) ?? pgTypes.getTypeParser(oid, format as 'text')
+}
+
+/** Before version 12 the digits that make sure are more than the shortest. */
+function float4(text: string): number {
+  return shortestFloat(Number(text))
 }
 
 function pointInTime(text: string): unknown {
