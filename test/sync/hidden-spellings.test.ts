@@ -113,3 +113,64 @@ test('an echo of the header in base64 and in hex reaches neither the log nor an 
     }
   }
 })
+
+test('nor does one in what a batch says of its items, or in a value that is not what it should be', async () => {
+  const echo = (authorization: unknown) => {
+    const whole = String(authorization)
+    const forms = [
+      whole,
+      encodeURIComponent(whole),
+      Buffer.from(whole).toString('base64'),
+      Buffer.from(whole.slice(7)).toString('hex'),
+      `${'-'.repeat(185)}${whole}`,
+    ]
+    return forms
+  }
+  const headers = { authorization: `Bearer \${env:SHOP_TOKEN}` }
+  const several = jsonFlow('several', target.url) as { destinations: object[] }
+  const remembering = jsonFlow('remembering', target.url) as { destinations: object[] }
+  const url = `${target.url}/together`
+  await flows.write(
+    'several.json',
+    [1, 2, 3, 4, 5, 6].map((id) => ({ id: `${id}` })),
+  )
+  await flows.write('several.flow.yaml', {
+    ...several,
+    destinations: several.destinations.map((one) => ({
+      ...one,
+      retry: { attempts: 1 },
+      batch: {
+        size: 10,
+        request: { method: 'POST', url, headers },
+        answers: 'body.said.{ "ok": false, "error": $ }',
+      },
+    })),
+  })
+  await flows.write('remembering.json', [{ id: 'R' }])
+  await flows.write('remembering.flow.yaml', {
+    ...remembering,
+    destinations: remembering.destinations.map((one) => ({
+      ...one,
+      request: { method: 'PUT', url: `${target.url}/one/{pk}`, headers },
+      remember: { id: '$number(said[1])' },
+    })),
+  })
+  target.answer(200, { 'content-type': 'application/json' }, ({ headers: { authorization } }) => {
+    const [first, ...others] = echo(authorization)
+    return JSON.stringify({ said: [{ deep: first }, first, ...others] })
+  })
+  await flows.flows.reload('test')
+  for (const name of ['several', 'remembering']) await flows.flows.sync(name, { force: true })
+  await flows.delivered()
+  const pages = ['/errors', '/flow/several/failures', '/flow/several/items/1']
+  const told = [
+    ...flows.logLines,
+    ...(await Promise.all(pages.map(async (page) => (await flows.call('GET', page)).body))),
+  ].join('\n')
+  expect(told).toContain('remember.id')
+  const shown = JSON.parse((await flows.call('GET', '/errors?flow=several')).body)
+  expect(shown.filter(({ error }: { error: string }) => error.includes('[masked]'))).toHaveLength(6)
+  for (const form of echo(`Bearer ${token.replace('ñ', 'n')}`)) {
+    expect(told).not.toContain(form.slice(0, 196))
+  }
+})

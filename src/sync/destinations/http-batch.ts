@@ -25,9 +25,11 @@ export type Batch = {
 export class BatchError extends Error {}
 
 type Judge = (status: number, said: string) => DeliveryResult
+/** Takes out what an answer may repeat and nobody may see; before anything is cut, or a part of it would be left. */
+type Hide = (text: string) => string
 
 /** @param judge what a status means, with what was said beside it. */
-export function compileBatch(rules: BatchRules, judge: Judge): Batch {
+export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch {
   const body = rules.body === undefined ? undefined : compileExpression(rules.body)
   const answers = rules.answers === undefined ? undefined : compileExpression(rules.answers)
   return {
@@ -36,7 +38,9 @@ export function compileBatch(rules: BatchRules, judge: Judge): Batch {
       if (!body) return items
       const [pks, jobKeys] = [jobs.map(({ pk }) => pk), jobs.map(({ jobKey }) => jobKey)]
       const remembered = jobs.map((job) => job.remembered ?? {})
-      const made = await evaluate('body', () => body.evaluate({ items, pks, jobKeys, remembered }))
+      const made = await evaluate('body', hide, () =>
+        body.evaluate({ items, pks, jobKeys, remembered }),
+      )
       if (made === undefined || made === null) throw new BatchError('batch.body gives nothing')
       return made
     },
@@ -46,10 +50,13 @@ export function compileBatch(rules: BatchRules, judge: Judge): Batch {
       try {
         const document = jsonOf(answer)
         if (document === undefined) throw new BatchError('the answer to the batch is no JSON')
-        const found = await evaluate('answers', () => answers.evaluate({ status, body: document }))
+        const found = await evaluate('answers', hide, () =>
+          answers.evaluate({ status, body: document }),
+        )
         // JSONata makes a list of one into its entry.
         const list = Array.isArray(found) ? found : found === undefined ? [] : [found]
-        if (list.length === jobs.length) return list.map((entry) => resultOf(entry, status, judge))
+        if (list.length === jobs.length)
+          return list.map((entry) => resultOf(entry, status, judge, hide))
         throw new BatchError(`the answer tells of ${list.length} items of ${jobs.length}`)
       } catch (error) {
         if (!(error instanceof BatchError)) throw error
@@ -65,14 +72,14 @@ export function compileBatch(rules: BatchRules, judge: Judge): Batch {
  * `error` alone is a refusal for good. `is: "retry"` asks for another attempt, which knows by then what is to be remembered: so
  * an item that is there already, under an id that nobody heard of, is changed instead of created. `is: "gone"` has it created anew.
  */
-function resultOf(entry: unknown, status: number, judge: Judge): DeliveryResult {
+function resultOf(entry: unknown, status: number, judge: Judge, hide: Hide): DeliveryResult {
   if (entry === null || entry === true) return { ok: true, status }
   if (entry === false) return refused('the answer to the batch refuses it', { status })
   if (typeof entry === 'number') return judge(entry, '')
   if (typeof entry !== 'object')
-    return refused(`it answers ${shorten(String(entry), 200)}`, { status })
+    return refused(`it answers ${shorten(hide(String(entry)), 200)}`, { status })
   const { ok, status: own, error, remember, is } = entry as Record<string, unknown>
-  const said = error === undefined || error === null ? '' : wordsOf(error)
+  const said = error === undefined || error === null ? '' : wordsOf(error, hide)
   const done = (): DeliveryResult =>
     isRemembered(remember) ? { ok: true, status, remember } : { ok: true, status }
   if (is === 'gone') return gone(said || 'the receiver has it no longer', status)
@@ -100,15 +107,17 @@ function isRemembered(value: unknown): value is Remembered {
   )
 }
 
-function wordsOf(error: unknown): string {
-  return shorten(typeof error === 'string' ? error : JSON.stringify(error), 200)
+function wordsOf(error: unknown, hide: Hide): string {
+  return shorten(hide(typeof error === 'string' ? error : JSON.stringify(error)), 200)
 }
 
-async function evaluate(name: string, work: () => Promise<unknown>): Promise<unknown> {
+async function evaluate(name: string, hide: Hide, work: () => Promise<unknown>): Promise<unknown> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof ExpressionError) || error.outOfTime) throw error
-    throw new BatchError(`batch.${name} failed: ${shorten(error.message, 200)}`, { cause: error })
+    throw new BatchError(`batch.${name} failed: ${shorten(hide(error.message), 200)}`, {
+      cause: error,
+    })
   }
 }

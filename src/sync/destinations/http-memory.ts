@@ -23,7 +23,8 @@ export type Memory = {
 
 const longestValue = 1_024
 
-export function compileMemory(rules: MemoryRules): Memory {
+/** @param hide takes out of a text what an answer may repeat and nobody may see. */
+export function compileMemory(rules: MemoryRules, hide: (text: string) => string): Memory {
   const expressions = Object.entries(rules).map(
     ([name, text]) => [name, compileExpression(text)] as const,
   )
@@ -35,7 +36,7 @@ export function compileMemory(rules: MemoryRules): Memory {
       if (document === undefined) return { unclear: 'is no JSON', mayPass: true }
       const values: Record<string, string | number | boolean> = {}
       for (const [name, expression] of expressions) {
-        const value = await pick(name, expression, document, pk)
+        const value = await pick(name, expression, document, pk, hide)
         if (value === undefined || typeof value === 'object') return value
         values[name] = value
       }
@@ -49,13 +50,14 @@ async function pick(
   expression: Expression,
   document: unknown,
   pk: string,
+  hide: (text: string) => string,
 ): Promise<string | number | boolean | Unclear | undefined> {
   let value: unknown
   try {
     value = await expression.evaluate(document, { pk })
   } catch (error) {
     if (!(error instanceof ExpressionError) || error.outOfTime) throw error
-    return { unclear: `makes remember.${name} fail: ${shorten(error.message, 200)}` }
+    return { unclear: `makes remember.${name} fail: ${shorten(hide(error.message), 200)}` }
   }
   if (Array.isArray(value)) {
     if (value.length > 1) return { unclear: `has ${value.length} values for ${name}, not one` }

@@ -63,6 +63,8 @@ type Ask = (request: Request) => Promise<Answer>
 
 const goneStatuses = [404, 410]
 const unauthorized = 401
+/** Of what an answer says 200 characters are shown; all of a large one would hold others up. */
+const longestWords = 4_000
 
 /**
  * Sends each item, as JSON unless told otherwise. Every request carries `idempotency-key` (the same for each attempt of one
@@ -81,13 +83,14 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     batch: batch && compileRequest(batch.request, rules),
   }
   if (batch) checkBatchAddress(batch.request.url.reveal())
-  const memory = settings.remember && compileMemory(settings.remember)
-  const findMemory = find?.remember ? compileMemory(find.remember) : memory
   const secrets = Object.values(requests).flatMap((one) => (one ? secretsOf(one.template) : []))
   const usedBy = settings.usedBy ?? { flow: '', destination: '' }
   const tokens =
     settings.auth && openTokens(settings.auth, settings.grants, { agent, timeoutMs, usedBy })
   let shown: readonly string[] = secrets
+  const hide = (text: string) => hideTexts(text.slice(0, longestWords), shown, '[masked]')
+  const memory = settings.remember && compileMemory(settings.remember, hide)
+  const findMemory = find?.remember ? compileMemory(find.remember, hide) : memory
   const judge = createJudge({ ...settings, secrets: () => shown })
 
   const send = async (
@@ -249,10 +252,14 @@ export function openHttpDestination(settings: HttpSettings): Destination {
 
   const compiled =
     batch &&
-    compileBatch(batch, (status, said) => {
-      const reason = hideTexts(`HTTP ${status} ${said}`.trim(), shown, '[masked]')
-      return judge.judgeStatus(batch.request, { status, retryAfterSeconds: null }, reason)
-    })
+    compileBatch(
+      batch,
+      (status, said) => {
+        const reason = `HTTP ${status} ${said}`.trim()
+        return judge.judgeStatus(batch.request, { status, retryAfterSeconds: null }, reason)
+      },
+      hide,
+    )
 
   /** One result for all of them when that is all there is to say. */
   const sendTogether = async (
