@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import mysql from 'mysql2/promise'
 import { Client } from 'pg'
 import { Agent } from 'undici'
 import { openDatabase } from '../src/db/database.ts'
@@ -11,7 +12,7 @@ import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import { say } from './bench-service.ts'
 import { wholeOptions } from './whole-options.ts'
 
-// What does it cost to deliver many items into a table of PostgreSQL? A flow with the defaults of its file, from the first
+// What does it cost to deliver many items into a table of PostgreSQL, or, with TEST_MYSQL_URL, of MySQL or MariaDB? A flow with the defaults of its file, from the first
 // claim until every row is there and every delivery is written down as done, against a bare loop that upserts 500 rows a
 // statement and keeps no record. Both in one database, whose tables are counted before as the service has them counted every
 // few seconds; beside the time it says how much processor time of this process each took. Run: npm run bench -- sql [--items n] [--rounds n]
@@ -37,31 +38,87 @@ async function costOf(work: () => Promise<void>): Promise<Cost> {
   return { ms, processorMs: (user + system) / 1_000 }
 }
 
-async function bareLoop(url: string): Promise<Cost> {
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  const batch = async (from: number) => {
-    const rows = Array.from({ length: Math.min(rowsAtOnce, items - from) }, (_, index) =>
-      Object.values(row(from + index)),
-    )
-    const places = rows.map((_, index) => {
-      const first = index * 4
-      return `($${first + 1}, $${first + 2}, $${first + 3}, $${first + 4})`
-    })
-    await client.query(
-      `insert into shop.bare (id, name, price, stock) values ${places.join(', ')}
-       on conflict (id) do update set name = excluded.name, price = excluded.price, stock = excluded.stock`,
-      rows.flat(),
-    )
-  }
-  const cost = await costOf(async () => {
-    for (let from = 0; from < items; from += rowsAtOnce) await batch(from)
-  })
-  await client.end()
-  return cost
+type Rows = (string | number)[][]
+
+/** A database that items go to, with the tables `items` and `bare`. */
+type Shop = {
+  driver: 'postgres' | 'mysql'
+  url: string
+  table: string
+  /** Makes both tables anew, empty. */
+  clear(): Promise<void>
+  /** What a loop of one's own does with each of its batches. */
+  upsert(rows: Rows): Promise<unknown>
+  close(): Promise<void>
 }
 
-async function compare(url: string): Promise<void> {
+const columns = 'id varchar(40) primary key, name varchar(100), price numeric(12, 2), stock integer'
+
+async function postgresShop(url: string): Promise<Shop> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  return {
+    driver: 'postgres',
+    url,
+    table: 'shop.items',
+    clear: async () => {
+      await client.query('drop schema if exists shop cascade')
+      await client.query('create schema shop')
+      for (const name of ['items', 'bare']) {
+        await client.query(`create table shop.${name} (${columns})`)
+      }
+    },
+    upsert: (rows) => {
+      const places = rows.map((_, index) => {
+        const first = index * 4
+        return `($${first + 1}, $${first + 2}, $${first + 3}, $${first + 4})`
+      })
+      return client.query(
+        `insert into shop.bare (id, name, price, stock) values ${places.join(', ')}
+         on conflict (id) do update set name = excluded.name, price = excluded.price, stock = excluded.stock`,
+        rows.flat(),
+      )
+    },
+    close: () => client.end(),
+  }
+}
+
+async function mysqlShop(url: string): Promise<Shop> {
+  const client = await mysql.createConnection({ uri: url })
+  const clear = async (isNeeded: boolean) => {
+    for (const name of ['items', 'bare']) {
+      await client.query(`drop table if exists tillbridge_bench_${name}`)
+      if (isNeeded) await client.query(`create table tillbridge_bench_${name} (${columns})`)
+    }
+  }
+  return {
+    driver: 'mysql',
+    url,
+    table: 'tillbridge_bench_items',
+    clear: () => clear(true),
+    upsert: (rows) =>
+      client.query(
+        `insert into tillbridge_bench_bare (id, name, price, stock) values ?
+         on duplicate key update name = values(name), price = values(price), stock = values(stock)`,
+        [rows],
+      ),
+    close: async () => {
+      await clear(false)
+      await client.end()
+    },
+  }
+}
+
+function bareLoop(shop: Shop): Promise<Cost> {
+  return costOf(async () => {
+    for (let from = 0; from < items; from += rowsAtOnce) {
+      const length = Math.min(rowsAtOnce, items - from)
+      await shop.upsert(Array.from({ length }, (_, index) => Object.values(row(from + index))))
+    }
+  })
+}
+
+async function compare(url: string, shop: Shop): Promise<void> {
   const database = await openDatabase({ databaseUrl: url })
   await migrate(database)
   const quiet = { info: () => {}, warn: () => {}, error: () => {} }
@@ -84,9 +141,9 @@ async function compare(url: string): Promise<void> {
     log: quiet,
   })
   const ours = async (round: number) => {
-    const name = `bench-${round}`
+    const name = `bench-${shop.driver}-${round}`
     const flow = flowSchema({
-      env: { SHOP: url },
+      env: { SHOP: shop.url },
       readFile: () => '',
       mail: { smtpUrl: undefined, mailFrom: undefined },
     }).parse({
@@ -99,10 +156,10 @@ async function compare(url: string): Promise<void> {
         {
           name: 'table',
           type: 'sql',
-          driver: 'postgres',
+          driver: shop.driver,
           // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the flow file
           url: '${env:SHOP}',
-          table: 'shop.items',
+          table: shop.table,
           upsertKey: 'id',
         },
       ],
@@ -141,16 +198,8 @@ async function compare(url: string): Promise<void> {
   }
   const results: { us: Cost; them: Cost }[] = []
   for (let round = 1; round <= rounds; round += 1) {
-    await onServer(url, async (client) => {
-      await client.query('drop schema if exists shop cascade')
-      await client.query('create schema shop')
-      for (const name of ['items', 'bare']) {
-        await client.query(
-          `create table shop.${name} (id text primary key, name text, price numeric(12, 2), stock integer)`,
-        )
-      }
-    })
-    results.push({ them: await bareLoop(url), us: await ours(round) })
+    await shop.clear()
+    results.push({ them: await bareLoop(shop), us: await ours(round) })
   }
   const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
   const rate = (of: 'us' | 'them') =>
@@ -158,7 +207,7 @@ async function compare(url: string): Promise<void> {
   const computed = (of: 'us' | 'them') =>
     Math.round(median(results.map((one) => one[of].processorMs)))
   const ratio = median(results.map(({ us, them }) => us.ms / them.ms)).toFixed(2)
-  say(`${items} items into a table of PostgreSQL, median of ${rounds} rounds`)
+  say(`${items} items into a table of ${shop.driver}, median of ${rounds} rounds`)
   say(`  delivered ${rate('us')}/s, bare loop of ${rowsAtOnce} rows a statement ${rate('them')}/s`)
   say(`  the flow takes ${ratio} times as long`)
   say(`  processor time of this process: ${computed('us')} ms, bare loop ${computed('them')} ms`)
@@ -172,7 +221,19 @@ else {
   const name = `tillbridge_bench_${randomBytes(4).toString('hex')}`
   await onServer(server, (client) => client.query(`create database ${name}`))
   try {
-    await compare(urlOf(server, name))
+    const url = urlOf(server, name)
+    const mysqlUrl = process.env.TEST_MYSQL_URL
+    for (const open of [
+      () => postgresShop(url),
+      ...(mysqlUrl ? [() => mysqlShop(mysqlUrl)] : []),
+    ]) {
+      const shop = await open()
+      try {
+        await compare(url, shop)
+      } finally {
+        await shop.close()
+      }
+    }
   } finally {
     await onServer(server, (client) => client.query(`drop database ${name} with (force)`))
   }
