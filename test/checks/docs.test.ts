@@ -11,6 +11,9 @@ const pages = ['.', 'docs'].flatMap((folder) =>
     .filter((name) => name.endsWith('.md'))
     .map((name) => (folder === '.' ? name : `${folder}/${name}`)),
 )
+const flowPages = readdirSync(join(root, 'docs/flows'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/flows/${name}`)
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
 /** Each page with every match of the pattern's first group. */
@@ -92,7 +95,8 @@ test('every setting that a page names is one', () => {
 })
 
 test('every link within the pages leads to a file, and to a heading that is there', () => {
-  const links = found(/\]\(([^)\s]+)\)/g).filter(({ text }) => !/^https?:/.test(text))
+  const all = [...pages, ...flowPages]
+  const links = found(/\]\(([^)\s]+)\)/g, all).filter(({ text }) => !/^https?:/.test(text))
   expect(links.length).toBeGreaterThan(20)
   for (const { page, text } of links) {
     const [file = '', anchor] = text.split('#')

@@ -53,6 +53,7 @@ test('a check names the statement and the parameter that are wrong', () => {
           '    drop table t',
           '  itemQuery: delete from t where id = :pk',
           '  parameters: { sucursal: 3, pk: 4, "a b": 1, lista: [1], n: 9007199254740993 }',
+          '  cursor: { field: id, initial: 9007199254740993 }',
         ),
       ),
     ),
@@ -61,6 +62,7 @@ test('a check names the statement and the parameter that are wrong', () => {
     '12:37 source.parameters."a b": must be a name of letters, digits and _',
     '12:54 source.parameters.lista: must be a text, a number, true or false',
     '12:62 source.parameters.n: is beyond the numbers that are kept exactly (write it as a text, in quotes)',
+    '13:33 source.cursor.initial: is beyond the numbers that are kept exactly (write it as a text, in quotes)',
   ])
   expect(
     problemsOf(

@@ -24,7 +24,7 @@ const cursor = () =>
     .strictObject({
       field: column(),
       initial: z
-        .union([z.string().min(1).max(256), z.number()], 'must be a text or a number')
+        .union([z.string().min(1).max(256), exactNumber()], 'must be a text or a number')
         .transform(String)
         .prefault('1970-01-01T00:00:00Z')
         .describe('where the first read begins'),
