@@ -147,6 +147,42 @@ test('more changed items than the share are held, all of them, and sent when let
   expect(sent()).toHaveLength(40)
 })
 
+const unnamed = rows(40, (n) => ({ price: n }))
+
+test('a field that is gone from more items than the share is one hold, which goes on by one button', async () => {
+  await begin(share, raised(0))
+  await flows.write(`${shop}.json`, unnamed)
+  expect(await sync()).toMatchObject({ skipped: 'held' })
+  const both = {
+    reason: 'the field "name" is gone; 40 of 40 items changed at once (100.0 %, more than 50 %)',
+    findings: [
+      { kind: 'gone', field: 'name' },
+      { kind: 'changed', items: 40 },
+    ],
+  }
+  const { read } = await drift()
+  // Polls meanwhile change nothing of it.
+  expect(await sync()).toMatchObject({ skipped: 'held' })
+  expect(await drift()).toMatchObject({ ...both, read })
+  expect(sent()).toEqual([])
+  expect((await approve({ read })).json()).toMatchObject({ changes: 40 })
+  await flows.delivered()
+  expect(sent()).toHaveLength(40)
+  expect(await drift()).toBeNull()
+})
+
+test('a share that is reached after a field that is gone was let through holds both, until both are', async () => {
+  await begin(share, raised(0))
+  await flows.write(`${shop}.json`, unnamed.slice(30))
+  expect(await sync()).toMatchObject({ skipped: 'held' })
+  expect((await drift()).findings).toMatchObject([{ kind: 'gone' }])
+  await flows.write(`${shop}.json`, unnamed)
+  expect((await approve()).json()).toMatchObject({ skipped: 'held' })
+  expect((await drift()).findings).toMatchObject([{ kind: 'gone' }, { kind: 'changed' }])
+  expect(sent()).toEqual([])
+  expect((await approve()).json()).toMatchObject({ changes: 40 })
+})
+
 test('a share of half is no drift, nor is a first import, nor many new items', async () => {
   await begin(share, raised(0))
   await flows.write(`${shop}.json`, [

@@ -26,6 +26,7 @@ import {
   isAmong,
   reasonOf,
   type Shape,
+  type ShapeFinding,
   type ShapeWatch,
 } from './shape.ts'
 
@@ -94,6 +95,17 @@ export async function watchDrift(
   /** All that changed, while it may have to be held. */
   let pending: { pk: string; hash: string }[] = []
   let isStaged = false
+  /** How records of this poll do not look as they did, let through or not. */
+  const found: ShapeFinding[] = []
+  /** Not let through; how many items changed with it is to be shown too. */
+  let isNoted = false
+
+  /** Without its key no item can be compared, and what is written at once can no longer be held. */
+  const mayCountOn = () => {
+    const isOfKey = found.some(({ field }) => flow.item.key.includes(field))
+    const isShown = held.row && !held.isApproved && isShownIn(held.row, found)
+    return count !== undefined && mode !== 'writing' && !isOfKey && !isShown
+  }
 
   const stage = (changes: readonly { pk: string; hash: string }[]) =>
     deps.database.transaction(async (trx) => {
@@ -118,8 +130,10 @@ export async function watchDrift(
 
   return {
     look(rows) {
-      const found = shape?.look(rows) ?? []
-      if (found.some((one) => !isAmong(one, held.approved))) throw new DriftFound(found)
+      found.push(...(shape?.look(rows) ?? []).filter((one) => !isAmong(one, found)))
+      if (found.every((one) => isAmong(one, held.approved))) return
+      if (!mayCountOn()) throw new DriftFound(found)
+      isNoted = true
     },
     async admit(batch) {
       if (!count || !rule) return [batch]
@@ -128,7 +142,7 @@ export async function watchDrift(
       // What is held already is shown as it was found then.
       const isShown = held.row?.findings.some((one) => (one as Finding).kind === 'changed')
       if (finding && (mode === 'writing' || (isShown && !held.isApproved))) {
-        throw new DriftFound([finding])
+        throw new DriftFound([...found, finding])
       }
       if (mode === 'writing') return [batch]
       pending.push(...changes)
@@ -142,7 +156,8 @@ export async function watchDrift(
     },
     async end() {
       const finding = count?.finding()
-      if (finding) throw new DriftFound([finding])
+      if (finding) throw new DriftFound([...found, finding])
+      if (isNoted) throw new DriftFound(found)
       if (mode === 'counting') {
         mode = 'writing'
         pending = []

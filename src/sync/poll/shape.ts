@@ -11,15 +11,19 @@ type FieldShape = { kinds: Kind[]; firm: boolean | null }
 /** How the records of a source look. `records` were read at once, at most. */
 export type Shape = { records: number; fields: Record<string, FieldShape> }
 
-/** What does not look as it did. */
-export type Finding =
+/** How records do not look as they did. */
+export type ShapeFinding =
   | { kind: 'gone'; field: string }
   | { kind: 'type'; field: string; was: Kind[]; is: Kind }
+
+/** What does not look as it did. */
+export type Finding =
+  | ShapeFinding
   | { kind: 'changed'; items: number; known: number; maxPercent: number }
 
 export type ShapeWatch = {
   /** What of these records does not look as it did. */
-  look(rows: readonly SourceRow[]): Finding[]
+  look(rows: readonly SourceRow[]): ShapeFinding[]
   /** The shape as it is known once what was looked at has been let through. */
   learned(): Shape
 }
@@ -67,7 +71,7 @@ export function createShapeWatch(known: Shape | undefined, rules: ShapeRules): S
     return one
   }
 
-  const judge = (field: string, rows: number, counted: Counted | undefined): Finding[] => {
+  const judge = (field: string, rows: number, counted: Counted | undefined): ShapeFinding[] => {
     const before = known && Object.hasOwn(known.fields, field) ? known.fields[field] : undefined
     if (!before) return []
     if (!counted) {
