@@ -55,13 +55,15 @@ export async function sendDeletes(
   const isApproved = approvedBy(approvals)
   const held = vanished.length - (await countApproved(db, flow.name, approvals))
   const letThrough = (await findHeldDeletes(db, flow.name))?.let_through ?? 0
-  const refusal = refusalOf(flow.deletes.guard, {
-    ...{ seen: seen.size, known, letThrough, problems },
-    vanished: held,
-  })
+  const refusalAfter = (deletedSingly: number) =>
+    refusalOf(flow.deletes.guard, {
+      ...{ seen: seen.size, known: known - deletedSingly, vanished: held - deletedSingly },
+      ...{ letThrough: letThrough + deletedSingly, problems },
+    })
+  const refusal = refusalAfter(0)
   const scans = scansToDelete(flow)
   const counts = problems === 0
-  const single = new Set(approvals.map(({ pk }) => pk))
+  const isOfAll = approvedBy(approvals.filter(({ pk }) => pk === ''))
   let deleted = 0
   let deletedSingly = 0
   let unripe = 0
@@ -76,17 +78,18 @@ export async function sendDeletes(
       if (counts) unripe += missed.filter((one) => one.scans < scans).length
       await queueDeletes(deps, runtime, trx, { pks: ripe.map(({ pk }) => pk), read })
       deleted += ripe.length
-      deletedSingly += ripe.filter(({ pk }) => single.has(pk)).length
+      deletedSingly += ripe.filter((one) => isApproved(one) && !isOfAll(one)).length
     })
   }
   await endApprovals(db, flow.name, approvals)
-  const left = held - deletedSingly
-  if (refusal === undefined || left === 0) await clearHeldDeletes(db, flow.name)
+  const reason = refusal && refusalAfter(deletedSingly)
+  if (reason === undefined) await clearHeldDeletes(db, flow.name)
   else {
-    await tellHeld(deps, flow.name, left, refusal)
+    const items = held - deletedSingly
+    await tellHeld(deps, flow.name, items, reason)
     const at = deps.now()
     await writeHeldDeletes(db, {
-      ...{ flow: flow.name, items: left, known, reason: refusal, read_number: read },
+      ...{ flow: flow.name, items, known: known - deletedSingly, reason, read_number: read },
       ...{ let_through: letThrough + deletedSingly, since: at, held_at: at },
     })
   }
