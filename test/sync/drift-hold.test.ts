@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { approve as approveRow } from '../../src/repositories/approvals.ts'
 import {
   jsonFlow,
   startTarget,
@@ -181,6 +182,27 @@ test('a share that is reached after a field that is gone was let through holds b
   expect((await drift()).findings).toMatchObject([{ kind: 'gone' }, { kind: 'changed' }])
   expect(sent()).toEqual([])
   expect((await approve()).json()).toMatchObject({ changes: 40 })
+})
+
+test('what is let through while a poll runs that holds it is let through by the next', async () => {
+  const { database } = service
+  const poll = await createTestPoll(database, { now: () => new Date() })
+  const whole = rows(20).map((one) => ({ ...one, id: String(one.id) }))
+  poll.rows = [whole]
+  await poll.poll()
+  poll.rows = [whole.map(({ id }) => ({ id }))]
+  expect(await poll.poll()).toMatchObject({ skipped: 'held' })
+  poll.beforeBatch = async () => {
+    await database.transaction((trx) =>
+      approveRow(trx, {
+        ...{ flow: poll.name, subject: 'drift', pk: '', read_number: Number.MAX_SAFE_INTEGER },
+        ...{ approved_by: 'somebody', approved_at: new Date() },
+      }),
+    )
+    poll.beforeBatch = () => {}
+  }
+  expect(await poll.poll()).toMatchObject({ skipped: 'held' })
+  expect(await poll.poll()).toMatchObject({ changes: 20 })
 })
 
 test('a share of half is no drift, nor is a first import, nor many new items', async () => {

@@ -36,11 +36,14 @@ export type PollBatch = { items: readonly Item[]; changes: readonly FoundChange[
 /** Ends a poll whose source does not look as it did. Nothing that was found may be sent. */
 export class DriftFound extends Error {
   readonly findings: readonly Finding[]
+  /** Whether it was found beside what somebody had let through when the poll began. */
+  readonly isBesideApproved: boolean
 
-  constructor(findings: readonly Finding[]) {
+  constructor(findings: readonly Finding[], isBesideApproved: boolean) {
     super(reasonOf(findings))
     this.name = 'DriftFound'
     this.findings = findings
+    this.isBesideApproved = isBesideApproved
   }
 }
 
@@ -132,7 +135,7 @@ export async function watchDrift(
     look(rows) {
       found.push(...(shape?.look(rows) ?? []).filter((one) => !isAmong(one, found)))
       if (found.every((one) => isAmong(one, held.approved))) return
-      if (!mayCountOn()) throw new DriftFound(found)
+      if (!mayCountOn()) throw new DriftFound(found, held.isApproved)
       isNoted = true
     },
     async admit(batch) {
@@ -142,7 +145,7 @@ export async function watchDrift(
       // What is held already is shown as it was found then.
       const isShown = held.row?.findings.some((one) => (one as Finding).kind === 'changed')
       if (finding && (mode === 'writing' || (isShown && !held.isApproved))) {
-        throw new DriftFound([...found, finding])
+        throw new DriftFound([...found, finding], held.isApproved)
       }
       if (mode === 'writing') return [batch]
       pending.push(...changes)
@@ -156,8 +159,8 @@ export async function watchDrift(
     },
     async end() {
       const finding = count?.finding()
-      if (finding) throw new DriftFound([...found, finding])
-      if (isNoted) throw new DriftFound(found)
+      if (finding) throw new DriftFound([...found, finding], held.isApproved)
+      if (isNoted) throw new DriftFound(found, held.isApproved)
       if (mode === 'counting') {
         mode = 'writing'
         pending = []
@@ -266,13 +269,13 @@ export async function holdFlow(
   deps: PollDeps,
   trx: Trx,
   flow: string,
-  { findings, message: reason }: DriftFound,
+  { findings, message: reason, isBesideApproved }: DriftFound,
   read: number,
 ): Promise<void> {
   const held = await readHeld(trx, flow)
   const at = deps.now()
-  const isSame = held.row && !held.isApproved && isShownIn(held.row, findings)
-  if (held.row && isSame) {
+  // What was let through while the poll ran is for the next one to find.
+  if (held.row && !isBesideApproved && isShownIn(held.row, findings)) {
     await writeHeldDrift(trx, { ...held.row, held_at: at })
     return
   }
