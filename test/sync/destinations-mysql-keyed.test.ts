@@ -87,6 +87,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     ['another case', 'varchar(20)', 'A', 'a'],
     ['an accent', 'varchar(20)', 'ñ', 'n'],
     ['a blank at the end', 'varchar(20)', 'a ', 'a'],
+    ['a blank that its column drops', 'char(20)', 'a ', 'a'],
   ])(
     'a key that differs by %s is that of another row, which stays',
     async (_, type, key, there) => {

@@ -25,6 +25,7 @@ import {
   type SqlRow,
   type SqlStatement,
   type SqlTarget,
+  type SqlValue,
 } from './sql-statements.ts'
 
 const duplicateEntry = 1062
@@ -137,6 +138,8 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
     keys: number,
     mayStart: () => boolean,
   ): Promise<boolean> => {
+    // A CHAR column drops blanks at the end before the statement compares what is in it.
+    if (rows.some((row) => keyOf(target, row).some(endsInBlank))) return false
     isKeyedTable ??= await isKeyed()
     if (!isKeyedTable) return false
     try {
@@ -185,6 +188,8 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
     close: leave,
   }
 }
+
+const endsInBlank = (value: SqlValue) => typeof value === 'string' && value.endsWith(' ')
 
 type Found = mysql.ResultSetHeader | mysql.RowDataPacket[]
 
