@@ -88,6 +88,9 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     ['an accent', 'varchar(20)', 'ñ', 'n'],
     ['a blank at the end', 'varchar(20)', 'a ', 'a'],
     ['a blank that its column drops', 'char(20)', 'a ', 'a'],
+    ['the case of a word of a list', `enum('a', '5')`, 'A', 'a'],
+    ['zeros before it', 'int', '007', '7'],
+    ['digits that its column drops', 'decimal(10, 2)', '1.504', '1.50'],
   ])(
     'a key that differs by %s is that of another row, which stays',
     async (_, type, key, there) => {
@@ -96,10 +99,10 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
       const destination = open()
       const { results } = await together(destination, [
         { id: key, name: 'no' },
-        { id: 'q', name: 'yes' },
+        { id: '5', name: 'yes' },
       ])
       expect(results).toBe('apart')
-      expect(await rows()).toEqual([{ id: there, name: 'kept' }])
+      expect((await rows()).map((row) => [String(row.id), row.name])).toEqual([[there, 'kept']])
     },
   )
 
@@ -109,7 +112,7 @@ describe.skipIf(!has)('rows of a table with a primary key', () => {
     for (const [id, name] of [
       ['1.50', 'a'],
       [1.5, 'b'],
-      ['01.5', 'c'],
+      ['1.500', 'c'],
     ] as const) {
       const bodies = [1, '2'].map((shop) => ({ id, shop, name }))
       expect((await together(destination, bodies)).results).toEqual([ok, ok])

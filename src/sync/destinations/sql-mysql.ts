@@ -16,16 +16,16 @@ import {
   deleteStatement,
   keyOf,
   mysqlCount,
-  mysqlCountAlike,
   mysqlInsert,
   mysqlKeyQuery,
+  mysqlKeysAlike,
+  mysqlKeyText,
   mysqlLookAlike,
   mysqlUpdate,
   mysqlUpsert,
   type SqlRow,
   type SqlStatement,
   type SqlTarget,
-  type SqlValue,
 } from './sql-statements.ts'
 
 const duplicateEntry = 1062
@@ -104,7 +104,7 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
   /** Whether the rows of the table are told apart by the key and nothing else has its say. */
   const isKeyed = async (): Promise<boolean> => {
     const found = await ask(mysqlKeyQuery(target), () => true)
-    const parts = (Array.isArray(found) ? found : []) as { name: string; triggers: number }[]
+    const parts = rowsOf(found) as { name: string; triggers: number }[]
     const names = new Set(parts.map(({ name }) => name))
     return (
       names.size === target.upsertKey.length &&
@@ -135,18 +135,18 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
   /** All rows by one statement; false, and nothing is written, where one has to see which row is in the way. */
   const upsertTogether = async (
     rows: readonly SqlRow[],
-    keys: number,
     mayStart: () => boolean,
   ): Promise<boolean> => {
-    // A CHAR column drops blanks at the end before the statement compares what is in it.
-    if (rows.some((row) => keyOf(target, row).some(endsInBlank))) return false
+    const keys = new Set(rows.map((row) => mysqlKeyText(keyOf(target, row))))
     isKeyedTable ??= await isKeyed()
-    if (!isKeyedTable) return false
+    if (keys.has(undefined) || !isKeyedTable) return false
     try {
       return await inTransaction(mayStart, async (connection) => {
         await execute(connection, mysqlUpsert(target, rows))
-        // The table may have got another key since; then there are rows too many.
-        return thereOf(await execute(connection, mysqlCountAlike(target, rows))) === keys
+        // The table may have got another key since, or keep another value than it was given, which may be that of another row.
+        const found = rowsOf(await execute(connection, mysqlKeysAlike(target, rows)))
+        const there = found.map((row) => mysqlKeyText(Object.values(row)))
+        return there.length === keys.size && there.every((key) => keys.has(key))
       })
     } catch (error) {
       if (inTheWay.has((error as { errno?: number }).errno ?? 0)) return false
@@ -157,9 +157,9 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
   /** All by one statement, or all new ones; where that is not possible, one after the other with one commit for all. */
   const upsertMany = async (rows: readonly SqlRow[], mayStart: () => boolean): Promise<void> => {
     const keys = new Set(rows.map((row) => JSON.stringify(keyOf(target, row))))
-    if (await upsertTogether(rows, keys.size, mayStart)) return
-    const there = thereOf(await ask(mysqlCount(target, rows), mayStart))
-    if (there === 0 && keys.size === rows.length) {
+    if (await upsertTogether(rows, mayStart)) return
+    const [counted] = rowsOf(await ask(mysqlCount(target, rows), mayStart))
+    if (Number(counted?.there) === 0 && keys.size === rows.length) {
       await run(mysqlInsert(target, rows), mayStart)
       return
     }
@@ -189,12 +189,10 @@ export function openMysql(target: SqlTarget, settings: SqlClientSettings): SqlCl
   }
 }
 
-const endsInBlank = (value: SqlValue) => typeof value === 'string' && value.endsWith(' ')
-
 type Found = mysql.ResultSetHeader | mysql.RowDataPacket[]
 
-function thereOf(found: Found): number {
-  return Array.isArray(found) ? Number(found[0]?.there) : Number.NaN
+function rowsOf(found: Found): mysql.RowDataPacket[] {
+  return Array.isArray(found) ? (found as mysql.RowDataPacket[]) : []
 }
 
 function createPool({ url, timeoutMs }: SqlClientSettings): mysql.Pool {

@@ -252,8 +252,8 @@ export function mysqlUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStat
   return { text: `${text} on duplicate key update ${set.join(', ')}`, values }
 }
 
-/** How many rows the table has whose keys count as equal to these, as `there`. */
-export function mysqlCountAlike(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
+/** The keys, as text in the order of `upsertKey`, of the rows whose keys count as equal to these. */
+export function mysqlKeysAlike(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
   const keys = rows.map((row) => keyOf(target, row).map(asMysqlKey))
   const columns = target.upsertKey.map((name) => quoteIdentifier('mysql', name))
   const [column = ''] = columns
@@ -262,10 +262,24 @@ export function mysqlCountAlike(target: SqlTarget, rows: readonly SqlRow[]): Sql
     columns.length === 1
       ? `${column} in (${keys.map(() => '?').join(', ')})`
       : keys.map(() => one).join(' or ')
+  const texts = columns.map((name, index) => `cast(${name} as char) as k${index}`)
   return {
-    text: `select count(*) as there from ${quoteTable(target)} where ${where}`,
+    text: `select ${texts.join(', ')} from ${quoteTable(target)} where ${where}`,
     values: keys.flat(),
   }
+}
+
+/**
+ * A key as it reads in its columns, to be held beside what `mysqlKeysAlike` finds; undefined where a value has several ways to be
+ * read. Of numbers the value counts.
+ */
+export function mysqlKeyText(key: readonly unknown[]): string | undefined {
+  const texts = key.map((value) => {
+    if (typeof value !== 'string' && typeof value !== 'number') return undefined
+    const text = String(value)
+    return numeric.test(text) && text.includes('.') ? text.replace(/\.?0+$/, '') : text
+  })
+  return texts.includes(undefined) ? undefined : JSON.stringify(texts)
 }
 
 /** As text: MySQL turns a text column into numbers to compare it with a number. */
