@@ -123,11 +123,11 @@ describe.each(columns)('a key of $driver in $column', ({ driver, url, connect, h
       const result: DeliveryResult = await upsert({ code, name: code })
       expect(result).toMatchObject({
         ok: false,
-        retryable: false,
+        retryable: true,
         outage: false,
         reason: expect.stringContaining('differs only in what its column does not tell apart'),
       })
-      expect(await upsert({ code })).toMatchObject({ ok: false, retryable: false })
+      expect(await upsert({ code })).toMatchObject({ ok: false, retryable: true })
       expect(await remove(code)).toEqual({ ok: true })
     }
     expect(await rows()).toEqual([{ code: 'ñandú', name: '1' }])

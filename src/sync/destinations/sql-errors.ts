@@ -8,6 +8,24 @@ import type { SqlDriver } from './sql-statements.ts'
 
 type Failed = Extract<DeliveryResult, { ok: false }>
 
+/** A unique value that another row has, and rows that are referred to: 547 of SQL Server is a check, too. */
+const conflicts = {
+  postgres: new Set<unknown>(['23503', '23505']),
+  mysql: new Set<unknown>([1062, 1451, 1452]),
+  mssql: new Set<unknown>([547, 2601, 2627]),
+} as const
+
+/**
+ * Whether other rows are in the way of this one. They may change in a moment: items go in no order, so a code that moves from one to another is
+ * there twice meanwhile, and what a row refers to may come after it.
+ */
+export function isConflict(driver: SqlDriver, error: unknown): boolean {
+  if (error instanceof LookAlikeError) return true
+  if (driver === 'postgres') return conflicts.postgres.has(codeOf(error))
+  const { errno, number } = (error ?? {}) as Record<string, unknown>
+  return conflicts[driver].has(driver === 'mysql' ? errno : number)
+}
+
 /**
  * What a failed statement means, by SQLSTATE and error number only. Whatever concerns the connection or the server counts
  * as an outage, a wrong password too: it says nothing about the item. Reasons hold no values of the row: messages of a
@@ -18,6 +36,11 @@ export function judgeSqlError(
   error: unknown,
   columns: readonly string[] = [],
 ): Failed {
+  const judged = judge(driver, error, columns)
+  return isConflict(driver, error) ? postponed(judged.reason, { outage: false }) : judged
+}
+
+function judge(driver: SqlDriver, error: unknown, columns: readonly string[]): Failed {
   if (error instanceof ConnectError) {
     const { cause } = error
     if (cause instanceof ConnectionFileError) return postponed(cause.message, { outage: true })

@@ -2,7 +2,7 @@ import { connectionRoom } from '../net/connection-room.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { postponed, refused, withheld } from './result.ts'
 import { type SqlClient, type SqlClientSettings, WithheldError } from './sql-client.ts'
-import { judgeSqlError } from './sql-errors.ts'
+import { isConflict, judgeSqlError } from './sql-errors.ts'
 import { openPostgres } from './sql-postgres.ts'
 import { deletedKey, rowOf } from './sql-row.ts'
 import {
@@ -42,11 +42,12 @@ export function openSqlDestination(
   room.widen(settings.connections)
   const open = async () => (await openers[target.driver]())(target, settings)
 
-  /** Does something on a connection of its own; answers why it could not be done. */
+  /** Does something on a connection of its own; answers why it could not be done, and says whether other rows are in the way. */
   const connected = async (
     names: readonly string[],
     signal: AbortSignal,
     work: (client: SqlClient) => Promise<DeliveryResult>,
+    onConflict = () => {},
   ): Promise<DeliveryResult> => {
     let leave: () => void
     try {
@@ -61,6 +62,7 @@ export function openSqlDestination(
       return await work(client)
     } catch (error) {
       if (error instanceof WithheldError) return withheld()
+      if (isConflict(target.driver, error)) onConflict()
       return judgeSqlError(target.driver, error, names)
     } finally {
       leave()
@@ -91,28 +93,37 @@ export function openSqlDestination(
   ): Promise<readonly DeliveryResult[] | 'apart'> => {
     if (signal.aborted) return jobs.map(givenUp)
     const results = new Map<DeliveryJob, DeliveryResult>()
-    const failed = await connected([], signal, async (client) => {
-      const writes = new Map<string, Write[]>()
-      for (const job of jobs) {
-        const made = writeOf(target, job, columns)
-        if ('problem' in made) {
-          results.set(job, refused(made.problem))
-          continue
+    let isInTheWay = false
+    const failed = await connected(
+      [],
+      signal,
+      async (client) => {
+        const writes = new Map<string, Write[]>()
+        for (const job of jobs) {
+          const made = writeOf(target, job, columns)
+          if ('problem' in made) {
+            results.set(job, refused(made.problem))
+            continue
+          }
+          // No name holds a NUL: it would have been refused.
+          const key = 'row' in made ? [...made.row.keys()].join('\0') : ''
+          const others = writes.get(key)
+          if (others) others.push({ job, made })
+          else writes.set(key, [{ job, made }])
         }
-        // No name holds a NUL: it would have been refused.
-        const key = 'row' in made ? [...made.row.keys()].join('\0') : ''
-        const others = writes.get(key)
-        if (others) others.push({ job, made })
-        else writes.set(key, [{ job, made }])
-      }
-      for (const part of [...writes.values()].flatMap((same) => inParts(target, same))) {
-        if (signal.aborted) return givenUp()
-        await writePart(client, part)
-        for (const { job } of part) results.set(job, { ok: true })
-      }
-      return { ok: true }
-    })
-    if (!failed.ok && !failed.retryable && results.size < jobs.length) {
+        for (const part of [...writes.values()].flatMap((same) => inParts(target, same))) {
+          if (signal.aborted) return givenUp()
+          await writePart(client, part)
+          for (const { job } of part) results.set(job, { ok: true })
+        }
+        return { ok: true }
+      },
+      () => {
+        isInTheWay = true
+      },
+    )
+    const isOfARow = !failed.ok && (!failed.retryable || isInTheWay)
+    if (isOfARow && results.size < jobs.length) {
       // Nobody knows whose fault it is; what is written already is no harm when it is written again.
       return jobs.length > 1 ? 'apart' : [failed]
     }
