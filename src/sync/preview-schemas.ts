@@ -40,9 +40,12 @@ const Drift = z.object({
 const Destination = z.object({
   name: z.string(),
   type: z.string(),
-  upserts: z.number(),
+  upserts: z.number().describe('Those that are skipped included'),
   deletes: z.number(),
   tried: z.number().describe('How many of these were mapped and checked: all, or the first 10,000'),
+  skipped: z
+    .number()
+    .describe('Of those tried, how many its filter or its mapping leaves out: they are not sent'),
   refused: z.number().describe('Of those tried, how many could not be delivered as they are'),
   refusals: z.array(z.object({ pk: z.string(), reason: z.string() })).describe('The first 5'),
 })

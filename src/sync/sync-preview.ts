@@ -53,6 +53,8 @@ export type DestinationPreview = {
   deletes: number
   /** How many of them were mapped and checked. */
   tried: number
+  /** Of those, how many the destination is not to have. */
+  skipped: number
   /** Of those, how many could not be delivered. */
   refused: number
   refusals: { pk: string; reason: string }[]

@@ -28,7 +28,7 @@ afterAll(() => database.close())
 const create = (options: Omit<Parameters<typeof createTestPoll>[1], 'now'> = {}) =>
   createTestPoll(database, { now, ...options })
 
-const noRefusal = { name: 'out', type: 'file', refusalOf: async () => undefined }
+const noRefusal = { name: 'out', type: 'file', foresee: async () => undefined }
 
 function preview(
   poll: TestPoll,
@@ -235,13 +235,13 @@ test('when the time is over in the middle of a batch, what was known by then is 
   const poll = await create()
   const given = new AbortController()
   poll.rows = [records(1, 3), records(4, 6)]
-  const refusalOf = async ({ pk }: { pk: string }) => {
+  const foresee = async ({ pk }: { pk: string }) => {
     if (pk === '5') given.abort(new CutOff('time'))
     return undefined
   }
   const said = await preview(poll, {
     signal: given.signal,
-    rehearsals: [{ name: 'out', type: 'file', refusalOf }],
+    rehearsals: [{ name: 'out', type: 'file', foresee }],
   })
   expect(said).toMatchObject({ cutOff: 'time', rowsRead: 6, changes: 6 })
   expect(said.destinations).toMatchObject([{ upserts: 6, tried: 5, refused: 0 }])
@@ -291,9 +291,9 @@ test('what a destination would refuse is counted with some reasons; of a flood o
   poll.rows = Array.from({ length: 12 }, (_, index) =>
     records(index * 1_000 + 1, (index + 1) * 1_000),
   )
-  const refusalOf = async ({ pk }: { pk: string }) =>
-    pk.endsWith('7') ? `no ${pk} here` : undefined
-  const rehearsals = [noRefusal, { name: 'picky', type: 'http', refusalOf }]
+  const foresee = async ({ pk }: { pk: string }) =>
+    pk.endsWith('7') ? { refused: `no ${pk} here` } : undefined
+  const rehearsals = [noRefusal, { name: 'picky', type: 'http', foresee }]
   const { changes, destinations } = await preview(poll, { maxRows: 100_000, rehearsals })
   expect(changes).toBe(12_000)
   expect(destinations[0]).toMatchObject({ name: 'out', upserts: 12_000, refused: 0, refusals: [] })

@@ -116,6 +116,23 @@ test('a preview of a file tells what the sync then does, and neither archives no
   expect(await look(name)).toMatchObject({ rows_read: 0, changes: 0 })
 })
 
+test('what a filter or a mapping leaves out at a destination is told apart from what would be sent', async () => {
+  const request = { method: 'PUT', url: `${target.url}/{pk}` }
+  const to = (name: string, more: object) => ({ name, type: 'http', request, ...more })
+  const destinations = [
+    to('all', {}),
+    to('web', { filter: 'web = "S"' }),
+    to('dear', { map: 'price > 15 ? { "price": price }' }),
+  ]
+  const items = [10, 20, 30].map((price, n) => ({ id: `${n}`, price, web: n === 0 ? 'S' : 'N' }))
+  const told = await look(await add({ destinations }, items))
+  expect(told.destinations).toMatchObject([
+    { name: 'all', upserts: 3, skipped: 0, refused: 0 },
+    { name: 'web', upserts: 3, skipped: 2, refused: 0 },
+    { name: 'dear', upserts: 3, skipped: 1, refused: 0 },
+  ])
+})
+
 test('it shows which fields of a changed item differ from what was sent', async () => {
   const name = await add({}, [{ id: '1', price: 10, size: { w: 1 } }, { id: '2' }, { id: '3' }])
   expect((await look(name)).sample.map((one: { comparison: string }) => one.comparison)).toEqual([

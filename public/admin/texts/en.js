@@ -187,6 +187,8 @@ export const texts = {
   'preview.send.other': '{count} to send',
   'preview.delete.one': '1 to delete',
   'preview.delete.other': '{count} to delete',
+  'preview.skipped.one': '1 left out by its filter or mapping',
+  'preview.skipped.other': '{count} left out by its filter or mapping',
   'preview.refused.one': '1 would fail',
   'preview.refused.other': '{count} would fail',
   'preview.tried': 'The first {count} were tried with its mapping.',

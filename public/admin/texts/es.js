@@ -187,6 +187,8 @@ export const texts = {
   'preview.send.other': '{count} para enviar',
   'preview.delete.one': '1 para borrar',
   'preview.delete.other': '{count} para borrar',
+  'preview.skipped.one': '1 queda afuera por su filtro o mapeo',
+  'preview.skipped.other': '{count} quedan afuera por su filtro o mapeo',
   'preview.refused.one': '1 fallaría',
   'preview.refused.other': '{count} fallarían',
   'preview.tried': 'Se probaron los primeros {count} con su mapeo.',

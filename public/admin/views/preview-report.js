@@ -93,12 +93,13 @@ function problemsNote({ items, problems }) {
   )
 }
 
-function destination({ name: target, type, upserts, deletes, tried, refused, refusals }) {
+function destination({ name: target, type, upserts, deletes, tried, skipped, refused, refusals }) {
   return html`<li>
     <span>${name(target, { class: 'strong' })} <span class="soft small">${type}</span></span>
     <span class="badges">
-      ${badge(upserts > 0 ? 'info' : 'quiet', count('preview.send', upserts))}
+      ${badge(upserts > skipped ? 'info' : 'quiet', count('preview.send', upserts - skipped))}
       ${deletes > 0 ? badge('warn', count('preview.delete', deletes)) : null}
+      ${skipped > 0 ? badge('quiet', count('preview.skipped', skipped)) : null}
       ${refused > 0 ? badge('bad', count('preview.refused', refused)) : null}
     </span>
     ${

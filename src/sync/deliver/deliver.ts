@@ -362,7 +362,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       [...(flows.get(flow)?.values() ?? [])].map((running) => ({
         name: running.definition.name,
         type: running.definition.type,
-        refusalOf: (change) => rehearse(running, change),
+        foresee: (change) => rehearse(running, change),
       })),
     waitingCount: ({ name, queue: { maxWaiting }, destinations }) =>
       countWaiting(

@@ -10,23 +10,26 @@ export type RehearsedChange = Omit<ItemChange, 'change'>
 export type Rehearsal = {
   name: string
   type: string
-  /** Why a change could not be delivered, by the code that deliveries use; undefined when nothing speaks against it. */
-  refusalOf(change: RehearsedChange): Promise<string | undefined>
+  /** What would keep a change from being delivered, by the code that deliveries use; undefined when nothing does. */
+  foresee(change: RehearsedChange): Promise<Foreseen>
 }
+
+/** `skipped`: the destination is not to have it. */
+export type Foreseen = { refused: string } | { skipped: string } | undefined
 
 /** See Rehearsal; nobody is called and nothing is written. */
 export async function rehearse(
   target: Pick<OpenDestination, 'flow' | 'keyFields' | 'definition' | 'destination' | 'body'>,
   { pk, kind, hash, value: item }: RehearsedChange,
-): Promise<string | undefined> {
+): Promise<Foreseen> {
   let body: unknown
   try {
     body = await target.body(kind, item)
   } catch (error) {
-    if (error instanceof MappingError) return reasonText(error.message)
+    if (error instanceof MappingError) return { refused: reasonText(error.message) }
     throw error
   }
-  if (isSkip(body)) return undefined
+  if (isSkip(body)) return { skipped: body.skipped }
   const job = jobOf(target, {
     pk,
     kind,
@@ -38,5 +41,5 @@ export async function rehearse(
     mayStart: () => false,
   })
   const refusal = target.destination.refusalOf(job)
-  return refusal === undefined ? undefined : reasonText(refusal)
+  return refusal === undefined ? undefined : { refused: reasonText(refusal) }
 }

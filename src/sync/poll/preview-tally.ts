@@ -37,6 +37,7 @@ export function createTally(rehearsals: readonly Rehearsal[]): Tally {
   const kinds: Record<SampledChange['kind'], Sampled[]> = { changed: [], new: [], deleted: [] }
   const refusals = rehearsals.map((): DestinationPreview['refusals'] => [])
   const refused = rehearsals.map(() => 0)
+  const skipped = rehearsals.map(() => 0)
   let owed = 0
   let incomplete = 0
   let deletes = 0
@@ -81,8 +82,13 @@ export function createTally(rehearsals: readonly Rehearsal[]): Tally {
     async tryOut(change) {
       if (tried >= triedAtMost) return false
       for (const [index, rehearsal] of rehearsals.entries()) {
-        const reason = await rehearsal.refusalOf(change)
-        if (reason === undefined) continue
+        const foreseen = await rehearsal.foresee(change)
+        if (foreseen === undefined) continue
+        if ('skipped' in foreseen) {
+          skipped[index] = (skipped[index] ?? 0) + 1
+          continue
+        }
+        const { refused: reason } = foreseen
         refused[index] = (refused[index] ?? 0) + 1
         const shown = refusals[index]
         if (shown && shown.length < refusalsShown) shown.push({ pk: change.pk, reason })
@@ -111,6 +117,7 @@ export function createTally(rehearsals: readonly Rehearsal[]): Tally {
         upserts: owed,
         deletes,
         tried,
+        skipped: skipped[index] ?? 0,
         refused: refused[index] ?? 0,
         refusals: refusals[index] ?? [],
       })),
