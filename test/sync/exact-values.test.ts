@@ -114,6 +114,31 @@ describe('times with more digits than milliseconds', () => {
   })
 })
 
+test.skipIf(!postgresUrl)('lists of PostgreSQL are lists, whatever they are of', async () => {
+  const client = new pg.Client(postgresUrl as string)
+  await client.connect()
+  onTestFinished(async () => {
+    await client.query(`drop domain ${table}_code; drop type ${table}_mood`)
+    await client.end()
+  })
+  await client.query(`create type ${table}_mood as enum ('glad', 'sad, or "so"');
+    create domain ${table}_code as varchar(8)`)
+  const query = `select 1 as id, array['glad', 'sad, or "so"']::${table}_mood[] as moods, '{}'::${table}_mood[] as none,
+      array['A,1', null]::${table}_code[] as codes, array['[1,5)'::int4range] as ranges, array[B'101'] as bits,
+      'glad'::${table}_mood as mood, '{a}'::text as word, null::${table}_mood[] as nothing`
+  const item = await firstItem(sqlSource({ driver: 'postgres', url: postgresUrl as string, query }))
+  expect(item.value).toMatchObject({
+    moods: ['glad', 'sad, or "so"'],
+    none: [],
+    codes: ['A,1', null],
+    ranges: ['[1,5)'],
+    bits: ['101'],
+    mood: 'glad',
+    word: '{a}',
+    nothing: null,
+  })
+})
+
 describe('times without a zone, with source.timeZone', () => {
   test.each([
     // Summer and winter, the hour that spring leaves out, and the first of the two that autumn has.

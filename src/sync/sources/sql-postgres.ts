@@ -26,6 +26,7 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
   signal.throwIfAborted()
   checkConnectionFiles(read.url)
   const socket = new Socket()
+  const otherLists = new Set<number>()
   const client = new Client({
     connectionString: read.url,
     stream: () => socket,
@@ -33,7 +34,7 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs + graceMs,
     keepAlive: true,
-    types: { getTypeParser: parserFor(timeZone) },
+    types: { getTypeParser: parserFor(timeZone, otherLists) },
   })
   // What ends the connection also ends the query that waits for it.
   client.on('error', () => undefined)
@@ -55,6 +56,7 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
         ...oneStatement,
       })
       .catch(asImpossibleValue)
+    for (const oid of await listsAmong(client)) otherLists.add(oid)
     let toRow: ((values: readonly unknown[]) => SourceRow) | undefined
     const answers = portions(client, socket, Math.min(fetchSize, maxPortionRows))
     async function* records() {
@@ -72,6 +74,20 @@ export async function* readPostgres(read: SqlRead): AsyncGenerator<SourceRow[]> 
     clearTimeout(left)
     socket.destroy()
   }
+}
+
+/** The types of its columns that are lists and that the driver does not know: of an enum, a range, bits. */
+async function listsAmong(client: Client): Promise<number[]> {
+  const { fields } = await client.query({ text: 'fetch 0 from tillbridge', ...oneStatement })
+  const types = fields.map(({ dataTypeID }) => dataTypeID).filter((oid) => !isKnown(oid))
+  if (types.length === 0) return []
+  const { rows } = await client.query<{ oid: number }>({
+    text: `select oid::integer as oid from pg_type
+      where oid = any($1::oid[]) and typcategory = 'A' and typelem <> 0 and typlen = -1`,
+    values: [types],
+    ...oneStatement,
+  })
+  return rows.map(({ oid }) => oid)
 }
 
 /**
@@ -126,6 +142,7 @@ const lists = {
   jsonb: 3807,
 }
 const moment: (text: string) => unknown = pgTypes.getTypeParser(builtins.TIMESTAMPTZ)
+const texts: (text: string) => unknown = pgTypes.getTypeParser(lists.text)
 
 /** Keeps what is exact as text (bigint, numeric, money, date alone) and makes a Date of every point in time. */
 const parsers = new Map<number, (text: string) => unknown>([
@@ -146,8 +163,19 @@ const parsers = new Map<number, (text: string) => unknown>([
   [lists.jsonb, listOf(parseJsonColumn)],
 ])
 
-/** `timeZone` is that of times without one; UTC when absent. */
-function parserFor(timeZone: string | undefined): typeof pgTypes.getTypeParser {
+const noType: number = 0
+const unread = pgTypes.getTypeParser(noType)
+const known = new Set<number>([...Object.values(builtins), ...parsers.keys()])
+
+function isKnown(oid: number): boolean {
+  return known.has(oid) || pgTypes.getTypeParser(oid) !== unread
+}
+
+/** `timeZone` is that of times without one; UTC when absent. Of `otherLists` each value is a text. */
+function parserFor(
+  timeZone: string | undefined,
+  otherLists: ReadonlySet<number>,
+): typeof pgTypes.getTypeParser {
   const clock: WallClock | undefined =
     timeZone === undefined ? undefined : createWallClock(timeZone)
   const plain = (text: string) => timeOf(text, clock)
@@ -157,7 +185,7 @@ function parserFor(timeZone: string | undefined): typeof pgTypes.getTypeParser {
     [lists.time, listOf(plain)] as const,
   ])
   return (oid: number, format?: unknown) =>
-    own.get(oid) ?? pgTypes.getTypeParser(oid, format as 'text')
+    own.get(oid) ?? (otherLists.has(oid) ? texts : pgTypes.getTypeParser(oid, format as 'text'))
 }
 
 /** Before version 12 the digits that make sure are more than the shortest. */
@@ -173,7 +201,6 @@ function pointInTime(text: string): unknown {
 }
 
 function listOf(parse: (text: string) => unknown): (text: string) => unknown {
-  const texts: (text: string) => unknown = pgTypes.getTypeParser(lists.text)
   const each = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(each)
     return typeof value === 'string' ? parse(value) : value
