@@ -3,6 +3,23 @@ import type { Flow } from './definition/schema.ts'
 /** A record as a source gives it: JSON values, and Date where a driver makes one. */
 export type SourceRow = Record<string, unknown>
 
+const refusedFor = Symbol('why there is no record')
+
+/**
+ * Stands for an entry of a list that is no record, in its place, so that it is counted and refused like a record that nobody can
+ * judge. `reason` tells the place; no secrets.
+ */
+export function noRecord(reason: string): SourceRow {
+  const row: SourceRow & { [refusedFor]?: string } = {}
+  row[refusedFor] = reason
+  return row
+}
+
+/** Why this is no record; undefined of one that is. */
+export function whyNoRecord(row: SourceRow & { [refusedFor]?: string }): string | undefined {
+  return row[refusedFor]
+}
+
 /**
  * Where items come from. Reading never changes anything at the source. All failures are SourceError or throw as they are;
  * either way the poll fails and nothing of it is kept.

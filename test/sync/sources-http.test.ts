@@ -82,7 +82,10 @@ test.each([
   ['{"data":null}', 'items (data) is null, not a list'],
   ['{"error":"x"}', 'items (data) is missing, not a list'],
   ['{"data":{"id":1}}', 'items (data) is an object, not a list'],
-  ['{"data":[{"id":1},7]}', 'record 2 of items (data) is a number, not an object'],
+  [
+    '{"data":[7,null]}',
+    'no record of items (data) is an object: record 1 of items (data) is a number, not an object',
+  ],
   ['<html>geheim</html>', 'the answer is not JSON'],
   ['', 'the answer is empty'],
 ])('the answer %s fails the poll', async (body, message) => {

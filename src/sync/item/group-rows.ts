@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Flow } from '../definition/schema.ts'
-import { SourceError, type SourceRow } from '../types.ts'
+import { SourceError, type SourceRow, whyNoRecord } from '../types.ts'
 
 type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
 /** One item is held in memory; that many records of one key are a wrong key. */
@@ -12,7 +12,8 @@ type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
  * Turns consecutive records of one key into one record with lists, as `source.groupBy` says; without it the batches pass
  * as they are. An entry whose columns are all null (an outer join without a match) is left out, and equal entries of a
  * list are one. Records that share the key but differ in another column stay apart, unless `item.hash.ignore` names it:
- * which of them is right is not for us to say, and two items of one key are reported.
+ * which of them is right is not for us to say, and two items of one key are reported. An entry that is no record may be a part of
+ * the item before or behind it, which would be sent without that part, so it fails the poll.
  */
 export async function* groupRows(
   rules: Rules,
@@ -34,6 +35,10 @@ export async function* groupRows(
   for await (const batch of batches) {
     const done: SourceRow[] = []
     for (const row of batch) {
+      const refused = whyNoRecord(row)
+      if (refused !== undefined) {
+        throw new SourceError(`${refused}; with groupBy nobody knows which item it is part of`)
+      }
       if (!open || !sameParent(row, open.first)) {
         if (open) done.push(close(open, lists, childColumns))
         open = { first: row, records: 0, lists: lists.map(([, columns]) => createList(columns)) }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Flow } from '../definition/schema.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
-import type { Item, SourceRow } from '../types.ts'
+import { type Item, type SourceRow, whyNoRecord } from '../types.ts'
 import { CanonicalError, createCanonicalizer } from './canonical.ts'
 import { joinKey } from './key.ts'
 
@@ -50,6 +50,8 @@ export function createItemReader(
   const condition = filter === undefined ? undefined : compileExpression(filter)
 
   const makeItem = (row: SourceRow): ReadItem => {
+    const refused = whyNoRecord(row)
+    if (refused !== undefined) return { problem: { pk: null, message: refused } }
     let made: ReturnType<typeof canonical>
     try {
       made = canonical(row)

@@ -1,6 +1,6 @@
 import type { Flow } from '../definition/schema.ts'
 import { shorten } from '../mapping/excerpt.ts'
-import type { SourceRow } from '../types.ts'
+import { type SourceRow, whyNoRecord } from '../types.ts'
 
 /** Of a value; `digits` is a text that is a number. Nulls and empty texts have none. */
 export type Kind = 'number' | 'digits' | 'text' | 'boolean' | 'time' | 'bytes' | 'list' | 'object'
@@ -93,7 +93,8 @@ export function createShapeWatch(known: Shape | undefined, rules: ShapeRules): S
   }
 
   return {
-    look(rows) {
+    look(all) {
+      const rows = all.filter((row) => whyNoRecord(row) === undefined)
       const step = Math.max(1, Math.ceil(rows.length / sampled))
       const counts = new Map<string, Counted>()
       let looked = 0

@@ -8,6 +8,7 @@ import { ndjsonRecords } from './file-ndjson.ts'
 import type { FoundFile, HeldFile, OpenFile } from './file-store.ts'
 import { textOf, trimmedText } from './file-text.ts'
 import { xlsxRecords } from './file-xlsx.ts'
+import { placed } from './json-items.ts'
 
 type FileForm = Pick<
   Extract<Flow['source'], { type: 'file' | 'sftp' }>,
@@ -32,7 +33,7 @@ export async function* recordsOfFile(
   try {
     for await (const record of parsed(unchanged(file), found.size, form)) {
       if (held) yield held
-      held = record
+      held = placed(record, found.path)
     }
   } catch (error) {
     if (error instanceof SourceError) throw new SourceError(`${found.path} ${error.message}`)

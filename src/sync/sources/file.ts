@@ -21,6 +21,7 @@ import {
   type HeldFile,
   isSameFile,
 } from './file-store.ts'
+import { placed } from './json-items.ts'
 import { hasKey, rowKey } from './row-key.ts'
 
 type FileDefinition = Extract<Flow['source'], { type: 'file' | 'sftp' }>
@@ -66,6 +67,7 @@ export function openFileSource(
   let readByLastScan: FoundFile[] = []
   const leftovers: FoundFile[] = []
 
+  const inStore = (row: SourceRow) => placed(row, `${store.name}:`)
   const { wasStillFor } = createStillness(now, steadyMs)
   const markerOf = ({ path }: FoundFile, template: string): string =>
     store.beside(path, markerName(template, path))
@@ -207,7 +209,7 @@ export function openFileSource(
       }
     }
     try {
-      for await (const batch of inBatches(records(), limits.fetchSize, (row) => row)) {
+      for await (const batch of inBatches(records(), limits.fetchSize, inStore)) {
         signal.throwIfAborted()
         yield batch
       }

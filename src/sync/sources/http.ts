@@ -7,7 +7,13 @@ import { type GuardedAnswer, RequestFailure } from '../net/request.ts'
 import { openTokens } from '../oauth/tokens.ts'
 import { breathe } from '../poll/breather.ts'
 import { createKeySet } from '../poll/key-set.ts'
-import { type Source, SourceClosedError, SourceError, type SourceRow } from '../types.ts'
+import {
+  type Source,
+  SourceClosedError,
+  SourceError,
+  type SourceRow,
+  whyNoRecord,
+} from '../types.ts'
 import type { SourceContext } from './context.ts'
 import { atMost, inBatches, matching } from './counted.ts'
 import { describe, sourceFailure } from './failures.ts'
@@ -28,7 +34,7 @@ import {
   writeRequestBody,
 } from './http-body.ts'
 import { type PageAddress, type PageWalk, pageWalks } from './http-paging.ts'
-import { isRecord, recordsOf, valueAt } from './json-items.ts'
+import { isRecord, placed, recordsOf, valueAt } from './json-items.ts'
 import { hasKey, joinKey, rowKey } from './row-key.ts'
 
 type HttpDefinition = Extract<Flow['source'], { type: 'http' }>
@@ -93,11 +99,12 @@ export function openHttpSource(
     isGraphql,
   })
 
-  const failure = (error: unknown, method: string, place: string, signal: AbortSignal) => {
+  const placeOf = (method: string, address: string) => `http source: ${method} ${address}:`
+  const failure = (error: unknown, method: string, address: string, signal: AbortSignal) => {
     const what = error instanceof RequestFailure ? error.message : describe(error, client.secrets())
     return signal.aborted
       ? sourceFailure(error, signal, () => what)
-      : new SourceError(`http source: ${method} ${place}: ${what}`)
+      : new SourceError(`${placeOf(method, address)} ${what}`)
   }
 
   /** Throws SourceError when too many pages follow each other whose records have all come before. */
@@ -108,6 +115,7 @@ export function openHttpSource(
     return async (rows: readonly SourceRow[]) => {
       let hasNews = rows.length === 0
       for (const row of rows) {
+        if (whyNoRecord(row) !== undefined) continue
         const key = rowKey(row, keyFields)
         if (key === null || seen.add(key)) hasNews = true
         await breathe()
@@ -127,8 +135,12 @@ export function openHttpSource(
     signal: AbortSignal,
   ): AsyncGenerator<SourceRow[]> {
     const checkNews = watchForNews()
+    const method = methodOf(definition)
+    const { template } = definition.url
+    let hadRecords = false
     let at: PageAddress | undefined = walk.first
     for (let page = 1; at !== undefined; page += 1) {
+      const address = page === 1 ? template : `${template} (page ${page})`
       const isNothing = (answer: GuardedAnswer) =>
         answer.status === 204 ||
         (answer.status === 404 && page > 1 && walk.endsBy404 && isJson(answer))
@@ -137,16 +149,16 @@ export function openHttpSource(
         const asked = request(definition, at.url, { ...at.values, ...values })
         const answer = await readAnswer(client, asked, form(definition.items), isNothing, signal)
         if (!answer) return
-        rows =
-          answer.rows ?? recordsOf(valueAt(answer.document, definition.items), definition.items)
+        const { items } = definition
+        rows = answer.rows ?? recordsOf(valueAt(answer.document, items), items, hadRecords)
+        hadRecords ||= rows.length > 0
         await checkNews(rows)
         at = await walk.next({ ...answer, rows })
       } catch (error) {
-        const place = definition.url.template
-        const shown = page === 1 ? place : `${place} (page ${page})`
-        throw failure(error, methodOf(definition), shown, signal)
+        throw failure(error, method, address, signal)
       }
-      yield* inBatches(rows, limits.fetchSize, (row) => row)
+      const place = placeOf(method, address)
+      yield* inBatches(rows, limits.fetchSize, (row) => placed(row, place))
     }
   }
 

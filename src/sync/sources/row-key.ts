@@ -1,5 +1,5 @@
 import { isoText } from '../item/exact-time.ts'
-import type { SourceRow } from '../types.ts'
+import { type SourceRow, whyNoRecord } from '../types.ts'
 
 /** The text of a key field; null for what cannot be part of a key. Blanks around it do not count (CHAR columns). */
 export function keyText(value: unknown): string | null {
@@ -14,9 +14,10 @@ export function keyText(value: unknown): string | null {
 /**
  * Whether the record belongs to the item: a database may compare loosely (case, trailing blanks, `'12abc' = 12` in
  * MySQL), and the records of another item must not be sent for this one. A record without a key field is kept, since
- * only the reader of items can say what is wrong with it.
+ * only the reader of items can say what is wrong with it; what is no record belongs to no item.
  */
 export function hasKey(row: SourceRow, fields: readonly string[], key: readonly string[]): boolean {
+  if (whyNoRecord(row) !== undefined) return false
   return fields.every((field, index) => {
     if (!Object.hasOwn(row, field)) return true
     return keyText(row[field]) === keyText(key[index])
