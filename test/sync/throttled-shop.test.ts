@@ -160,6 +160,30 @@ test('a shop that goes down after hours of success costs no more than the failur
   })
 })
 
+test.each([
+  ['hangs, one at a time', 1, 30_000, {}],
+  ['hangs', 4, 30_000, {}],
+  ['may be asked ten times a minute', 4, 100, { rateLimit: { max: 10, perMs: 60_000 } }],
+])(
+  'one that %s is left alone, although its failures take longer than the time of the definition',
+  (_what, together, tookMs, rules) => {
+    const clock = testClock()
+    const gate = createGate({ breaker, rateLimit: undefined, ...rules }, clock.now)
+    let sent = 0
+    while (gate.status().state !== 'open' && sent < 100) {
+      const begun = Array.from({ length: together }, () => gate.begin())
+      clock.pass(tookMs)
+      for (const one of begun) {
+        if ('waitMs' in one) continue
+        sent += 1
+        one.report('outage', { cause: 'no answer' })
+      }
+      clock.pass(1_000)
+    }
+    expect(sent).toBe(breaker.failures)
+  },
+)
+
 test('one that answers 429 to everything, at one request a second too, is left alone like one that is down', () => {
   const clock = testClock()
   const gate = createGate({ breaker, rateLimit: undefined }, clock.now)

@@ -35,7 +35,7 @@ export type BreakerPolicy = {
 export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
   /** In so many attempts the outages have to lie: the share, as a number of attempts. */
   const among = Math.ceil((policy.failures * 100) / policy.percent)
-  let outages: { at: number; place: number }[] = []
+  let outages: { at: number; place: number; tookMs: number }[] = []
   let ended = 0
   let openUntil: number | undefined
   let probing = false
@@ -57,15 +57,25 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
     return current === 'half-open' && !probing ? 1 : 0
   }
 
-  const count = (report: AttemptReport, words = 'no answer') => {
+  /** Those that lie within the time, to which what the attempts themselves took is added: a receiver that hangs lets few end. */
+  const recent = (at: number) => {
+    let spanMs = policy.withinMs
+    let from = outages.length
+    for (const { at: earlier, place, tookMs } of outages.toReversed()) {
+      if (at - earlier >= spanMs || ended - place >= among) break
+      spanMs += tookMs
+      from -= 1
+    }
+    return outages.slice(from)
+  }
+
+  const count = (beganAt: number, report: AttemptReport, words = 'no answer') => {
     if (openUntil !== undefined || report === 'unknown' || report === 'throttled') return
     ended += 1
     if (report === 'answered') return
     const at = now().getTime()
-    outages = outages.filter(
-      (earlier) => at - earlier.at < policy.withinMs && ended - earlier.place < among,
-    )
-    outages.push({ at, place: ended })
+    outages.push({ at, place: ended, tookMs: at - beganAt })
+    outages = recent(at)
     if (outages.length < policy.failures) return
     cause = `${outages.length} of the last ${Math.min(ended, among)} attempts failed, the last one with: ${words}`
     open()
@@ -97,7 +107,10 @@ export function createBreaker(policy: BreakerPolicy, now: () => Date): Breaker {
     },
     begin: () => {
       if (allowance() === 0) return undefined
-      if (openUntil === undefined) return count
+      if (openUntil === undefined) {
+        const beganAt = now().getTime()
+        return (report, words) => count(beganAt, report, words)
+      }
       probing = true
       return judgeProbe
     },

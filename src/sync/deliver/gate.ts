@@ -1,5 +1,5 @@
 import type { DestinationDefinition, ServerBudget } from '../types.ts'
-import { type AttemptReport, createBreaker, neverOpen } from './breaker.ts'
+import { type AttemptReport, type Breaker, createBreaker, neverOpen } from './breaker.ts'
 import { createRateLimiter, type RateLimiter, unlimited } from './rate-limit.ts'
 import { createRequestBudget, type RequestBudget } from './request-budget.ts'
 import { createServerQuota, noQuota, type ServerQuota } from './server-quota.ts'
@@ -75,12 +75,21 @@ export function createPace({ rateLimit, type }: PaceRules, now: () => Date): Pac
   }
 }
 
+type GateRules = PaceRules & Pick<DestinationDefinition, 'breaker'>
+
+/** Where so few may be asked that the failures of the definition would never lie within its time, it is twice what they take. */
+function breakerOf({ breaker, rateLimit }: GateRules, now: () => Date): Breaker {
+  if (!breaker) return neverOpen
+  const failuresMs = rateLimit ? (breaker.failures * rateLimit.perMs) / rateLimit.max : 0
+  return createBreaker({ ...breaker, withinMs: Math.max(breaker.withinMs, 2 * failuresMs) }, now)
+}
+
 export function createGate(
-  { breaker: policy, ...definition }: PaceRules & Pick<DestinationDefinition, 'breaker'>,
+  definition: GateRules,
   now: () => Date,
   { limiter, found: budget, told: quota }: Pace = createPace(definition, now),
 ): Gate {
-  const breaker = policy ? createBreaker(policy, now) : neverOpen
+  const breaker = breakerOf(definition, now)
   let hushedUntil = 0
   let hushCause: string | null = null
   let blockedUntil = 0
