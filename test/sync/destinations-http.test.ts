@@ -256,8 +256,15 @@ test('the status counts when the answer is too large to read, success or not', a
 
 test('a redirect is not followed and not retried', async () => {
   answerWith(307, { location: `${base}/elsewhere` })
-  expect(await open().deliver(job(), never)).toMatchObject({ retryable: false, status: 307 })
-  expect(calls).toHaveLength(1)
+  expect(await open().deliver(job(), never)).toMatchObject({
+    ...{ retryable: false, status: 307 },
+    reason: `HTTP 307 to ${base} (redirects are not followed)`,
+  })
+  answerWith(301, { location: '/only/a/path' })
+  expect(await open().deliver(job(), never)).toMatchObject({
+    reason: 'HTTP 301 (redirects are not followed)',
+  })
+  expect(calls).toHaveLength(2)
 })
 
 test('a dropped connection, a silent receiver and a closed port are outages to retry', async () => {

@@ -1,6 +1,7 @@
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
+import { hideTexts } from '../net/hidden-texts.ts'
 import type { DeliveryResult } from '../types.ts'
 import { describeRefusal } from './http-excerpt.ts'
 import type { Answer } from './http-exchange.ts'
@@ -55,8 +56,13 @@ export function createJudge(settings: JudgeSettings): Judge {
     return undefined
   }
 
-  const reasonOf = (answer: Answer) =>
-    `HTTP ${answer.status} ${describeRefusal(answer, settings.secrets())}`.trim()
+  const reasonOf = (answer: Answer) => {
+    const secrets = settings.secrets()
+    const elsewhere = hideTexts(redirectOrigin(answer), secrets, '[masked]')
+    return [`HTTP ${answer.status}`, elsewhere, describeRefusal(answer, secrets)]
+      .filter(Boolean)
+      .join(' ')
+  }
 
   const judgeStatus: Judge['judgeStatus'] = (template, { status, retryAfterSeconds }, reason) => {
     if (isDone(template, status)) return { ok: true, status }
@@ -104,6 +110,13 @@ async function holds(when: ReturnType<typeof compileExpression>, answer: Answer)
 
 function isDone({ okStatus }: RequestTemplate, status: number): boolean {
   return okStatus ? okStatus.includes(status) : status >= 200 && status <= 299
+}
+
+/** Mostly it is https, or a host with `www`, and the address in the file has to say so. */
+function redirectOrigin({ status, headers }: Answer): string {
+  if (status < 300 || status > 399) return ''
+  const target = URL.parse(String(headers.location))
+  return target?.host ? `to ${target.origin}` : ''
 }
 
 function explain(status: number, reason: string): string {
