@@ -2,7 +2,7 @@ import { ConnectionError } from '../shared/api.js'
 import { ask, openDialog } from '../shared/dialog.js'
 import { errorLines, errorSentence } from '../shared/errors.js'
 import { name, number } from '../shared/format.js'
-import { count, t } from '../shared/i18n.js'
+import { count, t, word } from '../shared/i18n.js'
 import { html } from '../shared/lit.js'
 import { announce } from '../shared/notices.js'
 import { badge, facts, field, note } from '../shared/parts.js'
@@ -62,6 +62,7 @@ export async function poll(app, flow, action, { force, destination }) {
       query: { force: force ? 'true' : undefined, destination },
       timeoutMs: pollTimeoutMs,
     })
+    if (answer.reason) return { tone: 'warn', text: word('reason', answer.reason) }
     if (answer.skipped === 'paused') return { tone: 'warn', text: t(`${action}.skipped`) }
     if (answer.skipped === 'held') return { tone: 'warn', text: t('drift.held') }
     if (answer.skipped === 'polling') return { tone: 'warn', text: t('sync.follows') }
@@ -74,7 +75,9 @@ export async function poll(app, flow, action, { force, destination }) {
 
 /** Who paused the flow and why, for questions that go against it. */
 function pauseFacts({ status }) {
-  return status.reason ? note('warn', html`<p class="clip">${name(status.reason)}</p>`) : null
+  return status.reason
+    ? note('warn', html`<p class="clip">${name(word('reason', status.reason))}</p>`)
+    : null
 }
 
 export function askPause(app, flow) {

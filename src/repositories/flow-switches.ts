@@ -46,6 +46,45 @@ export async function insertPauses(
   return rows.map(({ flow }) => flow)
 }
 
+/** Puts another hand and reason in place of pauses that the service set for one of these reasons. Answers of which flows. */
+export async function takeOverPauses(
+  trx: Trx,
+  flows: readonly string[],
+  {
+    reasons,
+    by,
+    reason,
+    at,
+  }: { reasons: readonly string[]; by: string; reason: string | null; at: Date },
+): Promise<string[]> {
+  if (flows.length === 0) return []
+  const rows = await trx
+    .updateTable('flow_pause')
+    .set({ paused_at: at, paused_by: by, reason })
+    .where('flow', 'in', [...flows])
+    .where('paused_by', '=', 'service')
+    .where('reason', 'in', [...reasons])
+    .returning('flow')
+    .execute()
+  return rows.map(({ flow }) => flow)
+}
+
+/** Whether the flow is paused by this hand for this reason. */
+export async function isPausedFor(
+  db: Db | Trx,
+  flow: string,
+  { by, reason }: { by: string; reason: string },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('flow_pause')
+    .select('flow')
+    .where('flow', '=', flow)
+    .where('paused_by', '=', by)
+    .where('reason', '=', reason)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<void> {
   if (flows.length === 0) return
   await trx

@@ -71,7 +71,12 @@ export type ErrorRecord = {
  * `polling`: another poll goes on for long; the one that was asked for follows it. `held`: the source does not look as it did,
  * and nothing is sent until somebody lets it.
  */
-export type SyncOutcome = { changes: number; skipped?: 'paused' | 'polling' | 'held' }
+export type SyncOutcome = {
+  changes: number
+  skipped?: 'paused' | 'polling' | 'held'
+  /** What a paused flow waits to be told: its definition changed. */
+  reason?: string
+}
 
 export type AlertResult = { type: string; target: string; ok: boolean; error?: string }
 

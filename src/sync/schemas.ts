@@ -141,8 +141,15 @@ const skipped = z
     'Set when nothing is sent; polling: another poll goes on for longer than 20 s, and the one that was asked for follows it; held: the source does not look as it did (GET /flow/{name}/drift)',
   )
 
+const reason = z
+  .string()
+  .optional()
+  .describe(
+    'What a paused flow waits to be told: its definition changed. Only resume and /resync/{name}?force=true answer it',
+  )
+
 export const SyncResponse = z
-  .object({ name: z.string(), changes: z.number(), skipped })
+  .object({ name: z.string(), changes: z.number(), skipped, reason })
   .meta({ id: 'Synced' })
 
 export const SyncItemResponse = z
@@ -164,7 +171,7 @@ export const ResetItemResponse = z
   .meta({ id: 'ItemReset' })
 
 export const ResyncResponse = z
-  .object({ name: z.string(), status: z.literal('reset'), changes: z.number(), skipped })
+  .object({ name: z.string(), status: z.literal('reset'), changes: z.number(), skipped, reason })
   .meta({ id: 'Resynced' })
 
 export const ResyncItemResponse = z
@@ -174,6 +181,7 @@ export const ResyncItemResponse = z
     status: z.literal('reset'),
     changes: z.number(),
     skipped,
+    reason,
   })
   .meta({ id: 'ItemResynced' })
 
@@ -375,6 +383,7 @@ export const ApprovedResponse = z
     deletes: z.number().describe('Items whose delete is let through'),
     changes: z.number().describe('What the poll after it has found'),
     skipped,
+    reason,
   })
   .meta({ id: 'DeletesApproved' })
 
@@ -393,6 +402,7 @@ export const DriftApprovedResponse = z
     status: z.literal('approved'),
     changes: z.number().describe('What the poll after it has found'),
     skipped,
+    reason,
   })
   .meta({ id: 'DriftApproved' })
 

@@ -3,7 +3,7 @@ import type { Database } from '../../src/db/database.ts'
 import { countItems, findHashes } from '../../src/repositories/flow-items.ts'
 import { findFlowState } from '../../src/repositories/flow-state.ts'
 import { isPaused, upsertLimit } from '../../src/repositories/flow-switches.ts'
-import { resetFlow, resetItem } from '../../src/sync/control/switches.ts'
+import { resetFlow, resetItem, resumeFlows } from '../../src/sync/control/switches.ts'
 import { syncItem } from '../../src/sync/engine/sync-item.ts'
 import { LeaseLostError } from '../../src/sync/poll/poll-deps.ts'
 import { SourceError } from '../../src/sync/types.ts'
@@ -25,6 +25,7 @@ const create = (options: Omit<Parameters<typeof createTestPoll>[1], 'now'> = {})
 /** In the order of their writing: batches of one poll are written side by side. */
 const keys = (poll: TestPoll) => poll.enqueued.map(({ pk }) => pk)
 const state = async (poll: TestPoll) => findFlowState(database.db, poll.name)
+const resume = (poll: TestPoll) => resumeFlows({ database, now, audit }, [poll.name], 'me')
 const problems = async (poll: TestPoll) =>
   database.db
     .selectFrom('flow_errors')
@@ -369,6 +370,7 @@ test('ask: a changed definition pauses; resuming learns the new form and sends n
   poll.rows = [records(1, 2, { more: 1 })]
   expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
   expect(await isPaused(database.db, poll.name)).toBe(true)
+  await resume(poll)
   expect(await poll.poll()).toMatchObject({ changes: 0, rowsRead: 2 })
   expect(await poll.poll()).toMatchObject({ changes: 0 })
   expect(keys(poll)).toEqual(['1', '2'])
@@ -402,6 +404,7 @@ test('rebase: what changed at the source is sent when the definition did not cha
   await poll.poll()
   poll.runtime = { ...poll.runtime, definitionHash: 'd2' }
   expect(await poll.poll()).toMatchObject({ skipped: 'paused' })
+  await resume(poll)
   poll.rows = [[...records(1, 1), ...records(2, 2, { price: 1 }), ...records(3, 4)]]
   expect(await poll.poll()).toMatchObject({ changes: 2 })
   expect(keys(poll).slice(3)).toEqual(['2', '4'])

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { resetFlow } from '../../src/sync/control/switches.ts'
+import { questionReason, resetFlow, resumeFlows } from '../../src/sync/control/switches.ts'
 import { CutOff, type PreviewDeps, previewPoll } from '../../src/sync/poll/preview.ts'
 import type { SyncPreview } from '../../src/sync/sync-preview.ts'
 import { SourceError, type SourceRow } from '../../src/sync/types.ts'
@@ -66,7 +66,9 @@ async function expectAgreement(poll: TestPoll): Promise<void> {
   poll.deps.log = { ...poll.deps.log, info }
   const done = await poll.poll()
   if (said.scan === null) {
-    expect([said.turn, done]).toEqual(['ask', { changes: 0, rowsRead: 0, skipped: 'paused' }])
+    const asked = { changes: 0, rowsRead: 0, skipped: 'paused', reason: questionReason }
+    expect([said.turn, done]).toEqual(['ask', asked])
+    await resumeFlows({ database, now, audit }, [poll.name], 'me')
     return
   }
   const { items, deletes } = said

@@ -385,6 +385,9 @@ export const texts = {
   'reason.The limit of runs was reached': 'Se alcanzó el límite de corridas',
   'reason.The definition changed. Resume: keep what was sent. Resync with force: send everything again':
     'La definición cambió. Reanudar: queda lo enviado. Reenviar todo, aun en pausa: se envía todo de nuevo',
+  'reason.Everything was forgotten: it is sent again once the flow is resumed':
+    'Se olvidó todo: se envía de nuevo cuando se reanude el flujo',
+  'reason.the definition asks nothing any more': 'La definición ya no pregunta nada',
   'error.HTTP_400': 'El pedido no se pudo aceptar',
   'error.HTTP_403': 'El servicio rechaza los pedidos de esta página: ábrala en su propia dirección',
   'error.HTTP_404': 'No existe ese flujo',

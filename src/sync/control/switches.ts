@@ -1,4 +1,4 @@
-import type { Database, Trx } from '../../db/database.ts'
+import type { Database, Db, Trx } from '../../db/database.ts'
 import { askFill } from '../../repositories/destination-fills.ts'
 import { deleteHash } from '../../repositories/flow-items.ts'
 import {
@@ -15,10 +15,19 @@ import {
   type FlowActivity,
   insertFlowActivity,
   insertPauses,
+  isPausedFor,
   listLimits,
   listPauses,
+  takeOverPauses,
   upsertLimit,
 } from '../../repositories/flow-switches.ts'
+
+/** Pauses by the service that end by themselves, once the file is back or says again what was accepted. */
+export const missingReason = 'definition missing'
+export const questionReason =
+  'The definition changed. Resume: keep what was sent. Resync with force: send everything again'
+/** In place of the question, once all was forgotten and nobody has resumed the flow. */
+const forgottenReason = 'Everything was forgotten: it is sent again once the flow is resumed'
 
 export type FlowDeed = Omit<FlowActivity, 'id'>
 
@@ -75,7 +84,10 @@ export async function readSwitches(
   )
 }
 
-/** Committed before it is answered, so that a pause outlives any crash after its answer. */
+/**
+ * Committed before it is answered, so that a pause outlives any crash after its answer. It also outlives the end of a pause that
+ * would end by itself; a question that stood there is asked again once this one is over.
+ */
 export async function pauseFlows(
   deps: SwitchDeps,
   flows: readonly string[],
@@ -83,7 +95,12 @@ export async function pauseFlows(
 ): Promise<void> {
   const at = deps.now()
   await deps.database.transaction(async (trx) => {
-    await insertPauses(trx, flows, { at, by: by.actor, reason: by.reason })
+    const pause = { at, by: by.actor, reason: by.reason }
+    await insertPauses(trx, flows, pause)
+    const reasons = [missingReason, questionReason]
+    for (const flow of await takeOverPauses(trx, flows, { ...pause, reasons })) {
+      await updateFlowState(trx, flow, { pending_definition_hash: null })
+    }
     for (const flow of flows) {
       await writeDown(deps, trx, {
         at,
@@ -116,6 +133,32 @@ export async function resumeByService(
 ): Promise<void> {
   if (!(await deletePauseFor(trx, flow, { by: 'service', reason }))) return
   await insertFlowActivity(trx, { at, flow, action: 'resumed', actor: 'service', detail })
+}
+
+/**
+ * Pauses a flow and asks what a changed definition means. Where somebody else has paused it nobody would see the question: it is
+ * asked once that pause is over.
+ */
+export async function askAboutDefinition(
+  trx: Trx,
+  flow: string,
+  { at, definitionHash }: { at: Date; definitionHash: string },
+): Promise<void> {
+  await pauseByService(trx, [flow], { at, reason: questionReason })
+  const isAsked = await isAskedAbout(trx, flow)
+  await updateFlowState(trx, flow, { pending_definition_hash: isAsked ? definitionHash : null })
+}
+
+/** Whether the flow waits for somebody to say what its changed definition means. */
+export function isAskedAbout(db: Db | Trx, flow: string): Promise<boolean> {
+  return isPausedFor(db, flow, { by: 'service', reason: questionReason })
+}
+
+/** Takes the question back: the definition is what was accepted, or says itself what is to be done. */
+export async function endQuestion(trx: Trx, flow: string, at: Date): Promise<void> {
+  await updateFlowState(trx, flow, { pending_definition_hash: null })
+  const detail = 'the definition asks nothing any more'
+  await resumeByService(trx, flow, { at, reason: questionReason, detail })
 }
 
 /** Takes the pause away, and a limit that is used up: it would pause the flow again at once. */
@@ -168,20 +211,24 @@ export async function forgetLimits(deps: SwitchDeps): Promise<void> {
 
 /**
  * Has all hashes forgotten before the next poll reads. `definitionHash` is taken as accepted: whoever sends everything
- * again has answered the question that a changed definition asks.
+ * again has answered the question that a changed definition asks. With `resumes` the flow goes on, if that question has paused it;
+ * else its pause says from now on what a resume does.
  */
 export async function resetFlow(
   deps: SwitchDeps,
   flow: string,
   definitionHash: string,
   actor: string,
+  { resumes = false } = {},
 ): Promise<void> {
   const at = deps.now()
   await deps.database.transaction(async (trx) => {
-    await updateFlowState(trx, flow, {
-      definition_hash: definitionHash,
-      pending_definition_hash: null,
-    })
+    if (!resumes) {
+      const told = { at, by: 'service', reason: forgottenReason }
+      await takeOverPauses(trx, [flow], { ...told, reasons: [questionReason] })
+    }
+    await endQuestion(trx, flow, at)
+    await updateFlowState(trx, flow, { definition_hash: definitionHash })
     await requestForgetting(trx, flow)
     await writeDown(deps, trx, { at, flow, action: 'reset', actor, detail: null })
   })

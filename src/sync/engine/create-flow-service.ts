@@ -13,8 +13,10 @@ import { approveHeldDrift, readHeldDrift } from '../control/held-drift.ts'
 import { findItemEverywhere, reportItem } from '../control/item-report.ts'
 import { heldBack, listWaiting } from '../control/open-deliveries.ts'
 import {
+  isAskedAbout,
   limitFlow,
   pauseFlows,
+  questionReason,
   refillDestination,
   resetFlow,
   resetItem,
@@ -134,7 +136,11 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
 
   const sync: FlowService['sync'] = async (name, { force }, actor): Promise<SyncOutcome> => {
     const { poller } = find(name)
-    if (!force && (await isPaused(deps.database.db, name))) return { changes: 0, skipped: 'paused' }
+    const { db } = deps.database
+    if (!force && (await isPaused(db, name))) {
+      const isAsked = await isAskedAbout(db, name)
+      return { changes: 0, skipped: 'paused', ...(isAsked && { reason: questionReason }) }
+    }
     const { running } = poller
     const asked = poller.request({ force })
     if (!(await beginsSoon(poller, running, asked))) {
@@ -143,11 +149,11 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       )
       return { changes: 0, skipped: 'polling' }
     }
-    const { changes, skipped } = await tellingSource(asked)
+    const { changes, skipped, reason } = await tellingSource(asked)
     if (actor !== undefined && !skipped) {
       await noteDeed(name, 'synced', actor, `${changes} changes`)
     }
-    return { changes, ...(skipped && { skipped }) }
+    return { changes, ...(skipped && { skipped }), ...(reason !== undefined && { reason }) }
   }
 
   const forget = async (name: string, pk: string, actor: string) => {
@@ -165,9 +171,9 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     })
   }
 
-  const reset = async (name: string, actor: string) => {
+  const reset = async (name: string, actor: string, { resumes }: { resumes: boolean }) => {
     const { runtime, poller } = find(name)
-    await resetFlow(deps, name, runtime.definitionHash, actor)
+    await resetFlow(deps, name, runtime.definitionHash, actor, { resumes })
     await poller.aside(() => forgetNow(name))
   }
 
@@ -211,10 +217,10 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
         await noteDeed(name, 'items pushed', actor, `${pushed.changes} changes`)
       return pushed
     },
-    reset,
+    reset: (name, actor) => reset(name, actor, { resumes: false }),
     resetItem: forget,
     async resync(name, { destination, ...options }, actor) {
-      if (destination === undefined) await reset(name, actor)
+      if (destination === undefined) await reset(name, actor, { resumes: options.force })
       else {
         findDestination(name, destination)
         await refillDestination(deps, name, destination, actor)

@@ -16,7 +16,9 @@ import { withLease } from '../../repositories/with-lease.ts'
 import type { Alerts } from '../alerts/alerts.ts'
 import { warnOfMissing, warnOfOwing } from '../control/destinations.ts'
 import {
+  endQuestion,
   forgetLimits,
+  missingReason,
   pauseByService,
   resumeByService,
   type SwitchDeps,
@@ -33,6 +35,7 @@ import type { FlowTrace } from '../flow-trace.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import { OutdatedError } from '../poll/outdated.ts'
+import { isInQuestion } from '../poll/plan.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { pollOnce } from '../poll/poll-once.ts'
 import { createPoller, type Poller, type PollOutcome } from '../poll/poller.ts'
@@ -308,6 +311,17 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     }
   }
 
+  /** A definition that was put back, or whose file says now what a change means, asks nobody. */
+  const endQuestions = async () => {
+    for (const state of await listFlowStates(deps.database.db)) {
+      const one = open.get(state.flow)
+      if (!one || state.pending_definition_hash === null) continue
+      if (isInQuestion(one.runtime, state)) continue
+      await deps.database.transaction((trx) => endQuestion(trx, state.flow, deps.now()))
+      one.poller.wake()
+    }
+  }
+
   const readAgain = () => {
     inTurn(async () => {
       await apply({ isTold: true })
@@ -351,6 +365,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       if (problem) problems.push(problem)
     }
     await dropMissing(flows, isTold)
+    await endQuestions()
     for (const problem of problems) {
       deps.log.error({ ...problem }, 'a flow file is wrong; its flow is left out')
     }
@@ -435,7 +450,6 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
 }
 
 const notLoadedText = 'The flows could not be loaded; the log says why'
-const missingReason = 'definition missing'
 
 /** What a definition cannot mean although its form is right shows only when it is opened. */
 function problemOf(file: string, error: unknown): FlowProblemView {

@@ -8,8 +8,14 @@ import {
   upsertHashes,
 } from '../../repositories/flow-items.ts'
 import { hasPollBegunSince } from '../../repositories/flow-reads.ts'
-import { findFlowState, keepHashForm, requestFullScan } from '../../repositories/flow-state.ts'
+import {
+  type FlowStateRow,
+  findFlowState,
+  keepHashForm,
+  requestFullScan,
+} from '../../repositories/flow-state.ts'
 import { findLease } from '../../repositories/leases.ts'
+import { askAboutDefinition } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Push, Pushed, PushedItem } from '../flow-service.ts'
 import { splitKey } from '../item/key.ts'
@@ -17,13 +23,17 @@ import { breathe } from '../poll/breather.ts'
 import { comparison } from '../poll/compare.ts'
 import { refusalOf } from '../poll/deletes.ts'
 import { goneSince } from '../poll/gone-since.ts'
-import { refuseUnknownDestinations } from '../poll/outdated.ts'
+import { refuseOutdated, refuseUnknownDestinations } from '../poll/outdated.ts'
+import { isInQuestion } from '../poll/plan.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import type { Item, ItemChange } from '../types.ts'
 
 const twice = 'the key stands more than once in the push'
 const overtaken =
   'a poll or push that began later has told of it; push it again if that was not newer'
+
+const inQuestion =
+  'the definition of the flow changed, and nobody has said yet what that means; push it again when the flow goes on'
 
 type Placed = { item: Item; answer: PushedItem }
 
@@ -109,7 +119,9 @@ async function store(
   const gone = deletes.flatMap(({ pk }) => pk ?? [])
   const stored = await lockItems(trx, name, [...placed.map(({ item }) => item.pk), ...gone])
   const isBehind = await hasPollBegunSince(trx, name, read)
-  await refuseUnknownDestinations(deps, runtime, await findFlowState(trx, name))
+  const state = await findFlowState(trx, name)
+  await refuseUnknownDestinations(deps, runtime, state)
+  const isAsked = state !== undefined && (await askFirst(deps, runtime, trx, state))
   const unknown = placed.flatMap(({ item: { pk } }) => (stored.has(pk) ? [] : [pk]))
   const isGone = await goneSince(trx, runtime.flow, unknown, read)
   const changed: Placed[] = []
@@ -122,6 +134,7 @@ async function store(
       await restateHashes(trx, name, [{ pk: item.pk, hash: item.hash, was: was ?? '' }])
     }
     if (found !== 'different') unchanged.push(item.pk)
+    else if (isAsked) refuse(answer, inQuestion)
     else if (isBehind || isGone.has(item.pk)) refuse(answer)
     else {
       answer.status = was === undefined ? 'new' : 'changed'
@@ -149,7 +162,8 @@ async function store(
     const number = stored.get(one.pk ?? '')?.readNumber ?? 0
     if (known.length > rules.guard.minItems && refusal !== undefined) {
       Object.assign(one, { status: 'refused', reason: refusal })
-    } else if (isBehind || number > read) refuse(one)
+    } else if (isAsked) refuse(one, inQuestion)
+    else if (isBehind || number > read) refuse(one)
     else one.status = 'deleted'
   }
   const deleted = known.flatMap(({ pk, status }) => (status === 'deleted' && pk ? [pk] : []))
@@ -170,8 +184,27 @@ async function store(
   return owed.length
 }
 
-function refuse(answer: PushedItem): void {
-  Object.assign(answer, { status: 'refused', reason: overtaken, retry: true })
+/**
+ * Whether a changed definition waits for an answer: what is pushed may look new for that alone. The question is asked now unless it
+ * was, since the next poll may be far.
+ */
+async function askFirst(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  trx: Trx,
+  state: FlowStateRow,
+): Promise<boolean> {
+  if (!isInQuestion(runtime, state)) return false
+  await refuseOutdated(deps, runtime, state)
+  const { flow, definitionHash } = runtime
+  if (state.pending_definition_hash !== definitionHash) {
+    await askAboutDefinition(trx, flow.name, { at: deps.now(), definitionHash })
+  }
+  return true
+}
+
+function refuse(answer: PushedItem, reason = overtaken): void {
+  Object.assign(answer, { status: 'refused', reason, retry: true })
 }
 
 function upsertOf({ pk, hash, value }: Item, change: number): ItemChange {

@@ -12,14 +12,20 @@ import { readFrom } from './cursor.ts'
  */
 export type Turn = 'normal' | 'rebase' | 'resync' | 'ask'
 
-/** The turn of the next poll. */
+/** The turn of the next poll, of a flow that is not paused. */
 export function turnOf(runtime: FlowRuntime, state: FlowStateRow): Turn {
   const { flow, definitionHash } = runtime
   if (state.definition_hash === definitionHash || addedTo(runtime, state)) return 'normal'
-  const { onDefinitionChange } = flow.item
   // Resumed after having been asked: the operator wants no storm.
   const isAnswered = state.pending_definition_hash === definitionHash
-  return onDefinitionChange === 'ask' && isAnswered ? 'rebase' : onDefinitionChange
+  return isInQuestion(runtime, state) && isAnswered ? 'rebase' : flow.item.onDefinitionChange
+}
+
+/** Whether the definition is another than the accepted one, and somebody is to say what that means. */
+export function isInQuestion(runtime: FlowRuntime, state: FlowStateRow): boolean {
+  const { flow, definitionHash } = runtime
+  if (state.definition_hash === definitionHash || addedTo(runtime, state)) return false
+  return flow.item.onDefinitionChange === 'ask'
 }
 
 /** The destinations that were added, when the definition changed by nothing else; they alone are sent everything then. */

@@ -16,8 +16,8 @@ import {
   settleFullScan,
   updateFlowState,
 } from '../../repositories/flow-state.ts'
-import { countRun } from '../../repositories/flow-switches.ts'
-import { pauseByService } from '../control/switches.ts'
+import { countRun, isPaused } from '../../repositories/flow-switches.ts'
+import { askAboutDefinition, pauseByService, questionReason } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError, type SourceRow, type SourceWarning } from '../types.ts'
 import { changesOf, type ReadBatch, readBatch, recordsOf, type Telling } from './compare.ts'
@@ -27,7 +27,15 @@ import { DriftFound, type DriftWatch, holdFlow, watchDrift } from './drift.ts'
 import { forgetItems } from './forget.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { refuseOutdated } from './outdated.ts'
-import { addedTo, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
+import {
+  addedTo,
+  isInQuestion,
+  planScan,
+  type Turn,
+  tellsChanges,
+  tellsNews,
+  turnOf,
+} from './plan.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 import type { PollOutcome } from './poller.ts'
 import { type BatchProgress, writeBatch } from './write-batch.ts'
@@ -61,7 +69,9 @@ export async function pollOnce(
 ): Promise<PollOutcome> {
   const { flow } = runtime
   const turn = await settleDefinition(deps, runtime, lease, await readState(deps, flow.name))
-  if (turn === 'ask') return { changes: 0, rowsRead: 0, skipped: 'paused' }
+  if (turn === 'ask') {
+    return { changes: 0, rowsRead: 0, skipped: 'paused', reason: questionReason }
+  }
   await forgetItems(deps, flow.name, lease)
   const state = await readState(deps, flow.name)
 
@@ -157,7 +167,9 @@ async function settleDefinition(
       if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
       await work(trx)
     })
-  const turn = turnOf(runtime, state)
+  // Only a resume answers the question: a poll that is forced while the flow is paused does not.
+  const mustAsk = isInQuestion(runtime, state) && (await isPaused(deps.database.db, flow.name))
+  const turn = mustAsk ? 'ask' : turnOf(runtime, state)
   const added = addedTo(runtime, state)
   if (added) {
     await underLease(async (trx) => {
@@ -175,12 +187,7 @@ async function settleDefinition(
   }
   if (turn === 'ask') {
     await underLease(async (trx) => {
-      await updateFlowState(trx, flow.name, { pending_definition_hash: definitionHash })
-      await pauseByService(trx, [flow.name], {
-        at: deps.now(),
-        reason:
-          'The definition changed. Resume: keep what was sent. Resync with force: send everything again',
-      })
+      await askAboutDefinition(trx, flow.name, { at: deps.now(), definitionHash })
     })
     deps.log.warn({ flow: flow.name }, 'the definition of a flow changed; it waits for an operator')
   }

@@ -1,8 +1,13 @@
 import { AppError } from '../../errors.ts'
 import { LeaseLostError } from './poll-deps.ts'
 
-/** `held`: the source does not look as it did, so nothing of it is sent. */
-export type PollOutcome = { changes: number; rowsRead: number; skipped?: 'paused' | 'held' }
+/** `held`: the source does not look as it did, so nothing of it is sent. `reason`: what a paused flow waits to be told. */
+export type PollOutcome = {
+  changes: number
+  rowsRead: number
+  skipped?: 'paused' | 'held'
+  reason?: string
+}
 
 export type Poller = {
   start(): void
