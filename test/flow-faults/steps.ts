@@ -12,7 +12,11 @@ const statements = [
   ['deliveries are claimed', /^\(select pk, version.* from deliveries/s],
   [
     'what arrived is written',
-    /^with locked as materialized .*update deliveries set\s+state = 'done'/s,
+    /^with .*locked as materialized .*update deliveries set\s+state = 'done'.*counted as/s,
+  ],
+  [
+    'what else came of attempts is looked at',
+    /^with\s+locked as materialized .*update deliveries set\s+state = 'done'/s,
   ],
   ['what did not arrive is written', /^update "deliveries"/],
   ['claims are proven', /from "leases" .* for share$/],
@@ -66,7 +70,7 @@ export function stepOf(
 ): StatementStep | undefined {
   const plain = text.trim()
   if (/^commit$/i.test(plain)) {
-    if (before.has('what arrived is written')) return 'outcomes are committed'
+    if (before.has('what else came of attempts is looked at')) return 'outcomes are committed'
     if (before.has('deliveries are written')) return 'changes are committed'
     return before.has('the poll is written') ? 'the poll is committed' : undefined
   }
