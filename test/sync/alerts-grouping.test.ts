@@ -129,6 +129,20 @@ test('new failures wait for the interval, a reminder for the repeat, and recover
   expect(new Set(hook.calls.map(({ headers }) => headers['webhook-id'])).size).toBe(5)
 })
 
+test('also of a receiver that is failing already a thousand failures are one message', async () => {
+  const world = createWorld(database)
+  const alerts = await open(world)
+  await world.fail(['1'])
+  await after(minutes(1), world, alerts)
+  await after(minutes(10), world, alerts)
+  hook.reset()
+  await world.fail(range(2, 22))
+  await after(seconds(1), world, alerts)
+  await world.fail(range(22, 1_002))
+  await after(seconds(30), world, alerts)
+  expect(hook.bodies().map(({ data }) => data.failed)).toEqual([1_000])
+})
+
 test('a receiver that fails and recovers all the time hears at most one message an interval', async () => {
   const world = createWorld(database)
   const alerts = await open(world)
@@ -309,7 +323,7 @@ test('a paused flow is not reminded of, but a new failure of it is told', async 
   await after(hours(9), world, alerts)
   expect(hook.calls).toHaveLength(1)
   await world.fail(['b'])
-  await alerts.checkOnce()
+  await after(seconds(30), world, alerts)
   expect(told()).toEqual([
     ['flow.failed', 1],
     ['flow.failed', 1],

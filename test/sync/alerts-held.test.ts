@@ -5,6 +5,7 @@ import { clearHeldDrift, writeHeldDrift } from '../../src/repositories/held-drif
 import type { AlertFlow, Alerts } from '../../src/sync/alerts/alerts.ts'
 import { Secret } from '../../src/sync/definition/secret.ts'
 import { grantIdOf } from '../../src/sync/oauth/lost-grant.ts'
+import type { Finding } from '../../src/sync/poll/shape.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { openHttpReceiver } from './alerts-receivers.ts'
 import { createWorld, minutes, seconds, type World } from './alerts-world.ts'
@@ -60,11 +61,11 @@ async function after(ms: number, world: World, alerts: Alerts) {
 const webhook = () => ({ onJobFailed: [{ type: 'webhook', url: hook.url }] })
 const told = () => hook.bodies().map(({ type, data }) => [type, data.reason ?? null])
 
-async function hold(world: World, reason: string) {
+async function hold(world: World, reason: string, findings: Finding[] = []) {
   const at = new Date(world.clock.at)
   await database.transaction((trx) =>
     writeHeldDrift(trx, {
-      ...{ flow: world.name, reason, findings: [], since: at, held_at: at, read_number: 1 },
+      ...{ flow: world.name, reason, findings, since: at, held_at: at, read_number: 1 },
     }),
   )
 }
@@ -103,6 +104,29 @@ test('a flow that is held is told once, with the call that lets it go on, and on
   await after(minutes(10), world, alerts)
   await after(minutes(10), world, alerts)
   expect(told().slice(1)).toEqual([['flow.released', null]])
+})
+
+test('what a flow is held for is told in the language of its receiver', async () => {
+  const world = createWorld(database)
+  const env = { SLACK_URL: `${hook.url}/slack` }
+  const alerts = await open(
+    world,
+    { onJobFailed: [{ type: 'slack', url: `\${env:SLACK_URL}` }] },
+    'one',
+    env,
+  )
+  const findings: Finding[] = [
+    { kind: 'gone', field: 'precio' },
+    { kind: 'type', field: 'alta', was: ['time', 'text'], is: 'number' },
+    { kind: 'changed', items: 50, known: 80, maxPercent: 10 },
+  ]
+  await hold(world, 'the field "precio" is gone', findings)
+  await after(seconds(16), world, alerts)
+  const [text = ''] = hook.bodies().map((body) => body.text)
+  expect(text.split('\n').slice(0, 2)).toEqual([
+    `*${world.name}: el flujo está retenido, su origen no se ve como antes*`,
+    'falta el campo "precio"; el campo "alta" era una hora o texto y es un número; 50 de 80 ítems cambiaron a la vez (62.5 %, más del 10 %)',
+  ])
 })
 
 test('a flow that is held for another thing later is told again, and another process tells nothing twice', async () => {
@@ -160,6 +184,10 @@ test('an access that is lost is told to whoever hears of its destination, with w
   const slack = hook.calls.find(({ url }) => url === '/slack')?.body ?? ''
   expect(slack).toContain('se perdió la autorización de tienda')
   expect(slack).toContain('Autorice la aplicación otra vez')
+  expect(slack).toContain(
+    'quien lo emite rechazó el refresh token (invalid_grant); se revocó, lo usó otro o volvió con una copia de seguridad',
+  )
+  expect(slack).not.toContain('the ')
   expect(hook.calls.map(({ body: text }) => text).join()).not.toContain('canary')
 
   hook.reset()

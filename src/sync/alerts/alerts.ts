@@ -22,6 +22,7 @@ import { backoffMs, type RetryPolicy } from '../deliver/backoff.ts'
 import type { AlertResult } from '../flow-service.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import { ofSource } from '../oauth/lost-grant.ts'
+import type { Finding } from '../poll/shape.ts'
 import type { Channel, ChannelDeps } from './channel.ts'
 import { openChannel } from './channels.ts'
 import { composeCondition, composeFailures, composeHeld, type HeldBack } from './compose.ts'
@@ -332,7 +333,13 @@ function targetsOf({ flow, receivers }: OpenFlow): AlertTarget[] {
 function driftOf(row: HeldDriftRow | undefined): HeldBack {
   return {
     since: row?.since ?? null,
-    held: (since) => ({ kind: 'held', reason: row?.reason ?? '', since }),
+    // Written by holdFlow.
+    held: (since) => ({
+      kind: 'held',
+      reason: row?.reason ?? '',
+      findings: (row?.findings ?? []) as Finding[],
+      since,
+    }),
     released: (since) => ({ kind: 'released', since }),
   }
 }

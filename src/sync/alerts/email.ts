@@ -52,7 +52,8 @@ function mailOf(message: Told, { to, locale }: EmailDefinition) {
       .map((block) => block.join('\n'))
       .join('\n\n')}\n`,
     messageId: `<${message.id}@tillbridge>`,
-    date: message.at,
+    // A text would be taken as it is, and this one is not in the form of RFC 5322.
+    date: new Date(message.at),
     headers: {
       // No vacation note should answer (RFC 3834).
       'Auto-Submitted': 'auto-generated',

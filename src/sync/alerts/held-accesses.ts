@@ -1,7 +1,7 @@
 import type { Db } from '../../db/database.ts'
 import { listLostGrants } from '../../repositories/oauth-grants.ts'
 import type { Flow } from '../definition/schema.ts'
-import { accessesOf, grantIdOf, lostGrantCause, placeOf } from '../oauth/lost-grant.ts'
+import { accessesOf, causeOf, grantIdOf, lossOf, placeOf } from '../oauth/lost-grant.ts'
 import type { HeldBack } from './compose.ts'
 
 /** The destinations, and the source, whose access is renewed, each with since when nothing renews it any more. */
@@ -19,12 +19,20 @@ export async function heldAccesses(
   )
   return renewed.map(({ destination, id, place }) => {
     const row = lost.find((one) => one.id === id)
-    const reason = row ? lostGrantCause(row) : ''
+    const loss = row && lossOf(row)
+    const reason = loss ? causeOf(loss) : ''
     return {
       destination,
       held: {
         since: row?.lost_at ?? null,
-        held: (since) => ({ kind: 'unauthorized', destination, reason, place, since }),
+        held: (since) => ({
+          kind: 'unauthorized',
+          destination,
+          reason,
+          ...(loss && { loss }),
+          place,
+          since,
+        }),
         released: (since) => ({ kind: 'authorized', destination, since }),
       },
     }

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { Loss } from '../oauth/lost-grant.ts'
+import type { Finding } from '../poll/shape.ts'
 
 /** A failed delivery as it is told. Texts are as they were recorded: each channel makes them harmless in its own way. */
 export type FailureExample = { pk: string; error: string; attempts: number; at: string }
@@ -37,11 +39,19 @@ export type AlertContent =
       since: string
     }
   | { kind: 'restored'; condition: Condition; since: string }
-  /** Nothing of the flow is sent, since its source does not look as it did. */
-  | { kind: 'held'; reason: string; since: string }
+  /** Nothing of the flow is sent, since its source does not look as it did. `reason` says in English what `findings` are. */
+  | { kind: 'held'; reason: string; findings?: readonly Finding[]; since: string }
   | { kind: 'released'; since: string }
   /** Nothing is sent to a destination, since its issuer renews the access to it no more. `place`: of the first refresh token. */
-  | { kind: 'unauthorized'; destination: string; reason: string; place: string; since: string }
+  | {
+      kind: 'unauthorized'
+      destination: string
+      /** In English; of what `loss` tells. */
+      reason: string
+      loss?: Loss
+      place: string
+      since: string
+    }
   | { kind: 'authorized'; destination: string; since: string }
 
 export type AlertMessage = AlertContent & {

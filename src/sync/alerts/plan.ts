@@ -9,7 +9,7 @@ type State = Pick<AlertRow, 'pending' | 'first_pending_at' | 'firing' | 'last_se
 export type Step = 'nothing' | 'failed' | 'reminder' | 'recovered' | 'forget'
 
 /**
- * The next message about failed deliveries. The first waits `wait` for others to join it; after any message there is
+ * The next message about failed deliveries. A failure waits `wait` for others to join it; after any message there is
  * silence for `interval`, whatever happens, so that a receiver which comes and goes is not a stream of messages.
  */
 export function planFailures(
@@ -21,7 +21,7 @@ export function planFailures(
   const now = facts.now.getTime()
   const isSilent = isWithin(row.last_sent_at, group.intervalMs, now)
   if (row.pending > 0) {
-    const isGathering = !row.firing && isWithin(row.first_pending_at, group.waitMs, now)
+    const isGathering = isWithin(row.first_pending_at, group.waitMs, now)
     return isSilent || isGathering ? 'nothing' : 'failed'
   }
   if (!row.firing) return 'nothing'

@@ -1,4 +1,5 @@
-import { ofSource } from '../oauth/lost-grant.ts'
+import { causeOf, type LossWords, ofSource } from '../oauth/lost-grant.ts'
+import { type FindingWords, reasonOf } from '../poll/shape.ts'
 import { type AlertMessage, approveCall, type Condition, oneLine, retryCall } from './message.ts'
 
 export type Locale = 'es' | 'en'
@@ -12,6 +13,8 @@ export type AlertText = {
   advice: string[]
   command: string | null
 }
+
+type Kind<K extends AlertMessage['kind']> = Extract<AlertMessage, { kind: K }>
 
 type Words = {
   test(flow: string): [string, string]
@@ -28,6 +31,9 @@ type Words = {
   condition(condition: Condition, limit: string, value: string | null): string
   conditionEnd: Record<Condition, string>
   look: string
+  /** Absent where the words are those of the message. */
+  findings?: FindingWords
+  losses?: LossWords
   held(flow: string): string
   heldFact: string
   released(flow: string): string
@@ -56,43 +62,68 @@ const es: Words = {
   nothingLeft: 'Todas se entregaron después: no queda ninguna fallida.',
   recoveredFact: (since) => `No quedan entregas fallidas. La primera falla fue el ${since}.`,
   retry:
-    'Corrija la causa y vuelva a enviar con el botón Reintentar del panel (/admin) o con la API de control:',
+    'Corrija la causa y vuelva a enviar con «Volver a enviar todo lo fallido» del panel (/admin) o con la API de control:',
   degraded: (flow) => `${flow}: el flujo funciona mal`,
   restored: (flow) => `${flow}: el flujo volvió a la normalidad`,
   condition: (condition, limit, value) =>
     ({
       noSuccessfulPollFor:
         value === null
-          ? `Ninguna lectura de la fuente terminó bien todavía (límite: ${limit}).`
-          : `La última lectura correcta de la fuente fue hace ${value} (límite: ${limit}).`,
+          ? `Ninguna lectura del origen terminó bien todavía (límite: ${limit}).`
+          : `La última lectura correcta del origen fue hace ${value} (límite: ${limit}).`,
       errorPercent: `Falló el ${value} de las entregas de los últimos 15 min (límite: ${limit}).`,
       failedJobs: `Hay ${value} entregas fallidas (límite: ${limit}).`,
-      pollLongerThan: `Una lectura de la fuente dura ${value} (límite: ${limit}).`,
+      pollLongerThan: `Una lectura del origen dura ${value} (límite: ${limit}).`,
     })[condition],
   conditionEnd: {
-    noSuccessfulPollFor: 'La fuente se lee otra vez.',
+    noSuccessfulPollFor: 'El origen se lee otra vez.',
     errorPercent: 'La proporción de entregas fallidas está otra vez bajo el límite.',
     failedJobs: 'La cantidad de entregas fallidas está otra vez bajo el límite.',
-    pollLongerThan: 'Las lecturas de la fuente duran otra vez menos que el límite.',
+    pollLongerThan: 'Las lecturas del origen duran otra vez menos que el límite.',
   },
   look: 'Vea el flujo y sus errores en el panel (/admin) o con la API de control:',
-  held: (flow) => `${flow}: el flujo está retenido, su fuente no se ve como antes`,
+  findings: {
+    kinds: {
+      number: 'un número',
+      digits: 'un número como texto',
+      text: 'texto',
+      boolean: 'verdadero o falso',
+      time: 'una hora',
+      bytes: 'bytes',
+      list: 'una lista',
+      object: 'un objeto',
+    },
+    or: 'o',
+    gone: (field) => `falta el campo ${field}`,
+    type: (field, was, is) => `el campo ${field} era ${was} y es ${is}`,
+    changed: (items, known, percent, most) =>
+      `${items} de ${known} ítems cambiaron a la vez (${percent} %, más del ${most} %)`,
+  },
+  losses: {
+    keyLost: 'se perdió la clave de cifrado del refresh token más nuevo',
+    refused: (code) => `quien lo emite rechazó el refresh token (${code})`,
+    cut: (time) =>
+      `una renovación del ${clockTime(time)} se cortó antes de guardar su respuesta, y el token que trajo se perdió`,
+    first: 'el primero está mal escrito, es demasiado viejo o ya se usó en otra parte',
+    later: 'se revocó, lo usó otro o volvió con una copia de seguridad',
+  },
+  held: (flow) => `${flow}: el flujo está retenido, su origen no se ve como antes`,
   heldFact:
-    'No se envía nada de este flujo hasta que alguien lo deje seguir o la fuente se vea como antes.',
+    'No se envía nada de este flujo hasta que alguien lo deje seguir o el origen se vea como antes.',
   released: (flow) => `${flow}: el flujo sigue`,
   releasedFact: 'Lo que estaba retenido se envía.',
   goOn: 'Mire qué se enviaría (vista previa) y déjelo seguir con el botón del panel (/admin) o con la API de control:',
-  source: 'la fuente',
+  source: 'el origen',
   unauthorized: (flow, place) => `${flow}: se perdió la autorización de ${place}`,
   unauthorizedFact: {
-    source: 'No se lee nada de la fuente; lo que cambie allí se verá después.',
+    source: 'No se lee nada del origen; lo que cambie allí se verá después.',
     destination: 'No se envía nada a ese destino; lo que se le debe espera.',
   },
   authorize: (place) =>
     `Autorice la aplicación otra vez y ponga el nuevo refresh token en ${place} (si es una variable, reinicie); después haga releer los flujos con la API de control:`,
   authorized: (flow, place) => `${flow}: ${place} tiene autorización otra vez`,
   authorizedFact: {
-    source: 'La fuente se lee otra vez.',
+    source: 'El origen se lee otra vez.',
     destination: 'Lo que esperaba se envía.',
   },
 }
@@ -112,7 +143,7 @@ const en: Words = {
   nothingLeft: 'All of them were delivered afterwards: none is left failed.',
   recoveredFact: (since) => `No failed deliveries are left. The first failure was at ${since}.`,
   retry:
-    'Mend the cause, then send again with the Retry button of the dashboard (/admin) or with the control API:',
+    'Mend the cause, then send again with “Send all that failed again” of the dashboard (/admin) or with the control API:',
   degraded: (flow) => `${flow}: the flow is not doing well`,
   restored: (flow) => `${flow}: the flow is back to normal`,
   condition: (condition, limit, value) =>
@@ -210,7 +241,11 @@ export function textOf(message: AlertMessage, locale: Locale): AlertText {
       const { method, path } = approveCall(flow)
       return {
         title: words.held(flow),
-        facts: [oneLine(message.reason), words.heldFact, words.since(clockTime(message.since))],
+        facts: [
+          oneLine(foundIn(words, message)),
+          words.heldFact,
+          words.since(clockTime(message.since)),
+        ],
         examples: [],
         advice: [words.goOn],
         command: `${method} ${path}`,
@@ -226,7 +261,7 @@ export function textOf(message: AlertMessage, locale: Locale): AlertText {
       return {
         title: words.unauthorized(flow, placeIn(words, message)),
         facts: [
-          oneLine(message.reason),
+          oneLine(lostIn(words, message)),
           words.unauthorizedFact[sideOf(message)],
           words.since(clockTime(message.since)),
         ],
@@ -276,6 +311,14 @@ function lengthOfTime(ms: number): string {
     .filter(([count]) => count > 0)
     .map(([count, unit]) => `${count} ${unit}`)
     .join(' ')
+}
+
+function foundIn(words: Words, { reason, findings = [] }: Kind<'held'>): string {
+  return words.findings && findings.length > 0 ? reasonOf(findings, words.findings) : reason
+}
+
+function lostIn(words: Words, { reason, loss }: Kind<'unauthorized'>): string {
+  return words.losses && loss ? causeOf(loss, words.losses) : reason
 }
 
 /** What an access is for. */

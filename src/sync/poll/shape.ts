@@ -181,33 +181,49 @@ function isText(kind: Kind): boolean {
   return kind === 'text' || kind === 'digits'
 }
 
-const words: Record<Kind, string> = {
-  number: 'a number',
-  digits: 'a number as text',
-  text: 'text',
-  boolean: 'true or false',
-  time: 'a time',
-  bytes: 'bytes',
-  list: 'a list',
-  object: 'an object',
+/** What was found, in a language. */
+export type FindingWords = {
+  kinds: Readonly<Record<Kind, string>>
+  or: string
+  gone(field: string): string
+  type(field: string, was: string, is: string): string
+  changed(items: number, known: number, percent: string, most: number): string
+}
+
+const english: FindingWords = {
+  kinds: {
+    number: 'a number',
+    digits: 'a number as text',
+    text: 'text',
+    boolean: 'true or false',
+    time: 'a time',
+    bytes: 'bytes',
+    list: 'a list',
+    object: 'an object',
+  },
+  or: 'or',
+  gone: (field) => `the field ${field} is gone`,
+  type: (field, was, is) => `the field ${field} was ${was} and is ${is}`,
+  changed: (items, known, percent, most) =>
+    `${items} of ${known} items changed at once (${percent} %, more than ${most} %)`,
 }
 
 const longestReason = 1_000
 const longestName = 100
 
 /** What was found, for people. */
-export function reasonOf(findings: readonly Finding[]): string {
+export function reasonOf(findings: readonly Finding[], words = english): string {
   const texts = findings.map((one) => {
     switch (one.kind) {
       case 'gone':
-        return `the field ${nameOf(one.field)} is gone`
+        return words.gone(nameOf(one.field))
       case 'type': {
-        const was = one.was.map((kind) => words[kind]).join(' or ')
-        return `the field ${nameOf(one.field)} was ${was} and is ${words[one.is]}`
+        const was = one.was.map((kind) => words.kinds[kind]).join(` ${words.or} `)
+        return words.type(nameOf(one.field), was, words.kinds[one.is])
       }
       default: {
         const percent = ((one.items / one.known) * 100).toFixed(1)
-        return `${one.items} of ${one.known} items changed at once (${percent} %, more than ${one.maxPercent} %)`
+        return words.changed(one.items, one.known, percent, one.maxPercent)
       }
     }
   })
