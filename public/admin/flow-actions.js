@@ -6,6 +6,7 @@ import { count, t, word } from '../shared/i18n.js'
 import { html } from '../shared/lit.js'
 import { announce } from '../shared/notices.js'
 import { badge, facts, field, note } from '../shared/parts.js'
+import { said } from './said.js'
 
 /** A poll is answered when it is over, and a big source takes its time. */
 const pollTimeoutMs = 15 * 60_000
@@ -148,7 +149,7 @@ export function askApproveDeletes(app, flow, pk) {
         [t('flow.one'), name(flow.name)],
         [t('item.pk'), pk === undefined ? null : name(pk)],
       ])}
-      ${reason ? note('warn', html`<p class="clip">${name(reason)}</p>`) : null}
+      ${reason ? note('warn', html`<p class="clip">${name(said(reason))}</p>`) : null}
       <p>${t('held.text')}</p>`,
     confirm: t(pk === undefined ? 'do.approve' : 'held.one'),
     async run() {
@@ -171,7 +172,7 @@ export function askApproveDrift(app, flow) {
     title: t('drift.title'),
     content: () =>
       html`${facts([[t('flow.one'), name(flow.name)]])}
-      ${note('warn', html`<p class="clip">${name(reason)}</p>`)}
+      ${note('warn', html`<p class="clip">${name(said(reason))}</p>`)}
       <p>${t('drift.text')}</p>`,
     confirm: t('do.goOn'),
     async run() {

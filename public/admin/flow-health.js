@@ -19,9 +19,21 @@ export function healthOf(flow) {
   return about ?? [own, ...targets.filter(({ state }) => state !== undefined)].sort(worse)[0]
 }
 
-function ownHealth({ status, health, last_poll_at: polledAt, last_error: error }) {
-  if (health && !switches.has(health.cause)) return health
+/** What waits for somebody stands on the card in full, with its button. */
+const toldApart = new Set(['drift_held', 'deletes_held', 'definition_changed'])
+
+function ownHealth({
+  status,
+  health,
+  held_deletes: held,
+  last_poll_at: polledAt,
+  last_error: error,
+}) {
   const base = { since: null, message: null }
+  if (health && !switches.has(health.cause) && health.state !== 'ok') return health
+  if (asks(status)) return { ...base, state: 'attention', cause: 'definition_changed' }
+  if (held) return { ...base, state: 'attention', cause: 'deletes_held' }
+  if (health && !switches.has(health.cause)) return health
   if (error !== null) return { ...base, state: 'attention', cause: 'source_failing' }
   return polledAt === null && status.paused
     ? { ...base, state: 'unknown', cause: 'never_polled' }
@@ -29,6 +41,13 @@ function ownHealth({ status, health, last_poll_at: polledAt, last_error: error }
 }
 
 export const isTrouble = ({ state }) => state === 'down' || state === 'attention'
+
+export const isToldApart = ({ cause }) => toldApart.has(cause)
+
+/** It was not switched off by anybody: its definition changed, and it waits to be told what that means. */
+export function asks({ paused_by: by, reason }) {
+  return by === 'service' && (reason ?? '').startsWith('The definition changed. ')
+}
 
 export const healthTone = (health) => tones[health.state]
 

@@ -1,5 +1,7 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { Secret } from '../../src/sync/definition/secret.ts'
+import { grantIdOf } from '../../src/sync/oauth/lost-grant.ts'
 import {
   jsonFlow,
   patientFlow,
@@ -58,6 +60,9 @@ const names = [
   'resting',
   'told',
   'drifting',
+  'asking',
+  'emptied',
+  'lost',
   'a-keyboard',
 ]
 
@@ -81,6 +86,7 @@ beforeAll(async () => {
     }),
   )
   flows = await startTestFlows({
+    env: { APP_SECRET: 'canary-secret', FIRST_TOKEN: 'canary-first' },
     files: { ...files, 'broken.flow.yaml': 'version: 1\nname: broken\npolInterval: 1m\n' },
   })
   url = `${await flows.app.listen({ host: '127.0.0.1', port: 0 })}/admin`
@@ -105,7 +111,11 @@ function shaped(name: string, flow: Record<string, unknown>): Record<string, unk
       ? { breaker: { failures: 2, within: '1m', openFor: '10m' }, concurrency: 1 }
       : name === 'told'
         ? { filter: '$not($exists(hidden))', delete: { url: `${target.url}/told/{pk}` } }
-        : {}
+        : name === 'emptied'
+          ? { delete: { url: `${target.url}/emptied/{pk}` } }
+          : name === 'lost'
+            ? { auth: lostAccess() }
+            : {}
   const { destinations } = flow as { destinations: object[] }
   return { ...flow, destinations: destinations.map((one) => ({ ...one, ...extra })) }
 }
@@ -114,6 +124,7 @@ function extraOf(name: string): Record<string, unknown> {
   if (name === 'hostile') return { description: '<b>bold</b>\u202E '.repeat(70) }
   // One scan more than there is has to miss an item.
   if (name === 'told') return { deletes: { mode: 'delete', scans: 9 } }
+  if (name === 'emptied') return { deletes: { mode: 'delete' } }
   if (name === 'hanging') {
     return { startPaused: true, source: { type: 'http', url: `${silent.base}/items` } }
   }
@@ -129,7 +140,21 @@ function extraOf(name: string): Record<string, unknown> {
   }
 }
 
+const lostAccess = () => ({
+  type: 'oauth2' as const,
+  grant: 'refresh_token' as const,
+  tokenUrl: `${target.url}/token`,
+  clientId: 'app',
+  clientSecret: `\${env:APP_SECRET}`,
+  refreshToken: `\${env:FIRST_TOKEN}`,
+  clientAuth: 'basic' as const,
+})
+
+/** By how much a text is higher than what is shown of it. */
+const cutOff = (text: Locator) => text.evaluate((one) => one.scrollHeight - one.clientHeight)
+
 function itemsOf(name: string): object[] {
+  if (name === 'lost') return []
   return name === 'hostile' ? [{ id: hostileKey }] : [{ id: 'A-1' }, { id: 'A-2' }]
 }
 
@@ -580,6 +605,74 @@ test('a source that does not look as it did holds its flow, and one button lets 
   await expect.poll(() => sent('drifting').length, { timeout: 20_000 }).toBe(before + 20)
   await expect.poll(() => button(held, 'Let it go on').count(), { timeout: 20_000 }).toBe(0)
   opened?.expectQuiet()
+})
+
+test('a flow that asks, or whose deletes are held, needs somebody, and says all of why in his language', async () => {
+  const flow = jsonFlow('asking', target.url, { startPaused: false })
+  const sync = (name: string) => flows.flows.sync(name, { force: true })
+  await sync('asking')
+  await flows.write('asking.flow.yaml', { ...flow, item: { key: 'id', hash: { ignore: ['v'] } } })
+  await flows.call('POST', '/flows/reload')
+  await sync('emptied')
+  await flows.write('emptied.json', [])
+  await Promise.all([sync('asking'), sync('emptied')])
+  const options = { locale: 'es-AR', viewport: { width: 390, height: 800 } }
+  const page = await open('flows?flow=asking', options)
+  const asking = card(page, 'asking')
+  await expectText(asking, /En pausa[\s\S]*Para mirar[\s\S]*La definición cambió/)
+  const asked = asking.locator('p', { hasText: 'La definición cambió' })
+  expect(await cutOff(asked)).toBeLessThanOrEqual(1)
+  await button(asking, 'Sincronizar').click()
+  const dialog = page.getByRole('dialog')
+  await expectText(dialog, 'La definición cambió')
+  await button(dialog, 'Correr una vez').click()
+  await expect
+    .poll(() => asking.getByText('La definición cambió').count(), { timeout: 20_000 })
+    .toBe(2)
+  await expectText(asking, 'En pausa')
+  await page.goto(`${url}#/flows?flow=emptied`)
+  const emptied = card(page, 'emptied')
+  await expectText(emptied, /Para mirar[\s\S]*2 bajas retenidas: el origen está vacío/)
+  await button(emptied, 'Dejar pasar estas bajas').click()
+  await expectText(dialog, '2 bajas retenidas: el origen está vacío')
+  expect([await tooWideAt(page), await seriousBarriers(page)]).toEqual([[], []])
+  opened?.expectQuiet()
+})
+
+test('an access that is lost says what to do, whole, and offers no attempt that cannot help', async () => {
+  const auth = lostAccess()
+  const secret = (text: string) => new Secret(text, text)
+  await flows.service.database.db
+    .insertInto('oauth_grants')
+    .values({
+      id:
+        grantIdOf({
+          ...auth,
+          tokenUrl: secret(auth.tokenUrl),
+          clientId: secret(auth.clientId),
+          clientSecret: secret('canary-secret'),
+          refreshToken: secret('canary-first'),
+        }) ?? '',
+      ...{ refresh_token: 'v1.k1.x', version: 3, used_by: 'lost/web' },
+      ...{ lost_at: flows.service.clock.now(), lost_reason: 'invalid_grant' },
+      used_at: flows.service.clock.now(),
+    })
+    .execute()
+  await flows.write('lost.json', [{ id: 'A-1', v: 1 }])
+  await flows.flows.sync('lost', { force: true })
+  const page = await open('flows?flow=lost', {
+    locale: 'es-AR',
+    viewport: { width: 390, height: 800 },
+  })
+  const lost = card(page, 'lost')
+  const told = lost.locator('p', { hasText: 'Autorice la aplicación otra vez' })
+  await expectText(lost, 'web perdió la autorización')
+  await expectText(
+    told,
+    `no hay token de acceso: quien lo emite rechazó el refresh token (invalid_grant); se revocó, lo usó otro o volvió con una copia de seguridad. Autorice la aplicación otra vez, ponga el nuevo refresh token en \${env:FIRST_TOKEN} (si es una variable, reinicie) y relea los archivos.`,
+  )
+  expect(await cutOff(told)).toBeLessThanOrEqual(1)
+  expect(await button(lost, 'Probar ahora').count()).toBe(0)
 })
 
 test('speaks Spanish and English, and keeps the choice', async () => {

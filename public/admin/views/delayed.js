@@ -1,7 +1,9 @@
-import { code, name, number, relative } from '../../shared/format.js'
+import { code, name, number } from '../../shared/format.js'
 import { t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { table } from '../../shared/parts.js'
+import { said } from '../said.js'
+import { whenNext } from './flow-parts.js'
 import { newest, panel } from './list-parts.js'
 
 const shownAtMost = 50
@@ -45,7 +47,7 @@ function columns(app) {
       cell: ({ last_error: error }) =>
         error === null
           ? html`<span class="soft">${t('delayed.noError')}</span>`
-          : name(error, { class: 'clip' }),
+          : name(said(error), { class: 'clip' }),
     },
     {
       id: 'attempts',
@@ -56,7 +58,7 @@ function columns(app) {
     {
       id: 'next',
       title: t('item.nextAttempt'),
-      cell: ({ next_attempt_at: next }) => (next === null ? t('flow.now') : relative(next)),
+      cell: ({ next_attempt_at: next }) => (next === null ? t('flow.now') : whenNext(next)),
     },
   ]
 }

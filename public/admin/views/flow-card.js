@@ -10,7 +10,7 @@ import {
   isBusy,
   testAlerts,
 } from '../flow-actions.js'
-import { isTrouble } from '../flow-health.js'
+import { isToldApart, isTrouble } from '../flow-health.js'
 import { said } from '../said.js'
 import {
   dashboardLink,
@@ -44,11 +44,11 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     </div>
     ${description ? html`<p class="soft small clip">${name(description)}</p>` : null}
     ${status.paused ? pausedNote(status) : null}
-    ${isTrouble(health) && !(flow.held_drift && health.cause === 'drift_held') ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
+    ${isTrouble(health) && !isToldApart(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
     ${flow.held_drift ? driftNote(app, flow) : null} ${flow.held_deletes ? heldNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
     ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(said(error))}</p>`) : null}
-    ${heldBack ? note('warn', html`<p class="small clip">${name(heldBack)}</p>`) : null}
+    ${heldBack ? note('warn', html`<p class="small clip">${name(said(heldBack))}</p>`) : null}
     ${resultOf(app, flow)}
     ${buttons(app, flow, isWhole)}
   </article>`
@@ -59,7 +59,7 @@ function heldNote(app, flow) {
   return note(
     'warn',
     html`<p class="small strong">${count('held.note', items)} ${relative(since)}</p>
-      <p class="small clip">${name(reason)}</p>
+      <p class="small clip">${name(said(reason))}</p>
       ${smallButton({
         text: t('do.approve'),
         disabled: isBusy(app, flow, 'approve'),
@@ -136,7 +136,7 @@ function inTheWay(app, flow, destination) {
   const { state, cause } = destination.sending
   return html`<span class="small oldest" title=${cause ?? ''}>
     ${badge(state === 'slowed' ? 'info' : 'warn', t(`sending.${state}`))}
-    ${nextTry(destination.sending)} ${cause ? html`<span class="soft clip">${name(cause)}</span>` : null}
+    ${nextTry(destination.sending)} ${cause ? html`<span class="soft clip">${name(said(cause))}</span>` : null}
     ${state === 'slowed' ? null : tryButton(app, flow, destination)}
   </span>`
 }

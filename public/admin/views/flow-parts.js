@@ -5,7 +5,7 @@ import { badge, note } from '../../shared/parts.js'
 import { now } from '../../shared/shop-clock.js'
 import { askLimit, askPause, isBusy, removeLimit, resume, sync, tryNow } from '../flow-actions.js'
 import { causeText, healthTone, healthWord, rests } from '../flow-health.js'
-import { said } from '../said.js'
+import { isOfLostAccess, said } from '../said.js'
 import { openPreview } from '../sync-preview.js'
 import { smallButton } from './list-parts.js'
 
@@ -49,21 +49,31 @@ export function troubleOf(app, flow, health) {
   if (state === 'ok' || cause === null) return null
   const sending = destination?.sending
   const words = destination ? sending.cause : flow.last_error
+  // No attempt helps there, and what does stands at the end of the words.
+  const isLost = words ? isOfLostAccess(words) : false
   return html`<div class="trouble">
     <p class="small">
-      <span class="strong">${causeText(health)}</span>
+      <span class="strong">${causeText(isLost && destination ? { ...health, cause: 'access_lost' } : health)}</span>
       ${since ? html`· ${relative(since)}` : null}
-      ${sending ? nextTry(sending) : null}
+      ${sending && !isLost ? nextTry(sending) : null}
     </p>
-    ${words ? html`<p class="small clip soft">${name(said(words))}</p>` : null}
-    ${sending && rests(sending) ? tryButton(app, flow, destination) : null}
+    ${words ? html`<p class="small soft ${isLost ? '' : 'clip'}">${name(said(words))}</p>` : null}
+    ${sending && rests(sending) && !isLost ? tryButton(app, flow, destination) : null}
   </div>`
 }
 
 /** `next try in 40 s`. */
 export function nextTry({ next_attempt_at: next }) {
-  return next ? html`<span class="next-try">· ${t('flow.nextTry')} ${relative(next)}</span>` : null
+  if (!next || isPast(next)) return null
+  return html`<span class="next-try">· ${t('flow.nextTry')} ${relative(next)}</span>`
 }
+
+/** What is due and has to wait for something else was not tried then. */
+export function whenNext(at) {
+  return isPast(at) ? t('flow.soon') : relative(at)
+}
+
+const isPast = (at) => new Date(at).getTime() < now()
 
 export function tryButton(app, flow, destination) {
   return smallButton({
@@ -95,7 +105,7 @@ export function pausedNote({ paused_at: at, paused_by: by, reason }) {
         ${by === null ? t('flow.pausedSince') : t('flow.pausedBy', { who: word('actor', by) })}
         ${at ? relative(at) : null}
       </p>
-      ${reason ? html`<p class="clip">${name(word('reason', reason))}</p>` : null}`,
+      ${reason ? html`<p class="small ${by === 'service' ? '' : 'clip'}">${name(word('reason', reason))}</p>` : null}`,
   )
 }
 
@@ -103,8 +113,7 @@ export const when = (at) => (at === null ? t('flow.never') : relative(at))
 
 export function nextRun({ status, next_poll_at: at, poll_interval_ms: interval }) {
   if (status.paused) return t('flow.nextPaused')
-  const isDue = at === null || new Date(at).getTime() < now()
-  return html`${status.polling ? t('flow.now') : isDue ? t('flow.soon') : relative(at)}
+  return html`${status.polling ? t('flow.now') : at === null ? t('flow.soon') : whenNext(at)}
     <span class="every soft small">${t('flow.every', { time: duration(interval) })}</span>`
 }
 

@@ -1,8 +1,10 @@
-import { code, name, number, relative, time } from '../../shared/format.js'
+import { code, name, number, time } from '../../shared/format.js'
 import { t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { badge, empty, facts, table } from '../../shared/parts.js'
+import { said } from '../said.js'
 import { errorTable } from './error-table.js'
+import { whenNext } from './flow-parts.js'
 import { panel } from './list-parts.js'
 
 export const stateTones = {
@@ -44,8 +46,8 @@ const columns = () => [
     title: t('item.state'),
     cell: ({ state, last_error: error, next_attempt_at: next, remembered }) =>
       html`${badge(stateTones[state], word('state', state))}
-      ${next ? html`<p class="soft small">${t('item.nextAttempt')} ${relative(next)}</p>` : null}
-      ${error ? html`<p class="small clip">${name(error)}</p>` : null}
+      ${next ? html`<p class="soft small">${t('item.nextAttempt')}: ${whenNext(next)}</p>` : null}
+      ${error ? html`<p class="small clip">${name(said(error))}</p>` : null}
       ${remembered ? html`<p class="small soft">${t('item.remembered')}: ${listed(remembered)}</p>` : null}`,
   },
   {
