@@ -68,14 +68,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   bug(
     'records that look otherwise hold nothing',
     'sync/poll/drift',
-    'if (found.some((one) => !isAmong(one, held.approved))) throw new DriftFound(found)',
-    '',
+    'if (found.every((one) => isAmong(one, held.approved))) return',
+    'if (found.length >= 0) return',
   ),
   bug(
     'the guard holds no deletes',
     'sync/poll/deletes',
-    'if (vanished > guard.minItems && percent > guard.maxPercent) {',
-    'if (vanished < 0 && percent > guard.maxPercent) {',
+    'if (atOnce > guard.minItems && percent > guard.maxPercent) {',
+    'if (atOnce < 0 && percent > guard.maxPercent) {',
   ),
   bug(
     'what is pushed is stored and not owed',
@@ -98,8 +98,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   bug(
     'an answer that tells of some of a batch is taken for all',
     'sync/destinations/http-batch',
-    'if (list.length === jobs.length) return list.map((entry) => resultOf(entry, status, judge))',
-    'if (list.length > 0) return jobs.map((_, at) => resultOf(list[at] ?? true, status, judge))',
+    `if (list.length === jobs.length)
+          return list.map((entry) => resultOf(entry, status, judge, hide))`,
+    `if (list.length > 0)
+          return jobs.map((_, at) => resultOf(list[at] ?? true, status, judge, hide))`,
   ),
   bug(
     'the position moves on past what has to be read again',
