@@ -107,19 +107,26 @@ async function changeBehindTheFirst(changed: object): Promise<void> {
   target.received.length = 0
 }
 
-test('a definition that its own file does not say any more changes nothing, whatever the clocks say', async () => {
-  await changeBehindTheFirst(definition('codigo'))
-  // By the clock nobody has polled for long.
-  services[0]?.clock.advance(24 * 60 * 60_000)
-  const refused = await sync(one)
-  expect([refused.statusCode, refused.json()]).toEqual([
-    503,
-    { error: expect.stringContaining('by another definition') },
-  ])
-  await hasReadAgain(one)
-  expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
-  expect(target.received).toEqual([])
-})
+test.each([
+  ['synced', 'POST', '/sync/stock?force=true'],
+  ['sent again', 'POST', '/resync/stock?force=true'],
+  ['forgotten', 'DELETE', '/reset/stock'],
+] as const)(
+  'by a definition that its own file does not say any more nothing is %s, whatever the clocks say',
+  async (_, method, path) => {
+    await changeBehindTheFirst(definition('codigo'))
+    // By the clock nobody has polled for long.
+    services[0]?.clock.advance(24 * 60 * 60_000)
+    const refused = await one.call(method, path)
+    expect([refused.statusCode, refused.json()]).toEqual([
+      503,
+      { error: expect.stringContaining('by another definition') },
+    ])
+    await hasReadAgain(one)
+    expect((await sync(one)).json()).toEqual({ name: 'stock', changes: 0 })
+    expect(target.received).toEqual([])
+  },
+)
 
 test.each([
   ['synced', () => one.call('POST', '/sync/stock/3')],

@@ -4,7 +4,7 @@ import { listDelayed, listSkipped } from '../../repositories/delayed-deliveries.
 import { type FailureGroup, groupFailures } from '../../repositories/failed-deliveries.ts'
 import { listPolls } from '../../repositories/flow-polls.ts'
 import { nextRead } from '../../repositories/flow-reads.ts'
-import { listFlowStates } from '../../repositories/flow-state.ts'
+import { findFlowState, listFlowStates } from '../../repositories/flow-state.ts'
 import { isPaused, listFlowActivity } from '../../repositories/flow-switches.ts'
 import { withLease } from '../../repositories/with-lease.ts'
 import { causeOf } from '../control/failure-cause.ts'
@@ -27,6 +27,7 @@ import {
 import type { AlertResult, FailureView, FlowService, SyncOutcome } from '../flow-service.ts'
 import { scansToDelete } from '../poll/deletes.ts'
 import { forgetItems } from '../poll/forget.ts'
+import { refuseOutdated } from '../poll/outdated.ts'
 import { LeaseLostError } from '../poll/poll-deps.ts'
 import type { Poller } from '../poll/poller.ts'
 import { SourceError } from '../types.ts'
@@ -173,6 +174,9 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
 
   const reset = async (name: string, actor: string, { resumes }: { resumes: boolean }) => {
     const { runtime, poller } = find(name)
+    // Its definition is taken as accepted from then on, also in place of a newer one.
+    const state = await findFlowState(deps.database.db, name)
+    if (state) await refuseOutdated(itemDeps, runtime, state)
     await resetFlow(deps, name, runtime.definitionHash, actor, { resumes })
     await poller.aside(() => forgetNow(name))
   }
