@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
+import { createTurns } from '../turns.ts'
 import { inKeyOrder } from './key-order.ts'
 
 export type FailureGroup = {
@@ -22,6 +23,8 @@ type Place = { destination: string; pk: string }
 
 export const beforeAllFailed: Place = { destination: '', pk: '' }
 
+/** Long words take a while to be judged, and tills are served by the same thread. */
+const breathe = createTurns(10)
 const samplePks = 20
 const rowsAtOnce = 2_000
 /** A receiver that words every refusal in its own way must not fill the memory. */
@@ -68,7 +71,10 @@ export async function groupFailures(
   while (after) {
     const page = failureParts(flow, { after, limit })
     const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
-    for (const part of rows) addPart(groups, part, causeOf)
+    for (const part of rows) {
+      await breathe()
+      addPart(groups, part, causeOf)
+    }
     if (groups.size > 2 * groupsKept) {
       groups = new Map(byItems(groups).slice(0, groupsKept))
     }
@@ -114,6 +120,19 @@ export type FailedFilter = {
   error?: string | undefined
   /** Whether a failure of an item with these words is wanted. */
   isWanted?: ((error: string, pk: string) => boolean) | undefined
+}
+
+/** The keys of failures that are wanted by their words. */
+export async function wantedAmong(
+  rows: readonly { pk: string; words: string }[],
+  isWanted: NonNullable<FailedFilter['isWanted']>,
+): Promise<string[]> {
+  const found: string[] = []
+  for (const { pk, words } of rows) {
+    await breathe()
+    if (isWanted(words, pk)) found.push(pk)
+  }
+  return found
 }
 
 /** Some failed deliveries of one destination: the last of them, how many they were, and which were asked for. */
@@ -167,7 +186,7 @@ export async function reviveFailed(
       and state = 'failed' ${error === undefined ? sql`` : sql`and last_error = ${error}`}
     order by pk
     for update`.execute(trx)
-  const found = rows.filter(({ pk, words }) => isWanted(words, pk)).map(({ pk }) => pk)
+  const found = await wantedAmong(rows, isWanted)
   // Apart from the reading: in one statement a planner that underestimates the failures joins them row by row.
   await sql`
     update deliveries set

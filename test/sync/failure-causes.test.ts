@@ -1,5 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { groupFailures } from '../../src/repositories/failed-deliveries.ts'
 import { causeOf } from '../../src/sync/control/failure-cause.ts'
+import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
+import { openTestDatabase } from '../support/database.ts'
 import {
   jsonFlow,
   startTarget,
@@ -7,6 +11,7 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
+import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 
 /** A receiver that repeats the item in its words gives one cause, not one for each item. */
 test.each([
@@ -143,4 +148,36 @@ test('all of one cause are sent again by its name, and nothing else', async () =
   expect(again.json()).toEqual({ name: 'shop', retried: 177 })
   await flows.delivered()
   expect(await failures()).toMatchObject([{ status: 409, items: 19 }])
+})
+
+test('causes that take long to be named hold up nobody, whether they are listed or sent again', async () => {
+  const database = await openTestDatabase()
+  onTestFinished(() => database.close())
+  const burn = () => {
+    const since = performance.now()
+    while (performance.now() - since < 1);
+  }
+  const flow = 'slow'
+  const pks = Array.from({ length: 300 }, (_, index) => `K-${index}`)
+  await sql`
+    insert into deliveries (flow, destination, pk, version, kind, hash, payload, state, attempts, queued_at, last_error, finished_at)
+    select ${flow}, 'web', pk, 1, 'upsert', 'h', '{}'::jsonb, 'failed', 1, now(), 'no ' || pk, now()
+    from unnest(${pks}::text[]) as item (pk)`.execute(database.db)
+  const causes = (error: string) => {
+    burn()
+    return error.slice(0, 2)
+  }
+  const listed = await longestTurn(async () =>
+    JSON.stringify(
+      (await groupFailures(database, flow, undefined, causes)).value.map((one) => one.items),
+    ),
+  )
+  expect(listed.said).toBe('[300]')
+  expect(listed.ms).toBeLessThan(promisedMs)
+  const again = await longestTurn(async () => {
+    const isWanted = (error: string) => causes(error) === 'none'
+    return `${await retryFailed({ database, queue: { wake: () => {} }, now: () => new Date() }, { flow, isWanted })}`
+  })
+  expect(again.said).toBe('0')
+  expect(again.ms).toBeLessThan(promisedMs)
 })

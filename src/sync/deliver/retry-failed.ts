@@ -5,6 +5,7 @@ import {
   type FailedRows,
   failedRows,
   reviveFailed,
+  wantedAmong,
 } from '../../repositories/failed-deliveries.ts'
 import { inKeyOrder } from '../../repositories/key-order.ts'
 import type { DeliveryQueue } from '../queue/queue.ts'
@@ -28,9 +29,9 @@ export async function retryFailed(
   while (after) {
     const page = failedRows(filter, { after, limit })
     const { rows } = await inKeyOrder(database, (trx) => page.execute(trx))
-    for (const group of rows
-      .map((one) => wanted(one, filter))
-      .filter(({ pks }) => pks.length > 0)) {
+    for (const one of rows) {
+      const group = await wanted(one, filter)
+      if (group.pks.length === 0) continue
       total += await database.transaction(async (trx) => {
         const revived = await reviveFailed(trx, filter, group, at)
         if (revived.length > 0) queue.wake(flow, group.destination)
@@ -46,8 +47,9 @@ export async function retryFailed(
 }
 
 /** Without the items whose words are not asked for. Where both are, the words themselves have chosen them already. */
-function wanted(group: FailedRows, { isWanted, error }: FailedFilter): FailedRows {
+async function wanted(group: FailedRows, { isWanted, error }: FailedFilter): Promise<FailedRows> {
   const { errors } = group
   if (!isWanted || !errors || error !== undefined) return group
-  return { ...group, pks: group.pks.filter((pk, place) => isWanted(errors[place] ?? '', pk)) }
+  const rows = group.pks.map((pk, place) => ({ pk, words: errors[place] ?? '' }))
+  return { ...group, pks: await wantedAmong(rows, isWanted) }
 }
