@@ -25,17 +25,24 @@ const joined = new RegExp(
 const longWords = /(?<![\p{L}\p{N}])[A-Za-z_-]{12,}(?![\p{L}\p{N}])/gu
 const changesOfId = 1 / 3
 
-/** As dates are written in words; only beside numbers, since some of them are other words too. */
-const namesOfTimes = timeNames(['es', 'en', 'pt', 'de', 'fr', 'it'])
-const besideGap = String.raw`(?:${namesOfTimes.join('|')}|AM|PM|[ap]\.\s?m\.)\.?`
-const timeAfter = new RegExp(
-  String.raw`…(?:[\s,.\/\-]+(?:de |of |às |a las |um |à )*(?:${besideGap}|…)(?![\p{L}\p{N}]))+`,
-  'gu',
-)
-const timeBefore = new RegExp(
-  String.raw`(?<![\p{L}\p{N}])(?:${besideGap},?[\s\/\-]+(?:de |den |le |el )*)+…`,
-  'gu',
-)
+/** As dates are written in words; only beside numbers, since some of them are other words too. Made when first needed: it takes 10 ms. */
+let writtenTimes: { after: RegExp; before: RegExp } | undefined
+
+function timesInWords(): { after: RegExp; before: RegExp } {
+  const names = timeNames(['es', 'en', 'pt', 'de', 'fr', 'it'])
+  const besideGap = String.raw`(?:${names.join('|')}|AM|PM|[ap]\.\s?m\.)\.?`
+  return {
+    after: new RegExp(
+      String.raw`…(?:[\s,.\/\-]+(?:de |of |às |a las |um |à )*(?:${besideGap}|…)(?![\p{L}\p{N}]))+`,
+      'gu',
+    ),
+    before: new RegExp(
+      String.raw`(?<![\p{L}\p{N}])(?:${besideGap},?[\s\/\-]+(?:de |den |le |el )*)+…`,
+      'gu',
+    ),
+  }
+}
+
 const shortestKeyPart = 3
 
 /**
@@ -44,14 +51,15 @@ const shortestKeyPart = 3
  * that they tell.
  */
 export function causeOf(error: string, pk: string): string {
+  writtenTimes ??= timesInWords()
   return withoutQuoted(withoutKey(error, pk))
     .replace(otherQuotes, gap)
     .replace(namedIds, `$1${gap}`)
     .replace(joined, (found, told: string | undefined) => (told ? found : withoutDigits(found)))
     .replace(longWords, (word) => (isId(word) ? gap : word))
     .replace(/…(?:[-_.,:/+]?…)+/g, gap)
-    .replace(timeBefore, gap)
-    .replace(timeAfter, gap)
+    .replace(writtenTimes.before, gap)
+    .replace(writtenTimes.after, gap)
 }
 
 /** As it is and percent-encoded, in whatever case; what is as short as a word only where it stands alone. */
