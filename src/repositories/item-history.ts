@@ -127,36 +127,17 @@ export async function findContent(
   return row?.payload ?? undefined
 }
 
-const kinds = [
+export const historyKinds = [
   { table: 'item_versions', time: 'seen_at', kept: versionsKept },
   { table: 'item_attempts', time: 'at', kept: attemptsKept },
 ] as const
 
-/** Answers how many rows were older than the given time and are gone; `limit` in each statement. Only a bound below too lets the index be used. */
-export async function deleteItemHistoryBefore(
-  db: Db,
-  flow: string,
-  before: Date,
-  limit = rowsAtOnce,
-): Promise<number> {
-  let gone = 0
-  for (const { table, time } of kinds) {
-    for (let found = limit; found === limit; gone += found) {
-      const { numAffectedRows } = await sql`
-        delete from ${sql.table(table)} where ctid = any(array(
-          select ctid from ${sql.table(table)}
-          where flow = ${flow} and ${sql.ref(time)} < ${before} and ${sql.ref(time)} > '-infinity'
-          order by ${sql.ref(time)}
-          limit ${limit}))`.execute(db)
-      found = Number(numAffectedRows ?? 0)
-    }
-  }
-  return gone
-}
+export type HistoryKind = (typeof historyKinds)[number]
 
-type HistoryTable = (typeof kinds)[number]['table']
+/** What of an item's history is kept: so many of its newest rows, and none from before a time. */
+export type Keeping = { before: Date; kept: number }
 
-/** A look at some rows: how many they were, the item that they end with, and the items with more than are kept. */
+/** A look at some rows: how many they were, the item that they end with, and the items with rows that are not kept. */
 export type HistoryRows = { looked: number; last: string | null; over: string[] }
 
 /**
@@ -164,41 +145,44 @@ export type HistoryRows = { looked: number; last: string | null; over: string[] 
  * order.
  */
 export function historyRows(
-  table: HistoryTable,
+  { table, time }: HistoryKind,
   flow: string,
-  page: { from: string; kept: number; limit: number },
+  page: Keeping & { from: string; limit: number },
 ): RawBuilder<HistoryRows> {
   return sql<HistoryRows>`
     with page as materialized (
-      select pk from ${sql.table(table)}
+      select pk, ${sql.ref(time)} < ${page.before} as is_old from ${sql.table(table)}
       where flow = ${flow} and pk >= ${page.from}
       order by pk, id
       limit ${page.limit}
     ), counted as (
-      select pk, count(*) as found from page group by pk
+      select pk, count(*) as found, bool_or(is_old) as has_old from page group by pk
     )
     select coalesce(sum(found), 0)::bigint as looked, max(pk) as last,
-      coalesce(array_agg(pk) filter (where found > ${page.kept}), '{}') as over
+      coalesce(array_agg(pk) filter (where found > ${page.kept} or has_old), '{}') as over
     from counted`
 }
 
 /**
- * Forgets what is beyond the newest of each item; answers how many rows. It walks over the rows in the order of their
- * items, `limit` in each statement (more than are kept of one item), so that none takes long however many items there are.
+ * Forgets what is older than the given time, or beyond the newest of each item; answers how many rows. It walks over the rows in
+ * the order of their items, `limit` in each statement (more than are kept of one item), so that none takes long however many items
+ * there are. An index by time would find what is old sooner, and cost each new item and each delivery more than all that saves.
  */
 export async function trimItemHistory(
   database: Database,
   flow: string,
+  before: Date,
   limit = rowsAtOnce,
 ): Promise<number> {
   let gone = 0
-  for (const { table, kept } of kinds) {
+  for (const kind of historyKinds) {
+    const { kept } = kind
     let from: string | undefined = ''
     while (from !== undefined) {
-      const look = historyRows(table, flow, { from, kept, limit })
+      const look = historyRows(kind, flow, { from, before, kept, limit })
       const page = (await inKeyOrder(database, (trx) => look.execute(trx))).rows[0]
       if (page && page.over.length > 0) {
-        gone += await trimItems(database.db, table, flow, page.over, kept)
+        gone += await trimItems(database.db, kind, flow, page.over, before)
       }
       // The page may end within an item: it is looked at again, and by now has no more than fit into a page.
       from = page?.looked === limit ? (page.last ?? undefined) : undefined
@@ -209,18 +193,19 @@ export async function trimItemHistory(
 
 async function trimItems(
   db: Db,
-  table: HistoryTable,
+  { table, time, kept }: HistoryKind,
   flow: string,
   pks: readonly string[],
-  kept: number,
+  before: Date,
 ): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from ${sql.table(table)} where ctid = any(array(
       select ctid from (
-        select ctid, row_number() over (partition by pk order by id desc) as rank
+        select ctid, ${sql.ref(time)} < ${before} as is_old,
+          row_number() over (partition by pk order by id desc) as rank
         from ${sql.table(table)}
         where flow = ${flow} and pk = any(${pks}::text[])
       ) as ranked
-      where rank > ${kept}))`.execute(db)
+      where rank > ${kept} or is_old))`.execute(db)
   return Number(numAffectedRows ?? 0)
 }

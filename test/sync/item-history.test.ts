@@ -217,8 +217,8 @@ test('housekeeping leaves the newest of each item, and nothing that is older tha
   await database.transaction((trx) =>
     insertItemAttempts({ flow, destination: 'web' }, attempts, at).execute(trx),
   )
-  expect(await trimItemHistory(database, flow)).toBe(3 + 3 + 2)
-  expect(await trimItemHistory(database, flow)).toBe(0)
+  expect(await trimItemHistory(database, flow, new Date(0))).toBe(3 + 3 + 2)
+  expect(await trimItemHistory(database, flow, new Date(0))).toBe(0)
   const { versions } = await listItemHistory(database.db, flow, 'a')
   expect(versions.map(({ hash }) => hash)).toEqual(
     Array.from({ length: versionsKept }, (_, index) => String(versionsKept + 3 - index)),

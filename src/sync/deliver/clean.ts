@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import { deleteFinished } from '../../repositories/finished-deliveries.ts'
 import { deleteFlowErrorsBefore } from '../../repositories/flow-errors.ts'
-import { deleteItemHistoryBefore, trimItemHistory } from '../../repositories/item-history.ts'
+import { trimItemHistory } from '../../repositories/item-history.ts'
 import type { Flow } from '../definition/schema.ts'
 
 /** How many rows are gone. */
@@ -24,6 +24,6 @@ export async function cleanDeliveries(
   const deliveries = await deleteFinished(deps.database, name, { doneBefore, failedBefore })
   const errors = await deleteFlowErrorsBefore(db, name, failedBefore)
   const historyBefore = new Date(now - queue.keepHistoryMs)
-  const aged = await deleteItemHistoryBefore(db, name, historyBefore)
-  return { deliveries, errors, history: aged + (await trimItemHistory(deps.database, name)) }
+  const history = await trimItemHistory(deps.database, name, historyBefore)
+  return { deliveries, errors, history }
 }
