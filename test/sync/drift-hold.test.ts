@@ -205,6 +205,47 @@ test('what is let through while a poll runs that holds it is let through by the 
   expect(await poll.poll()).toMatchObject({ changes: 20 })
 })
 
+test('of a file that is cut nothing is sent before it can be told how much of it changed', async () => {
+  const csv = (price: (n: number) => number) =>
+    ['id,price,name', ...rows(20).map(({ id, name }, n) => `${id},${price(n)},${name}`), ''].join(
+      '\n',
+    )
+  serial += 1
+  shop = `shop-${serial}`
+  const source = { type: 'file', path: `\${env:DIR}/${shop}.csv`, format: 'csv', settle: '0s' }
+  const rule = { changed: { maxPercent: 50, minItems: 4 } }
+  const extra = { startPaused: false, source, drift: rule }
+  const files = {
+    'shop.flow.yaml': jsonFlow(shop, target.url, extra),
+    [`${shop}.csv`]: csv((n) => n),
+  }
+  flows = await startTestFlows({ service, files })
+  expect(await sync()).toMatchObject({ changes: 20 })
+  await flows.delivered()
+  target.received.length = 0
+
+  const changed = csv((n) => n + 1_000)
+  // Four lines and a half: as few may change at any time.
+  const cut = changed.slice(0, changed.indexOf('A-4,') + 'A-4,1004,n'.length)
+  await flows.write(`${shop}.csv`, cut)
+  expect(await sync()).toEqual({ name: shop, changes: 0 })
+  expect(sent()).toEqual([])
+  await flows.write(`${shop}.csv`, changed)
+  expect(await sync()).toEqual({ name: shop, changes: 0, skipped: 'held' })
+  const held = await drift()
+  expect(held.findings).toMatchObject([{ kind: 'changed', items: 20 }])
+  // Nor does what is held go on by a part of the file, before it is let through or after.
+  await flows.write(`${shop}.csv`, cut)
+  expect(await sync()).toEqual({ name: shop, changes: 0 })
+  expect(await drift()).toMatchObject({ read: held.read })
+  await approve()
+  expect(sent()).toEqual([])
+  await flows.write(`${shop}.csv`, changed)
+  expect(await sync()).toEqual({ name: shop, changes: 20 })
+  await flows.delivered()
+  expect(sent()).toHaveLength(20)
+})
+
 test('a share of half is no drift, nor is a first import, nor many new items', async () => {
   await begin(share, raised(0))
   await flows.write(`${shop}.json`, [

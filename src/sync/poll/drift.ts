@@ -62,10 +62,11 @@ export type DriftWatch = {
   /** The batches that may be written by now: none as long as it is open whether too many items changed. */
   admit(batch: PollBatch): Promise<readonly PollBatch[]>
   /**
-   * After the last record: the batches that were kept back. `again`: there were too many to be kept, so the source is to be
-   * read once more. Throws DriftFound when too many items changed.
+   * After the last record that there was: the batches that were kept back. `again`: there were too many to be kept, so the source
+   * is to be read once more. `cut`: there are more than could be read, so nobody knows yet how many items changed. Throws
+   * DriftFound when too many did.
    */
-  end(): Promise<readonly PollBatch[] | 'again'>
+  end(isCut: boolean): Promise<readonly PollBatch[] | 'again' | 'cut'>
   /** In the transaction that ends the poll: what was held goes on, and what was read is how records look. */
   settle(trx: Trx): Promise<void>
 }
@@ -102,6 +103,8 @@ export async function watchDrift(
   const found: ShapeFinding[] = []
   /** Not let through; how many items changed with it is to be shown too. */
   let isNoted = false
+  /** What could not be read may look otherwise still. */
+  let wasCut = false
 
   /** Without its key no item can be compared, and what is written at once can no longer be held. */
   const mayCountOn = () => {
@@ -157,10 +160,12 @@ export async function watchDrift(
       } else if (mode === 'keeping') keep(batch)
       return []
     },
-    async end() {
+    async end(isCut) {
+      wasCut = isCut
       const finding = count?.finding()
       if (finding) throw new DriftFound([...found, finding], held.isApproved)
       if (isNoted) throw new DriftFound(found, held.isApproved)
+      if (isCut && mode !== 'writing') return 'cut'
       if (mode === 'counting') {
         mode = 'writing'
         pending = []
@@ -177,7 +182,7 @@ export async function watchDrift(
       if (learned && !isDeepStrictEqual(learned, state.shape)) {
         await updateFlowState(trx, flow.name, { shape: learned, shape_form: runtime.itemForm })
       }
-      if (held.row === undefined) return
+      if (held.row === undefined || wasCut) return
       await clearHeldDrift(trx, flow.name)
       await endApprovals(trx, flow.name, held.approvals)
       deps.log.info({ flow: flow.name, approved: held.isApproved }, 'a flow that was held goes on')

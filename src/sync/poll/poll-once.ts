@@ -214,10 +214,14 @@ async function readSource(
 ): Promise<KeySet> {
   const seen = createKeySet()
   await takeAll(deps, runtime, lease, { telling, since, seen, progress })
-  const kept = await progress.drift.end()
+  const kept = await progress.drift.end(isCutOff(progress))
+  const counts = { new: 0, changed: 0, deleted: 0 }
+  if (kept === 'cut') {
+    Object.assign(progress, { mustReadAgain: true, counts })
+    return seen
+  }
   if (kept === 'again') {
     const unread = { rowsRead: 0, problems: 0, mustReadAgain: false, warnings: [] }
-    const counts = { new: 0, changed: 0, deleted: 0 }
     Object.assign(progress, { ...unread, counts, cursor: progress.from, isAgain: true })
     return readSource(deps, runtime, lease, telling, since, progress)
   }
