@@ -156,3 +156,19 @@ test('what failed beside it is written all the same', async () => {
     failed: 1,
   })
 })
+
+test('what is written is not written again because the rest of its group was not', async () => {
+  const { target, lease } = await owe(['a', 'b'])
+  const term = termOf(lease)
+  const failure = { reason: 'no', status: 422, attempts: 1 }
+  const failed: Settled<Outcome> = {
+    claim: { pk: 'a', term },
+    outcome: { kind: 'final', version: 1, change: 'upsert', hash: 'h1:a', failure },
+  }
+  const group = [failed, arrived('b', term)]
+  const away = { db: database.db, transaction: () => Promise.reject(new Error('away')) }
+  await expect(settleGroup(away, target, group, at)).rejects.toThrow('away')
+  expect(await settleGroup(database, target, group, at)).toMatchObject({ delivered: 1 })
+  const { history, completed, failed: failures } = await look(target.flow)
+  expect([history.length, completed, failures]).toEqual([2, 1, 1])
+})

@@ -27,6 +27,9 @@ export type Settlement = {
   again: string[]
 }
 
+/** What is written although the rest of its group was not: it comes again with that, and must not be told of twice. */
+const written = new WeakSet<Settled<Outcome>>()
+
 /** As settleOutcomes, which is left what did not simply arrive: that much takes one statement and no transaction around it. */
 export async function settleGroup(
   { db, transaction }: Pick<Database, 'db' | 'transaction'>,
@@ -34,13 +37,15 @@ export async function settleGroup(
   group: readonly Settled<Outcome>[],
   at: Date,
 ): Promise<Settlement> {
-  const arrived = await settleWhatArrived(db, target, group, at)
-  const others = group.filter(({ claim }) => !arrived.has(claim.pk))
+  const unwritten = group.filter((one) => !written.has(one))
+  const arrived = await settleWhatArrived(db, target, unwritten, at)
+  for (const one of unwritten) if (arrived.has(one.claim.pk)) written.add(one)
+  const others = unwritten.filter((one) => !written.has(one))
   const settlement =
     others.length === 0
       ? { delivered: 0, retried: 0, finals: [], again: [] }
       : await transaction((trx) => settleOutcomes(trx, target, others, at))
-  return { ...settlement, delivered: settlement.delivered + arrived.size }
+  return { ...settlement, delivered: settlement.delivered + group.length - others.length }
 }
 
 /** The keys of what is settled by that. */
