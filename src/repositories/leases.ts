@@ -74,7 +74,7 @@ export async function keepLease(trx: Trx, lease: LeaseToken): Promise<boolean> {
 
 /** Who had the lease last, under which token, and whether it was given back. */
 export async function findLastOwner(
-  db: Db,
+  db: Db | Trx,
   name: string,
 ): Promise<{ owner: string; token: number; isGivenBack: boolean } | undefined> {
   const row = await db

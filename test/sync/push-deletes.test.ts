@@ -79,6 +79,22 @@ test('a poll under way that had found it changed brings nothing back', async () 
   expect((await sent()).toSorted()).toEqual(['DELETE /shop/A', 'PUT /shop/B'])
 })
 
+test.each([
+  ['set back by a minute', -60_000],
+  // As known to the process that takes the push: the one that polls has not heard of it.
+  ['set ahead by a minute', 60_000],
+])('nor does it when the clock is %s meanwhile', async (_, byMs) => {
+  const { clock } = flows.service
+  meanwhile = async () => {
+    clock.advance(byMs)
+    await remove()
+    if (byMs > 0) clock.advance(-byMs)
+  }
+  await sync()
+  if (byMs < 0) clock.advance(-byMs)
+  expect(await sent()).toEqual(['DELETE /shop/A'])
+})
+
 test('a sync of the item under way that had read it before reads again', async () => {
   meanwhile = remove
   const synced = await flows.call('POST', '/sync/shop/A')

@@ -14,7 +14,7 @@ import {
   keepHashForm,
   requestFullScan,
 } from '../../repositories/flow-state.ts'
-import { findLease } from '../../repositories/leases.ts'
+import { findLastOwner } from '../../repositories/leases.ts'
 import { askAboutDefinition } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Push, Pushed, PushedItem } from '../flow-service.ts'
@@ -169,9 +169,10 @@ async function store(
   const deleted = known.flatMap(({ pk, status }) => (status === 'deleted' && pk ? [pk] : []))
   await deleteHashes(trx, name, deleted)
   if (deleted.length > 0) {
-    // A poll under way that began before may have read it while it was there: another one looks again.
-    const lease = await findLease(trx, `flow:${name}`, deps.now())
-    if (lease?.isHeld) await requestFullScan(trx, name)
+    // A poll under way that began before may have read it while it was there: another one looks again. What has not been given
+    // back may be under way, whatever a clock says: it may have been set, or the process that polls may not know it yet.
+    const lease = await findLastOwner(trx, `flow:${name}`)
+    if (lease && !lease.isGivenBack) await requestFullScan(trx, name)
   }
   const owed = [
     ...changed.filter(({ item }) => ours.has(item.pk)).map(({ item }) => upsertOf(item, read)),
