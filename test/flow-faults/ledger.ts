@@ -84,6 +84,12 @@ export class Ledger {
     return seen?.removed ? seen.rev : this.#truth.removalAfter(pk, seen?.rev ?? 0)
   }
 
+  /** Whether something newer has arrived than this. Of a delete nobody can tell which removal it stands for. */
+  hasOvertaken({ pk, body }: Arrival): boolean {
+    const seen = this.#seen.get(pk)
+    return seen !== undefined && (!body || body.rev < seen.rev)
+  }
+
   violated(what: string): void {
     this.violations.push(what)
   }
@@ -156,8 +162,7 @@ export class Ledger {
     this.#seen.set(pk, { rev, removed: true })
   }
 
-  #noteLate({ pk, body }: Arrival): void {
-    const seen = this.#seen.get(pk)
-    if (seen && (!body || body.rev < seen.rev)) this.counts.overtaken += 1
+  #noteLate(arrival: Arrival): void {
+    if (this.hasOvertaken(arrival)) this.counts.overtaken += 1
   }
 }

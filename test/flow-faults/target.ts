@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
 import type { Lane, Receiver } from './lane.ts'
 import type { Arrival } from './ledger.ts'
@@ -38,8 +38,11 @@ export async function takeRequest(
   const isLate = await around.passes(String(request.headers['x-process'] ?? ''), () =>
     wait(onWayMs).then(() => undefined),
   )
-  // Later than its sender waits for, as when this machine is too busy to look at it in time.
-  const isGivenUp = request.socket.destroyed
+  // Later than its sender waits for, as when this machine is too busy to look at it in time. The first turn ends this one of the
+  // event loop; in the next the end is read, if it was there.
+  await turn()
+  await turn()
+  const isGivenUp = request.socket.readableEnded || request.socket.destroyed
   // That can be made twice by a shop that knows no keys: nobody promises otherwise.
   if (givesIds && isGivenUp) return
   const { arrivals, act } = read(lane, receiver, path, request, body, label)
@@ -47,6 +50,9 @@ export async function takeRequest(
     arrival.isLate = isLate || isGivenUp
     receiver.ledger.arrived(arrival)
   }
+  // Who has sent something newer since cannot know that this is still to be done, and nobody promises otherwise. Whoever stood
+  // still in the middle of it has not given it up.
+  if (isGivenUp && !isLate && arrivals.some((one) => receiver.ledger.hasOvertaken(one))) return
   around.onStep('the target is asked')
   const answer = around.isCalm() ? 'is fine' : answerOf(chance, label)
   const isDone = !['refuses', 'is busy', 'drops before'].includes(answer)
