@@ -60,6 +60,12 @@ const remove = async () => {
   const pushed = await flows.call('POST', '/flow/shop/items', { body: { deletes: ['A'] } })
   expect(pushed.json().deletes).toEqual([{ pk: 'A', status: 'deleted' }])
 }
+const rowOfA = () =>
+  flows.service.database.db
+    .selectFrom('deliveries')
+    .select('change_number')
+    .where('pk', '=', 'A')
+    .executeTakeFirstOrThrow()
 const sent = async () => {
   await flows.delivered()
   return target.received.map(({ method, path }) => `${method} ${path}`)
@@ -115,5 +121,22 @@ test('a push that began before is refused, and may be sent again', async () => {
   expect(await sent()).toEqual(['DELETE /shop/A'])
   items.push({ id: 'A', price: 4 })
   await sync()
+  expect(await sent()).toEqual(['DELETE /shop/A', 'PUT /shop/A'])
+})
+
+test('what was forgotten of an item does not keep its delete from a destination that has it', async () => {
+  expect((await flows.call('DELETE', '/reset/shop/A')).statusCode).toBe(200)
+  const { change_number: sentAt } = await rowOfA()
+  await remove()
+  expect(await sent()).toEqual(['DELETE /shop/A'])
+  const again = await flows.call('POST', '/flow/shop/items', { body: { deletes: ['A', 'C'] } })
+  const unchanged = ['A', 'C'].map((pk) => ({ pk, status: 'unchanged' }))
+  expect(again.json()).toMatchObject({ changes: 0, deletes: unchanged })
+
+  items.push({ id: 'A', price: 5 })
+  await sync()
+  await flows.call('DELETE', '/reset/shop/A')
+  const late = await flows.flows.push('shop', { items: [], deletes: ['A'] }, sentAt, 'x')
+  expect(late.deletes).toMatchObject([{ pk: 'A', status: 'refused', retry: true }])
   expect(await sent()).toEqual(['DELETE /shop/A', 'PUT /shop/A'])
 })

@@ -1,4 +1,5 @@
 import type { Trx } from '../../db/database.ts'
+import { findDeliveries } from '../../repositories/deliveries.ts'
 import {
   confirmItems,
   countItems,
@@ -153,13 +154,18 @@ async function store(
     else if (!ours.has(item.pk)) refuse(answer)
   }
 
-  const known = deletes.filter(({ pk }) => pk !== null && stored.has(pk))
+  const readNumbers = new Map([...stored].map(([pk, { readNumber }]) => [pk, readNumber]))
+  const forgotten = gone.filter((pk) => !stored.has(pk))
+  for (const [pk, number] of await deliveredLast(trx, runtime, forgotten)) {
+    readNumbers.set(pk, number)
+  }
+  const known = deletes.filter(({ pk }) => pk !== null && readNumbers.has(pk))
   const refusal = refusalOf(rules.guard, {
     ...{ seen: 1, vanished: known.length, letThrough: 0, problems: 0 },
     known: known.length > rules.guard.minItems ? await countItems(trx, name) : 1,
   })
   for (const one of known) {
-    const number = stored.get(one.pk ?? '')?.readNumber ?? 0
+    const number = readNumbers.get(one.pk ?? '') ?? 0
     if (known.length > rules.guard.minItems && refusal !== undefined) {
       Object.assign(one, { status: 'refused', reason: refusal })
     } else if (isAsked) refuse(one, inQuestion)
@@ -183,6 +189,23 @@ async function store(
   ]
   await deps.enqueue(trx, runtime, owed)
   return owed.length
+}
+
+/**
+ * Which of these items, of which nothing is stored, a destination has or is owed, and the number of the read that found that: they
+ * were forgotten to be sent anew, and no read finds again what is gone by then. Every destination is owed a change, so one tells.
+ */
+async function deliveredLast(
+  trx: Trx,
+  { flow: { name: flow, destinations } }: FlowRuntime,
+  pks: readonly string[],
+): Promise<[string, number][]> {
+  const [first] = destinations
+  if (!first || pks.length === 0) return []
+  const rows = await findDeliveries(trx, { flow, destination: first.name }, pks)
+  return rows.flatMap(({ pk, kind, change_number: number }) =>
+    kind === 'upsert' ? [[pk, number]] : [],
+  )
 }
 
 /**
