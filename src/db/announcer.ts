@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import type { Log } from './engine.ts'
+import type { Engine, Log } from './engine.ts'
 import { leaveFlow, whenCommitted } from './flow-guard.ts'
 
 export type Announcer = {
@@ -20,9 +20,10 @@ const gatherMs = 4
 
 /**
  * NOTIFY takes a lock of the whole database at the commit, so a transaction that notifies makes all others wait for its
- * disk. Told afterwards and together, by a statement of its own, it costs them nothing. A crash in between loses a hint.
+ * disk. Told afterwards and together, by a statement of its own, it costs them nothing, and by `tell`, where there is such a way, nobody.
+ * A crash in between loses a hint.
  */
-export function createAnnouncer(db: Db, log: Log): Announcer {
+export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announcer {
   let gathered: { channel: string; payload: string }[] = []
   let timer: NodeJS.Timeout | undefined
   let sending: Promise<void> = Promise.resolve()
@@ -33,6 +34,10 @@ export function createAnnouncer(db: Db, log: Log): Announcer {
     const told = gathered
     gathered = []
     if (told.length === 0) return
+    if (tell) {
+      for (const { channel, payload } of told) tell(channel, payload)
+      return
+    }
     try {
       await sql`select pg_notify(t.channel, t.payload)
         from jsonb_to_recordset(${JSON.stringify(told)}::jsonb) as t(channel text, payload text)`.execute(

@@ -141,7 +141,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
     new Kysely<Tables>({ dialect: { ...dialect, createDriver: () => own } })
   const db = openOn(driver)
   const writeProof = createWriteProof(db)
-  const announcer = createAnnouncer(db, log)
+  const announcer = createAnnouncer(db, log, engine.tell)
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
 

@@ -25,6 +25,8 @@ export type Engine = {
   pool?(): { most: number; open: number; idle: number; waiting: number }
   /** Starts to listen on a channel; resolves with the function that ends it. */
   listen(channel: string, hearer: Hearer): Promise<() => Promise<void>>
+  /** Tells who listens on a channel, where nobody can but in this process: no statement is needed for that. Never fails. */
+  tell?(channel: string, payload: string): void
   /** Ends what runs beside the queries (listener, vacuum). Called once, before `disconnect`. */
   stop(): Promise<void>
   /** Closes the connections and gives back the folder. Called once, when nobody queries any more. */

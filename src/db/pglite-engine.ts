@@ -31,6 +31,7 @@ export async function openPglite(options: PgliteOptions): Promise<Engine & { pgl
     const pglite = await createPglite(folder, options.loadDataDir)
     const stopVacuum = startVacuum(pglite, options.log)
     let stopped = false
+    const listening = new Map<string, Set<(payload: string) => void>>()
     return {
       name: 'pglite',
       pglite,
@@ -45,9 +46,15 @@ export async function openPglite(options: PgliteOptions): Promise<Engine & { pgl
         // A function of its own per call, since PGlite keeps a set of them.
         const own = (payload: string) => onPayload(payload)
         await pglite.listen(name, own)
+        const others = listening.get(channel) ?? new Set()
+        listening.set(channel, others.add(own))
         return async () => {
+          others.delete(own)
           if (!stopped) await pglite.unlisten(name, own)
         }
+      },
+      tell: (channel, payload) => {
+        for (const own of listening.get(channel) ?? []) own(payload)
       },
       stop: async () => {
         stopped = true

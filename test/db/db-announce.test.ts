@@ -4,7 +4,7 @@ import { createAnnouncer } from '../../src/db/announcer.ts'
 import type { Database } from '../../src/db/database.ts'
 import { DatabaseUnavailableError } from '../../src/db/failures.ts'
 import { insideTransaction, whenCommitted } from '../../src/db/flow-guard.ts'
-import { countStatements } from '../support/statements.ts'
+import { countStatements, recordStatements } from '../support/statements.ts'
 import { engines } from './engines.ts'
 
 describe.each(engines)('on $title', ({ skip, open }) => {
@@ -37,6 +37,17 @@ describe.each(engines)('on $title', ({ skip, open }) => {
       await end()
     },
   )
+
+  test.skipIf(skip)('where nobody else can listen no statement tells', async () => {
+    const { heard, end } = await listen('here')
+    const { own, background } = await recordStatements(async () => {
+      database.announce('here', 'a')
+      await vi.waitFor(() => expect(heard).toEqual(['a']))
+    })
+    const telling = [...own, ...background].filter((text) => text.includes('pg_notify'))
+    expect(telling).toHaveLength(database.engine === 'pglite' ? 0 : 1)
+    await end()
+  })
 
   test.skipIf(skip)('what is announced in a transaction that fails is told to nobody', async () => {
     const { heard, end } = await listen('failed')

@@ -51,6 +51,7 @@ function lentEngine(kept: Kept): Engine {
         if (heard.delete(unlisten)) await unlisten()
       }
     },
+    ...(embedded.tell && { tell: embedded.tell }),
     stop: async () => {
       const all = [...heard]
       heard.clear()
