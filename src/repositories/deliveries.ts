@@ -15,7 +15,7 @@ export type DeliveryChange = {
   pk: string
   kind: 'upsert' | 'delete'
   hash: string
-  payload: Record<string, unknown>
+  value: Record<string, unknown>
   /** The number of the read that found it. */
   change: number
 }
@@ -96,10 +96,13 @@ export async function recordNews(
  * are sent to the server, and read there, once. As lists, since the names of their fields would be a fifth of that.
  */
 function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unknown>> {
-  for (let from = 0; from < changes.length; from += rowsAtOnce) {
-    const lists = changes
+  // One part after the other in order too. Of a single one the statement sees to that.
+  const isOnePart = changes.length <= rowsAtOnce
+  const ordered = isOnePart ? changes : changes.toSorted((a, b) => (a.pk < b.pk ? -1 : 1))
+  for (let from = 0; from < ordered.length; from += rowsAtOnce) {
+    const lists = ordered
       .slice(from, from + rowsAtOnce)
-      .map(({ pk, kind, change, hash, payload }) => [pk, kind, change, hash, payload])
+      .map(({ pk, kind, change, hash, value }) => [pk, kind, change, hash, value])
     yield sql`found as materialized (
         select one->>0 as pk, one->>1 as kind, (one->>2)::bigint as change, one->>3 as hash,
           one->4 as payload
@@ -299,28 +302,30 @@ async function settle(
   at: Date,
   alone?: { lease: LeaseToken | null },
 ): Promise<SettledRow[]> {
-  const arrived = tried.map(({ delivered }) => delivered)
+  const given = tried.map(({ pk, delivered: arrived }) => ({
+    pk,
+    version: arrived?.version,
+    attempts: arrived?.attempts,
+    status: arrived?.status,
+  }))
   const held = alone?.lease && sql`held as materialized (${leaseHeld(alone.lease)}),`
   const history = sql`, told as (
       insert into item_attempts
         (flow, destination, at, pk, kind, hash, attempt, outcome, status, reason)
       select ${flow}, ${destination}, ${at}::timestamptz, pk, done.kind, done.hash,
-        locked.attempt, 'delivered', locked.status, null
+        locked.attempts, 'delivered', locked.status, null
       from done join locked using (pk)
     )`
   const counted = sql`, counted as (${addsCompleted(flow, sql`(select count(*) from done)`)})`
-  // One statement for what goes well: each more is a trip to the server for every group.
+  // One statement for what goes well: each more is a trip to the server for every group. Not as arrays, whose length the
+  // planner asks for: it would plan anew each time, which takes as long as all the rest for a group of one.
   const { rows } = await sql<SettledRow>`
     with ${held || sql``} locked as materialized (
-      select row.*, wanted.attempt, wanted.status,
+      select row.*, wanted.attempts, wanted.status,
         row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
       from (
-        select * from unnest(
-          ${tried.map(({ pk }) => pk)}::text[],
-          ${arrived.map((one) => one?.version ?? null)}::bigint[],
-          ${arrived.map((one) => one?.attempts ?? null)}::integer[],
-          ${arrived.map((one) => one?.status ?? null)}::integer[]
-        ) as given (pk, version, attempt, status)
+        select * from jsonb_to_recordset(${json(given)}::jsonb)
+          as given (pk text, version bigint, attempts integer, status integer)
         ${held ? sql`where exists (select from held)` : sql``}
         order by pk
       ) as wanted cross join lateral (

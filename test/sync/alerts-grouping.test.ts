@@ -303,7 +303,7 @@ test('failures that commit late, with an earlier time than what was told, are to
       pk: 'early',
       kind: 'upsert' as const,
       hash: 'h',
-      payload: {},
+      value: {},
       change: 1,
     }
     await recordChanges(trx, to, [change], early)

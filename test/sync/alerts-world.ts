@@ -52,7 +52,7 @@ export function createWorld(database: Database) {
           pk,
           kind: 'upsert' as const,
           hash: `h-${pk}`,
-          payload: { pk },
+          value: { pk },
           change: 1,
         }))
         await recordChanges(trx, to, changes, now())

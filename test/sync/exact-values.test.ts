@@ -225,7 +225,7 @@ describe('whole numbers of JSON beyond 2^53', () => {
     expect(pk).toBe('9007199254740993')
     const target = { flow: 'big', destination: 'web' }
     const to = { flow: 'big', destinations: ['web'], keepsHistory: false }
-    const change = { pk, kind: 'upsert' as const, hash, payload: value, change: 1 }
+    const change = { pk, kind: 'upsert' as const, hash, value, change: 1 }
     await database.transaction((trx) => recordChanges(trx, to, [change], new Date()))
     const [owed] = await findDeliveries(database.db, target, [pk])
     expect(owed?.payload).toEqual({ id: big, deep: [{ n: -12_345_678_901_234_567_890n }] })

@@ -3,7 +3,6 @@ import type { Database } from '../../src/db/database.ts'
 import { recordChanges, recordNews } from '../../src/repositories/deliveries.ts'
 import { findHashes } from '../../src/repositories/flow-items.ts'
 import { syncItem } from '../../src/sync/engine/sync-item.ts'
-import type { ItemChange } from '../../src/sync/types.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { countStatements } from '../support/statements.ts'
 import { createTestPoll, type TestPoll } from './poll-support.ts'
@@ -59,14 +58,10 @@ test('what is owed of an item before a first poll writes it, as by another proce
   const poll = await createTestPoll(database, { now })
   const to = { flow: poll.name, destinations: ['web'], keepsHistory: true }
   const owed = (v: number) => [
-    { pk: 'b', kind: 'upsert' as const, hash: `h-${v}`, payload: { v }, change: v },
+    { pk: 'b', kind: 'upsert' as const, hash: `h-${v}`, value: { v }, change: v },
   ]
-  const withPayload = (changes: readonly ItemChange[]) =>
-    changes.map(({ value, ...change }) => ({ ...change, payload: value }))
-  poll.deps.enqueue = (trx, _runtime, changes) =>
-    recordChanges(trx, to, withPayload(changes), now())
-  poll.deps.enqueueNews = (trx, _runtime, changes) =>
-    recordNews(trx, to, withPayload(changes), now())
+  poll.deps.enqueue = (trx, _runtime, changes) => recordChanges(trx, to, changes, now())
+  poll.deps.enqueueNews = (trx, _runtime, changes) => recordNews(trx, to, changes, now())
   beforeFirstWrite(poll, () =>
     database.transaction((trx) => recordChanges(trx, to, owed(1), now())),
   )
@@ -99,11 +94,8 @@ test('a first poll leaves what any other would, and looks nothing up for it', as
     const poll = await createTestPoll(database, { now })
     await before(poll.name)
     const to = { flow: poll.name, destinations: ['shop', 'web'], keepsHistory: true }
-    const withPayload = (changes: readonly ItemChange[]) =>
-      changes.map(({ value, ...change }) => ({ ...change, payload: value }))
-    poll.deps.enqueue = (trx, _runtime, changes) => recordChanges(trx, to, withPayload(changes), at)
-    poll.deps.enqueueNews = (trx, _runtime, changes) =>
-      recordNews(trx, to, withPayload(changes), at)
+    poll.deps.enqueue = (trx, _runtime, changes) => recordChanges(trx, to, changes, at)
+    poll.deps.enqueueNews = (trx, _runtime, changes) => recordNews(trx, to, changes, at)
     poll.deps.now = () => at
     poll.rows = [
       [

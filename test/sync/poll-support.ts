@@ -81,8 +81,7 @@ export async function createTestPoll(
     isOnFile: async () => true,
     enqueueNews: async (trx, runtime, changes) => {
       const nobody = { flow: name, destinations: [], keepsHistory: false }
-      const found = changes.map(({ value, ...change }) => ({ ...change, payload: value }))
-      await recordNews(trx, nobody, found, options.now())
+      await recordNews(trx, nobody, changes, options.now())
       await deps.enqueue(trx, runtime, changes)
     },
     enqueue: async (trx, _runtime, changes) => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { recordChanges } from '../../src/repositories/deliveries.ts'
@@ -7,7 +8,7 @@ import type { Outcome } from '../../src/sync/deliver/outcome.ts'
 import { settleGroup } from '../../src/sync/deliver/settle.ts'
 import { ClaimLostError, type Settled } from '../../src/sync/queue/settlements.ts'
 import type { Term } from '../../src/sync/queue/tenure.ts'
-import { openTestDatabase } from '../support/database.ts'
+import { openEmbedded, openTestDatabase } from '../support/database.ts'
 
 /** What simply arrived is written by a statement of its own. It must leave what the transaction for all else would leave. */
 const at = new Date('2026-05-04T10:00:00Z')
@@ -29,7 +30,7 @@ async function owe(pks: readonly string[], version = 1) {
     kind: 'upsert' as const,
     hash: 'h1:a',
     change: 1,
-    payload: { pk },
+    value: { pk },
   })
   for (let times = 0; times < version; times += 1) {
     await database.transaction((trx) =>
@@ -95,6 +96,26 @@ test('it is done, counted and told of in the history', async () => {
     completed: 2,
     failed: 0,
   })
+})
+
+test('groups of one are not planned anew each time, which takes as long as all the rest', async () => {
+  const embedded = await openEmbedded()
+  const before = database
+  database = embedded
+  try {
+    const pks = Array.from({ length: 12 }, (_, n) => `k${n}`)
+    const { target, lease } = await owe(pks)
+    for (const pk of pks) await settleGroup(database, target, [arrived(pk, termOf(lease))], at)
+    const { rows } = await sql<{ anew: number; planned: number }>`
+      select custom_plans::int as anew, generic_plans::int as planned from pg_prepared_statements
+      where statement like '%item_attempts%' and statement like '%locked as materialized%'
+        and ${true}`.execute(database.db)
+    // Five times it is tried whether the values would make a better plan.
+    expect(rows).toEqual([{ anew: 5, planned: 5 }])
+  } finally {
+    database = before
+    await embedded.close()
+  }
 })
 
 test('T50: of a claim that another process has taken over nothing is written', async () => {

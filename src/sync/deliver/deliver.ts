@@ -1,6 +1,5 @@
 import { notify, type Trx } from '../../db/database.ts'
 import {
-  type DeliveryChange,
   type DeliveryTarget,
   findDeliveries,
   holdBack,
@@ -335,13 +334,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       .map(({ name }) => name)
       .filter((name) => only === undefined || name === only)
       .sort()
-    const ordered = changes.toSorted((a, b) => (a.pk < b.pk ? -1 : 1))
-    const found = ordered.map<DeliveryChange>(({ value, ...change }) => ({
-      ...change,
-      payload: value,
-    }))
     const to = { flow: flow.name, destinations, keepsHistory: keepsHistory(flow) }
-    await record(trx, to, found, now())
+    await record(trx, to, changes, now())
     for (const name of destinations) queue.wake(flow.name, name)
   }
 
