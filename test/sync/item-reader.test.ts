@@ -24,13 +24,12 @@ const hashOf = async (row: Record<string, unknown>, item: Partial<Rules> = {}) =
 test('a record becomes its key, its canonical value and a versioned hash of it', async () => {
   const row = { precio: 12.5, codigo: ' A1 ', visto: new Date(0), nombre: '' }
   const text = '{"codigo":"A1","nombre":null,"precio":"12.50"}'
-  expect(await reader().read(row)).toStrictEqual({
-    item: {
-      pk: 'A1',
-      key: ['A1'],
-      value: { codigo: 'A1', nombre: null, precio: '12.50', visto: '1970-01-01T00:00:00.000Z' },
-      hash: `h2:${createHash('sha256').update(text).digest('base64url')}`,
-    },
+  const read = await reader().read(row)
+  expect('item' in read && { ...read.item }).toStrictEqual({
+    pk: 'A1',
+    key: ['A1'],
+    value: { codigo: 'A1', nombre: null, precio: '12.50', visto: '1970-01-01T00:00:00.000Z' },
+    hash: `h2:${createHash('sha256').update(text).digest('base64url')}`,
   })
 })
 

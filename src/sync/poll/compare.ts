@@ -37,7 +37,8 @@ export async function readBatch(
 ): Promise<ReadBatch> {
   const batch: ReadBatch = { items: [], problems: [], filtered: 0 }
   for (const row of rows) {
-    await breathe()
+    const others = breathe()
+    if (others) await others
     signal.throwIfAborted()
     const read = await runtime.read(row)
     if ('problem' in read) batch.problems.push({ ...read.problem, isDuplicate: false })
