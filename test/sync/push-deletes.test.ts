@@ -101,6 +101,24 @@ test.each([
   expect(await sent()).toEqual(['DELETE /shop/A'])
 })
 
+test('nor one that nobody knew: its delete is to be pushed again when the poll is over', async () => {
+  items.push({ id: 'C', price: 1 })
+  const removeC = async () => {
+    items = items.filter(({ id }) => id !== 'C')
+    const pushed = await flows.call('POST', '/flow/shop/items', { body: { deletes: ['C'] } })
+    return pushed.json().deletes as { pk: string; status: string; retry?: boolean }[]
+  }
+  let answer: Awaited<ReturnType<typeof removeC>> = []
+  meanwhile = async () => {
+    answer = await removeC()
+  }
+  await sync()
+  expect(answer).toMatchObject([{ pk: 'C', status: 'refused', retry: true }])
+  expect(await removeC()).toEqual([{ pk: 'C', status: 'deleted' }])
+  expect((await sent()).at(-1)).toBe('DELETE /shop/C')
+  expect(await removeC()).toEqual([{ pk: 'C', status: 'unchanged' }])
+})
+
 test('a sync of the item under way that had read it before reads again', async () => {
   meanwhile = remove
   const synced = await flows.call('POST', '/sync/shop/A')

@@ -33,6 +33,9 @@ const twice = 'the key stands more than once in the push'
 const overtaken =
   'a poll or push that began later has told of it; push it again if that was not newer'
 
+const unseen =
+  'nothing of it is known yet, and a poll that began before may still bring it; push it again when that is over'
+
 const inQuestion =
   'the definition of the flow changed, and nobody has said yet what that means; push it again when the flow goes on'
 
@@ -118,6 +121,10 @@ async function store(
   const { hashes, usedFields } = runtime
   const forms = await keepHashForm(trx, name, hashes.hashForm, usedFields)
   const gone = deletes.flatMap(({ pk }) => pk ?? [])
+  // What has not been given back may be under way, whatever a clock says: it may have been set, or the process that polls may not
+  // know it yet. Before it is looked what is stored: a poll that ends in between has stored it.
+  const lease = gone.length > 0 ? await findLastOwner(trx, `flow:${name}`) : undefined
+  const mayBePolled = lease !== undefined && !lease.isGivenBack
   const stored = await lockItems(trx, name, [...placed.map(({ item }) => item.pk), ...gone])
   const isBehind = await hasPollBegunSince(trx, name, read)
   const state = await findFlowState(trx, name)
@@ -174,11 +181,11 @@ async function store(
   }
   const deleted = known.flatMap(({ pk, status }) => (status === 'deleted' && pk ? [pk] : []))
   await deleteHashes(trx, name, deleted)
-  if (deleted.length > 0) {
-    // A poll under way that began before may have read it while it was there: another one looks again. What has not been given
-    // back may be under way, whatever a clock says: it may have been set, or the process that polls may not know it yet.
-    const lease = await findLastOwner(trx, `flow:${name}`)
-    if (lease && !lease.isGivenBack) await requestFullScan(trx, name)
+  // A poll under way that began before may have read it while it was there: another one looks again.
+  if (deleted.length > 0 && mayBePolled) await requestFullScan(trx, name)
+  for (const one of deletes) {
+    // Of what nobody has seen nothing tells that poll.
+    if (mayBePolled && !isBehind && !readNumbers.has(one.pk ?? '')) refuse(one, unseen)
   }
   const owed = [
     ...changed.filter(({ item }) => ours.has(item.pk)).map(({ item }) => upsertOf(item, read)),
