@@ -57,7 +57,8 @@ test('after a change of key a resumed flow sends nothing again and deletes nothi
 test('from then on changes, news and removals are sent under the new key', async () => {
   const [one, two, four] = items(['1', '2', '4'])
   await flows.write('shop.json', [one, { ...two, price: 2 }, four])
-  expect(await sync()).toBe(3)
+  // The poll that the resuming asked for may come first and find them.
+  await sync()
   await flows.delivered()
   expect(
     target.received
