@@ -20,8 +20,8 @@ const gatherMs = 4
 
 /**
  * NOTIFY takes a lock of the whole database at the commit, so a transaction that notifies makes all others wait for its
- * disk. Told afterwards and together, by a statement of its own, it costs them nothing, and by `tell`, where there is such a way, nobody.
- * A crash in between loses a hint.
+ * disk. Told afterwards and together, by a statement of its own, it costs them nothing, and where `tell` needs none, nobody. A
+ * crash in between loses a hint.
  */
 export function createAnnouncer(db: Db, log: Log, tell?: Engine['tell']): Announcer {
   let gathered: { channel: string; payload: string }[] = []

@@ -67,6 +67,14 @@ const arrived = (
   outcome: { kind: 'delivered', version, change: 'upsert', hash: 'h1:a', attempts: 2, status: 201 },
 })
 
+const failed = (pk: string, term: Pick<Term, 'holds' | 'proof'>): Settled<Outcome> => ({
+  claim: { pk, term },
+  outcome: {
+    ...{ kind: 'final', version: 1, change: 'upsert', hash: 'h1:a' },
+    failure: { reason: 'no', status: 422, attempts: 1 },
+  },
+})
+
 async function look(flow: string) {
   const of = (table: 'deliveries' | 'item_attempts' | 'flow_totals') =>
     database.db.selectFrom(table).selectAll().where('flow', '=', flow)
@@ -164,12 +172,7 @@ test('a newer change that came meanwhile stays owed, beside what is done', async
 test('what failed beside it is written all the same', async () => {
   const { target, lease } = await owe(['a', 'b'])
   const term = termOf(lease)
-  const failure = { reason: 'no', status: 422, attempts: 1 }
-  const failed: Settled<Outcome> = {
-    claim: { pk: 'a', term },
-    outcome: { kind: 'final', version: 1, change: 'upsert', hash: 'h1:a', failure },
-  }
-  const settled = await settleGroup(database, target, [failed, arrived('b', term)], at)
+  const settled = await settleGroup(database, target, [failed('a', term), arrived('b', term)], at)
   expect(settled).toMatchObject({ delivered: 1, finals: [{ pk: 'a' }] })
   expect(await look(target.flow)).toMatchObject({
     states: { a: 'failed', b: 'done' },
@@ -181,15 +184,10 @@ test('what failed beside it is written all the same', async () => {
 test('what is written is not written again because the rest of its group was not', async () => {
   const { target, lease } = await owe(['a', 'b'])
   const term = termOf(lease)
-  const failure = { reason: 'no', status: 422, attempts: 1 }
-  const failed: Settled<Outcome> = {
-    claim: { pk: 'a', term },
-    outcome: { kind: 'final', version: 1, change: 'upsert', hash: 'h1:a', failure },
-  }
-  const group = [failed, arrived('b', term)]
+  const group = [failed('a', term), arrived('b', term)]
   const away = { db: database.db, transaction: () => Promise.reject(new Error('away')) }
   await expect(settleGroup(away, target, group, at)).rejects.toThrow('away')
   expect(await settleGroup(database, target, group, at)).toMatchObject({ delivered: 1 })
-  const { history, completed, failed: failures } = await look(target.flow)
-  expect([history.length, completed, failures]).toEqual([2, 1, 1])
+  const { history, completed, failed: refused } = await look(target.flow)
+  expect([history.length, completed, refused]).toEqual([2, 1, 1])
 })
