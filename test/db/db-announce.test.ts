@@ -49,6 +49,15 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     await end()
   })
 
+  test.skipIf(skip)('who has ended to listen hears nothing, and the others do', async () => {
+    const [one, other] = [await listen('ended'), await listen('ended')]
+    await one.end()
+    database.announce('ended', 'a')
+    await vi.waitFor(() => expect(other.heard).toEqual(['a']))
+    expect(one.heard).toEqual([])
+    await other.end()
+  })
+
   test.skipIf(skip)('what is announced in a transaction that fails is told to nobody', async () => {
     const { heard, end } = await listen('failed')
     const failed = database.transaction(async () => {

@@ -1,9 +1,10 @@
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { recordChanges, recordNews } from '../../src/repositories/deliveries.ts'
 import { findHashes } from '../../src/repositories/flow-items.ts'
 import { syncItem } from '../../src/sync/engine/sync-item.ts'
-import { openTestDatabase } from '../support/database.ts'
+import { openEmbedded, openTestDatabase } from '../support/database.ts'
 import { countStatements } from '../support/statements.ts'
 import { createTestPoll, type TestPoll } from './poll-support.ts'
 
@@ -135,3 +136,30 @@ test('a first poll leaves what any other would, and looks nothing up for it', as
   expect(first.looks).toEqual([])
   expect(other.looks.length).toBeGreaterThan(0)
 })
+
+test.each([
+  ['news', recordNews, 1_500],
+  ['news', recordNews, 500],
+  ['changes', recordChanges, 1_500],
+  ['changes', recordChanges, 500],
+])(
+  '%s, also more than one statement takes (%#), are locked in the order of their keys',
+  async (_, record, count) => {
+    const embedded = await openEmbedded()
+    try {
+      const keys = Array.from({ length: count }, (_one, n) =>
+        String((n * 7) % count).padStart(4, '0'),
+      )
+      const changes = keys.map((pk) => ({
+        ...{ pk, kind: 'upsert' as const, hash: 'h', value: {}, change: 1 },
+      }))
+      const to = { flow: 'ordered', destinations: ['web'], keepsHistory: false }
+      await embedded.transaction((trx) => record(trx, to, changes, now()))
+      const { rows } = await sql<{ pk: string }>`
+      select pk from deliveries where flow = 'ordered' order by ctid`.execute(embedded.db)
+      expect(rows.map(({ pk }) => pk)).toEqual(keys.toSorted())
+    } finally {
+      await embedded.close()
+    }
+  },
+)
