@@ -341,7 +341,10 @@ export async function connectionStatus(
   }
 }
 
-/** Renews the tokens now, whatever their age. */
+/**
+ * Renews the tokens now, whatever their age. Throws CONFLICT for a token without a refresh token that is still valid: it stays in
+ * use, and only a new connection replaces it.
+ */
 export async function refreshConnection(
   deps: PaymentDeps,
   client: ClientName,
@@ -357,6 +360,12 @@ export async function refreshConnection(
   return auditFailure(deps, entry, async () => {
     const connection = await findConnection(deps.database.db, client)
     if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
+    if (connection.refresh_token === null && connection.expires_at > deps.now()) {
+      throw new AppError('CONFLICT', {
+        message:
+          'The provider gave no refresh token for this client; the access token is used until it expires. Connect the client again to replace it',
+      })
+    }
     const renewed = await renewConnection(deps, client, connection.version, actor)
     return { expiresAt: renewed.expires_at }
   })

@@ -132,7 +132,9 @@ async function currentAccess(
 ): Promise<Access> {
   const isFresh = known !== undefined && performance.now() - known.seenMs < knownForMs
   let connection = isFresh ? usable(known.row) : await usableConnection(deps, client)
-  if (connection.expires_at.getTime() <= deps.now().getTime() + expiryMarginMs) {
+  // A token that cannot be renewed is used to its last second.
+  const marginMs = connection.refresh_token === null ? 0 : expiryMarginMs
+  if (connection.expires_at.getTime() <= deps.now().getTime() + marginMs) {
     connection = await renewPatiently(deps, client, connection.version, untilMs)
   }
   return {

@@ -211,6 +211,8 @@ export async function findConnectionsToRenew(
     .selectFrom('oauth_connections')
     .select('client')
     .where('status', '=', 'connected')
+    // Without a refresh token there is nothing to renew: the access token serves until it expires.
+    .where('refresh_token', 'is not', null)
     .where((eb) =>
       eb.or([
         eb('refreshed_at', '<=', limits.refreshedBefore),

@@ -475,3 +475,27 @@ test('tokens past half of their life are renewed without being asked for', async
   expect((await rowOf('young')).version).toBe(youngBefore.version + 1)
   expect((await rowOf('younger')).version).toBe(1)
 })
+
+test('a token without a refresh token serves until it expires, and no renewal ends it earlier', async () => {
+  const till = await enrol(service, 'unrenewable', '816')
+  const { expires_at } = await rowOf('unrenewable')
+  await service.database.db
+    .updateTable('oauth_connections')
+    .set({ refresh_token: null })
+    .where('client', '=', 'unrenewable' as never)
+    .execute()
+  const read = () => call(service, { url: '/terminals', token: till.key })
+
+  service.clock.advance(expires_at.getTime() - service.clock.now().getTime() - 30_000)
+  await renewDueConnections(service.deps)
+  expect((await rowOf('unrenewable')).status).toBe('connected')
+  const manual = await refresh(till)
+  expect(manual.statusCode).toBe(409)
+  expect(manual.json()).toMatchObject({ code: 'CONFLICT' })
+  expect((await rowOf('unrenewable')).status).toBe('connected')
+  expect((await read()).statusCode).toBe(200)
+
+  service.clock.advance(31_000)
+  expect((await read()).json()).toMatchObject({ code: 'CONNECTION_LOST' })
+  expect((await rowOf('unrenewable')).status).toBe('lost')
+})

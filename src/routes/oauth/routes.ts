@@ -198,6 +198,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
         errors: [
           'OAUTH_NOT_CONNECTED',
           'CONNECTION_LOST',
+          'CONFLICT',
           'PROVIDER_REJECTED',
           'PROVIDER_ERROR',
           'PROVIDER_TIMEOUT',
