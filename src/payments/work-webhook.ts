@@ -103,10 +103,15 @@ function nextAttempt(row: WebhookRow, error: unknown, now: Date): Date | null {
 async function workByTopic(deps: PaymentDeps, row: WebhookRow): Promise<WorkResult> {
   const resourceId = row.resource_id ?? ''
   if (/^ORD/i.test(resourceId)) return workOrder(deps, row, resourceId.toUpperCase())
-  if (row.topic === 'mp-connect' && /^\d{1,15}$/.test(resourceId)) {
-    return checkConnections(deps, Number(resourceId))
+  if (row.topic === 'mp-connect') {
+    // `user_id` names the seller but is not signed, and what `data.id` names is not documented: both are only checked.
+    return checkConnections(deps, new Set([row.mp_user_id, accountFrom(resourceId)]))
   }
   return { status: 'ignored', client: null, orderId: null }
+}
+
+function accountFrom(resourceId: string): number | null {
+  return /^\d{1,15}$/.test(resourceId) ? Number(resourceId) : null
 }
 
 async function workOrder(
@@ -149,8 +154,14 @@ async function workUnknownOrder(
 }
 
 /** An account was linked or unlinked: asking the provider with its token shows what is true. */
-async function checkConnections(deps: PaymentDeps, mpUserId: number): Promise<WorkResult> {
-  const clients = await findClientsOfAccount(deps.database.db, mpUserId)
+async function checkConnections(
+  deps: PaymentDeps,
+  accounts: ReadonlySet<number | null>,
+): Promise<WorkResult> {
+  const clients: ClientName[] = []
+  for (const mpUserId of accounts) {
+    if (mpUserId !== null) clients.push(...(await findClientsOfAccount(deps.database.db, mpUserId)))
+  }
   for (const client of clients) {
     await withAccess(deps, client, ({ token }) => deps.provider.users.me(token)).catch((error) => {
       if (error instanceof AppError && error.code === 'CONNECTION_LOST') return

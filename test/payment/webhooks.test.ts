@@ -532,6 +532,18 @@ test('a connection that was ended at the provider is noticed', async () => {
   await connect(service, 'unlinked', String(till.mpUserId))
 })
 
+test('an ended connection is noticed by the seller of the body when data.id names something else', async () => {
+  const till = await openOwnShop(service, 'unlinked by seller')
+  await fetch(`${service.sandbox.url}/_sandbox/users/${till.mpUserId}/revoke`, { method: 'POST' })
+  const body = { action: 'application.deauthorized', user_id: till.mpUserId, type: 'mp-connect' }
+  await deliver(service, { dataId: 'resource-1', type: 'mp-connect', body })
+  const { oauth } = (
+    await asAdmin(service, { url: '/admin/clients/unlinked%20by%20seller' })
+  ).json()
+  expect(oauth.authenticated).toBe(false)
+  await connect(service, 'unlinked by seller', String(till.mpUserId))
+})
+
 test('a genuine flood is worked off, each order read once per message at most', async () => {
   const { till, orderId, mpOrderId } = await openOrder('flooded')
   await act(service, orderId, payByCard)
