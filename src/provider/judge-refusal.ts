@@ -25,7 +25,7 @@ const saysNothing: ReadonlySet<string> = new Set([
 /** Refusals that the provider documents as made before it looks at a request (file 0.5), by their status. */
 const beforeTheKey: ReadonlyMap<number, ReadonlySet<string>> = new Map([
   [401, new Set(['unauthorized'])],
-  [429, new Set(['too_many_requests', 'local_rate_limited'])],
+  [429, new Set(['too_many_requests', 'local_rate_limited', 'usage_quota_exceeded'])],
 ])
 
 /**

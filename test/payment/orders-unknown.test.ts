@@ -238,6 +238,10 @@ test.each([
     'the new token is told to wait',
     { status: 429, body: { errors: [{ code: 'too_many_requests' }] } },
   ],
+  [
+    'the quota of requests is used up',
+    { status: 429, body: { errors: [{ code: 'usage_quota_exceeded' }] } },
+  ],
 ])(
   'after a lost answer and a refused token, %s: the charge stays unknown',
   async (name, second) => {

@@ -107,6 +107,7 @@ test.each([
   ['order.create', 429, coded('limit'), 'ambiguous'],
   ['order.create', 429, null, 'ambiguous'],
   ['order.create', 429, { error: 'too_many_requests' }, 'silent'],
+  ['order.create', 429, coded('usage_quota_exceeded'), 'silent'],
   ['order.refund', 400, coded('refund_amount_exceeds'), 'proof'],
   ['order.refund', 404, null, 'ambiguous'],
 ])(

@@ -59,6 +59,7 @@ test.each(money)(
   (operation) => {
     expect(judgeRefusal(operation, 401, withCode('unauthorized'))).toBe('silent')
     expect(judgeRefusal(operation, 429, withCode('too_many_requests'))).toBe('silent')
+    expect(judgeRefusal(operation, 429, withCode('usage_quota_exceeded'))).toBe('silent')
     expect(judgeRefusal(operation, 429, withCode('local_rate_limited'))).toBe('silent')
     // The same words under another status are somebody else's.
     expect(judgeRefusal(operation, 403, withCode('unauthorized'))).toBe('ambiguous')
