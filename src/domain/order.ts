@@ -86,4 +86,6 @@ export type OrderEvidence = {
   payments: Payment[]
   refunds: ProviderRefund[]
   updatedAt: string | null
+  /** The order counts as paid or refunded, and of the payments that are listed none took money. */
+  hasNoPayment?: true
 }

@@ -230,6 +230,9 @@ function findContradiction(order: OrderRow, evidence: OrderEvidence): string | u
   if (isPaid(order.status) && isClosedUnpaid(evidence.status)) {
     return `the provider shows a paid order as ${evidence.status}`
   }
+  if (evidence.hasNoPayment) {
+    return `the provider shows the order as ${evidence.status}, but no payment of it went through`
+  }
   return undefined
 }
 

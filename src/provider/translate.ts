@@ -7,28 +7,9 @@ import {
   type ProviderRefund,
   paymentMethods,
 } from '../domain/order.ts'
+import { isUnpaidPayment, orderWords, paymentStatusFrom, wentThrough } from './order-states.ts'
 import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './types.ts'
 import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
-
-/** The provider's order statuses (file 2.6). `partially_refunded` is none of them: it is derived. */
-const statusOf: ReadonlyMap<string, OrderStatus> = new Map([
-  ['created', 'created'],
-  ['at_terminal', 'at_terminal'],
-  ['processed', 'processed'],
-  ['canceled', 'canceled'],
-  ['failed', 'failed'],
-  ['expired', 'expired'],
-  ['action_required', 'action_required'],
-  ['refunded', 'refunded'],
-])
-
-const paymentStatusOf: ReadonlyMap<string, string> = new Map([
-  ['processed', 'approved'],
-  ['failed', 'rejected'],
-])
-
-/** Payment statuses whose money went to the shop, even if it came back later. */
-const wentThrough: ReadonlySet<string> = new Set(['processed', 'refunded'])
 
 /** What an order body says, whichever call it answers. */
 export function evidenceFrom(order: MpOrder): OrderEvidence {
@@ -61,7 +42,15 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     payments,
     refunds: mpRefunds.map(refundFrom),
     updatedAt: order.last_updated_date ?? null,
+    ...(paidCents === 0 && hasNoPayment(order) && { hasNoPayment: true as const }),
   }
+}
+
+/** Whether the order counts as paid, and lists payments of which none took money. A body without a list says nothing. */
+function hasNoPayment({ status, transactions }: MpOrder): boolean {
+  const money = orderWords.get(status)?.money
+  if (money !== 'in' && money !== 'out') return false
+  return transactions?.payments?.every((payment) => isUnpaidPayment(payment.status)) ?? false
 }
 
 /** The order with what tells whose it is; `applicationId` is this service's own. */
@@ -142,7 +131,7 @@ function deriveStatus(
   paidCents: number,
   refundedCents: number,
 ): OrderStatus | null {
-  const status = statusOf.get(order.status) ?? null
+  const status = orderWords.get(order.status)?.status ?? null
   // A refund that failed leaves the money with the shop, whether or not the order says so already.
   const isKept = status === 'refunded' && refundedCents < paidCents && isListed(order)
   if (status !== 'processed' && !isKept) return status
@@ -161,7 +150,7 @@ function paymentFrom(payment: MpPayment, refunds: MpRefund[]): Payment[] {
       amountCents,
       paidCents: payment.paid_amount ?? null,
       refundedCents: payment.refunded_amount ?? refundedSum(refunds),
-      status: paymentStatusOf.get(payment.status) ?? payment.status,
+      status: paymentStatusFrom(payment.status),
       statusDetail: payment.status_detail ?? null,
       methodType: payment.payment_method?.type ?? null,
       methodId: payment.payment_method?.id ?? null,
@@ -192,8 +181,7 @@ function refundedSum(refunds: MpRefund[]): number {
 }
 
 function paidThrough(payment: Payment): number {
-  const through = payment.status === 'approved' || wentThrough.has(payment.status)
-  return through ? (payment.paidCents ?? payment.amountCents) : 0
+  return wentThrough(payment.status) ? (payment.paidCents ?? payment.amountCents) : 0
 }
 
 /** Of several payments nobody knows which of them were tried and which count, so they say no amount of the order. */

@@ -264,3 +264,31 @@ test('what only describes a payment is dropped when it cannot be read', () => {
     installments: null,
   })
 })
+
+test.each<[string, object, true | undefined]>([
+  [
+    'only a payment that failed',
+    { transactions: { payments: [{ ...payment, status: 'failed' }] } },
+    true,
+  ],
+  ['an empty list of payments', { transactions: { payments: [] } }, true],
+  [
+    'a failed payment and one that went through',
+    { transactions: { payments: [{ ...payment, status: 'failed' }, payment] } },
+    undefined,
+  ],
+  [
+    'an empty list beside a paid sum',
+    { total_paid_amount: '10.00', transactions: { payments: [] } },
+    undefined,
+  ],
+  ['no list of payments', { transactions: { refunds: [] } }, undefined],
+  ['no transactions', { transactions: undefined }, undefined],
+  [
+    'a payment in a state nobody knows',
+    { transactions: { payments: [{ ...payment, status: 'under_review' }] } },
+    undefined,
+  ],
+])('a processed order with %s', (_name, change, hasNoPayment) => {
+  expect(read({ ...order, ...change }).hasNoPayment).toBe(hasNoPayment)
+})
