@@ -52,7 +52,7 @@ export function endOfDay(ms: number, zone: string | undefined): number {
   return (day + 1) * 24 * hourMs - offsetMs - 1
 }
 
-/** The file of a report, with the separators and the lists of taxes without quotes that real ones have. */
+/** The file of a report, with the separators and the three ways of writing lists of taxes that real ones have. */
 export function reportCsv(
   ctx: Context,
   report: Report,
@@ -67,8 +67,13 @@ export function reportCsv(
       ? paid.flatMap((entry) => settlementRows(ctx, entry, config))
       : releaseRows(paid, report, config)
   const inTime = rows.filter(({ at }) => at >= report.beginMs && at <= report.endMs)
-  const cell = (text: string) =>
-    text.includes(separator) && !text.startsWith('[') ? `"${text.replaceAll('"', '""')}"` : text
+  const jsonCells = config.json_cells ?? 'bare'
+  const cell = (text: string) => {
+    const isJson = text.startsWith('[')
+    if (isJson && jsonCells === 'undoubled') return `"${text}"`
+    const isQuoted = isJson ? jsonCells === 'doubled' : text.includes(separator)
+    return isQuoted ? `"${text.replaceAll('"', '""')}"` : text
+  }
   const lines = inTime
     .toSorted((a, b) => a.at - b.at)
     .map(({ values }) => columns.map((name) => cell(values[name] ?? '')).join(separator))
@@ -96,12 +101,8 @@ function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig)
       FEE_AMOUNT: signed(-fee),
       FINANCING_FEE_AMOUNT: signed(-financing),
       TAXES_AMOUNT: signed(-taxes.reduce((sum, { cents }) => sum + cents, 0)),
-      TAXES_DISAGGREGATED: `[${taxes
-        .map(
-          ({ name, entity, cents }) =>
-            `{financial_entity:${entity},amount:${signed(-cents)},detail:${name}}`,
-        )
-        .join(',')}]`,
+      TAXES_DISAGGREGATED: taxesCell(taxes, config),
+      METADATA: '[{}]',
       SETTLEMENT_NET_AMOUNT: signed(net),
       INSTALLMENTS: String(entry.method.installments),
       MONEY_RELEASE_DATE: stamp(releaseAt, config),
@@ -125,6 +126,23 @@ function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig)
     }),
   )
   return [sale, ...refunds]
+}
+
+function taxesCell(
+  taxes: ReturnType<typeof costsOf>['taxes'],
+  { json_cells: jsonCells = 'bare' }: ReportConfig,
+): string {
+  const parts = taxes.map(({ name, entity, cents }) => ({
+    financial_entity: entity,
+    amount: signed(-cents),
+    detail: name,
+  }))
+  if (jsonCells === 'bare') {
+    const members = (part: object) =>
+      Object.entries(part).map(([name, value]) => `${name}:${value}`)
+    return `[${parts.map((part) => `{${members(part)}}`).join(',')}]`
+  }
+  return `[${parts.map((part) => JSON.stringify(part)).join(', ')}]`
 }
 
 /** Money that became available, between the balances before and after it. */

@@ -211,6 +211,8 @@ export type ReportConfig = {
   display_timezone?: string
   separator?: string
   file_name_prefix?: string
+  /** Of the sandbox alone: how cells of JSON are written. Real files have all of them. */
+  json_cells?: 'bare' | 'doubled' | 'undoubled'
 }
 
 /** A report that was ordered, with the configuration of that moment. */

@@ -104,7 +104,7 @@ export async function* readReport(
     max_record_size: longestLine,
   })
   // The outcome reaches the loop below as the end or the error of the parser.
-  pipeline(Readable.from(rest), parser, () => undefined)
+  pipeline(Readable.from(doubleQuotes(rest, delimiter)), parser, () => undefined)
   let header: Header | undefined
   try {
     for await (const { record, info } of parser as AsyncIterable<Parsed>) {
@@ -113,11 +113,7 @@ export async function* readReport(
         continue
       }
       const cells = joinLists(record, delimiter, header.names.length)
-      if (cells.length !== header.names.length) {
-        throw new ReportError(
-          `Line ${info.lines} has ${cells.length} values, and the header ${header.names.length}`,
-        )
-      }
+      checkCells(header.names, cells, info.lines)
       const line = lineOf(header, cells, info.lines, offset)
       if (line) yield line
     }
@@ -186,6 +182,97 @@ function headerOf(cells: readonly string[]): Header {
   return { report, names, place }
 }
 
+/**
+ * The text with the quotes doubled inside quoted cells of JSON, as CSV wants them: the provider writes `"[{"amount":"-1"}]"`.
+ * Such a cell cannot be confused with a well-formed one: there a quote is doubled or ends the cell. Its end is where the JSON
+ * ends. What does not end so stays as it is, and is refused later (`checkCells`).
+ */
+async function* doubleQuotes(
+  text: AsyncIterable<string>,
+  delimiter: string,
+): AsyncGenerator<string> {
+  let begun = ''
+  for await (const part of text) {
+    begun += part
+    // JSON has no line ends of its own, so whole lines are enough.
+    const end = Math.max(begun.lastIndexOf('\n'), begun.lastIndexOf('\r')) + 1
+    if (end === 0 && begun.length <= longestLine) continue
+    const whole = end === 0 ? begun.length : end
+    yield doubleQuotesOfLines(begun.slice(0, whole), delimiter)
+    begun = begun.slice(whole)
+  }
+  yield doubleQuotesOfLines(begun, delimiter)
+}
+
+function doubleQuotesOfLines(text: string, delimiter: string): string {
+  const opening = new RegExp(`(?:^|[${delimiter}\\r\\n])"(?= *[[{])`, 'g')
+  const isEnd = (at: number) =>
+    at >= text.length || [delimiter, '\r', '\n'].includes(text.charAt(at))
+  let doubled = ''
+  let copiedTo = 0
+  while (opening.exec(text)) {
+    const from = opening.lastIndex
+    const quote = text.indexOf('"', from)
+    const isWellFormed = quote < 0 || text[quote + 1] === '"' || isEnd(quote + 1)
+    const to = isWellFormed ? undefined : endOfJson(text, from)
+    if (isWellFormed) continue
+    if (to === undefined || text[to] !== '"' || !isEnd(to + 1)) {
+      // Its line is refused, so nothing more of it needs to be read here.
+      const lineEnd = text.slice(from, from + longestLine).search(/[\r\n]/)
+      opening.lastIndex = from + (lineEnd < 0 ? longestLine : lineEnd)
+      continue
+    }
+    doubled += `${text.slice(copiedTo, from)}${text.slice(from, to).replaceAll('"', '""')}`
+    copiedTo = to
+    opening.lastIndex = to + 1
+  }
+  return doubled + text.slice(copiedTo)
+}
+
+/** Where the JSON ends that begins at a place; undefined when it is none. */
+function endOfJson(text: string, from: number): number | undefined {
+  const token = /"(?:[^"\\\r\n]|\\[^\r\n])*"|["[\]{}\r\n]/g
+  token.lastIndex = from
+  let depth = 0
+  for (let match = token.exec(text); match; match = token.exec(text)) {
+    const [found] = match
+    if (found === '[' || found === '{') depth += 1
+    else if (found === ']' || found === '}') depth -= 1
+    else if (found.length === 1) return undefined
+    if (depth === 0) return isJson(text.slice(from, token.lastIndex)) ? token.lastIndex : undefined
+  }
+  return undefined
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Refuses a line whose cells cannot be told apart, and one that has more or fewer of them than the header. */
+function checkCells(names: readonly string[], cells: readonly string[], line: number): void {
+  const broken = cells.findIndex((cell) => /^\s*"\s*[[{]/.test(cell))
+  if (broken >= 0) {
+    const name = names[broken] || String(broken + 1)
+    throw new ReportError(
+      `Line ${line}, column ${name.slice(0, 64)}: expected JSON in quotes, up to a quote and a separator`,
+    )
+  }
+  if (cells.length === names.length) return
+  const [missing, last] = [names[cells.length], names.findLast((name) => name !== '')]
+  const wanted =
+    missing === undefined
+      ? `none after ${last}`
+      : `a value for ${missing || `column ${cells.length + 1}`}`
+  throw new ReportError(
+    `Line ${line} has ${cells.length} values, and the header ${names.length}: expected ${wanted}`,
+  )
+}
+
 /** A list that stands bare between separators is cut at its own commas: its pieces are joined again. */
 function joinLists(cells: string[], delimiter: string, columns: number): string[] {
   if (cells.length <= columns) return cells
@@ -208,14 +295,25 @@ function lineOf(
   offset: string,
 ): ReportLine | undefined {
   const text = (name: string) => cells[place.get(name) ?? -1]?.trim() ?? ''
-  const fail = (name: string): never => {
-    throw new ReportError(`Line ${line} has a ${name} that cannot be read`)
+  const fail = (name: string, expected: string, got: string): never => {
+    throw new ReportError(
+      `Line ${line} has a ${name} that cannot be read: expected ${expected} (got "${got.slice(0, 64)}")`,
+    )
   }
-  const cents = (name: string) => centsOfReport(text(name)) ?? fail(name)
+  const cents = (name: string) =>
+    centsOfReport(text(name)) ?? fail(name, 'an amount such as 1234.50', text(name))
   const centsIfThere = (name: string) => (place.has(name) ? cents(name) : null)
   const firstOf = (...columns: string[]) => columns.map(text).find((cell) => cell !== '') ?? ''
-  const time = firstOf('TRANSACTION_DATE', 'DATE', 'SETTLEMENT_DATE')
-  const at = time === '' ? null : (timeOfReport(time, offset) ?? fail('date'))
+  const times = ['TRANSACTION_DATE', 'DATE', 'SETTLEMENT_DATE']
+  const time = firstOf(...times)
+  const failTime = () =>
+    fail(
+      `date in ${times.find((name) => text(name) !== '')}`,
+      'a time such as 2026-11-21T10:30:00.000-04:00',
+      time,
+    )
+  const at = time === '' ? null : (timeOfReport(time, offset) ?? failTime())
+  const taxes = text('TAXES_DISAGGREGATED')
   const released = text('IS_RELEASED').toLowerCase()
   const installments = /^\d{1,3}$/.test(text('INSTALLMENTS')) ? Number(text('INSTALLMENTS')) : null
   const common = {
@@ -227,7 +325,9 @@ function lineOf(
     externalReference: text('EXTERNAL_REFERENCE') || null,
     financingCents: centsIfThere('FINANCING_FEE_AMOUNT'),
     taxesCents: centsIfThere('TAXES_AMOUNT'),
-    taxes: taxesOfCell(text('TAXES_DISAGGREGATED')) ?? fail('TAXES_DISAGGREGATED'),
+    taxes:
+      taxesOfCell(taxes) ??
+      fail('TAXES_DISAGGREGATED', 'a list of taxes, each with an amount', taxes),
     installments,
     others: othersOf(names, cells),
   }

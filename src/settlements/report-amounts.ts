@@ -29,7 +29,7 @@ export type TaxPart = { name: string; entity: string | null; cents: number }
  */
 export function taxesOfCell(cell: string): TaxPart[] | undefined {
   const text = cell.trim()
-  if (text === '' || text === '[]' || text === '{}') return []
+  if (['', '[]', '{}', '[{}]'].includes(text)) return []
   const body = /^\[?\s*\{([\s\S]*)\}\s*\]?$/.exec(text)?.[1]
   if (body === undefined) return undefined
   const parts: TaxPart[] = []

@@ -199,7 +199,11 @@ test('a file that cannot be read is refused whole, and the refusal names its lin
   const refused = await handIn([lineOf(sold), lineOf(sold, 'much')])
   expect(refused.statusCode).toBe(422)
   expect(refused.json().details).toEqual([
-    { path: 'content', message: 'Line 3 has a SETTLEMENT_NET_AMOUNT that cannot be read' },
+    {
+      path: 'content',
+      message:
+        'Line 3 has a SETTLEMENT_NET_AMOUNT that cannot be read: expected an amount such as 1234.50 (got "much")',
+    },
   ])
   expect(await netOf(sold)).toBeNull()
   const zone = await handIn([lineOf(sold)], till, '?zone=Madrid')

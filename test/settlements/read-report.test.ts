@@ -121,6 +121,52 @@ describe('the quirks of the files', () => {
     }
   })
 
+  // As the provider writes them: quoted cells of JSON whose own quotes are not doubled.
+  const undoubled =
+    '"[{"financial_entity":"caba","amount":"-107.73","detail":"a,b"}, {"financial_entity":"x","amount":"-1","detail":"c"}]"'
+
+  test.each([',', ';', '|', '\t'])(
+    'quotes that are not doubled, separator %j',
+    async (separator) => {
+      const more = [
+        '"[{}]"',
+        '"[{}, {"a":"}]","b":["x","y,;"],"c":"say \\"no\\""}]"',
+        '"{"a":{"b":1}}"',
+        '"[{""a"":""}]"",""}]"',
+      ]
+      for (const metadata of more) {
+        const [header = '', row = ''] = file(undoubled, separator).split('\n')
+        const text = [
+          `METADATA${separator}${header}${separator}NOTE`,
+          `${metadata}${separator}${row}${separator}${metadata}`,
+          `${separator}${row}${separator}`,
+          '',
+        ].join('\r\n')
+        for (const chunk of [text.length, 1, 13]) {
+          expect(await read(text, chunk), metadata).toMatchObject([wanted[0], wanted[0]])
+        }
+      }
+    },
+  )
+
+  test('a list without taxes', async () => {
+    for (const cell of ['"[{}]"', '[{}]', '[]', '{}']) {
+      expect(await read(file(cell, ',')), cell).toMatchObject([{ netCents: 850, taxes: [] }])
+    }
+  })
+
+  test.each([
+    [undoubled.replace('"-107.73"', '"-107.73'), 'Line 2, column TAXES_DISAGGREGATED'],
+    [undoubled.replace('a,b', 'a "b"'), 'Line 2, column TAXES_DISAGGREGATED'],
+    [undoubled.replace('}]"', '}"'), 'Line 2, column TAXES_DISAGGREGATED'],
+    ['"[{"amount":"x"}]"', 'Line 2 has a TAXES_DISAGGREGATED that cannot be read: expected'],
+  ])('quotes that leave it open where a cell ends are refused: %#', async (cell, reason) => {
+    for (const separator of [',', ';']) {
+      await expect(read(file(cell, separator)), cell).rejects.toThrow(reason)
+      await expect(read(file(cell, separator)), cell).rejects.toThrow('expected')
+    }
+  })
+
   test('a byte order mark, line ends of Windows, and pieces of any length', async () => {
     const text = `\ufeff${settlement.replaceAll('\n', '\r\n')}`
     const whole = await read(settlement)
@@ -143,11 +189,21 @@ test.each([
   ['', 'not even a header'],
   ['a,b\n1,2', 'SOURCE_ID, TRANSACTION_TYPE, TRANSACTION_AMOUNT, SETTLEMENT_NET_AMOUNT is missing'],
   ['SOURCE_ID,RECORD_TYPE\n', 'NET_CREDIT_AMOUNT, NET_DEBIT_AMOUNT is missing'],
-  [settlement.replace('9101.00', 'many'), 'Line 2 has a SETTLEMENT_NET_AMOUNT'],
+  [
+    settlement.replace('9101.00', 'many'),
+    'Line 2 has a SETTLEMENT_NET_AMOUNT that cannot be read: expected an amount such as 1234.50 (got "many")',
+  ],
   [settlement.replace('9101.00', '9101.005'), 'Line 2 has a SETTLEMENT_NET_AMOUNT'],
   [settlement.replace('2026-11-21T10', 'Saturday'), 'Line 2 has a date'],
   [settlement.replace('amount:-107.73', 'amount:?'), 'Line 2 has a TAXES_DISAGGREGATED'],
-  [settlement.replace(',3,0.00', ',3'), 'Line 2 has 14 values, and the header 15'],
+  [
+    settlement.replace(',3,0.00', ',3'),
+    'Line 2 has 14 values, and the header 15: expected a value for COUPON_AMOUNT',
+  ],
+  [
+    settlement.replace(',3,0.00', ',3,0.00,1'),
+    'Line 2 has 16 values, and the header 15: expected none after COUPON_AMOUNT',
+  ],
   [settlement.replace('COUPON_AMOUNT', 'SOURCE_ID'), 'SOURCE_ID twice'],
 ])('a file that cannot be read is refused with its line: %#', async (text, reason) => {
   await expect(read(text)).rejects.toThrow(reason)

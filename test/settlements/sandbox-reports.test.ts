@@ -79,15 +79,23 @@ test('settlement reports of the sandbox in every form it has are taken in once, 
     taxes: '48.00',
     net: '2300.30',
   }
-  const forms = [
+  const forms: { json_cells?: string; separator?: string; display_timezone?: string }[] = [
     {},
     { separator: ';', display_timezone: 'GMT-03' },
     { separator: '\t', display_timezone: 'GMT+05' },
+    { json_cells: 'undoubled' },
+    { json_cells: 'undoubled', separator: ';' },
+    { json_cells: 'doubled' },
   ]
+  const listOf = {
+    // Bare between separators.
+    bare: /[,;\t]\[\{financial_entity:caba,amount:-10\.00,/,
+    undoubled: /[,;]"\[\{"financial_entity":"caba","amount":"-10\.00",[^}]*\}, \{/,
+    doubled: /,"\[\{""financial_entity"":""caba"",/,
+  }
   for (const [at, config] of forms.entries()) {
     const file = await download(till, 'settlement', config, span)
-    // Bare between separators, as real files have it.
-    expect(file).toMatch(/[,;\t]\[\{financial_entity:caba,amount:-10\.00,/)
+    expect(file).toMatch(listOf[(config.json_cells ?? 'bare') as keyof typeof listOf])
     const answer = await handIn(till, file)
     expect(answer.json(), answer.body).toMatchObject({
       rows: 4,
