@@ -8,6 +8,7 @@ import {
   taxesOfCell,
   timeOfReport,
 } from './report-amounts.ts'
+import { columnName } from './spanish-headers.ts'
 
 /** What is wrong with a report, for whoever handed it in. */
 export class ReportError extends Error {}
@@ -56,9 +57,13 @@ const required: Record<ReportKind, readonly string[]> = {
   release: ['SOURCE_ID', 'RECORD_TYPE', 'NET_CREDIT_AMOUNT', 'NET_DEBIT_AMOUNT'],
 }
 
+/** Records of a release report that are movements, by the provider's glossary. */
+const movements: ReadonlySet<string> = new Set(['release', 'block', 'unblock', 'fullblock'])
+
 /** Records of a release report that are balances and sums, not movements. */
 const balances: ReadonlySet<string> = new Set([
   'initial_available_balance',
+  'subtotal',
   'total',
   'available_balance',
 ])
@@ -128,7 +133,13 @@ export async function* readReport(
 }
 
 type Parsed = { record: string[]; info: { lines: number } }
-type Header = { report: ReportKind; names: string[]; place: ReadonlyMap<string, number> }
+type Header = {
+  report: ReportKind
+  names: string[]
+  place: ReadonlyMap<string, number>
+  /** Whether names were Spanish: then values may be so too. */
+  isTranslated: boolean
+}
 
 function toIterator(text: AsyncIterable<string> | Iterable<string>): AsyncIterator<string> {
   return (async function* () {
@@ -163,7 +174,8 @@ async function findDelimiter(
 
 function headerOf(cells: readonly string[]): Header {
   if (cells.length > mostColumns) throw new ReportError('The header has too many columns')
-  const names = cells.map((cell) => cell.trim().toUpperCase())
+  const names = cells.map(columnName)
+  const isTranslated = cells.some((cell, index) => cell.trim().toUpperCase() !== names[index])
   // A separator at the end of each line makes one more, without a name.
   const place = new Map<string, number>()
   for (const [index, name] of names.entries()) {
@@ -176,10 +188,10 @@ function headerOf(cells: readonly string[]): Header {
   const missing = missingColumns(report, [...place.keys()])
   if (missing.length > 0) {
     throw new ReportError(
-      `This is no settlement and no release report with English headers: ${missing.join(', ')} is missing`,
+      `This is no settlement report with English headers and no release report with English or Spanish ones: ${missing.join(', ')} is missing`,
     )
   }
-  return { report, names, place }
+  return { report, names, place, isTranslated }
 }
 
 /**
@@ -289,7 +301,7 @@ function joinLists(cells: string[], delimiter: string, columns: number): string[
 }
 
 function lineOf(
-  { report, names, place }: Header,
+  { report, names, place, isTranslated }: Header,
   cells: readonly string[],
   line: number,
   offset: string,
@@ -343,7 +355,12 @@ function lineOf(
       isReleased: released === '' ? null : /^(true|yes|1|si|sí)$/.test(released),
     })
   }
-  if (balances.has(text('RECORD_TYPE').toLowerCase())) return undefined
+  const type = text('RECORD_TYPE').toLowerCase()
+  if (balances.has(type)) return undefined
+  // A balance in a word that is not known must not be taken for money that moved.
+  if (isTranslated && !movements.has(type)) {
+    fail('RECORD_TYPE', `one of ${[...movements, ...balances].join(', ')}`, type)
+  }
   return asAccountMoves({
     ...common,
     type: text('RECORD_TYPE'),

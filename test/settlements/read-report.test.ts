@@ -185,6 +185,44 @@ describe('the quirks of the files', () => {
   })
 })
 
+test('a release report with the Spanish headers of the provider', async () => {
+  const text = [
+    'Fecha de liquidación;ID de operación en Mercado Pago;Código de referencia;Tipo de registro;Descripción;Monto neto acreditado;Monto neto debitado;MONTO BRUTO DE LA OPERACIÓN;Comision de Mercado Pago;Comisión por ofrecer cuotas sin interés;Impuestos cobrados por retenciones IIBB;Saldo;Cuotas;Desglose de impuestos;ID de la solicitud;Columna nueva',
+    '2026-11-21T10:30:00.000-04:00;111222333;0001-1;release;payment;9.101,00;0,00;10.000,00;-439,00;-300,00;-160,00;10.601,25;3;"[{"financial_entity":"caba","amount":"-160.00"}]";ORD01A;x',
+  ].join('\n')
+  for (const form of ['NFC', 'NFD']) {
+    expect(await read(text.normalize(form))).toMatchObject([
+      {
+        report: 'release',
+        sourceId: '111222333',
+        type: 'release',
+        detail: 'payment',
+        externalReference: '0001-1',
+        grossCents: 1_000_000,
+        feeCents: -43_900,
+        financingCents: -30_000,
+        taxesCents: -16_000,
+        taxes: [{ entity: 'caba', cents: -16_000 }],
+        netCents: 910_100,
+        installments: 3,
+        mpOrderId: 'ORD01A',
+        releaseOn: '2026-11-21',
+        others: {},
+      },
+    ])
+  }
+  const twice = text.replace('Columna nueva', 'SOURCE_ID')
+  await expect(read(twice)).rejects.toThrow('SOURCE_ID twice')
+  // A balance in Spanish would be counted as money that moved.
+  await expect(read(text.replace(';release;', ';Saldo inicial;'))).rejects.toThrow(
+    'Line 2 has a RECORD_TYPE that cannot be read: expected one of release',
+  )
+  expect(await read(text.replace(';release;', ';subtotal;'))).toEqual([])
+  // Named in no source: refused, not guessed.
+  const unknown = text.replace('Monto neto debitado', 'Débito')
+  await expect(read(unknown)).rejects.toThrow('NET_DEBIT_AMOUNT is missing')
+})
+
 test.each([
   ['', 'not even a header'],
   ['a,b\n1,2', 'SOURCE_ID, TRANSACTION_TYPE, TRANSACTION_AMOUNT, SETTLEMENT_NET_AMOUNT is missing'],
