@@ -1,5 +1,6 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine } from '../domain/closing.ts'
+import { rowWithoutId, unreadableStatus } from '../domain/provider-payment.ts'
 import { AppError } from '../errors.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { ownErrand } from '../payments/errand.ts'
@@ -86,13 +87,15 @@ async function checkClosing(
   if (signal.aborted) return
   const { lines, totals, result } = await compareClosing(db, closing)
   const isOpen = lines.some(({ kind }) => kind === 'pending')
+  const isUnreadable = lines.some(({ there }) => there?.status === unreadableStatus)
+  const whyOpen = isUnreadable ? 'payment_unreadable' : isOpen ? 'something_open' : null
   const now = deps.now()
   const again = now.getTime() - closing.created_at.getTime() < recheckForMs
   const isUnread = readAt === 'nowhere'
   await deps.database.transaction(async (trx) => {
     await updateClosing(trx, closing, {
       state: isUnread ? 'unverified' : result,
-      reason: isUnread ? 'box_not_at_provider' : isOpen ? 'something_open' : null,
+      reason: isUnread ? 'box_not_at_provider' : whyOpen,
       read_at: isUnread ? null : readAt,
       lines,
       totals,
@@ -177,5 +180,6 @@ async function readAgain(
   if (order && kind !== 'other_box' && kind !== 'other_medium') {
     await refreshOrder(deps, order, ownErrand(deps, 'search'))
   }
-  if (paymentId !== null) await readPayment(deps, shop, paymentId, signal)
+  if (paymentId !== null && !paymentId.startsWith(rowWithoutId))
+    await readPayment(deps, shop, paymentId, signal)
 }

@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto'
 import { json, type Trx } from '../db/database.ts'
 import { canonicalJson } from '../domain/canonical-json.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import type { ProviderPayment } from '../domain/provider-payment.ts'
+import {
+  type ProviderAmount,
+  type ProviderPayment,
+  rowWithoutId,
+  type UnreadablePayment,
+  unreadableStatus,
+} from '../domain/provider-payment.ts'
+import type { PaymentReadRow } from '../repositories/payment-reads.ts'
 import {
   findPayableOrders,
   listPlaces,
@@ -29,7 +36,7 @@ export async function keepPayments(
   shown: readonly ProviderPayment[],
   now: Date,
 ): Promise<number> {
-  const dated = shown.filter((payment) => soldAt(payment) !== null)
+  const dated = newestOfEach(shown.filter((payment) => soldAt(payment) !== null))
   if (dated.length === 0) return 0
   const places = await listPlaces(trx, client)
   const boxOf = new Map(places.boxes.map((box) => [box.mp_pos_id, box]))
@@ -60,6 +67,56 @@ export async function keepPayments(
   })
   await refreshNets(trx, await savePayments(trx, rows))
   return rows.length
+}
+
+/** A page may show a payment twice. The last one counts, unless an earlier one says that it was changed later. */
+function newestOfEach(payments: readonly ProviderPayment[]): ProviderPayment[] {
+  const newest = new Map<string, ProviderPayment>()
+  for (const payment of payments) {
+    const before = newest.get(payment.paymentId)
+    const isOlder = (payment.updatedAt ?? Infinity) < (before?.updatedAt ?? -Infinity)
+    if (!isOlder) newest.set(payment.paymentId, payment)
+  }
+  return [...newest.values()]
+}
+
+/**
+ * A row that cannot be read, as a payment whose outcome nobody knows: closings count it as pending. The search was for a time
+ * and mostly for a box, so where the row does not say when and where it was, it belongs there.
+ */
+export function unreadableAsPayment(
+  row: UnreadablePayment,
+  read: Pick<PaymentReadRow, 'ends_at' | 'mp_pos_id' | 'mp_store_id'>,
+): ProviderPayment {
+  const none: ProviderAmount = { text: null, cents: null }
+  const isPlaced = row.mpPosId !== null || row.mpStoreId !== null
+  return {
+    paymentId: row.paymentId ?? `${rowWithoutId}${row.digest.slice(0, 32)}`,
+    status: unreadableStatus,
+    statusDetail: row.why,
+    operationType: null,
+    channel: null,
+    currency: null,
+    externalReference: row.externalReference,
+    mpOrderId: row.mpOrderId,
+    mpPosId: isPlaced ? row.mpPosId : read.mp_pos_id,
+    mpStoreId: isPlaced ? row.mpStoreId : read.mp_store_id,
+    amount: none,
+    refunded: none,
+    paid: none,
+    net: none,
+    methodType: null,
+    methodId: null,
+    installments: null,
+    createdAt: row.at ?? new Date(read.ends_at.getTime() - 1),
+    approvedAt: null,
+    updatedAt: row.updatedAt,
+    releaseAt: null,
+    releaseStatus: null,
+    fees: [],
+    charges: [],
+    refunds: [],
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import type { PaymentDeps } from '../payments/deps.ts'
 import { withAccess } from '../payments/token-keeper.ts'
 import { ProviderError } from '../provider/provider.ts'
 import { advanceRead, findRead, type PaymentReadRow } from '../repositories/payment-reads.ts'
-import { keepPayments } from './keep-payments.ts'
+import { keepPayments, unreadableAsPayment } from './keep-payments.ts'
 
 /** 100 are in common use; half of that, since a real payment is long and an answer is read up to 1 MiB. */
 const pageSize = 50
@@ -39,12 +39,17 @@ export async function readPayments(
     // A provider that does not know the parameter answers with the first page for ever.
     if (first && first.paymentId === before) throw new RepeatedPageError(read.name)
     before = first?.paymentId
-    const next = nextOf(read, page.payments.length, page.total, beganAt, deps.now())
+    const next = nextOf(read, page.rows, page.total, beganAt, deps.now())
     await deps.database.transaction(async (trx) => {
       if (!(await advanceRead(trx, read, next))) return
       const owner = { client: read.client, mpUserId: read.mp_user_id }
-      await keepPayments(trx, owner, page.payments, deps.now())
+      const unreadable = page.unreadable.map((row) => unreadableAsPayment(row, read))
+      await keepPayments(trx, owner, [...page.payments, ...unreadable], deps.now())
     })
+    for (const { paymentId, status, why } of page.unreadable) {
+      const about = { client: read.client, read: read.name, paymentId, status, why }
+      deps.log.warn(about, 'a payment of the provider cannot be read; the rest of its page is')
+    }
     if (next.finished_at) return 'finished'
     if (next.restarts > read.restarts) return 'open'
     await deps.sleep(betweenPagesMs, signal).catch(() => undefined)
@@ -110,7 +115,7 @@ function nextOf(
   }
 }
 
-/** One payment as it is now, by its number, kept like those of a search. Undefined when the account has none of it. */
+/** One payment as it is now, by its number, kept like those of a search. `absent` when the account has none of it, or it cannot be read. */
 export async function readPayment(
   deps: PaymentDeps,
   owner: { client: ClientName; mpUserId: number },
@@ -122,7 +127,13 @@ export async function readPayment(
     const untilMs = deps.stopwatch() + callWithinMs
     return deps.provider.payments.get(token, paymentId, { untilMs, ...(signal && { signal }) })
   }).catch((error: unknown) => {
-    if (error instanceof ProviderError && error.status === 404) return undefined
+    if (!(error instanceof ProviderError)) throw error
+    if (error.status === 404) return undefined
+    // What the search showed of it stays, and the others are read.
+    if (error.kind === 'invalid_answer') {
+      deps.log.warn({ client: owner.client, paymentId }, 'a payment of the provider cannot be read')
+      return undefined
+    }
     throw error
   })
   if (!payment) return 'absent'

@@ -53,3 +53,24 @@ export type ProviderPayment = {
   charges: ProviderCharge[]
   refunds: PaymentRefund[]
 }
+
+/** A row of a search that cannot be read as a payment. Of it no card and no person is kept. */
+export type UnreadablePayment = {
+  paymentId: string | null
+  /** SHA-256 of the row, which tells rows without an id apart. */
+  digest: string
+  status: string | null
+  /** The member that cannot be read. */
+  why: string
+  externalReference: string | null
+  mpOrderId: string | null
+  mpPosId: string | null
+  mpStoreId: string | null
+  at: Date | null
+  updatedAt: Date | null
+}
+
+/** Stands as the status of a payment that cannot be read. */
+export const unreadableStatus = 'unreadable'
+/** Begins the made-up number of a row without an id: the provider cannot be asked for it. */
+export const rowWithoutId = 'row:'

@@ -1,22 +1,27 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import { canonicalJson } from '../domain/canonical-json.ts'
 import { signedCents } from '../domain/money.ts'
 import { type ProviderClient, segment } from './client.ts'
-import type { Provider, ProviderAmount, ProviderPayment } from './types.ts'
+import type { Provider, ProviderAmount, ProviderPayment, UnreadablePayment } from './types.ts'
 import { MpId, MpNote, MpNumber } from './wire.ts'
 
 /**
  * Payments: what stands behind orders, with what the provider keeps of them. From public sources (projects that read the
  * wire, the published description of the API); none of it was tried live. So nothing here is refused for being unknown: words
- * stay words, an amount that cannot be read keeps its text, and only a row without id or status is no payment.
+ * stay words, and an amount that cannot be read keeps its text. One row of a search that cannot be read never stops the others.
  */
 export const MpMoney = z.union([z.string(), z.number()]).transform(amountFrom).nullish().catch(null)
 
 const MpDate = z
   .string()
   .transform((text) => new Date(text))
-  .refine((date) => !Number.isNaN(date.getTime()))
+  .refine((date) => date.getTime() >= 0 && date.getUTCFullYear() <= 9999)
   .nullish()
   .catch(null)
+
+/** The largest whole number that the database's columns take. */
+const MpCount = MpNumber.pipe(z.number().max(2_147_483_647)).nullish().catch(null)
 
 const MpCharge = z.object({
   name: MpNote,
@@ -26,7 +31,7 @@ const MpCharge = z.object({
   metadata: z.object({ mov_detail: MpNote, mov_financial_entity: MpNote }).nullish().catch(null),
 })
 
-const MpPaymentRow = z.object({
+const MpPaymentFields = z.object({
   id: MpId,
   status: z.string().min(1),
   status_detail: MpNote,
@@ -46,7 +51,7 @@ const MpPaymentRow = z.object({
     .catch(null),
   payment_type_id: MpNote,
   payment_method_id: MpNote,
-  installments: MpNumber.nullish().catch(null),
+  installments: MpCount,
   pos_id: MpNote,
   store_id: MpNote,
   point_of_interaction: z.object({ type: MpNote }).nullish().catch(null),
@@ -62,12 +67,29 @@ const MpPaymentRow = z.object({
     .catch(null),
 })
 
+const MpPaymentRow = z.preprocess(storable, MpPaymentFields)
+
+/** What is still read of a row that cannot be read as a payment. */
+const MpUnreadableRow = z.preprocess(
+  storable,
+  z
+    .object({
+      id: MpId.nullish().catch(null),
+      status: z.string().nullish().catch(null),
+      external_reference: MpNote,
+      date_created: MpDate,
+      date_approved: MpDate,
+      date_last_updated: MpDate,
+      pos_id: MpNote,
+      store_id: MpNote,
+      order: z.object({ id: MpNote }).nullish().catch(null),
+    })
+    .catch({}),
+)
+
 const MpPaymentSearch = z.object({
-  results: z.array(MpPaymentRow),
-  paging: z
-    .object({ total: MpNumber.nullish().catch(null) })
-    .nullish()
-    .catch(null),
+  results: z.array(z.unknown()),
+  paging: z.object({ total: MpCount }).nullish().catch(null),
 })
 
 /** Payments of an account: a search, which lags, and the reading of one. */
@@ -93,10 +115,7 @@ export function createPayments(client: ProviderClient): Provider['payments'] {
         schema: MpPaymentSearch,
         options,
       })
-      return {
-        payments: found.results.map(paymentRowFrom),
-        total: found.paging?.total ?? null,
-      }
+      return { ...rowsFrom(found.results), total: found.paging?.total ?? null }
     },
     async get(token, paymentId, options) {
       const payment = await client.call({
@@ -105,12 +124,68 @@ export function createPayments(client: ProviderClient): Provider['payments'] {
         path: `/v1/payments/${segment(paymentId)}`,
         token,
         schema: MpPaymentRow,
-        accept: ({ id }) => id === paymentId,
+        accept: (row) => row.id === paymentId && whyUnreadable(row) === null,
         options,
       })
       return paymentRowFrom(payment)
     },
   }
+}
+
+/** Words of a payment that moved no money, which therefore may have no date. */
+const noMoneyWords: ReadonlySet<string> = new Set(['rejected', 'cancelled', 'canceled'])
+
+function rowsFrom(rows: readonly unknown[]) {
+  const payments: ProviderPayment[] = []
+  const unreadable: UnreadablePayment[] = []
+  for (const raw of rows) {
+    const parsed = MpPaymentRow.safeParse(raw)
+    const why = parsed.success
+      ? (whyUnreadable(parsed.data) ?? whyUndated(parsed.data))
+      : String(parsed.error.issues[0]?.path[0] ?? 'row')
+    if (parsed.success && why === null) payments.push(paymentRowFrom(parsed.data))
+    else unreadable.push(unreadableFrom(raw, why ?? 'row'))
+  }
+  return { payments, unreadable, rows: rows.length }
+}
+
+/** Names the member that decides about money and cannot be read: taken for nothing, it would hide money given back. */
+function whyUnreadable(row: z.output<typeof MpPaymentRow>): string | null {
+  const isOdd = (amount: ProviderAmount | null | undefined) =>
+    amount?.cents === null && amount.text !== null
+  if (isOdd(row.transaction_amount_refunded)) return 'transaction_amount_refunded'
+  if (row.refunds?.some(({ amount }) => isOdd(amount))) return 'refunds.amount'
+  return null
+}
+
+function whyUndated(row: z.output<typeof MpPaymentRow>): string | null {
+  const hasDate = Boolean(row.date_approved ?? row.date_created)
+  return hasDate || noMoneyWords.has(row.status) ? null : 'date_created'
+}
+
+function unreadableFrom(raw: unknown, why: string): UnreadablePayment {
+  const row = MpUnreadableRow.parse(raw)
+  return {
+    paymentId: row.id ?? null,
+    digest: createHash('sha256').update(canonicalJson(raw)).digest('hex'),
+    status: row.status ?? null,
+    why,
+    externalReference: row.external_reference ?? null,
+    mpOrderId: row.order?.id ?? null,
+    mpPosId: row.pos_id ?? null,
+    mpStoreId: row.store_id ?? null,
+    at: row.date_approved ?? row.date_created ?? null,
+    updatedAt: row.date_last_updated ?? null,
+  }
+}
+
+/** PostgreSQL takes neither a NUL nor half a surrogate pair in a text. */
+function storable(raw: unknown): unknown {
+  const text = JSON.stringify(raw)
+  if (text === undefined || !/\\u0000|\\ud[89a-f]/i.test(text)) return raw
+  return JSON.parse(text, (_name, value: unknown) =>
+    typeof value === 'string' ? value.replaceAll('\0', '\ufffd').toWellFormed() : value,
+  )
 }
 
 function paymentRowFrom(payment: z.output<typeof MpPaymentRow>): ProviderPayment {

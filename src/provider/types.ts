@@ -6,9 +6,13 @@ import type {
   PaymentMethod,
   ProviderRefund,
 } from '../domain/order.ts'
-import type { ProviderPayment } from '../domain/provider-payment.ts'
+import type { ProviderPayment, UnreadablePayment } from '../domain/provider-payment.ts'
 
-export type { ProviderAmount, ProviderPayment } from '../domain/provider-payment.ts'
+export type {
+  ProviderAmount,
+  ProviderPayment,
+  UnreadablePayment,
+} from '../domain/provider-payment.ts'
 
 import type { AttemptTimer, SendPermit } from '../outbound.ts'
 
@@ -211,7 +215,8 @@ export type Provider = {
   payments: {
     /**
      * A page of the account's payments, oldest first, by when they were made or last changed. It says nothing about the last
-     * 60 seconds: the index lags. `total` is null when the provider does not say how many there are.
+     * 60 seconds: the index lags. `total` is null when the provider does not say how many there are; `rows` is how many the
+     * page had, readable or not.
      */
     search(
       token: string,
@@ -225,7 +230,12 @@ export type Provider = {
         offset: number
       },
       o?: CallOptions,
-    ): Promise<{ payments: ProviderPayment[]; total: number | null }>
+    ): Promise<{
+      payments: ProviderPayment[]
+      unreadable: UnreadablePayment[]
+      rows: number
+      total: number | null
+    }>
     /** One payment as it is now, by its number: the `reference_id` of an order's payment. */
     get(token: string, paymentId: string, o?: CallOptions): Promise<ProviderPayment>
   }

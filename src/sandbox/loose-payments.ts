@@ -7,7 +7,7 @@ import { type Fields, isRecord } from './problems.ts'
 import type { LoosePayment, Pos } from './rows.ts'
 
 const keys =
-  'user_id pos_id external_pos_id id amount at status status_detail external_reference payment_method_type payment_method_id installments'.split(
+  'user_id pos_id external_pos_id id amount at status status_detail external_reference payment_method_type payment_method_id installments odd'.split(
     ' ',
   )
 
@@ -73,5 +73,6 @@ function readPayment(ctx: Context, fields: unknown, boxes: BoxFinder): LoosePaym
     createdAt: ms,
     updatedAt: ms,
     refunds: [],
+    ...(isRecord(fields.odd) && { odd: fields.odd }),
   }
 }

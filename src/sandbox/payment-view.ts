@@ -17,6 +17,7 @@ export type PaymentEntry = {
   createdAt: number
   updatedAt: number
   refunds: { id: number; amountCents: number; at: number }[]
+  odd?: Record<string, unknown>
 }
 
 /** Every payment of a seller. An order has one from the moment that its buyer tried to pay. */
@@ -115,6 +116,7 @@ export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<stri
     pos_id: entry.posId === null ? null : String(entry.posId),
     store_id: entry.storeId === null ? null : String(entry.storeId),
     live_mode: ctx.world.tables.sellers.get(String(entry.userId))?.liveMode ?? false,
+    ...entry.odd,
   }
 }
 

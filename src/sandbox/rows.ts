@@ -127,6 +127,8 @@ export type LoosePayment = {
   createdAt: number
   updatedAt: number
   refunds: { id: number; amountCents: number; at: number }[]
+  /** Members that answers show instead of the true ones: rows as they should not be. */
+  odd?: Record<string, unknown>
 }
 
 export type Refund = {

@@ -59,6 +59,8 @@ export const closings = {
   'closing.id': 'Id',
   'closingReason.something_open':
     'There are charges whose outcome is not known yet. They are looked at every minute.',
+  'closingReason.payment_unreadable':
+    'A payment of the provider cannot be read. Look it up by its number at the provider.',
   'closingReason.provider_unreadable':
     'The provider could not be read. It is tried again by itself.',
   'closingReason.not_connected': 'The client is not connected to the provider.',

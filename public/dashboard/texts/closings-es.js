@@ -59,6 +59,8 @@ export const closings = {
   'closing.id': 'Identificador',
   'closingReason.something_open':
     'Hay cobros cuyo resultado todavía no se sabe. Se vuelve a mirar cada minuto.',
+  'closingReason.payment_unreadable':
+    'Hay un pago del proveedor que no se puede leer. Buscalo por su número en el proveedor.',
   'closingReason.provider_unreadable': 'El proveedor no se pudo leer. Se vuelve a intentar solo.',
   'closingReason.not_connected': 'El cliente no está conectado con el proveedor.',
   'closingReason.account_changed':

@@ -192,7 +192,7 @@ const closingFields = {
     .string()
     .nullable()
     .describe(
-      'Why it is unverified: something_open, provider_unreadable, not_connected, account_changed, box_not_at_provider',
+      'Why it is unverified: something_open, payment_unreadable, provider_unreadable, not_connected, account_changed, box_not_at_provider',
     ),
   caja_id: z.string().nullable().describe('null: of the whole store'),
   sucursal_id: z.string(),

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { listPaymentsSold } from '../../src/repositories/provider-payments.ts'
+import { openOwnShop } from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import type { Till } from '../support/till.ts'
+import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+beforeEach(() => {
+  // So that no test meets midnight by chance.
+  const hourMs = 3_600_000
+  const sinceMidnight = (service.clock.now().getTime() - 3 * hourMs) % (24 * hourMs)
+  service.clock.advance(24 * hourMs - sinceMidnight + 8 * hourMs)
+})
+afterAll(() => service.stop())
+
+const dayMs = 86_400_000
+
+async function paymentsOf(till: Till) {
+  const now = service.clock.now().getTime()
+  const span = { from: new Date(now - 30 * dayMs), to: new Date(now + dayMs) }
+  return listPaymentsSold(service.database.db, asClientName(till.client), span)
+}
+
+const unreadable: [string, Record<string, unknown>, string][] = [
+  ['no status', { status: null }, 'status'],
+  ['a status that is no text', { status: { word: 'approved' } }, 'status'],
+  ['no date at all', { date_created: null, date_approved: null }, 'date_created'],
+  ['no id', { id: null }, 'id'],
+  [
+    'a refunded sum that is no amount',
+    { transaction_amount_refunded: 10.125 },
+    'transaction_amount_refunded',
+  ],
+  ['a refund that is no amount', { refunds: [{ id: 1, amount: '10.125' }] }, 'refunds.amount'],
+]
+
+test.each(unreadable)(
+  'a row with %s leaves the rest of its page as it is, and its closing does not agree',
+  async (name, odd, why) => {
+    const till = await openOwnShop(service, `odd ${name}`)
+    await sell(service, till, 'A-1')
+    await typeCharge(service, till, { odd })
+    await sell(service, till, 'A-2')
+    const closing = await close(service, till)
+    expect(closing).toMatchObject({
+      state: 'unverified',
+      reason: 'payment_unreadable',
+      lines: [{ kind: 'pending', there: { status: 'unreadable' } }],
+      totals: { here: { count: 2 }, there: { count: 2 } },
+    })
+    const rows = await paymentsOf(till)
+    expect(rows.map(({ status, status_detail }) => [status, status_detail])).toContainEqual([
+      'unreadable',
+      why,
+    ])
+  },
+)
+
+test.each([
+  ['a NUL in a text', { status_detail: 'a\u0000b' }],
+  ['half a character in a charge', { charges_details: [{ name: 'fee \ud83d' }] }],
+  ['more instalments than an integer holds', { installments: 3_000_000_000 }],
+  ['a date that no database holds', { money_release_date: '-200000-01-01T00:00:00Z' }],
+  ['an amount of a tenth of a cent', { transaction_amount: 10.125 }],
+])('a row with %s is kept, and its page with it', async (name, odd) => {
+  const till = await openOwnShop(service, `kept ${name}`)
+  await sell(service, till, 'A-1')
+  const paymentId = await typeCharge(service, till, { odd })
+  const { state, lines, totals } = await close(service, till)
+  expect([state, totals.there.count]).toEqual(['differs', 2])
+  expect(lines).toMatchObject([{ kind: 'missing_here', payment_id: paymentId }])
+})
+
+test('a payment that stands twice in a page is counted once', async () => {
+  const till = await openOwnShop(service, 'twice')
+  await sell(service, till, 'A-1')
+  const paymentId = await typeCharge(service, till)
+  await typeCharge(service, till, { odd: { id: Number(paymentId) } })
+  const { state, lines, totals } = await close(service, till)
+  expect([state, totals.there.count]).toEqual(['differs', 2])
+  expect(lines).toMatchObject([{ kind: 'missing_here', payment_id: paymentId }])
+})
+
+test('a rejected payment without a date moved no money, and makes no difference', async () => {
+  const till = await openOwnShop(service, 'rejected')
+  await sell(service, till, 'A-1')
+  await typeCharge(service, till, {
+    status: 'rejected',
+    odd: { date_created: null, date_approved: null },
+  })
+  expect(await close(service, till)).toMatchObject({ state: 'agreed', lines: [] })
+})
+
+test('a row that can be read again is read, and the closing ends by itself', async () => {
+  const till = await openOwnShop(service, 'healed')
+  await sell(service, till, 'A-1')
+  const id = Number(await typeCharge(service, till, { odd: { status: null } }))
+  expect((await close(service, till)).reason).toBe('payment_unreadable')
+  await typeCharge(service, till, { id })
+  await watchAfter(service, 4 * 60_000)
+  const rows = await paymentsOf(till)
+  expect(rows.map(({ status }) => status)).toEqual(['approved', 'approved'])
+})
