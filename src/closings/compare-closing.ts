@@ -30,6 +30,7 @@ function compare(closing: ClosingRow, { payments, orders }: Charges): Comparison
     ours: orders.map(ourChargeOf),
     span: { from: closing.from_at, to: closing.to_at },
     cajaId: closing.caja_id,
+    sucursalId: closing.sucursal_id,
     declared: closing.declared,
   })
 }
@@ -45,7 +46,8 @@ export function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
     netCents: row.net_cents,
     method: row.method_type,
     installments: row.installments,
-    refunds: row.refunds.map(({ amount, at }) => ({
+    refunds: row.refunds.map(({ amount, at, status }) => ({
+      status,
       cents: amount.cents,
       at: at === null ? null : new Date(at),
     })),
@@ -59,6 +61,7 @@ export function ourChargeOf(order: OrderRow): OurCharge {
     orderId: order.id,
     reference: order.external_reference,
     cajaId: order.caja_id,
+    sucursalId: order.sucursal_id,
     status: order.status,
     outcome: outcomeOf(order),
     hasConflict: order.conflict !== null,

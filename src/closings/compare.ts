@@ -5,6 +5,7 @@ import type {
   LineKind,
   LineSide,
 } from '../domain/closing.ts'
+import { isFailedRefund } from '../domain/order.ts'
 import type { Outcome } from '../errors.ts'
 
 /** A charge as our order has it. */
@@ -12,6 +13,7 @@ export type OurCharge = {
   orderId: string
   reference: string
   cajaId: string
+  sucursalId: string
   status: string
   outcome: Outcome
   /** The provider has told of it what contradicts our record. */
@@ -28,6 +30,9 @@ export type OurCharge = {
   createdAt: Date
 }
 
+/** A refund as the provider lists it; a status of null was not told, and counts as made. */
+type TheirRefund = { cents: number | null; at: Date | null; status: string | null }
+
 /** A charge as the provider has it. */
 export type TheirCharge = {
   paymentId: string
@@ -41,7 +46,7 @@ export type TheirCharge = {
   method: string | null
   installments: number | null
   /** A charge without one that can be read counts as given back when it was not told. */
-  refunds: readonly { cents: number | null; at: Date | null }[]
+  refunds: readonly TheirRefund[]
   soldAt: Date
 }
 
@@ -56,21 +61,30 @@ const moneyWords: ReadonlySet<string> = new Set([
 ])
 const noMoneyWords: ReadonlySet<string> = new Set(['rejected', 'cancelled', 'canceled'])
 
+/** Statuses of a refund whose money is with the buyer. */
+const madeRefunds: ReadonlySet<string> = new Set(['approved', 'processed', 'refunded'])
+
+function refundState({ status }: TheirRefund): 'made' | 'failed' | 'open' {
+  if (status === null || madeRefunds.has(status)) return 'made'
+  return isFailedRefund(status) ? 'failed' : 'open'
+}
+
 type Span = { from: Date; to: Date }
 
 /**
  * Compares the charges of a time: theirs and ours in, what differs out. Reads nothing, and depends on no order of its input. A
  * charge belongs to the time at which the provider had its money; one that only we know to the time at which it was made.
- * `place` is the box of a closing of one box.
+ * `cajaId` is the box of a closing of one box; null for a closing of the whole store `sucursalId`.
  */
 export function compareCharges(input: {
   theirs: readonly TheirCharge[]
   ours: readonly OurCharge[]
   span: Span
   cajaId: string | null
+  sucursalId: string
   declared: Readonly<Record<string, number>>
 }): Comparison {
-  const { span, cajaId, declared } = input
+  const { span, cajaId, sucursalId, declared } = input
   const isNow = (at: Date) => at >= span.from && at < span.to
   const lines: ClosingLine[] = []
   const count = createTotals(declared)
@@ -83,14 +97,19 @@ export function compareCharges(input: {
       (their) => !moneyWords.has(their.status) && !noMoneyWords.has(their.status),
     )
     const at = paid[0]?.soldAt ?? unclear[0]?.soldAt ?? our.createdAt
-    for (const their of paid) count.refunds(their, isNow)
-    const isGivenBackNow = paid.some(({ refunds }) => refunds.some(({ at }) => at && isNow(at)))
+    const isOwn = cajaId === null ? our.sucursalId === sucursalId : our.cajaId === cajaId
+    if (isOwn) for (const their of paid) count.refunds(their, isNow)
+    const refundsNow = paid
+      .flatMap(({ refunds }) => refunds)
+      .filter(({ at }) => at !== null && isNow(at))
+    const isGivenBackNow = refundsNow.some((refund) => refundState(refund) !== 'failed')
     if (!isNow(at) && !isGivenBackNow) return
     const line = (kind: LineKind, their: TheirCharge | undefined) =>
       lines.push(lineOf(kind, our, their))
-    const isOwn = cajaId === null || our.cajaId === cajaId
     if (isOwn && isNow(at)) count.pair(our, paid)
-    if (our.outcome === 'unknown' || our.isRefundOpen || unclear.length > 0) {
+    const isRefundOpen =
+      our.isRefundOpen || refundsNow.some((refund) => refundState(refund) === 'open')
+    if (our.outcome === 'unknown' || isRefundOpen || unclear.length > 0) {
       const isContradicted = our.hasConflict && paid[0] && paid[0].amountCents !== our.amountCents
       line(isContradicted ? 'amount_differs' : 'pending', paid[0] ?? unclear[0])
       return
@@ -251,7 +270,10 @@ function createTotals(declared: Readonly<Record<string, number>>) {
       }
     },
     refunds(their: TheirCharge, isNow: (at: Date) => boolean) {
-      for (const { cents, at } of their.refunds) if (at && isNow(at)) add(refunds, cents ?? 0)
+      for (const refund of their.refunds) {
+        const { cents, at } = refund
+        if (at && isNow(at) && refundState(refund) === 'made') add(refunds, cents ?? 0)
+      }
     },
     totals: (): ClosingTotals => ({
       here,

@@ -9,6 +9,7 @@ const our = (id: number, change: Partial<OurCharge> = {}): OurCharge => ({
   orderId: `order-${id}`,
   reference: `T-${id}`,
   cajaId: 'CAJA-1',
+  sucursalId: 'SUC-1',
   status: 'processed',
   outcome: 'charged',
   hasConflict: false,
@@ -44,7 +45,7 @@ function compare(
   declared: Record<string, number> = {},
   cajaId: string | null = 'CAJA-1',
 ) {
-  return compareCharges({ ours, theirs, span, cajaId, declared })
+  return compareCharges({ ours, theirs, span, cajaId, sucursalId: 'SUC-1', declared })
 }
 const kinds = (comparison: ReturnType<typeof compare>) => comparison.lines.map(({ kind }) => kind)
 
@@ -182,13 +183,70 @@ test('a charge belongs to the day on which the provider had its money, an order 
 
 test("a refund of yesterday's sale counts today, and is compared", () => {
   const sale = { createdAt: yesterday, refundedCents: 400, status: 'partially_refunded' }
-  const there = { soldAt: yesterday, refundedCents: 400, refunds: [{ cents: 400, at: noon }] }
+  const there = {
+    soldAt: yesterday,
+    refundedCents: 400,
+    refunds: [{ cents: 400, at: noon, status: 'approved' }],
+  }
   const { totals, lines } = compare([our(1, sale)], [their(1, there)])
   expect(lines).toEqual([])
   expect(totals).toMatchObject({ here: { count: 0 }, refunds: { count: 1, cents: 400 } })
   expect(kinds(compare([our(1, { ...sale, refundedCents: 0 })], [their(1, there)]))).toEqual([
     'amount_differs',
   ])
+})
+
+test('a refund that the provider rejected is in no total, and brings no sale into the day', () => {
+  const rejected = { cents: 400, at: noon, status: 'rejected' }
+  const made = { cents: 100, at: noon, status: 'approved' }
+  const sale = { createdAt: yesterday, refundedCents: 100 }
+  const there = { soldAt: yesterday, refundedCents: 100 }
+  const { lines, totals } = compare(
+    [our(1, sale)],
+    [their(1, { ...there, refunds: [rejected, made] })],
+  )
+  expect(lines).toEqual([])
+  expect(totals.refunds).toEqual({ count: 1, cents: 100 })
+  const alone = compare([], [their(2, { refunds: [rejected] })])
+  expect(alone.totals.refunds).toEqual({ count: 0, cents: 0 })
+  const other = compare(
+    [our(3, { ...sale, refundedCents: 0 })],
+    [their(3, { soldAt: yesterday, refundedCents: 5, refunds: [rejected] })],
+  )
+  expect(other.lines).toEqual([])
+})
+
+test.each(['in_process', 'newly_invented'])(
+  'a refund with the status %s is in no total yet, and its day is not agreed',
+  (status) => {
+    const there = their(1, { refunds: [{ cents: 400, at: noon, status }] })
+    const { lines, totals, result } = compare([our(1)], [there])
+    expect(totals.refunds).toEqual({ count: 0, cents: 0 })
+    expect(lines.map(({ kind }) => kind)).toEqual(['pending'])
+    expect(result).toBe('unverified')
+  },
+)
+
+test.each([
+  ['box', 'CAJA-2'],
+  ['store', null],
+])('a refund of a charge of another %s is not in the totals', (_, cajaId) => {
+  const sale = our(1, { refundedCents: 400, sucursalId: 'SUC-1' })
+  const there = their(1, {
+    cajaId: 'CAJA-2',
+    refundedCents: 400,
+    refunds: [{ cents: 400, at: noon, status: 'approved' }],
+  })
+  const { totals } = compareCharges({
+    ours: [sale],
+    theirs: [there],
+    span,
+    cajaId,
+    sucursalId: 'SUC-2',
+    declared: {},
+  })
+  expect(totals.refunds).toEqual({ count: 0, cents: 0 })
+  expect(totals.here.count).toBe(0)
 })
 
 test('what was counted must be what was sold', () => {
