@@ -4,7 +4,7 @@ import { listPaymentsSold } from '../../src/repositories/provider-payments.ts'
 import { openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import type { Till } from '../support/till.ts'
-import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
+import { close, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -99,10 +99,17 @@ test('a rejected payment without a date moved no money, and makes no difference'
 test('a row that can be read again is read, and the closing ends by itself', async () => {
   const till = await openOwnShop(service, 'healed')
   await sell(service, till, 'A-1')
-  const id = Number(await typeCharge(service, till, { odd: { status: null } }))
-  expect((await close(service, till)).reason).toBe('payment_unreadable')
-  await typeCharge(service, till, { id })
+  const at = service.clock.now().toISOString()
+  const id = Number(await typeCharge(service, till, { at, odd: { status: null } }))
+  const closing = await close(service, till)
+  expect(closing.reason).toBe('payment_unreadable')
+  await typeCharge(service, till, { at, id })
   await watchAfter(service, 4 * 60_000)
   const rows = await paymentsOf(till)
   expect(rows.map(({ status }) => status)).toEqual(['approved', 'approved'])
+  expect(await readClosing(service, till, closing.id)).toMatchObject({
+    state: 'differs',
+    reason: null,
+    lines: [{ kind: 'missing_here', payment_id: String(id) }],
+  })
 })
