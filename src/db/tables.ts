@@ -406,6 +406,8 @@ export type OrderOperationsTable = {
   sender_until: Date | null
   unanswered_at: ColumnType<Date | null, Date | null | undefined, Date | null>
   request_key: ColumnType<string | null, string | null | undefined, string | null>
+  /** The provider's ids of the order's refunds when the intent was written; null when its list was not read then. */
+  refunds_before: ColumnType<string[] | null, string | null | undefined, string | null>
   created_at: Fixed<Date>
   finished_at: Date | null
 }

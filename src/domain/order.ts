@@ -56,6 +56,7 @@ export function isFailedRefund(status: string): boolean {
   return failedRefunds.has(status)
 }
 
+const doneRefunds: ReadonlySet<string> = new Set(['processed', 'approved', 'refunded'])
 const pendingRefunds: ReadonlySet<string> = new Set([
   'processing',
   'in_process',
@@ -64,9 +65,17 @@ const pendingRefunds: ReadonlySet<string> = new Set([
   'created',
 ])
 
-/** Whether the provider has taken a refund of this status and does not know yet how it ends (provider file 2.4). */
+/** Whether the provider's word for the status of a refund is known here. */
+export function isKnownRefund(status: string): boolean {
+  return doneRefunds.has(status) || failedRefunds.has(status) || pendingRefunds.has(status)
+}
+
+/**
+ * Whether the provider has taken a refund of this status and does not know yet how it ends (provider file 2.4). A word that is
+ * not known here says no end either.
+ */
 export function isPendingRefund(status: string): boolean {
-  return pendingRefunds.has(status)
+  return !doneRefunds.has(status) && !failedRefunds.has(status)
 }
 
 /** What the provider says of an order, in our words: the only thing that moves an order's state. */

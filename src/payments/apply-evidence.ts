@@ -1,6 +1,7 @@
 import { canonicalJson } from '../domain/canonical-json.ts'
 import {
   isFailedRefund,
+  isKnownRefund,
   isPendingRefund,
   type OrderEvidence,
   type OrderStatus,
@@ -150,7 +151,7 @@ function compareRefunds(order: OrderRow, evidence: OrderEvidence) {
   const missing = order.refunds.filter(({ id }) => !shown.has(id))
   const isBehind = (known: ProviderRefund) => {
     const now = shown.get(known.id)
-    return now !== undefined && stageOf(now) < stageOf(known)
+    return now !== undefined && isKnownRefund(now.status) && stageOf(now) < stageOf(known)
   }
   const failed = order.refunds.filter((known) => {
     const now = shown.get(known.id)
@@ -232,6 +233,10 @@ function findContradiction(order: OrderRow, evidence: OrderEvidence): string | u
   }
   if (evidence.hasNoPayment) {
     return `the provider shows the order as ${evidence.status}, but no payment of it went through`
+  }
+  const mostCents = Math.max(evidence.paidCents, order.paid_cents, order.amount_cents)
+  if (evidence.refundedCents > mostCents) {
+    return 'the provider shows more given back than was paid'
   }
   return undefined
 }

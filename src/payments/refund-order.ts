@@ -139,6 +139,7 @@ async function refund(
 
   const read = await refreshOrder(deps, found, within(deps, errand, lookFirstMs), { known })
   const { order, stale, failure } = read
+  const isListRead = !stale && !read.isGone && order.conflict === null
   if (order.creation === 'intent' || order.creation === 'unknown') {
     throw unknownCreation(order, undefined)
   }
@@ -147,7 +148,7 @@ async function refund(
   if (stale) deps.log.warn({ orderId: order.id }, 'refunding an order that could not be read')
 
   return withMoneyOutcome(undecided(order), async () => {
-    const intent = await writeIntent(deps, order, asked, start)
+    const intent = await writeIntent(deps, order, asked, start, isListRead)
     const { operation, isTaken, held } = intent
     const wasAnswered = operation.state === 'done'
     const refunded = wasAnswered
@@ -173,6 +174,7 @@ async function writeIntent(
   known: OrderRow,
   asked: Asked,
   seen: RefundStart,
+  isListRead: boolean,
 ): Promise<Intent> {
   const { db } = deps.database
   const { scope, fingerprint, isBare, errand } = asked
@@ -192,7 +194,9 @@ async function writeIntent(
     await requireHeard(errand, undecided(order))
     if (timeLeftMs(deps, errand) < shortestCallMs) throw tooSlow(order)
     const provenMs = performance.now()
-    const row = newRefund(deps, order, asked, start.repeated + 1)
+    const before = isListRead ? JSON.stringify(order.refunds.map(({ id }) => id)) : null
+    const refund = newRefund(deps, order, asked, start.repeated + 1)
+    const row = { ...refund, refunds_before: before }
     const operation = await insertRefund(db, order, row, tie)
     if (operation) {
       return { order, operation, isTaken: false, held: heldWith(row, provenMs) }

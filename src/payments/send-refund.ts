@@ -1,3 +1,4 @@
+import type { Db, Trx } from '../db/database.ts'
 import {
   isFailedRefund,
   isPendingRefund,
@@ -18,11 +19,16 @@ import { signSuccess, tellActivity } from './activity.ts'
 import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import type { Errand } from './errand.ts'
+import { matchRefund, type RefundMatch } from './match-refund.ts'
 import { canNotArrive, hasUnsettledRefund } from './plan-looks.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
 import type { Claim, Held } from './send-alone.ts'
 import { refundEntry, takeEvidence } from './take-evidence.ts'
 import type { KnownConnection } from './token-keeper.ts'
+
+/** Time alone does not settle what cannot be told apart. At most what `furthestMs` knows of operations. */
+const unclearLookMs = 2 * 60_000
+const unclearCode = 'refund_unclear'
 
 export type SentRefund = { order: OrderRow; operation: OrderOperationRow }
 
@@ -101,15 +107,19 @@ async function record(
   errand: Errand,
   claim: Claim,
 ): Promise<SentRefund> {
-  const fresh = freshRefunds(order, given)
-  if (fresh.length > 0 && fresh.every(({ status }) => isFailedRefund(status))) {
+  const match = await matchAnswer(deps, order, operation, given)
+  if (match.kind === 'unclear') {
+    return settleUnclearAnswer(deps, order, operation, match.named, errand)
+  }
+  const refund = match.kind === 'ours' ? match.refund : undefined
+  if (refund && isFailedRefund(refund.status)) {
     await refuseOperation(deps, operation, 'refund_failed')
     throw new AppError('PROVIDER_REJECTED', {
       message: 'The provider took the refund and then refused it; nothing was given back',
       extra: { ...refundStanding(order), ...verdictOn('refundRefused', order) },
     })
   }
-  const recorded = await recordRefund(deps, order, operation, given, errand, claim)
+  const recorded = await recordRefund(deps, order, operation, given, refund, errand, claim)
   // What the short answer leaves open only the provider's own books tell: one that does not show the refund, or a sum that
   // does not make the whole although the provider says so, as after a refund that was made elsewhere and not seen here.
   const isPlain = given.refunds.length > 0 && !hasUnsettledRefund(recorded.order)
@@ -144,8 +154,8 @@ async function settleFailure(
   const read = asksBooks ? await refreshOrder(deps, order, errand) : undefined
   if (read && !read.stale) {
     const settled = await settleRefundByReading(deps, read.order, operation, errand.actor)
-    if (settled) return { order: read.order, operation: settled }
-    throw refusedByProvider(read.order, error, true)
+    if (settled.state === 'done') return { order: read.order, operation: settled }
+    throw refusedByProvider(read.order, error, settled.state === 'refused')
   }
   const isFinal = isOver && toAppError(error, 'order.refund').code !== 'REFUND_IN_PROGRESS'
   const hasEnded = await endOrKeep(deps, operation, error, isFinal, claim)
@@ -158,12 +168,12 @@ async function recordRefund(
   known: OrderRow,
   operation: OrderOperationRow,
   given: RefundAnswer,
+  refund: ProviderRefund | undefined,
   { source, actor }: Errand,
   claim: Claim,
 ): Promise<SentRefund> {
   const endOf = (order: OrderRow) => {
-    const refundId = newRefundId(order, given)
-    const refund = given.refunds.find(({ id }) => id === refundId)
+    const refundId = refund?.id ?? operation.mp_refund_id
     const isPending = refund !== undefined && isPendingRefund(refund.status)
     // A total refund gives back what is left, which may be less than was known here.
     const amountCents = refund?.amountCents ?? (operation.amount_cents as number)
@@ -173,7 +183,7 @@ async function recordRefund(
       state: 'done' as const,
       mp_refund_id: refundId,
       amount_cents: amountCents,
-      providerCode: operation.provider_code,
+      providerCode: codeOfEnded(operation),
       finishedAt: isPending ? null : deps.now(),
     }
     const entries = isPending ? [] : [signSuccess(deps, refundEntry(order, done, actor))]
@@ -194,7 +204,7 @@ async function recordRefund(
     return evidenceOfRefund(order, endOf(order).done, given)
   }
   const { order, changed, hasEnded } = await takeEvidence(deps, known, evidenceFor, source, {
-    endsRefund: newRefundId(known, given),
+    endsRefund: refund?.id ?? null,
     along: (_, before) => endOf(before),
   })
   if (hasEnded) claim.wrote({ sender: null })
@@ -203,36 +213,37 @@ async function recordRefund(
 
 /**
  * Settles a refund whose key says nothing any more (too old to be sent again) by the refunds that the provider shows.
- * `order` has just been read. One that stands for another refund of ours does not count. Returns it as it stands, or undefined when it was not made.
+ * `order` has just been read. Returns it as it stands then: `unknown` while what the provider shows proves neither end.
  */
 export async function settleRefundByReading(
   deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
   actor: Actor,
-): Promise<OrderOperationRow | undefined> {
+): Promise<OrderOperationRow> {
   return deps.database.transaction(async (trx) => {
     const locked = await lockOrder(trx, order.id)
-    const taken = new Set(
-      (await listOperations(trx, [order.id])).map((entry) => entry.mp_refund_id),
-    )
-    const shown = locked.refunds.find(
-      (refund) =>
-        refund.amountCents === operation.amount_cents &&
-        !taken.has(refund.id) &&
-        !isFailedRefund(refund.status),
-    )
+    const match = matchRefund(operation, locked.refunds, await listOperations(trx, [order.id]))
+    // What a contradiction shows is not taken into the order, so its list is not the provider's.
+    if (match.kind === 'unclear' || (match.kind === 'none' && locked.conflict !== null)) {
+      return keepUnclear(deps, trx, operation, match.kind === 'unclear' ? match.named : null)
+    }
+    const refund = match.kind === 'ours' ? match.refund : undefined
+    const shown = refund && !isFailedRefund(refund.status) ? refund : undefined
     const isPending = shown !== undefined && isPendingRefund(shown.status)
-    const entries =
-      shown && !isPending ? [signSuccess(deps, refundEntry(locked, operation, actor))] : []
+    const amountCents = shown?.amountCents ?? (operation.amount_cents as number)
+    const done = { ...operation, mp_refund_id: refund?.id ?? null, amount_cents: amountCents }
+    const entries = shown && !isPending ? [signSuccess(deps, refundEntry(locked, done, actor))] : []
     const settled = await settleOperation(trx, operation.id, {
       state: shown ? 'done' : 'refused',
-      mpRefundId: shown?.id ?? null,
+      mpRefundId: done.mp_refund_id,
+      amountCents,
+      providerCode: codeOfEnded(operation),
       finishedAt: isPending ? null : deps.now(),
       entries,
     })
     if (settled) tellActivity(deps, entries)
-    return shown && { ...operation, state: 'done', mp_refund_id: shown.id }
+    return { ...done, state: shown ? 'done' : 'refused' }
   })
 }
 
@@ -242,9 +253,61 @@ function freshRefunds(order: OrderRow, given: RefundAnswer): ProviderRefund[] {
   return given.refunds.filter((refund) => !before.has(refund.id))
 }
 
-/** The refund in the answer that the order did not have before; the last one when the provider repeats itself. */
-function newRefundId(order: OrderRow, given: RefundAnswer): string | null {
-  return (freshRefunds(order, given).at(-1) ?? given.refunds.at(-1))?.id ?? null
+/** Which refund in the answer is the one of this operation. */
+async function matchAnswer(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  given: RefundAnswer,
+): Promise<RefundMatch> {
+  // Only what was known before can belong to another operation.
+  const isFresh = freshRefunds(order, given).length === given.refunds.length
+  const operations = isFresh ? [] : await listOperations(deps.database.db, [order.id])
+  return matchRefund(operation, given.refunds, operations, { isAnswer: true })
+}
+
+/** The answer contradicts what was asked for, so the order is read; while that proves nothing, the refund stays unknown. */
+async function settleUnclearAnswer(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  named: string | null,
+  errand: Errand,
+): Promise<SentRefund> {
+  const kept = await keepUnclear(deps, deps.database.db, operation, named)
+  const read = await refreshOrder(deps, order, errand, { isOwn: true })
+  if (!read.stale && named !== null) {
+    const settled = await settleRefundByReading(deps, read.order, kept, errand.actor)
+    if (settled.state === 'done') return { order: read.order, operation: settled }
+  }
+  throw new AppError('PROVIDER_ERROR', {
+    message: 'The answer of the provider does not fit the refund that was asked for',
+    extra: { ...verdictOn('refundUndecided'), orderId: order.id, status: read.order.status },
+  })
+}
+
+/** Keeps a refund of unknown outcome, of which somebody must look at the provider's panel. */
+async function keepUnclear(
+  deps: PaymentDeps,
+  db: Db | Trx,
+  operation: OrderOperationRow,
+  named: string | null,
+): Promise<OrderOperationRow> {
+  const { id, order_id: orderId } = operation
+  const mpRefundId = named ?? operation.mp_refund_id
+  await settleOperation(db, id, {
+    state: 'unknown',
+    mpRefundId,
+    providerCode: unclearCode,
+    finishedAt: null,
+    nextAttemptAt: new Date(deps.now().getTime() + unclearLookMs),
+  })
+  deps.log.warn({ orderId, operationId: id, mpRefundId }, 'a refund cannot be told apart')
+  return { ...operation, state: 'unknown', mp_refund_id: mpRefundId, provider_code: unclearCode }
+}
+
+function codeOfEnded({ provider_code: code }: OrderOperationRow): string | null {
+  return code === unclearCode ? null : code
 }
 
 /**
