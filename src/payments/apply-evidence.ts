@@ -7,7 +7,7 @@ import {
   type OrderStatus,
   type ProviderRefund,
 } from '../domain/order.ts'
-import { canMove, isClosedUnpaid, isPaid } from '../domain/order-state.ts'
+import { canMove, isClosedUnpaid, isOpen, isPaid } from '../domain/order-state.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 
 /** Where evidence came from; kept in the order's history. */
@@ -50,8 +50,9 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   if (contradiction !== undefined) {
     return flag(order, { ...confirmation, conflict: contradiction }, now)
   }
+  if (evidence.status === null) return keepWord(order, evidence, isNew ? confirmation : {}, now)
   const shown = evidence.status
-  const status = shown as OrderStatus
+  const status = shown
   const refunds = compareRefunds(order, evidence)
   // Less than we know of, and no refund that failed: an old answer that arrived late.
   const stale =
@@ -94,6 +95,20 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   if (!differs) return { move: undefined, shown }
   const note = isLate && !order.paid_after_close ? 'paid after close' : refunds.note
   return { move: change(order, fields, now, note), shown }
+}
+
+/** A word that is not known here moves nothing: an order that is open stays open, one that is paid stays paid. */
+function keepWord(
+  order: OrderRow,
+  { providerStatus }: OrderEvidence,
+  confirmation: Partial<OrderRow>,
+  now: Date,
+): Applied {
+  const word = plainWord(providerStatus)
+  const isNews = isOpen(order.status) && order.status_detail !== word
+  const fields = { ...confirmation, ...(isNews && { status_detail: word }) }
+  if (Object.keys(fields).length === 0) return { move: undefined, shown: null }
+  return { move: change(order, fields, now, `provider says ${word}`), shown: null }
 }
 
 /** Keeps with the order what a person must look at. */
@@ -225,11 +240,18 @@ function findMismatch(order: OrderRow, evidence: OrderEvidence): string | undefi
 
 /** What the evidence says of this order that cannot be, or is not known here; undefined when it is plain. */
 function findContradiction(order: OrderRow, evidence: OrderEvidence): string | undefined {
+  const isPaidNow = evidence.paidCents > evidence.refundedCents
   if (evidence.status === null) {
+    // Only what a till was told of the money, or may be told, can be contradicted by a word that nobody knows.
+    const isDoubtful = isClosedUnpaid(order.status) || (isOpen(order.status) && isPaidNow)
+    if (!isDoubtful) return undefined
     return `the provider shows a state that is not known here (${plainWord(evidence.providerStatus)})`
   }
   if (isPaid(order.status) && isClosedUnpaid(evidence.status)) {
     return `the provider shows a paid order as ${evidence.status}`
+  }
+  if (isPaidNow && (evidence.status === 'action_required' || isClosedUnpaid(evidence.status))) {
+    return `the provider shows an approved payment in an order that is ${evidence.status}`
   }
   if (evidence.hasNoPayment) {
     return `the provider shows the order as ${evidence.status}, but no payment of it went through`

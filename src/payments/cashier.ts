@@ -175,6 +175,22 @@ export function adviseCashier(
   return { message, action: text.action }
 }
 
+/** Details of an order that waits for the customer. */
+const waitingDetails: ReadonlySet<string> = new Set([
+  'created',
+  'at_terminal',
+  'ready_to_process',
+  'waiting_payment',
+  'check_on_terminal',
+  'cancellation_requested',
+])
+
+/** Whether the provider works on the payment (`processing`), or says of an open order what is not known here. */
+function isInterim({ status, status_detail }: OrderRow): boolean {
+  if (status !== 'created' && status !== 'at_terminal') return false
+  return status_detail !== null && !waitingDetails.has(status_detail)
+}
+
 function situationOf(order: OrderRow, isSilent: boolean): Situation {
   if (order.conflict !== null) return 'contradicted'
   if (isRefundUnderWay(order)) return 'refund_under_way'
@@ -185,6 +201,7 @@ function situationOf(order: OrderRow, isSilent: boolean): Situation {
   // Its cancel is under way: nobody should be sent to the terminal for it.
   if (order.status === 'created' && order.cancel_requested_at !== null) return 'unknown'
   if (order.status === 'created' && isSilent) return 'silent'
+  if (isInterim(order)) return 'unknown'
   if (order.status !== 'failed') return order.status
   if (order.creation === 'refused') return 'not_created'
   const detail = order.payments.at(-1)?.statusDetail ?? order.status_detail ?? ''

@@ -35,7 +35,9 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     terminalId: order.config?.point?.terminal_id ?? null,
     status: deriveStatus(order, paidCents, refundedCents),
     providerStatus: order.status,
-    statusDetail: order.status_detail ?? null,
+    statusDetail: orderWords.get(order.status)?.isDetail
+      ? order.status
+      : (order.status_detail ?? null),
     amountCents: order.total_amount ?? amountOf(payments),
     paidCents,
     refundedCents,
@@ -136,6 +138,9 @@ function deriveStatus(
   const isKept = status === 'refunded' && refundedCents < paidCents && isListed(order)
   if (status !== 'processed' && !isKept) return status
   if (isKept) return refundedCents > 0 ? 'partially_refunded' : 'processed'
+  // The provider may give everything back and leave the order `processed`.
+  const isAll = paidCents > 0 && refundedCents >= paidCents
+  if (isAll && order.status_detail === 'refunded') return 'refunded'
   const partly = refundedCents > 0 && refundedCents < paidCents
   return partly || order.status_detail === 'partially_refunded' ? 'partially_refunded' : status
 }

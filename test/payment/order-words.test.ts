@@ -57,3 +57,75 @@ test.each<[string, (payment: Shown) => Shown[]]>([
   await sweepAfter(service, 5_000)
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({ outcome: 'charged' })
 })
+
+test('a processed order with the detail refunded and a refund of all is refunded', async () => {
+  const { till, orderId } = await openOrder('refunded by detail')
+  await act(service, orderId, payByCard)
+  show((_order, payment) => ({
+    status_detail: 'refunded',
+    transactions: {
+      payments: [{ ...payment, refunded_amount: payment.paid_amount }],
+      refunds: [
+        {
+          id: 'REF1',
+          transaction_id: payment.id,
+          amount: payment.paid_amount,
+          status: 'processed',
+        },
+      ],
+    },
+  }))
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'refunded',
+    outcome: 'not_charged',
+  })
+})
+
+test.each(['processing', 'in_process', 'a_new_word'])(
+  'an order shown as %s is open: the till waits',
+  async (word) => {
+    const { till, orderId } = await openOrder(`open ${word}`)
+    show(() => ({ status: word, status_detail: 'x' }))
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+      status_detail: word,
+      outcome: 'unknown',
+      cashier: { action: 'wait' },
+    })
+    proxy.alter = undefined
+    await act(service, orderId, payByCard)
+    await sweepAfter(service, 5_000)
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({ status: 'processed' })
+  },
+)
+
+test.each([
+  ['charged_back', 'charged_back'],
+  ['a_new_word', 'accredited'],
+])('a paid order that is shown as %s stays charged', async (word, detail) => {
+  const { till, orderId } = await openOrder(`paid, then ${word}`)
+  await act(service, orderId, payByCard)
+  await readOrder(service, till, orderId)
+  show((_order, payment) => ({
+    status: word,
+    status_detail: 'in_process',
+    transactions: { payments: [{ ...payment, status: word, status_detail: 'in_process' }] },
+  }))
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'processed',
+    status_detail: detail,
+    outcome: 'charged',
+  })
+})
+
+test.each(['action_required', 'canceled', 'a_new_word'])(
+  'an order shown as %s with an approved payment: somebody looks',
+  async (word) => {
+    const { till, orderId } = await openOrder(`paid, yet ${word}`)
+    await act(service, orderId, payByCard)
+    show(() => ({ status: word, status_detail: word }))
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+      status: 'created',
+      ...contradicted,
+    })
+  },
+)

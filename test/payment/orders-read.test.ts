@@ -276,23 +276,23 @@ test.each([
   expect((await orderRow(service, orderId)).version).toBe(before.version)
 })
 
-test('a state of the provider that is not known here moves nothing, is flagged, and passes', async () => {
+test('a state of the provider that is not known here moves nothing: the till waits until it passes', async () => {
   const { till, orderId } = await openOrder('odd state')
   proxy.alter = ({ status, body }, { method, path }) =>
     method === 'GET' && path.startsWith('/v1/orders/')
       ? { status, body: { ...body, status: 'under_review' } }
       : undefined
-  const flagged = (await readOrder(service, till, orderId)).json()
-  expect(flagged).toMatchObject({
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     status: 'created',
+    status_detail: 'under_review',
     outcome: 'unknown',
-    cashier: { action: 'call_supervisor' },
+    cashier: { action: 'wait' },
   })
-  expect((await orderRow(service, orderId)).conflict).toContain('under_review')
+  expect((await orderRow(service, orderId)).conflict).toBe(null)
   expect(service.logLines.some((line) => line.includes('under_review'))).toBe(true)
   proxy.alter = undefined
   await readOrder(service, till, orderId)
-  expect((await orderRow(service, orderId)).conflict).toBe(null)
+  expect((await orderRow(service, orderId)).status_detail).toBe('created')
 })
 
 test('a long poll ends when a webhook brings the change', async () => {
