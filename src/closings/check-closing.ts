@@ -6,7 +6,13 @@ import type { PaymentDeps } from '../payments/deps.ts'
 import { ownErrand } from '../payments/errand.ts'
 import { refreshOrder } from '../payments/read-order.ts'
 import { listPlacesToRead } from '../repositories/closing-charges.ts'
-import { type ClosingRow, listDueClosings, updateClosing } from '../repositories/closings.ts'
+import {
+  type ClosingRow,
+  findClosing,
+  finishComparison,
+  listDueClosings,
+  updateClosing,
+} from '../repositories/closings.ts'
 import { findOrder } from '../repositories/orders.ts'
 import { deleteReads, findRead, wantRead } from '../repositories/payment-reads.ts'
 import { compareClosing, wishOf } from './compare-closing.ts'
@@ -22,6 +28,8 @@ const suspectsAtMost = 200
 const betweenReadsMs = 250
 /** So many failures in a row, and whoever waits is told that it is not verified. */
 const failuresAtMost = 3
+/** Of a closing that is corrected each time while it is compared. */
+const comparisonsAtMost = 3
 const longestRetryMs = 15 * minuteMs
 /** What is open or unknown is looked at again for so long. */
 const recheckForMs = 24 * 60 * minuteMs
@@ -39,7 +47,7 @@ export async function checkDueClosings(
   for (const closing of await listDueClosings(deps.database.db, shop.client, deps.now())) {
     if (signal.aborted) return
     try {
-      await checkClosing(deps, shop, closing, signal)
+      await checkUntilWritten(deps, shop, closing, signal)
     } catch (error) {
       if (signal.aborted) return
       await noteFailure(deps, closing)
@@ -62,29 +70,44 @@ async function noteFailure(deps: PaymentDeps, closing: ClosingRow): Promise<void
   })
 }
 
+/** A closing that changes during its comparison is compared again; when it keeps changing, in the next round. */
+async function checkUntilWritten(
+  deps: PaymentDeps,
+  shop: Shop,
+  due: ClosingRow,
+  signal: AbortSignal,
+): Promise<void> {
+  let closing: ClosingRow | undefined = due
+  for (let attempt = 0; attempt < comparisonsAtMost; attempt += 1) {
+    if (!closing || closing.state === 'signed' || signal.aborted) return
+    if ((await checkClosing(deps, shop, closing, signal)) === 'ended') return
+    closing = await findClosing(deps.database.db, due.client, due.id)
+  }
+}
+
 async function checkClosing(
   deps: PaymentDeps,
   shop: Shop,
   closing: ClosingRow,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<'ended' | 'changed'> {
   const { db } = deps.database
   // A search says nothing about its last moments, so none is asked before the time is over for so long.
   const surely = new Date(closing.to_at.getTime() + deps.settings.searchLagMs)
   if (deps.now() < surely) {
     await updateClosing(db, closing, { state: 'open', next_check_at: surely })
-    return
+    return 'ended'
   }
   if (closing.mp_user_id !== shop.mpUserId) {
     const reason = 'account_changed'
     await updateClosing(db, closing, { state: 'unverified', reason, next_check_at: null })
-    return
+    return 'ended'
   }
   await updateClosing(db, closing, { state: 'checking' })
   const readAt = await readEverything(deps, shop, closing, signal)
-  if (readAt === 'stopped') return
+  if (readAt === 'stopped') return 'ended'
   await lookCloser(deps, shop, closing, signal)
-  if (signal.aborted) return
+  if (signal.aborted) return 'ended'
   const { lines, totals, result } = await compareClosing(db, closing)
   const isOpen = lines.some(({ kind }) => kind === 'pending')
   const isUnreadable = lines.some(({ there }) => there?.status === unreadableStatus)
@@ -92,8 +115,8 @@ async function checkClosing(
   const now = deps.now()
   const again = now.getTime() - closing.created_at.getTime() < recheckForMs
   const isUnread = readAt === 'nowhere'
-  await deps.database.transaction(async (trx) => {
-    await updateClosing(trx, closing, {
+  return deps.database.transaction(async (trx) => {
+    const isWritten = await finishComparison(trx, closing, {
       state: isUnread ? 'unverified' : result,
       reason: isUnread ? 'box_not_at_provider' : whyOpen,
       read_at: isUnread ? null : readAt,
@@ -103,6 +126,7 @@ async function checkClosing(
       next_check_at: isOpen && again ? new Date(now.getTime() + minuteMs) : null,
     })
     await deleteReads(trx, shop.client, nameOf(closing))
+    return isWritten ? 'ended' : 'changed'
   })
 }
 

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import type { ClientName } from '../domain/client-name.ts'
+import { pointFromCents } from '../domain/money.ts'
 import { dayIn, isTimeZone, spanOfDay, timeZoneOfSite } from '../domain/time-zone.ts'
 import { AppError, invalid } from '../errors.ts'
 import { auditFailure, recordSuccess } from '../payments/activity.ts'
@@ -19,6 +21,8 @@ import {
   keepSite,
   listAmendments,
   listShopPlaces,
+  lockClosing,
+  type NewClosing,
   setTimeZone,
   signClosing,
   updateClosing,
@@ -63,12 +67,12 @@ export async function openClosing(
   const now = deps.now()
   const asked = spanOf(wish, timeZone, now)
   const known = await findUnsignedClosing(db, client, { ...where, businessDay: asked.businessDay })
-  if (known) return { closing: await takeUpAgain(deps, known, asked.to, wish, now), isNew: false }
+  if (known) return { closing: await takeUpAgain(deps, known, asked.to, wish, actor), isNew: false }
   const signed = await findLastSigned(db, client, { ...where, ...asked })
   // What was signed is not closed a second time: the next closing of a day begins where the last one ended.
   const from = signed && signed.to_at > asked.from ? signed.to_at : asked.from
   if (from >= asked.to) throw invalid('business_day', 'is closed and signed up to this moment')
-  const closing = await insertClosing(db, {
+  const row: NewClosing = {
     id: randomUUID(),
     client,
     place: where.place,
@@ -82,7 +86,17 @@ export async function openClosing(
     declared: wish.declared ?? {},
     created_at: now,
     next_check_at: new Date(asked.to.getTime() + deps.settings.searchLagMs),
-  })
+  }
+  const closing = await insertClosing(deps.database, row, (trx, { place, number }) =>
+    recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'closing.opened',
+      resourceType: 'closing',
+      resourceId: row.id,
+      metadata: { place, number, business_day: row.business_day },
+    }),
+  )
   if (!closing) {
     const other = await findUnsignedClosing(db, client, {
       ...where,
@@ -91,20 +105,6 @@ export async function openClosing(
     if (!other) throw new AppError('SERVICE_UNAVAILABLE')
     return { closing: other, isNew: false }
   }
-  await deps.database.transaction((trx) =>
-    recordSuccess(deps, trx, {
-      client,
-      actor,
-      action: 'closing.opened',
-      resourceType: 'closing',
-      resourceId: closing.id,
-      metadata: {
-        place: closing.place,
-        number: closing.number,
-        business_day: closing.business_day,
-      },
-    }),
-  )
   return { closing, isNew: true }
 }
 
@@ -186,31 +186,55 @@ function spanOf({ businessDay, from, to }: ClosingWish, timeZone: string, now: D
 /** Counts anew what somebody declares, and compares anew when there is more than was compared. */
 async function takeUpAgain(
   deps: PaymentDeps,
-  known: ClosingRow,
+  { client, id }: ClosingRow,
   to: Date,
   wish: ClosingWish,
-  now: Date,
+  actor: Actor,
 ): Promise<ClosingRow> {
-  const { db } = deps.database
-  const hasResult = known.state !== 'open' && known.state !== 'checking'
-  const isLonger = to > known.to_at
-  const isMore =
-    isLonger &&
-    hasResult &&
-    (await hasChargesSince(db, { ...wishOf(known), from: known.to_at, to }))
-  const isAgain = hasResult && known.state !== 'agreed'
-  if (!wish.declared && !isMore && !isAgain) return known
-  await updateClosing(db, known, {
-    ...(wish.declared && { declared: wish.declared }),
-    ...(isMore && { to_at: to }),
-    ...(hasResult && {
-      state: 'open',
-      reason: null,
-      failures: 0,
-      next_check_at: isMore ? new Date(to.getTime() + deps.settings.searchLagMs) : now,
-    }),
+  return deps.database.transaction(async (trx) => {
+    // Locked, so that a comparison that ends in this moment is seen, and compared again.
+    const known = (await lockClosing(trx, client, id)) as ClosingRow
+    if (known.state === 'signed') return known
+    const hasResult = known.state !== 'open' && known.state !== 'checking'
+    const isMore =
+      to > known.to_at &&
+      hasResult &&
+      (await hasChargesSince(trx, { ...wishOf(known), from: known.to_at, to }))
+    const isAgain = hasResult && known.state !== 'agreed'
+    if (!wish.declared && !isMore && !isAgain) return known
+    await updateClosing(trx, known, {
+      ...(wish.declared && { declared: wish.declared }),
+      ...(isMore && { to_at: to }),
+      ...(hasResult && {
+        state: 'open',
+        reason: null,
+        failures: 0,
+        next_check_at: isMore ? new Date(to.getTime() + deps.settings.searchLagMs) : deps.now(),
+      }),
+    })
+    if (wish.declared && !isDeepStrictEqual(wish.declared, known.declared)) {
+      await recordSuccess(deps, trx, {
+        client,
+        actor,
+        action: 'closing.counted',
+        resourceType: 'closing',
+        resourceId: id,
+        metadata: {
+          place: known.place,
+          number: known.number,
+          before: textsOf(known.declared),
+          declared: textsOf(wish.declared),
+        },
+      })
+    }
+    return (await findClosing(trx, client, id)) as ClosingRow
   })
-  return (await findClosing(db, known.client, known.id)) ?? known
+}
+
+function textsOf(declared: Readonly<Record<string, number>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(declared).map(([medium, cents]) => [medium, pointFromCents(cents)]),
+  )
 }
 
 /** A closing of this client with its amendments. Throws NOT_FOUND, for another client's too. */

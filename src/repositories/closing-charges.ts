@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from '../db/database.ts'
+import type { Db, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderRow } from './orders.ts'
 import type { ProviderPaymentRow } from './provider-payments.ts'
@@ -144,7 +144,7 @@ export async function listPlacesToRead(
 
 /** Whether anything was sold, or began to be, at a place in a time, as far as is on record. */
 export async function hasChargesSince(
-  db: Db,
+  db: Db | Trx,
   { client, place, from, to }: ChargesWish,
 ): Promise<boolean> {
   const order = await db

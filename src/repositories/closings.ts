@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Selectable, sql } from 'kysely'
-import { type Db, json, type Trx } from '../db/database.ts'
+import { type Database, type Db, json, type Trx } from '../db/database.ts'
 import { constraintOf } from '../db/failures.ts'
 import type { ClosingAmendmentsTable, ClosingsTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
@@ -29,23 +30,22 @@ const attemptsAtMost = 50
 
 /**
  * Opens a closing with the next number of its place, taken in the statement that makes the row: a number exists with its
- * closing or not at all. Answers undefined when one of the same place and day is not signed yet.
+ * closing or not at all. `within` runs in the same transaction. Answers undefined when one of the same place and day is not
+ * signed yet.
  */
-export async function insertClosing(db: Db, closing: NewClosing): Promise<ClosingRow | undefined> {
+export async function insertClosing(
+  database: Pick<Database, 'transaction'>,
+  closing: NewClosing,
+  within: (trx: Trx, closing: ClosingRow) => Promise<void>,
+): Promise<ClosingRow | undefined> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const { rows } = await sql<{ id: string }>`
-        insert into closings (id, client, place, number, caja_id, sucursal_id, mp_user_id, business_day, from_at, to_at,
-          time_zone, declared, state, created_at, next_check_at)
-        select ${closing.id}::uuid, ${closing.client}::text, ${closing.place}::text,
-          coalesce((select max(number) from closings
-            where client = ${closing.client} and place = ${closing.place}), 0) + 1,
-          ${closing.caja_id}::text, ${closing.sucursal_id}::text, ${closing.mp_user_id}::bigint,
-          ${closing.business_day}::date, ${closing.from_at}::timestamptz, ${closing.to_at}::timestamptz,
-          ${closing.time_zone}::text, ${json(closing.declared)}::jsonb, 'open',
-          ${closing.created_at}::timestamptz, ${closing.next_check_at}::timestamptz
-        returning id`.execute(db)
-      return await findClosing(db, closing.client, rows[0]?.id as string)
+      return await database.transaction(async (trx) => {
+        await insertWithNumber(trx, closing)
+        const row = (await findClosing(trx, closing.client, closing.id)) as ClosingRow
+        await within(trx, row)
+        return row
+      })
     } catch (error) {
       const constraint = constraintOf(error)
       if (constraint === 'closings_unsigned') return undefined
@@ -54,6 +54,19 @@ export async function insertClosing(db: Db, closing: NewClosing): Promise<Closin
       if (!isTaken || attempt === attemptsAtMost) throw error
     }
   }
+}
+
+async function insertWithNumber(trx: Trx, closing: NewClosing): Promise<void> {
+  await sql`
+        insert into closings (id, client, place, number, caja_id, sucursal_id, mp_user_id, business_day, from_at, to_at,
+          time_zone, declared, state, created_at, next_check_at)
+        select ${closing.id}::uuid, ${closing.client}::text, ${closing.place}::text,
+          coalesce((select max(number) from closings
+            where client = ${closing.client} and place = ${closing.place}), 0) + 1,
+          ${closing.caja_id}::text, ${closing.sucursal_id}::text, ${closing.mp_user_id}::bigint,
+          ${closing.business_day}::date, ${closing.from_at}::timestamptz, ${closing.to_at}::timestamptz,
+          ${closing.time_zone}::text, ${json(closing.declared)}::jsonb, 'open',
+          ${closing.created_at}::timestamptz, ${closing.next_check_at}::timestamptz`.execute(trx)
 }
 
 function closings(db: Db | Trx, client: ClientName) {
@@ -66,6 +79,15 @@ export async function findClosing(
   id: string,
 ): Promise<ClosingRow | undefined> {
   return closings(db, client).where('id', '=', id).executeTakeFirst()
+}
+
+/** The same, and nobody else changes it before the transaction ends. */
+export async function lockClosing(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+): Promise<ClosingRow | undefined> {
+  return closings(trx, client).where('id', '=', id).forUpdate().executeTakeFirst()
 }
 
 export async function findUnsignedClosing(
@@ -185,6 +207,23 @@ export async function updateClosing(
     .where('state', '<>', 'signed')
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
+}
+
+/**
+ * Writes the result of a comparison, unless what it was made from has changed since: the count, the span, or that the
+ * comparison is still wanted. Answers whether it was written.
+ */
+export async function finishComparison(
+  trx: Trx,
+  compared: Pick<ClosingRow, 'client' | 'id' | 'declared' | 'to_at'>,
+  change: ClosingChange,
+): Promise<boolean> {
+  const now = await lockClosing(trx, compared.client, compared.id)
+  const isSame =
+    now?.state === 'checking' &&
+    now.to_at.getTime() === compared.to_at.getTime() &&
+    isDeepStrictEqual(now.declared, compared.declared)
+  return isSame && updateClosing(trx, compared, change)
 }
 
 /** Signs a closing that has a result, as it is at this moment. Answers whether it did. */

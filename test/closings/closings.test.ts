@@ -1,8 +1,10 @@
+import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { breakProvider, healProvider, openOwnShop, refund } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
+  asAdmin,
   call,
   charge,
   createStore,
@@ -123,6 +125,53 @@ test('a day is not agreed while the provider cannot be read, and is when it can'
   await watchAfter(service, 70 * 60_000)
   await watchAfter(service, 16 * 60_000)
   expect((await readClosing(service, till, id)).state).toBe('agreed')
+})
+
+test('a count that is corrected during the comparison is compared, and told in the audit log', async () => {
+  const till = await openOwnShop(service, 'corrected')
+  await sell(service, till, 'A-1')
+  const wrong = { credit_card: '1,00' }
+  const { id } = (await openClosing(service, till, { declared: wrong })).json()
+  await breakProvider(service, {
+    path: '^/v1/payments/search$',
+    kind: 'latency',
+    delay_ms: 1_000,
+    count: 1,
+    user_id: till.mpUserId,
+  })
+  service.clock.advance(61_000)
+  const watched = service.paymentWatch.watchOnce()
+  await expect.poll(async () => (await readClosing(service, till, id)).state).toBe('checking')
+  await openClosing(service, till, { declared: { credit_card: '1000,00' } })
+  await watched
+  expect(await readClosing(service, till, id)).toMatchObject({
+    state: 'agreed',
+    totals: { media: [{ medium: 'credit_card', declared: '1000.00', difference: '0.00' }] },
+  })
+  const url = `/admin/activity?client=${encodeURIComponent(till.client)}&action=closing.counted`
+  expect((await asAdmin(service, { url })).json().logs).toMatchObject([
+    {
+      resource_id: id,
+      metadata: { before: { credit_card: '1.00' }, declared: { credit_card: '1000.00' } },
+    },
+  ])
+})
+
+test('a closing that cannot be written in the audit log is not opened', async () => {
+  const till = await openOwnShop(service, 'no log')
+  const { db } = service.database
+  await sql`create function refuse_closing_entry() returns trigger language plpgsql as
+    $$ begin raise exception 'no entry'; end $$`.execute(db)
+  await sql`create trigger refuse_closing_entry before insert on activity_log for each row
+    when (new.action like 'closing.%') execute function refuse_closing_entry()`.execute(db)
+  try {
+    expect((await openClosing(service, till)).statusCode).toBe(500)
+  } finally {
+    await sql`drop trigger refuse_closing_entry on activity_log`.execute(db)
+    await sql`drop function refuse_closing_entry()`.execute(db)
+  }
+  const listed = await call(service, { url: '/closings', token: till.key })
+  expect(listed.json().total).toBe(0)
 })
 
 test('an index that lags by 40 s hides nothing', async () => {

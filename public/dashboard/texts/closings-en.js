@@ -194,6 +194,7 @@ export const closings = {
   'net.notClassed': 'Charges with names that no rule knows, within “unexplained”:',
   'action.closing.opened': 'Closing opened',
   'action.closing.signed': 'Closing signed',
+  'action.closing.counted': 'Count of a closing corrected',
   'action.closing.amended': 'Closing amended',
   'action.orphan.found': 'Charge without a sale found',
   'action.orphan.adopted': 'Charge without a sale taken in',

@@ -190,6 +190,7 @@ export const closings = {
   'net.notClassed': 'Cargos con nombres que ninguna regla conoce, dentro de «sin explicar»:',
   'action.closing.opened': 'Cierre abierto',
   'action.closing.signed': 'Cierre firmado',
+  'action.closing.counted': 'Conteo de un cierre corregido',
   'action.closing.amended': 'Cierre enmendado',
   'action.orphan.found': 'Cobro sin venta encontrado',
   'action.orphan.adopted': 'Cobro sin venta tomado como venta',
