@@ -38,8 +38,10 @@ export function askCancel(app, order) {
     danger: true,
     async run() {
       try {
-        await cancel(app, order)
-        toast(t('cancel.done', { reference: order.external_reference }))
+        // One that has just reached the terminal is only asked to be canceled there.
+        const { status } = await cancel(app, order)
+        const text = status === 'canceled' ? 'cancel.done' : 'cancel.requested'
+        toast(t(text, { reference: order.external_reference }))
       } catch (error) {
         if (!tooLate.has(error.code)) throw error
         tellTooLate(error, order)
@@ -120,7 +122,7 @@ export function askRefund(app, order) {
 
 async function cancel(app, order) {
   try {
-    await app.api.post('/orders/cancel', {
+    return await app.api.post('/orders/cancel', {
       query: app.clientQuery(order.client),
       body: { order_id: order.order_id },
     })

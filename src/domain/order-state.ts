@@ -44,6 +44,22 @@ export function isOpen(status: OrderStatus): boolean {
   return status === 'created' || status === 'at_terminal' || status === 'action_required'
 }
 
+/** States in which the provider may take a cancel. */
+export function mayBeCanceled(status: OrderStatus): boolean {
+  return status === 'created' || status === 'at_terminal'
+}
+
+/** The detail of an order whose cancel the provider has passed to its terminal, which may still take the money. */
+export const cancelRequested = 'cancellation_requested'
+
+/** Whether the provider has taken a cancel of this order that the terminal has not carried out yet. */
+export function isCancelRequested(order: {
+  status: OrderStatus
+  status_detail: string | null
+}): boolean {
+  return order.status === 'at_terminal' && order.status_detail === cancelRequested
+}
+
 /** States in which the customer's money is with the shop, at least in part. */
 export function isPaid(status: OrderStatus): boolean {
   return status === 'processed' || status === 'partially_refunded'

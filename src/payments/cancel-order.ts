@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderEvidence } from '../domain/order.ts'
-import { isOpen } from '../domain/order-state.ts'
+import { isCancelRequested, isOpen, mayBeCanceled } from '../domain/order-state.ts'
 import { AppError, withMoneyOutcome } from '../errors.ts'
 import { type ProviderError, toAppError } from '../provider/provider.ts'
 import type { Along, OperationEnd } from '../repositories/order-moves.ts'
@@ -18,7 +18,7 @@ import { auditFailure, signSuccess, tellActivity } from './activity.ts'
 import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { type Errand, inTime, lookFirstMs, timeLeftMs, within } from './errand.ts'
-import { canNotArrive } from './plan-looks.ts'
+import { canNotArrive, nextUnknownLook } from './plan-looks.ts'
 import { refreshOrder, requireOrder, requireOrderAnywhere } from './read-order.ts'
 import { type Claim, firstLook, type Held, heldWith, newSender } from './send-alone.ts'
 import { takeEvidence } from './take-evidence.ts'
@@ -26,8 +26,9 @@ import type { KnownConnection } from './token-keeper.ts'
 import { unknownCreation } from './unknown-creation.ts'
 
 /**
- * Takes an order off the terminal's queue while no terminal shows it. Canceling a canceled order answers like the
- * first time, so a till that lost the answer may ask again.
+ * Takes an order off the terminal's queue, or asks the terminal that shows it to drop it: such an order comes back as it
+ * is, since its terminal may still take the money. Canceling a canceled order answers like the first time, so a till that
+ * lost the answer may ask again.
  *
  * Throws NOT_FOUND, ORDER_AT_TERMINAL, ORDER_NOT_CANCELABLE, PROVIDER_TIMEOUT (the wish is kept: the order is canceled
  * as soon as it is found), OAUTH_NOT_CONNECTED, CONNECTION_LOST, PROVIDER_REJECTED, PROVIDER_ERROR.
@@ -52,7 +53,8 @@ export async function cancelOrder(
       const order = isOpen(found.status) ? await readForCancel(deps, found, errand, known) : found
       // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
       if (order.status === 'action_required') await keepCancelWish(deps, order)
-      if (order.status !== 'created') return canceledOrNot(order)
+      if (isCancelRequested(order)) return order
+      if (!mayBeCanceled(order.status)) return canceledOrNot(order)
       return cancelAtProvider(deps, order, errand, known)
     })
     const extra = { ...verdictOn('cancelLate'), orderId }
@@ -98,7 +100,8 @@ export function notCancelable(order: OrderRow): AppError {
 }
 
 /**
- * Cancels a `created` order at the provider. Whoever asks at the same time, or again after a lost answer, works on the
+ * Cancels an order at the provider: it comes back canceled, or as it is when the provider has taken the cancel and not
+ * carried it out. Whoever asks at the same time, or again after a lost answer, works on the
  * same intent and therefore under the same key. A part of the time is kept for looking what became of it.
  */
 export async function cancelAtProvider(
@@ -139,8 +142,9 @@ async function endedAs(
   { client, id }: OrderRow,
   { state }: OrderOperationRow,
 ): Promise<OrderRow | undefined> {
-  if (state === 'intent' || state === 'unknown') return undefined
+  if (state === 'intent') return undefined
   const order = await requireOrder(deps, client, id)
+  if (state === 'unknown') return isCancelRequested(order) ? order : undefined
   if (order.status !== 'created') return canceledOrNot(order)
   throw new AppError('PROVIDER_ERROR', {
     message: 'The provider refused an equal cancel a moment ago',
@@ -157,8 +161,14 @@ async function record(
   claim: Claim,
 ): Promise<OrderRow> {
   const taken = await takeEvidence(deps, order, () => evidence, source, {
-    along: (after) => cancelEnd(deps, after, operation, actor),
+    // The provider has taken the cancel; how it ends is seen later.
+    along: (after) =>
+      mayBeCanceled(after.status) ? undefined : cancelEnd(deps, after, operation, actor),
   })
+  if (mayBeCanceled(taken.order.status)) {
+    await keepOpen(deps, operation)
+    return taken.order
+  }
   if (taken.hasEnded) claim.wrote({ sender: null })
   if (!taken.changed) await settleCancel(deps, taken.order, operation, actor)
   if (taken.order.status !== 'canceled') throw notCancelable(taken.order)
@@ -185,6 +195,15 @@ function cancelEnd(
     metadata: { mp_order_id: order.mp_order_id, caja_id: order.caja_id },
   }
   return { ends, entries: isDone ? [signSuccess(deps, entry)] : [] }
+}
+
+/** Has the sweeper look again at the order of a cancel that the provider has taken and not carried out. */
+export async function keepOpen(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
+  await settleOperation(deps.database.db, operation.id, {
+    state: 'unknown',
+    finishedAt: null,
+    nextAttemptAt: nextUnknownLook(deps, operation.created_at),
+  })
 }
 
 /** Ends an open cancel whose order has not moved just now. */
@@ -217,7 +236,7 @@ async function openCancel(
     if (open) return { operation: open, held: null }
     // Somebody else's cancel went through since the order was read.
     const ended = await requireOrder(deps, order.client, order.id)
-    if (ended.status !== 'created') return { ended }
+    if (!mayBeCanceled(ended.status)) return { ended }
   }
 }
 
@@ -238,9 +257,13 @@ async function settleFailure(
   }
   const isRefused = isOver || (error.provesAbsence && canNotArrive(deps, claim.unansweredAt))
   const hasEnded = await endOrKeep(deps, operation, error, isRefused, claim)
-  if (!hasEnded) await keepCancelWish(deps, order)
+  // Of one on the terminal the wish is not kept: it would let an equal sale begin beside it.
+  if (!hasEnded && order.status === 'created') await keepCancelWish(deps, order)
   const read = await refreshOrder(deps, order, errand)
-  if (!read.stale && read.order.status !== 'created') {
+  // Without a refusal the cancel may still reach the terminal.
+  if (!hasEnded && isCancelRequested(read.order)) return read.order
+  const isUndecided = !hasEnded && read.order.status === 'at_terminal'
+  if (!read.stale && !isUndecided && read.order.status !== 'created') {
     await settleCancel(deps, read.order, operation, errand.actor)
     if (read.order.status === 'canceled') return read.order
     throw notCancelable(read.order)

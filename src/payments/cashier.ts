@@ -1,4 +1,5 @@
 import type { Language } from '../domain/language.ts'
+import { isCancelRequested } from '../domain/order-state.ts'
 import { lengthInWords } from '../fleet/messages.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import { isRefundUnderWay, outcomeOf } from '../verdict.ts'
@@ -23,6 +24,7 @@ type Situation =
   | 'created'
   | 'silent'
   | 'at_terminal'
+  | 'cancel_requested'
   | 'action_required'
   | 'processed'
   | 'partially_refunded'
@@ -73,6 +75,12 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
     es: 'El cobro está en la terminal. Pida al cliente que pague; para anular, use la terminal.',
     en: 'The charge is on the terminal. Ask the customer to pay; to cancel, use the terminal.',
     pt: 'A cobrança está na maquininha. Peça ao cliente que pague; para cancelar, use a maquininha.',
+  },
+  cancel_requested: {
+    action: 'wait',
+    es: 'Se pidió anular el cobro, pero la terminal todavía puede cobrarlo. No vuelva a cobrar: espere el resultado.',
+    en: 'The cancel is requested, but the terminal may still take the money. Do not charge again: wait for the result.',
+    pt: 'O cancelamento foi pedido, mas a maquininha ainda pode cobrar. Não cobre de novo: espere o resultado.',
   },
   action_required: {
     action: 'look_at_terminal',
@@ -200,6 +208,7 @@ function situationOf(order: OrderRow, isSilent: boolean): Situation {
   if (order.creation === 'intent' || order.creation === 'unknown') return 'unknown'
   // Its cancel is under way: nobody should be sent to the terminal for it.
   if (order.status === 'created' && order.cancel_requested_at !== null) return 'unknown'
+  if (isCancelRequested(order)) return 'cancel_requested'
   if (order.status === 'created' && isSilent) return 'silent'
   if (isInterim(order)) return 'unknown'
   if (order.status !== 'failed') return order.status

@@ -147,7 +147,9 @@ async function carryOut(
 ): Promise<HeldOrder> {
   if (held.action !== 'cancel' && held.action !== 'resolve') return held
   try {
-    return { ...held, order: await cancelOrder(deps, client, held.order.id, errand), done: true }
+    const order = await cancelOrder(deps, client, held.order.id, errand)
+    const done = order.status === 'canceled'
+    return { ...held, order, action: done ? held.action : actionFor(order.status), done }
   } catch (failure) {
     if (!(failure instanceof AppError)) throw failure
     const order = (await findOrder(deps.database.db, client, held.order.id)) ?? held.order

@@ -1,4 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
+import { isCancelRequested, mayBeCanceled } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
 import { deleteIdempotencyKeysBefore } from '../repositories/idempotency-keys.ts'
 import { deleteExpiredStates } from '../repositories/oauth.ts'
@@ -18,7 +19,7 @@ import {
 import { withLease } from '../repositories/with-lease.ts'
 import { createLanes } from './account-lanes.ts'
 import type { AccountPauses } from './account-pauses.ts'
-import { cancelAtProvider, settleCancel } from './cancel-order.ts'
+import { cancelAtProvider, keepOpen, settleCancel } from './cancel-order.ts'
 import type { PaymentDeps } from './deps.ts'
 import { answerWithinMs, ownErrand } from './errand.ts'
 import { isForgotten, isKeyRemembered, nextUnknownLook } from './plan-looks.ts'
@@ -172,7 +173,9 @@ async function finishOperation(
       await tryLater(deps, operation)
     } else if (operation.kind === 'refund') {
       await settleRefundByReading(deps, order, operation, errand.actor)
-    } else if (order.status === 'created') {
+    } else if (isCancelRequested(order)) {
+      await keepOpen(deps, operation)
+    } else if (mayBeCanceled(order.status)) {
       await cancelAtProvider(deps, order, errand)
     } else {
       await settleCancel(deps, order, operation, errand.actor)

@@ -74,8 +74,8 @@ async function confirmedNow(
 
 async function tryCancel(deps: PaymentDeps, order: OrderRow, errand: Errand): Promise<boolean> {
   try {
-    await cancelAtProvider(deps, order, byService(deps, errand))
-    return true
+    // One whose cancel is only requested still holds the terminal.
+    return (await cancelAtProvider(deps, order, byService(deps, errand))).status === 'canceled'
   } catch (error) {
     deps.log.warn({ orderId: order.id, err: error }, 'a forgotten order still holds its terminal')
     return false

@@ -21,6 +21,8 @@ export type ProviderCall<T> = {
   /** A further condition on the answer; an answer that fails it is invalid. */
   accept?: (answer: T) => boolean
   options?: CallOptions | undefined
+  /** What this call says beside the headers of all calls. */
+  headers?: Record<string, string>
 }
 
 export type ProviderClient = {
@@ -118,12 +120,13 @@ function address(
 
 /** Cancel and total refund declare JSON without a body, as the official SDK does (provider file 10.1). */
 function headersOf(
-  call: Pick<ProviderCall<unknown>, 'method' | 'token' | 'key'>,
+  call: Pick<ProviderCall<unknown>, 'method' | 'token' | 'key' | 'headers'>,
 ): Record<string, string> {
   return {
     'user-agent': 'tillbridge',
     ...(call.method === 'POST' && { 'content-type': 'application/json' }),
     ...(call.token !== undefined && { authorization: `Bearer ${call.token}` }),
     ...(call.key !== undefined && { 'x-idempotency-key': call.key }),
+    ...call.headers,
   }
 }

@@ -3,7 +3,7 @@ import { type ProviderClient, segment } from './client.ts'
 import { evidenceFromPayment, refundPayment } from './loose-orders.ts'
 import { createPayments } from './payments.ts'
 import { eventBody, newOrderBody, partialRefundBody } from './request-bodies.ts'
-import { evidenceFrom, foundOrderFrom, refundAnswerFrom } from './translate.ts'
+import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } from './translate.ts'
 import type { CallOptions, Provider } from './types.ts'
 import { MpAnything, MpOrder, MpOrderSearch } from './wire.ts'
 
@@ -70,15 +70,16 @@ export function createOrders(
     async find(token, mpOrderId, options) {
       return foundOrderFrom(await read(token, mpOrderId, options), applicationId)
     },
-    // Without the header x-allow-cancelable-status: an order on the terminal must be canceled there.
     async cancel(token, mpOrderId, key, options) {
-      return evidenceFrom(
+      return cancelEvidenceFrom(
         await client.call({
           operation: 'order.cancel',
           method: 'POST',
           path: `${orderPath(mpOrderId)}/cancel`,
           token,
           key,
+          // Asks for an order on the terminal too. Ignored for one in `created`, and where the device does not take it.
+          headers: { 'x-allow-cancelable-status': 'at_terminal' },
           schema: MpOrder,
           accept: (order) => sameId(order, mpOrderId),
           options,

@@ -7,6 +7,7 @@ import {
   type ProviderRefund,
   paymentMethods,
 } from '../domain/order.ts'
+import { cancelRequested } from '../domain/order-state.ts'
 import { isUnpaidPayment, orderWords, paymentStatusFrom, wentThrough } from './order-states.ts'
 import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './types.ts'
 import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
@@ -35,9 +36,7 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     terminalId: order.config?.point?.terminal_id ?? null,
     status: deriveStatus(order, paidCents, refundedCents),
     providerStatus: order.status,
-    statusDetail: orderWords.get(order.status)?.isDetail
-      ? order.status
-      : (order.status_detail ?? null),
+    statusDetail: detailOf(order),
     amountCents: order.total_amount ?? amountOf(payments),
     paidCents,
     refundedCents,
@@ -53,6 +52,25 @@ function hasNoPayment({ status, transactions }: MpOrder): boolean {
   const money = orderWords.get(status)?.money
   if (money !== 'in' && money !== 'out') return false
   return transactions?.payments?.every((payment) => isUnpaidPayment(payment.status)) ?? false
+}
+
+/** What the answer to a cancel says: one that leaves the order at the terminal (202) has passed the cancel on to it. */
+export function cancelEvidenceFrom(order: MpOrder): OrderEvidence {
+  const evidence = evidenceFrom(order)
+  return evidence.status === 'at_terminal'
+    ? { ...evidence, statusDetail: cancelRequested }
+    : evidence
+}
+
+/** Only the payment says that the cancel of an order at the terminal is requested. */
+function detailOf(order: MpOrder): string | null {
+  if (orderWords.get(order.status)?.isDetail) return order.status
+  const isRequested = (order.transactions?.payments ?? []).some(
+    ({ status, status_detail }) => status === cancelRequested || status_detail === cancelRequested,
+  )
+  return order.status === 'at_terminal' && isRequested
+    ? cancelRequested
+    : (order.status_detail ?? null)
 }
 
 /** The order with what tells whose it is; `applicationId` is this service's own. */

@@ -11,7 +11,7 @@ export type OrderOperationRow = Selectable<OrderOperationsTable>
 
 const cancel = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
   with locked as (
-    select id, client from orders where id = :order_id and status = 'created' for update
+    select id, client from orders where id = :order_id and status in ('created', 'at_terminal') for update
   )
   insert into order_operations (id, order_id, client, kind, state, next_attempt_at, sender, sender_until, unanswered_at,
     created_at)

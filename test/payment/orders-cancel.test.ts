@@ -65,21 +65,26 @@ test('the provider’s own number of the order cancels it too, and the answer na
 test.each([
   ['at_terminal', { do: 'fetch' }],
   ['action_required', { do: 'hold' }],
-])('an order in %s must be canceled from the terminal', async (status, action) => {
-  const { till, orderId } = await openOrder(`shown ${status}`)
-  await act(service, orderId, action)
-  const response = await cancel(service, till, orderId)
-  expect(response.statusCode).toBe(409)
-  expect(response.json()).toMatchObject({
-    code: 'ORDER_AT_TERMINAL',
-    error: expect.stringContaining('canceled from the terminal'),
-    outcome: 'unknown',
-    retry_safe: false,
-    order_id: orderId,
-    status,
-  })
-  expect(ordersAtProvider(service, till)).toMatchObject([{ status }])
-})
+])(
+  'without a device that takes it an order in %s must be canceled from the terminal',
+  async (status, action) => {
+    const { till, orderId } = await openOrder(`shown ${status}`)
+    await act(service, orderId, action)
+    const refusal = { kind: 'status', status: 409, code: 'cannot_cancel_order' }
+    await breakProvider(service, { ...canceling, ...refusal })
+    const response = await cancel(service, till, orderId)
+    expect(response.statusCode).toBe(409)
+    expect(response.json()).toMatchObject({
+      code: 'ORDER_AT_TERMINAL',
+      error: expect.stringContaining('canceled from the terminal'),
+      outcome: 'unknown',
+      retry_safe: false,
+      order_id: orderId,
+      status,
+    })
+    expect(ordersAtProvider(service, till)).toMatchObject([{ status }])
+  },
+)
 
 test.each([
   ['processed', payByCard, 'charged'],

@@ -206,7 +206,7 @@ test('the short form of a cancel says what it knows and invents nothing', () => 
     terminalId: null,
     status: 'at_terminal',
     providerStatus: 'at_terminal',
-    statusDetail: 'at_terminal',
+    statusDetail: 'cancellation_requested',
     amountCents: null,
     paidCents: 0,
     refundedCents: 0,

@@ -92,10 +92,10 @@ test('create leaves out what is not given, and never leaves printing to the defa
   })
 })
 
-test('cancel and total refund send their key, no body and no header that widens the cancel', async () => {
+test('cancel and total refund send their key, no body; only the cancel asks for orders at the terminal too', async () => {
   expect(await wire((p) => p.orders.cancel('token-1', orderId, 'key-1'), order)).toEqual({
     line: `POST /v1/orders/${orderId}/cancel`,
-    headers: { ...json, ...bearer, ...key },
+    headers: { ...json, ...bearer, ...key, 'x-allow-cancelable-status': 'at_terminal' },
     body: null,
   })
   expect(await wire((p) => p.orders.refund('token-1', orderId, 'key-1', null), order)).toEqual({

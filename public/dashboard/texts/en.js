@@ -101,6 +101,7 @@ export const texts = {
     'The terminal will no longer show it. If the customer is about to pay, tell them first.',
   'cancel.confirm': 'Cancel the order',
   'cancel.done': 'Order {reference} canceled',
+  'cancel.requested': 'Cancel of {reference} requested: the terminal may still take the money',
   'cancel.atTerminal': 'This order is on the terminal’s screen: cancel it there.',
   'refund.button': 'Refund',
   'refund.title': 'Give money back',

@@ -99,6 +99,7 @@ export const texts = {
   'cancel.text': 'La terminal ya no lo mostrará. Si el cliente está por pagar, avísele primero.',
   'cancel.confirm': 'Anular el cobro',
   'cancel.done': 'Cobro {reference} anulado',
+  'cancel.requested': 'Se pidió anular {reference}: la terminal todavía puede cobrarlo',
   'cancel.atTerminal': 'Este cobro está en la pantalla de la terminal: se anula en ella.',
   'refund.button': 'Devolver',
   'refund.title': 'Devolver dinero',

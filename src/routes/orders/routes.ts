@@ -17,6 +17,7 @@ import { findOrderPage } from './order-page.ts'
 import {
   CancelOrderBody,
   CancelOrderResponse,
+  CancelRequestedResponse,
   CreateOrderBody,
   CreateOrderResponse,
   IdempotencyHeaders,
@@ -204,29 +205,41 @@ export function addOrderRoutes(
       },
       schema: {
         operationId: 'cancelOrder',
-        summary: 'Cancel an order that no terminal shows yet',
+        summary: 'Cancel an order that waits for the customer',
         description:
-          'An order on the terminal is canceled there. Canceling a canceled order answers like the first time.',
+          'For an order on the terminal the provider is asked to cancel it there: 202 when it has taken the request, ORDER_AT_TERMINAL when only the terminal can cancel. After 202 the terminal may still take the money: read the order until `outcome` is known. Canceling a canceled order answers like the first time.',
         tags,
         querystring: ClientOnlyQuery,
         body: CancelOrderBody,
-        response: { 200: CancelOrderResponse },
+        response: {
+          200: CancelOrderResponse,
+          202: {
+            description: 'The cancel is requested; the terminal may still take the money',
+            content: { 'application/json': { schema: CancelRequestedResponse } },
+          },
+        },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const order = await cancelOrder(
         deps,
         tenantOfRequest(request),
         request.body.order_id,
         errandOf(deps, request),
       )
-      return {
-        message: 'The order is canceled',
+      const answer = {
         order_id: order.id,
         status: order.status,
         status_detail: order.status_detail,
         ...viewOutcome(order),
       }
+      if (order.status === 'canceled') return { message: 'The order is canceled', ...answer }
+      const language = preferredLanguage(request.headers['accept-language'])
+      return reply.code(202).send({
+        message: 'The cancel is requested; the terminal may still take the money',
+        ...answer,
+        cashier: viewAdvice(deps, order, language),
+      })
     },
   )
 

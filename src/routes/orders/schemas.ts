@@ -385,6 +385,24 @@ export const CancelOrderResponse = z
     },
   })
 
+export const CancelRequestedResponse = CancelOrderResponse.extend({ cashier: Cashier }).meta({
+  id: 'OrderCancelRequested',
+  example: {
+    message: 'The cancel is requested; the terminal may still take the money',
+    order_id: exampleOrderId,
+    status: 'at_terminal',
+    status_detail: 'cancellation_requested',
+    outcome: 'unknown',
+    retry_safe: false,
+    cashier: {
+      message:
+        'Se pidió anular el cobro, pero la terminal todavía puede cobrarlo. No vuelva a cobrar: espere el resultado.',
+      action: 'wait',
+      retry_safe: false,
+    },
+  },
+})
+
 export const RefundOrderBody = z
   .strictObject({
     order_id: OrderId,
