@@ -32,7 +32,7 @@ import { recordSuccess } from './activity.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'
 import { ownErrand } from './errand.ts'
-import { confirmCreation } from './found-order.ts'
+import { confirmCreation, fitOf, noteUnproven } from './found-order.ts'
 import { moveOrder } from './move-order.ts'
 import { tellOrderChanged } from './order-changes.ts'
 import { withAccess } from './token-keeper.ts'
@@ -278,9 +278,14 @@ async function findWaiting(
 async function confirm(
   deps: PaymentDeps,
   waiting: OrderRow,
-  { evidence }: FoundOrder,
+  found: FoundOrder,
   source: EvidenceSource,
 ): Promise<Meeting> {
+  const { evidence } = found
+  if (fitOf(deps, waiting, found) !== 'ours') {
+    await noteUnproven(deps, waiting, [evidence.mpOrderId], source)
+    return { kind: 'stranger' }
+  }
   const order = await confirmCreation(deps, waiting, evidence, ownErrand(deps, source))
   // Evidence that contradicts the row confirms nothing, and is noted there.
   return order.mp_order_id === evidence.mpOrderId

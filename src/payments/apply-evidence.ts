@@ -196,8 +196,28 @@ export function applyNotCreated(
     status: 'failed' as const,
     status_detail: 'not_created',
     unanswered_at: unansweredAt,
+    // The equal order is another's, now that this one is known never to have been made.
+    ...(order.conflict?.startsWith(unprovenText) && { conflict: null }),
   }
   return change(order, fields, now, code)
+}
+
+const unprovenText = 'not proven to be this order'
+
+/**
+ * Notes orders of the provider that equal this one and are not proven to be it: whether the customer is charged stays unknown,
+ * and a person must look at both.
+ */
+export function applyUnproven(
+  order: OrderRow,
+  mpOrderIds: readonly string[],
+  now: Date,
+): Move | undefined {
+  if (order.creation === 'confirmed' || order.creation === 'refused') return undefined
+  const shown = mpOrderIds.slice(0, 3).join(', ')
+  const conflict = `${unprovenText} (${order.id}): ${shown} at the provider`
+  if (order.conflict === conflict) return undefined
+  return change(order, { conflict }, now, conflict)
 }
 
 /** Keeps the order open with an unknown outcome; the sweeper goes on from here. */

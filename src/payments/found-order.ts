@@ -1,10 +1,11 @@
 import { constraintOf } from '../db/failures.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { OrderEvidence } from '../domain/order.ts'
+import { type FoundOrder, isEncodedReference, ProviderError } from '../provider/provider.ts'
 import { moveIdempotencyKeys } from '../repositories/idempotency-keys.ts'
 import { findOrderOfAnyClient, lockOrder, type OrderRow } from '../repositories/orders.ts'
 import { type ActivityEntry, signSuccess } from './activity.ts'
-import { applyNotCreated, type EvidenceSource, isAbout } from './apply-evidence.ts'
+import { applyNotCreated, applyUnproven, type EvidenceSource, isAbout } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import type { Errand } from './errand.ts'
 import { moveOrder } from './move-order.ts'
@@ -13,20 +14,72 @@ import { takeEvidence } from './take-evidence.ts'
 
 export type Found = {
   evidence: OrderEvidence | undefined
-  /** The provider answered, and has nothing under our reference. */
+  /** The provider answered, and has nothing under our reference, whoever made it. */
   isAbsent: boolean
+  /** Orders of the same content that are not proven to be this one: a person must look at them. */
+  unproven: string[]
 }
 
+/** Clocks differ, here and at the provider. */
+const clockMarginMs = 2 * 60_000
+
+export type Fit =
+  | 'ours'
+  /** Same content, and made by somebody else, at another time, or by nobody knows whom. */
+  | 'unproven'
+  | 'other'
+
 /**
- * Looks for the order at the provider by its reference. Only a hit that agrees in reference, terminal and amount counts: the
- * search is not documented for terminals. When the provider says that the key is taken, another terminal is no
- * contradiction: the box may have got a new one since.
+ * Whether an order at the provider is the one that this row asked for. Equal content proves nothing: another program on the
+ * account may charge the same sale under the same reference. It must also be made by our application, for a terminal, and
+ * between our first attempt and the last moment at which one can have arrived. Where the application is not named, only a
+ * reference of our own making tells. `doubtfulAt` is an attempt that the row may not know of yet.
  */
+export function fitOf(
+  deps: Pick<PaymentDeps, 'settings'>,
+  order: OrderRow,
+  { evidence, isOurs, isPoint, createdAt }: FoundOrder,
+  { isKeyTaken = false, doubtfulAt = null }: SearchHints = {},
+): Fit {
+  const isEqual =
+    isAbout(order, evidence) &&
+    evidence.externalReference === order.mp_external_reference &&
+    evidence.amountCents === order.amount_cents &&
+    (isKeyTaken || evidence.terminalId === order.terminal_id)
+  if (!isEqual) return 'other'
+  const isNamed = isOurs ?? isEncodedReference(order.mp_external_reference)
+  const isOfItsTime = createdAt === null || canBeMadeAt(deps, order, createdAt, doubtfulAt)
+  return isNamed && isPoint && isOfItsTime ? 'ours' : 'unproven'
+}
+
+function canBeMadeAt(
+  { settings }: Pick<PaymentDeps, 'settings'>,
+  order: OrderRow,
+  madeAt: Date,
+  doubtfulAt: Date | null,
+): boolean {
+  const { created_at, sent_at, unanswered_at, last_updated_at } = order
+  const known = [sent_at, unanswered_at, last_updated_at, doubtfulAt].map(
+    (at) => at?.getTime() ?? 0,
+  )
+  const firstMs = Math.min(created_at.getTime(), sent_at?.getTime() ?? created_at.getTime())
+  const lastMs = Math.max(created_at.getTime(), ...known) + settings.lateArrivalMs
+  const atMs = madeAt.getTime()
+  return atMs >= firstMs - clockMarginMs && atMs <= lastMs + clockMarginMs
+}
+
+export type SearchHints = {
+  /** The provider says that the key is taken: the box may have got a new terminal since. */
+  isKeyTaken?: boolean
+  doubtfulAt?: Date | null
+}
+
+/** Looks for the order at the provider by its reference: the search is not documented for terminals. */
 export async function searchOrder(
   deps: PaymentDeps,
   order: OrderRow,
   errand: Errand,
-  isKeyTaken = false,
+  hints: SearchHints = {},
 ): Promise<Found> {
   const hits = await withOrderAccess(deps, order, errand, (token, options) =>
     deps.provider.orders.search(
@@ -39,13 +92,65 @@ export async function searchOrder(
       options,
     ),
   )
-  const ours = hits.filter((hit) => hit.externalReference === order.mp_external_reference)
-  const evidence = ours.find(
-    (hit) =>
-      hit.amountCents === order.amount_cents &&
-      (isKeyTaken || hit.terminalId === order.terminal_id),
+  const named: FoundOrder[] = []
+  for (const hit of hits) {
+    if (hit.evidence.externalReference !== order.mp_external_reference) continue
+    named.push(await readWhole(deps, order, errand, hit))
+  }
+  const fitting = (fit: Fit) =>
+    named.filter((hit) => fitOf(deps, order, hit, hints) === fit).map(({ evidence }) => evidence)
+  return {
+    evidence: fitting('ours')[0],
+    isAbsent: named.length === 0,
+    unproven: fitting('unproven').map(({ mpOrderId }) => mpOrderId),
+  }
+}
+
+/** A short form in the list does not say whose the order is. */
+async function readWhole(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  hit: FoundOrder,
+): Promise<FoundOrder> {
+  const isTold = hit.isOurs !== null || isEncodedReference(order.mp_external_reference)
+  if (isTold || hit.evidence.amountCents !== order.amount_cents) return hit
+  try {
+    return await withOrderAccess(deps, order, errand, (token, options) =>
+      deps.provider.orders.find(token, hit.evidence.mpOrderId, options),
+    )
+  } catch (error) {
+    // It cannot be read, so it stays what the list says.
+    if (error instanceof ProviderError && error.status === 404) return hit
+    throw error
+  }
+}
+
+/** Keeps with the order which orders at the provider may be it, for a person to look at. */
+export async function noteUnproven(
+  deps: PaymentDeps,
+  order: OrderRow,
+  mpOrderIds: readonly string[],
+  source: EvidenceSource,
+): Promise<OrderRow> {
+  const { order: after, changed } = await moveOrder(
+    deps,
+    deps.database.db,
+    order,
+    source,
+    (current) => ({
+      move: applyUnproven(current, mpOrderIds, deps.now()),
+      // Its next look stays as planned: nothing was learned that brings it sooner.
+      plan: ({ next_check_at }) => ({ at: next_check_at, whileTold: null }),
+    }),
   )
-  return { evidence, isAbsent: ours.length === 0 }
+  if (changed) {
+    deps.log.warn(
+      { orderId: order.id, client: order.client, mpOrderIds, source },
+      'the provider has an equal order that is not proven to be the one whose creation was not answered',
+    )
+  }
+  return after
 }
 
 /**

@@ -13,7 +13,7 @@ import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './ap
 import { carryOut, codeOf, endsIntent } from './carry-out.ts'
 import type { PaymentDeps } from './deps.ts'
 import type { Errand } from './errand.ts'
-import { confirmCreation, type Found, searchOrder } from './found-order.ts'
+import { confirmCreation, type Found, noteUnproven, searchOrder } from './found-order.ts'
 import { moveOrder } from './move-order.ts'
 import { canNotArrive, isKeyRemembered, nextCreationLook, nextUnknownLook } from './plan-looks.ts'
 import type { Claim, Held } from './send-alone.ts'
@@ -190,13 +190,17 @@ async function search(
   const begunAt = deps.now()
   let found: Found
   try {
-    found = await searchOrder(deps, order, errand, isKeyTaken)
+    found = await searchOrder(deps, order, errand, { isKeyTaken, doubtfulAt: claim.doubtfulAt() })
   } catch (error) {
     if (!(error instanceof ProviderError || error instanceof AppError)) throw error
     const unknown = await keepUnknown(deps, order, source, claim, error)
     return { ...unknown, error: refusal ?? error }
   }
   if (found.evidence) return record(deps, order, found.evidence, errand, claim)
+  if (found.unproven.length > 0) {
+    const noted = await noteUnproven(deps, order, found.unproven, source)
+    return keepUnknown(deps, noted, source, claim, refusal)
+  }
   const isUnmade = found.isAbsent && !isKeyTaken && canNotArrive(deps, claim.doubtfulAt(), begunAt)
   const proof = refusal ?? new AppError('PROVIDER_ERROR', { message: neverMade })
   const ended =

@@ -129,7 +129,7 @@ export function createOrders(
         },
         options,
       )
-      return found.data.map(evidenceFrom)
+      return found.data.map((order) => foundOrderFrom(order, applicationId))
     },
     async list(token, { from, to, page }, options) {
       const found = await search(

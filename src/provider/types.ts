@@ -201,7 +201,7 @@ export type Provider = {
       token: string,
       q: { externalReference?: string; from?: Date; to?: Date },
       o?: CallOptions,
-    ): Promise<OrderEvidence[]>
+    ): Promise<FoundOrder[]>
     /**
      * A page, counted from 1, of the orders that were made at the account in this time: at most 30 days, and 100 orders a
      * page. The provider's index lags by up to a minute. `pages` is null when the provider does not say how many there are.

@@ -573,7 +573,7 @@ test('past the memory of the provider a search hit on another terminal or amount
       outcome: 'unknown',
     })
   }
-  answerSearch({})
+  answerSearch({ integration_data: { application_id: service.sandbox.info.client_id } })
   expect((await readOrder(service, till, order_id)).json()).toMatchObject({
     status: 'processed',
     outcome: 'charged',

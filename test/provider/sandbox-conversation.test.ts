@@ -201,7 +201,8 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     expect(await provider.orders.get(token, created.mpOrderId)).toEqual(created)
     expect(await provider.orders.create(token, key, order)).toEqual(created)
     const { externalReference } = order
-    expect(await provider.orders.search(token, { externalReference })).toEqual([created])
+    const found = await provider.orders.search(token, { externalReference })
+    expect(found).toMatchObject([{ evidence: created, isOurs: true, isPoint: true }])
 
     const [otherKey, otherSale] = newSale()
     const busy = await providerFailure(provider.orders.create(token, otherKey, otherSale))
@@ -290,7 +291,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
       const found = await provider.orders.search(token, {
         externalReference: order.externalReference,
       })
-      expect(found.map((evidence) => evidence.mpOrderId)).toEqual([mpOrderId])
+      expect(found.map(({ evidence }) => evidence.mpOrderId)).toEqual([mpOrderId])
       await provider.orders.cancel(token, mpOrderId, `${key}-cancel`)
     }
   })

@@ -1,0 +1,116 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { encodeReference } from '../../src/provider/reference.ts'
+import {
+  breakProvider,
+  creation,
+  healProvider,
+  openOwnShop,
+  orderRow,
+  ordersAtProvider,
+  refund,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({
+    env: { PROVIDER_TIMEOUT_MS: '500' },
+    hangsAreShort: true,
+  })
+})
+afterAll(() => service.stop())
+afterEach(() => healProvider(service))
+
+/** Past the time of the order, and before the provider has forgotten its key: it is only searched for. */
+const pastItsTimeMs = 16 * 60_000
+
+/** A charge whose answer is lost; `isMade` says whether the provider has its order. */
+async function lostCharge(till: Till, reference: string, isMade: boolean): Promise<string> {
+  await breakProvider(service, { ...creation, kind: isMade ? 'drop_after' : 'drop_before' })
+  const { order_id } = (await charge(service, till, { reference })).json()
+  await healProvider(service)
+  return order_id
+}
+
+async function pay(id: string): Promise<void> {
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, { do: 'fetch' })
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, payByCard)
+}
+
+const dateOf = (ms: number) => new Date(ms).toISOString()
+
+async function show(id: string, shown: object | null): Promise<void> {
+  await sandboxCall(service, 'PUT', `/_sandbox/orders/${id}/shown`, shown)
+}
+
+/** The lost charge is in doubt, and its history names the order at the provider. */
+async function expectDoubt(till: Till, orderId: string, mpOrderId: string): Promise<void> {
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    order_id: orderId,
+    status: 'created',
+    outcome: 'unknown',
+    mp_order_id: null,
+    cashier: { action: 'call_supervisor' },
+  })
+  const { conflict } = await orderRow(service, orderId)
+  expect(conflict).toContain(mpOrderId)
+  expect(conflict).toContain(orderId)
+}
+
+test('an equal order of another application is not the charge whose answer was lost', async () => {
+  const till = await openOwnShop(service, 'another application')
+  const orderId = await lostCharge(till, 'W-1', false)
+  const { id } = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
+    type: 'point',
+    external_reference: encodeReference('W-1', 1),
+    transactions: { payments: [{ amount: '1234.50' }] },
+    config: { point: { terminal_id: till.terminalId } },
+  })) as { id: string }
+  await pay(id)
+  service.clock.advance(pastItsTimeMs)
+  await expectDoubt(till, orderId, id)
+  expect((await refund(service, till, orderId)).json()).toMatchObject({ outcome: 'unknown' })
+  expect(ordersAtProvider(service, till)).toMatchObject([{ id, status: 'processed' }])
+})
+
+test.each([
+  ['whose application is not named', () => ({ integration_data: null })],
+  ['of another type', () => ({ type: 'online' })],
+  ['made before the charge', (ms: number) => ({ created_date: dateOf(ms - 3 * 60_000) })],
+  ['made long after the charge', (ms: number) => ({ created_date: dateOf(ms + 3 * 60_000) })],
+])(
+  'an equal order %s is not proven to be the charge whose answer was lost',
+  async (name, shownAt) => {
+    const till = await openOwnShop(service, name)
+    const reference = `W-${name.length}`
+    const orderId = await lostCharge(till, reference, true)
+    const id = ordersAtProvider(service, till)[0]?.id as string
+    await pay(id)
+    await show(id, shownAt(service.clock.now().getTime()))
+    // Somebody who reads it by the provider's id does not make it ours either.
+    expect((await readOrder(service, till, id)).statusCode).toBe(404)
+    service.clock.advance(pastItsTimeMs)
+    await expectDoubt(till, orderId, id)
+    // What proves it ends the doubt.
+    await show(id, null)
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+      outcome: 'charged',
+      mp_order_id: id,
+    })
+    expect((await orderRow(service, orderId)).conflict).toBeNull()
+  },
+)
+
+test('a reference that only this service makes proves an order whose application is not named', async () => {
+  const till = await openOwnShop(service, 'own reference')
+  const orderId = await lostCharge(till, 'W 9', true)
+  const id = ordersAtProvider(service, till)[0]?.id as string
+  await pay(id)
+  await show(id, { integration_data: null })
+  service.clock.advance(pastItsTimeMs)
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    outcome: 'charged',
+    mp_order_id: id,
+  })
+})
