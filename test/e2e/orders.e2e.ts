@@ -3,6 +3,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   breakProvider,
+  canceling,
   creation,
   healProvider,
   openOwnShop,
@@ -205,6 +206,9 @@ test('a cancel that comes too late says so, offers no red button and promises no
   await button(page, 'Cancel order').click()
   const dialog = page.getByRole('dialog')
   await act(service, id, { do: 'fetch' })
+  // A device that takes no cancel while the order is on its screen.
+  const refusal = { kind: 'status', status: 409, code: 'cannot_cancel_order' }
+  await breakProvider(service, { ...canceling, ...refusal })
   await button(dialog, 'Cancel the order').click()
   await expectText(dialog, /too late[\s\S]*Cancel it on the terminal/)
   expect(await dialog.innerText()).not.toMatch(/safe/i)
