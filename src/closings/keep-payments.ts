@@ -81,7 +81,7 @@ function newestOfEach(payments: readonly ProviderPayment[]): ProviderPayment[] {
 }
 
 /**
- * A row that cannot be read, as a payment whose outcome nobody knows: closings count it as pending. The search was for a time
+ * A row that cannot be read, as a payment whose outcome is unknown: closings count it as pending. The search was for a time
  * and mostly for a box, so where the row does not say when and where it was, it belongs there.
  */
 export function unreadableAsPayment(

@@ -262,7 +262,7 @@ function findMismatch(order: OrderRow, evidence: OrderEvidence): string | undefi
 function findContradiction(order: OrderRow, evidence: OrderEvidence): string | undefined {
   const isPaidNow = evidence.paidCents > evidence.refundedCents
   if (evidence.status === null) {
-    // Only what a till was told of the money, or may be told, can be contradicted by a word that nobody knows.
+    // Only what a till was told of the money, or may be told, can be contradicted by an unknown word.
     const isDoubtful = isClosedUnpaid(order.status) || (isOpen(order.status) && isPaidNow)
     if (!isDoubtful) return undefined
     return `the provider shows a state that is not known here (${plainWord(evidence.providerStatus)})`

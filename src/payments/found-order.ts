@@ -14,7 +14,7 @@ import { takeEvidence } from './take-evidence.ts'
 
 export type Found = {
   evidence: OrderEvidence | undefined
-  /** The provider answered, and has nothing under our reference, whoever made it. */
+  /** The provider answered, and has nothing under our reference, of any application. */
   isAbsent: boolean
   /** Orders of the same content that are not proven to be this one: a person must look at them. */
   unproven: string[]
@@ -25,7 +25,7 @@ const clockMarginMs = 2 * 60_000
 
 export type Fit =
   | 'ours'
-  /** Same content, and made by somebody else, at another time, or by nobody knows whom. */
+  /** Same content, but made by another application, at another time, or by an application that is not named. */
   | 'unproven'
   | 'other'
 
