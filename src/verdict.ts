@@ -1,5 +1,6 @@
-import { isPendingRefund, type OrderStatus, type ProviderRefund } from './domain/order.ts'
+import type { OrderStatus, ProviderRefund } from './domain/order.ts'
 import { isOpen, isPaid, isUntouchable } from './domain/order-state.ts'
+import { isPendingRefund } from './domain/provider-states.ts'
 import type { AppError, Outcome } from './errors.ts'
 
 /**

@@ -5,7 +5,7 @@ import type {
   LineKind,
   LineSide,
 } from '../domain/closing.ts'
-import { isFailedRefund } from '../domain/order.ts'
+import { endedUnpaid, refundWords, wentThrough } from '../domain/provider-states.ts'
 import type { Outcome } from '../errors.ts'
 
 /** A charge as our order has it. */
@@ -52,21 +52,9 @@ export type TheirCharge = {
 
 export type Comparison = { lines: ClosingLine[]; totals: ClosingTotals; result: ClosingResult }
 
-/** Words of the provider by what they say of the money (Payments API); any other word says nothing, and is shown. */
-const moneyWords: ReadonlySet<string> = new Set([
-  'approved',
-  'refunded',
-  'charged_back',
-  'in_mediation',
-])
-const noMoneyWords: ReadonlySet<string> = new Set(['rejected', 'cancelled', 'canceled'])
-
-/** Statuses of a refund whose money is with the buyer. */
-const madeRefunds: ReadonlySet<string> = new Set(['approved', 'processed', 'refunded'])
-
-function refundState({ status }: TheirRefund): 'made' | 'failed' | 'open' {
-  if (status === null || madeRefunds.has(status)) return 'made'
-  return isFailedRefund(status) ? 'failed' : 'open'
+/** A refund whose status is not told counts as made. */
+function refundState({ status }: TheirRefund): 'done' | 'failed' | 'open' {
+  return status === null ? 'done' : (refundWords.get(status) ?? 'open')
 }
 
 type Span = { from: Date; to: Date }
@@ -92,9 +80,9 @@ export function compareCharges(input: {
 
   const compareOurs = (our: OurCharge) => {
     const tried = pairs.of(our)
-    const paid = tried.filter(({ status }) => moneyWords.has(status))
+    const paid = tried.filter(({ status }) => wentThrough(status))
     const unclear = tried.filter(
-      (their) => !moneyWords.has(their.status) && !noMoneyWords.has(their.status),
+      (their) => !wentThrough(their.status) && !endedUnpaid(their.status),
     )
     const at = paid[0]?.soldAt ?? unclear[0]?.soldAt ?? our.createdAt
     const isOwn = cajaId === null ? our.sucursalId === sucursalId : our.cajaId === cajaId
@@ -134,9 +122,9 @@ export function compareCharges(input: {
 
   for (const our of input.ours) compareOurs(our)
   for (const their of pairs.alone) {
-    const isMoney = moneyWords.has(their.status)
+    const isMoney = wentThrough(their.status)
     if (isMoney) count.refunds(their, isNow)
-    if (!isNow(their.soldAt) || noMoneyWords.has(their.status)) continue
+    if (!isNow(their.soldAt) || endedUnpaid(their.status)) continue
     if (isMoney) count.pair(null, [their])
     lines.push(lineOf(isMoney ? 'missing_here' : 'pending', null, their))
   }
@@ -272,7 +260,7 @@ function createTotals(declared: Readonly<Record<string, number>>) {
     refunds(their: TheirCharge, isNow: (at: Date) => boolean) {
       for (const refund of their.refunds) {
         const { cents, at } = refund
-        if (at && isNow(at) && refundState(refund) === 'made') add(refunds, cents ?? 0)
+        if (at && isNow(at) && refundState(refund) === 'done') add(refunds, cents ?? 0)
       }
     },
     totals: (): ClosingTotals => ({

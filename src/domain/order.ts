@@ -43,41 +43,6 @@ export type ProviderRefund = {
   status: string
 }
 
-const failedRefunds: ReadonlySet<string> = new Set([
-  'failed',
-  'rejected',
-  'canceled',
-  'cancelled',
-  'expired',
-])
-
-/** Whether the money of a refund of this status did not and will not move. */
-export function isFailedRefund(status: string): boolean {
-  return failedRefunds.has(status)
-}
-
-const doneRefunds: ReadonlySet<string> = new Set(['processed', 'approved', 'refunded'])
-const pendingRefunds: ReadonlySet<string> = new Set([
-  'processing',
-  'in_process',
-  'in_progress',
-  'pending',
-  'created',
-])
-
-/** Whether the provider's word for the status of a refund is known here. */
-export function isKnownRefund(status: string): boolean {
-  return doneRefunds.has(status) || failedRefunds.has(status) || pendingRefunds.has(status)
-}
-
-/**
- * Whether the provider has taken a refund of this status and does not know yet how it ends (provider file 2.4). A word that is
- * not known here says no end either.
- */
-export function isPendingRefund(status: string): boolean {
-  return !doneRefunds.has(status) && !failedRefunds.has(status)
-}
-
 /** What the provider says of an order, in our words: the only thing that moves an order's state. */
 export type OrderEvidence = {
   mpOrderId: string

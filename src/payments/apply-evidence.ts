@@ -1,13 +1,7 @@
 import { canonicalJson } from '../domain/canonical-json.ts'
-import {
-  isFailedRefund,
-  isKnownRefund,
-  isPendingRefund,
-  type OrderEvidence,
-  type OrderStatus,
-  type ProviderRefund,
-} from '../domain/order.ts'
+import type { OrderEvidence, OrderStatus, ProviderRefund } from '../domain/order.ts'
 import { canMove, isClosedUnpaid, isOpen, isPaid } from '../domain/order-state.ts'
+import { isFailedRefund, isKnownRefund, isPendingRefund } from '../domain/provider-states.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 
 /** Where evidence came from; kept in the order's history. */

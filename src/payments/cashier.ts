@@ -1,5 +1,6 @@
 import type { Language } from '../domain/language.ts'
 import { isCancelRequested } from '../domain/order-state.ts'
+import { actorOnOpen } from '../domain/provider-states.ts'
 import { lengthInWords } from '../fleet/messages.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import { isRefundUnderWay, outcomeOf } from '../verdict.ts'
@@ -183,20 +184,10 @@ export function adviseCashier(
   return { message, action: text.action }
 }
 
-/** Details of an order that waits for the customer. */
-const waitingDetails: ReadonlySet<string> = new Set([
-  'created',
-  'at_terminal',
-  'ready_to_process',
-  'waiting_payment',
-  'check_on_terminal',
-  'cancellation_requested',
-])
-
 /** Whether the provider works on the payment (`processing`), or says of an open order what is not known here. */
 function isInterim({ status, status_detail }: OrderRow): boolean {
   if (status !== 'created' && status !== 'at_terminal') return false
-  return status_detail !== null && !waitingDetails.has(status_detail)
+  return actorOnOpen(status_detail) === 'provider'
 }
 
 function situationOf(order: OrderRow, isSilent: boolean): Situation {

@@ -1,4 +1,5 @@
-import { isFailedRefund, type ProviderRefund } from '../domain/order.ts'
+import type { ProviderRefund } from '../domain/order.ts'
+import { isFailedRefund } from '../domain/provider-states.ts'
 import type { OrderOperationRow } from '../repositories/order-operations.ts'
 
 export type RefundMatch =

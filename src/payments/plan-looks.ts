@@ -1,5 +1,5 @@
-import { isFailedRefund, isPendingRefund } from '../domain/order.ts'
 import { isOpen } from '../domain/order-state.ts'
+import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
 import type { NextLook } from '../repositories/order-moves.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import type { PaymentDeps } from './deps.ts'

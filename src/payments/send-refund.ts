@@ -1,10 +1,6 @@
 import type { Db, Trx } from '../db/database.ts'
-import {
-  isFailedRefund,
-  isPendingRefund,
-  type OrderEvidence,
-  type ProviderRefund,
-} from '../domain/order.ts'
+import type { OrderEvidence, ProviderRefund } from '../domain/order.ts'
+import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts'
 import { type ProviderError, type RefundAnswer, toAppError } from '../provider/provider.ts'
 import {

@@ -1,11 +1,7 @@
 import type { Trx } from '../db/database.ts'
 import { pointFromCents } from '../domain/money.ts'
-import {
-  isFailedRefund,
-  isPendingRefund,
-  type OrderEvidence,
-  type ProviderRefund,
-} from '../domain/order.ts'
+import type { OrderEvidence, ProviderRefund } from '../domain/order.ts'
+import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
 import type { Along } from '../repositories/order-moves.ts'
 import {
   finishRefund,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { looseOrderId } from '../domain/loose-payment.ts'
 import type { OrderEvidence, OrderStatus } from '../domain/order.ts'
+import { paymentWords, refundWords } from '../domain/provider-states.ts'
 import { type ProviderClient, segment } from './client.ts'
 import { MpMoney } from './payments.ts'
 import type { CallOptions, Provider, ProviderPayment, RefundAnswer } from './types.ts'
@@ -21,7 +22,7 @@ export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
     terminalId: null,
     status: statusOf(payment.status, refundedCents, paidCents),
     providerStatus: payment.status,
-    statusDetail: payment.statusDetail,
+    statusDetail: detailOf(payment),
     amountCents: payment.amount.cents,
     paidCents,
     refundedCents,
@@ -46,16 +47,24 @@ export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
   }
 }
 
-function statusOf(status: string, refundedCents: number, paidCents: number): OrderStatus | null {
-  if (status === 'refunded') return 'refunded'
-  // Any other word moves nothing.
-  if (status !== 'approved') return null
+/** Of money that is with the shop and disputed the word says more than its detail, as in `charged_back`. */
+function detailOf({ status, statusDetail }: ProviderPayment): string | null {
+  const word = paymentWords.get(status)
+  return word?.money === 'in' && !word.isFinal ? status : statusDetail
+}
+
+/** A word that says nothing of the money moves nothing. */
+function statusOf(word: string, refundedCents: number, paidCents: number): OrderStatus | null {
+  const money = paymentWords.get(word)?.money
+  if (money === 'out') return 'refunded'
+  if (money !== 'in') return null
   return refundedCents > 0 && refundedCents < paidCents ? 'partially_refunded' : 'processed'
 }
 
 /** Payments call a refund that is through `approved`, orders `processed`. */
 function refundFrom(paymentId: string, id: string, status: string | null, cents: number | null) {
-  const word = status === null || status === 'approved' ? 'processed' : status
+  const isDone = status === null || refundWords.get(status) === 'done'
+  const word = isDone ? 'processed' : status
   return { id, transactionId: paymentId, referenceId: id, amountCents: cents, status: word }
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson } from '../domain/canonical-json.ts'
 import { signedCents } from '../domain/money.ts'
+import { endedUnpaid } from '../domain/provider-states.ts'
 import { type ProviderClient, segment } from './client.ts'
 import type { Provider, ProviderAmount, ProviderPayment, UnreadablePayment } from './types.ts'
 import { MpId, MpNote, MpNumber } from './wire.ts'
@@ -132,9 +133,6 @@ export function createPayments(client: ProviderClient): Provider['payments'] {
   }
 }
 
-/** Words of a payment that moved no money, which therefore may have no date. */
-const noMoneyWords: ReadonlySet<string> = new Set(['rejected', 'cancelled', 'canceled'])
-
 function rowsFrom(rows: readonly unknown[]) {
   const payments: ProviderPayment[] = []
   const unreadable: UnreadablePayment[] = []
@@ -160,7 +158,7 @@ function whyUnreadable(row: z.output<typeof MpPaymentRow>): string | null {
 
 function whyUndated(row: z.output<typeof MpPaymentRow>): string | null {
   const hasDate = Boolean(row.date_approved ?? row.date_created)
-  return hasDate || noMoneyWords.has(row.status) ? null : 'date_created'
+  return hasDate || endedUnpaid(row.status) ? null : 'date_created'
 }
 
 function unreadableFrom(raw: unknown, why: string): UnreadablePayment {

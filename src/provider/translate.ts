@@ -1,5 +1,4 @@
 import {
-  isFailedRefund,
   type OrderEvidence,
   type OrderStatus,
   type Payment,
@@ -8,7 +7,13 @@ import {
   paymentMethods,
 } from '../domain/order.ts'
 import { cancelRequested } from '../domain/order-state.ts'
-import { isUnpaidPayment, orderWords, paymentStatusFrom, wentThrough } from './order-states.ts'
+import {
+  isFailedRefund,
+  isUnpaidPayment,
+  orderWords,
+  paymentStatusFrom,
+  wentThrough,
+} from '../domain/provider-states.ts'
 import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './types.ts'
 import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
 

@@ -2,6 +2,7 @@ import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { OrphansTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { receivedStatuses } from '../domain/provider-states.ts'
 import type { OrderRow } from './orders.ts'
 import type { ProviderPaymentRow } from './provider-payments.ts'
 
@@ -19,7 +20,7 @@ export async function listLonePayments(
     .where('client', '=', client)
     .where('order_id', 'is', null)
     .where('sold_at', '>=', since)
-    .where('status', 'in', ['approved', 'in_mediation', 'charged_back'])
+    .where('status', 'in', receivedStatuses)
     .where('amount_cents', '>', 0)
     .where(({ not, exists, selectFrom }) =>
       not(

@@ -7,6 +7,7 @@ import {
   netOf,
   type SettledLine,
 } from '../domain/net.ts'
+import { wentThrough } from '../domain/provider-states.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import {
   type ChargeClassRow,
@@ -47,17 +48,9 @@ function ruleOf({ name, entity, class: chargeClass }: ChargeClassRow): ClassRule
   return { name, entity: entity === '' ? null : entity, chargeClass }
 }
 
-/** States of a payment whose money came in, whatever became of it later. */
-const receivedStates: ReadonlySet<string> = new Set([
-  'approved',
-  'refunded',
-  'in_mediation',
-  'charged_back',
-])
-
 function paymentOf(payment: PaymentToNet): NettedPayment[] {
   const { amount_cents: grossCents, release_at: releaseAt } = payment
-  if (grossCents === null || !receivedStates.has(payment.status)) return []
+  if (grossCents === null || !wentThrough(payment.status)) return []
   return [
     {
       grossCents,

@@ -1,0 +1,152 @@
+import type { OrderStatus } from './order.ts'
+
+/**
+ * Where the money of the buyer is: not taken, with the shop, given back to the buyer, or not known. A charge-back leaves it
+ * `in`: its case decides (src/chargebacks).
+ */
+export type Money = 'none' | 'in' | 'out' | 'unknown'
+
+/** Who must act next. `provider`: nobody here can do anything but wait. */
+export type Actor = 'customer' | 'cashier' | 'provider' | 'shop' | 'nobody'
+
+type OrderWord = {
+  status: OrderStatus
+  money: Money
+  acts: Actor
+  /** Our state says less than the word, so the word becomes the detail. */
+  isDetail?: true
+}
+
+/**
+ * The provider's words for an order (provider file 2.6, news-2026-11 section 7), the only place that translates them. A word
+ * that is missing here is open. `partially_refunded` is no word of the provider's: it is derived. Whether a word is open or
+ * final is what `isUntouchable` says of its state. docs/erp.md shows this table.
+ */
+export const orderWords: ReadonlyMap<string, OrderWord> = new Map([
+  ['created', { status: 'created', money: 'none', acts: 'customer' }],
+  ['at_terminal', { status: 'at_terminal', money: 'none', acts: 'customer' }],
+  ['processing', { status: 'at_terminal', money: 'unknown', acts: 'provider', isDetail: true }],
+  ['in_process', { status: 'at_terminal', money: 'unknown', acts: 'provider', isDetail: true }],
+  ['action_required', { status: 'action_required', money: 'unknown', acts: 'cashier' }],
+  ['processed', { status: 'processed', money: 'in', acts: 'nobody' }],
+  // The sale stays a sale: whether the buyer's bank gets the money is decided in a case of its own.
+  ['charged_back', { status: 'processed', money: 'in', acts: 'shop', isDetail: true }],
+  ['refunded', { status: 'refunded', money: 'out', acts: 'nobody' }],
+  ['canceled', { status: 'canceled', money: 'none', acts: 'cashier' }],
+  ['failed', { status: 'failed', money: 'none', acts: 'cashier' }],
+  ['expired', { status: 'expired', money: 'none', acts: 'cashier' }],
+])
+
+/** Who must act on an open order of this detail. A detail that is missing here says that the provider is at work. */
+const openDetails: ReadonlyMap<string, Actor> = new Map([
+  ['created', 'customer'],
+  ['at_terminal', 'customer'],
+  ['ready_to_process', 'customer'],
+  ['waiting_payment', 'customer'],
+  ['check_on_terminal', 'cashier'],
+  ['cancellation_requested', 'provider'],
+])
+
+/** Who must act on an order that is not paid and not closed. */
+export function actorOnOpen(detail: string | null): Actor {
+  return detail === null ? 'customer' : (openDetails.get(detail) ?? 'provider')
+}
+
+type PaymentWord = {
+  money: Money
+  /** Nothing changes it any more, except what is done with money that came in. */
+  isFinal: boolean
+  /** Our word, where it differs. */
+  ours?: string
+}
+
+/**
+ * The provider's words for a payment: those of orders (provider file 2.6) and those of its Payments API, which say the same
+ * of the same payment in other words. Of a word that is missing here nothing is known.
+ */
+export const paymentWords: ReadonlyMap<string, PaymentWord> = new Map([
+  ['created', { money: 'none', isFinal: false }],
+  ['at_terminal', { money: 'none', isFinal: false }],
+  ['pending', { money: 'unknown', isFinal: false }],
+  ['authorized', { money: 'unknown', isFinal: false }],
+  ['processing', { money: 'unknown', isFinal: false }],
+  ['in_process', { money: 'unknown', isFinal: false }],
+  ['action_required', { money: 'unknown', isFinal: false }],
+  ['processed', { money: 'in', isFinal: true, ours: 'approved' }],
+  ['approved', { money: 'in', isFinal: true }],
+  // The buyer disputes it: the provider may keep the money back, and the sale stays a sale.
+  ['in_mediation', { money: 'in', isFinal: false }],
+  ['charged_back', { money: 'in', isFinal: false }],
+  ['refunded', { money: 'out', isFinal: true }],
+  ['canceled', { money: 'none', isFinal: true }],
+  ['cancelled', { money: 'none', isFinal: true }],
+  ['failed', { money: 'none', isFinal: true, ours: 'rejected' }],
+  ['rejected', { money: 'none', isFinal: true }],
+  ['expired', { money: 'none', isFinal: true }],
+])
+
+/** Our word for the provider's status of a payment; an unknown one stays as it is. */
+export function paymentStatusFrom(word: string): string {
+  return paymentWords.get(word)?.ours ?? word
+}
+
+/** Whether the money of a payment of this status went to the shop, even if it came back later. */
+export function wentThrough(status: string): boolean {
+  const money = paymentWords.get(status)?.money
+  return money === 'in' || money === 'out'
+}
+
+/** Statuses of a payment whose money is with the shop, unless it was given back in part. */
+export const receivedStatuses: readonly string[] = [...paymentWords]
+  .filter(([, { money }]) => money === 'in')
+  .map(([word]) => word)
+
+/** Whether a payment of this status has taken no money and never will. */
+export function endedUnpaid(status: string): boolean {
+  const word = paymentWords.get(status)
+  return word !== undefined && word.money === 'none' && word.isFinal
+}
+
+/** Whether a payment is in a state that is known, and in which no money has gone to the shop. */
+export function isUnpaidPayment(status: string): boolean {
+  return paymentWords.has(status) && !wentThrough(status)
+}
+
+/**
+ * The provider's words for a refund, of orders and of its Payments API. A word that is missing here says no end: the refund is
+ * open.
+ */
+export const refundWords: ReadonlyMap<string, 'done' | 'open' | 'failed'> = new Map([
+  ['processed', 'done'],
+  ['approved', 'done'],
+  ['refunded', 'done'],
+  ['created', 'open'],
+  ['pending', 'open'],
+  ['authorized', 'open'],
+  ['processing', 'open'],
+  ['in_process', 'open'],
+  ['in_progress', 'open'],
+  ['failed', 'failed'],
+  ['rejected', 'failed'],
+  ['canceled', 'failed'],
+  ['cancelled', 'failed'],
+  ['expired', 'failed'],
+])
+
+/** Whether the provider's word for the status of a refund is known here. */
+export function isKnownRefund(status: string): boolean {
+  return refundWords.has(status)
+}
+
+/** Whether the money of a refund of this status did not and will not move. */
+export function isFailedRefund(status: string): boolean {
+  return refundWords.get(status) === 'failed'
+}
+
+/**
+ * Whether the provider has taken a refund of this status and does not know yet how it ends (provider file 2.4). A word that is
+ * not known here says no end either.
+ */
+export function isPendingRefund(status: string): boolean {
+  return (refundWords.get(status) ?? 'open') === 'open'
+}
