@@ -1,0 +1,203 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { compareCharges, type TheirCharge } from '../../src/closings/compare.ts'
+import type { OrderStatus } from '../../src/domain/order.ts'
+import { isUntouchable } from '../../src/domain/order-state.ts'
+import { orderWords, paymentStatusFrom, paymentWords } from '../../src/domain/provider-states.ts'
+import { applyEvidence } from '../../src/payments/apply-evidence.ts'
+import { adviseCashier, type CashierAction } from '../../src/payments/cashier.ts'
+import { evidenceFrom } from '../../src/provider/translate.ts'
+import { MpOrder } from '../../src/provider/wire.ts'
+import type { OrderRow } from '../../src/repositories/orders.ts'
+import { outcomeOf } from '../../src/verdict.ts'
+
+const now = new Date('2026-11-21T15:00:00Z')
+const cents = 10_000
+
+/** The members of an order that evidence, the cashier's advice and a closing read. */
+function orderIn(status: OrderStatus): OrderRow {
+  const isPaid = status === 'processed'
+  return {
+    id: 'order-1',
+    creation: 'confirmed',
+    status,
+    status_detail: null,
+    mp_order_id: 'ORD1',
+    mp_external_reference: 'T-1',
+    mp_user_id: 1,
+    amount_cents: cents,
+    paid_cents: isPaid ? cents : 0,
+    refunded_cents: 0,
+    payments: [],
+    refunds: [],
+    refund_open: false,
+    conflict: null,
+    paid_after_close: false,
+    reopened_at: null,
+    cancel_requested_at: null,
+    version: 1,
+  } as unknown as OrderRow
+}
+
+type Case = { label: string; before?: OrderStatus; payment?: string; detail?: string; body: object }
+
+const given = [{ id: 'REF1', transaction_id: 'PAY1', amount: '100.00', status: 'processed' }]
+const part = [{ id: 'REF1', transaction_id: 'PAY1', amount: '30.00', status: 'processed' }]
+
+/** The provider's word for the payment of an order that stands at this word. */
+const words: Case[] = [...orderWords.keys()].map((word) => ({
+  label: `\`${word}\``,
+  payment: word,
+  body: { status: word, ...(word === 'refunded' && { refunds: given }) },
+}))
+
+const cases: Case[] = [
+  ...words,
+  {
+    label: '`at_terminal`, payment `cancellation_requested`',
+    payment: 'at_terminal',
+    detail: 'cancellation_requested',
+    body: { status: 'at_terminal' },
+  },
+  {
+    label: '`processed`, detail `partially_refunded`',
+    payment: 'processed',
+    body: { status: 'processed', status_detail: 'partially_refunded', refunds: part },
+  },
+  {
+    label: '`processed`, detail `refunded`, all given back',
+    payment: 'processed',
+    body: { status: 'processed', status_detail: 'refunded', refunds: given },
+  },
+  {
+    label: '`processed` or `refunded`, and no payment went through',
+    payment: 'failed',
+    body: { status: 'processed' },
+  },
+  {
+    label: '`action_required`, `canceled`, `failed`, `expired`, and an approved payment',
+    payment: 'processed',
+    body: { status: 'expired' },
+  },
+  { label: 'any other word, order open', payment: 'new_word', body: { status: 'new_word' } },
+  {
+    label: 'any other word, order open, and an approved payment',
+    payment: 'processed',
+    body: { status: 'new_word' },
+  },
+  {
+    label: 'any other word, order paid',
+    before: 'processed',
+    payment: 'processed',
+    body: { status: 'new_word' },
+  },
+  {
+    label: 'any other word, order closed unpaid',
+    before: 'expired',
+    payment: 'new_word',
+    body: { status: 'new_word' },
+  },
+]
+
+const advice: Record<CashierAction, string> = {
+  wait: 'wait',
+  ask_customer_to_pay: 'ask the customer to pay',
+  look_at_terminal: 'look at the terminal',
+  give_receipt: 'give the receipt',
+  charge_again: 'charge again',
+  other_payment_method: 'take other means',
+  call_supervisor: 'call the supervisor',
+  none: 'nothing',
+}
+
+function rowOf({ label, before = 'created', payment = '', detail, body }: Case): string {
+  const { refunds = [], ...rest } = body as { refunds?: typeof given; status: string }
+  const paid = { id: 'PAY1', amount: '100.00', status: payment, status_detail: detail ?? null }
+  const refundedCents = refunds.reduce((sum, { amount }) => sum + Number(amount) * 100, 0)
+  const evidence = evidenceFrom(
+    MpOrder.parse({ id: 'ORD1', ...rest, transactions: { payments: [paid], refunds } }),
+  )
+  const known = orderIn(before)
+  const after = applyEvidence(known, evidence, now).move?.after ?? known
+  const outcome = outcomeOf(after)
+  const isSame = after.status === before && before !== rest.status
+  const isTold = after.status_detail !== null && after.status_detail !== after.status
+  const word = evidence.status === null ? 'the word' : `\`${after.status_detail}\``
+  const shownDetail = isTold && !('status_detail' in rest) ? `, ${word} in \`status_detail\`` : ''
+  return [
+    label,
+    (isSame ? 'stays as it was' : `\`${after.status}\``) + shownDetail,
+    isUntouchable(after.status) ? 'yes' : 'no',
+    `\`${outcome}\``,
+    advice[adviseCashier(after, 'en').action],
+    closingOf(after, payment, refundedCents, refunds.length > 0),
+    accountOf(payment, refundedCents),
+  ].join(' | ')
+}
+
+function closingOf(after: OrderRow, payment: string, refundedCents: number, isGiven: boolean) {
+  const their: TheirCharge = {
+    paymentId: '1',
+    orderId: 'order-1',
+    cajaId: 'CAJA-1',
+    status: paymentStatusFrom(payment),
+    amountCents: cents,
+    refundedCents,
+    netCents: null,
+    method: 'credit_card',
+    installments: 1,
+    refunds: isGiven ? [{ cents: refundedCents, at: now, status: 'approved' }] : [],
+    soldAt: now,
+  }
+  const { lines, totals } = compareCharges({
+    ours: [
+      {
+        orderId: 'order-1',
+        reference: 'T-1',
+        cajaId: 'CAJA-1',
+        sucursalId: 'SUC-1',
+        status: after.status,
+        outcome: outcomeOf(after),
+        hasConflict: after.conflict !== null,
+        isRefundOpen: false,
+        amountCents: cents,
+        paidCents: after.paid_cents,
+        refundedCents: after.refunded_cents,
+        method: 'credit_card',
+        installments: 1,
+        paymentIds: ['1'],
+        createdAt: now,
+      },
+    ],
+    theirs: payment === 'created' ? [] : [their],
+    span: { from: new Date(now.getTime() - 3600_000), to: new Date(now.getTime() + 3600_000) },
+    cajaId: 'CAJA-1',
+    sucursalId: 'SUC-1',
+    declared: {},
+  })
+  if (lines.length > 0) return lines.map(({ kind }) => `line \`${kind}\``).join(', ')
+  if (totals.here.count === 0) return 'nothing'
+  return totals.refunds.count === 0 ? 'a charge' : 'a charge and a refund'
+}
+
+/** The movements of the provider's reports. */
+function accountOf(payment: string, refundedCents: number): string {
+  const word = paymentWords.get(payment)
+  if (payment === 'charged_back') {
+    return '`SETTLEMENT`, `CHARGEBACK`; `CHARGEBACK_CANCEL` if the shop wins'
+  }
+  if (word?.money === 'none' && word.isFinal) return 'nothing'
+  if (word?.money !== 'in' && word?.money !== 'out') return 'nothing yet'
+  return refundedCents > 0 ? '`SETTLEMENT`, `REFUND`' : '`SETTLEMENT`'
+}
+
+test('docs/erp.md shows what the till, the closing and the accountant see of each state', () => {
+  const head = ['Provider', '`status`', 'Final', '`outcome`', 'Till', 'Closing', 'Accountant']
+  const table = [
+    `| ${head.join(' | ')} |`,
+    `|${'---|'.repeat(head.length)}`,
+    ...cases.map((each) => `| ${rowOf(each)} |`),
+  ].join('\n')
+  const page = readFileSync(new URL('../../docs/erp.md', import.meta.url), 'utf8')
+  expect(page).toContain(`${table}\n`)
+})
