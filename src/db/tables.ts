@@ -379,6 +379,8 @@ export type PaymentReadsTable = {
   range: 'date_created' | 'date_last_updated'
   begins_at: Date
   ends_at: Date
+  part_begins_at: ColumnType<Date | null, Date | null | undefined, Date | null>
+  part_ends_at: ColumnType<Date | null, Date | null | undefined, Date | null>
   mp_pos_id: string | null
   mp_store_id: string | null
   next_offset: WithDefault<number>

@@ -4,6 +4,17 @@ import type { PaymentReadsTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
 
 export type PaymentReadRow = Selectable<PaymentReadsTable>
+/** How far a reading has got: what a page changes. */
+export type ReadProgress = Pick<
+  PaymentReadRow,
+  | 'next_offset'
+  | 'total'
+  | 'began_at'
+  | 'finished_at'
+  | 'restarts'
+  | 'part_begins_at'
+  | 'part_ends_at'
+>
 type Name = { client: ClientName; name: string }
 
 /** Wants payments read; one that is under way under this name stays as it is. Answers the row. */
@@ -35,7 +46,7 @@ export async function findRead(
 export async function advanceRead(
   db: Db | Trx,
   before: PaymentReadRow,
-  after: Pick<PaymentReadRow, 'next_offset' | 'total' | 'began_at' | 'finished_at' | 'restarts'>,
+  after: ReadProgress,
 ): Promise<boolean> {
   const result = await db
     .updateTable('payment_reads')
@@ -44,6 +55,7 @@ export async function advanceRead(
     .where('name', '=', before.name)
     .where('next_offset', '=', before.next_offset)
     .where('restarts', '=', before.restarts)
+    .where('part_ends_at', 'is not distinct from', before.part_ends_at)
     .where('finished_at', 'is', null)
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
@@ -66,6 +78,8 @@ export async function beginReadAgain(
       began_at: null,
       finished_at: null,
       restarts: 0,
+      part_begins_at: null,
+      part_ends_at: null,
     })
     .where('client', '=', client)
     .where('name', '=', name)

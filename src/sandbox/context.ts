@@ -52,8 +52,17 @@ export type Context = {
   /** Calls that hang, by what ends them. */
   hanging: Set<() => void>
   onHang: (call: HangingCall) => void
-  /** How far searches lag behind, and how long after a payment its charges are told, in milliseconds. */
-  index: { lagMs: number; chargesAfterMs: number }
+  /**
+   * How far searches lag behind, and how long after a payment its charges are told, in milliseconds; how far a search of
+   * payments pages (offset plus limit), and by how much each answer's total differs from the last.
+   */
+  index: {
+    lagMs: number
+    chargesAfterMs: number
+    resultsAtMost: number
+    totalStep: number
+    drift: number
+  }
   /** How long the provider remembers a key, in milliseconds. */
   keyMemoryMs: number
   /** Says that something became due: orders move and webhooks leave on the next turn. */

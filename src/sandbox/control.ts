@@ -13,6 +13,7 @@ import { commitOrder } from './order-moves.ts'
 import { showOrder } from './order-view.ts'
 import { openOrderOn, placeOrder } from './orders.ts'
 import { pairTerminal } from './pairing.ts'
+import { searchReach } from './payments.ts'
 import { isRecord } from './problems.ts'
 import { createSeller, revokeSeller } from './sellers.ts'
 import { showState } from './state-view.ts'
@@ -98,7 +99,20 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   app.put('/_sandbox/index', (request) => {
     ctx.index.lagMs = readMs(request.body, 'lag_ms') ?? 0
     ctx.index.chargesAfterMs = readMs(request.body, 'charges_after_ms') ?? 0
-    return { lag_ms: ctx.index.lagMs, charges_after_ms: ctx.index.chargesAfterMs }
+    const { results_at_most: atMost = searchReach, total_step: step = 0 } = isRecord(request.body)
+      ? request.body
+      : {}
+    if (!Number.isSafeInteger(atMost) || Number(atMost) < 1) {
+      throw badCall('results_at_most must be a positive whole number')
+    }
+    if (!Number.isSafeInteger(step)) throw badCall('total_step must be a whole number')
+    Object.assign(ctx.index, { resultsAtMost: Number(atMost), totalStep: Number(step), drift: 0 })
+    return {
+      lag_ms: ctx.index.lagMs,
+      charges_after_ms: ctx.index.chargesAfterMs,
+      results_at_most: ctx.index.resultsAtMost,
+      total_step: ctx.index.totalStep,
+    }
   })
 
   app.put('/_sandbox/keys', (request) => {

@@ -7,6 +7,9 @@ import { readPage } from './page.ts'
 import { type PaymentEntry, paymentsOf, showPaymentEntry } from './payment-view.ts'
 import type { Seller } from './rows.ts'
 
+/** Offset plus limit of a search, at most. */
+export const searchReach = 10_000
+
 const filters = ['external_reference', 'status', 'store_id', 'pos_id', 'collector.id']
 
 /**
@@ -29,6 +32,9 @@ export function paymentRoutes(app: FastifyInstance, ctx: Context): void {
 /** Reading one payment tells its state now; the search lags behind, and says nothing of what was made a moment ago. */
 function searchPayments(ctx: Context, seller: Seller, query: unknown): object {
   const page = readPage(query, filters, { limit: 30, highest: 1000 })
+  if (page.offset + page.limit > ctx.index.resultsAtMost) {
+    throw apiError(400, 'bad_request', `offset plus limit exceeds ${ctx.index.resultsAtMost}`)
+  }
   const range = oneText(query, 'range') ?? 'date_created'
   const timeOf = times[range]
   if (timeOf === undefined) throw apiError(400, 'bad_request', 'Invalid range')
@@ -54,11 +60,17 @@ function searchPayments(ctx: Context, seller: Seller, query: unknown): object {
   const sign = oneText(query, 'criteria') === 'asc' ? 1 : -1
   found.sort((a, b) => sign * (timeOf(a) - timeOf(b) || a.id - b.id))
   return {
-    paging: { total: found.length, limit: page.limit, offset: page.offset },
+    paging: { total: totalOf(ctx, found.length), limit: page.limit, offset: page.offset },
     results: found
       .slice(page.offset, page.offset + page.limit)
       .map((entry) => showPaymentEntry(ctx, entry)),
   }
+}
+
+/** The true number, and what each answer so far has added to it. */
+function totalOf(ctx: Context, found: number): number {
+  ctx.index.drift += ctx.index.totalStep
+  return found + ctx.index.drift
 }
 
 const times: Record<string, (entry: PaymentEntry) => number> = {

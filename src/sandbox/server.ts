@@ -20,7 +20,7 @@ import { tokenRoute } from './oauth.ts'
 import { orderRoutes } from './orders.ts'
 import { pageRoutes } from './page-routes.ts'
 import { paymentRefundRoute } from './payment-refunds.ts'
-import { paymentRoutes } from './payments.ts'
+import { paymentRoutes, searchReach } from './payments.ts'
 import { posRoutes } from './pos.ts'
 import { posV2Routes } from './pos-v2.ts'
 import { refundRoute } from './refunds.ts'
@@ -99,7 +99,13 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       arrivals: Promise.resolve(),
       hanging: new Set(),
       onHang: options.onHang ?? (() => {}),
-      index: { lagMs: 0, chargesAfterMs: 0 },
+      index: {
+        lagMs: 0,
+        chargesAfterMs: 0,
+        resultsAtMost: searchReach,
+        totalStep: 0,
+        drift: 0,
+      },
       keyMemoryMs,
       wake: () => scheduler.wake(),
     }

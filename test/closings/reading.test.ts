@@ -22,6 +22,7 @@ import {
   sandboxCall,
   type Till,
 } from '../support/till.ts'
+import { openClosing, readClosing } from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -227,6 +228,82 @@ test('a list that changes while it is read is read again from its beginning', as
   for (let round = 0; round < 3; round += 1) await watchAfter(2 * 60_000)
   expect(await paymentsOf(till)).toHaveLength(61)
 })
+
+function salesOf(till: Till, box: string, from: number, count: number, gapMs: number) {
+  const now = service.clock.now().getTime()
+  return Array.from({ length: count }, (_, at) => ({
+    user_id: till.mpUserId,
+    pos_id: box,
+    amount: '10.00',
+    id: from + at,
+    at: new Date(now - at * gapMs).toISOString(),
+  }))
+}
+
+test('a list whose total changes with every page is read to its end after three restarts', async () => {
+  const till = await openOwnShop(service, 'restless')
+  const sales = salesOf(till, await mpPosOf(till), 960_100_000, 130, 1_000)
+  await sandboxCall(service, 'POST', '/_sandbox/payments', sales)
+  await sandboxCall(service, 'PUT', '/_sandbox/index', { total_step: 1 })
+  await forgetRequests(service)
+  for (let round = 0; round < 6; round += 1) await watchAfter(2 * 60_000)
+  expect(await paymentsOf(till)).toHaveLength(sales.length)
+  const read = await service.database.db
+    .selectFrom('payment_reads')
+    .select(['restarts', 'finished_at'])
+    .where('client', '=', asClientName(till.client))
+    .execute()
+  expect(read).toMatchObject([{ restarts: expect.any(Number), finished_at: expect.any(Date) }])
+  const asked = (await providerRequests(service, searching)).filter(
+    ({ user_id }) => user_id === till.mpUserId,
+  )
+  expect(asked.length).toBeLessThan(40)
+})
+
+test('a closing whose list keeps changing is compared with what was seen', async () => {
+  const till = await openOwnShop(service, 'restless day')
+  await sandboxCall(
+    service,
+    'POST',
+    '/_sandbox/payments',
+    salesOf(till, await mpPosOf(till), 960_200_000, 60, 1),
+  )
+  const { id } = (await openClosing(service, till)).json()
+  await sandboxCall(service, 'PUT', '/_sandbox/index', { total_step: 1 })
+  await watchAfter(61_000)
+  await watchAfter(10 * 60_000)
+  const closing = await readClosing(service, till, id)
+  expect([closing.state, closing.reason, closing.totals?.there.count]).toEqual([
+    'differs',
+    null,
+    60,
+  ])
+}, 60_000)
+
+test('a time with more payments than the search pages through is read in parts', async () => {
+  const till = await openOwnShop(service, 'crowded')
+  const sales = salesOf(till, await mpPosOf(till), 960_300_000, 330, 1_000)
+  await sandboxCall(service, 'POST', '/_sandbox/payments', sales)
+  await sandboxCall(service, 'PUT', '/_sandbox/index', { results_at_most: 100 })
+  await watchAfter(90_000)
+  expect(await paymentsOf(till)).toHaveLength(sales.length)
+}, 60_000)
+
+test('totals above 10,000 split the time down to a second, and then the closing is unverified', async () => {
+  const till = await openOwnShop(service, 'very crowded')
+  const sales = salesOf(till, await mpPosOf(till), 960_400_000, 60, 1)
+  await sandboxCall(service, 'POST', '/_sandbox/payments', sales)
+  const { id } = (await openClosing(service, till)).json()
+  await sandboxCall(service, 'PUT', '/_sandbox/index', { total_step: 20_000 })
+  await forgetRequests(service)
+  for (let round = 0; round < 4; round += 1) await watchAfter(10 * 60_000)
+  const closing = await readClosing(service, till, id)
+  expect([closing.state, closing.reason]).toEqual(['unverified', 'provider_unreadable'])
+  const offsets = (await providerRequests(service, searching))
+    .filter(({ user_id }) => user_id === till.mpUserId)
+    .map(({ query }) => new URLSearchParams(query).get('offset'))
+  expect(new Set(offsets)).toEqual(new Set(['0']))
+}, 60_000)
 
 test('two processes do not read one account together', async () => {
   const till = await openOwnShop(service, 'shared')

@@ -42,6 +42,7 @@ export async function healProvider(service: TestService): Promise<void> {
 export type ProviderRequest = {
   method: string
   path: string
+  query: string
   headers: Record<string, string>
   body: Record<string, unknown> | null
   status: number | null
