@@ -1,5 +1,6 @@
 import { payByCard, sandboxCall } from '../support/till.ts'
 import type { ScopedRule } from './fault-plan.ts'
+import { cancelAtTerminal, equalForeignOrder, equalPanelRefund } from './field-aims.ts'
 import {
   type Answer,
   arm,
@@ -23,9 +24,11 @@ import {
   type Pause,
   playSale,
   readSale,
-  refundUntilKnown,
+  refundOnce,
   rememberCharge,
   rememberOrder,
+  soldOrder,
+  waitingOrder,
 } from './sale.ts'
 import { createSnag, type Snag } from './snags.ts'
 
@@ -54,6 +57,9 @@ export const aims = {
   'an attempt that arrives after all hope': arrivesTooLate,
   'a terminal that must be looked at': mustBeLookedAt,
   'a process whose wall clock is wrong': wrongClock,
+  'an equal order of another application': equalForeignOrder,
+  'an equal refund of the panel': equalPanelRefund,
+  'a cancel at the terminal': cancelAtTerminal,
 } satisfies Record<string, Play>
 
 export type Aim = keyof typeof aims
@@ -332,19 +338,6 @@ function refundBody({
   amountCents,
 }: Pick<LogicalRefund, 'orderId' | 'amountCents'>): Body {
   return { order_id: orderId, ...(amountCents !== null && { amount: erpAmount(amountCents) }) }
-}
-
-async function refundOnce(
-  lane: Lane,
-  sale: Sale,
-  orderId: string,
-  amountCents: number | null,
-  key: string | undefined,
-  label: string,
-): Promise<void> {
-  const refund: LogicalRefund = { orderId, amountCents, told: 'unknown' }
-  sale.refunds.push(refund)
-  refund.told = await refundUntilKnown(lane, refund, key, label)
 }
 
 /** One request stands still between two of its steps for longer than its claim lasts, and then goes on. */
@@ -629,18 +622,4 @@ async function neighbour(lane: Lane, pause: Pause): Promise<void> {
     skip: draw.int('skip', 0, 4),
   })
   await playSale(lane, pause)
-}
-
-/** Charges without trouble; undefined when the till did not succeed. */
-async function waitingOrder(lane: Lane, sale: Sale): Promise<string | undefined> {
-  await chargeUntilKnown(lane, sale, undefined, 'sells')
-  return sale.lastOrderId
-}
-
-async function soldOrder(lane: Lane, sale: Sale): Promise<string | undefined> {
-  await waitingOrder(lane, sale)
-  const waiting = onTerminal(lane)
-  if (waiting) await buyer(lane, waiting, payByCard)
-  const paid = await readSale(lane, sale, 'sold')
-  return paid?.outcome === 'charged' ? String(paid.order_id) : undefined
 }

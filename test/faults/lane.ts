@@ -72,6 +72,8 @@ export type Lane = {
   isEager?: boolean
   /** Orders whose answers contradict the books. */
   strange: Set<string>
+  /** Orders of another application with the content of ours. */
+  foreign: Set<string>
   /** Refunds made in the provider's panel. */
   panelRefunds: Set<string>
   wishes: Wish[]
@@ -89,6 +91,7 @@ export function newLane(lane: Pick<Lane, 'world' | 'shop' | 'draw'> & Partial<La
     toldClosed: new Set(),
     hasWebhooks: true,
     strange: new Set(),
+    foreign: new Set(),
     panelRefunds: new Set(),
     wishes: [],
     ...lane,
@@ -122,7 +125,7 @@ export type Sending = {
   snag?: Snag
 }
 
-const documented = new Set([200, 201, 409, 422, 429, 502, 503, 504])
+const documented = new Set([200, 201, 202, 409, 422, 429, 502, 503, 504])
 
 /** Sends one request of the till to one of the two processes and notes what it was told. */
 export async function send(lane: Lane, sending: Sending): Promise<Answer> {
@@ -221,35 +224,49 @@ export function ordersOf(lane: Lane): LedgerOrder[] {
     .books(lane.bookStart)
     .filter(
       (order) =>
-        order.user_id === lane.shop.mpUserId && !order.external_reference.startsWith(foreign),
+        order.user_id === lane.shop.mpUserId &&
+        !order.external_reference.startsWith(foreign) &&
+        !lane.foreign.has(order.id),
     )
 }
 
-/** References of orders that are somebody else's. */
+/** How references begin that are of another application and equal none of ours. */
 const foreign = 'FOREIGN'
 
-/** Somebody else's order takes the terminal, if it is free. Answers its id. */
+/** An order of another application takes the terminal, if it is free. Answers its id. */
 export async function takeTerminal(lane: Lane): Promise<string | undefined> {
+  return placeForeign(lane, `${foreign}-${lane.history.length}`, 7_700)
+}
+
+/** The same with this reference and amount, in cents. */
+export async function placeForeign(
+  lane: Lane,
+  reference: string,
+  amountCents: number,
+): Promise<string | undefined> {
   const { world, shop } = lane
   const order = {
     type: 'point',
-    external_reference: `${foreign}-${lane.history.length}`,
-    transactions: { payments: [{ amount: '77.00' }] },
+    external_reference: reference,
+    transactions: { payments: [{ amount: (amountCents / 100).toFixed(2) }] },
     config: { point: { terminal_id: shop.terminalId } },
   }
-  const placed = await sandboxCall(world.services[0], 'POST', '/_sandbox/orders', order).catch(
+  const placed = (await sandboxCall(world.services[0], 'POST', '/_sandbox/orders', order).catch(
     () => undefined,
-  )
-  lane.history.push(`somebody else takes the terminal: ${placed ? 'done' : 'not possible'}`)
-  return (placed as { id: string } | undefined)?.id
+  )) as { id: string } | undefined
+  if (placed) lane.foreign.add(placed.id)
+  lane.history.push(`another application's order ${placed?.id ?? 'does not fit'} on the terminal`)
+  return placed?.id
 }
 
-/** Whatever somebody else has on the terminal leaves it. */
+export function foreignOrdersOf(lane: Lane): LedgerOrder[] {
+  return lane.world.books(lane.bookStart).filter(({ id }) => lane.foreign.has(id))
+}
+
+/** Whatever another application has on the terminal leaves it. */
 export async function leaveTerminal(lane: Lane): Promise<void> {
-  for (const order of lane.world.books(lane.bookStart)) {
-    const isForeign =
-      order.user_id === lane.shop.mpUserId && order.external_reference.startsWith(foreign)
-    if (!isForeign || !['created', 'at_terminal'].includes(order.status)) continue
+  for (const order of foreignOrdersOf(lane)) {
+    if (!['created', 'at_terminal'].includes(order.status)) continue
     await buyer(lane, order, { do: 'panel_cancel' })
   }
 }

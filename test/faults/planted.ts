@@ -237,6 +237,40 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     seenBy: 'a terminal that must be looked at',
   },
+  {
+    name: '14: an equal order of another application is taken for ours',
+    changes: [
+      {
+        file: payments('found-order'),
+        find: "return isNamed && isPoint && isOfItsTime ? 'ours' : 'unproven'",
+        replace: "return isPoint && isOfItsTime ? 'ours' : 'unproven'",
+      },
+    ],
+    seenBy: 'an equal order of another application',
+  },
+  {
+    name: '15: an equal refund that was there before answers for ours',
+    changes: [
+      {
+        file: payments('match-refund'),
+        find: 'const before = operation.refunds_before',
+        replace: 'const before: readonly string[] | null = []',
+      },
+    ],
+    seenBy: 'an equal refund of the panel',
+  },
+  {
+    name: '16: a cancel that is only requested counts as canceled',
+    changes: [
+      {
+        file: 'src/provider/translate.ts',
+        find: 'status: deriveStatus(order, paidCents, refundedCents),',
+        replace:
+          "status: detailOf(order) === cancelRequested ? 'canceled' : deriveStatus(order, paidCents, refundedCents),",
+      },
+    ],
+    seenBy: 'a cancel at the terminal',
+  },
 ]
 
 export type PlantedResult = { name: string; seenBy: string; isSeen: boolean; line: string }

@@ -3,6 +3,7 @@ import {
   type Answer,
   buyer,
   type Lane,
+  type LogicalRefund,
   lastRequest,
   onTerminal,
   openSale,
@@ -191,6 +192,11 @@ async function pauseAtTheTerminal(lane: Lane, sale: Sale): Promise<boolean> {
   if (draw.maybe('one after the other', 0.5)) await act
   if (cashierCancels) await cancelKnown(lane, sale, 'cancel')
   await act
+  const requested = onTerminal(lane)
+  if (requested?.payments[0]?.status_detail === 'cancellation_requested') {
+    const end = draw.weigh('the terminal', { cancel: 3, pay: 2, none: 1 })
+    if (end !== 'none') await buyer(lane, requested, end === 'pay' ? payByCard : { do: 'cancel' })
+  }
   return cashierCancels
 }
 
@@ -214,7 +220,8 @@ export async function cancelKnown(lane: Lane, sale: Sale, label: string): Promis
       sale.cancelWished.delete(orderId)
       return
     }
-    if (answer.status === 504) sale.cancelWished.add(orderId)
+    // 202: requested, and the terminal decides.
+    if (answer.status === 504 || answer.status === 202) sale.cancelWished.add(orderId)
     if (answer.body.retry_safe !== true) return
   }
 }
@@ -324,4 +331,32 @@ export async function refundUntilKnown(
     if (told.body.retry_safe !== true) return 'refused'
   }
   return 'unknown'
+}
+
+/** Charges without trouble; undefined when the till did not succeed. */
+export async function waitingOrder(lane: Lane, sale: Sale): Promise<string | undefined> {
+  await chargeUntilKnown(lane, sale, undefined, 'sells')
+  return sale.lastOrderId
+}
+
+/** Charges and pays; undefined when the till did not succeed. */
+export async function soldOrder(lane: Lane, sale: Sale): Promise<string | undefined> {
+  await waitingOrder(lane, sale)
+  const waiting = onTerminal(lane)
+  if (waiting) await buyer(lane, waiting, payByCard)
+  const paid = await readSale(lane, sale, 'sold')
+  return paid?.outcome === 'charged' ? String(paid.order_id) : undefined
+}
+/** One refund that the till repeats until it knows the outcome. */
+export async function refundOnce(
+  lane: Lane,
+  sale: Sale,
+  orderId: string,
+  amountCents: number | null,
+  key: string | undefined,
+  label: string,
+): Promise<void> {
+  const refund: LogicalRefund = { orderId, amountCents, told: 'unknown' }
+  sale.refunds.push(refund)
+  refund.told = await refundUntilKnown(lane, refund, key, label)
 }

@@ -5,7 +5,7 @@ import { listOperations, type OrderOperationRow } from '../../src/repositories/o
 import type { OrderRow } from '../../src/repositories/orders.ts'
 import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
 import { type ProviderRequest, providerRequests } from '../support/money.ts'
-import { type Lane, ordersOf, type Sale } from './lane.ts'
+import { foreignOrdersOf, type Lane, ordersOf, type Sale } from './lane.ts'
 import type { World } from './world.ts'
 
 const cents = (amount: unknown) => Math.round(Number(amount ?? 0) * 100)
@@ -47,6 +47,7 @@ export async function judge(world: World, lanes: readonly Lane[]): Promise<void>
     const books = ordersOf(lane)
     const wrong = (text: string) => lane.problems.push(text)
     compareBooks(lane, rows, operations, written.events, books, wrong)
+    judgeForeign(lane, rows, wrong)
     for (const sale of lane.sales) judgeSale(lane, sale, rows, books, wrong)
     judgeWishes(lane, creations, wrong)
     judgeClaims(lane, rows, books, wrong)
@@ -102,6 +103,10 @@ async function readWritten(world: World, lanes: readonly Lane[]): Promise<Writte
 
 type Report = (text: string) => void
 
+/** A refund of the panel that is older than each of ours proves nothing about them. */
+const mayStandForOurs = (lane: Lane, id: string) =>
+  lane.panelRefunds.has(id) && lane.aim !== 'an equal refund of the panel'
+
 /** Every order and refund on one side is on the other, with the same state and the same money. */
 function compareBooks(
   lane: Lane,
@@ -122,14 +127,17 @@ function compareBooks(
   for (const row of rows) {
     // Past the provider's memory of its key it stays unknown, and the operator is told; it must not be in the books.
     const isForgotten = lane.world.clock.now().getTime() - row.created_at.getTime() > keyMemoryMs
-    if (row.creation === 'intent' || (row.creation === 'unknown' && !isForgotten)) {
+    // An equal order of another application leaves it to a person.
+    const isUnproven = [...lane.foreign].some((id) => row.conflict?.includes(id))
+    const isLeftOpen = isForgotten || isUnproven
+    if (row.creation === 'intent' || (row.creation === 'unknown' && !isLeftOpen)) {
       wrong(`order ${row.id} is still ${row.creation}`)
     }
     if (row.mp_order_id !== null && !books.some((book) => book.id === row.mp_order_id)) {
       wrong(`order ${row.id} is not in the provider's books`)
     }
     const isStrange = lane.strange.has(row.mp_order_id ?? '')
-    if (row.conflict !== null && !isStrange)
+    if (row.conflict !== null && !isStrange && !isUnproven)
       wrong(`order ${row.id} has a conflict: ${row.conflict}`)
   }
   for (const { id, kind, state } of operations) {
@@ -148,7 +156,7 @@ function compareBooks(
     ? ours.every((id) => theirs.includes(id))
     : // One that was made in the panel may stand for an equal one of ours, which the provider then refuses.
       JSON.stringify(theirs) ===
-      JSON.stringify(ours.filter((id) => theirs.includes(id) || !lane.panelRefunds.has(id)))
+      JSON.stringify(ours.filter((id) => theirs.includes(id) || !mayStandForOurs(lane, id)))
   if (!isRight) {
     wrong(`refunds differ: the provider made ${theirs}, we have settled ${ours}`)
   }
@@ -157,6 +165,14 @@ function compareBooks(
     if (refund && cents(refund.amount) !== operation.amount_cents) {
       wrong(`refund ${refund.id} is ${operation.amount_cents} here, ${refund.amount} there`)
     }
+  }
+}
+
+/** What another application has at the provider is never ours, and we never move its money. */
+function judgeForeign(lane: Lane, rows: readonly OrderRow[], wrong: Report): void {
+  for (const { id, refunded_amount } of foreignOrdersOf(lane)) {
+    if (rows.some((row) => row.mp_order_id === id)) wrong(`another application's ${id} is ours`)
+    if (cents(refunded_amount) > 0) wrong(`another application's ${id} was given back`)
   }
 }
 
@@ -276,10 +292,12 @@ function judgeRefunds(
 ): void {
   const left = new Map<string, { cents: number; isSpare: boolean }[]>()
   for (const { orderId } of sale.refunds) {
+    const isOlder = (id: string) => lane.panelRefunds.has(id) && !mayStandForOurs(lane, id)
     const refunds = (booksOf(orderId)?.refunds ?? [])
+      .filter(({ id }) => !isOlder(String(id)))
       .map(({ id, amount, status }) => ({
         cents: cents(amount),
-        isSpare: status === 'failed' || lane.panelRefunds.has(String(id)),
+        isSpare: status === 'failed' || mayStandForOurs(lane, String(id)),
       }))
       .sort((a, b) => Number(a.isSpare) - Number(b.isSpare))
     left.set(orderId, refunds)

@@ -1,0 +1,137 @@
+import { encodeReference } from '../../src/provider/reference.ts'
+import { payByCard, sandboxCall } from '../support/till.ts'
+import { arm, buyer, heal, type Lane, onTerminal, ordersOf, placeForeign } from './lane.ts'
+import {
+  cancelKnown,
+  chargeUntilKnown,
+  newSale,
+  type Pause,
+  readSale,
+  refundOnce,
+  soldOrder,
+  waitingOrder,
+} from './sale.ts'
+
+const creation = { path: '^/v1/orders$', method: 'POST' }
+const refunding = { path: '/refund$', method: 'POST' }
+const canceling = { path: '/cancel$', method: 'POST' }
+
+/**
+ * Another application charges the same sale on the same terminal while the answer to ours is lost. Its order is never taken
+ * for ours, canceled or refunded; ours may stay unknown, for a person who looks.
+ */
+export async function equalForeignOrder(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'same')
+  const isMade = draw.maybe('ours is made', 0.3)
+  await arm(lane, {
+    ...creation,
+    kind: isMade ? 'drop_after' : draw.pick('how lost', ['drop_before', '503']),
+    count: isMade ? 1 : draw.int('how often', 1, 20),
+  })
+  const key = draw.maybe('keyed', 0.5) ? `${sale.reference}-1` : undefined
+  await chargeUntilKnown(lane, sale, key, 'charge')
+  const ours = onTerminal(lane)
+  if (ours) await buyer(lane, ours, draw.maybe('ours is paid', 0.5) ? payByCard : { do: 'cancel' })
+  const reference = encodeReference(sale.reference, 1)
+  const foreign = await placeForeign(lane, reference, sale.amountCents)
+  if (draw.maybe('pauses', 0.5)) await pause()
+  if (foreign && draw.maybe('theirs is paid', 0.8)) await payForeign(lane, foreign)
+  if (draw.maybe('the application is not named', 0.3)) await hideApplication(lane, foreign)
+  if (draw.maybe('heals', 0.6)) await heal(lane)
+  await pause()
+  const order = await readSale(lane, sale, 'read')
+  if (draw.maybe('cashier cancels', 0.3)) await cancelKnown(lane, sale, 'cancel')
+  if (order && draw.maybe('gives back', 0.6)) {
+    await refundOnce(lane, sale, String(order.order_id), null, undefined, 'refund')
+  }
+  await heal(lane)
+  await pause()
+  await readSale(lane, sale, 'last')
+}
+
+async function payForeign(lane: Lane, id: string): Promise<void> {
+  const path = `/_sandbox/orders/${id}/act`
+  await sandboxCall(lane.world.services[0], 'POST', path, payByCard)
+  lane.history.push(`the buyer pays ${id} of the other application`)
+}
+
+async function hideApplication(lane: Lane, id: string | undefined): Promise<void> {
+  if (!id) return
+  const path = `/_sandbox/orders/${id}/shown`
+  await sandboxCall(lane.world.services[0], 'PUT', path, { integration_data: null })
+  lane.history.push(`the provider does not name the application of ${id}`)
+}
+
+/** An equal refund was made in the panel before: it proves nothing about a later one that is lost or refused. */
+export async function equalPanelRefund(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'equal')
+  const orderId = await soldOrder(lane, sale)
+  const book = ordersOf(lane).find(({ status }) => status === 'processed')
+  if (orderId === undefined || !book) return
+  const amountCents = Math.floor(sale.amountCents / 4)
+  await buyer(lane, book, { do: 'refund', amount: (amountCents / 100).toFixed(2) })
+  for (const order of ordersOf(lane)) {
+    for (const { id } of order.refunds) lane.panelRefunds.add(String(id))
+  }
+  if (draw.maybe('pauses', 0.4)) await pause()
+  const isRefused = draw.maybe('refused', 0.5)
+  if (draw.maybe('lost', 0.6)) {
+    await arm(lane, {
+      ...refunding,
+      kind: isRefused ? 'drop_before' : draw.pick('how', ['drop_before', 'drop_after', '503']),
+      count: draw.int('how often', 1, 3),
+    })
+  }
+  if (isRefused) {
+    await arm(lane, {
+      ...refunding,
+      kind: 'status',
+      status: 422,
+      code: 'payment_not_refundable',
+    })
+  }
+  const key = draw.maybe('keyed', 0.7) ? `${sale.reference}-refund` : undefined
+  await refundOnce(lane, sale, orderId, amountCents, key, 'refund')
+  await pause()
+  await readSale(lane, sale, 'read')
+  if (!isRefused && draw.maybe('heals', 0.5)) await heal(lane)
+  await pause()
+  await readSale(lane, sale, 'last')
+}
+
+/** The provider takes a cancel of an order at the terminal; the terminal still decides how it ends. */
+export async function cancelAtTerminal(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'requested')
+  await waitingOrder(lane, sale)
+  const waiting = onTerminal(lane)
+  if (!waiting) return
+  await buyer(lane, waiting, { do: 'fetch' })
+  if (draw.maybe('faults', 0.5)) {
+    await arm(lane, {
+      ...canceling,
+      kind: draw.pick('kind', ['drop_after', 'drop_before', 'status_after', '503', 'latency']),
+      status: 502,
+      form: 'html',
+      delay_ms: 20,
+      count: draw.int('count', 1, 3),
+    })
+  }
+  const end = draw.weigh('the terminal', { cancels: 4, pays: 4, waits: 2 })
+  const ends = async () => {
+    if (end !== 'waits') await buyer(lane, waiting, end === 'pays' ? payByCard : { do: 'cancel' })
+  }
+  const canceled = cancelKnown(lane, sale, 'cancel')
+  if (draw.maybe('at the same time', 0.3)) await ends()
+  await canceled
+  if (draw.maybe('pauses', 0.5)) await pause()
+  await ends()
+  await readSale(lane, sale, 'read')
+  if (draw.maybe('cancels again', 0.5)) await cancelKnown(lane, sale, 'cancel again')
+  await pause()
+  const order = await readSale(lane, sale, 'read again')
+  if (order?.outcome === 'not_charged') await chargeUntilKnown(lane, sale, undefined, 'again')
+  await pause()
+}
