@@ -12,7 +12,7 @@ import {
   refundOrder,
 } from './order-moves.ts'
 import { type Fields, isRecord } from './problems.ts'
-import type { Order } from './rows.ts'
+import type { Change, Order } from './rows.ts'
 
 const deeds = [
   'fetch',
@@ -22,6 +22,7 @@ const deeds = [
   'hold',
   'expire',
   'panel_cancel',
+  'process',
   'refund',
   'end_refund',
 ] as const
@@ -29,7 +30,8 @@ type Deed = (typeof deeds)[number]
 /** Done by a person in the provider's panel, or by the provider itself: no terminal takes part. */
 type MoneyDeed = 'refund' | 'end_refund'
 
-const keys = 'do payment_method_type payment_method_id installments status_detail tip_amount force'
+const keys =
+  'do payment_method_type payment_method_id installments status_detail tip_amount force as then after_ms'
 const moneyKeys: Record<MoneyDeed, string> = { refund: 'do amount', end_refund: 'do refund_id as' }
 /** `force` makes the provider do what its own table forbids: an expired order that was paid after all. */
 const forcible: Deed[] = ['pay', 'decline', 'cancel', 'panel_cancel', 'expire']
@@ -62,7 +64,17 @@ export function act(ctx: Context, orderId: string, body: unknown): Order {
   if (!canMove(order, move.to)) {
     throw new ControlError(409, `an order in ${order.status} does not take ${deed}`)
   }
-  return moveOrder(ctx, order, move)
+  return moveOrder(ctx, order, move, deed === 'process' ? endOf(ctx, order, fields.body) : {})
+}
+
+/** How the provider's work on a payment ends by itself: `then`, so many milliseconds later; without it an act ends it. */
+function endOf(ctx: Context, order: Order, body: Fields): Change {
+  if (body.then === undefined) return {}
+  const at = ctx.nowMs() + Number(body.after_ms ?? 0)
+  const id = `process-${order.id}`
+  const { then, after_ms: _, as: __, do: ___, ...wish } = body
+  const event = { ...wish, status: String(then) }
+  return { events: { [id]: { id, orderId: order.id, fetchAt: at, applyAt: at, event } } }
 }
 
 function isMoneyDeed(deed: Deed): deed is MoneyDeed {
@@ -96,8 +108,19 @@ function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   if (body.amount !== undefined && !(parseAmount(String(body.amount)) ?? 0)) {
     throw badCall('amount must be an amount such as "10.00"')
   }
-  if (body.as !== undefined && body.as !== 'processed' && body.as !== 'failed') {
-    throw badCall('as must be processed or failed')
+  const ends = deed === 'process' ? ['processing', 'in_process'] : ['processed', 'failed']
+  if (body.as !== undefined && !ends.includes(String(body.as))) {
+    throw badCall(`as must be ${ends.join(' or ')}`)
+  }
+  const { then, after_ms: afterMs } = body
+  if ((then !== undefined || afterMs !== undefined) && deed !== 'process') {
+    throw badCall('then and after_ms go with process only')
+  }
+  if (then !== undefined && then !== 'processed' && then !== 'failed') {
+    throw badCall('then must be processed or failed')
+  }
+  if (afterMs !== undefined && !(typeof afterMs === 'number' && afterMs >= 0)) {
+    throw badCall('after_ms must be a number of milliseconds')
   }
   if (body.force !== undefined && typeof body.force !== 'boolean') {
     throw badCall('force must be true or false')
@@ -139,6 +162,8 @@ function moveOf(order: Order, deed: Exclude<Deed, MoneyDeed>, body: Fields): Mov
     }
     case 'panel_cancel':
       return { to: 'canceled', detail: 'canceled_by_api' }
+    case 'process':
+      return { to: body.as === 'in_process' ? 'in_process' : 'processing', method }
     case 'hold':
       return { to: 'action_required' }
     case 'expire':

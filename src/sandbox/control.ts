@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { act } from './act.ts'
+import { chargebackControl } from './chargebacks.ts'
 import { applicationOf, type Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { type FaultRule, readFaultRules } from './faults.ts'
@@ -157,6 +158,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     return { id: seller.id, revoked: true }
   })
 
+  chargebackControl(app, ctx)
   webhookControl(app, ctx)
 }
 

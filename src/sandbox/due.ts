@@ -1,6 +1,6 @@
 import type { Context } from './context.ts'
 import { applyEvent } from './events.ts'
-import { moveOrder } from './order-moves.ts'
+import { canMove, moveOrder } from './order-moves.ts'
 
 /** Lets everything happen whose time has come: simulated events, terminals fetching orders, expiry. */
 export function runDue(ctx: Context): void {
@@ -16,7 +16,8 @@ export function runDue(ctx: Context): void {
     const order = tables.orders.get(id)
     if (order === undefined) continue
     const fetched = fetchesAt(ctx, id)
-    if (order.expiresAt <= now) moveOrder(ctx, order, { to: 'expired' })
+    if (order.expiresAt <= now && canMove(order, 'expired'))
+      moveOrder(ctx, order, { to: 'expired' })
     else if (fetched !== undefined && fetched <= now) moveOrder(ctx, order, { to: 'at_terminal' })
   }
 }
@@ -31,7 +32,8 @@ export function nextDue(ctx: Context): number | undefined {
   for (const call of ctx.lateCalls) times.push(call.arrivesAt)
   for (const id of ctx.world.openOrders) {
     const order = ctx.world.tables.orders.get(id)
-    if (order !== undefined) times.push(Math.min(order.expiresAt, fetchesAt(ctx, id) ?? Infinity))
+    if (order === undefined || !canMove(order, 'expired')) continue
+    times.push(Math.min(order.expiresAt, fetchesAt(ctx, id) ?? Infinity))
   }
   return times.length === 0 ? undefined : Math.min(...times)
 }

@@ -4,7 +4,14 @@ import { authenticate } from './auth.ts'
 import { failureDetails, methodWish, paymentMethod } from './buyer.ts'
 import type { Context } from './context.ts'
 import { ApiError, apiError } from './errors.ts'
-import { canMove, endRefund, moveOrder, refundableCents, refundOrder } from './order-moves.ts'
+import {
+  canMove,
+  endRefund,
+  type Move,
+  moveOrder,
+  refundableCents,
+  refundOrder,
+} from './order-moves.ts'
 import { findOrder, orderNotFound } from './orders.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Order, PendingEvent } from './rows.ts'
@@ -110,7 +117,8 @@ export function applyEvent(ctx: Context, pending: PendingEvent): void {
     return
   }
   if (order.status === 'created') order = moveOrder(ctx, order, { to: 'at_terminal' })
-  if (!canMove(order, 'processed')) {
+  // The reading of the body, and of an act, lets no other word in.
+  if (!canMove(order, event.status as Move['to'])) {
     ctx.world.commit('event.dropped', order.id, done)
     return
   }

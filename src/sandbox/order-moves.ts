@@ -12,15 +12,28 @@ export type Move =
   | { to: 'canceled'; detail: 'canceled_on_terminal' | 'canceled_by_api' }
   | { to: 'expired' }
   | { to: 'action_required' }
+  /** The provider works on the payment: it ends as processed or failed. */
+  | { to: 'processing' | 'in_process'; method: PaymentMethod }
 
 const legal: Record<Move['to'], Order['status'][]> = {
   at_terminal: ['created'],
-  processed: ['at_terminal'],
-  failed: ['at_terminal'],
+  processed: ['at_terminal', 'processing', 'in_process'],
+  failed: ['at_terminal', 'processing', 'in_process'],
   canceled: ['created', 'at_terminal'],
   expired: ['created', 'at_terminal'],
   action_required: ['at_terminal'],
+  processing: ['at_terminal'],
+  in_process: ['at_terminal'],
 }
+
+/** States that the provider sends a webhook for (provider facts 6.2). */
+const told: ReadonlySet<string> = new Set([
+  'processed',
+  'failed',
+  'canceled',
+  'expired',
+  'action_required',
+])
 
 /** The provider's table of legal moves (provider facts 2.6). */
 export function canMove(order: Order, to: Move['to']): boolean {
@@ -44,7 +57,7 @@ export function moveOrder(ctx: Context, order: Order, move: Move, extra: Change 
   return commitOrder(
     ctx,
     moved,
-    move.to === 'at_terminal' ? null : move.to,
+    told.has(move.to) ? (move.to as OrderAction) : null,
     `order.${move.to}`,
     extra,
   )
@@ -65,7 +78,7 @@ function movePayment(payment: Payment, move: Move, now: number): Payment {
         statusDetail: 'accredited',
         paidCents: payment.amountCents + move.tipCents,
         tipCents: move.tipCents,
-        referenceId: String(newNumber(12)),
+        referenceId: payment.referenceId ?? String(newNumber(12)),
         method: move.method,
         paidAt: now,
       }
@@ -74,6 +87,15 @@ function movePayment(payment: Payment, move: Move, now: number): Payment {
         ...payment,
         status: 'failed',
         statusDetail: move.detail,
+        referenceId: payment.referenceId ?? String(newNumber(12)),
+        method: move.method,
+      }
+    case 'processing':
+    case 'in_process':
+      return {
+        ...payment,
+        status: move.to,
+        statusDetail: move.to,
         referenceId: String(newNumber(12)),
         method: move.method,
       }

@@ -58,9 +58,28 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
     transactions: {
       payments: [showPayment(order.payment)],
       ...(order.refunds.length > 0 && { refunds: order.refunds.map(showRefund) }),
+      ...(order.status === 'charged_back' && { chargebacks: showChargebacksOf(ctx, order) }),
     },
     ...order.shown,
   }
+}
+
+/** The cases of an order, as the order and its webhook name them: without an amount. */
+export function showChargebacksOf(ctx: Context, order: Order): object[] {
+  return [...ctx.world.tables.chargebacks.values()]
+    .filter(({ orderId }) => orderId === order.id)
+    .map(({ id, orderCaseId, coverageApplied }) => ({
+      id: orderCaseId,
+      transaction_id: order.payment.id,
+      case_id: id,
+      status: chargebackDetail(coverageApplied),
+    }))
+}
+
+/** The detail of a payment that is charged back: `settled` is lost, `reimbursed` is won. */
+export function chargebackDetail(coverageApplied: boolean | null): string {
+  if (coverageApplied === null) return 'in_process'
+  return coverageApplied ? 'reimbursed' : 'settled'
 }
 
 export function showPayment(payment: Payment): Record<string, unknown> {

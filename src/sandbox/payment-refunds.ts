@@ -17,6 +17,10 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
     if (payment?.userId !== seller.id) throw apiError(404, 'not_found', 'Payment not found')
     const first = payment.refunds.find(({ id }) => String(id) === use.first?.resourceId)
     if (first) return reply.code(201).send(showRefund(payment, first))
+    if (payment.status === 'charged_back') {
+      const message = 'The action requested is not valid for the current payment state'
+      throw apiError(400, 'bad_request', message)
+    }
     const given = payment.refunds.reduce((sum, { amountCents }) => sum + amountCents, 0)
     const left = payment.amountCents - given
     const wanted = isRecord(request.body) ? request.body.amount : undefined

@@ -37,6 +37,9 @@ const statusOf: Partial<Record<Order['status'], string>> = {
   processed: 'approved',
   refunded: 'refunded',
   failed: 'rejected',
+  processing: 'in_process',
+  in_process: 'in_process',
+  charged_back: 'charged_back',
 }
 
 function behindOrder(ctx: Context, order: Order): PaymentEntry | undefined {
@@ -66,10 +69,15 @@ function behindOrder(ctx: Context, order: Order): PaymentEntry | undefined {
   }
 }
 
+/** Whether the money of a payment came in, whatever became of it later. */
+export function isPaidEntry({ status }: PaymentEntry): boolean {
+  return status === 'approved' || status === 'refunded' || status === 'charged_back'
+}
+
 /** The payment as both payment calls answer it. What it costs is made up, by rates like those of real statements. */
 export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<string, unknown> {
   const { method, createdAt } = entry
-  const isPaid = entry.status === 'approved' || entry.status === 'refunded'
+  const isPaid = isPaidEntry(entry)
   const areTold = ctx.nowMs() - createdAt >= ctx.index.chargesAfterMs
   const charges = isPaid && areTold ? chargesOf(entry) : []
   const kept = charges.reduce((sum, { cents, payer }) => sum + (payer ? 0 : cents), 0)

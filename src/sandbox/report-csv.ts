@@ -1,6 +1,6 @@
 import { formatCents } from './amounts.ts'
 import type { Context } from './context.ts'
-import { chargesOf, type PaymentEntry, releaseAtOf } from './payment-view.ts'
+import { chargesOf, isPaidEntry, type PaymentEntry, releaseAtOf } from './payment-view.ts'
 import type { Report, ReportConfig, ReportKind } from './rows.ts'
 
 /** Columns of a report when the shop has chosen none (provider facts 6). */
@@ -61,7 +61,7 @@ export function reportCsv(
 ): string {
   const separator = config.separator ?? ','
   const columns = config.columns?.map(({ key }) => key) ?? usualColumns[report.kind]
-  const paid = entries.filter(({ status }) => status === 'approved' || status === 'refunded')
+  const paid = entries.filter(isPaidEntry)
   const rows =
     report.kind === 'settlement'
       ? paid.flatMap((entry) => settlementRows(ctx, entry, config))
@@ -125,7 +125,46 @@ function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig)
       },
     }),
   )
-  return [sale, ...refunds]
+  return [sale, ...refunds, ...disputeRows(ctx, entry, common, config)]
+}
+
+/** A charge-back takes the whole charge back, fee and taxes too; one that the shop wins is stated again as it was. */
+function disputeRows(
+  ctx: Context,
+  entry: PaymentEntry,
+  common: Record<string, string>,
+  config: ReportConfig,
+): Row[] {
+  const { fee, financing, taxes } = costsOf(entry)
+  const taxCents = taxes.reduce((sum, { cents }) => sum + cents, 0)
+  const cases = [...ctx.world.tables.chargebacks.values()].filter(
+    ({ paymentId }) => paymentId === entry.id,
+  )
+  const row = (type: string, at: number, sign: number, cents: number): Row => {
+    const isAll = cents === entry.amountCents
+    const part = (kept: number) => (isAll ? -sign * kept : 0)
+    const net = sign * cents + part(fee) + part(financing) + part(taxCents)
+    return {
+      at,
+      values: {
+        ...common,
+        TRANSACTION_TYPE: type,
+        TRANSACTION_AMOUNT: signed(sign * cents),
+        TRANSACTION_DATE: stamp(at, config),
+        FEE_AMOUNT: signed(part(fee)),
+        FINANCING_FEE_AMOUNT: signed(part(financing)),
+        TAXES_AMOUNT: signed(part(taxCents)),
+        SETTLEMENT_NET_AMOUNT: signed(net),
+        IS_RELEASED: 'true',
+      },
+    }
+  }
+  return cases.flatMap(({ openedAt, decidedAt, coverageApplied, amountCents }) => [
+    row('CHARGEBACK', openedAt, -1, amountCents),
+    ...(coverageApplied === true && decidedAt !== null
+      ? [row('CHARGEBACK_CANCEL', decidedAt, 1, amountCents)]
+      : []),
+  ])
 }
 
 function taxesCell(

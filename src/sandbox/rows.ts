@@ -94,6 +94,9 @@ export type OrderStatus =
   | 'failed'
   | 'expired'
   | 'action_required'
+  | 'processing'
+  | 'in_process'
+  | 'charged_back'
 
 export type PaymentMethod = { type: string; id: string; installments: number }
 
@@ -174,6 +177,29 @@ export type Order = {
   idempotencyKey: string
 }
 
+/** A charge-back of a payment, with or without an order. Amounts in cents, times in milliseconds. */
+export type Chargeback = {
+  /** The number of the case, as text: it is longer than a number of JavaScript is exact. */
+  id: string
+  /** `CBK…`, in the order. */
+  orderCaseId: string
+  userId: number
+  orderId: string | null
+  paymentId: number
+  amountCents: number
+  reason: string
+  coverageEligible: boolean
+  /** Null until the case is decided: true, the shop keeps the money. */
+  coverageApplied: boolean | null
+  documentationStatus: string
+  deadlineAt: number | null
+  openedAt: number
+  decidedAt: number | null
+  updatedAt: number
+  /** Members that the answer shows instead of the true ones. */
+  odd?: Record<string, unknown>
+}
+
 /** One remembered idempotency key: the first answer's status and what it was about. */
 export type Remembered = {
   fingerprint: string
@@ -240,6 +266,7 @@ export type Tables = {
   terminals: Terminal
   orders: Order
   payments: LoosePayment
+  chargebacks: Chargeback
   reports: Report
   reportConfigs: ReportConfig
   memory: Remembered

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { callHooks } from './call-faults.ts'
+import { chargebackRoutes } from './chargebacks.ts'
 import { consentRoutes } from './consent.ts'
 import { applicationOf, type Context, type HangingCall } from './context.ts'
 import { controlRoutes } from './control.ts'
@@ -214,6 +215,7 @@ function buildServer(ctx: Context): FastifyInstance {
     refundRoute,
     paymentRoutes,
     paymentRefundRoute,
+    chargebackRoutes,
     reportRoutes,
     eventRoute,
     storeRoutes,

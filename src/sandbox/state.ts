@@ -10,9 +10,16 @@ export type World = {
   commit: (kind: string, ref: string, change: Change) => void
 }
 
+const openStates: ReadonlySet<string> = new Set([
+  'created',
+  'at_terminal',
+  'processing',
+  'in_process',
+])
+
 /** An unfinished order keeps its terminal (provider facts 2.1, `already_queued_order_on_terminal`). */
 export function isOpen(order: Order): boolean {
-  return order.status === 'created' || order.status === 'at_terminal'
+  return openStates.has(order.status)
 }
 
 /** The provider's whole state, rebuilt from the journal's lines. Values are replaced, never changed in place. */
@@ -28,6 +35,7 @@ export function createWorld(journal: Journal, nowMs: () => number): World {
     terminals: new Map(),
     orders: new Map(),
     payments: new Map(),
+    chargebacks: new Map(),
     reports: new Map(),
     reportConfigs: new Map(),
     memory: new Map(),

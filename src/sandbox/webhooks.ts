@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { formatCents } from './amounts.ts'
 import { applicationOf, type Context } from './context.ts'
 import { nanoStamp, newNumber } from './ids.ts'
-import { showMethod } from './order-view.ts'
+import { showChargebacksOf, showMethod } from './order-view.ts'
 import type { Order, Seller, Webhook } from './rows.ts'
 
 export type OrderAction =
@@ -12,6 +12,7 @@ export type OrderAction =
   | 'action_required'
   | 'failed'
   | 'expired'
+  | 'charged_back'
 
 /** The body of an `order` webhook; each action has its own shape (provider facts 6.2). */
 export function orderWebhookBody(ctx: Context, order: Order, action: OrderAction) {
@@ -31,7 +32,11 @@ export function orderWebhookBody(ctx: Context, order: Order, action: OrderAction
       // The samples of this webhook and the status page disagree; each place keeps its own word (provider facts 2.6).
       status_detail: action === 'action_required' ? 'check_on_terminal' : order.statusDetail,
       ...(withTotal && { total_paid_amount: formatCents(payment.paidCents ?? 0) }),
+      ...(action === 'charged_back' && {
+        transactions: { chargebacks: showChargebacksOf(ctx, order) },
+      }),
       ...(action !== 'refunded' &&
+        action !== 'charged_back' &&
         action !== 'action_required' && {
           transactions: {
             payments: [

@@ -1,0 +1,245 @@
+import type { FastifyInstance } from 'fastify'
+import { parseAmount } from './amounts.ts'
+import { authenticate } from './auth.ts'
+import { applicationOf, type Context } from './context.ts'
+import { badCall, ControlError } from './control-error.ts'
+import { apiError } from './errors.ts'
+import { nanoStamp, newNumber, ulid } from './ids.ts'
+import { chargebackDetail } from './order-view.ts'
+import { readPage } from './page.ts'
+import { isPaidEntry, paymentsOf } from './payment-view.ts'
+import { type Fields, isRecord } from './problems.ts'
+import type { Change, Chargeback, Order, Seller } from './rows.ts'
+import { mergeChanges } from './state.ts'
+import { orderWebhooks, webhookRows } from './webhooks.ts'
+
+/** Cases of charge-backs, as the provider's pages describe them (news-2026-11 section 4); nothing was tried live. */
+export function chargebackRoutes(app: FastifyInstance, ctx: Context): void {
+  app.get('/v1/chargebacks/search', (request) => {
+    const seller = authenticate(ctx, request)
+    requireCaller(seller, request.headers['x-caller-id'])
+    const page = readPage(request.query, ['payment_id'], { limit: 10, highest: 100 })
+    const paymentId = page.filters.get('payment_id')
+    const found = casesOf(ctx, seller).filter(
+      (one) => paymentId === undefined || String(one.paymentId) === paymentId,
+    )
+    return {
+      paging: { total: found.length, limit: page.limit, offset: page.offset },
+      results: found
+        .slice(page.offset, page.offset + page.limit)
+        .map((one) => showCase(ctx, seller, one)),
+    }
+  })
+
+  app.get<{ Params: { id: string } }>('/v1/chargebacks/:id', (request) => {
+    const seller = authenticate(ctx, request)
+    requireCaller(seller, request.headers['x-caller-id'])
+    const one = casesOf(ctx, seller).find(({ id }) => id === request.params.id)
+    if (one === undefined) throw apiError(404, 'not_found', 'Chargeback not found')
+    return showCase(ctx, seller, one)
+  })
+}
+
+/** Opens a charge-back, and what becomes of it later. Part of the control surface. */
+export function chargebackControl(app: FastifyInstance, ctx: Context): void {
+  app.post('/_sandbox/chargebacks', (request, reply) => {
+    const made = openCase(ctx, request.body)
+    return reply.code(201).send(showCase(ctx, sellerOf(ctx, made), made))
+  })
+  app.post<{ Params: { id: string } }>('/_sandbox/chargebacks/:id/act', (request) => {
+    const after = actOnCase(ctx, request.params.id, request.body)
+    return showCase(ctx, sellerOf(ctx, after), after)
+  })
+}
+
+function requireCaller(seller: Seller, caller: string | string[] | undefined): void {
+  if (caller !== String(seller.id)) {
+    throw apiError(400, 'bad_request', 'The header X-Caller-Id must name the seller')
+  }
+}
+
+function casesOf(ctx: Context, seller: Seller): Chargeback[] {
+  return [...ctx.world.tables.chargebacks.values()].filter(({ userId }) => userId === seller.id)
+}
+
+function sellerOf(ctx: Context, { userId }: Chargeback): Seller {
+  return ctx.world.tables.sellers.get(String(userId)) as Seller
+}
+
+function showCase(ctx: Context, seller: Seller, one: Chargeback): Record<string, unknown> {
+  const isLate = one.deadlineAt !== null && one.deadlineAt <= ctx.nowMs()
+  const isNeeded = one.documentationStatus !== 'not_applicable'
+  return {
+    id: one.id,
+    payments: [one.paymentId],
+    currency: 'ARS',
+    amount: one.amountCents / 100,
+    reason: one.reason,
+    coverage_elegible: one.coverageEligible,
+    coverage_applied: one.coverageApplied,
+    documentation_required: isNeeded,
+    documentation_status:
+      one.documentationStatus === 'pending' && isLate ? 'not_supplied' : one.documentationStatus,
+    documentation: [],
+    date_documentation_deadline: one.deadlineAt === null ? null : stamp(one.deadlineAt),
+    date_created: stamp(one.openedAt),
+    date_last_updated: stamp(one.updatedAt),
+    live_mode: seller.liveMode,
+    ...one.odd,
+  }
+}
+
+const openKeys =
+  'order_id payment_id user_id amount reason coverage_eligible deadline webhooks form odd'.split(
+    ' ',
+  )
+
+/** Throws a control error: 404 for what is not there, 409 for a payment that took no money. */
+function openCase(ctx: Context, body: unknown): Chargeback {
+  const fields = fieldsOf(body, openKeys)
+  const { order, payment } = disputed(ctx, fields)
+  const now = ctx.nowMs()
+  const amountCents =
+    fields.amount === undefined ? payment.amountCents : parseAmount(String(fields.amount))
+  if (amountCents === undefined) throw badCall('amount must be an amount such as "10.00"')
+  const deadlineAt = deadlineOf(fields.deadline, now + 7 * 86_400_000)
+  const one: Chargeback = {
+    id: `217000${newNumber(9)}000`,
+    orderCaseId: `CBK${ulid(now)}`,
+    userId: payment.userId,
+    orderId: order?.id ?? null,
+    paymentId: payment.id,
+    amountCents,
+    reason: fields.reason === undefined ? 'general' : String(fields.reason),
+    coverageEligible: fields.coverage_eligible !== false,
+    coverageApplied: null,
+    documentationStatus: deadlineAt === null ? 'not_applicable' : 'pending',
+    deadlineAt,
+    openedAt: now,
+    decidedAt: null,
+    updatedAt: now,
+    ...(isRecord(fields.odd) && { odd: fields.odd }),
+  }
+  commitCase(ctx, one, 'chargeback.opened', fields)
+  return one
+}
+
+/** What is charged back: of an order its payment, and of a payment behind an order that order too. */
+function disputed(
+  ctx: Context,
+  { order_id: orderId, payment_id: paymentId, user_id: user }: Fields,
+) {
+  const wanted = orderId === undefined ? undefined : ctx.world.tables.orders.get(String(orderId))
+  if (orderId !== undefined && !wanted) throw new ControlError(404, 'there is no such order')
+  const number = wanted ? wanted.payment.referenceId : String(paymentId)
+  const sellers = [...ctx.world.tables.sellers.values()].filter(
+    ({ id }) => user === undefined || id === Number(user),
+  )
+  const payment = sellers
+    .flatMap(({ id }) => paymentsOf(ctx, id))
+    .find(({ id }) => String(id) === number)
+  if (!payment) throw new ControlError(404, 'there is no such payment')
+  if (!isPaidEntry(payment) || payment.status === 'refunded') {
+    throw new ControlError(409, `a payment in ${payment.status} takes no charge-back`)
+  }
+  const order = payment.orderId === null ? undefined : ctx.world.tables.orders.get(payment.orderId)
+  return { order, payment }
+}
+
+const acts = ['win', 'lose', 'documentation', 'deadline']
+
+function actOnCase(ctx: Context, id: string, body: unknown): Chargeback {
+  const fields = fieldsOf(body, ['do', 'status', 'deadline', 'webhooks', 'form', 'odd'])
+  const known = ctx.world.tables.chargebacks.get(id)
+  if (known === undefined) throw new ControlError(404, `there is no case ${id}`)
+  if (!acts.includes(String(fields.do))) throw badCall(`do must be one of ${acts.join(', ')}`)
+  const now = ctx.nowMs()
+  const after = { ...known, updatedAt: now, ...(isRecord(fields.odd) && { odd: fields.odd }) }
+  if (fields.do === 'win' || fields.do === 'lose') {
+    after.coverageApplied = fields.do === 'win'
+    after.decidedAt = now
+    if (after.documentationStatus === 'pending') after.documentationStatus = 'not_supplied'
+  } else if (fields.do === 'documentation') {
+    after.documentationStatus = String(fields.status ?? 'review_pending')
+  } else {
+    after.deadlineAt = deadlineOf(fields.deadline, now)
+    after.documentationStatus = after.deadlineAt === null ? 'not_applicable' : 'pending'
+  }
+  commitCase(ctx, after, `chargeback.${fields.do}`, fields)
+  return after
+}
+
+function fieldsOf(body: unknown, known: readonly string[]): Fields {
+  if (!isRecord(body)) throw badCall('send a JSON object')
+  const extra = Object.keys(body).find((key) => !known.includes(key))
+  if (extra !== undefined) throw badCall(`${extra} is not known`)
+  const { webhooks = 'both', form = 'actions' } = body
+  if (!['both', 'order', 'case', 'none'].includes(String(webhooks))) {
+    throw badCall('webhooks must be both, order, case or none')
+  }
+  if (!['actions', 'action'].includes(String(form))) throw badCall('form must be actions or action')
+  return body
+}
+
+function deadlineOf(value: unknown, usual: number): number | null {
+  if (value === null) return null
+  if (value === undefined) return usual
+  const ms = Date.parse(String(value))
+  if (Number.isNaN(ms)) throw badCall('deadline must be a date, or null')
+  return ms
+}
+
+/** Writes the case, its order or payment, and the webhooks about it as one effect. */
+function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields): void {
+  const { webhooks = 'both', form = 'actions' } = fields
+  const statusDetail = chargebackDetail(one.coverageApplied)
+  const change: Change = { chargebacks: { [one.id]: one } }
+  const order = one.orderId === null ? undefined : ctx.world.tables.orders.get(one.orderId)
+  const loose = ctx.world.tables.payments.get(String(one.paymentId))
+  const after: Order | undefined = order && {
+    ...order,
+    status: 'charged_back',
+    statusDetail,
+    lastUpdatedDate: nanoStamp(ctx.nowMs()),
+    payment: { ...order.payment, status: 'charged_back', statusDetail },
+    version: order.version + 1,
+  }
+  if (after) change.orders = { [after.id]: after }
+  if (loose) {
+    const updatedAt = ctx.nowMs()
+    change.payments = { [loose.id]: { ...loose, status: 'charged_back', statusDetail, updatedAt } }
+  }
+  ctx.world.commit(kind, one.id, change)
+  // The order's webhook names the case, which has to be written first.
+  const isOfOrder = after !== undefined && (webhooks === 'both' || webhooks === 'order')
+  const isOfCase = webhooks === 'both' || webhooks === 'case'
+  const rows = mergeChanges(
+    { webhooks: isOfOrder ? orderWebhooks(ctx, after, 'charged_back') : {} },
+    { webhooks: isOfCase ? caseWebhooks(ctx, one, String(form)) : {} },
+  )
+  ctx.world.commit('chargeback.told', one.id, rows)
+  ctx.wake()
+}
+
+/** `topic_chargebacks_wh`: both forms that were seen, with the number of the case as a number. */
+function caseWebhooks(ctx: Context, one: Chargeback, form: string) {
+  const seller = sellerOf(ctx, one)
+  return webhookRows(ctx, 'topic_chargebacks_wh', one.id, {
+    ...(form === 'action'
+      ? { action: 'chargebacks.updated', payment_id: one.paymentId }
+      : { actions: ['changed_case_status'] }),
+    api_version: 'v1',
+    application_id: Number(applicationOf(ctx).clientId),
+    data: { id: Number(one.id) },
+    date_created: new Date(ctx.nowMs()).toISOString(),
+    id: newNumber(12),
+    live_mode: seller.liveMode,
+    type: 'topic_chargebacks_wh',
+    user_id: seller.id,
+  })
+}
+
+/** Times of this call are of GMT-4, as those of payments. */
+function stamp(ms: number): string {
+  return `${new Date(ms - 4 * 3_600_000).toISOString().slice(0, -1)}-04:00`
+}
