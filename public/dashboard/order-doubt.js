@@ -16,7 +16,12 @@ const asking = new Set()
  * say what he saw. What was said is shown from then on.
  */
 export function doubtNote(app, order) {
-  const { settled, standing, order_id: id } = order
+  return [...order.settled_refunds.map(settledRefund), openDoubt(app, order)]
+}
+
+function openDoubt(app, order) {
+  const { settled, standing, refund_in_doubt: refund, order_id: id } = order
+  if (refund) return refundDoubt(app, order)
   if (settled) {
     return note(
       'plain',
@@ -26,8 +31,6 @@ export function doubtNote(app, order) {
     )
   }
   if (standing !== 'in_doubt') return nothing
-  const button = (text, onClick, isOff = false) =>
-    html`<button type="button" class="button" ?disabled=${isOff} @click=${onClick}>${text}</button>`
   return note(
     'warn',
     html`<p class="strong">${t('doubt.title')}</p>
@@ -37,6 +40,37 @@ export function doubtNote(app, order) {
         ${button(t('doubt.paid'), () => askSettle(app, order, 'paid'))}
         ${button(t('doubt.notPaid'), () => askSettle(app, order, 'not_paid'))}
       </div>`,
+  )
+}
+
+const button = (text, onClick, isOff = false) =>
+  html`<button type="button" class="button" ?disabled=${isOff} @click=${onClick}>${text}</button>`
+
+/** A refund of which a person must say whether it was made, and which of the provider's refunds it is. */
+function refundDoubt(app, order) {
+  const { amount, candidates } = order.refund_in_doubt
+  return note(
+    'warn',
+    html`<p class="strong">${t('refundDoubt.title', { amount: money(amount) })}</p>
+      <p>${t(candidates.length > 0 ? 'refundDoubt.choose' : 'refundDoubt.look')}</p>
+      <div class="buttons">
+        ${candidates.map(({ id, amount: given }) =>
+          button(t('refundDoubt.isIt', { id, amount: given === null ? '' : money(given) }), () =>
+            askSettle(app, order, 'refunded', id),
+          ),
+        )}
+        ${candidates.length === 0 ? button(t('refundDoubt.made'), () => askSettle(app, order, 'refunded')) : nothing}
+        ${button(t('refundDoubt.notMade'), () => askSettle(app, order, 'not_refunded'))}
+      </div>`,
+  )
+}
+
+function settledRefund({ as, amount, refund_id: id, at, reason }) {
+  return note(
+    'plain',
+    html`<p class="strong">${t(`settled.said.${as}`, { amount: money(amount), id: id ?? '' })}</p>
+      <p>“${name(reason)}” · ${relative(at)}</p>
+      <p class="small">${t('settled.proofCounts')}</p>`,
   )
 }
 
@@ -62,16 +96,28 @@ async function askProvider(app, order) {
   app.reload()
 }
 
-function askSettle(app, order, as) {
+function askSettle(app, order, as, refundId) {
+  const namesRefund = as === 'refunded' && refundId === undefined
   ask({
     title: t(`settle.title.${as}`),
     content: (form, dialog) => [
       facts([
         [t('order.reference'), name(order.external_reference)],
         [t('order.amount'), money(order.amount)],
+        [t('settle.refund'), refundId],
         [t('order.box'), name(order.caja_id)],
       ]),
       html`<p>${t(`settle.means.${as}`)}</p>`,
+      namesRefund
+        ? field(
+            t('settle.refund'),
+            html`<input name="refund" maxlength="64" autocomplete="off" ?disabled=${dialog.busy}
+              @input=${(event) => {
+                form.refund = event.target.value
+              }}>`,
+            t('settle.refundHint'),
+          )
+        : nothing,
       field(
         t('settle.reason'),
         html`<input name="reason" maxlength="200" autocomplete="off" ?disabled=${dialog.busy}
@@ -83,10 +129,11 @@ function askSettle(app, order, as) {
     ],
     confirm: t(`settle.confirm.${as}`),
     check: ({ reason }) => (reason?.trim() ? undefined : t('settle.reasonMissing')),
-    async run({ reason }) {
+    async run({ reason, refund }) {
+      const number = refundId ?? refund?.trim()
       await app.api.post(pathOf(order, 'settle'), {
         query: app.clientQuery(order.client),
-        body: { as, reason: reason.trim() },
+        body: { as, reason: reason.trim(), ...(number && { refund_id: number }) },
       })
       toast(t('settle.done'))
       app.reload()

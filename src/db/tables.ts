@@ -176,6 +176,12 @@ export type OrdersTable = {
   >
   settled_at: ColumnType<Date | null, Date | null | undefined, Date | null>
   settled_reason: ColumnType<string | null, string | null | undefined, string | null>
+  /** Why a person must say how the open refund ended. */
+  refund_unclear: ColumnType<string | null, never, string | null>
+  /** What the provider shows that contradicts a person's decision on a refund. */
+  refund_contradicted: ColumnType<string | null, never, string | null>
+  /** A person has decided on a refund of the order. */
+  refund_settled: Generated<boolean>
   /** What the charge leaves to the seller, as far as is known. */
   net: ColumnType<Net | null, string | null | undefined, string | null>
 }
@@ -412,6 +418,12 @@ export type OrderOperationsTable = {
   refunds_before: ColumnType<string[] | null, string | null | undefined, string | null>
   created_at: Fixed<Date>
   finished_at: Date | null
+  /** What a person decided on a refund of unknown outcome. */
+  settled_as: ColumnType<'refunded' | 'not_refunded' | null, never, 'refunded' | 'not_refunded'>
+  settled_at: ColumnType<Date | null, never, Date>
+  settled_reason: ColumnType<string | null, never, string>
+  /** The provider's refunds that may be this one. */
+  possible_refunds: ColumnType<ProviderRefund[] | null, never, string | null>
 }
 
 export type IdempotencyKeysTable = {

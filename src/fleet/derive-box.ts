@@ -214,6 +214,9 @@ function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
     } else if (charge.settledAs === 'not_paid' && isPaid(charge.status)) {
       return trouble('attention', 'contradicted', charge.changedAt, about)
     }
+    if (charge.isRefundInDoubt) {
+      return trouble('attention', 'contradicted', charge.changedAt, about)
+    }
     if (charge.lifeAt !== null) return undefined
   }
   return undefined

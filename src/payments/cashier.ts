@@ -191,7 +191,7 @@ function isInterim({ status, status_detail }: OrderRow): boolean {
 }
 
 function situationOf(order: OrderRow, isSilent: boolean): Situation {
-  if (order.conflict !== null) return 'contradicted'
+  if (order.conflict !== null || order.refund_unclear !== null) return 'contradicted'
   if (isRefundUnderWay(order)) return 'refund_under_way'
   if (order.paid_after_close) {
     return outcomeOf(order) === 'not_charged' ? 'refunded' : 'paid_after_close'

@@ -45,8 +45,36 @@ export function matchRefund(
   return { kind: 'unclear', named: null, ids: (first ? possible : shown).map(({ id }) => id) }
 }
 
+/** The refunds that a person must choose from, as far as the provider has shown them. */
+export function possibleRefunds(
+  match: RefundMatch,
+  shown: readonly ProviderRefund[],
+): ProviderRefund[] {
+  if (match.kind !== 'unclear') return []
+  return match.ids.map(
+    (id) =>
+      shown.find((refund) => refund.id === id) ?? {
+        id,
+        transactionId: null,
+        referenceId: null,
+        amountCents: null,
+        status: 'unknown',
+      },
+  )
+}
+
+/** For the person who must say how the refund ended. */
+export function whyUnclear(match: RefundMatch): string {
+  if (match.kind !== 'unclear') return 'the provider contradicts what is known of this order'
+  const ids = match.ids.slice(0, 3).join(', ')
+  if (match.named !== null) return `refund ${ids} of the provider does not fit what was asked for`
+  return match.ids.length === 1
+    ? `refund ${ids} of the provider may be this one, and nothing proves it`
+    : `${match.ids.length} refunds of the provider may be this one (${ids})`
+}
+
 /** Whether a refund of this amount can be the operation's; a total refund may find less left than was known. */
-function fits(operation: OrderOperationRow, { amountCents }: ProviderRefund): boolean {
+export function fits(operation: OrderOperationRow, { amountCents }: ProviderRefund): boolean {
   const asked = operation.amount_cents as number
   if (amountCents === null || amountCents === asked) return true
   return operation.refund_type === 'total' && amountCents > 0 && amountCents < asked

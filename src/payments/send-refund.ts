@@ -15,7 +15,7 @@ import { signSuccess, tellActivity } from './activity.ts'
 import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import type { Errand } from './errand.ts'
-import { matchRefund, type RefundMatch } from './match-refund.ts'
+import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
 import { canNotArrive, hasUnsettledRefund } from './plan-looks.ts'
 import { refreshOrder, requireOrder } from './read-order.ts'
 import type { Claim, Held } from './send-alone.ts'
@@ -105,7 +105,7 @@ async function record(
 ): Promise<SentRefund> {
   const match = await matchAnswer(deps, order, operation, given)
   if (match.kind === 'unclear') {
-    return settleUnclearAnswer(deps, order, operation, match.named, errand)
+    return settleUnclearAnswer(deps, order, operation, match, given.refunds, errand)
   }
   const refund = match.kind === 'ours' ? match.refund : undefined
   if (refund && isFailedRefund(refund.status)) {
@@ -222,7 +222,7 @@ export async function settleRefundByReading(
     const match = matchRefund(operation, locked.refunds, await listOperations(trx, [order.id]))
     // What a contradiction shows is not taken into the order, so its list is not the provider's.
     if (match.kind === 'unclear' || (match.kind === 'none' && locked.conflict !== null)) {
-      return keepUnclear(deps, trx, operation, match.kind === 'unclear' ? match.named : null)
+      return keepUnclear(deps, trx, operation, match, locked.refunds)
     }
     const refund = match.kind === 'ours' ? match.refund : undefined
     const shown = refund && !isFailedRefund(refund.status) ? refund : undefined
@@ -267,12 +267,13 @@ async function settleUnclearAnswer(
   deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
-  named: string | null,
+  match: RefundMatch & { kind: 'unclear' },
+  shown: readonly ProviderRefund[],
   errand: Errand,
 ): Promise<SentRefund> {
-  const kept = await keepUnclear(deps, deps.database.db, operation, named)
+  const kept = await keepUnclear(deps, deps.database.db, operation, match, shown)
   const read = await refreshOrder(deps, order, errand, { isOwn: true })
-  if (!read.stale && named !== null) {
+  if (!read.stale && match.named !== null) {
     const settled = await settleRefundByReading(deps, read.order, kept, errand.actor)
     if (settled.state === 'done') return { order: read.order, operation: settled }
   }
@@ -282,21 +283,23 @@ async function settleUnclearAnswer(
   })
 }
 
-/** Keeps a refund of unknown outcome, of which somebody must look at the provider's panel. */
+/** Keeps a refund of unknown outcome, of which a person must say how it ended. */
 async function keepUnclear(
   deps: PaymentDeps,
   db: Db | Trx,
   operation: OrderOperationRow,
-  named: string | null,
+  match: Exclude<RefundMatch, { kind: 'ours' }>,
+  shown: readonly ProviderRefund[],
 ): Promise<OrderOperationRow> {
   const { id, order_id: orderId } = operation
-  const mpRefundId = named ?? operation.mp_refund_id
+  const mpRefundId = (match.kind === 'unclear' ? match.named : null) ?? operation.mp_refund_id
   await settleOperation(db, id, {
     state: 'unknown',
     mpRefundId,
     providerCode: unclearCode,
     finishedAt: null,
     nextAttemptAt: new Date(deps.now().getTime() + unclearLookMs),
+    unclear: { why: whyUnclear(match), possible: possibleRefunds(match, shown) },
   })
   deps.log.warn({ orderId, operationId: id, mpRefundId }, 'a refund cannot be told apart')
   return { ...operation, state: 'unknown', mp_refund_id: mpRefundId, provider_code: unclearCode }

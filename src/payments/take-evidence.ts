@@ -10,9 +10,10 @@ import {
 } from '../repositories/order-operations.ts'
 import { lockOrder, type OrderRow } from '../repositories/orders.ts'
 import { type ActivityEntry, recordFailure, recordSuccess } from './activity.ts'
-import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
+import { type Applied, applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { type Actor, type PaymentDeps, serviceActor } from './deps.ts'
 import { type Decision, type Moved, moveOrder } from './move-order.ts'
+import { type Contradiction, contradictionOf } from './refund-decision.ts'
 
 export type Taking = {
   /** What is written along with the move that the evidence causes. */
@@ -36,8 +37,15 @@ export async function takeEvidence(
   source: EvidenceSource,
   { along, prepare = (order) => order, endsRefund, look }: Taking = {},
 ): Promise<Moved> {
+  const decided = known.refund_settled ? await listOperations(deps.database.db, [known.id]) : []
   const decide = (order: OrderRow) => {
-    const applied = applyEvidence(prepare(order), evidenceFor(order), deps.now())
+    const evidence = evidenceFor(order)
+    const applied = withContradiction(
+      order,
+      applyEvidence(prepare(order), evidence, deps.now()),
+      contradictionOf(order, evidence, decided, endsRefund),
+      deps.now(),
+    )
     return {
       ...applied,
       along: applied.move && along?.(applied.move.after, order),
@@ -54,6 +62,23 @@ export async function takeEvidence(
     await endRefunds(deps, trx, moved.order, endedRefunds(locked, moved.order.refunds))
     return moved
   })
+}
+
+/** Keeps with the order what the evidence shows against a person's decision on a refund, or that it no longer does. */
+function withContradiction(
+  order: OrderRow,
+  applied: Applied,
+  contradiction: Contradiction | undefined,
+  now: Date,
+): Applied {
+  if (!order.refund_settled) return applied
+  const refund_contradicted = contradiction?.why ?? null
+  if (refund_contradicted === order.refund_contradicted) return applied
+  const { after, note } = applied.move ?? {
+    after: { ...order, version: order.version + 1, last_updated_at: now },
+    note: refund_contradicted,
+  }
+  return { ...applied, move: { after: { ...after, refund_contradicted }, note } }
 }
 
 /** Refunds that are not under way any more, and were or are not known to have been. */

@@ -182,6 +182,8 @@ export type BoxChargeRow = {
   conflict: boolean
   /** What somebody who looked said of an order in doubt. */
   settledAs: 'paid' | 'not_paid' | null
+  /** A person must say how a refund of it ended. */
+  isRefundInDoubt: boolean
 }
 
 /**
@@ -219,11 +221,12 @@ export async function listBoxCharges(
         else o.last_updated_at
       end as "endedAt",
       o.expires_at as "expiresAt", o.cancel_requested_at is not null as "isGivenUp",
-      o.conflict is not null as conflict, o.settled_as as "settledAs"
+      o.conflict is not null as conflict, o.settled_as as "settledAs",
+      o.refund_unclear is not null or o.refund_contradicted is not null as "isRefundInDoubt"
     from pos
     cross join lateral (
       select id, external_reference, terminal_id, status, creation, created_at, payments, checked_at, last_updated_at,
-        expires_at, cancel_requested_at, conflict, settled_as
+        expires_at, cancel_requested_at, conflict, settled_as, refund_unclear, refund_contradicted
       from orders
       where orders.client = pos.client and orders.caja_id = pos.external_id
       order by created_at desc

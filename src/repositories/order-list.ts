@@ -131,10 +131,11 @@ const anyMoment = new Date(0)
 
 const wasPaid = sql`(status in ('processed', 'partially_refunded', 'refunded') or paid_after_close)`
 const mayEnd = sql<boolean>`(status in ('created', 'at_terminal', 'action_required') or conflict is not null)`
+const isRefundInDoubt = sql<boolean>`(refund_unclear is not null or refund_contradicted is not null)`
 /** Among which orders those that stand so are. */
 const where = {
   under_way: mayEnd,
-  in_doubt: mayEnd,
+  in_doubt: sql<boolean>`(${mayEnd} or ${isRefundInDoubt})`,
   paid: sql<boolean>`true`,
   not_paid: sql<boolean>`true`,
   refunded: sql<boolean>`(refunded_cents > 0 or status in ('refunded', 'partially_refunded') or paid_after_close)`,
@@ -144,6 +145,7 @@ const where = {
 function standingAt(at: Date) {
   return sql<Standing>`case
     when conflict is not null and creation <> 'refused' and settled_as is null then 'in_doubt'
+    when ${isRefundInDoubt} then 'in_doubt'
     when paid_after_close then case when refunded_cents < paid_cents then 'paid' else 'refunded' end
     when status in ('created', 'at_terminal', 'action_required') then case
       when settled_as is not null then settled_as

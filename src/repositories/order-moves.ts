@@ -29,6 +29,8 @@ const moved = [
   'reopened_at',
   'expires_at',
   'last_updated_at',
+  'refund_contradicted',
+  'refund_settled',
 ] as const satisfies (keyof OrderRow)[]
 
 /** How a cancel or refund ends, with the move that its answer caused. */
@@ -84,7 +86,8 @@ const writeWith = (news: string) =>
       sender_until = case when sender = :frees::uuid then null else sender_until end,
       refund_open = case when :ended_id::uuid is null then refund_open else exists (
         select from order_operations where order_id = :id and kind = 'refund'
-          and state in ('intent', 'unknown') and id <> :ended_id::uuid) end
+          and state in ('intent', 'unknown') and id <> :ended_id::uuid) end,
+      refund_unclear = case when :ended_id::uuid is null then refund_unclear end
     where id = :id and version = :known_version
       and cancel_requested_at is not distinct from :known_wish::timestamptz
       and unanswered_at is not distinct from :known_unanswered::timestamptz

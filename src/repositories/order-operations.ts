@@ -2,6 +2,7 @@ import type { Insertable, Selectable } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import { fixedStatement } from '../db/fixed-statement.ts'
 import type { OrderOperationsTable } from '../db/tables.ts'
+import type { ProviderRefund } from '../domain/order.ts'
 import { insertEntries, type NewActivity } from './activity.ts'
 import { type ClaimRoom, roomOfAccount } from './claim-room.ts'
 import { columnHasCome, furthestMs } from './due.ts'
@@ -70,16 +71,70 @@ export async function listOperations(
     .execute()
 }
 
-/** The cancels and refunds of those orders that were given back in part or whole; asks nothing for others. */
+/** The cancels and refunds of those orders that have a refund, made, in doubt or decided; asks nothing for others. */
 export async function listOperationsOfRefunded(
   db: Db,
-  orders: readonly Pick<OrderRow, 'id' | 'refunds'>[],
+  orders: readonly Pick<OrderRow, 'id' | 'refunds' | 'refund_unclear' | 'refund_settled'>[],
 ): Promise<OrderOperationRow[]> {
-  const refunded = orders.filter(({ refunds }) => refunds.length > 0)
+  const refunded = orders.filter(
+    ({ refunds, refund_unclear, refund_settled }) =>
+      refunds.length > 0 || refund_unclear !== null || refund_settled,
+  )
   return listOperations(
     db,
     refunded.map(({ id }) => id),
   )
+}
+
+/** The same, locked until the transaction ends. */
+export async function lockOperations(trx: Trx, orderId: string): Promise<OrderOperationRow[]> {
+  return trx
+    .selectFrom('order_operations')
+    .selectAll()
+    .where('order_id', '=', orderId)
+    .orderBy('created_at')
+    .forUpdate()
+    .execute()
+}
+
+/** Keeps what a person decided on a refund, with the provider's refunds that he was shown, and what that makes of it. */
+export async function keepRefundDecision(
+  trx: Trx,
+  { id, order_id }: Pick<OrderOperationRow, 'id' | 'order_id'>,
+  decision: {
+    as: 'refunded' | 'not_refunded'
+    at: Date
+    reason: string
+    possible: readonly ProviderRefund[]
+    mpRefundId: string | null
+    amountCents: number
+  },
+): Promise<void> {
+  const isMade = decision.as === 'refunded'
+  await trx
+    .updateTable('order_operations')
+    .set({
+      state: isMade ? 'done' : 'refused',
+      mp_refund_id: decision.mpRefundId,
+      amount_cents: decision.amountCents,
+      provider_code: isMade ? null : 'said_not_made',
+      finished_at: decision.at,
+      next_attempt_at: null,
+      sender: null,
+      sender_until: null,
+      settled_as: decision.as,
+      settled_at: decision.at,
+      settled_reason: decision.reason,
+      possible_refunds: JSON.stringify(decision.possible),
+    })
+    .where('id', '=', id)
+    .execute()
+  // One refund of an order is open at most.
+  await trx
+    .updateTable('orders')
+    .set({ refund_open: false, refund_unclear: null })
+    .where('id', '=', order_id)
+    .execute()
 }
 
 /** Ends a refund that the provider had taken: it is through, or it has failed and counts as refused. */
@@ -114,6 +169,7 @@ const settle = fixedStatement<Record<string, unknown>, { id: string }>(`
     update order_operations set state = :state, finished_at = :finished_at, next_attempt_at = :next_attempt_at,
       mp_refund_id = case when :has_refund::boolean then :mp_refund_id else mp_refund_id end,
       provider_code = case when :has_code::boolean then :provider_code else provider_code end,
+      possible_refunds = coalesce(:possible_refunds::jsonb, possible_refunds),
       amount_cents = coalesce(:amount_cents::bigint, amount_cents)
     where id = :id and (state in ('intent', 'unknown') or state = 'refused' and :state = 'done')
       and (:sender::uuid is null or sender = :sender::uuid)
@@ -121,7 +177,8 @@ const settle = fixedStatement<Record<string, unknown>, { id: string }>(`
   ), noted as (
     update orders set refund_open = :state = 'unknown' or exists (
       select from order_operations open where open.order_id = orders.id and open.kind = 'refund'
-        and open.state in ('intent', 'unknown') and open.id <> :id)
+        and open.state in ('intent', 'unknown') and open.id <> :id),
+      refund_unclear = case when :state = 'unknown' then coalesce(:unclear::text, refund_unclear) end
     from settled where orders.id = settled.order_id and settled.kind = 'refund'
   ), ${insertEntries('exists (select from settled)')}
   select id from settled`)
@@ -144,6 +201,8 @@ export async function settleOperation(
     nextAttemptAt?: Date | null
     sender?: string | undefined
     entries?: readonly NewActivity[]
+    /** Why a person must say how the refund ended; it stays until the refund has ended. */
+    unclear?: { why: string; possible: readonly ProviderRefund[] }
   },
 ): Promise<boolean> {
   const settled = await settle(db, {
@@ -157,6 +216,8 @@ export async function settleOperation(
     provider_code: outcome.providerCode,
     amount_cents: outcome.amountCents,
     sender: outcome.sender,
+    unclear: outcome.unclear?.why,
+    possible_refunds: outcome.unclear && JSON.stringify(outcome.unclear.possible),
     entries: JSON.stringify(outcome.entries ?? []),
   })
   return settled.length > 0

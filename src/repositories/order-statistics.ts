@@ -135,7 +135,7 @@ export async function listPaidAfterClose(db: Db, span: Span, limit: number): Pro
 export type DoubtRow = LateRow & { cajaId: string; createdAt: Date }
 
 /**
- * Orders of which nobody knows whether the customer was charged, begun before a moment, newest first; without those of which
+ * Orders of which nobody knows whether the customer was charged, or whether a refund was made, begun before a moment, newest first; without those of which
  * somebody who looked has said it.
  */
 export async function listInDoubt(
@@ -151,9 +151,15 @@ export async function listInDoubt(
       'caja_id as cajaId',
       'created_at as createdAt',
     ])
-    .where('settled_as', 'is', null)
     .where((eb) =>
-      eb.or([eb('creation', 'in', ['intent', 'unknown']), eb('conflict', 'is not', null)]),
+      eb.or([
+        eb.and([
+          eb('settled_as', 'is', null),
+          eb.or([eb('creation', 'in', ['intent', 'unknown']), eb('conflict', 'is not', null)]),
+        ]),
+        eb('refund_unclear', 'is not', null),
+        eb('refund_contradicted', 'is not', null),
+      ]),
     )
     .where('created_at', '<', before)
   if (client !== undefined) query = query.where('client', '=', client)

@@ -72,6 +72,7 @@ function seenAt(one: Simulated, now: number): ChargeSeen {
     isGivenUp: hasEnded && one.status === 'canceled',
     conflict: false,
     settledAs: null,
+    isRefundInDoubt: false,
   }
 }
 

@@ -36,6 +36,7 @@ export function chargeSeen(over: Partial<ChargeSeen> = {}): ChargeSeen {
     isGivenUp: false,
     conflict: false,
     settledAs: null,
+    isRefundInDoubt: false,
     ...over,
   }
 }

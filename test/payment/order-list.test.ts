@@ -153,6 +153,11 @@ test('where an order stands is the same for who filters and for who reads it, wh
   rows = rows
     .filter(({ creation, status }) => creation !== 'refused' || status === 'failed')
     .filter((_, index) => index % 7 === 0)
+    .map((row, index) => ({
+      ...row,
+      ...(index % 5 === 0 && { refund_unclear: 'x' }),
+      ...(index % 5 === 1 && { refund_contradicted: 'x' }),
+    }))
   await copies('OPEN', rows)
   const { totals } = await list('q=CROSSED&totals=true')
   expect(totals?.all?.orders).toBe(rows.length)

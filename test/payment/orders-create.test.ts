@@ -98,6 +98,8 @@ test('an order reads with exactly the documented fields before and after it is p
     stale: false,
     net: null,
     settled: null,
+    refund_in_doubt: null,
+    settled_refunds: [],
     standing: 'under_way',
     given_up_at: null,
   })

@@ -103,6 +103,7 @@ export const words = {
   'action.order.canceled': 'Order canceled',
   'action.order.asked': 'Provider asked',
   'action.order.settled': 'Doubt settled by a person',
+  'action.order.refund_settled': 'Refund in doubt settled by a person',
   'action.order.refunded': 'Refund',
   'action.order.adopted': 'Order found at the provider',
   'action.order.simulated': 'Event simulated',

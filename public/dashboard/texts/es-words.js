@@ -115,6 +115,7 @@ export const words = {
   'action.order.canceled': 'Cobro anulado',
   'action.order.asked': 'Consultado a Mercado Pago',
   'action.order.settled': 'Duda resuelta por una persona',
+  'action.order.refund_settled': 'Devolución en duda resuelta por una persona',
   'action.order.refunded': 'Devolución',
   'action.order.adopted': 'Cobro hallado en el proveedor',
   'action.order.simulated': 'Evento simulado',

@@ -43,6 +43,25 @@ export const orders = {
   'doubt.still': 'The provider does not know it yet',
   'doubt.silent': 'The provider could not be asked',
   'doubt.answer': 'The provider says: {status}',
+  'refundDoubt.title': 'Whether {amount} was refunded is not known',
+  'refundDoubt.choose':
+    'Look in the panel of Mercado Pago: say which of these refunds is the one of this order, or that none is.',
+  'refundDoubt.look': 'Look in the panel of Mercado Pago whether the refund was made.',
+  'refundDoubt.isIt': 'It is {id} {amount}',
+  'refundDoubt.made': 'I looked: refunded',
+  'refundDoubt.notMade': 'I looked: not refunded',
+  'settle.title.refunded': 'Say that the refund was made?',
+  'settle.title.not_refunded': 'Say that the refund was not made?',
+  'settle.means.refunded':
+    'The refund counts as made. If Mercado Pago shows something else later, the charge is in doubt again.',
+  'settle.means.not_refunded':
+    'The refund counts as not made and can be asked for again. Look at the account in the panel of Mercado Pago first.',
+  'settle.confirm.refunded': 'It was refunded',
+  'settle.confirm.not_refunded': 'It was not refunded',
+  'settle.refund': 'Number of the refund',
+  'settle.refundHint': 'As the panel of Mercado Pago shows it.',
+  'settled.said.refunded': 'A person says: the refund of {amount} was made ({id})',
+  'settled.said.not_refunded': 'A person says: the refund of {amount} was not made',
   'settle.title.paid': 'Say that it was paid?',
   'settle.title.not_paid': 'Say that it was not paid?',
   'settle.means.paid':

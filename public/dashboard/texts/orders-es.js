@@ -44,6 +44,25 @@ export const orders = {
   'doubt.still': 'El proveedor todavía no lo sabe',
   'doubt.silent': 'No se pudo preguntar al proveedor',
   'doubt.answer': 'El proveedor dice: {status}',
+  'refundDoubt.title': 'No se sabe si se hizo la devolución de {amount}',
+  'refundDoubt.choose':
+    'Mirá en el panel de Mercado Pago cuál de estas devoluciones es la de este pedido, o si no es ninguna.',
+  'refundDoubt.look': 'Mirá en el panel de Mercado Pago si la devolución se hizo.',
+  'refundDoubt.isIt': 'Es la {id} {amount}',
+  'refundDoubt.made': 'Miré: se devolvió',
+  'refundDoubt.notMade': 'Miré: no se devolvió',
+  'settle.title.refunded': '¿Decir que la devolución se hizo?',
+  'settle.title.not_refunded': '¿Decir que la devolución no se hizo?',
+  'settle.means.refunded':
+    'La devolución queda hecha y cuenta en lo devuelto. Si Mercado Pago muestra después otra cosa, el cobro vuelve a quedar en duda.',
+  'settle.means.not_refunded':
+    'La devolución queda sin hacer y se puede pedir de nuevo. Mirá antes la cuenta en el panel de Mercado Pago.',
+  'settle.confirm.refunded': 'Se devolvió',
+  'settle.confirm.not_refunded': 'No se devolvió',
+  'settle.refund': 'Número de la devolución',
+  'settle.refundHint': 'El que muestra el panel de Mercado Pago.',
+  'settled.said.refunded': 'Una persona dice que la devolución de {amount} se hizo ({id})',
+  'settled.said.not_refunded': 'Una persona dice que la devolución de {amount} no se hizo',
   'settle.title.paid': '¿Decir que se pagó?',
   'settle.title.not_paid': '¿Decir que no se pagó?',
   'settle.means.paid':

@@ -19,6 +19,7 @@ const actions = [
   'order.canceled',
   'order.asked',
   'order.settled',
+  'order.refund_settled',
   'order.refunded',
   'order.adopted',
   'order.simulated',

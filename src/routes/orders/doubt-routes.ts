@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
+import { invalid } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { askAboutOrder, settleDoubt } from '../../payments/settle-doubt.ts'
+import { settleRefund } from '../../payments/settle-refund.ts'
 import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders.ts'
 import { ClientOnlyQuery, text } from '../fields.ts'
@@ -13,8 +15,15 @@ import { viewOrder } from './view.ts'
 
 const SettleBody = z
   .strictObject({
-    as: z.enum(['paid', 'not_paid']).describe('What was seen, on the terminal or in the account'),
+    as: z
+      .enum(['paid', 'not_paid', 'refunded', 'not_refunded'])
+      .describe(
+        'What was seen, on the terminal or in the account; the last two are about `refund_in_doubt`',
+      ),
     reason: text(1, 200).describe('Who looked, and where; for the audit log'),
+    refund_id: text(1, 64)
+      .optional()
+      .describe('With `refunded`: the number of the refund at the provider, one of the candidates'),
   })
   .meta({
     id: 'SettleOrder',
@@ -56,12 +65,12 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.post(
     '/orders/:orderId/settle',
     {
-      config: { access: 'client', errors: ['NOT_FOUND', 'CONFLICT'] },
+      config: { access: 'client', errors: ['NOT_FOUND', 'CONFLICT', 'REFUND_IN_PROGRESS'] },
       schema: {
         operationId: 'settleOrder',
-        summary: 'Say of an order in doubt whether it was paid, after looking',
+        summary: 'Say of an order in doubt whether it was paid or refunded, after looking',
         description:
-          'A person’s word, kept with the order as `settled` and audited. `outcome` stays what is proven, and what the provider shows later still counts. Nothing is sent any more that could make the charge; the order keeps neither box nor terminal; one that was not paid stands in the way of no equal sale. 409 for an order that is in no doubt.',
+          'A person’s word, kept with the order as `settled` and audited. `outcome` stays what is proven, and what the provider shows later still counts. Nothing is sent any more that could make the charge; the order keeps neither box nor terminal; one that was not paid stands in the way of no equal sale. With `refunded` or `not_refunded` it ends a refund whose outcome is not known, after the order was read once more; the amount given back stays what the provider lists. 409 for an order that is in no doubt, and for a `refund_id` that is no candidate.',
         tags,
         querystring: ClientOnlyQuery,
         params: OrderParams,
@@ -72,7 +81,15 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
     async (request) => {
       const { orderId } = request.params
       const client = tenantOfRequest(request)
-      const order = await settleDoubt(deps, client, orderId, request.body, errandOf(deps, request))
+      const { as, reason, refund_id: refundId } = request.body
+      const errand = errandOf(deps, request)
+      if (refundId !== undefined && as !== 'refunded') {
+        throw invalid('refund_id', 'goes with "refunded" only')
+      }
+      const order =
+        as === 'paid' || as === 'not_paid'
+          ? await settleDoubt(deps, client, orderId, { as, reason }, errand)
+          : await settleRefund(deps, client, orderId, { as, reason, refundId }, errand)
       return view(order, request.headers['accept-language'])
     },
   )

@@ -21,7 +21,7 @@ export const Status = z.enum(orderStatuses)
 
 const Standing = z.enum(standings)
 const standingMeans =
-  'under_way: waits for the customer. paid, not_paid. refunded: in part or whole. in_doubt: nobody knows whether the customer has paid, and time alone will not tell; somebody has to look. Each order stands in one of them; a word of somebody who looked counts (`settled`)'
+  'under_way: waits for the customer. paid, not_paid. refunded: in part or whole. in_doubt: nobody knows whether the customer has paid or whether a refund was made, and time alone will not tell; somebody has to look. Each order stands in one of them; a word of somebody who looked counts (`settled`)'
 
 const Outcome = z
   .enum(['charged', 'not_charged', 'unknown'])
@@ -219,6 +219,31 @@ export const OrderResponse = z
       .object({ as: z.enum(['paid', 'not_paid']), at: Timestamp, reason: z.string() })
       .nullable()
       .describe('What somebody who looked said of it while it was in doubt'),
+    refund_in_doubt: z
+      .object({
+        why: z.string(),
+        type: z.enum(['partial', 'total']),
+        amount: PointAmount,
+        created_at: Timestamp,
+        candidates: z
+          .array(z.object({ id: z.string(), amount: PointAmount.nullable(), status: z.string() }))
+          .describe('Refunds of the provider that may be this one'),
+      })
+      .nullable()
+      .describe(
+        'A refund of which a person must say whether it was made: `POST /orders/{orderId}/settle`',
+      ),
+    settled_refunds: z
+      .array(
+        z.object({
+          as: z.enum(['refunded', 'not_refunded']),
+          amount: PointAmount,
+          refund_id: z.string().nullable(),
+          at: Timestamp,
+          reason: z.string(),
+        }),
+      )
+      .describe('What persons said of refunds whose outcome was not known'),
     client: z.string(),
     stale: z.boolean().describe('The provider could not be asked: this is what was known before'),
   })
@@ -292,6 +317,8 @@ export const OrderResponse = z
       standing: 'refunded',
       given_up_at: null,
       settled: null,
+      refund_in_doubt: null,
+      settled_refunds: [],
       client: 'acme',
       stale: false,
     },

@@ -72,6 +72,8 @@ export function viewOrder(
     standing: standingOf(order, deps.now()),
     given_up_at: isoOrNull(order.cancel_requested_at),
     settled: viewSettlement(order),
+    refund_in_doubt: viewRefundInDoubt(order, operations),
+    settled_refunds: operations.filter(isSettledOf(order)).map(viewSettledRefund),
     client: order.client,
     stale,
   }
@@ -109,6 +111,41 @@ function viewSettlement({ settled_as, settled_at, settled_reason }: OrderRow) {
   return settled_as === null || settled_at === null || settled_reason === null
     ? null
     : { as: settled_as, at: iso(settled_at), reason: settled_reason }
+}
+
+/** The refund of which a person must say how it ended: the open one, or one of which the provider contradicts the decision. */
+function viewRefundInDoubt(order: OrderRow, operations: readonly OrderOperationRow[]) {
+  const why = order.refund_unclear ?? order.refund_contradicted
+  if (why === null) return null
+  const own = operations.filter(({ order_id, kind }) => order_id === order.id && kind === 'refund')
+  const refund =
+    own.find(({ state }) => state === 'unknown') ?? own.findLast(isSettledOf(order)) ?? own.at(-1)
+  if (!refund) return null
+  return {
+    why,
+    type: refund.refund_type ?? ('total' as const),
+    amount: pointFromCents(refund.amount_cents ?? 0),
+    created_at: iso(refund.created_at),
+    candidates: (refund.possible_refunds ?? []).map(({ id, amountCents, status }) => ({
+      id,
+      amount: amountCents === null ? null : pointFromCents(amountCents),
+      status,
+    })),
+  }
+}
+
+function isSettledOf({ id }: OrderRow) {
+  return ({ order_id, settled_as }: OrderOperationRow) => order_id === id && settled_as !== null
+}
+
+function viewSettledRefund(operation: OrderOperationRow) {
+  return {
+    as: operation.settled_as as 'refunded' | 'not_refunded',
+    amount: pointFromCents(operation.amount_cents ?? 0),
+    refund_id: operation.mp_refund_id,
+    at: iso(operation.settled_at as Date),
+    reason: operation.settled_reason ?? '',
+  }
 }
 
 export function viewAdvice(

@@ -1,0 +1,255 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import {
+  auditOf,
+  breakProvider,
+  deliver,
+  healProvider,
+  openOwnShop,
+  operationsOf,
+  orderRow,
+  ordersAtProvider,
+  reading,
+  refund,
+  refunding,
+  sandboxRefund,
+  sweepAfter,
+} from '../support/money.ts'
+import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { act, call, charge, payByCard, readOrder, type Till } from '../support/till.ts'
+
+let service: TestService
+let proxy: ProviderProxy
+beforeAll(async () => {
+  proxy = await startProviderProxy()
+  service = await startTestService({
+    env: { PROVIDER_TIMEOUT_MS: '500' },
+    provider: { apiUrl: proxy.url },
+  })
+  proxy.target = service.sandbox.url
+})
+afterAll(async () => {
+  await service.stop()
+  await proxy.close()
+})
+afterEach(async () => {
+  proxy.alter = undefined
+  await healProvider(service)
+})
+
+const hourMs = 3_600_000
+const refused = {
+  ...refunding,
+  kind: 'status',
+  status: 422,
+  code: 'payment_not_refundable',
+} as const
+const lost = { ...refunding, kind: 'drop_before' } as const
+
+/** A paid order of 100,00. */
+async function paid(name: string): Promise<{ till: Till; orderId: string }> {
+  const till = await openOwnShop(service, name)
+  const { order_id } = (await charge(service, till, { reference: 'R', amount: '100,00' })).json()
+  await act(service, order_id, payByCard)
+  await readOrder(service, till, order_id)
+  return { till, orderId: order_id }
+}
+
+function bookOf(till: Till) {
+  const [book] = ordersAtProvider(service, till)
+  if (!book) throw new Error('the provider does not have the order')
+  return book
+}
+
+/** An order whose refund of 30,00 stays unknown: an equal one of the panel may be it. */
+async function unclear(name: string): Promise<{ till: Till; orderId: string }> {
+  const { till, orderId } = await paid(name)
+  await sandboxRefund(service, bookOf(till), '30.00')
+  await breakProvider(service, { ...reading, kind: '500' }, lost)
+  await refund(service, till, orderId, '30,00', 'K')
+  await breakProvider(service, refused)
+  await sweepAfter(service, hourMs)
+  await sweepAfter(service, 23 * hourMs)
+  await healProvider(service)
+  expect(await operationsOf(service, orderId)).toMatchObject([{ provider_code: 'refund_unclear' }])
+  return { till, orderId }
+}
+
+const settle = (till: Till, orderId: string, body: Record<string, unknown>) =>
+  call(service, {
+    url: `/orders/${orderId}/settle`,
+    token: till.key,
+    body: { reason: 'Ana: the panel of the provider', ...body },
+  })
+
+const readOf = async (till: Till, orderId: string) =>
+  (await readOrder(service, till, orderId)).json()
+
+async function doubtsOf(till: Till) {
+  const from = new Date(service.clock.now().getTime() - hourMs).toISOString()
+  const { in_doubt } = (
+    await call(service, { url: `/statistics?from=${from}`, token: till.key })
+  ).json()
+  const { orders } = (
+    await call(service, { url: '/orders?standing=in_doubt', token: till.key })
+  ).json()
+  const { boxes } = (await call(service, { url: '/health/fleet', token: till.key })).json()
+  return { overview: in_doubt.length, list: orders.length, cause: boxes[0].cause }
+}
+
+test('a refund of unknown outcome is told as in doubt, with the refunds that may be it', async () => {
+  const { till, orderId } = await unclear('told')
+  const panel = bookOf(till).refunds[0]?.id
+  expect(await readOf(till, orderId)).toMatchObject({
+    outcome: 'unknown',
+    standing: 'in_doubt',
+    cashier: { action: 'call_supervisor' },
+    refund_in_doubt: {
+      type: 'partial',
+      amount: '30.00',
+      candidates: [{ id: panel, amount: '30.00', status: 'processed' }],
+    },
+    settled_refunds: [],
+  })
+  expect(await doubtsOf(till)).toEqual({ overview: 1, list: 1, cause: 'contradicted' })
+})
+
+test('a refund that a person says was made is one of the candidates, and the next one may be made', async () => {
+  const { till, orderId } = await unclear('made')
+  const panel = bookOf(till).refunds[0]?.id
+  expect((await settle(till, orderId, { as: 'refunded', refund_id: 'REFX' })).json()).toMatchObject(
+    { code: 'CONFLICT' },
+  )
+  const settled = await settle(till, orderId, { as: 'refunded', refund_id: panel })
+  expect(settled.statusCode, settled.body).toBe(200)
+  expect(settled.json()).toMatchObject({
+    outcome: 'charged',
+    status: 'partially_refunded',
+    standing: 'refunded',
+    refund_in_doubt: null,
+    settled_refunds: [
+      {
+        as: 'refunded',
+        amount: '30.00',
+        refund_id: panel,
+        reason: 'Ana: the panel of the provider',
+      },
+    ],
+  })
+  expect(await orderRow(service, orderId)).toMatchObject({
+    refunded_cents: 3_000,
+    refund_open: false,
+  })
+  const audit = await auditOf(service, till.client, 'order.refund_settled')
+  expect(audit.at(-1)).toMatchObject({
+    status: 'success',
+    metadata: { as: 'refunded', refund_id: panel, amount: '30.00' },
+  })
+  // The same request is answered as done, and one with another key is a new refund.
+  expect((await refund(service, till, orderId, '30,00', 'K')).statusCode).toBe(200)
+  expect((await refund(service, till, orderId, '20,00', 'L')).statusCode).toBe(200)
+  expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 5_000 })
+  expect(bookOf(till).refunds).toHaveLength(2)
+  expect(await doubtsOf(till)).toMatchObject({ overview: 0, list: 0 })
+})
+
+test('a refund that a person says was not made leaves what the panel gave back, and may be made again', async () => {
+  const { till, orderId } = await unclear('not made')
+  const settled = await settle(till, orderId, { as: 'not_refunded' })
+  expect(settled.json(), settled.body).toMatchObject({
+    outcome: 'charged',
+    settled_refunds: [{ as: 'not_refunded', refund_id: null }],
+  })
+  expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'refused' }])
+  expect((await refund(service, till, orderId, '30,00', 'K')).statusCode).toBe(200)
+  expect(bookOf(till).refunds).toHaveLength(2)
+  expect(await orderRow(service, orderId)).toMatchObject({
+    refunded_cents: 6_000,
+    refund_contradicted: null,
+  })
+  await sweepAfter(service, hourMs)
+  expect(await readOf(till, orderId)).toMatchObject({ standing: 'refunded' })
+})
+
+test('a refund that turns up after a person said that it was not made is flagged until he decides again', async () => {
+  const { till, orderId } = await unclear('turns up')
+  await settle(till, orderId, { as: 'not_refunded' })
+  await sandboxRefund(service, bookOf(till), '30.00')
+  const late = bookOf(till).refunds.at(-1)?.id
+  await deliver(service, { dataId: bookOf(till).id })
+  const read = await readOf(till, orderId)
+  expect(read).toMatchObject({
+    status: 'partially_refunded',
+    standing: 'in_doubt',
+    refund_in_doubt: { why: expect.stringContaining(String(late)), amount: '30.00' },
+  })
+  expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 6_000 })
+  expect(await doubtsOf(till)).toEqual({ overview: 1, list: 1, cause: 'contradicted' })
+  const again = await settle(till, orderId, { as: 'refunded', refund_id: late })
+  expect(again.json(), again.body).toMatchObject({ standing: 'refunded', refund_in_doubt: null })
+  expect(await operationsOf(service, orderId)).toMatchObject([
+    { state: 'done', mp_refund_id: late },
+  ])
+})
+
+test('a refund that the list contradicts is added as a person says, and flagged when the list does not have it', async () => {
+  const { till, orderId } = await paid('impossible')
+  const alter: ProviderProxy['alter'] = ({ status, body }) => ({
+    status,
+    body: JSON.parse(JSON.stringify(body).replaceAll('"30.00"', '"940.00"')),
+  })
+  proxy.alter = alter
+  await refund(service, till, orderId, '30,00', 'K')
+  const id = bookOf(till).refunds[0]?.id
+  const settled = await settle(till, orderId, { as: 'refunded' })
+  expect(settled.json(), settled.body).toMatchObject({
+    settled_refunds: [{ refund_id: id, amount: '30.00' }],
+  })
+  expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 3_000 })
+  // The provider lists none at all now.
+  proxy.alter = ({ status, body }) => {
+    const text = JSON.stringify(body).replaceAll(
+      '"refunded_amount":"30.00"',
+      '"refunded_amount":"0.00"',
+    )
+    const read = JSON.parse(text) as {
+      transactions?: { refunds?: unknown[] }
+      status_detail?: string
+    }
+    if (read.transactions?.refunds) read.transactions.refunds = []
+    return { status, body: { ...read, status_detail: 'accredited' } }
+  }
+  await deliver(service, { dataId: bookOf(till).id })
+  expect(await readOf(till, orderId)).toMatchObject({
+    standing: 'in_doubt',
+    refund_in_doubt: { why: expect.stringContaining('does not list') },
+  })
+  await settle(till, orderId, { as: 'not_refunded' })
+  expect(await orderRow(service, orderId)).toMatchObject({
+    refunded_cents: 0,
+    status: 'processed',
+    refund_contradicted: null,
+  })
+})
+
+test('what the provider proves by now ends the refund, whatever a person says', async () => {
+  const { till, orderId } = await paid('proven')
+  await breakProvider(service, { ...refunding, kind: 'drop_after' }, { ...reading, kind: '500' })
+  // The list is read before, and not afterwards.
+  await healProvider(service)
+  await breakProvider(service, { ...refunding, kind: 'drop_after' })
+  await refund(service, till, orderId, '30,00', 'K')
+  await healProvider(service)
+  const settled = await settle(till, orderId, { as: 'not_refunded' })
+  expect(settled.json(), settled.body).toMatchObject({ code: 'CONFLICT' })
+  expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'done' }])
+})
+
+test('an order without an open refund has none to settle, nor one of another client', async () => {
+  const { till, orderId } = await paid('plain')
+  expect((await settle(till, orderId, { as: 'refunded' })).statusCode).toBe(409)
+  const bad = await settle(till, orderId, { as: 'not_refunded', refund_id: 'X' })
+  expect(bad.json()).toMatchObject({ code: 'VALIDATION_ERROR' })
+  const other = await openOwnShop(service, 'someone else')
+  expect((await settle(other, orderId, { as: 'refunded' })).statusCode).toBe(404)
+})
