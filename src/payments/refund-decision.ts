@@ -1,4 +1,5 @@
-import { isFailedRefund, isPendingRefund, type OrderEvidence } from '../domain/order.ts'
+import type { OrderEvidence } from '../domain/order.ts'
+import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
 import type { OrderOperationRow } from '../repositories/order-operations.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import { fits } from './match-refund.ts'
