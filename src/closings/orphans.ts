@@ -3,6 +3,7 @@ import type { Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { looseOrderId } from '../domain/loose-payment.ts'
 import { pointFromCents } from '../domain/money.ts'
+import { isWholeCurrency } from '../domain/site.ts'
 import { AppError } from '../errors.ts'
 import { auditFailure, recordSuccess } from '../payments/activity.ts'
 import { applyEvidence } from '../payments/apply-evidence.ts'
@@ -243,6 +244,7 @@ function orderOf(
     mp_external_reference: loose,
     reference_attempt: 1,
     amount_cents: orphan.amount_cents,
+    whole_amount: isWholeCurrency(payment.currency),
     description: null,
     ticket_number: null,
     send_ticket_number: false,

@@ -131,6 +131,8 @@ export type OrdersTable = {
   mp_external_reference: Fixed<string>
   reference_attempt: Fixed<number>
   amount_cents: Fixed<number>
+  /** Sent without decimals: the account's currency has no cents. */
+  whole_amount: ColumnType<boolean, boolean | undefined, never>
   description: Fixed<string | null>
   ticket_number: Fixed<string | null>
   /** Fixed with the order: a repeated request must have the same content under its key. */

@@ -38,6 +38,22 @@ export function pointFromCents(cents: number): string {
   return `${text.slice(0, -2)}.${text.slice(-2)}`
 }
 
+/** `123450` becomes `1234,50`, as an ERP sends it. Throws like `pointFromCents`. */
+export function erpFromCents(cents: number): string {
+  return pointFromCents(cents).replace('.', ',')
+}
+
+/**
+ * An amount as it is sent to the provider: two decimals, or none where the currency has no cents (`isWhole`). Throws on
+ * anything but a non-negative whole number of cents, and on cents that are left over.
+ */
+export function providerAmount(cents: number, isWhole: boolean): string {
+  const text = pointFromCents(cents)
+  if (!isWhole) return text
+  if (!text.endsWith('.00')) throw new RangeError('the currency has no cents')
+  return text.slice(0, -3)
+}
+
 /** The same for what may be less than nothing: `-12050` becomes `-120.50`. */
 export function signedPointFromCents(cents: number): string {
   return cents < 0 ? `-${pointFromCents(-cents)}` : pointFromCents(cents)

@@ -3,6 +3,7 @@ import { constraintOf } from '../db/failures.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import { providerKey, saleKey } from '../domain/provider-key.ts'
+import { wholeCurrencyOf } from '../domain/site.ts'
 import { AppError } from '../errors.ts'
 import {
   attemptOfReference,
@@ -17,6 +18,7 @@ import {
   findUnconfirmedByReference,
   isAccountOfClient,
 } from '../repositories/adopted-orders.ts'
+import { findSite } from '../repositories/closings.ts'
 import { findAccounts, findClientsOfAccount, findConnection } from '../repositories/oauth.ts'
 import { insertOrderEvent } from '../repositories/order-events.ts'
 import {
@@ -335,6 +337,7 @@ async function adopt(
     const waiting = await findWaiting(trx, account, content)
     if (waiting) return { waiting }
     const now = deps.now()
+    const site = await findSite(trx, account.mpUserId)
     const text = await erpReference(trx, account, content.reference)
     const madeAt = found.createdAt === null || found.createdAt > now ? now : found.createdAt
     const sale = saleKey(client, account.mpUserId, {
@@ -356,6 +359,7 @@ async function adopt(
       mp_external_reference: content.reference,
       reference_attempt: attemptOfReference(content.reference, text) ?? 1,
       amount_cents: content.amountCents,
+      whole_amount: wholeCurrencyOf(site?.site_id) !== undefined,
       description: found.description,
       ticket_number: found.ticketNumber,
       send_ticket_number: found.ticketNumber !== null,

@@ -15,6 +15,7 @@ import {
 import type { OrderRow } from '../repositories/orders.ts'
 import { noteDeniedCharge, type PosWithStore } from '../repositories/stores.ts'
 import { verdictOn } from '../verdict.ts'
+import { isSentWhole } from './account-site.ts'
 import { auditFailure } from './activity.ts'
 import type { PaymentDeps } from './deps.ts'
 import {
@@ -45,7 +46,7 @@ import { unknownCreation } from './unknown-creation.ts'
  * Puts a charge on the terminal of a box, at most once. The intent is committed before the provider is called, under
  * one key for ever; equal requests (by Idempotency-Key, or by content) get the first order instead of a second charge.
  *
- * Throws NOT_FOUND (box), OAUTH_NOT_CONNECTED, CONNECTION_LOST, TERMINAL_NOT_FOUND, TERMINAL_NOT_PDV, TERMINAL_BUSY,
+ * Throws NOT_FOUND (box), VALIDATION_ERROR (cents that the account's currency does not have), OAUTH_NOT_CONNECTED, CONNECTION_LOST, TERMINAL_NOT_FOUND, TERMINAL_NOT_PDV, TERMINAL_BUSY,
  * IDEMPOTENCY_CONFLICT, ORDER_ALREADY_PAID, PROVIDER_TIMEOUT (outcome unknown, with the order's id), PROVIDER_REJECTED,
  * PROVIDER_ERROR, RATE_LIMITED. Each says whether money moved.
  */
@@ -148,9 +149,12 @@ async function chargeOnce(
   if (pos?.state !== 'active' || pos.mp_pos_id === null) {
     throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
   }
-  const terminal = await findTerminal(deps, client, pos.mp_pos_id, connectionOf(start), errand)
+  const { amountCents } = sale.request
+  const known = connectionOf(start)
+  const isWhole = await isSentWhole(deps, client, amountCents, { site: start.site, known, errand })
+  const terminal = await findTerminal(deps, client, pos.mp_pos_id, known, errand)
   const repeated = repeatedAs(sale, terminal.mpUserId)
-  const place: Place = { pos, repeated, ...terminal }
+  const place: Place = { pos, repeated, isWhole, ...terminal }
   const use = await findUse(deps, sale, place)
   await freeTerminal(deps, client, place.terminalId, use.open, errand)
 
@@ -226,6 +230,8 @@ type Place = {
   pos: PosWithStore
   terminalId: string
   mpUserId: number
+  /** The amount is sent without decimals. */
+  isWhole: boolean
   /** What makes two requests the same charge, for the key at the provider. */
   repeated: string
 }
@@ -284,7 +290,7 @@ async function writeIntent(
 function newCharge(
   deps: PaymentDeps,
   { client, request }: Sale,
-  { pos, terminalId, mpUserId, repeated }: Place,
+  { pos, terminalId, mpUserId, isWhole, repeated }: Place,
   use: TerminalUse,
 ): NewCharge {
   const now = deps.now()
@@ -302,6 +308,7 @@ function newCharge(
     mp_external_reference: encodeReference(request.externalReference, attempt),
     reference_attempt: attempt,
     amount_cents: request.amountCents,
+    whole_amount: isWhole,
     description: request.description,
     ticket_number: request.ticketNumber,
     send_ticket_number: deps.settings.sendTicketNumber,

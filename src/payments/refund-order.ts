@@ -2,7 +2,7 @@ import type { Db, Trx } from '../db/database.ts'
 import { hashSecret } from '../domain/api-key.ts'
 import { canonicalJson } from '../domain/canonical-json.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import { pointFromCents } from '../domain/money.ts'
+import { erpFromCents, pointFromCents } from '../domain/money.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
 import { providerKey, requestKey } from '../domain/provider-key.ts'
 import {
@@ -59,7 +59,7 @@ const route = 'POST /orders/refund'
  * provider's key for ever. A refund whose outcome was lost is taken up again by an equal request, under the same key. None is begun
  * for who has hung up.
  *
- * Throws NOT_FOUND, ORDER_NOT_REFUNDABLE, ORDER_ALREADY_REFUNDED, REFUND_AMOUNT_EXCEEDS, PARTIAL_REFUND_NOT_SUPPORTED,
+ * Throws NOT_FOUND, VALIDATION_ERROR (cents of a currency without cents), ORDER_NOT_REFUNDABLE, ORDER_ALREADY_REFUNDED, REFUND_AMOUNT_EXCEEDS, PARTIAL_REFUND_NOT_SUPPORTED,
  * REFUND_IN_PROGRESS, IDEMPOTENCY_CONFLICT, PROVIDER_TIMEOUT, PROVIDER_REJECTED, PROVIDER_ERROR, OAUTH_NOT_CONNECTED,
  * CONNECTION_LOST.
  */
@@ -343,6 +343,7 @@ function newRefund(
   const leftCents = paidCents - order.refunded_cents
   if (leftCents <= 0) throw refuseRefund('ORDER_ALREADY_REFUNDED', order)
   const amountCents = request.amountCents ?? leftCents
+  if (order.whole_amount && amountCents % 100 !== 0) throw centsRefused(order, amountCents)
   if (amountCents > leftCents) {
     throw new AppError('REFUND_AMOUNT_EXCEEDS', {
       message: `At most ${pointFromCents(leftCents)} is left to refund`,
@@ -359,6 +360,16 @@ function newRefund(
     ...newSender(now),
     created_at: now,
   }
+}
+
+/** A 422: the account of the order has no cents, so the provider would refuse the refund or round it. */
+function centsRefused(order: OrderRow, amountCents: number): AppError {
+  const amount = erpFromCents(amountCents)
+  const message = `Must end in ",00", since the currency of the provider account has no cents (got "${amount}")`
+  return new AppError('VALIDATION_ERROR', {
+    details: [{ path: 'amount', message }],
+    extra: refundStanding(order),
+  })
 }
 
 /** Another refund of this order is under way; once it has ended, the same request may be made. */

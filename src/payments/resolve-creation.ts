@@ -236,6 +236,7 @@ function providerOrder(order: OrderRow): NewProviderOrder {
   return {
     externalReference: order.mp_external_reference,
     amountCents: order.amount_cents,
+    isWholeAmount: order.whole_amount,
     terminalId: order.terminal_id,
     description: order.description,
     ticketNumber: order.send_ticket_number ? order.ticket_number : null,

@@ -87,12 +87,12 @@ async function insteadOfSending(
 function partOf(
   order: OrderRow,
   operation: OrderOperationRow,
-): { paymentId: string; amountCents: number } | null | undefined {
+): { paymentId: string; amountCents: number; isWholeAmount?: boolean } | null | undefined {
   const payment = order.payments.find((entry) => entry.status === 'approved') ?? order.payments[0]
   const amountCents = operation.amount_cents as number
   // The provider's partial refund must be less than the payment: all of it at once is a total one.
   if (operation.refund_type === 'total' || amountCents === payment?.paidCents) return null
-  return payment && { paymentId: payment.id, amountCents }
+  return payment && { paymentId: payment.id, amountCents, isWholeAmount: order.whole_amount }
 }
 
 async function record(

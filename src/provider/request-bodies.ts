@@ -1,4 +1,4 @@
-import { pointFromCents } from '../domain/money.ts'
+import { providerAmount } from '../domain/money.ts'
 import type { NewProviderOrder, NewProviderPos, NewProviderStore, SimulatedEvent } from './types.ts'
 
 /** The body of POST /v1/orders (file 2.1): optional members are left out, never null. */
@@ -7,7 +7,9 @@ export function newOrderBody(order: NewProviderOrder): Record<string, unknown> {
     type: 'point',
     external_reference: order.externalReference,
     expiration_time: `PT${order.expirationMinutes}M`,
-    transactions: { payments: [{ amount: pointFromCents(order.amountCents) }] },
+    transactions: {
+      payments: [{ amount: providerAmount(order.amountCents, order.isWholeAmount ?? false) }],
+    },
     config: {
       point: {
         terminal_id: order.terminalId,
@@ -26,8 +28,10 @@ export function newOrderBody(order: NewProviderOrder): Record<string, unknown> {
 export function partialRefundBody(partial: {
   paymentId: string
   amountCents: number
+  isWholeAmount?: boolean
 }): Record<string, unknown> {
-  return { transactions: [{ id: partial.paymentId, amount: pointFromCents(partial.amountCents) }] }
+  const amount = providerAmount(partial.amountCents, partial.isWholeAmount ?? false)
+  return { transactions: [{ id: partial.paymentId, amount }] }
 }
 
 /** The body of a simulated event (file 2.5). */

@@ -77,6 +77,8 @@ export type NewProviderOrder = {
   /** Already encoded: `[A-Za-z0-9_-]{1,64}`. */
   externalReference: string
   amountCents: number
+  /** Sent without decimals: the account's currency has no cents. */
+  isWholeAmount?: boolean
   terminalId: string
   description: string | null
   /** null leaves the field out; some countries refuse it. */
@@ -187,7 +189,7 @@ export type Provider = {
       token: string,
       mpOrderId: string,
       key: string,
-      partial: { paymentId: string; amountCents: number } | null,
+      partial: { paymentId: string; amountCents: number; isWholeAmount?: boolean } | null,
       o?: CallOptions,
     ): Promise<RefundAnswer>
     simulate(

@@ -12,14 +12,22 @@ import type { PosWithStore } from './stores.ts'
 export type ChargeStart = {
   pos: PosWithStore | undefined
   connection: ConnectionRow | undefined
+  /** The site of the connected account; null where the provider names none, undefined when it was never read. */
+  site: string | null | undefined
   /** Nothing stands for this charge: no key, no equal order and none that was found at the provider. */
   isNew: boolean
 }
 
-type StartRow = PosWithStore & { connection: object | null; has_earlier: boolean }
+type StartRow = PosWithStore & {
+  connection: object | null
+  has_earlier: boolean
+  site_id: string | null
+  is_site_read: boolean
+}
 
 const start = fixedStatement<Record<string, unknown>, StartRow>(`
   select pos.*, stores.external_id as store_external_id, stores.mp_store_id, row_to_json(c) as connection,
+    s.site_id, s.mp_user_id is not null as is_site_read,
     exists (select from idempotency_keys where client = :client and route = :route and key = :key)
     or exists (select from orders where client = :client and caja_id = :caja_id
       and amount_cents = :amount_cents and adopted_at is not null)
@@ -29,7 +37,8 @@ const start = fixedStatement<Record<string, unknown>, StartRow>(`
         or paid_after_close or creation in ('intent', 'unknown')))) as has_earlier
   from (select 1) as always
   left join (pos join stores on stores.id = pos.store_id) on pos.client = :client and pos.external_id = :caja_id
-  left join oauth_connections c on c.client = :client`)
+  left join oauth_connections c on c.client = :client
+  left join account_sites s on s.mp_user_id = c.mp_user_id`)
 
 /** The box, the client's connection, and whether anything may stand for this charge already: by its key or by its content. */
 export async function findChargeStart(
@@ -54,10 +63,11 @@ export async function findChargeStart(
     amount_cents: charge.amountCents,
   })
   if (!row) throw new Error('a row is always there')
-  const { connection, has_earlier: hasEarlier, ...pos } = row
+  const { connection, has_earlier: hasEarlier, site_id: siteId, is_site_read: isRead, ...pos } = row
   return {
     pos: pos.id === null ? undefined : pos,
     connection: connection ? reviveConnection(connection) : undefined,
+    site: isRead ? siteId : undefined,
     isNew: !hasEarlier,
   }
 }
@@ -115,6 +125,7 @@ const types = {
   mp_external_reference: 'text',
   reference_attempt: 'integer',
   amount_cents: 'bigint',
+  whole_amount: 'boolean',
   description: 'text',
   ticket_number: 'text',
   send_ticket_number: 'boolean',

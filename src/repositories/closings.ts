@@ -299,7 +299,7 @@ export async function listAmendments(
 
 /** The country of an account, if it is known. */
 export async function findSite(
-  db: Db,
+  db: Db | Trx,
   mpUserId: number,
 ): Promise<{ site_id: string | null } | undefined> {
   return db

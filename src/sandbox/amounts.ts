@@ -2,17 +2,18 @@ const amountPattern = /^(\d{1,12})(?:\.(\d{1,2}))?$/
 
 /**
  * Reads a provider amount ("10", "10.5", "10.00") as integer cents. Undefined when it is not one, or not above zero.
- * Decimals are optional in the newest reference (provider facts 0.4).
+ * Decimals are optional in the newest reference (provider facts 0.4), and not allowed in a currency without cents.
  */
-export function parseAmount(text: string): number | undefined {
+export function parseAmount(text: string, hasCents = true): number | undefined {
   const match = amountPattern.exec(text)
-  if (match === null) return undefined
+  if (match === null || (!hasCents && match[2] !== undefined)) return undefined
   const cents = Number(match[1]) * 100 + Number((match[2] ?? '').padEnd(2, '0'))
   return cents > 0 ? cents : undefined
 }
 
-/** Writes integer cents the way the provider always answers: a point and two decimals. */
-export function formatCents(cents: number): string {
+/** Writes integer cents as the provider answers them: a point and two decimals, or none in a currency without cents. */
+export function formatCents(cents: number, hasCents = true): string {
+  if (!hasCents) return String(Math.floor(cents / 100))
   return `${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`
 }
 

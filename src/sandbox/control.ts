@@ -17,6 +17,7 @@ import { pairTerminal } from './pairing.ts'
 import { searchReach } from './payments.ts'
 import { isRecord } from './problems.ts'
 import { createSeller, revokeSeller } from './sellers.ts'
+import { siteIds } from './sites.ts'
 import { showState } from './state-view.ts'
 import { showTerminal } from './terminals.ts'
 import { webhookControl } from './webhook-control.ts'
@@ -132,7 +133,12 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   })
 
   app.post('/_sandbox/users', (request, reply) => {
-    const { id, nickname, live_mode: live } = isRecord(request.body) ? request.body : {}
+    const {
+      id,
+      nickname,
+      live_mode: live,
+      site_id: site,
+    } = isRecord(request.body) ? request.body : {}
     if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) > 0)) {
       throw badCall('id must be a positive whole number')
     }
@@ -140,6 +146,9 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
       throw badCall('nickname must be a string')
     }
     if (live !== undefined && typeof live !== 'boolean') throw badCall('live_mode must be boolean')
+    if (site !== undefined && !siteIds.includes(String(site))) {
+      throw badCall(`site_id must be one of ${siteIds.join(', ')}`)
+    }
     if (ctx.world.tables.sellers.has(String(id))) {
       throw new ControlError(409, `user ${id} exists`)
     }
@@ -147,6 +156,7 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
       ...(id !== undefined && { id: Number(id) }),
       ...(nickname !== undefined && { nickname }),
       ...(live !== undefined && { liveMode: live }),
+      ...(site !== undefined && { siteId: String(site) }),
     })
     const { id: made, nickname: name, liveMode } = seller
     return reply.code(201).send({ id: made, nickname: name, live_mode: liveMode })

@@ -65,9 +65,9 @@ function showLedgerOrder(order: Order): LedgerOrder {
     status_detail: order.statusDetail,
     paid_amount: payment.paidCents === null ? null : formatCents(payment.paidCents),
     refunded_amount: formatCents(payment.refundedCents),
-    payments: [showPayment(payment)],
+    payments: [showPayment(payment, true)],
     refunds: order.refunds.map((refund) => ({
-      ...showRefund(refund),
+      ...showRefund(refund, true),
       created_date: refund.createdDate,
     })),
     idempotency_key: order.idempotencyKey,

@@ -21,7 +21,7 @@ const defaultExpirySeconds = 900
 const defaultTypes = ['credit_card', 'debit_card', 'qr', 'voucher_card']
 
 /** Checks the body by the table of provider facts 2.1. Throws one 400 naming everything that is wrong. */
-export function readOrderBody(body: unknown): OrderRequest {
+export function readOrderBody(body: unknown, hasCents = true): OrderRequest {
   if (body === undefined) {
     throw apiError(400, 'required_properties', 'The request body is required.')
   }
@@ -52,7 +52,7 @@ export function readOrderBody(body: unknown): OrderRequest {
     const seconds = parseDuration(text)
     return seconds !== undefined && seconds >= 30 && seconds <= 10_800
   })
-  const amountCents = readPayment(problems, root)
+  const amountCents = readPayment(problems, root, hasCents)
   const config = readConfig(problems, root)
   const integrationData = readIntegration(problems, root)
   const taxes = readTaxes(problems, root)
@@ -74,7 +74,11 @@ function has(fields: Fields | undefined, key: string): fields is Fields {
   return fields !== undefined && Object.hasOwn(fields, key)
 }
 
-function readPayment(problems: Problems, root: Fields | undefined): number | undefined {
+function readPayment(
+  problems: Problems,
+  root: Fields | undefined,
+  hasCents: boolean,
+): number | undefined {
   if (!has(root, 'transactions')) return undefined
   const transactions = problems.record(root.transactions, 'transactions', ['payments'], [])
   if (!has(transactions, 'payments')) return undefined
@@ -83,7 +87,7 @@ function readPayment(problems: Problems, root: Fields | undefined): number | und
   const path = 'transactions.payments[0]'
   const fields = problems.record(payment, path, ['amount'], [])
   const amount = problems.text(fields, 'amount', `${path}.amount`, (text) => {
-    return parseAmount(text) !== undefined
+    return parseAmount(text, hasCents) !== undefined
   })
   return amount === undefined ? undefined : parseAmount(amount)
 }
@@ -186,7 +190,10 @@ function readTaxes(problems: Problems, root: Fields | undefined): Order['taxes']
  * Reads the body of a refund: none or `{}` for everything, else exactly one payment with its amount in cents
  * (provider facts 2.4).
  */
-export function readRefundBody(body: unknown): { paymentId: string; amountCents: number } | null {
+export function readRefundBody(
+  body: unknown,
+  hasCents: boolean,
+): { paymentId: string; amountCents: number } | null {
   if (body === undefined || (isRecord(body) && Object.keys(body).length === 0)) return null
   const problems = new Problems()
   const root = problems.record(body, 'body', ['transactions'], [])
@@ -197,7 +204,7 @@ export function readRefundBody(body: unknown): { paymentId: string; amountCents:
     item === undefined ? undefined : problems.record(item, 'transactions[0]', ['id', 'amount'], [])
   const paymentId = problems.text(fields, 'id', 'transactions[0].id')
   const amount = problems.text(fields, 'amount', 'transactions[0].amount', (text) => {
-    return parseAmount(text) !== undefined
+    return parseAmount(text, hasCents) !== undefined
   })
   problems.throwIfAny()
   const amountCents = amount === undefined ? undefined : parseAmount(amount)

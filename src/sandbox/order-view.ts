@@ -1,6 +1,7 @@
 import { formatCents } from './amounts.ts'
 import { applicationOf, type Context } from './context.ts'
 import type { Order, Payment, Refund } from './rows.ts'
+import { siteOf } from './sites.ts'
 
 const cards = new Set(['credit_card', 'debit_card', 'prepaid_card', 'voucher_card'])
 const cardNumbers: Record<string, { first_digits: string; last_digits: string }> = {
@@ -15,6 +16,7 @@ const cardNumbers: Record<string, { first_digits: string; last_digits: string }>
 export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
   const method = order.paymentMethodConfig
   const { platformId, integratorId, sponsorId } = order.integrationData
+  const site = siteOf(ctx, order.userId)
   return {
     id: order.id,
     type: 'point',
@@ -23,8 +25,8 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
     ...(order.description !== null && { description: order.description }),
     ...(order.expirationTime !== null && { expiration_time: order.expirationTime }),
     processing_mode: 'automatic',
-    country_code: 'ARG',
-    currency: 'ARS',
+    country_code: site.code,
+    currency: site.currency,
     integration_data: {
       application_id: applicationOf(ctx).clientId,
       ...(platformId !== null && { platform_id: platformId }),
@@ -56,8 +58,10 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
       taxes: order.taxes.map(({ payerCondition }) => ({ payer_condition: payerCondition })),
     }),
     transactions: {
-      payments: [showPayment(order.payment)],
-      ...(order.refunds.length > 0 && { refunds: order.refunds.map(showRefund) }),
+      payments: [showPayment(order.payment, site.hasCents)],
+      ...(order.refunds.length > 0 && {
+        refunds: order.refunds.map((refund) => showRefund(refund, site.hasCents)),
+      }),
       ...(order.status === 'charged_back' && { chargebacks: showChargebacksOf(ctx, order) }),
     },
     ...order.shown,
@@ -82,14 +86,16 @@ export function chargebackDetail(coverageApplied: boolean | null): string {
   return coverageApplied ? 'reimbursed' : 'settled'
 }
 
-export function showPayment(payment: Payment): Record<string, unknown> {
+export function showPayment(payment: Payment, hasCents: boolean): Record<string, unknown> {
   const { method } = payment
   return {
     id: payment.id,
-    amount: formatCents(payment.amountCents),
-    ...(payment.paidCents !== null && { paid_amount: formatCents(payment.paidCents) }),
-    ...(payment.tipCents > 0 && { tip_amount: formatCents(payment.tipCents) }),
-    ...(payment.refundedCents > 0 && { refunded_amount: formatCents(payment.refundedCents) }),
+    amount: formatCents(payment.amountCents, hasCents),
+    ...(payment.paidCents !== null && { paid_amount: formatCents(payment.paidCents, hasCents) }),
+    ...(payment.tipCents > 0 && { tip_amount: formatCents(payment.tipCents, hasCents) }),
+    ...(payment.refundedCents > 0 && {
+      refunded_amount: formatCents(payment.refundedCents, hasCents),
+    }),
     ...(payment.referenceId !== null && { reference_id: payment.referenceId }),
     status: payment.status,
     ...(payment.statusDetail !== null && { status_detail: payment.statusDetail }),
@@ -106,12 +112,12 @@ export function showMethod(method: NonNullable<Payment['method']>): object {
   return { type: method.type, installments: method.installments, id: method.id }
 }
 
-export function showRefund(refund: Refund): Record<string, unknown> {
+export function showRefund(refund: Refund, hasCents: boolean): Record<string, unknown> {
   return {
     id: refund.id,
     transaction_id: refund.transactionId,
     reference_id: refund.referenceId,
-    amount: formatCents(refund.amountCents),
+    amount: formatCents(refund.amountCents, hasCents),
     status: refund.status,
   }
 }
@@ -128,12 +134,13 @@ export function showCancelRequested(order: Order): object {
 }
 
 /** The short form of a refund's answer: only the refunds made by that call (provider facts 2.4). */
-export function showRefundAnswer(order: Order, refundIds: string[]): object {
+export function showRefundAnswer(ctx: Context, order: Order, refundIds: string[]): object {
+  const { hasCents } = siteOf(ctx, order.userId)
   const made = order.refunds.filter(({ id }) => refundIds.includes(id))
   return {
     id: order.id,
     status: order.status,
     status_detail: order.statusDetail,
-    transactions: { refunds: made.map(showRefund) },
+    transactions: { refunds: made.map((refund) => showRefund(refund, hasCents)) },
   }
 }

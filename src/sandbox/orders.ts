@@ -9,6 +9,7 @@ import { commitOrder, moveOrder } from './order-moves.ts'
 import { searchOrders } from './order-search.ts'
 import { showCancelRequested, showOrder } from './order-view.ts'
 import type { Change, Order, Seller } from './rows.ts'
+import { siteOf } from './sites.ts'
 import { isOpen } from './state.ts'
 
 /** Create, read, search and cancel of the Orders API (provider facts 2.1 to 2.3). */
@@ -58,7 +59,7 @@ export function findOrder(ctx: Context, seller: Seller, id: string): Order {
 
 function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
   const use = useOrderKey(ctx, request, seller.id)
-  const wanted = readOrderBody(request.body)
+  const wanted = readOrderBody(request.body, siteOf(ctx, seller.id).hasCents)
   if (use.first !== undefined) {
     const first = ctx.world.tables.orders.get(use.first.resourceId)
     if (first !== undefined) return { status: use.first.status, order: first }

@@ -7,6 +7,7 @@ import { useOrderKey } from './idempotency.ts'
 import { newNumber } from './ids.ts'
 import { isRecord } from './problems.ts'
 import type { LoosePayment } from './rows.ts'
+import { siteOf } from './sites.ts'
 
 /** POST /v1/payments/{id}/refunds of a charge that has no order: all that is left without a body, a part with `amount`. */
 export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
@@ -24,7 +25,8 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
     const given = payment.refunds.reduce((sum, { amountCents }) => sum + amountCents, 0)
     const left = payment.amountCents - given
     const wanted = isRecord(request.body) ? request.body.amount : undefined
-    const cents = wanted === undefined ? left : parseAmount(String(wanted))
+    const cents =
+      wanted === undefined ? left : parseAmount(String(wanted), siteOf(ctx, seller.id).hasCents)
     if (cents === undefined || cents > left || left === 0) {
       throw apiError(400, 'invalid_refund_amount', 'Invalid refund amount')
     }

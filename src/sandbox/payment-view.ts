@@ -1,6 +1,7 @@
 import type { Context } from './context.ts'
 import { boxOf } from './order-moves.ts'
 import type { Order, PaymentMethod } from './rows.ts'
+import { siteOf } from './sites.ts'
 
 /** A payment of the Payments API: what stands behind an order, or a charge without one. Times are milliseconds. */
 export type PaymentEntry = {
@@ -96,7 +97,7 @@ export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<stri
     payment_type_id: method.type,
     status: entry.status,
     status_detail: entry.statusDetail,
-    currency_id: 'ARS',
+    currency_id: siteOf(ctx, entry.userId).currency,
     collector_id: entry.userId,
     external_reference: entry.externalReference,
     transaction_amount: entry.amountCents / 100,

@@ -8,6 +8,7 @@ import { refundableCents, refundOrder } from './order-moves.ts'
 import { showRefundAnswer } from './order-view.ts'
 import { findOrder } from './orders.ts'
 import type { Order, Seller } from './rows.ts'
+import { siteOf } from './sites.ts'
 
 const refundPeriodMs = 90 * 86_400_000
 
@@ -32,8 +33,8 @@ export function refundRoute(app: FastifyInstance, ctx: Context): void {
 function refund(ctx: Context, seller: Seller, request: FastifyRequest, id: string): object {
   const use = useOrderKey(ctx, request, seller.id)
   const order = findOrder(ctx, seller, id)
-  const part = readRefundBody(request.body)
-  if (use.first !== undefined) return showRefundAnswer(order, [use.first.resourceId])
+  const part = readRefundBody(request.body, siteOf(ctx, seller.id).hasCents)
+  if (use.first !== undefined) return showRefundAnswer(ctx, order, [use.first.resourceId])
   checkState(ctx, order)
   const amountCents = part === null ? refundableCents(order) : partCents(order, part)
   let refundId = ''
@@ -52,7 +53,7 @@ function refund(ctx: Context, seller: Seller, request: FastifyRequest, id: strin
       ends: rule.ends,
     },
   )
-  return showRefundAnswer(after, [refundId])
+  return showRefundAnswer(ctx, after, [refundId])
 }
 
 function checkState(ctx: Context, order: Order): void {

@@ -16,6 +16,8 @@ export type Seller = {
   createdAt: string
   /** The account header-approved authorizations use when they name none. */
   isDefault: boolean
+  /** Its country; absent in ledgers from before this was kept: Argentina. */
+  siteId?: string
 }
 
 export type AuthorizationCode = {

@@ -7,7 +7,13 @@ import { connectWebhooks } from './webhooks.ts'
 /** Creates a seller account; without an id a free one is made up. */
 export function createSeller(
   ctx: Context,
-  options: { id?: number; nickname?: string; liveMode?: boolean; isDefault?: boolean } = {},
+  options: {
+    id?: number
+    nickname?: string
+    liveMode?: boolean
+    isDefault?: boolean
+    siteId?: string
+  } = {},
 ): Seller {
   const { sellers } = ctx.world.tables
   const id = options.id ?? newFreeNumber(10, (candidate) => sellers.has(String(candidate)))
@@ -19,6 +25,7 @@ export function createSeller(
     publicKey: `APP_USR-${randomUUID()}`,
     createdAt: new Date(ctx.nowMs()).toISOString(),
     isDefault: options.isDefault ?? false,
+    siteId: options.siteId ?? 'MLA',
   }
   ctx.world.commit('seller.created', String(id), { sellers: { [id]: seller } })
   return seller

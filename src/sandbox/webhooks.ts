@@ -4,6 +4,7 @@ import { applicationOf, type Context } from './context.ts'
 import { nanoStamp, newNumber } from './ids.ts'
 import { showChargebacksOf, showMethod } from './order-view.ts'
 import type { Order, Seller, Webhook } from './rows.ts'
+import { siteOf } from './sites.ts'
 
 export type OrderAction =
   | 'processed'
@@ -17,6 +18,7 @@ export type OrderAction =
 /** The body of an `order` webhook; each action has its own shape (provider facts 6.2). */
 export function orderWebhookBody(ctx: Context, order: Order, action: OrderAction) {
   const { payment } = order
+  const { hasCents } = siteOf(ctx, order.userId)
   const method = payment.method === null ? {} : { payment_method: showMethod(payment.method) }
   const reference = payment.referenceId === null ? {} : { reference: { id: payment.referenceId } }
   const long = action === 'processed' || action === 'failed'
@@ -31,7 +33,7 @@ export function orderWebhookBody(ctx: Context, order: Order, action: OrderAction
       status: order.status,
       // The samples of this webhook and the status page disagree; each place keeps its own word (provider facts 2.6).
       status_detail: action === 'action_required' ? 'check_on_terminal' : order.statusDetail,
-      ...(withTotal && { total_paid_amount: formatCents(payment.paidCents ?? 0) }),
+      ...(withTotal && { total_paid_amount: formatCents(payment.paidCents ?? 0, hasCents) }),
       ...(action === 'charged_back' && {
         transactions: { chargebacks: showChargebacksOf(ctx, order) },
       }),
@@ -41,9 +43,11 @@ export function orderWebhookBody(ctx: Context, order: Order, action: OrderAction
           transactions: {
             payments: [
               {
-                amount: formatCents(payment.amountCents),
+                amount: formatCents(payment.amountCents, hasCents),
                 id: payment.id,
-                ...(action === 'processed' && { paid_amount: formatCents(payment.paidCents ?? 0) }),
+                ...(action === 'processed' && {
+                  paid_amount: formatCents(payment.paidCents ?? 0, hasCents),
+                }),
                 ...(long && method),
                 ...(long && reference),
                 status: payment.status,
