@@ -31,9 +31,9 @@ export type Fit =
 
 /**
  * Whether an order at the provider is the one that this row asked for. Equal content proves nothing: another program on the
- * account may charge the same sale under the same reference. It must also be made by our application, for a terminal, and
- * between our first attempt and the last moment at which one can have arrived. Where the application is not named, only a
- * reference of our own making tells. `doubtfulAt` is an attempt that the row may not know of yet.
+ * account may charge the same sale under the same reference. It must also be made by our application, for a terminal,
+ * after our first attempt, and before the order expires or the last moment at which an attempt can arrive. Where the
+ * application is not named, only a reference that this service alone makes proves it. `doubtfulAt` is an attempt that the row may not know of yet.
  */
 export function fitOf(
   deps: Pick<PaymentDeps, 'settings'>,
@@ -58,12 +58,13 @@ function canBeMadeAt(
   madeAt: Date,
   doubtfulAt: Date | null,
 ): boolean {
-  const { created_at, sent_at, unanswered_at, last_updated_at } = order
+  const { created_at, sent_at, unanswered_at, last_updated_at, expires_at } = order
   const known = [sent_at, unanswered_at, last_updated_at, doubtfulAt].map(
     (at) => at?.getTime() ?? 0,
   )
   const firstMs = Math.min(created_at.getTime(), sent_at?.getTime() ?? created_at.getTime())
-  const lastMs = Math.max(created_at.getTime(), ...known) + settings.lateArrivalMs
+  const lateMs = Math.max(created_at.getTime(), ...known) + settings.lateArrivalMs
+  const lastMs = Math.max(lateMs, expires_at.getTime())
   const atMs = madeAt.getTime()
   return atMs >= firstMs - clockMarginMs && atMs <= lastMs + clockMarginMs
 }

@@ -78,7 +78,7 @@ test.each([
   ['whose application is not named', () => ({ integration_data: null })],
   ['of another type', () => ({ type: 'online' })],
   ['made before the charge', (ms: number) => ({ created_date: dateOf(ms - 3 * 60_000) })],
-  ['made long after the charge', (ms: number) => ({ created_date: dateOf(ms + 3 * 60_000) })],
+  ['made after the order expired', (ms: number) => ({ created_date: dateOf(ms + 18 * 60_000) })],
 ])(
   'an equal order %s is not proven to be the charge whose answer was lost',
   async (name, shownAt) => {
@@ -108,6 +108,19 @@ test('a reference that only this service makes proves an order whose application
   const id = ordersAtProvider(service, till)[0]?.id as string
   await pay(id)
   await show(id, { integration_data: null })
+  service.clock.advance(pastItsTimeMs)
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    outcome: 'charged',
+    mp_order_id: id,
+  })
+})
+
+test('an attempt that arrives late makes our order as long as the order has not expired', async () => {
+  const till = await openOwnShop(service, 'late attempt')
+  const orderId = await lostCharge(till, 'W-10', true)
+  const id = ordersAtProvider(service, till)[0]?.id as string
+  await pay(id)
+  await show(id, { created_date: dateOf(service.clock.now().getTime() + 10 * 60_000) })
   service.clock.advance(pastItsTimeMs)
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     outcome: 'charged',
