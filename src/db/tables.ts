@@ -182,6 +182,8 @@ export type OrdersTable = {
   refund_unclear: ColumnType<string | null, never, string | null>
   /** What the provider shows that contradicts a person's decision on a refund. */
   refund_contradicted: ColumnType<string | null, never, string | null>
+  /** As the provider has said it first (`ARS`). */
+  currency: ColumnType<string | null, never, string | null>
   /** A person has decided on a refund of the order. */
   refund_settled: Generated<boolean>
   /** What the charge leaves to the seller, as far as is known. */

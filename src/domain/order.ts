@@ -54,6 +54,8 @@ export type OrderEvidence = {
   providerStatus: string
   statusDetail: string | null
   amountCents: number | null
+  /** As the provider writes it (`ARS`); absent where the body does not say. */
+  currency?: string | null
   /** Paid sum over the payments that went through, tips included. */
   paidCents: number
   refundedCents: number

@@ -34,6 +34,7 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   const isNew = order.creation !== 'confirmed'
   const confirmation = {
     conflict: null,
+    currency: order.currency ?? evidence.currency ?? null,
     ...(isNew && {
       creation: 'confirmed' as const,
       mp_order_id: evidence.mpOrderId,
@@ -51,9 +52,10 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   // Less than we know of, and no refund that failed: an old answer that arrived late.
   const stale =
     refunds.areOlder ||
-    evidence.refundedCents < order.refunded_cents - refunds.failedCents ||
+    evidence.refundedCents < shownCents(order) - refunds.failedCents ||
     (order.paid_after_close && evidence.paidCents < order.paid_cents)
-  const isGivenBack = refunds.failedCents > 0 && isPaid(status) && isGiven(order.status)
+  const isLess = refunds.failedCents > 0 || evidence.refundedCents < order.refunded_cents
+  const isGivenBack = isLess && isPaid(status) && isGiven(order.status)
   const moves = canMove(order.status, status) || (isGivenBack && order.status !== status)
   const paidLate = isClosedUnpaid(order.status) && (isPaid(status) || status === 'refunded')
   if (stale || (status !== order.status && !moves && !paidLate)) {
@@ -108,7 +110,7 @@ function keepWord(
 /** Keeps with the order what a person must look at. */
 function flag(
   order: OrderRow,
-  fields: { conflict: string; creation?: 'confirmed'; mp_order_id?: string; unanswered_at?: null },
+  fields: Partial<OrderRow> & { conflict: string },
   now: Date,
 ): Applied {
   if (order.conflict === fields.conflict && fields.creation === undefined) {
@@ -146,6 +148,21 @@ function reopen(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
   }
   const note = 'the provider has the order that counted as refused'
   return { move: change(order, fields, now, note), shown: evidence.status }
+}
+
+/**
+ * What the list of refunds makes of the sum that was given back. The word `refunded` may have claimed more, and a list without
+ * amounts says nothing.
+ */
+function shownCents({ refunds, refunded_cents }: OrderRow): number {
+  const standing = refunds.filter(({ status }) => !isFailedRefund(status))
+  if (standing.length === 0 || standing.some(({ amountCents }) => amountCents === null)) {
+    return refunded_cents
+  }
+  return Math.min(
+    refunded_cents,
+    standing.reduce((sum, { amountCents }) => sum + (amountCents ?? 0), 0),
+  )
 }
 
 /** How far a refund has come. One that has failed never succeeds any more, so an old answer cannot show it as failed. */
@@ -255,6 +272,10 @@ function findMismatch(order: OrderRow, evidence: OrderEvidence): string | undefi
 /** What the evidence says of this order that cannot be, or is not known here; undefined when it is plain. */
 function findContradiction(order: OrderRow, evidence: OrderEvidence): string | undefined {
   const isPaidNow = evidence.paidCents > evidence.refundedCents
+  const currency = evidence.currency ?? null
+  if (currency !== null && order.currency !== null && currency !== order.currency) {
+    return `the currency at the provider is ${plainWord(currency)}, and the order's ${order.currency}`
+  }
   if (evidence.status === null) {
     // Only what a till was told of the money, or may be told, can be contradicted by an unknown word.
     const isDoubtful = isClosedUnpaid(order.status) || (isOpen(order.status) && isPaidNow)

@@ -1,5 +1,6 @@
 import type { Db, Trx } from '../db/database.ts'
 import type { OrderEvidence, ProviderRefund } from '../domain/order.ts'
+import { isPaid } from '../domain/order-state.ts'
 import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts'
 import { type ProviderError, type RefundAnswer, toAppError } from '../provider/provider.ts'
@@ -256,10 +257,20 @@ async function matchAnswer(
   operation: OrderOperationRow,
   given: RefundAnswer,
 ): Promise<RefundMatch> {
+  if (isImpossible(order, given)) {
+    const ids = given.refunds.map(({ id }) => id)
+    return { kind: 'unclear', named: ids.length === 1 ? (ids[0] ?? null) : null, ids }
+  }
   // Only what was known before can belong to another operation.
   const isFresh = freshRefunds(order, given).length === given.refunds.length
   const operations = isFresh ? [] : await listOperations(deps.database.db, [order.id])
   return matchRefund(operation, given.refunds, operations, { isAnswer: true })
+}
+
+/** Whether the answer says of the order what no refund makes of it: another currency, or that it is not paid. */
+function isImpossible(order: OrderRow, { status, currency }: RefundAnswer): boolean {
+  const isOther = currency !== null && order.currency !== null && currency !== order.currency
+  return isOther || (status !== null && !isPaid(status) && status !== 'refunded')
 }
 
 /** The answer contradicts what was asked for, so the order is read; while that proves nothing, the refund stays unknown. */

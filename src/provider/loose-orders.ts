@@ -8,7 +8,12 @@ import type { CallOptions, Provider, ProviderPayment, RefundAnswer } from './typ
 import { MpId, MpNote } from './wire.ts'
 
 /** The answer to a refund of a payment; from the provider's published description, not tried live. */
-const MpPaymentRefund = z.object({ id: MpId, amount: MpMoney, status: MpNote })
+const MpPaymentRefund = z.object({
+  id: MpId,
+  amount: MpMoney,
+  status: MpNote,
+  currency_id: MpNote,
+})
 
 /** What a payment without an order says, in the words of orders. */
 export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
@@ -24,6 +29,7 @@ export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
     providerStatus: payment.status,
     statusDetail: detailOf(payment),
     amountCents: payment.amount.cents,
+    currency: payment.currency,
     paidCents,
     refundedCents,
     payments: [
@@ -92,6 +98,7 @@ export async function refundPayment(
     status: null,
     providerStatus: made.status ?? 'approved',
     statusDetail: null,
+    currency: made.currency_id ?? null,
     refunds: [refundFrom(paymentId, made.id, made.status ?? null, made.amount?.cents ?? null)],
   }
 }

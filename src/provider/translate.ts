@@ -43,6 +43,7 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     providerStatus: order.status,
     statusDetail: detailOf(order),
     amountCents: order.total_amount ?? amountOf(payments),
+    currency: order.currency ?? null,
     paidCents,
     refundedCents,
     payments,
@@ -117,6 +118,7 @@ export function refundAnswerFrom(order: MpOrder): RefundAnswer {
     status: deriveStatus(order, 0, 0),
     providerStatus: order.status,
     statusDetail: order.status_detail ?? null,
+    currency: order.currency ?? null,
     refunds: (order.transactions?.refunds ?? []).map(refundFrom),
   }
 }

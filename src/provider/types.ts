@@ -109,6 +109,8 @@ export type RefundAnswer = {
   status: OrderStatus | null
   providerStatus: string
   statusDetail: string | null
+  /** Null where the answer does not say, as in the documented one. */
+  currency: string | null
   refunds: ProviderRefund[]
 }
 

@@ -62,6 +62,7 @@ export const MpOrder = z.object({
   status: z.string(),
   status_detail: MpNote,
   total_amount: MpAmount.nullish(),
+  currency: MpNote,
   total_paid_amount: MpAmount.nullish(),
   created_date: MpNote,
   last_updated_date: MpNote,

@@ -31,6 +31,7 @@ const moved = [
   'last_updated_at',
   'refund_contradicted',
   'refund_settled',
+  'currency',
 ] as const satisfies (keyof OrderRow)[]
 
 /** How a cancel or refund ends, with the move that its answer caused. */

@@ -168,3 +168,56 @@ test('a refund whose status is no known word has not ended', async () => {
     refunds: [{ status: 'processed' }],
   })
 })
+
+type Body = Record<string, unknown>
+
+/** Changes the answers to refunds alone, or those of reads too. */
+function alterOrders(change: (body: Body) => Body, readsToo: boolean) {
+  proxy.alter = ({ status, body }, { path }) =>
+    path.endsWith('/refund') || (readsToo && path.includes('/v1/orders/ORD'))
+      ? { status, body: change(body) }
+      : undefined
+}
+
+test('a refund answer in another currency is no result; the order decides', async () => {
+  const { till, orderId } = await paid('other currency')
+  alterOrders((body) => ({ ...body, currency: 'USD' }), false)
+  const answer = await refund(service, till, orderId, '30,00', 'K')
+  expect(answer.statusCode, answer.body).toBe(200)
+  expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'done' }])
+
+  const second = await paid('other currency, read too')
+  alterOrders((body) => ({ ...body, currency: 'USD' }), true)
+  const unknown = await refund(service, second.till, second.orderId, '30,00', 'K')
+  expect(unknown.json()).toMatchObject({ outcome: 'unknown' })
+  expect(await orderRow(service, second.orderId)).toMatchObject({
+    refunded_cents: 0,
+    conflict: expect.stringContaining('currency'),
+    refund_unclear: expect.any(String),
+  })
+})
+
+test.each(['canceled', 'failed', 'created'])(
+  'a refund answer that calls the paid order %s is no result',
+  async (status) => {
+    const { till, orderId } = await paid(`called ${status}`)
+    alterOrders((body) => ({ ...body, status, status_detail: status }), true)
+    const answer = await refund(service, till, orderId, '30,00', 'K')
+    expect(answer.json()).toMatchObject({ outcome: 'unknown' })
+    expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'unknown' }])
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+      outcome: 'unknown',
+      standing: 'in_doubt',
+    })
+  },
+)
+
+test('a partial refund whose answer calls the order refunded gives back what the order lists', async () => {
+  const { till, orderId } = await paid('called refunded')
+  alterOrders((body) => ({ ...body, status: 'refunded', status_detail: 'refunded' }), false)
+  await refund(service, till, orderId, '30,00', 'K')
+  expect(await orderRow(service, orderId)).toMatchObject({
+    refunded_cents: 3_000,
+    status: 'partially_refunded',
+  })
+})
