@@ -18,8 +18,8 @@ export type ProviderCall<T> = {
   /** Absent: no body at all. */
   body?: unknown
   schema: z.ZodType<T>
-  /** A further condition on the answer; an answer that fails it is invalid. */
-  accept?: (answer: T) => boolean
+  /** A further condition on the answer and its status (2xx); an answer that fails it is invalid. */
+  accept?: (answer: T, status: number) => boolean
   options?: CallOptions | undefined
   /** What this call says beside the headers of all calls. */
   headers?: Record<string, string>
@@ -88,7 +88,7 @@ async function perform<T>(
       throw error instanceof OutboundError ? fromOutbound(error) : error
     })
   const parsed = call.schema.safeParse(answer.body)
-  if (parsed.success && (call.accept?.(parsed.data) ?? true)) return parsed.data
+  if (parsed.success && (call.accept?.(parsed.data, answer.status) ?? true)) return parsed.data
   throw new ProviderError(
     {
       kind: 'invalid_answer',

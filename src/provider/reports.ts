@@ -23,9 +23,25 @@ const MpReportTask = z.object({
     .catch(null),
 })
 
-const MpReportList = z.array(z.object({ file_name: MpNote, begin_date: MpNote, end_date: MpNote }))
+const MpReportEntry = z.object({
+  file_name: MpNote,
+  begin_date: MpNote,
+  end_date: MpNote,
+  date_created: MpNote,
+  status: MpNote,
+})
 
-const failedStates: ReadonlySet<string> = new Set(['error', 'failed', 'cancelled', 'deleted'])
+const failedStates: ReadonlySet<string> = new Set([
+  'error',
+  'failed',
+  'cancelled',
+  'canceled',
+  'deleted',
+])
+/** The file is not there yet, whatever else is said; `data-ready` has its data and no file (provider news 0.3). */
+const openStates: ReadonlySet<string> = new Set(['pending', 'processing', 'data-ready'])
+/** Left by the connection test of the provider's SFTP delivery: no report (provider news 10). */
+const connectionCheck = 'CONNECTION-CHECK-FILE.csv'
 
 /**
  * Settlement and release reports. From public sources; none of it was tried live. The configuration is one per account and the
@@ -57,6 +73,7 @@ export function createReports(
       }
     },
     async order(token, report, { from, to }, options) {
+      let isCreated = true
       const withoutMs = (date: Date) => date.toISOString().replace(/\.\d+/, '')
       const task = await client.call({
         operation: 'report.order',
@@ -64,10 +81,15 @@ export function createReports(
         path: base(report),
         token,
         body: { begin_date: withoutMs(from), end_date: withoutMs(to) },
-        schema: z.object({ id: MpId }),
+        schema: z.object({ id: MpId.nullish() }).nullish(),
+        // 203: received, and not created; so it may answer with an id all the same (provider news 0.3).
+        accept: (answer, status) => {
+          isCreated = status !== 203
+          return !isCreated || answer?.id != null
+        },
         options,
       })
-      return { taskId: task.id }
+      return isCreated ? { taskId: String(task?.id) } : 'not_created'
     },
     async task(token, report, taskId, options) {
       const task = await client.call({
@@ -78,9 +100,14 @@ export function createReports(
         schema: MpReportTask,
         options,
       })
-      const csv = task.files?.find(({ type, name }) => /csv/i.test(`${type} ${name}`))
-      const fileName = task.file_name ?? csv?.name ?? null
-      return { word: task.status, fileName, isFailed: failedStates.has(task.status) }
+      const names = [task.file_name, ...(task.files ?? []).map(({ name }) => name)]
+      const given = names.flatMap((name) => name ?? [])
+      return {
+        word: task.status,
+        fileName: given.find(isReportFile) ?? null,
+        otherFile: given[0] ?? null,
+        isFailed: failedStates.has(task.status),
+      }
     },
     async list(token, report, options) {
       const made = await client.call({
@@ -88,14 +115,10 @@ export function createReports(
         method: 'GET',
         path: `${base(report)}/list`,
         token,
-        schema: MpReportList,
+        schema: z.array(z.unknown()),
         options,
       })
-      return made.flatMap(({ file_name: fileName, begin_date, end_date }) => {
-        const [from, to] = [new Date(begin_date ?? ''), new Date(end_date ?? '')]
-        const isWhole = fileName && !Number.isNaN(from.getTime()) && !Number.isNaN(to.getTime())
-        return isWhole ? [{ fileName, from, to }] : []
-      })
+      return made.flatMap(reportFrom)
     },
     async *file(token, report, fileName, signal) {
       try {
@@ -110,4 +133,32 @@ export function createReports(
       }
     },
   }
+}
+
+/** A report of the list that can be fetched; nothing for an entry that is null, deleted, not made yet or no CSV. */
+function reportFrom(
+  raw: unknown,
+): { fileName: string; from: Date; to: Date; madeAt: Date | null }[] {
+  const entry = MpReportEntry.safeParse(raw)
+  if (!entry.success) return []
+  const { file_name: fileName, begin_date, end_date, date_created, status } = entry.data
+  const isOut = failedStates.has(status ?? '') || openStates.has(status ?? '')
+  const [from, to] = [dateFrom(begin_date), dateFrom(end_date)]
+  if (isOut || !fileName || !isReportFile(fileName) || !from || !to) return []
+  return [{ fileName, from, to, madeAt: createdAt(date_created) }]
+}
+
+function isReportFile(name: string): boolean {
+  return /\.csv$/i.test(name) && name.toUpperCase() !== connectionCheck.toUpperCase()
+}
+
+function dateFrom(text: string | null | undefined): Date | null {
+  const date = new Date(text ?? '')
+  return Number.isNaN(date.getTime()) ? null : date
+}
+
+/** The provider labels this time `-04:00` and writes UTC (provider news 0.4): the label is not read. */
+function createdAt(text: string | null | undefined): Date | null {
+  const local = /^\d{4}-\d{2}-\d{2}T[\d:.]+/.exec(text ?? '')?.[0]
+  return local === undefined ? null : dateFrom(`${local}Z`)
 }

@@ -256,19 +256,25 @@ export type Provider = {
       report: 'settlement' | 'release',
       span: { from: Date; to: Date },
       o?: CallOptions,
-    ): Promise<{ taskId: string }>
-    /** `word` is the provider's own; a file name means that the report is made. */
+    ): Promise<{ taskId: string } | 'not_created'>
+    /** `word` is the provider's own; only the name of a CSV file means that the report can be read. */
     task(
       token: string,
       report: 'settlement' | 'release',
       taskId: string,
       o?: CallOptions,
-    ): Promise<{ word: string; fileName: string | null; isFailed: boolean }>
+    ): Promise<{
+      word: string
+      fileName: string | null
+      otherFile: string | null
+      isFailed: boolean
+    }>
+    /** CSV reports that are made. `madeAt` is null when the provider does not say when. */
     list(
       token: string,
       report: 'settlement' | 'release',
       o?: CallOptions,
-    ): Promise<{ fileName: string; from: Date; to: Date }[]>
+    ): Promise<{ fileName: string; from: Date; to: Date; madeAt: Date | null }[]>
     /** The file piece by piece. What fails throws while it is read. */
     file(
       token: string,

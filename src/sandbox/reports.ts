@@ -26,6 +26,7 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
 
     app.post(base, (request, reply) => {
       const seller = authenticate(ctx, request)
+      if (configOf(ctx, seller, kind).not_created) return reply.code(203).send({ id: newNumber(9) })
       const report = orderReport(ctx, seller, kind, request.body)
       return reply.code(202).send({ id: report.id, status: 'pending' })
     })
@@ -34,24 +35,27 @@ export function reportRoutes(app: FastifyInstance, ctx: Context): void {
       const seller = authenticate(ctx, request)
       const report = ctx.world.tables.reports.get(request.params.id)
       if (report?.userId !== seller.id || report.kind !== kind) throw noReport()
+      const { making = 'pending', made = 'processed' } = report.config.words ?? {}
       return isMade(ctx, report)
-        ? { id: report.id, status: 'processed', file_name: report.fileName }
-        : { id: report.id, status: 'pending' }
+        ? { id: report.id, status: made, file_name: report.fileName }
+        : { id: report.id, status: making }
     })
 
     app.get(`${base}/list`, (request) => {
       const seller = authenticate(ctx, request)
-      return [...ctx.world.tables.reports.values()]
+      const made = [...ctx.world.tables.reports.values()]
         .filter((one) => one.userId === seller.id && one.kind === kind && isMade(ctx, one))
         .map((one) => ({
           id: one.id,
           file_name: one.fileName,
           begin_date: new Date(one.beginMs).toISOString(),
           end_date: new Date(one.endMs).toISOString(),
-          date_created: new Date(one.createdAt).toISOString(),
+          // UTC with the label of another zone, as seen on the wire (provider news 0.4).
+          date_created: new Date(one.createdAt).toISOString().replace('Z', '-04:00'),
           created_from: 'manual',
         }))
         .reverse()
+      return [...(ctx.world.tables.reportConfigs.get(`${seller.id}:${kind}`)?.list ?? []), ...made]
     })
 
     app.get<{ Params: { name: string } }>(`${base}/:name`, (request, reply) => {
@@ -108,7 +112,7 @@ function orderReport(ctx: Context, seller: Seller, kind: ReportKind, body: unkno
     kind,
     beginMs,
     endMs: endOfDay(endMs, config.display_timezone),
-    fileName: `${config.file_name_prefix ?? kind}-${id}.csv`,
+    fileName: `${config.file_name_prefix ?? kind}-${id}.${config.file_type ?? 'csv'}`,
     createdAt: ctx.nowMs(),
     config,
   }

@@ -243,6 +243,16 @@ export type ReportConfig = {
   file_name_prefix?: string
   /** Of the sandbox alone: how cells of JSON are written. Real files have all of them. */
   json_cells?: 'bare' | 'doubled' | 'undoubled'
+  /** Of the sandbox alone: entries that its list shows before the real ones. */
+  list?: unknown[]
+  /** Of the sandbox alone: an order is answered 203, and nothing is created. */
+  not_created?: boolean
+  /** Of the sandbox alone: the states of a task before and after its file is there. */
+  words?: { making?: string; made?: string }
+  /** Of the sandbox alone: the ending of the file's name. */
+  file_type?: 'csv' | 'xlsx'
+  /** Of the sandbox alone: the row, counted from 1, that breaks off in its middle. */
+  damaged_row?: number
 }
 
 /** A report that was ordered, with the configuration of that moment. */

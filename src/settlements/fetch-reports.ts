@@ -114,15 +114,36 @@ async function goOn(
       const span = spanOf(fetch.from_day, fetch.to_day)
       // Reports are limited in number, and an order whose answer got lost has made one.
       const made = await reports.list(token, report, options())
-      const fitting = made.find(({ from, to }) => from <= span.from && to >= span.to)
+      const fitting = made.find(
+        ({ from, to, madeAt }) =>
+          // One that was made before the last day had ended lacks what came later.
+          from <= span.from && to >= span.to && madeAt !== null && madeAt > span.to,
+      )
       fileName = fitting?.fileName ?? null
-      if (fileName === null) ({ taskId } = await reports.order(token, report, span, options()))
+      if (fileName === null) {
+        const ordered = await reports.order(token, report, span, options())
+        if (ordered === 'not_created') {
+          return refuse(
+            deps,
+            fetch,
+            'The provider received the order and created no report (status 203): it does not make one of these days',
+          )
+        }
+        taskId = ordered.taskId
+      }
       await moveFetch(db, fetch.id, { state: 'ordered', task_id: taskId, file_name: fileName })
     }
     if (fileName === null) {
       const task = await reports.task(token, report, String(taskId), options())
       if (task.isFailed) {
         return refuse(deps, fetch, `The provider has not made the report: ${task.word}`)
+      }
+      if (task.fileName === null && task.otherFile !== null && task.word !== 'pending') {
+        return refuse(
+          deps,
+          fetch,
+          `The provider made the report as ${task.otherFile.slice(0, 100)}: only CSV can be read, so set the format to CSV in its panel`,
+        )
       }
       if (task.fileName === null) {
         const nextLookAt = new Date(deps.now().getTime() + lookAgainMs)

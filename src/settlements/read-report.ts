@@ -124,12 +124,27 @@ export async function* readReport(
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    const at = 'lines' in error ? `line ${String(error.lines)}` : 'its end'
-    throw new ReportError(`The report is not well-formed CSV at ${at} (${error.code})`)
+    throw notWellFormed(error, header)
   } finally {
     parser.destroy()
   }
   if (header === undefined) throw new ReportError('The report is empty: not even a header')
+}
+
+const expectedInstead: Partial<Record<CsvError['code'], string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'a quote that ends the value',
+  CSV_INVALID_CLOSING_QUOTE: 'a separator after the quote that ends a value',
+  INVALID_OPENING_QUOTE: 'a quote at the beginning of a value only',
+  CSV_MAX_RECORD_SIZE: `a line of at most ${longestLine} characters`,
+}
+
+function notWellFormed(error: CsvError, header: Header | undefined): ReportError {
+  const { lines, column } = error as { lines?: unknown; column?: unknown }
+  const name = typeof column === 'number' ? (header?.names[column] ?? column + 1) : column
+  const at = lines === undefined ? 'its end' : `line ${String(lines)}`
+  const place = name === undefined ? at : `${at}, column ${String(name).slice(0, 64)}`
+  const expected = expectedInstead[error.code] ?? `well-formed CSV (${error.code})`
+  return new ReportError(`The report cannot be read at ${place}: expected ${expected}`)
 }
 
 type Parsed = { record: string[]; info: { lines: number } }

@@ -1,4 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { createGunzip, createGzip } from 'node:zlib'
 import type { Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
@@ -58,8 +62,8 @@ export async function takeReportText(
 }
 
 /**
- * Takes in a report piece by piece, so that memory does not grow with it. One that turns out to be damaged leaves what came
- * before the damage, which is right and which a later reading meets again.
+ * Takes in a report that comes piece by piece: wholly, or not at all when it breaks off or cannot be read (ReportError). It is
+ * read twice, first without writing; between the two it is kept compressed, about a tenth of its size.
  */
 export async function takeReportStream(
   deps: TakeDeps,
@@ -68,14 +72,27 @@ export async function takeReportStream(
   about: ReportToTake,
 ): Promise<TakenReport> {
   const digest = createHash('sha256')
+  const zip = createGzip()
+  const zipped = buffer(zip)
+  zipped.catch(() => undefined)
   const counted = (async function* () {
     for await (const part of parts) {
       digest.update(part)
+      if (!zip.write(part)) await once(zip, 'drain')
       yield part
     }
   })()
-  const taken = await takeLines(deps, client, readReport(counted, about.options))
-  return keep(deps, client, about, digest.digest('hex'), taken)
+  try {
+    for await (const _ of readReport(counted, about.options));
+    zip.end()
+    const text = Readable.from([await zipped])
+      .pipe(createGunzip())
+      .setEncoding('utf8')
+    const taken = await takeLines(deps, client, readReport(text, about.options))
+    return await keep(deps, client, about, digest.digest('hex'), taken)
+  } finally {
+    zip.destroy()
+  }
 }
 
 async function takeReport(

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
+import { openToken } from '../../src/payments/token-keeper.ts'
 import {
   breakProvider,
   forgetRequests,
@@ -29,10 +31,15 @@ const dayMs = 86_400_000
 /** A day by the provider's time. */
 const dayOf = (ms: number) => new Date(ms - 4 * 3_600_000).toISOString().slice(0, 10)
 
-async function sellYesterday(till: Till): Promise<{ orderId: string; day: string }> {
-  const { order_id } = (await charge(service, till, { reference: 'F-1', amount: '1000,00' })).json()
+async function sellNow(till: Till, reference: string): Promise<string> {
+  const { order_id } = (await charge(service, till, { reference, amount: '1000,00' })).json()
   await act(service, order_id, payByCard)
   await readOrder(service, till, order_id)
+  return order_id
+}
+
+async function sellYesterday(till: Till): Promise<{ orderId: string; day: string }> {
+  const order_id = await sellNow(till, 'F-1')
   const day = dayOf(service.clock.now().getTime())
   service.clock.advance(2 * dayMs)
   return { orderId: order_id, day }
@@ -167,4 +174,131 @@ test('days that are not over, turned round, or too many are refused', async () =
   ]) {
     expect((await want(till, '', { from, to })).statusCode).toBe(422)
   }
+})
+
+async function fetched(till: Till, day: string, steps = 4) {
+  const { id } = (await want(till, day)).json()
+  for (let step = 0; step < steps; step += 1) await workAfter(31_000)
+  return read(till, id)
+}
+
+test('an order that is received and creates nothing (203) is refused, and not waited for', async () => {
+  const till = await openOwnShop(service, 'not created')
+  const { day } = await sellYesterday(till)
+  await configure(till, { not_created: true })
+  expect(await fetched(till, day, 1)).toMatchObject({
+    state: 'refused',
+    reason: expect.stringContaining('created no report (status 203)'),
+  })
+})
+
+test('odd entries of the list are passed over: null, xlsx, deleted, pending, the connection test', async () => {
+  const till = await openOwnShop(service, 'odd list')
+  const { day } = await sellYesterday(till)
+  const entry = {
+    begin_date: `${day}T00:00:00.000-04:00`,
+    end_date: `${day}T23:59:59.999-04:00`,
+    date_created: new Date(service.clock.now()).toISOString(),
+  }
+  await configure(till, {
+    list: [
+      null,
+      7,
+      { ...entry, file_name: 'made.xlsx', status: 'processed' },
+      { ...entry, file_name: 'gone.csv', status: 'deleted' },
+      { ...entry, file_name: 'later.csv', status: 'pending' },
+      { ...entry, file_name: 'half.csv', status: 'data-ready' },
+      { ...entry, file_name: 'CONNECTION-CHECK-FILE.csv' },
+      { ...entry, file_name: null },
+      { ...entry, file_name: 'undated.csv', begin_date: null },
+    ],
+  })
+  expect(await fetched(till, day)).toMatchObject({ state: 'taken_in', reason: null })
+})
+
+test('the states data-ready and enabled: the report is made when its file has a name', async () => {
+  const till = await openOwnShop(service, 'other words')
+  const { day } = await sellYesterday(till)
+  await configure(till, { words: { making: 'data-ready', made: 'enabled' } })
+  const { id } = (await want(till, day)).json()
+  await workAfter(0)
+  await workAfter(31_000)
+  expect(await read(till, id)).toMatchObject({ state: 'ordered' })
+  await workAfter(31_000)
+  expect(await read(till, id)).toMatchObject({ state: 'taken_in' })
+})
+
+test('a report that was made as xlsx is refused and says what to set', async () => {
+  const till = await openOwnShop(service, 'made as xlsx')
+  const { day } = await sellYesterday(till)
+  await configure(till, { file_type: 'xlsx' })
+  expect(await fetched(till, day)).toMatchObject({
+    state: 'refused',
+    reason: expect.stringContaining('set the format to CSV'),
+  })
+})
+
+test('a report that was made before its day had ended is not the report of that day', async () => {
+  const till = await openOwnShop(service, 'made at noon')
+  await configure(till, {})
+  const startMs = Math.ceil(service.clock.now().getTime() / dayMs) * dayMs
+  service.clock.advance(startMs + 16 * 3_600_000 - service.clock.now().getTime())
+  const day = dayOf(service.clock.now().getTime())
+  await sellNow(till, 'N-1')
+  const { access_token: sealed } = await service.database.db
+    .selectFrom('oauth_connections')
+    .select('access_token')
+    .where('mp_user_id', '=', till.mpUserId)
+    .executeTakeFirstOrThrow()
+  const token = openToken(service.deps, asClientName(till.client), 'access_token', sealed)
+  const ordered = await fetch(`${service.sandbox.url}/v1/account/settlement_report`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      begin_date: `${day}T04:00:00Z`,
+      end_date: service.clock.now().toISOString().replace(/\.\d+/, ''),
+    }),
+  })
+  expect(ordered.status).toBe(202)
+  service.clock.advance(3_600_000)
+  await sellNow(till, 'N-2')
+  service.clock.advance(dayMs)
+  await forgetRequests(service)
+  expect(await fetched(till, day)).toMatchObject({ state: 'taken_in' })
+  expect(await writesAbout(till)).toHaveLength(1)
+})
+
+test('a fetched report that is damaged after 510 rows enters not at all', async () => {
+  const till = await openOwnShop(service, 'damaged late')
+  const { day } = await sellYesterday(till)
+  const box = await service.database.db
+    .selectFrom('pos')
+    .select('mp_pos_id')
+    .where('client', '=', asClientName(till.client))
+    .executeTakeFirstOrThrow()
+  await sandboxCall(
+    service,
+    'POST',
+    '/_sandbox/payments',
+    Array.from({ length: 515 }, (_, at) => ({
+      user_id: till.mpUserId,
+      pos_id: box.mp_pos_id,
+      amount: '10.00',
+      id: 971_000_000 + at,
+      at: `${day}T1${Math.floor(at / 60) % 10}:${String(at % 60).padStart(2, '0')}:00-04:00`,
+    })),
+  )
+  await configure(till, { damaged_row: 511 })
+  expect(await fetched(till, day)).toMatchObject({
+    state: 'refused',
+    reason: expect.stringMatching(
+      /^Line 512 has 3 values, and the header \d+: expected a value for /,
+    ),
+  })
+  const rows = await service.database.db
+    .selectFrom('settlement_rows')
+    .select('id')
+    .where('client', '=', asClientName(till.client))
+    .execute()
+  expect(rows).toEqual([])
 })
