@@ -1,6 +1,12 @@
 import { payByCard, sandboxCall } from '../support/till.ts'
 import type { ScopedRule } from './fault-plan.ts'
-import { cancelAtTerminal, equalForeignOrder, equalPanelRefund } from './field-aims.ts'
+import {
+  cancelAtTerminal,
+  chargeBack,
+  equalForeignOrder,
+  equalPanelRefund,
+  providerWorks,
+} from './field-aims.ts'
 import {
   type Answer,
   arm,
@@ -60,6 +66,8 @@ export const aims = {
   'an equal order of another application': equalForeignOrder,
   'an equal refund of the panel': equalPanelRefund,
   'a cancel at the terminal': cancelAtTerminal,
+  'an order that the provider works on': providerWorks,
+  'a charge-back': chargeBack,
 } satisfies Record<string, Play>
 
 export type Aim = keyof typeof aims

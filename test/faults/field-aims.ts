@@ -135,3 +135,73 @@ export async function cancelAtTerminal(lane: Lane, pause: Pause): Promise<void> 
   if (order?.outcome === 'not_charged') await chargeUntilKnown(lane, sale, undefined, 'again')
   await pause()
 }
+
+/** The provider works on the payment for a while, and it ends as paid or failed; a cancel beside it decides nothing. */
+export async function providerWorks(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'works')
+  await waitingOrder(lane, sale)
+  const waiting = onTerminal(lane)
+  if (!waiting) return
+  if (draw.maybe('no webhooks', 0.4)) {
+    lane.hasWebhooks = false
+    await arm(lane, { path: '', kind: 'missing' })
+  }
+  const as = draw.pick('state', ['processing', 'in_process'])
+  await buyer(lane, waiting, { do: 'process', as })
+  const order = await readSale(lane, sale, 'read')
+  if (order && order.outcome !== 'unknown') {
+    lane.problems.push(`an order in ${as} says ${order.outcome}`)
+  }
+  if (draw.maybe('cashier cancels', 0.4)) await cancelKnown(lane, sale, 'cancel')
+  if (draw.maybe('charges again', 0.5)) await chargeUntilKnown(lane, sale, undefined, 'again')
+  await pause()
+  const isPaid = draw.maybe('is paid', 0.6)
+  await buyer(lane, waiting, isPaid ? payByCard : { do: 'decline' })
+  await pause()
+  const after = await readSale(lane, sale, 'read again')
+  if (after?.outcome === 'charged' && draw.maybe('gives back', 0.5)) {
+    await refundOnce(lane, sale, String(after.order_id), null, undefined, 'refund')
+  }
+  if (after?.outcome === 'not_charged') await chargeUntilKnown(lane, sale, undefined, 'anew')
+  await pause()
+}
+
+/** The buyer disputes a paid order. The sale stays a sale, however the case ends, and no refund is made beside it. */
+export async function chargeBack(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'disputed')
+  const orderId = await soldOrder(lane, sale)
+  const book = ordersOf(lane).find(({ status }) => status === 'processed')
+  if (orderId === undefined || !book) return
+  if (draw.maybe('in part before', 0.3)) {
+    const cents = Math.floor(sale.amountCents / 7)
+    await refundOnce(lane, sale, orderId, cents, `${sale.reference}-part`, 'part')
+  }
+  const webhooks = draw.pick('webhooks', ['both', 'order', 'case', 'none'])
+  const [service] = lane.world.services
+  const opened = (await sandboxCall(service, 'POST', '/_sandbox/chargebacks', {
+    order_id: book.id,
+    webhooks,
+  }).catch(() => undefined)) as { id: string } | undefined
+  lane.history.push(`the buyer disputes ${book.id}: ${opened?.id ?? 'not possible'}`)
+  if (!opened) return
+  await pause()
+  const order = await readSale(lane, sale, 'read')
+  if (order && order.outcome !== 'charged') {
+    lane.problems.push(`a disputed order says ${order.outcome}`)
+  }
+  if (draw.maybe('gives back', 0.4)) {
+    await refundOnce(lane, sale, orderId, null, undefined, 'refund')
+  }
+  const end = draw.weigh('ends', { win: 2, lose: 2, open: 1 })
+  if (end !== 'open') {
+    await sandboxCall(service, 'POST', `/_sandbox/chargebacks/${opened.id}/act`, {
+      do: end,
+      webhooks: draw.pick('webhooks of the end', ['both', 'order', 'case', 'none']),
+    })
+    lane.history.push(`the case ends: ${end}`)
+  }
+  await pause()
+  await readSale(lane, sale, 'last')
+}

@@ -271,6 +271,28 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     seenBy: 'a cancel at the terminal',
   },
+  {
+    name: '17: a payment that the provider works on counts as failed',
+    changes: [
+      {
+        file: 'src/domain/provider-states.ts',
+        find: "['processing', { status: 'at_terminal',",
+        replace: "['processing', { status: 'failed',",
+      },
+    ],
+    seenBy: 'an order that the provider works on',
+  },
+  {
+    name: '18: a charge-back counts as a refund',
+    changes: [
+      {
+        file: 'src/domain/provider-states.ts',
+        find: "['charged_back', { status: 'processed',",
+        replace: "['charged_back', { status: 'refunded',",
+      },
+    ],
+    seenBy: 'a charge-back',
+  },
 ]
 
 export type PlantedResult = { name: string; seenBy: string; isSeen: boolean; line: string }

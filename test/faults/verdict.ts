@@ -189,7 +189,9 @@ function compareOrder(
   wrong: Report,
 ): void {
   const isPartly = cents(book.refunded_amount) > 0 && netCents(book) > 0
-  const status = book.status === 'processed' && isPartly ? 'partially_refunded' : book.status
+  const isSale = book.status === 'processed' || book.status === 'charged_back'
+  const ofSale = isPartly ? 'partially_refunded' : 'processed'
+  const status = isSale ? ofSale : book.status
   const isForced = lane.forced.has(book.id)
   if (isForced && !lane.hasWebhooks) return
   if (lane.strange.has(book.id)) return
