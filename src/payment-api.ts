@@ -14,6 +14,7 @@ import type { WebhookInbox } from './payments/webhook-inbox.ts'
 import type { TestAlerts } from './routes/admin/alert-routes.ts'
 import { addAdminRoutes } from './routes/admin/routes.ts'
 import { addApiKeyRoutes } from './routes/api-keys/routes.ts'
+import { addChargebackRoutes } from './routes/chargebacks/routes.ts'
 import { addClosingRoutes } from './routes/closings/routes.ts'
 import { addEventRoutes } from './routes/events/routes.ts'
 import { addFleetRoutes } from './routes/fleet/routes.ts'
@@ -124,6 +125,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   addStoreRoutes(app, deps)
   addClosingRoutes(app, deps)
   addOrphanRoutes(app, deps)
+  addChargebackRoutes(app, deps)
   addTerminalRoutes(app, deps)
   addAdminRoutes(app, deps, inbox, options.testAlerts)
   addWebhookRoutes(app, inbox)

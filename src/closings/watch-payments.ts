@@ -1,3 +1,4 @@
+import { watchChargebacks } from '../chargebacks/watch-cases.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import type { ProviderError } from '../provider/provider.ts'
@@ -76,6 +77,7 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     try {
       await followChanges(deps, shop, signal)
       await findOrphans(deps, shop, signal)
+      await watchChargebacks(deps, shop, signal)
       waits.delete(client)
     } catch (error) {
       if (signal.aborted) return

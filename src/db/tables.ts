@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
+import type { ChargebackState } from '../domain/chargeback.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingState, ClosingTotals } from '../domain/closing.ts'
 import type { ChargeClass, Net } from '../domain/net.ts'
@@ -338,6 +339,37 @@ export type OrphansTable = {
   end_told_at: Date | null
 }
 
+export type ChargebacksTable = {
+  id: Fixed<string>
+  client: Fixed<ClientName>
+  mp_user_id: Fixed<number>
+  case_id: string | null
+  payment_id: string
+  payment_ids: ColumnType<string[], string, string>
+  order_id: string | null
+  caja_id: string | null
+  sucursal_id: string | null
+  amount_cents: number | null
+  amount_text: string | null
+  currency: string | null
+  reason: string | null
+  coverage_eligible: boolean | null
+  coverage_applied: boolean | null
+  documentation_status: string | null
+  documents_due_at: Date | null
+  state: ChargebackState
+  opened_at: Date | null
+  updated_at: Date | null
+  found_at: Fixed<Date>
+  read_at: Date | null
+  decided_at: Date | null
+  next_read_at: Date | null
+  failures: WithDefault<number>
+  told_at: Date | null
+  deadline_told_at: Date | null
+  end_told_at: Date | null
+}
+
 export type AccountSitesTable = { mp_user_id: number; site_id: string | null; read_at: Date }
 
 export type ClosingsTable = {
@@ -614,6 +646,7 @@ export type Tables = {
   payment_reads: PaymentReadsTable
   account_sites: AccountSitesTable
   orphans: OrphansTable
+  chargebacks: ChargebacksTable
   closings: ClosingsTable
   closing_changes: ClosingChangesTable
   closing_amendments: ClosingAmendmentsTable

@@ -64,4 +64,6 @@ export type OrderEvidence = {
   updatedAt: string | null
   /** The order counts as paid or refunded, and of the payments that are listed none took money. */
   hasNoPayment?: true
+  /** Numbers of the charge-back cases that the order names. */
+  caseIds?: string[]
 }

@@ -213,6 +213,9 @@ function describeFigures(
     'orphans_open',
     'Charges that the provider has, no order stands for, and nobody has settled',
   ).set(figures.openOrphans)
+  gauge('chargebacks_undecided', 'Charge-backs that are open, or whose case is not known').set(
+    figures.undecidedChargebacks,
+  )
   gauge('audit_unsealed', 'Entries of the audit log without a place in the chain yet').set(
     figures.unsealedEntries,
   )

@@ -13,6 +13,7 @@ import {
   withMoneyOutcome,
 } from '../errors.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
+import { hasLosableChargeback } from '../repositories/chargebacks.ts'
 import { type IdempotencyScope, untieIdempotencyKey } from '../repositories/idempotency-keys.ts'
 import type { OrderOperationRow } from '../repositories/order-operations.ts'
 import { noteDeniedRefund, type OrderRow } from '../repositories/orders.ts'
@@ -139,6 +140,7 @@ async function refund(
 
   const read = await refreshOrder(deps, found, within(deps, errand, lookFirstMs), { known })
   const { order, stale, failure } = read
+  if (!earlier && !start.open) await refuseDisputed(deps, order)
   const isListRead = !stale && !read.isGone && order.conflict === null
   if (order.creation === 'intent' || order.creation === 'unknown') {
     throw unknownCreation(order, undefined)
@@ -155,6 +157,17 @@ async function refund(
       ? { order, operation }
       : await refundAtProvider(deps, intent.order, operation, errand, { held, connection: known })
     return answer(refunded.order, refunded.operation, isTaken || earlier !== undefined)
+  })
+}
+
+/** What a charge-back takes, or may take, is not given back too: the shop would lose it twice. */
+async function refuseDisputed({ database: { db } }: PaymentDeps, order: OrderRow): Promise<void> {
+  const numbers = order.payments.flatMap(({ referenceId }) => referenceId ?? [])
+  if (!(await hasLosableChargeback(db, order.client, numbers))) return
+  throw new AppError('ORDER_NOT_REFUNDABLE', {
+    message:
+      'A charge-back of this sale is open or lost: the provider gives the money to the buyer',
+    extra: refundStanding(order),
   })
 }
 

@@ -1,8 +1,13 @@
+import { takeCase, takeCasesOf } from '../chargebacks/watch-cases.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors.ts'
 import { isAnswered, ProviderError } from '../provider/provider.ts'
 import { findClientsOfAccount } from '../repositories/oauth.ts'
-import { findOrderOfAnyClient, findOrderWithConnection } from '../repositories/orders.ts'
+import {
+  findOrderOfAnyClient,
+  findOrderWithConnection,
+  type OrderRow,
+} from '../repositories/orders.ts'
 import {
   findProcessedDelivery,
   finishDeliveries,
@@ -103,6 +108,7 @@ function nextAttempt(row: WebhookRow, error: unknown, now: Date): Date | null {
 async function workByTopic(deps: PaymentDeps, row: WebhookRow): Promise<WorkResult> {
   const resourceId = row.resource_id ?? ''
   if (/^ORD/i.test(resourceId)) return workOrder(deps, row, resourceId.toUpperCase())
+  if (row.topic === 'topic_chargebacks_wh') return workCase(deps, row, resourceId)
   if (row.topic === 'mp-connect') {
     // `user_id` names the seller but is not signed, and what `data.id` names is not documented: both are only checked.
     return checkConnections(deps, new Set([row.mp_user_id, accountFrom(resourceId)]))
@@ -129,12 +135,32 @@ async function workOrder(
     known: connection && { row: connection, seenMs },
   })
   if (read.stale) throw new AppError('PROVIDER_ERROR', { cause: read.failure })
+  if (read.order.status_detail === 'charged_back') await workChargebacks(deps, read.order)
   const isRepeat =
     read.order.version === before && (await findProcessedDelivery(db, mpOrderId, row.id))
   return {
     status: isRepeat ? 'duplicate' : 'processed',
     client: known.client,
     orderId: known.id,
+  }
+}
+
+/** The order names its cases, and the webhook is not believed: the order is read for them. */
+async function workChargebacks(deps: PaymentDeps, order: OrderRow): Promise<void> {
+  const evidence = await withAccess(deps, order.client, ({ token }) =>
+    deps.provider.orders.get(token, order.mp_order_id as string),
+  )
+  await takeCasesOf(deps, order, evidence.caseIds ?? [])
+}
+
+/** The number of a case is signed, whose case it is comes from the case itself. */
+async function workCase(deps: PaymentDeps, row: WebhookRow, caseId: string): Promise<WorkResult> {
+  const isNumber = /^\d{1,30}$/.test(caseId)
+  const client = isNumber ? await takeCase(deps, row.mp_user_id, caseId) : undefined
+  return {
+    status: client === undefined ? 'ignored' : 'processed',
+    client: client ?? null,
+    orderId: null,
   }
 }
 

@@ -14,7 +14,7 @@ import { MpId, MpNote, MpNumber } from './wire.ts'
  */
 export const MpMoney = z.union([z.string(), z.number()]).transform(amountFrom).nullish().catch(null)
 
-const MpDate = z
+export const MpDate = z
   .string()
   .transform((text) => new Date(text))
   .refine((date) => date.getTime() >= 0 && date.getUTCFullYear() <= 9999)

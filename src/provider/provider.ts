@@ -1,3 +1,4 @@
+import { createChargebacks } from './chargebacks.ts'
 import { createClient, type ProviderClient } from './client.ts'
 import { createOauth } from './oauth.ts'
 import { createOrders } from './orders.ts'
@@ -30,6 +31,7 @@ export function createProvider(settings: ProviderSettings): Provider {
     users: createUsers(client),
     orders: createOrders(cuttable, settings.now ?? (() => new Date()), settings.clientId),
     payments: createPayments(client),
+    chargebacks: createChargebacks(client),
     reports: createReports(client, settings),
     stores: createStores(client),
     pos: createPos(client, settings.posApi),

@@ -23,6 +23,7 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
   const payments = (order.transactions?.payments ?? []).flatMap((payment, _, all) =>
     paymentFrom(payment, refundsOf(payment, mpRefunds, all.length)),
   )
+  const caseIds = (order.transactions?.chargebacks ?? []).flatMap(({ case_id: id }) => id ?? [])
   const paidCents =
     payments.length > 0 ? sum(payments, paidThrough) : (order.total_paid_amount ?? 0)
   const hasFailed = mpRefunds.some(({ status }) => isFailedRefund(status ?? ''))
@@ -49,6 +50,7 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     payments,
     refunds: mpRefunds.map(refundFrom),
     updatedAt: order.last_updated_date ?? null,
+    ...(caseIds.length > 0 && { caseIds }),
     ...(paidCents === 0 && hasNoPayment(order) && { hasNoPayment: true as const }),
   }
 }

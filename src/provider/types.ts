@@ -1,3 +1,4 @@
+import type { ProviderChargeback } from '../domain/chargeback.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type {
   OperatingMode,
@@ -242,6 +243,18 @@ export type Provider = {
     }>
     /** One payment as it is now, by its number: the `reference_id` of an order's payment. */
     get(token: string, paymentId: string, o?: CallOptions): Promise<ProviderPayment>
+  }
+  /** Cases of charge-backs of an account. */
+  chargebacks: {
+    /** Undefined when the account has none of this number. */
+    get(
+      token: string,
+      mpUserId: number,
+      caseId: string,
+      o?: CallOptions,
+    ): Promise<ProviderChargeback | undefined>
+    /** Numbers of the cases about a payment, ten at most. */
+    search(token: string, mpUserId: number, paymentId: string, o?: CallOptions): Promise<string[]>
   }
   /** Reports of the account. `report` is `settlement` or `release`. */
   reports: {

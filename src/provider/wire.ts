@@ -82,7 +82,14 @@ export const MpOrder = z.object({
     })
     .nullish(),
   transactions: z
-    .object({ payments: z.array(MpPayment).nullish(), refunds: z.array(MpRefund).nullish() })
+    .object({
+      payments: z.array(MpPayment).nullish(),
+      refunds: z.array(MpRefund).nullish(),
+      chargebacks: z
+        .array(z.object({ case_id: MpNote }))
+        .nullish()
+        .catch(null),
+    })
     .nullish(),
 })
 

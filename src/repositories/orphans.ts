@@ -187,7 +187,7 @@ export async function takeSettledOrphans(trx: Trx, now: Date, before: Date): Pro
     .execute()
 }
 
-/** The payment of an orphan is its order's from now on. */
+/** The payment of an orphan is its order's from now on, and so is a dispute about it. */
 export async function tiePayment(
   trx: Trx,
   { client, payment_id }: Pick<OrphanRow, 'client' | 'payment_id'>,
@@ -195,6 +195,12 @@ export async function tiePayment(
 ): Promise<void> {
   await trx
     .updateTable('provider_payments')
+    .set({ order_id: orderId })
+    .where('client', '=', client)
+    .where('payment_id', '=', payment_id)
+    .execute()
+  await trx
+    .updateTable('chargebacks')
     .set({ order_id: orderId })
     .where('client', '=', client)
     .where('payment_id', '=', payment_id)

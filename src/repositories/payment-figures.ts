@@ -23,6 +23,8 @@ export type PaymentFigures = {
   unsealedEntries: number
   /** Charges that no order stands for and nobody has done anything about. */
   openOrphans: number
+  /** Charge-backs that are not decided. */
+  undecidedChargebacks: number
   /** How many things of each kind are in each state, for each reason. */
   states: { kind: string; state: string; cause: string | null; count: number }[]
 }
@@ -64,6 +66,8 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
         as "unsealedEntries",
       (select count(*) from (select from orphans where state = 'open' limit ${countedAtMost}) as one)
         as "openOrphans",
+      (select count(*) from (select from chargebacks where state in ('open', 'unknown') limit ${countedAtMost}) as one)
+        as "undecidedChargebacks",
       (select coalesce(jsonb_agg(one), '[]') from
         (select kind, state, cause, count(*) as count from fleet_states group by kind, state, cause)
           as one) as states`.execute(db)

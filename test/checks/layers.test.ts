@@ -24,10 +24,11 @@ const rooms = {
   backup: 'src/backup/',
   fleet: 'src/fleet/',
   closings: 'src/closings/',
+  chargebacks: 'src/chargebacks/',
   metrics: 'src/metrics/',
 }
 const { routes, payments, sync, provider, repositories, http, db, sandbox, backup, fleet } = rooms
-const { closings, metrics } = rooms
+const { closings, chargebacks, metrics } = rooms
 const everyRoom = Object.values(rooms)
 const pure = ['src/domain/', 'src/errors.ts', 'src/verdict.ts']
 
@@ -37,6 +38,7 @@ const fences: [room: string, never: string[]][] = [
   [payments, [routes, http, sandbox, sync, ...settings]],
   [sync, [payments, provider, routes, sandbox, ...settings]],
   [closings, [routes, http, sandbox, sync, ...settings]],
+  [chargebacks, [routes, http, sandbox, sync, ...settings]],
   [metrics, [payments, routes, http, sync, ...settings]],
   [fleet, [payments, provider, routes, sync, http, sandbox, ...settings]],
   [provider, [repositories, db, payments, routes, http, sandbox, sync, ...settings]],

@@ -96,6 +96,7 @@ const knownFields: Record<ListenerName, Record<string, readonly string[]>> = {
     caja_id: ['box', 'box', 'box:bare', 'box:other'],
     closingId: ['closing', 'closing:other'],
     orphanId: ['order:paid'],
+    chargebackId: ['order:paid'],
     external_id: ['store', 'box'],
     terminalId: ['terminal', 'terminal:other'],
     client: ['client', 'client', 'client', 'client:other', 'client:retired'],

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { asClientName } from '../../src/domain/client-name.ts'
 import { typeCharge } from '../closings/shop-day.ts'
 import { fieldsOf, type OpenApiDocument } from '../support/openapi.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -21,7 +22,7 @@ let stranger: Till
 /** Ids of the victim's things, by kind, each with an id of the same shape that nobody has. */
 let attacks: Attack[] = []
 let ids: Record<
-  'order' | 'paid' | 'provider' | 'store' | 'box' | 'closing' | 'fetch' | 'orphan',
+  'order' | 'paid' | 'provider' | 'store' | 'box' | 'closing' | 'fetch' | 'orphan' | 'chargeback',
   { theirs: string; none: string }
 >
 
@@ -54,6 +55,7 @@ beforeAll(async () => {
     closing: { theirs: await openClosing(), none: nobody },
     fetch: { theirs: fetchId, none: nobody },
     orphan: { theirs: await findOrphan(), none: nobody },
+    chargeback: { theirs: await openChargeback(), none: nobody },
   }
   attacks = attacksOf((await call(service, { url: '/openapi.json' })).json())
 })
@@ -76,11 +78,29 @@ async function findOrphan(): Promise<string> {
   return listed.json().orphans[0].id
 }
 
+/** A charge-back of the victim. */
+async function openChargeback(): Promise<string> {
+  const { db } = service.database
+  const { payment_id } = await db
+    .selectFrom('provider_payments')
+    .select('payment_id')
+    .where('client', '=', asClientName('victim'))
+    .executeTakeFirstOrThrow()
+  await sandboxCall(service, 'POST', '/_sandbox/chargebacks', { payment_id })
+  service.clock.advance(10 * 60_000)
+  await service.paymentWatch.watchOnce()
+  const listed = await call(service, { url: '/chargebacks', token: victim.key })
+  return listed.json().chargebacks[0].id
+}
+
 /**
  * What the parameters and fields of client routes name, by kind; null for what names nothing of a client. A name that is
  * missing here fails the test, so a new route is attacked from its first day.
  */
-const kindOf: Record<string, 'order' | 'store' | 'box' | 'closing' | 'fetch' | 'orphan' | null> = {
+const kindOf: Record<
+  string,
+  'order' | 'store' | 'box' | 'closing' | 'fetch' | 'orphan' | 'chargeback' | null
+> = {
   orderId: 'order',
   order_id: 'order',
   storeExternalId: 'store',
@@ -89,6 +109,7 @@ const kindOf: Record<string, 'order' | 'store' | 'box' | 'closing' | 'fetch' | '
   caja_id: 'box',
   closingId: 'closing',
   orphanId: 'orphan',
+  chargebackId: 'chargeback',
   // Of things that the request makes, which live in the caller's own name.
   external_id: null,
   external_reference: null,
@@ -118,6 +139,7 @@ const idsOf = {
   closing: ['closing'],
   fetch: ['fetch'],
   orphan: ['orphan'],
+  chargeback: ['chargeback'],
 } as const
 /** What else an attacker sends, where the route takes it. */
 const samples: Record<string, string> = {
@@ -213,6 +235,7 @@ async function possessions(): Promise<unknown> {
     'pos',
     'closings',
     'orphans',
+    'chargebacks',
   ]) {
     const found = await sql`select to_jsonb(t) as row from ${sql.table(table)} t
       where client = 'victim' order by to_jsonb(t)::text`.execute(db)
@@ -229,7 +252,7 @@ test('T2: another client’s things look to a stranger exactly like things that 
     const seen = await answerTo(make(theirs), theirs)
     expect(seen, name).toBe(await answerTo(make(none), none))
     expect(seen, name).toMatch(
-      /^404 |^200 .*(\{"terminals":\[\]\}|\{"changes":\[\],"next_before":null\}|\{"(orders|closings|orphans)":\[\],"total":0[^}]*\})$/,
+      /^404 |^200 .*(\{"terminals":\[\]\}|\{"changes":\[\],"next_before":null\}|\{"(orders|closings|orphans|chargebacks)":\[\],"total":0[^}]*\})$/,
     )
   }
   expect(attacks.length).toBeGreaterThan(40)

@@ -191,6 +191,12 @@ const table: Record<string, Row> = {
     url: `/closings/${missingOrder}/amendments`,
     body: { reason: 'late' },
   },
+  'GET /chargebacks': { access: 'client', lets: 200, allClients: true },
+  'GET /chargebacks/:chargebackId': {
+    access: 'client',
+    lets: 404,
+    url: `/chargebacks/${missingOrder}`,
+  },
   'GET /orphans': { access: 'client', lets: 200 },
   'POST /orphans/:orphanId/adopt': {
     access: 'client',

@@ -99,6 +99,8 @@ const routes: Record<
       declared: { credit_card: '1000,00' },
     },
   },
+  'GET /chargebacks': { token: 'client' },
+  'GET /chargebacks/:chargebackId': { token: 'client' },
   'GET /orphans': { token: 'client' },
   'POST /orphans/:orphanId/adopt': { token: 'client', body: { reason: 'sold' } },
   'POST /orphans/:orphanId/refund': { token: 'client', body: { reason: 'twice' } },

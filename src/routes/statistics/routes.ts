@@ -4,6 +4,7 @@ import { invalid } from '../../errors.ts'
 import { doubtAfterMs } from '../../fleet/limits.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { countChargebacks } from '../../repositories/chargebacks.ts'
 import {
   type BoxRow,
   countOpenOrders,
@@ -87,6 +88,7 @@ export async function readStatistics(
   const boxes = await listBoxStates(db, { span, since, limit: mostBoxes })
   const webhooks = await countDeliveries(db, { client, since: from })
   const orphans = await countOpenOrphans(db, client)
+  const chargebacks = await countChargebacks(db, client, now)
   const sum = (of: (hour: (typeof hours)[number]) => number) =>
     hours.reduce((total, hour) => total + of(hour), 0)
   return {
@@ -112,6 +114,10 @@ export async function readStatistics(
       created_at: iso(order.createdAt),
     })),
     orphans,
+    chargebacks: {
+      undecided: chargebacks.undecided,
+      documents_due_at: isoOrNull(chargebacks.documentsDueAt),
+    },
     median_charge_seconds: medianMs === null ? null : medianMs / 1000,
     hours: hours.map(({ hour, orders, paid, paidCents }) => ({
       from: iso(new Date(from.getTime() + hour * 3_600_000)),

@@ -52,6 +52,14 @@ export const StatisticsResponse = z
         'Orders of which nobody knows whether they were charged, whenever they were made, and that nobody has settled; newest first, 20 at most',
       ),
     orphans: z.number().describe('Charges without an order that wait for somebody'),
+    chargebacks: z
+      .object({
+        undecided: z.number().describe('Charge-backs that are open, or whose case is not known'),
+        documents_due_at: Timestamp.nullable().describe(
+          'The next deadline of one that waits for documents',
+        ),
+      })
+      .describe('Disputes of buyers, whenever they were opened'),
     median_charge_seconds: z
       .number()
       .nullable()
@@ -117,6 +125,7 @@ export const StatisticsResponse = z
       paid_after_close: [],
       in_doubt: [],
       orphans: 0,
+      chargebacks: { undecided: 0, documents_due_at: null },
       median_charge_seconds: 11.4,
       hours: [{ from: '2026-11-21T12:00:00.000Z', orders: 48, paid: 40, paid_amount: '182340.50' }],
       boxes: [

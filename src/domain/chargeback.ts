@@ -1,0 +1,35 @@
+import type { ProviderAmount } from './provider-payment.ts'
+
+/** Where a case stands. `unknown`: the provider shows a charge-back, and its case could not be read. */
+export const chargebackStates = ['open', 'won', 'lost', 'unknown'] as const
+export type ChargebackState = (typeof chargebackStates)[number]
+
+/** A case as the provider shows it. What it does not say is null; words are the provider's own. */
+export type ProviderChargeback = {
+  caseId: string
+  /** Numbers of the payments that are disputed. */
+  paymentIds: string[]
+  currency: string | null
+  amount: ProviderAmount
+  reason: string | null
+  coverageEligible: boolean | null
+  coverageApplied: boolean | null
+  documentationStatus: string | null
+  documentsDueAt: Date | null
+  createdAt: Date | null
+  updatedAt: Date | null
+}
+
+/**
+ * The state of a case that was read. Only `coverage_applied` decides: the provider's pages describe the words of the order and
+ * of the payment in two contrary ways (news-2026-11 section 4).
+ */
+export function stateOfCase({ coverageApplied }: ProviderChargeback): ChargebackState {
+  if (coverageApplied === null) return 'open'
+  return coverageApplied ? 'won' : 'lost'
+}
+
+/** Whether documents can still be handed in: the provider waits for them. */
+export function waitsForDocuments(documentationStatus: string | null): boolean {
+  return documentationStatus === 'pending'
+}

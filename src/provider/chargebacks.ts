@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import type { ProviderChargeback } from '../domain/chargeback.ts'
+import { type ProviderClient, segment } from './client.ts'
+import { MpDate, MpMoney } from './payments.ts'
+import { ProviderError } from './provider-error.ts'
+import type { CallOptions, Provider } from './types.ts'
+import { MpNote } from './wire.ts'
+
+/**
+ * Cases of charge-backs, from the provider's pages and public projects (news-2026-11 section 4, beyond-the-charge section 7); none
+ * of it was tried live. What cannot be read is null: of a case only its number is certain.
+ */
+const MpFlag = z.boolean().nullish().catch(null)
+
+const MpCaseFields = z.object({
+  id: z.union([z.string(), z.number()]).nullish().catch(null),
+  payments: z
+    .array(z.union([z.string(), z.number(), z.object({ id: MpNote })]).catch(''))
+    .nullish()
+    .catch(null),
+  payment_id: MpNote,
+  currency: MpNote,
+  currency_id: MpNote,
+  amount: MpMoney,
+  reason: MpNote,
+  coverage_elegible: MpFlag,
+  coverage_eligible: MpFlag,
+  coverage_applied: MpFlag,
+  documentation_status: MpNote,
+  date_documentation_deadline: MpDate,
+  date_created: MpDate,
+  date_last_updated: MpDate,
+})
+
+const MpCaseSearch = z.object({
+  results: z.array(
+    z.object({ id: z.union([z.string(), z.number()]).nullish().catch(null) }).catch({ id: null }),
+  ),
+})
+
+export function createChargebacks(client: ProviderClient): Provider['chargebacks'] {
+  const headersOf = (mpUserId: number) => ({ 'x-caller-id': String(mpUserId) })
+  return {
+    async get(token, mpUserId, caseId, options?: CallOptions) {
+      try {
+        const read = await client.call({
+          operation: 'chargeback.read',
+          method: 'GET',
+          path: `/v1/chargebacks/${segment(caseId)}`,
+          token,
+          headers: headersOf(mpUserId),
+          schema: MpCaseFields,
+          accept: ({ id }) => isSameCase(id, caseId),
+          options,
+        })
+        return caseFrom(caseId, read)
+      } catch (error) {
+        if (error instanceof ProviderError && error.status === 404) return undefined
+        throw error
+      }
+    },
+    async search(token, mpUserId, paymentId, options?: CallOptions) {
+      const found = await client.call({
+        operation: 'chargeback.search',
+        method: 'GET',
+        path: '/v1/chargebacks/search',
+        query: { payment_id: paymentId },
+        token,
+        headers: headersOf(mpUserId),
+        schema: MpCaseSearch,
+        options,
+      })
+      return found.results.flatMap(({ id }) => caseNumber(id) ?? [])
+    },
+  }
+}
+
+/** A number beyond 2^53 has lost its last digits on the way, so it names no case. */
+function caseNumber(id: string | number | null | undefined): string | undefined {
+  if (typeof id === 'number') return Number.isSafeInteger(id) ? String(id) : undefined
+  return id ? id : undefined
+}
+
+function isSameCase(id: string | number | null | undefined, caseId: string): boolean {
+  return typeof id === 'number' ? id === Number(caseId) : id == null || id === caseId
+}
+
+function caseFrom(caseId: string, read: z.output<typeof MpCaseFields>): ProviderChargeback {
+  const listed = (read.payments ?? []).flatMap((entry) => {
+    const id = typeof entry === 'object' ? entry.id : entry
+    return id ? [String(id)] : []
+  })
+  return {
+    caseId,
+    paymentIds: listed.length > 0 || read.payment_id == null ? listed : [read.payment_id],
+    currency: read.currency ?? read.currency_id ?? null,
+    amount: read.amount ?? { text: null, cents: null },
+    reason: read.reason ?? null,
+    coverageEligible: read.coverage_eligible ?? read.coverage_elegible ?? null,
+    coverageApplied: read.coverage_applied ?? null,
+    documentationStatus: read.documentation_status ?? null,
+    documentsDueAt: read.date_documentation_deadline ?? null,
+    createdAt: read.date_created ?? null,
+    updatedAt: read.date_last_updated ?? null,
+  }
+}

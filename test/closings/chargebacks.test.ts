@@ -1,0 +1,406 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import {
+  auditOf,
+  breakProvider,
+  deliver,
+  forgetRequests,
+  healProvider,
+  openOwnShop,
+  orderRow,
+  providerRequests,
+  refund,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { asAdmin, call, readOrder, sandboxCall, type Till } from '../support/till.ts'
+import { close, openClosing, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+beforeEach(async () => {
+  await healProvider(service)
+})
+afterAll(() => service.stop())
+
+const dayMs = 86_400_000
+
+type Case = { id: string; payments: number[] }
+
+async function dispute(body: object): Promise<Case> {
+  return (await sandboxCall(service, 'POST', '/_sandbox/chargebacks', body)) as Case
+}
+
+const decide = (id: string, body: object) =>
+  sandboxCall(service, 'POST', `/_sandbox/chargebacks/${id}/act`, body)
+
+/** As the provider tells of it: by the number of the case, of which only the query is signed. */
+const tell = (id: string, userId?: number) =>
+  deliver(service, {
+    dataId: id,
+    type: 'topic_chargebacks_wh',
+    body: {
+      actions: ['changed_case_status'],
+      type: 'topic_chargebacks_wh',
+      data: { id: Number(id) },
+      ...(userId !== undefined && { user_id: userId }),
+    },
+  })
+
+const tellOrder = (dataId: string) =>
+  deliver(service, { dataId, body: { action: 'order.charged_back', type: 'order', data: {} } })
+
+async function listOf(till: Till, query = '') {
+  return (await call(service, { url: `/chargebacks${query}`, token: till.key })).json()
+}
+
+async function actionsOf(client: string): Promise<unknown[]> {
+  const audit = await auditOf(service, client)
+  return audit.map(({ action }) => action).filter((action) => /^chargeback/.test(String(action)))
+}
+
+async function logsOf(resource: string): Promise<unknown[]> {
+  const { logs } = (await asAdmin(service, { url: '/admin/webhooks/logs?limit=200' })).json()
+  return logs
+    .filter((log: { resource_id: string }) => log.resource_id === resource)
+    .map((log: { status: string }) => log.status)
+}
+
+/** The watch reads what happened until a moment ago, after a long time without a look. */
+async function catchUp(): Promise<void> {
+  await watchAfter(service, 10 * 60_000)
+  await watchAfter(service, 10 * 60_000)
+}
+
+/** A shop with a sale of weeks ago. */
+async function withSale(client: string) {
+  const till = await openOwnShop(service, client)
+  const orderId = await sell(service, till, 'A-1')
+  await service.paymentWatch.watchOnce()
+  const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
+  service.clock.advance(20 * dayMs)
+  return { till, orderId, mpOrderId: String(mpOrderId) }
+}
+
+test('the webhook of the case opens it, and the sale of weeks ago stays a sale', async () => {
+  const { till, orderId, mpOrderId } = await withSale('by case')
+  const { id, payments } = await dispute({ order_id: mpOrderId, reason: 'fraud' })
+  await tell(id, till.mpUserId)
+  const list = await listOf(till)
+  expect(list).toMatchObject({
+    total: 1,
+    chargebacks: [
+      {
+        state: 'open',
+        case_id: id,
+        payment_id: String(payments[0]),
+        order_id: orderId,
+        caja_id: 'CAJA-1',
+        amount: '1000.00',
+        currency: 'ARS',
+        reason: 'fraud',
+        coverage_eligible: true,
+        coverage_applied: null,
+        documentation_status: 'pending',
+      },
+    ],
+  })
+  const [one] = list.chargebacks
+  expect(Date.parse(one.documents_due_at) - service.clock.now().getTime()).toBeGreaterThan(
+    6 * dayMs,
+  )
+  for (const name of [one.id, id]) {
+    expect((await call(service, { url: `/chargebacks/${name}`, token: till.key })).json()).toEqual(
+      one,
+    )
+  }
+  const read = (await readOrder(service, till, orderId)).json()
+  expect(read).toMatchObject({
+    status: 'processed',
+    status_detail: 'charged_back',
+    outcome: 'charged',
+    cashier: { action: 'give_receipt' },
+  })
+  expect(await actionsOf(till.client)).toEqual(['chargeback.opened'])
+  expect(await logsOf(id)).toEqual(['processed'])
+  await tell(id, till.mpUserId)
+  expect((await listOf(till)).total).toBe(1)
+  expect(await actionsOf(till.client)).toEqual(['chargeback.opened'])
+})
+
+test('the webhook of the order opens the case that the order names', async () => {
+  const { till, orderId, mpOrderId } = await withSale('by order')
+  const { id } = await dispute({ order_id: mpOrderId })
+  await tellOrder(mpOrderId)
+  expect(await listOf(till)).toMatchObject({
+    total: 1,
+    chargebacks: [{ state: 'open', case_id: id, order_id: orderId }],
+  })
+  expect((await readOrder(service, till, orderId)).json().outcome).toBe('charged')
+})
+
+test.each([
+  ['win', 'won', true],
+  ['lose', 'lost', false],
+])(
+  'without any webhook a case is found and read until it ends with %s',
+  async (deed, state, covered) => {
+    const { till, orderId, mpOrderId } = await withSale(`unheard ${deed}`)
+    const { id } = await dispute({ order_id: mpOrderId })
+    await catchUp()
+    expect(await listOf(till)).toMatchObject({ chargebacks: [{ state: 'open', case_id: id }] })
+    for (let day = 0; day < 100; day += 20) await watchAfter(service, 20 * dayMs)
+    await decide(id, { do: deed })
+    await watchAfter(service, dayMs + 60_000)
+    expect(await listOf(till, `?state=${state}`)).toMatchObject({
+      total: 1,
+      chargebacks: [{ case_id: id, coverage_applied: covered, order_id: orderId }],
+    })
+    expect(await actionsOf(till.client)).toEqual([
+      'chargeback.found',
+      'chargeback.opened',
+      `chargeback.${state}`,
+    ])
+    expect((await orderRow(service, orderId)).status).toBe('processed')
+    await forgetRequests(service)
+    await watchAfter(service, 30 * dayMs)
+    expect(await providerRequests(service, { method: 'GET', path: `chargebacks/${id}` })).toEqual(
+      [],
+    )
+  },
+)
+
+test('the decision is what coverage_applied says, whatever the order says', async () => {
+  const { till, mpOrderId } = await withSale('by coverage')
+  const { id } = await dispute({ order_id: mpOrderId })
+  await tell(id, till.mpUserId)
+  await decide(id, { do: 'win' })
+  await sandboxCall(service, 'PUT', `/_sandbox/orders/${mpOrderId}/shown`, {
+    status: 'charged_back',
+    status_detail: 'settled',
+  })
+  await tellOrder(mpOrderId)
+  expect(await listOf(till)).toMatchObject({ chargebacks: [{ state: 'won' }] })
+})
+
+test('a case that is open again after its decision is open here too', async () => {
+  const { till, mpOrderId } = await withSale('again')
+  const { id } = await dispute({ order_id: mpOrderId })
+  await decide(id, { do: 'lose' })
+  await tell(id, till.mpUserId)
+  await decide(id, { do: 'documentation', odd: { coverage_applied: null } })
+  await tell(id, till.mpUserId)
+  expect(await listOf(till)).toMatchObject({
+    chargebacks: [{ state: 'open', documentation_status: 'review_pending', decided_at: null }],
+  })
+  expect(await actionsOf(till.client)).toEqual([
+    'chargeback.opened',
+    'chargeback.lost',
+    'chargeback.reopened',
+  ])
+})
+
+test('a case that cannot be read yet is unknown, and read later', async () => {
+  const { till, mpOrderId } = await withSale('unreadable')
+  const { id } = await dispute({ order_id: mpOrderId })
+  await breakProvider(service, { path: '^/v1/chargebacks', kind: '500' })
+  await catchUp()
+  expect(await listOf(till, '?state=unknown')).toMatchObject({
+    chargebacks: [{ case_id: null, amount: null, coverage_applied: null }],
+  })
+  await tell(id, till.mpUserId)
+  expect(await logsOf(id)).toEqual(['failed'])
+  await healProvider(service)
+  await watchAfter(service, 30 * 60_000)
+  expect(await listOf(till)).toMatchObject({
+    total: 1,
+    chargebacks: [{ state: 'open', case_id: id }],
+  })
+})
+
+test.each<[string, object, object]>([
+  ['an amount that is no amount', { amount: 'mucho' }, { amount: null, state: 'open' }],
+  [
+    'dates that are null',
+    { date_documentation_deadline: null, date_created: null },
+    { documents_due_at: null, opened_at: null },
+  ],
+  [
+    'words of another day',
+    { documentation_status: 'a_new_word', reason: 17 },
+    { documentation_status: 'a_new_word', reason: '17' },
+  ],
+  [
+    'the new spelling',
+    { coverage_elegible: undefined, coverage_eligible: false },
+    { coverage_eligible: false },
+  ],
+  ['payments as objects', {}, {}],
+  [
+    'a coverage that is a word',
+    { coverage_applied: 'yes' },
+    { coverage_applied: null, state: 'open' },
+  ],
+])('of a case with %s the rest is read', async (name, odd, expected) => {
+  const { till, mpOrderId } = await withSale(`odd ${name}`)
+  const before = await dispute({ order_id: mpOrderId, odd })
+  const { id } = before
+  if (name === 'payments as objects') {
+    await decide(id, {
+      do: 'documentation',
+      odd: { payments: before.payments.map((one) => ({ id: one })) },
+    })
+  }
+  await tell(id, till.mpUserId)
+  expect(await listOf(till)).toMatchObject({
+    total: 1,
+    chargebacks: [{ case_id: id, ...expected }],
+  })
+})
+
+test('a charge without an order is disputed too; a sale of a web shop is nobody’s', async () => {
+  const till = await openOwnShop(service, 'loose')
+  await sell(service, till, 'A-1')
+  const typed = await typeCharge(service, till)
+  const online = await typeCharge(service, till, { pos_id: undefined })
+  await watchAfter(service, 5 * 60_000)
+  const mine = await dispute({ payment_id: Number(typed), amount: '50.00' })
+  const other = await dispute({ payment_id: Number(online) })
+  await tell(mine.id, till.mpUserId)
+  await tell(other.id, till.mpUserId)
+  expect(await listOf(till)).toMatchObject({
+    total: 1,
+    chargebacks: [{ payment_id: typed, order_id: null, caja_id: 'CAJA-1', amount: '50.00' }],
+  })
+  expect([await logsOf(mine.id), await logsOf(other.id)]).toEqual([['processed'], ['ignored']])
+})
+
+test('another account’s case is nobody’s, whatever the unsigned body says', async () => {
+  const { till, mpOrderId } = await withSale('victim of a case')
+  const stranger = await openOwnShop(service, 'stranger to a case')
+  const { id } = await dispute({ order_id: mpOrderId })
+  await tell(id, stranger.mpUserId)
+  expect([(await listOf(till)).total, (await listOf(stranger)).total]).toEqual([0, 0])
+  expect(await logsOf(id)).toEqual(['failed'])
+})
+
+test('a sale under dispute is not given back too, and the answer says why', async () => {
+  const { till, orderId, mpOrderId } = await withSale('no refund')
+  const { id } = await dispute({ order_id: mpOrderId })
+  await tell(id, till.mpUserId)
+  await forgetRequests(service)
+  const refused = await refund(service, till, orderId)
+  expect([refused.statusCode, refused.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
+  expect(refused.json()).toMatchObject({ outcome: 'charged', retry_safe: false })
+  expect(refused.json().error).toContain('charge-back')
+  expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toEqual([])
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+  })
+  // Of a case that is won the provider decides.
+  await decide(id, { do: 'win' })
+  await tell(id, till.mpUserId)
+  const left = await refund(service, till, orderId)
+  expect([left.statusCode, left.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
+  expect(await providerRequests(service, { method: 'POST', path: '/refund$' })).toHaveLength(1)
+})
+
+test('the refund of a disputed charge without an order is refused as well', async () => {
+  const till = await openOwnShop(service, 'no loose refund')
+  await sell(service, till, 'A-1')
+  const typed = await typeCharge(service, till)
+  await watchAfter(service, 5 * 60_000)
+  const [orphan] = (await call(service, { url: '/orphans', token: till.key })).json().orphans
+  const { id } = await dispute({ payment_id: Number(typed) })
+  await tell(id, till.mpUserId)
+  await forgetRequests(service)
+  const answer = await call(service, {
+    url: `/orphans/${orphan.id}/refund`,
+    token: till.key,
+    body: { reason: 'dos veces' },
+  })
+  expect([answer.statusCode, answer.json().code]).toEqual([409, 'ORDER_NOT_REFUNDABLE'])
+  expect(await providerRequests(service, { method: 'POST', path: '/refunds$' })).toEqual([])
+})
+
+test.each([undefined, 'win', 'lose'])(
+  'a signed day stays as it was signed, and a day compared anew agrees (%s)',
+  async (deed) => {
+    const till = await openOwnShop(service, `closing ${deed}`)
+    const orderId = await sell(service, till, 'A-1')
+    const before = await close(service, till)
+    expect(before.state).toBe('agreed')
+    const signed = await call(service, {
+      method: 'POST',
+      url: `/closings/${before.id}/sign`,
+      token: till.key,
+      body: {},
+    })
+    expect(signed.statusCode, signed.body).toBe(200)
+    const { mp_order_id } = await orderRow(service, orderId)
+    const { id } = await dispute({ order_id: mp_order_id })
+    if (deed) await decide(id, { do: deed })
+    await catchUp()
+    expect(await readClosing(service, till, before.id)).toMatchObject(signed.json())
+  },
+)
+
+test.each([undefined, 'win', 'lose'])(
+  'a day whose sale is disputed before it is closed agrees (%s)',
+  async (deed) => {
+    const till = await openOwnShop(service, `late closing ${deed}`)
+    const orderId = await sell(service, till, 'A-1')
+    const { mp_order_id } = await orderRow(service, orderId)
+    const { id } = await dispute({ order_id: mp_order_id })
+    if (deed) await decide(id, { do: deed })
+    await tellOrder(String(mp_order_id))
+    const { id: closingId } = (await openClosing(service, till)).json()
+    await watchAfter(service, 61_000)
+    expect(await readClosing(service, till, closingId)).toMatchObject({
+      state: 'agreed',
+      lines: [],
+      totals: { here: { count: 1 }, there: { count: 1 } },
+    })
+  },
+)
+
+test('the overview counts what is not decided, with the next deadline, for a client and for all', async () => {
+  const { till, mpOrderId } = await withSale('overview')
+  const overview = async () =>
+    (
+      await call(service, {
+        url: `/overview?from=${new Date(service.clock.now().getTime() - dayMs).toISOString()}`,
+        token: till.key,
+      })
+    ).json().chargebacks
+  expect(await overview()).toEqual({ undecided: 0, documents_due_at: null })
+  const { id } = await dispute({ order_id: mpOrderId })
+  await tell(id, till.mpUserId)
+  const { undecided, documents_due_at: dueAt } = await overview()
+  expect(undecided).toBe(1)
+  expect(Date.parse(dueAt)).toBeGreaterThan(service.clock.now().getTime())
+  await decide(id, { do: 'lose' })
+  await tell(id, till.mpUserId)
+  expect(await overview()).toEqual({ undecided: 0, documents_due_at: null })
+  const all = (await asAdmin(service, { url: '/chargebacks?limit=200' })).json()
+  expect(
+    new Set(all.chargebacks.map((one: { client: string }) => one.client)).size,
+  ).toBeGreaterThan(2)
+})
+
+test('the list pages', async () => {
+  const till = await openOwnShop(service, 'pages')
+  for (const number of [1, 2, 3]) {
+    const orderId = await sell(service, till, `P-${number}`)
+    const { mp_order_id } = await orderRow(service, orderId)
+    await dispute({ order_id: mp_order_id })
+    await tellOrder(String(mp_order_id))
+  }
+  const first = await listOf(till, '?limit=2')
+  const second = await listOf(till, '?limit=2&offset=2')
+  expect([first.total, first.chargebacks.length, second.chargebacks.length]).toEqual([3, 2, 1])
+  const ids = [...first.chargebacks, ...second.chargebacks].map(({ id }: Case) => id)
+  expect(new Set(ids).size).toBe(3)
+  expect((await listOf(till, '?caja_id=OTHER')).total).toBe(0)
+})
