@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Database } from '../db/database.ts'
+import type { Database, Trx } from '../db/database.ts'
 import {
   type AlertMessageRow,
   deleteAlertMessagesBefore,
@@ -12,7 +12,8 @@ import {
   takeRaised,
   takeRecovered,
 } from '../repositories/fleet-alerts.ts'
-import { takeFoundOrphans, takeSettledOrphans } from '../repositories/orphans.ts'
+import { listReferences } from '../repositories/orders.ts'
+import { type OrphanRow, takeFoundOrphans, takeSettledOrphans } from '../repositories/orphans.ts'
 import { withLease } from '../repositories/with-lease.ts'
 import type { Channel, ChannelDeps } from '../sync/alerts/channel.ts'
 import { openChannel } from '../sync/alerts/channels.ts'
@@ -23,7 +24,7 @@ import { isInWindow } from '../sync/engine/window.ts'
 import { createGuardedAgent } from '../sync/net/guard.ts'
 import { createDatabaseWatch } from './database-watch.ts'
 import { type AlertMessage, composeMessages } from './message.ts'
-import { composeOrphanMessages } from './orphan-message.ts'
+import { composeOrphanMessages, type OrphanMessage } from './orphan-message.ts'
 import { type AlertSettings, receiversOf } from './receivers.ts'
 import { toldOf } from './told.ts'
 
@@ -117,6 +118,16 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
     settings.quietHours !== undefined &&
     isInWindow({ days: [...everyDay], ...settings.quietHours }, now())
 
+  const orphanMessages = async (
+    trx: Trx,
+    kind: OrphanMessage['kind'],
+    rows: readonly OrphanRow[],
+    at: Date,
+  ) => {
+    const orderIds = rows.flatMap(({ surplus_of: id }) => id ?? [])
+    return composeOrphanMessages(kind, rows, at, await listReferences(trx, orderIds))
+  }
+
   const write = async () => {
     const at = now()
     const before = new Date(at.getTime() - gatherMs)
@@ -127,8 +138,13 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
       const messages = [
         ...composeMessages('trouble', await takeRaised(trx, at, before), at),
         ...composeMessages('recovered', await takeRecovered(trx, before), at),
-        ...composeOrphanMessages('orphans', await takeFoundOrphans(trx, at, before), at),
-        ...composeOrphanMessages('orphans_settled', await takeSettledOrphans(trx, at, before), at),
+        ...(await orphanMessages(trx, 'orphans', await takeFoundOrphans(trx, at, before), at)),
+        ...(await orphanMessages(
+          trx,
+          'orphans_settled',
+          await takeSettledOrphans(trx, at, before),
+          at,
+        )),
       ]
       for (const message of messages) {
         await insertAlertMessages(trx, [...channels.keys()], { id: message.id, message, at })

@@ -19,6 +19,8 @@ export type OrphanMessage = {
     /** ISO 8601. */
     at: string
     state: OrphanRow['state']
+    /** The ERP's reference of the order that this is a further payment of. */
+    surplus_of?: string
   }[]
 }
 
@@ -30,6 +32,7 @@ export function composeOrphanMessages(
   kind: OrphanMessage['kind'],
   rows: readonly OrphanRow[],
   now: Date,
+  references: ReadonlyMap<string, string> = new Map(),
 ): OrphanMessage[] {
   const at = now.toISOString()
   const sorted = rows.toSorted((a, b) => a.sold_at.getTime() - b.sold_at.getTime())
@@ -41,6 +44,9 @@ export function composeOrphanMessages(
       at,
       kind,
       orphans: orphans.map((orphan) => ({
+        ...(orphan.surplus_of !== null && {
+          surplus_of: references.get(orphan.surplus_of) ?? orphan.surplus_of,
+        }),
         id: orphan.id,
         client: orphan.client,
         caja_id: orphan.caja_id,
@@ -59,6 +65,7 @@ type Words = {
   found(count: number): string
   settled(count: number): string
   line(payment: string, amount: string, time: string): string
+  further(reference: string): string
   states: Record<OrphanRow['state'], string>
   help: string
   look: string
@@ -71,13 +78,14 @@ const languages: Record<Locale, Words> = {
     settled: (count) =>
       count === 1 ? '1 cobro sin venta resuelto' : `${count} cobros sin venta resueltos`,
     line: (payment, amount, time) => `pago ${payment}, $ ${amount.replace('.', ',')}, ${time}`,
+    further: (reference) => `, otro pago del cobro ${reference}`,
     states: {
       open: 'sin resolver',
       adopted: 'tomado como venta',
       refunded: 'devuelto',
       dismissed: 'descartado',
     },
-    help: 'Mercado Pago cobró esto en una caja y ninguna venta de aquí lo explica: por ejemplo, se tecleó en la terminal.',
+    help: 'Mercado Pago cobró esto en una caja y ninguna venta de aquí lo explica: por ejemplo, se tecleó en la terminal o el cobro se pagó dos veces.',
     look: 'Tómelo como venta, devuélvalo o descártelo en el panel (/dashboard, Cierres) o con la API:',
   },
   en: {
@@ -86,13 +94,14 @@ const languages: Record<Locale, Words> = {
     settled: (count) =>
       count === 1 ? '1 charge without a sale settled' : `${count} charges without a sale settled`,
     line: (payment, amount, time) => `payment ${payment}, $ ${amount}, ${time}`,
+    further: (reference) => `, a further payment of the charge ${reference}`,
     states: {
       open: 'to be settled',
       adopted: 'taken in as a sale',
       refunded: 'given back',
       dismissed: 'dismissed',
     },
-    help: 'Mercado Pago charged this at a box and no sale here explains it: it was typed into the terminal, for example.',
+    help: 'Mercado Pago charged this at a box and no sale here explains it: it was typed into the terminal, for example, or a charge was paid twice.',
     look: 'Take it in, give it back or dismiss it on the dashboard (/dashboard, Closings) or with the API:',
   },
 }
@@ -120,8 +129,10 @@ function textOf({ kind, orphans }: OrphanMessage, locale: Locale): AlertText {
       ...orphans.map((orphan) => {
         const time = `${orphan.at.slice(0, 19).replace('T', ' ')} UTC`
         const line = words.line(orphan.payment_id, orphan.amount, time)
+        const { surplus_of: reference } = orphan
+        const further = reference === undefined ? '' : words.further(reference)
         const end = isOver ? `: ${words.states[orphan.state]}` : ''
-        return oneLine(`${words.box(orphan.client, orphan.caja_id)}: ${line}${end}`)
+        return oneLine(`${words.box(orphan.client, orphan.caja_id)}: ${line}${further}${end}`)
       }),
       ...(isOver ? [] : [words.help]),
     ],

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts'
+import { isOwn } from '../domain/payment-figures.ts'
 import { type Charges, type ChargesWish, readCharges } from '../repositories/closing-charges.ts'
 import type { ClosingRow } from '../repositories/closings.ts'
 import type { OrderRow } from '../repositories/orders.ts'
@@ -39,6 +40,7 @@ export function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
   return {
     paymentId: row.payment_id,
     orderId: row.order_id,
+    surplusOf: row.order_id === null ? row.surplus_of : null,
     cajaId: row.caja_id,
     status: row.status,
     amountCents: row.amount_cents,
@@ -56,7 +58,8 @@ export function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
 }
 
 export function ourChargeOf(order: OrderRow): OurCharge {
-  const paid = order.payments.find(({ paidCents }) => paidCents !== null) ?? order.payments.at(-1)
+  const own = order.payments.filter(isOwn)
+  const paid = own.find(({ paidCents }) => paidCents !== null) ?? own.at(-1)
   return {
     orderId: order.id,
     reference: order.external_reference,
@@ -71,7 +74,7 @@ export function ourChargeOf(order: OrderRow): OurCharge {
     refundedCents: order.refunded_cents,
     method: paid?.methodType ?? null,
     installments: paid?.installments ?? null,
-    paymentIds: order.payments.flatMap(({ referenceId }) => referenceId ?? []),
+    paymentIds: own.flatMap(({ referenceId }) => referenceId ?? []),
     createdAt: order.created_at,
   }
 }

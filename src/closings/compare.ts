@@ -38,6 +38,8 @@ export type TheirCharge = {
   paymentId: string
   /** The order that it was found to be of when it was read. */
   orderId: string | null
+  /** The order that it is a further payment of. */
+  surplusOf: string | null
   cajaId: string | null
   status: string
   amountCents: number | null
@@ -112,7 +114,7 @@ export function compareCharges(input: {
       line('missing_here', their)
       return
     }
-    // An order is paid once: what was charged beside it is known to nobody here.
+    // Further payments that were not separated yet.
     for (const extra of more) line('missing_here', extra)
     const isEqual = their.amountCents === our.paidCents && their.refundedCents === our.refundedCents
     if (!isEqual) line('amount_differs', their)
@@ -204,7 +206,7 @@ function lineOf(
     : null
   return {
     kind,
-    orderId: our?.orderId ?? null,
+    orderId: our?.orderId ?? their?.surplusOf ?? null,
     paymentId: their?.paymentId ?? our?.paymentIds[0] ?? null,
     reference: our?.reference ?? null,
     here,

@@ -17,6 +17,7 @@ import {
   type PayableOrder,
   savePayments,
 } from '../repositories/provider-payments.ts'
+import { separateSurplus } from '../repositories/surplus-payments.ts'
 import { refreshNets } from '../settlements/nets.ts'
 
 type Owner = { client: ClientName; mpUserId: number }
@@ -65,7 +66,9 @@ export async function keepPayments(
       order_id: order?.id ?? null,
     }
   })
-  await refreshNets(trx, await savePayments(trx, rows))
+  const orderIds = await savePayments(trx, rows)
+  await separateSurplus(trx, client, orderIds, now)
+  await refreshNets(trx, orderIds)
   return rows.length
 }
 

@@ -28,7 +28,9 @@ import {
   tiePayment,
 } from '../repositories/orphans.ts'
 import { findPayment, type ProviderPaymentRow } from '../repositories/provider-payments.ts'
+import { refreshNets } from '../settlements/nets.ts'
 import { readPayment } from './read-payments.ts'
+import { endSurplus, openSurplus, separateLateSurplus } from './surplus.ts'
 
 type Shop = { client: ClientName; mpUserId: number }
 
@@ -50,6 +52,7 @@ export async function findOrphans(
 ): Promise<void> {
   const { db } = deps.database
   const since = new Date(deps.now().getTime() - reachMs)
+  await separateLateSurplus(deps, shop.client)
   for (const payment of await listLonePayments(db, shop.client, since)) {
     if (signal.aborted) return
     if (await isPerhapsOurs(deps, payment)) continue
@@ -87,18 +90,20 @@ async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<voi
     state: 'open',
     reason: null,
     order_id: null,
+    surplus_of: payment.surplus_of,
     found_at: deps.now(),
     settled_at: null,
     told_at: null,
     end_told_at: null,
   }
-  const isNew = await deps.database.transaction(async (trx) => {
-    if (!(await insertOrphan(trx, orphan))) return false
+  const kept = await deps.database.transaction(async (trx) => {
+    if (!(await insertOrphan(trx, orphan))) return undefined
     const entry = entryOf(orphan, 'orphan.found', serviceActor(deps.now()), null)
     await recordSuccess(deps, trx, entry)
-    return true
+    return { order: await openSurplus(deps, trx, orphan) }
   })
-  if (!isNew) return
+  if (!kept) return
+  if (kept.order) tellOrderChanged(deps.database, kept.order)
   const { client, id, payment_id: paymentId, caja_id: cajaId } = orphan
   deps.log.warn(
     { client, orphanId: id, paymentId, cajaId },
@@ -117,6 +122,7 @@ function entryOf(orphan: OrphanRow, action: string, actor: Actor, reason: string
       payment_id: orphan.payment_id,
       caja_id: orphan.caja_id,
       amount: pointFromCents(orphan.amount_cents),
+      ...(orphan.surplus_of !== null && { surplus_of: orphan.surplus_of }),
       ...(reason !== null && { reason }),
     },
   }
@@ -144,17 +150,19 @@ export async function dismissOrphan(
 ): Promise<OrphanRow> {
   const orphan = await requireOrphan(deps, client, id)
   const entry = entryOf(orphan, 'orphan.dismissed', actor, reason)
-  return auditFailure(deps, entry, () =>
-    deps.database.transaction(async (trx) => {
+  return auditFailure(deps, entry, async () => {
+    const dismissed = await deps.database.transaction(async (trx) => {
       const now = (await lockOrphan(trx, client, id)) as OrphanRow
-      if (now.state === 'dismissed') return now
+      if (now.state === 'dismissed') return { orphan: now, order: undefined }
       if (now.state !== 'open') throw new AppError('ORPHAN_SETTLED')
       const end = { state: 'dismissed' as const, reason, order_id: null, settled_at: deps.now() }
       await settleOrphan(trx, now, end)
       await recordSuccess(deps, trx, entry)
-      return { ...now, ...end }
-    }),
-  )
+      return { orphan: { ...now, ...end }, order: await endSurplus(deps, trx, now) }
+    })
+    if (dismissed.order) tellOrderChanged(deps.database, dismissed.order)
+    return dismissed.orphan
+  })
 }
 
 /**
@@ -221,6 +229,8 @@ async function endAdopted(
   const end = { state: 'adopted' as const, reason, order_id: order.id, settled_at: deps.now() }
   await settleOrphan(trx, orphan, end)
   await tiePayment(trx, orphan, order.id)
+  await refreshNets(trx, [order.id])
+  await endSurplus(deps, trx, orphan)
   await recordSuccess(deps, trx, { ...entry, metadata: { ...entry.metadata, order_id: order.id } })
   return { ...orphan, ...end }
 }

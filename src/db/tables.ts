@@ -148,9 +148,16 @@ export type OrdersTable = {
   version: WithDefault<number>
   payments: ColumnType<Payment[], string | undefined, string>
   refunds: ColumnType<ProviderRefund[], string | undefined, string>
+  /** What the shop received: docs/amounts.md. */
   paid_cents: WithDefault<number>
   refunded_cents: WithDefault<number>
   paid_after_close: WithDefault<boolean>
+  /** Whether a person must decide about a further payment of this order; null: there was none. */
+  surplus: ColumnType<
+    'open' | 'decided' | null,
+    'open' | 'decided' | null | undefined,
+    'open' | 'decided' | null
+  >
   conflict: string | null
   cancel_requested_at: Date | null
   sent_at: Date | null
@@ -317,6 +324,8 @@ export type ProviderPaymentsTable = {
   release_at: Date | null
   release_status: string | null
   order_id: string | null
+  /** The order that this is a further payment of: not the order's own. */
+  surplus_of: ColumnType<string | null, string | null | undefined, string | null>
   fingerprint: string
   first_read_at: Fixed<Date>
   changed_at: Date
@@ -333,6 +342,8 @@ export type OrphansTable = {
   state: 'open' | 'adopted' | 'refunded' | 'dismissed'
   reason: string | null
   order_id: string | null
+  /** The order that this is a further payment of. */
+  surplus_of: Fixed<string | null>
   found_at: Fixed<Date>
   settled_at: Date | null
   told_at: Date | null

@@ -23,7 +23,14 @@ export type OperatingMode = (typeof operatingModes)[number]
 export type Payment = {
   id: string
   amountCents: number
+  /** What the buyer paid; null until the provider names it. */
   paidCents: number | null
+  /** A part of `paidCents`; absent without one. */
+  tipCents?: number
+  /** What the shop receives, where that is not what the buyer paid. */
+  receivedCents?: number
+  /** Approved beside the order's own payment. */
+  isSurplus?: true
   refundedCents: number
   /** `approved` for the provider's processed, `rejected` for failed, else the provider's word. */
   status: string
@@ -34,12 +41,15 @@ export type Payment = {
   referenceId: string | null
 }
 
-/** One refund as the provider reports it. Amount in integer cents; null when the provider does not say. */
+/** One refund as the provider reports it. Amounts in integer cents; null when the provider does not say. */
 export type ProviderRefund = {
   id: string
   transactionId: string | null
   referenceId: string | null
+  /** What the shop gives back. */
   amountCents: number | null
+  /** What the buyer gets, where the provider names more than the shop gives. */
+  buyerCents?: number
   status: string
 }
 
@@ -56,7 +66,7 @@ export type OrderEvidence = {
   amountCents: number | null
   /** As the provider writes it (`ARS`); absent where the body does not say. */
   currency?: string | null
-  /** Paid sum over the payments that went through, tips included. */
+  /** What the shop receives of the order's own payments that went through: with tips, without the card issuer's interest. */
   paidCents: number
   refundedCents: number
   payments: Payment[]

@@ -1,6 +1,7 @@
 import { canonicalJson } from '../domain/canonical-json.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../domain/order.ts'
 import { canMove, isClosedUnpaid, isOpen, isPaid } from '../domain/order-state.ts'
+import { isKeptSurplus, isOwn } from '../domain/payment-figures.ts'
 import { isFailedRefund, isKnownRefund, isPendingRefund } from '../domain/provider-states.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 
@@ -67,12 +68,15 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   const wasGivenUp =
     order.reopened_at !== null ||
     (order.status === 'action_required' && order.cancel_requested_at !== null)
-  const isLate = paidLate || (wasGivenUp && isPaid(status))
+  const wasSettled = order.settled_as === 'not_paid'
+  const isLate = paidLate || ((wasGivenUp || wasSettled) && isPaid(status))
+  const surplus = surplusAfter(order, evidence)
   const fields = {
     ...confirmation,
     ...(moves && { status }),
     ...(!paidLate && { status_detail: evidence.statusDetail }),
     ...(isLate && { paid_after_close: true }),
+    surplus,
     payments: evidence.payments,
     refunds: refunds.all,
     paid_cents: evidence.paidCents,
@@ -82,6 +86,7 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
     isNew ||
     moves ||
     order.conflict !== null ||
+    order.surplus !== surplus ||
     (isLate && !order.paid_after_close) ||
     (!paidLate && order.status_detail !== evidence.statusDetail) ||
     order.paid_cents !== fields.paid_cents ||
@@ -89,7 +94,9 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
     canonicalJson(order.payments) !== canonicalJson(evidence.payments) ||
     canonicalJson(order.refunds) !== canonicalJson(refunds.all)
   if (!differs) return { move: undefined, shown }
-  const note = isLate && !order.paid_after_close ? 'paid after close' : refunds.note
+  const isFurther = surplus === 'open' && order.surplus !== 'open'
+  const lateNote = isLate && !order.paid_after_close ? 'paid after close' : null
+  const note = lateNote ?? (isFurther ? furtherPaymentNote : refunds.note)
   return { move: change(order, fields, now, note), shown }
 }
 
@@ -119,6 +126,18 @@ function flag(
   return { move: change(order, fields, now, fields.conflict), shown: null }
 }
 
+/** In the history of an order of which the provider shows a further payment. */
+export const furtherPaymentNote = 'a further payment of this order was found'
+
+/** Of one that a person has decided about already nothing is asked again: a new one is found as an unclaimed payment. */
+function surplusAfter(order: OrderRow, { payments }: OrderEvidence): OrderRow['surplus'] {
+  const further = payments.filter((payment) => !isOwn(payment))
+  if (further.length === 0) return order.surplus
+  const isKept = further.some(isKeptSurplus)
+  if (order.surplus === null) return isKept ? 'open' : 'decided'
+  return isKept ? order.surplus : 'decided'
+}
+
 /** States in which money has been given back. */
 function isGiven(status: OrderStatus): boolean {
   return status === 'refunded' || status === 'partially_refunded'
@@ -141,6 +160,7 @@ function reopen(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
     status: isLate ? order.status : status,
     status_detail: evidence.statusDetail,
     paid_after_close: isLate,
+    surplus: surplusAfter(order, evidence),
     payments: evidence.payments,
     refunds: evidence.refunds,
     paid_cents: evidence.paidCents,
@@ -291,7 +311,7 @@ function findContradiction(order: OrderRow, evidence: OrderEvidence): string | u
   if (evidence.hasNoPayment) {
     return `the provider shows the order as ${evidence.status}, but no payment of it went through`
   }
-  const mostCents = Math.max(evidence.paidCents, order.paid_cents, order.amount_cents)
+  const mostCents = Math.max(evidence.paidCents, order.paid_cents) || order.amount_cents
   if (evidence.refundedCents > mostCents) {
     return 'the provider shows more given back than was paid'
   }

@@ -1,4 +1,6 @@
 import type { Language } from '../domain/language.ts'
+import { pointFromCents } from '../domain/money.ts'
+import { decisionOf } from '../domain/order-decision.ts'
 import { isCancelRequested } from '../domain/order-state.ts'
 import { actorOnOpen } from '../domain/provider-states.ts'
 import { lengthInWords } from '../fleet/messages.ts'
@@ -34,6 +36,9 @@ type Situation =
   | 'expired'
   | 'not_created'
   | 'paid_after_close'
+  | 'paid_late'
+  | 'paid_twice'
+  | 'paid_less'
   | 'declined'
   | 'declined_funds'
   | 'declined_card'
@@ -131,6 +136,24 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
     en: 'This charge was closed, but was paid afterwards. Do not charge again; tell the supervisor.',
     pt: 'Esta cobrança foi encerrada, mas o pagamento chegou depois. Não cobre de novo; avise o supervisor.',
   },
+  paid_late: {
+    action: 'call_supervisor',
+    es: 'Este cobro se dio por no pagado, pero después llegó el pago. No vuelva a cobrar; avise al supervisor.',
+    en: 'This charge counted as not paid, but was paid afterwards. Do not charge again; tell the supervisor.',
+    pt: 'Esta cobrança foi dada como não paga, mas o pagamento chegou depois. Não cobre de novo; avise o supervisor.',
+  },
+  paid_twice: {
+    action: 'call_supervisor',
+    es: 'Mercado Pago muestra más de un pago de este cobro. No vuelva a cobrar; avise al supervisor.',
+    en: 'The provider shows more than one payment of this charge. Do not charge again; tell the supervisor.',
+    pt: 'O Mercado Pago mostra mais de um pagamento desta cobrança. Não cobre de novo; avise o supervisor.',
+  },
+  paid_less: {
+    action: 'call_supervisor',
+    es: 'El cliente pagó menos que lo pedido: {paid} de {asked}. No vuelva a cobrar todo; avise al supervisor.',
+    en: 'The customer paid less than was asked: {paid} of {asked}. Do not charge all of it again; tell the supervisor.',
+    pt: 'O cliente pagou menos que o pedido: {paid} de {asked}. Não cobre tudo de novo; avise o supervisor.',
+  },
   declined: {
     action: 'other_payment_method',
     es: 'Pago rechazado. Pida otro medio de pago.',
@@ -180,8 +203,17 @@ export function adviseCashier(
   silentMs?: number,
 ): CashierAdvice {
   const text = texts[situationOf(order, silentMs !== undefined)]
-  const message = text[language].replace('{for}', () => lengthInWords(silentMs ?? 0, language))
+  const amount = (cents: number) => amountInWords(cents, language)
+  const message = text[language]
+    .replace('{for}', () => lengthInWords(silentMs ?? 0, language))
+    .replace('{paid}', () => amount(order.paid_cents))
+    .replace('{asked}', () => amount(order.amount_cents))
   return { message, action: text.action }
+}
+
+function amountInWords(cents: number, language: Language): string {
+  const text = pointFromCents(cents)
+  return `$ ${language === 'en' ? text : text.replace('.', ',')}`
 }
 
 /** Whether the provider works on the payment (`processing`), or says of an open order what is not known here. */
@@ -190,12 +222,21 @@ function isInterim({ status, status_detail }: OrderRow): boolean {
   return actorOnOpen(status_detail) === 'provider'
 }
 
+/** A late payment of which a person said that it counts, or that was given back. */
+function decidedLate(order: OrderRow): Situation {
+  if (outcomeOf(order) === 'not_charged') return 'refunded'
+  return order.refunded_cents > 0 ? 'partially_refunded' : 'processed'
+}
+
 function situationOf(order: OrderRow, isSilent: boolean): Situation {
   if (order.conflict !== null || order.refund_unclear !== null) return 'contradicted'
   if (isRefundUnderWay(order)) return 'refund_under_way'
-  if (order.paid_after_close) {
-    return outcomeOf(order) === 'not_charged' ? 'refunded' : 'paid_after_close'
+  const decision = decisionOf(order)
+  if (decision === 'paid_late') {
+    return order.settled_as === 'not_paid' ? 'paid_late' : 'paid_after_close'
   }
+  if (decision !== null) return decision
+  if (order.paid_after_close) return decidedLate(order)
   if (order.creation === 'intent' || order.creation === 'unknown') return 'unknown'
   // Its cancel is under way: nobody should be sent to the terminal for it.
   if (order.status === 'created' && order.cancel_requested_at !== null) return 'unknown'

@@ -2,8 +2,10 @@ import type { Db } from '../db/database.ts'
 import { changePositionOf, positionBehind } from '../domain/change-position.ts'
 import { asClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
+import { decisionOf } from '../domain/order-decision.ts'
 import { listChangedOrders, type OrderRow } from '../repositories/orders.ts'
 import { outcomeOf } from '../verdict.ts'
+import { buyerPaidCents } from './buyer-paid.ts'
 
 export type OrderChange = Record<string, unknown>
 
@@ -40,12 +42,14 @@ function describe(order: OrderRow): OrderChange {
     sucursal_id: order.sucursal_id,
     terminal_id: order.terminal_id,
     amount: pointFromCents(order.amount_cents),
-    paid_amount: pointFromCents(order.paid_cents),
+    paid_amount: pointFromCents(buyerPaidCents(order)),
+    received_amount: pointFromCents(order.paid_cents),
     refunded_amount: pointFromCents(order.refunded_cents),
     status: order.status,
     status_detail: order.status_detail,
     outcome: outcomeOf(order),
     paid_after_close: order.paid_after_close,
+    needs_decision: decisionOf(order),
     ticket_number: order.ticket_number,
     mp_order_id: order.mp_order_id,
     created_at: order.created_at.toISOString(),

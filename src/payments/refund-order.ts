@@ -352,7 +352,7 @@ function newRefund(
   }
   if (!isPaid(order.status) && !order.paid_after_close)
     throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
-  const paidCents = Math.max(order.paid_cents, order.amount_cents)
+  const paidCents = order.paid_cents || order.amount_cents
   const leftCents = paidCents - order.refunded_cents
   if (leftCents <= 0) throw refuseRefund('ORDER_ALREADY_REFUNDED', order)
   const amountCents = request.amountCents ?? leftCents

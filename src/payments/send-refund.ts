@@ -1,6 +1,7 @@
 import type { Db, Trx } from '../db/database.ts'
 import type { OrderEvidence, ProviderRefund } from '../domain/order.ts'
 import { isPaid } from '../domain/order-state.ts'
+import { asShopRefunds, isOwn, receivedCents } from '../domain/payment-figures.ts'
 import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts'
 import { type ProviderError, type RefundAnswer, toAppError } from '../provider/provider.ts'
@@ -89,10 +90,14 @@ function partOf(
   order: OrderRow,
   operation: OrderOperationRow,
 ): { paymentId: string; amountCents: number; isWholeAmount?: boolean } | null | undefined {
-  const payment = order.payments.find((entry) => entry.status === 'approved') ?? order.payments[0]
+  const own = order.payments.filter(isOwn)
+  const payment = own.find((entry) => entry.status === 'approved') ?? own[0]
   const amountCents = operation.amount_cents as number
-  // The provider's partial refund must be less than the payment: all of it at once is a total one.
-  if (operation.refund_type === 'total' || amountCents === payment?.paidCents) return null
+  const isAll = payment !== undefined && amountCents === receivedCents(payment)
+  // The provider's partial refund must be less than the payment: all of it at once is a total one. Of an order with a
+  // further payment a total one is not known to leave that alone, so the payment is always named.
+  const namesPayment = order.surplus !== null && payment !== undefined
+  if (!namesPayment && (operation.refund_type === 'total' || isAll)) return null
   return payment && { paymentId: payment.id, amountCents, isWholeAmount: order.whole_amount }
 }
 
@@ -100,10 +105,11 @@ async function record(
   deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
-  given: RefundAnswer,
+  answered: RefundAnswer,
   errand: Errand,
   claim: Claim,
 ): Promise<SentRefund> {
+  const given = { ...answered, refunds: shopRefundsOf(order, answered) }
   const match = await matchAnswer(deps, order, operation, given)
   if (match.kind === 'unclear') {
     return settleUnclearAnswer(deps, order, operation, match, given.refunds, errand)
@@ -244,6 +250,14 @@ export async function settleRefundByReading(
   })
 }
 
+/** The refunds of an answer as what the shop gives back; those before it have taken their part of the payment. */
+function shopRefundsOf(order: OrderRow, answered: RefundAnswer): ProviderRefund[] {
+  const answeredIds = new Set(answered.refunds.map(({ id }) => id))
+  const before = order.refunds.filter(({ id }) => !answeredIds.has(id))
+  const all = asShopRefunds(order.payments, [...before, ...answered.refunds], isFailedRefund)
+  return all.slice(before.length)
+}
+
 /** Refunds in the answer that the order did not have before. */
 function freshRefunds(order: OrderRow, given: RefundAnswer): ProviderRefund[] {
   const before = new Set(order.refunds.map((refund) => refund.id))
@@ -337,7 +351,7 @@ function evidenceOfRefund(
     .filter(({ status }) => !isFailedRefund(status))
     .reduce((sum, { amountCents }) => sum + (amountCents ?? 0), 0)
   const refundedCents = order.refunded_cents + freshCents
-  const paidCents = Math.max(order.paid_cents, order.amount_cents)
+  const paidCents = order.paid_cents || order.amount_cents
   const isAll = refundedCents >= paidCents || given.status === 'refunded'
   const shown = new Map(given.refunds.map((refund) => [refund.id, refund]))
   return {

@@ -1,4 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
+import { decisionOf } from '../domain/order-decision.ts'
 import { isOpen } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
 import { keepSettlement, type OrderRow, type Settlement } from '../repositories/orders.ts'
@@ -34,7 +35,9 @@ export async function askAboutOrder(
  * proven, and what the provider shows later still counts. From then on nothing is sent that could make the charge, it keeps
  * neither box nor terminal, and one that was not paid stands in the way of no equal sale.
  *
- * Throws NOT_FOUND, CONFLICT for an order that is in no doubt.
+ * A late payment, and one of less than was asked, may be settled as paid: the money then counts for the sale.
+ *
+ * Throws NOT_FOUND, CONFLICT for an order that is in no doubt and of which nothing is to be decided.
  */
 export async function settleDoubt(
   deps: PaymentDeps,
@@ -47,7 +50,9 @@ export async function settleDoubt(
   return auditFailure(deps, entry, async () => {
     const order = await requireOrder(deps, client, id)
     const at = deps.now()
-    if (!isInDoubt(order, at)) throw noDoubt()
+    const decision = decisionOf(order)
+    const isDecided = said.as === 'paid' && (decision === 'paid_late' || decision === 'paid_less')
+    if (!isDecided && !isInDoubt(order, at)) throw noDoubt()
     const isMade = order.creation === 'confirmed'
     const givesUp = !isMade || (order.status === 'action_required' && said.as === 'not_paid')
     return deps.database.transaction(async (trx) => {

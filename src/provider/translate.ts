@@ -8,6 +8,13 @@ import {
 } from '../domain/order.ts'
 import { cancelRequested } from '../domain/order-state.ts'
 import {
+  asShopRefunds,
+  isOwn,
+  markSurplus,
+  receivedApart,
+  receivedCents,
+} from '../domain/payment-figures.ts'
+import {
   isFailedRefund,
   isUnpaidPayment,
   orderWords,
@@ -19,19 +26,26 @@ import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.t
 
 /** What an order body says, whichever call it answers. */
 export function evidenceFrom(order: MpOrder): OrderEvidence {
-  const mpRefunds = order.transactions?.refunds ?? []
-  const payments = (order.transactions?.payments ?? []).flatMap((payment, _, all) =>
-    paymentFrom(payment, refundsOf(payment, mpRefunds, all.length)),
+  const allRefunds = order.transactions?.refunds ?? []
+  const listed = (order.transactions?.payments ?? []).flatMap((payment, _, all) =>
+    paymentFrom(payment, refundsOf(payment, allRefunds, all.length)),
   )
   const caseIds = (order.transactions?.chargebacks ?? []).flatMap(({ case_id: id }) => id ?? [])
-  const paidCents =
-    payments.length > 0 ? sum(payments, paidThrough) : (order.total_paid_amount ?? 0)
+  const payments = markSurplus(listed, order.total_amount ?? null, wentThrough)
+  const own = payments.filter(isOwn)
+  // What is given back of a further payment says nothing of the order's own.
+  const mpRefunds = allRefunds.filter(
+    ({ transaction_id: id }) => id == null || own.length === 0 || own.some((one) => one.id === id),
+  )
+  const hasOthers = own.length < payments.length || mpRefunds.length < allRefunds.length
+  const refunds = asShopRefunds(payments, mpRefunds.map(refundFrom), isFailedRefund)
+  const paidCents = payments.length > 0 ? sum(own, paidThrough) : (order.total_paid_amount ?? 0)
   const hasFailed = mpRefunds.some(({ status }) => isFailedRefund(status ?? ''))
   // Where a refund has failed only the list says what came back: the sum beside it may not have been lowered yet.
   const returnedCents =
     payments.length > 0 && !hasFailed
-      ? sum(payments, (payment) => payment.refundedCents)
-      : refundedSum(mpRefunds)
+      ? sum(own, (payment) => payment.refundedCents)
+      : refundedSum(refunds)
   // A full refund without amounts in the answer still says how much came back.
   const refundedCents =
     order.status === 'refunded' && returnedCents === 0 && !hasFailed ? paidCents : returnedCents
@@ -40,7 +54,7 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     mpUserId: order.user_id ?? null,
     externalReference: order.external_reference ?? null,
     terminalId: order.config?.point?.terminal_id ?? null,
-    status: deriveStatus(order, paidCents, refundedCents),
+    status: deriveStatus(order, paidCents, refundedCents, hasOthers),
     providerStatus: order.status,
     statusDetail: detailOf(order),
     amountCents: order.total_amount ?? amountOf(payments),
@@ -48,7 +62,7 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
     paidCents,
     refundedCents,
     payments,
-    refunds: mpRefunds.map(refundFrom),
+    refunds,
     updatedAt: order.last_updated_date ?? null,
     ...(caseIds.length > 0 && { caseIds }),
     ...(paidCents === 0 && hasNoPayment(order) && { hasNoPayment: true as const }),
@@ -159,6 +173,7 @@ function deriveStatus(
   order: { status: string; status_detail?: string | null | undefined } & Refunded,
   paidCents: number,
   refundedCents: number,
+  hasOthers = false,
 ): OrderStatus | null {
   const status = orderWords.get(order.status)?.status ?? null
   // A refund that failed leaves the money with the shop, whether or not the order says so already.
@@ -167,8 +182,10 @@ function deriveStatus(
   if (isKept) return refundedCents > 0 ? 'partially_refunded' : 'processed'
   // The provider may give everything back and leave the order `processed`.
   const isAll = paidCents > 0 && refundedCents >= paidCents
-  if (isAll && order.status_detail === 'refunded') return 'refunded'
+  if (isAll && (hasOthers || order.status_detail === 'refunded')) return 'refunded'
   const partly = refundedCents > 0 && refundedCents < paidCents
+  // With a further payment the detail may be about that one.
+  if (hasOthers) return partly ? 'partially_refunded' : status
   return partly || order.status_detail === 'partially_refunded' ? 'partially_refunded' : status
 }
 
@@ -176,20 +193,24 @@ function deriveStatus(
 function paymentFrom(payment: MpPayment, refunds: MpRefund[]): Payment[] {
   const amountCents = payment.amount ?? payment.paid_amount
   if (amountCents == null) return []
-  return [
-    {
-      id: payment.id,
-      amountCents,
-      paidCents: payment.paid_amount ?? null,
-      refundedCents: payment.refunded_amount ?? refundedSum(refunds),
-      status: paymentStatusFrom(payment.status),
-      statusDetail: payment.status_detail ?? null,
-      methodType: payment.payment_method?.type ?? null,
-      methodId: payment.payment_method?.id ?? null,
-      installments: payment.payment_method?.installments ?? null,
-      referenceId: payment.reference_id ?? payment.reference?.id ?? null,
-    },
-  ]
+  const tipCents = payment.tip_amount ?? 0
+  const translated: Payment = {
+    id: payment.id,
+    amountCents,
+    paidCents: payment.paid_amount ?? null,
+    ...(tipCents > 0 && { tipCents }),
+    refundedCents: payment.refunded_amount ?? refundedSum(refunds.map(refundFrom)),
+    status: paymentStatusFrom(payment.status),
+    statusDetail: payment.status_detail ?? null,
+    methodType: payment.payment_method?.type ?? null,
+    methodId: payment.payment_method?.id ?? null,
+    installments: payment.payment_method?.installments ?? null,
+    referenceId: payment.reference_id ?? payment.reference?.id ?? null,
+  }
+  const received = receivedApart(translated)
+  if (received === undefined) return [translated]
+  const refundedCents = Math.min(translated.refundedCents, received)
+  return [{ ...translated, receivedCents: received, refundedCents }]
 }
 
 function refundsOf(payment: MpPayment, refunds: MpRefund[], paymentCount: number): MpRefund[] {
@@ -208,12 +229,14 @@ function refundFrom(refund: MpRefund): ProviderRefund {
   }
 }
 
-function refundedSum(refunds: MpRefund[]): number {
-  return sum(refunds, (refund) => (isFailedRefund(refund.status ?? '') ? 0 : (refund.amount ?? 0)))
+function refundedSum(refunds: readonly ProviderRefund[]): number {
+  return sum(refunds, ({ status, amountCents }) =>
+    isFailedRefund(status) ? 0 : (amountCents ?? 0),
+  )
 }
 
 function paidThrough(payment: Payment): number {
-  return wentThrough(payment.status) ? (payment.paidCents ?? payment.amountCents) : 0
+  return wentThrough(payment.status) ? receivedCents(payment) : 0
 }
 
 /** Of several payments nobody knows which of them were tried and which count, so they say no amount of the order. */

@@ -35,6 +35,7 @@ const MpPayment = z.object({
   id: MpId,
   amount: MpAmount.nullish(),
   paid_amount: MpAmount.nullish(),
+  tip_amount: MpAmount.nullish(),
   refunded_amount: MpAmount.nullish(),
   status: z.string(),
   status_detail: MpNote,

@@ -23,6 +23,7 @@ const moved = [
   'paid_cents',
   'refunded_cents',
   'paid_after_close',
+  'surplus',
   'conflict',
   'cancel_requested_at',
   'unanswered_at',

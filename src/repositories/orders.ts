@@ -97,6 +97,20 @@ export async function findOrderOfAnyClient(
   return db.selectFrom('orders').selectAll().where(column, '=', value).executeTakeFirst()
 }
 
+/** The ERP's references of these orders, by their id. */
+export async function listReferences(
+  db: Db | Trx,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('orders')
+    .select(['id', 'external_reference'])
+    .where('id', 'in', [...new Set(ids)])
+    .execute()
+  return new Map(rows.map(({ id, external_reference: reference }) => [id, reference]))
+}
+
 export async function lockOrder(trx: Trx, id: string): Promise<OrderRow> {
   return trx
     .selectFrom('orders')

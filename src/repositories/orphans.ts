@@ -187,12 +187,19 @@ export async function takeSettledOrphans(trx: Trx, now: Date, before: Date): Pro
     .execute()
 }
 
-/** The payment of an orphan is its order's from now on, and so is a dispute about it. */
+/** The payment of an orphan is its order's from now on, and so are movements of reports and a dispute about it. */
 export async function tiePayment(
   trx: Trx,
   { client, payment_id }: Pick<OrphanRow, 'client' | 'payment_id'>,
   orderId: string,
 ): Promise<void> {
+  await trx
+    .updateTable('settlement_rows')
+    .set({ order_id: orderId })
+    .where('client', '=', client)
+    .where('source_id', '=', payment_id)
+    .where('order_id', 'is', null)
+    .execute()
   await trx
     .updateTable('provider_payments')
     .set({ order_id: orderId })

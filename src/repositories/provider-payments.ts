@@ -32,6 +32,9 @@ export async function savePayments(
         : sql`excluded.${sql.ref(column)}`,
     ]),
   )
+  // A further payment of an order stays apart from it.
+  next.order_id = sql`case when provider_payments.surplus_of is null
+    then coalesce(provider_payments.order_id, excluded.order_id) else provider_payments.order_id end`
   const written = await db
     .insertInto('provider_payments')
     .values([...payments])
@@ -43,7 +46,8 @@ export async function savePayments(
           sql<boolean>`(provider_payments.updated_at is null or excluded.updated_at is null
               or excluded.updated_at >= provider_payments.updated_at)
             and (provider_payments.fingerprint <> excluded.fingerprint
-              or provider_payments.order_id is null and excluded.order_id is not null)`,
+              or provider_payments.order_id is null and provider_payments.surplus_of is null
+                and excluded.order_id is not null)`,
         ),
     )
     .returning('order_id')

@@ -3,20 +3,15 @@ import { failureDetails, paymentMethod, paymentTypes } from './buyer.ts'
 import type { Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { wishOf } from './events.ts'
-import {
-  canMove,
-  endRefund,
-  type Move,
-  moveOrder,
-  refundableCents,
-  refundOrder,
-} from './order-moves.ts'
+import { canMove, endRefund, type Move, moveOrder, payAgain, refundOrder } from './order-moves.ts'
+import { refundableCents } from './order-payments.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Change, Order } from './rows.ts'
 
 const deeds = [
   'fetch',
   'pay',
+  'pay_again',
   'decline',
   'cancel',
   'hold',
@@ -30,8 +25,13 @@ type Deed = (typeof deeds)[number]
 /** Done by a person in the provider's panel, or by the provider itself: no terminal takes part. */
 type MoneyDeed = 'refund' | 'end_refund'
 
-const keys =
-  'do payment_method_type payment_method_id installments status_detail tip_amount force as then after_ms'
+/** The buyer pays an order that is paid. */
+type PayAgain = 'pay_again'
+
+const methodKeys = 'do payment_method_type payment_method_id installments'
+const paidKeys = 'tip_amount interest_amount interest_refunded paid_amount'
+const keys = `${methodKeys} ${paidKeys} status_detail force as then after_ms`
+const againKeys = `${methodKeys} in_order`
 const moneyKeys: Record<MoneyDeed, string> = { refund: 'do amount', end_refund: 'do refund_id as' }
 /** `force` makes the provider do what its own table forbids: an expired order that was paid after all. */
 const forcible: Deed[] = ['pay', 'decline', 'cancel', 'panel_cancel', 'expire']
@@ -47,6 +47,12 @@ export function act(ctx: Context, orderId: string, body: unknown): Order {
   let order = ctx.world.tables.orders.get(orderId)
   if (order === undefined) throw new ControlError(404, `there is no order ${orderId}`)
   if (isMoneyDeed(deed)) return moveMoney(ctx, order, deed, fields.body)
+  if (deed === 'pay_again') {
+    if (order.payment.paidCents === null) throw new ControlError(409, 'the order is not paid yet')
+    const method = paymentMethod(wishOf(order, fields.body))
+    const isHidden = fields.body.in_order === false
+    return payAgain(ctx, order, { method, tipCents: 0, isHidden })
+  }
   if (fields.force && forcible.includes(deed))
     return moveOrder(ctx, order, moveOf(order, deed, fields.body))
   if (order.status === 'created' && deed !== 'expire' && deed !== 'panel_cancel') {
@@ -85,10 +91,11 @@ function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   if (!isRecord(body)) throw badCall('send a JSON object with "do"')
   const deed = deeds.find((known) => known === body.do)
   if (deed === undefined) throw badCall(`do must be one of ${deeds.join(', ')}`)
-  const known = (isMoneyDeed(deed) ? moneyKeys[deed] : keys).split(' ')
+  const allowed = deed === 'pay_again' ? againKeys : keys
+  const known = (isMoneyDeed(deed) ? moneyKeys[deed] : allowed).split(' ')
   const extra = Object.keys(body).find((key) => !known.includes(key))
   if (extra !== undefined) throw badCall(`${extra} is not known`)
-  const { payment_method_type: type, installments, status_detail: detail, tip_amount: tip } = body
+  const { payment_method_type: type, installments, status_detail: detail } = body
   if (type !== undefined && !paymentTypes.includes(String(type))) {
     throw badCall(`payment_method_type must be one of ${paymentTypes.join(', ')}`)
   }
@@ -102,8 +109,17 @@ function readAct(body: unknown): { do: Deed; force: boolean; body: Fields } {
   if (detail !== undefined && deed === 'decline' && !failureDetails.includes(String(detail))) {
     throw badCall(`status_detail must be one of ${failureDetails.join(', ')}`)
   }
-  if (tip !== undefined && (typeof tip !== 'string' || parseAmount(tip) === undefined)) {
-    throw badCall('tip_amount must be an amount such as "10.00"')
+  for (const key of ['tip_amount', 'interest_amount', 'paid_amount']) {
+    const amount = body[key]
+    if (amount === undefined) continue
+    if (typeof amount !== 'string' || parseAmount(amount) === undefined) {
+      throw badCall(`${key} must be an amount such as "10.00"`)
+    }
+  }
+  for (const key of ['interest_refunded', 'in_order']) {
+    if (body[key] !== undefined && typeof body[key] !== 'boolean') {
+      throw badCall(`${key} must be true or false`)
+    }
   }
   if (body.amount !== undefined && !(parseAmount(String(body.amount)) ?? 0)) {
     throw badCall('amount must be an amount such as "10.00"')
@@ -145,14 +161,21 @@ function moveMoney(ctx: Context, order: Order, deed: MoneyDeed, body: Fields): O
   return refundOrder(ctx, order, cents)
 }
 
-function moveOf(order: Order, deed: Exclude<Deed, MoneyDeed>, body: Fields): Move {
+function moveOf(order: Order, deed: Exclude<Deed, MoneyDeed | PayAgain>, body: Fields): Move {
   const method = paymentMethod(wishOf(order, body))
   switch (deed) {
     case 'fetch':
       return { to: 'at_terminal' }
     case 'pay': {
-      const tip = body.tip_amount
-      return { to: 'processed', method, tipCents: parseAmount(String(tip ?? '')) ?? 0 }
+      const centsOf = (key: string) => parseAmount(String(body[key] ?? ''))
+      return {
+        to: 'processed',
+        method,
+        tipCents: centsOf('tip_amount') ?? 0,
+        interestCents: centsOf('interest_amount') ?? 0,
+        givesInterestBack: body.interest_refunded === true,
+        paidCents: centsOf('paid_amount'),
+      }
     }
     case 'decline':
       return { to: 'failed', method, detail: String(body.status_detail ?? 'rejected_by_issuer') }

@@ -4,14 +4,8 @@ import { authenticate } from './auth.ts'
 import { failureDetails, methodWish, paymentMethod } from './buyer.ts'
 import type { Context } from './context.ts'
 import { ApiError, apiError } from './errors.ts'
-import {
-  canMove,
-  endRefund,
-  type Move,
-  moveOrder,
-  refundableCents,
-  refundOrder,
-} from './order-moves.ts'
+import { canMove, endRefund, type Move, moveOrder, refundOrder } from './order-moves.ts'
+import { refundableCents } from './order-payments.ts'
 import { findOrder, orderNotFound } from './orders.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Order, PendingEvent } from './rows.ts'

@@ -1,7 +1,8 @@
 import { formatCents } from './amounts.ts'
 import type { Context } from './context.ts'
+import { paymentsOfOrder } from './order-payments.ts'
 import { showPayment, showRefund } from './order-view.ts'
-import type { Effect, Order, OrderStatus } from './rows.ts'
+import type { Effect, Order, OrderStatus, Payment } from './rows.ts'
 
 export type LedgerOrder = {
   id: string
@@ -24,7 +25,7 @@ export type LedgerOrder = {
 /** The provider's books: the only truth about money. Amounts are decimal text with two places. */
 export type SandboxLedger = {
   orders: LedgerOrder[]
-  /** Orders a buyer ever paid, whatever was given back later. */
+  /** Payments that buyers ever made, whatever was given back later. */
   charges: number
   charged_total: string
   refunds: number
@@ -38,15 +39,16 @@ export type SandboxLedger = {
 /** Every order as the provider knows it, oldest first, and the sequence of effects. */
 export function readLedger(ctx: Context): SandboxLedger {
   const orders = [...ctx.world.tables.orders.values()]
-  const sum = (cents: (order: Order) => number) => {
-    return formatCents(orders.reduce((total, order) => total + cents(order), 0))
+  const payments = orders.flatMap(paymentsOfOrder)
+  const sum = (cents: (payment: Payment) => number) => {
+    return formatCents(payments.reduce((total, payment) => total + cents(payment), 0))
   }
   return {
     orders: orders.map(showLedgerOrder),
-    charges: orders.filter(({ payment }) => payment.paidCents !== null).length,
-    charged_total: sum(({ payment }) => payment.paidCents ?? 0),
+    charges: payments.filter(({ paidCents }) => paidCents !== null).length,
+    charged_total: sum(({ paidCents }) => paidCents ?? 0),
     refunds: orders.reduce((total, { refunds }) => total + refunds.length, 0),
-    refunded_total: sum(({ payment }) => payment.refundedCents),
+    refunded_total: sum(({ refundedCents }) => refundedCents),
     webhooks_pending: ctx.world.tables.webhooks.size,
     seq: ctx.world.effects.at(-1)?.seq ?? 0,
     effects: [...ctx.world.effects],
@@ -65,7 +67,7 @@ function showLedgerOrder(order: Order): LedgerOrder {
     status_detail: order.statusDetail,
     paid_amount: payment.paidCents === null ? null : formatCents(payment.paidCents),
     refunded_amount: formatCents(payment.refundedCents),
-    payments: [showPayment(payment, true)],
+    payments: paymentsOfOrder(order).map((one) => showPayment(one, true)),
     refunds: order.refunds.map((refund) => ({
       ...showRefund(refund, true),
       created_date: refund.createdDate,

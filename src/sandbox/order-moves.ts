@@ -1,5 +1,6 @@
 import type { Context } from './context.ts'
 import { nanoStamp, newNumber, ulid } from './ids.ts'
+import { paymentsOfOrder, returnableCents } from './order-payments.ts'
 import type { Change, Order, Payment, PaymentMethod, Refund } from './rows.ts'
 import { mergeChanges } from './state.ts'
 import { type OrderAction, orderWebhooks } from './webhooks.ts'
@@ -7,13 +8,21 @@ import { type OrderAction, orderWebhooks } from './webhooks.ts'
 /** Something that happens to an order, at the terminal or at the provider. */
 export type Move =
   | { to: 'at_terminal' }
-  | { to: 'processed'; method: PaymentMethod; tipCents: number }
+  | ({ to: 'processed'; method: PaymentMethod } & Paid)
   | { to: 'failed'; method: PaymentMethod; detail: string }
   | { to: 'canceled'; detail: 'canceled_on_terminal' | 'canceled_by_api' }
   | { to: 'expired' }
   | { to: 'action_required' }
   /** The provider works on the payment: it ends as processed or failed. */
   | { to: 'processing' | 'in_process'; method: PaymentMethod }
+
+/** What the buyer pays. Without `paidCents` the amount of the order, with the tip and the interest. */
+export type Paid = {
+  tipCents: number
+  interestCents?: number
+  givesInterestBack?: boolean
+  paidCents?: number | undefined
+}
 
 const legal: Record<Move['to'], Order['status'][]> = {
   at_terminal: ['created'],
@@ -72,16 +81,7 @@ export function boxOf(ctx: Context, order: Order): NonNullable<Payment['box']> {
 function movePayment(payment: Payment, move: Move, now: number): Payment {
   switch (move.to) {
     case 'processed':
-      return {
-        ...payment,
-        status: 'processed',
-        statusDetail: 'accredited',
-        paidCents: payment.amountCents + move.tipCents,
-        tipCents: move.tipCents,
-        referenceId: payment.referenceId ?? String(newNumber(12)),
-        method: move.method,
-        paidAt: now,
-      }
+      return approvedPayment(payment, move, now)
     case 'failed':
       return {
         ...payment,
@@ -111,9 +111,54 @@ function movePayment(payment: Payment, move: Move, now: number): Payment {
   }
 }
 
-/** What is left to give back, in cents. A tip belongs to it. */
-export function refundableCents(order: Order): number {
-  return (order.payment.paidCents ?? 0) - order.payment.refundedCents
+function approvedPayment(
+  payment: Payment,
+  {
+    method,
+    tipCents,
+    interestCents = 0,
+    givesInterestBack = false,
+    paidCents,
+  }: Paid & { method: PaymentMethod },
+  now: number,
+): Payment {
+  return {
+    ...payment,
+    status: 'processed',
+    statusDetail: 'accredited',
+    paidCents: paidCents ?? payment.amountCents + tipCents + interestCents,
+    tipCents,
+    interestCents,
+    givesInterestBack,
+    referenceId: payment.referenceId ?? String(newNumber(12)),
+    method,
+    paidAt: now,
+  }
+}
+
+/** A second buyer, or the same one again, pays an order that is paid. `isHidden`: only the Payments API shows it. */
+export function payAgain(
+  ctx: Context,
+  order: Order,
+  paid: Paid & { method: PaymentMethod; isHidden: boolean },
+): Order {
+  const now = ctx.nowMs()
+  const { id: _, referenceId: __, ...asked } = order.payment
+  const empty = {
+    ...asked,
+    referenceId: null,
+    id: `PAY${ulid(now)}`,
+    refundedCents: 0,
+    isHidden: paid.isHidden,
+  }
+  const further = approvedPayment(empty, paid, now)
+  const moved: Order = {
+    ...order,
+    lastUpdatedDate: nanoStamp(now),
+    furtherPayments: [...(order.furtherPayments ?? []), further],
+    version: order.version + 1,
+  }
+  return commitOrder(ctx, moved, paid.isHidden ? null : 'processed', 'order.paid_again')
 }
 
 /** How a refund goes on: done at once, or `processing` until it ends by itself at `endsAt` or is told to. */
@@ -133,11 +178,12 @@ export function refundOrder(
   amountCents: number,
   extra: (refund: Refund) => Change = () => ({}),
   course: RefundCourse = { status: 'processed', endsAt: null, ends: 'processed' },
+  payment = order.payment,
 ): Order {
   const now = ctx.nowMs()
   const refund: Refund = {
     id: `REF${ulid(now)}`,
-    transactionId: order.payment.id,
+    transactionId: payment.id,
     referenceId: String(newNumber(10)),
     amountCents,
     status: course.status,
@@ -178,22 +224,25 @@ export function endRefund(
 }
 
 function withRefunds(ctx: Context, order: Order, refunds: Refund[]): Order {
-  const refundedCents = refunds
-    .filter(({ status }) => status !== 'failed')
-    .reduce((sum, refund) => sum + refund.amountCents, 0)
-  const whole = refundedCents === order.payment.paidCents
-  const detail = refundedCents > 0 ? 'partially_refunded' : 'accredited'
+  const withReturned = (payment: Payment): Payment => {
+    const refundedCents = refunds
+      .filter(({ status, transactionId }) => status !== 'failed' && transactionId === payment.id)
+      .reduce((sum, refund) => sum + refund.amountCents, 0)
+    const isWhole = refundedCents === returnableCents(payment)
+    const status = isWhole ? ('refunded' as const) : ('processed' as const)
+    return { ...payment, status, statusDetail: isWhole ? status : 'accredited', refundedCents }
+  }
+  const [payment = order.payment, ...furtherPayments] = paymentsOfOrder(order).map(withReturned)
+  const all = [payment, ...furtherPayments]
+  const whole = all.every(({ status }) => status === 'refunded')
+  const detail = all.some((one) => one.refundedCents > 0) ? 'partially_refunded' : 'accredited'
   return {
     ...order,
     status: whole ? 'refunded' : 'processed',
     statusDetail: whole ? 'refunded' : detail,
     lastUpdatedDate: nanoStamp(ctx.nowMs()),
-    payment: {
-      ...order.payment,
-      status: whole ? 'refunded' : 'processed',
-      statusDetail: whole ? 'refunded' : 'accredited',
-      refundedCents,
-    },
+    payment,
+    ...(furtherPayments.length > 0 && { furtherPayments }),
     refunds,
     version: order.version + 1,
   }

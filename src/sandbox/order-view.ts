@@ -1,5 +1,6 @@
 import { formatCents } from './amounts.ts'
 import { applicationOf, type Context } from './context.ts'
+import { paymentsOfOrder } from './order-payments.ts'
 import type { Order, Payment, Refund } from './rows.ts'
 import { siteOf } from './sites.ts'
 
@@ -58,7 +59,9 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
       taxes: order.taxes.map(({ payerCondition }) => ({ payer_condition: payerCondition })),
     }),
     transactions: {
-      payments: [showPayment(order.payment, site.hasCents)],
+      payments: paymentsOfOrder(order)
+        .filter(({ isHidden }) => !isHidden)
+        .map((payment) => showPayment(payment, site.hasCents)),
       ...(order.refunds.length > 0 && {
         refunds: order.refunds.map((refund) => showRefund(refund, site.hasCents)),
       }),

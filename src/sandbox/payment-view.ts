@@ -1,6 +1,7 @@
 import type { Context } from './context.ts'
 import { boxOf } from './order-moves.ts'
-import type { Order, PaymentMethod } from './rows.ts'
+import { paymentsOfOrder, receivedCents } from './order-payments.ts'
+import type { Order, Payment, PaymentMethod } from './rows.ts'
 import { siteOf } from './sites.ts'
 
 /** A payment of the Payments API: what stands behind an order, or a charge without one. Times are milliseconds. */
@@ -11,7 +12,10 @@ export type PaymentEntry = {
   storeId: number | null
   orderId: string | null
   externalReference: string | null
+  /** What the seller receives, before fees. */
   amountCents: number
+  /** What the buyer paid; absent when it is the same. */
+  paidCents?: number
   status: string
   statusDetail: string | null
   method: PaymentMethod
@@ -21,12 +25,15 @@ export type PaymentEntry = {
   odd?: Record<string, unknown>
 }
 
-/** Every payment of a seller. An order has one from the moment that its buyer tried to pay. */
+/** Every payment of a seller. An order has one from the moment that its buyer tried to pay, and more when he paid again. */
 export function paymentsOf(ctx: Context, userId: number): PaymentEntry[] {
   const entries: PaymentEntry[] = []
   for (const order of ctx.world.tables.orders.values()) {
-    const entry = order.userId === userId ? behindOrder(ctx, order) : undefined
-    if (entry) entries.push(entry)
+    if (order.userId !== userId) continue
+    for (const payment of paymentsOfOrder(order)) {
+      const entry = behindOrder(ctx, order, payment)
+      if (entry) entries.push(entry)
+    }
   }
   for (const payment of ctx.world.tables.payments.values()) {
     if (payment.userId === userId) entries.push({ ...payment, orderId: null })
@@ -43,12 +50,25 @@ const statusOf: Partial<Record<Order['status'], string>> = {
   charged_back: 'charged_back',
 }
 
-function behindOrder(ctx: Context, order: Order): PaymentEntry | undefined {
-  const { payment } = order
+function behindOrder(ctx: Context, order: Order, payment: Payment): PaymentEntry | undefined {
   const status = statusOf[payment.status]
   if (payment.referenceId === null || payment.method === null || status === undefined) return
   const updatedAt = Date.parse(order.lastUpdatedDate)
-  const given = order.refunds.filter((refund) => refund.status === 'processed')
+  const given = order.refunds.filter(
+    (refund) => refund.status === 'processed' && refund.transactionId === payment.id,
+  )
+  const amountCents = payment.paidCents === null ? payment.amountCents : receivedCents(payment)
+  // Refunds here are of the amount of the payment, without the interest.
+  let left = amountCents
+  const refunds = given.map((refund) => {
+    const cents = Math.min(left, refund.amountCents)
+    left -= cents
+    return {
+      id: Number(refund.referenceId),
+      amountCents: cents,
+      at: Date.parse(refund.createdDate),
+    }
+  })
   const isPart = given.length > 0 && status === 'approved'
   return {
     id: Number(payment.referenceId),
@@ -56,17 +76,14 @@ function behindOrder(ctx: Context, order: Order): PaymentEntry | undefined {
     ...(payment.box ?? boxOf(ctx, order)),
     orderId: order.id,
     externalReference: order.externalReference,
-    amountCents: payment.paidCents ?? payment.amountCents,
+    amountCents,
+    paidCents: payment.paidCents ?? payment.amountCents,
     status,
     statusDetail: isPart ? 'partially_refunded' : payment.statusDetail,
     method: payment.method,
     createdAt: payment.paidAt ?? updatedAt,
     updatedAt,
-    refunds: given.map(({ referenceId, amountCents, createdDate }) => ({
-      id: Number(referenceId),
-      amountCents,
-      at: Date.parse(createdDate),
-    })),
+    refunds,
   }
 }
 
@@ -104,7 +121,7 @@ export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<stri
     transaction_amount_refunded: refunded / 100,
     transaction_details: {
       net_received_amount: isPaid && areTold ? (entry.amountCents - kept) / 100 : 0,
-      total_paid_amount: entry.amountCents / 100,
+      total_paid_amount: (entry.paidCents ?? entry.amountCents) / 100,
     },
     fee_details: charges
       .filter(({ type }) => type === 'fee')

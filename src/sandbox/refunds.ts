@@ -4,10 +4,11 @@ import type { Context } from './context.ts'
 import { apiError } from './errors.ts'
 import { useOrderKey } from './idempotency.ts'
 import { readRefundBody } from './order-body.ts'
-import { refundableCents, refundOrder } from './order-moves.ts'
+import { refundOrder } from './order-moves.ts'
+import { paymentsOfOrder, refundableCents } from './order-payments.ts'
 import { showRefundAnswer } from './order-view.ts'
 import { findOrder } from './orders.ts'
-import type { Order, Seller } from './rows.ts'
+import type { Order, Payment, Seller } from './rows.ts'
 import { siteOf } from './sites.ts'
 
 const refundPeriodMs = 90 * 86_400_000
@@ -36,24 +37,31 @@ function refund(ctx: Context, seller: Seller, request: FastifyRequest, id: strin
   const part = readRefundBody(request.body, siteOf(ctx, seller.id).hasCents)
   if (use.first !== undefined) return showRefundAnswer(ctx, order, [use.first.resourceId])
   checkState(ctx, order)
-  const amountCents = part === null ? refundableCents(order) : partCents(order, part)
-  let refundId = ''
+  const parts =
+    part === null
+      ? // Which payments a refund without a body gives back is not documented: all of them is the worst.
+        paymentsOfOrder(order).map((payment) => ({
+          payment,
+          amountCents: refundableCents(order, payment),
+        }))
+      : [partOf(order, part)]
   const rule = ctx.faults.onRefund(request.url.split('?')[0] ?? '', seller.id)
-  const after = refundOrder(
-    ctx,
-    order,
-    amountCents,
-    (made) => {
-      refundId = made.id
-      return use.remember(201, made.id)
-    },
-    rule && {
-      status: 'processing',
-      endsAt: rule.delayMs === null ? null : ctx.nowMs() + rule.delayMs,
-      ends: rule.ends,
-    },
-  )
-  return showRefundAnswer(ctx, after, [refundId])
+  const course = rule && {
+    status: 'processing' as const,
+    endsAt: rule.delayMs === null ? null : ctx.nowMs() + rule.delayMs,
+    ends: rule.ends,
+  }
+  const refundIds: string[] = []
+  let after = order
+  for (const { payment, amountCents } of parts) {
+    if (amountCents === 0 && refundIds.length > 0) continue
+    const remember = (made: { id: string }) => {
+      refundIds.push(made.id)
+      return refundIds.length === 1 ? use.remember(201, made.id) : {}
+    }
+    after = refundOrder(ctx, after, amountCents, remember, course, payment)
+  }
+  return showRefundAnswer(ctx, after, refundIds)
 }
 
 function checkState(ctx: Context, order: Order): void {
@@ -68,29 +76,35 @@ function checkState(ctx: Context, order: Order): void {
   }
 }
 
-function partCents(order: Order, part: { paymentId: string; amountCents: number }): number {
-  if (part.paymentId !== order.payment.id) {
+function partOf(
+  order: Order,
+  part: { paymentId: string; amountCents: number },
+): { payment: Payment; amountCents: number } {
+  const payment = paymentsOfOrder(order).find(({ id }) => id === part.paymentId)
+  if (payment === undefined || payment.isHidden) {
     throw apiError(404, 'transaction_not_found', 'Transaction not found.')
   }
-  const left = refundableCents(order)
+  const left = refundableCents(order, payment)
   if (part.amountCents > left) {
     throw apiError(400, 'refund_amount_exceeds', 'The amount exceeds what can be refunded.')
   }
   // The whole amount in one go is no partial refund, whatever its form.
-  if (part.amountCents === left && order.payment.refundedCents === 0) return left
-  if (order.payment.tipCents > 0) {
+  if (part.amountCents === left && payment.refundedCents === 0) {
+    return { payment, amountCents: left }
+  }
+  if (payment.tipCents > 0) {
     throw apiError(
       403,
       'partial_refund_forbidden_with_tips',
       'An order with a tip takes no partial refund.',
     )
   }
-  if (!partlyRefundable.has(order.payment.method?.type ?? '')) {
+  if (!partlyRefundable.has(payment.method?.type ?? '')) {
     throw apiError(
       400,
       'unsupported_partially_refunds',
       'The order does not support partial refunds.',
     )
   }
-  return part.amountCents
+  return { payment, amountCents: part.amountCents }
 }

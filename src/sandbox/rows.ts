@@ -109,6 +109,12 @@ export type Payment = {
   statusDetail: string | null
   paidCents: number | null
   tipCents: number
+  /** What the buyer pays to the card issuer for instalments, a part of `paidCents`. Absent in ledgers from before it was kept. */
+  interestCents?: number
+  /** Whether refunds give the interest back too, and name it. */
+  givesInterestBack?: boolean
+  /** The Orders API does not list it, the Payments API does. */
+  isHidden?: boolean
   refundedCents: number
   referenceId: string | null
   method: PaymentMethod | null
@@ -172,6 +178,8 @@ export type Order = {
   createdDate: string
   lastUpdatedDate: string
   payment: Payment
+  /** Approved payments beside it. Absent in ledgers from before this was kept. */
+  furtherPayments?: Payment[]
   refunds: Refund[]
   /** What answers show instead of the truth: states and evidence that no document describes. Null: the truth. */
   shown: Record<string, unknown> | null

@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { createGunzip, createGzip } from 'node:zlib'
 import type { Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { isOwn } from '../domain/payment-figures.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { findOrdersOfPayments } from '../repositories/provider-payments.ts'
 import {
@@ -18,6 +19,7 @@ import {
   type SettlementRow,
   updateSettlementRows,
 } from '../repositories/settlements.ts'
+import { findSurplusPayments } from '../repositories/surplus-payments.ts'
 import { createTurns } from '../turns.ts'
 import { refreshNets } from './nets.ts'
 import { type ReportKind, type ReportLine, type ReportOptions, readReport } from './read-report.ts'
@@ -335,14 +337,18 @@ async function ordersOf(
   const byId = new Map(orders.map((order) => [order.mp_order_id, order.id]))
   const byPayment = new Map(
     orders.flatMap(({ id, payments }) =>
-      payments.flatMap(({ referenceId }) => (referenceId === null ? [] : [[referenceId, id]])),
+      payments
+        .filter(isOwn)
+        .flatMap(({ referenceId }) => (referenceId === null ? [] : [[referenceId, id]])),
     ) as [string, string][],
   )
-  const read = await findOrdersOfPayments(trx, client, [
-    ...new Set(lines.map(({ sourceId }) => sourceId)),
-  ])
-  return ({ mpOrderId, sourceId }) =>
-    (mpOrderId === null ? undefined : byId.get(mpOrderId)) ??
-    byPayment.get(sourceId) ??
-    read.get(sourceId)
+  const sourceIds = [...new Set(lines.map(({ sourceId }) => sourceId))]
+  const read = await findOrdersOfPayments(trx, client, sourceIds)
+  // A further payment of an order names that order too, and is not the order's.
+  const surplus = await findSurplusPayments(trx, client, sourceIds)
+  return ({ mpOrderId, sourceId }) => {
+    if (surplus.has(sourceId)) return read.get(sourceId)
+    const named = mpOrderId === null ? undefined : byId.get(mpOrderId)
+    return named ?? byPayment.get(sourceId) ?? read.get(sourceId)
+  }
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { sell, typeCharge, watchAfter } from '../closings/shop-day.ts'
 import { openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { call, type Till } from '../support/till.ts'
+import { act, call, payByCard, type Till } from '../support/till.ts'
 import { openHttpReceiver, openMailReceiver } from '../sync/alerts-receivers.ts'
 
 /** A charge that no order stands for is told once, within ten minutes, and once more when somebody has settled it. */
@@ -130,4 +130,15 @@ test('many at once are told in messages of twenty, each charge in one of them', 
   expect(told().sort()).toEqual(planted.map((id) => `orphans.found ${id} open`).sort())
   const sizes = hook.bodies().map(({ data }: Told) => data.orphans?.length)
   expect(sizes.filter(Boolean).sort((a, b) => Number(a) - Number(b))).toEqual([5, 20, 20])
+})
+
+test('a further payment of an order is told with the reference of that order', async () => {
+  const till = await openOwnShop(service, 'Dos pagos')
+  const orderId = await sell(service, till, 'A-77', { amount: '100,00' })
+  await act(service, orderId, { ...payByCard, do: 'pay_again' })
+  await pass(9)
+  expect(hook.bodies().flatMap(({ data }) => data?.orphans ?? [])).toMatchObject([
+    { amount: '100.00', surplus_of: 'A-77' },
+  ])
+  expect(smtp.mails.map(({ text }) => text).join()).toContain('otro pago del cobro A-77')
 })

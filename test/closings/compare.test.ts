@@ -26,6 +26,7 @@ const our = (id: number, change: Partial<OurCharge> = {}): OurCharge => ({
 const their = (id: number, change: Partial<TheirCharge> = {}): TheirCharge => ({
   paymentId: String(id),
   orderId: null,
+  surplusOf: null,
   cajaId: 'CAJA-1',
   status: 'approved',
   amountCents: 1_000,

@@ -139,6 +139,7 @@ function closingOf(after: OrderRow, payment: string, refundedCents: number, isGi
   const their: TheirCharge = {
     paymentId: '1',
     orderId: 'order-1',
+    surplusOf: null,
     cajaId: 'CAJA-1',
     status: paymentStatusFrom(payment),
     amountCents: cents,

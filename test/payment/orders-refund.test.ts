@@ -101,6 +101,7 @@ test('a total refund answers the documented fields and the order is refunded', a
       transaction_id: made?.transaction_id,
       reference_id: made?.reference_id,
       amount: '100.00',
+      buyer_amount: null,
       status: 'processed',
       type: 'total',
       created_at: expect.stringMatching(/Z$/),

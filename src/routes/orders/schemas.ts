@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { orderStatuses, paymentMethods } from '../../domain/order.ts'
+import { decisions } from '../../domain/order-decision.ts'
 import { standings } from '../../domain/order-standing.ts'
 import {
   ClientQuery,
@@ -158,8 +159,15 @@ const NetResponse = z
 const Payment = z
   .object({
     id: z.string(),
-    amount: PointAmount,
-    paid_amount: PointAmount.nullable(),
+    amount: PointAmount.describe('What was asked'),
+    paid_amount: PointAmount.nullable().describe('What the buyer paid'),
+    tip_amount: PointAmount.describe('A part of `paid_amount`, for the shop'),
+    received_amount: PointAmount.nullable().describe(
+      'What the shop receives: with the tip, without the interest that the buyer pays to the card issuer',
+    ),
+    is_surplus: z
+      .boolean()
+      .describe('Approved beside the payment of the order: it counts nowhere in the order'),
     status: z.string().meta({ example: 'approved' }),
     status_detail: z.string().nullable(),
     payment_method: z.object({
@@ -175,7 +183,10 @@ const Refund = z
     id: z.string(),
     transaction_id: z.string().nullable(),
     reference_id: z.string().nullable(),
-    amount: PointAmount.nullable(),
+    amount: PointAmount.nullable().describe('What the shop gives back'),
+    buyer_amount: PointAmount.nullable().describe(
+      'What the buyer gets, where the provider names more than the shop gives',
+    ),
     status: z.string(),
     type: z.enum(['total', 'partial']),
     created_at: Timestamp.nullable().describe('null for a refund that was not made here'),
@@ -188,7 +199,12 @@ export const OrderResponse = z
     external_reference: z.string(),
     caja_id: z.string(),
     sucursal_id: z.string(),
-    amount: PointAmount,
+    amount: PointAmount.describe('What was asked'),
+    paid_amount: PointAmount.describe('What the buyer paid, interest of the card issuer included'),
+    received_amount: PointAmount.describe(
+      'What the shop received, before fees. Closings compare it; no more is given back',
+    ),
+    refunded_amount: PointAmount.describe('What the shop gave back'),
     description: z.string().nullable(),
     ticket_number: z.string().nullable(),
     status: Status,
@@ -207,7 +223,15 @@ export const OrderResponse = z
     mp_order_id: z.string().nullable(),
     paid_after_close: z
       .boolean()
-      .describe('Money arrived after the order was canceled, failed or expired'),
+      .describe(
+        'Money arrived after the order was canceled, failed or expired, or after a person said that it was not paid',
+      ),
+    needs_decision: z
+      .enum(decisions)
+      .nullable()
+      .describe(
+        'What a person must decide about its money. paid_late: it counted as not paid, and was paid; settle it as paid or refund it. paid_twice: there is a further payment, see /orphans. paid_less: the shop received less than was asked; settle it as paid or refund it. null: nothing',
+      ),
     net: NetResponse.nullable().describe(
       'What the charge leaves to the seller, without what was given back later; null until the provider has told its charges',
     ),
@@ -255,6 +279,9 @@ export const OrderResponse = z
       caja_id: 'CAJA-07',
       sucursal_id: 'SUC-001',
       amount: '1234.50',
+      paid_amount: '1234.50',
+      received_amount: '1234.50',
+      refunded_amount: '234.50',
       description: 'Venta mostrador',
       ticket_number: 'B-0001-00004711',
       status: 'partially_refunded',
@@ -264,6 +291,9 @@ export const OrderResponse = z
           id: 'PAY01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
           amount: '1234.50',
           paid_amount: '1234.50',
+          tip_amount: '0.00',
+          received_amount: '1234.50',
+          is_surplus: false,
           status: 'approved',
           status_detail: 'accredited',
           payment_method: { type: 'credit_card', installments: 1, id: 'visa' },
@@ -275,6 +305,7 @@ export const OrderResponse = z
           transaction_id: 'PAY01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
           reference_id: '4017323059',
           amount: '234.50',
+          buyer_amount: null,
           status: 'processed',
           type: 'partial',
           created_at: '2026-11-21T14:35:00.000Z',
@@ -295,6 +326,7 @@ export const OrderResponse = z
       expires_at: '2026-11-21T14:46:00.000Z',
       mp_order_id: 'ORD01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
       paid_after_close: false,
+      needs_decision: null,
       net: {
         state: 'estimated',
         gross: '1234.50',

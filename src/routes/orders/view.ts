@@ -2,7 +2,10 @@ import type { z } from 'zod'
 import type { Language } from '../../domain/language.ts'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import type { NamedAmount, Net } from '../../domain/net.ts'
+import { decisionOf } from '../../domain/order-decision.ts'
 import { standingOf } from '../../domain/order-standing.ts'
+import { isOwn, receivedCents } from '../../domain/payment-figures.ts'
+import { buyerPaidCents } from '../../payments/buyer-paid.ts'
 import { adviseCashier } from '../../payments/cashier.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { silenceMs } from '../../payments/silent-terminal.ts'
@@ -29,6 +32,9 @@ export function viewOrder(
     caja_id: order.caja_id,
     sucursal_id: order.sucursal_id,
     amount: pointFromCents(order.amount_cents),
+    paid_amount: pointFromCents(buyerPaidCents(order)),
+    received_amount: pointFromCents(order.paid_cents),
+    refunded_amount: pointFromCents(order.refunded_cents),
     description: order.description,
     ticket_number: order.ticket_number,
     status: order.status,
@@ -37,6 +43,9 @@ export function viewOrder(
       id: payment.id,
       amount: pointFromCents(payment.amountCents),
       paid_amount: payment.paidCents === null ? null : pointFromCents(payment.paidCents),
+      tip_amount: pointFromCents(payment.tipCents ?? 0),
+      received_amount: payment.paidCents === null ? null : pointFromCents(receivedCents(payment)),
+      is_surplus: !isOwn(payment),
       status: payment.status,
       status_detail: payment.statusDetail,
       payment_method: {
@@ -53,6 +62,7 @@ export function viewOrder(
         transaction_id: refund.transactionId,
         reference_id: refund.referenceId,
         amount: refund.amountCents === null ? null : pointFromCents(refund.amountCents),
+        buyer_amount: refund.buyerCents === undefined ? null : pointFromCents(refund.buyerCents),
         status: refund.status,
         type: ours?.refund_type ?? (isAll ? 'total' : 'partial'),
         created_at: isoOrNull(ours?.created_at ?? null),
@@ -68,6 +78,7 @@ export function viewOrder(
     expires_at: iso(order.expires_at),
     mp_order_id: order.mp_order_id,
     paid_after_close: order.paid_after_close,
+    needs_decision: decisionOf(order),
     net: order.net && viewNet(order.net),
     standing: standingOf(order, deps.now()),
     given_up_at: isoOrNull(order.cancel_requested_at),

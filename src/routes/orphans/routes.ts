@@ -145,6 +145,7 @@ function viewOrphan(orphan: OrphanRow): z.input<typeof OrphanResponse> {
     at: iso(orphan.sold_at),
     found_at: iso(orphan.found_at),
     order_id: orphan.order_id,
+    surplus_of: orphan.surplus_of,
     reason: orphan.reason,
   }
 }

@@ -21,6 +21,7 @@ const exampleOrphan = {
   at: '2026-11-21T14:30:00.000Z',
   found_at: '2026-11-21T14:34:00.000Z',
   order_id: null,
+  surplus_of: null,
   reason: null,
 }
 
@@ -35,6 +36,10 @@ export const OrphanResponse = z
     at: Timestamp.describe('When the provider had its money'),
     found_at: Timestamp,
     order_id: z.uuid().nullable().describe('The order that it was taken in as'),
+    surplus_of: z
+      .uuid()
+      .nullable()
+      .describe('The order that this is a further payment of; null where no order stands for it'),
     reason: z.string().nullable(),
   })
   .meta({ id: 'Orphan', example: exampleOrphan })

@@ -1,0 +1,81 @@
+import type { Payment, ProviderRefund } from './order.ts'
+
+/*
+ * The three figures of a payment, which docs/amounts.md explains: what was asked (`amountCents`), what the buyer paid
+ * (`paidCents`) and what the shop receives. Whole cents.
+ */
+
+/** What the shop receives of a payment that went through: a tip is the shop's, the interest of the card issuer is not. */
+export function receivedCents(payment: Payment): number {
+  return payment.receivedCents ?? payment.paidCents ?? payment.amountCents
+}
+
+/**
+ * What the shop receives where that is not what the buyer paid: in instalments, what is above the amount and the tip is
+ * interest. Without instalments the provider documents a tip as the only reason for more (provider file 2.2).
+ */
+export function receivedApart(payment: Payment): number | undefined {
+  const { amountCents, paidCents, tipCents = 0, installments } = payment
+  const ofShop = amountCents + tipCents
+  const hasInterest = (installments ?? 1) > 1 && paidCents !== null && paidCents > ofShop
+  return hasInterest ? ofShop : undefined
+}
+
+/**
+ * Marks the payments that went through and do not fit into the amount of their order any more, in the order in which the
+ * provider lists them. The first one is always the order's own. Parts of one amount are no surplus.
+ */
+export function markSurplus(
+  payments: readonly Payment[],
+  orderCents: number | null,
+  wentThrough: (status: string) => boolean,
+): Payment[] {
+  let sumCents = 0
+  let isFirst = true
+  return payments.map((payment) => {
+    if (!wentThrough(payment.status)) return payment
+    const isSurplus =
+      !isFirst && (orderCents === null || sumCents + payment.amountCents > orderCents)
+    isFirst = false
+    if (isSurplus) return { ...payment, isSurplus: true as const }
+    sumCents += payment.amountCents
+    return payment
+  })
+}
+
+export function isOwn(payment: Payment): boolean {
+  return payment.isSurplus !== true
+}
+
+/** Whether the shop still has money of a payment beside the order's own. */
+export function isKeptSurplus(payment: Payment): boolean {
+  return !isOwn(payment) && payment.refundedCents < receivedCents(payment)
+}
+
+/**
+ * Refunds as what the shop gives back. For a payment with interest the provider may name what the buyer gets, which is more:
+ * that goes into `buyerCents`. `isFailed` says of which refunds no money moves.
+ */
+export function asShopRefunds(
+  payments: readonly Payment[],
+  refunds: readonly ProviderRefund[],
+  isFailed: (status: string) => boolean,
+): ProviderRefund[] {
+  const left = new Map<string, number>()
+  return refunds.map((refund) => {
+    const { transactionId: id, amountCents } = refund
+    const payment = payments.find((one) => one.id === id) ?? onlyOf(payments, id)
+    if (!payment || amountCents === null || isFailed(refund.status)) return refund
+    const received = receivedCents(payment)
+    const leftCents = left.get(payment.id) ?? received
+    const isMore = received < (payment.paidCents ?? received) && amountCents > leftCents
+    const isNamed = isMore && leftCents > 0 && refund.buyerCents === undefined
+    const givenCents = isNamed ? leftCents : amountCents
+    left.set(payment.id, leftCents - givenCents)
+    return isNamed ? { ...refund, amountCents: givenCents, buyerCents: amountCents } : refund
+  })
+}
+
+function onlyOf(payments: readonly Payment[], id: string | null): Payment | undefined {
+  return id === null && payments.length === 1 ? payments[0] : undefined
+}

@@ -1,0 +1,162 @@
+import { sql } from 'kysely'
+import type { Db, Trx } from '../db/database.ts'
+import type { ClientName } from '../domain/client-name.ts'
+import { isOwn } from '../domain/payment-figures.ts'
+
+/** The provider's words for a payment whose money came in, whatever became of it later. */
+const receivedStates = ['approved', 'refunded', 'in_mediation', 'charged_back']
+
+/** Orders with a payment that they do not name, although they are paid. */
+export async function listOrdersWithSurplus(
+  db: Db,
+  client: ClientName,
+  since: Date,
+): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select distinct orders.id from provider_payments payment join orders on orders.id = payment.order_id
+    where payment.client = ${client} and payment.sold_at >= ${since}::timestamptz
+      and payment.status = any(${receivedStates}::text[]) and orders.paid_cents > 0
+      and not exists (select from jsonb_array_elements(orders.payments) named
+        where named ->> 'referenceId' = payment.payment_id and named -> 'isSurplus' is null)
+    limit 200`.execute(db)
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Separates the further payments of these orders from the orders: each stays with what it is a further payment of, and counts
+ * for none. An order's own payment is the one that it names, or the first where it names none. While an order is open nothing
+ * is separated. A payment that its order names after all is given back to it.
+ */
+export async function separateSurplus(
+  trx: Trx,
+  client: ClientName,
+  orderIds: readonly string[],
+  now: Date,
+): Promise<void> {
+  if (orderIds.length === 0) return
+  const orders = await trx
+    .selectFrom('orders')
+    .select(['id', 'payments', 'paid_cents'])
+    .where('client', '=', client)
+    .where('id', 'in', [...orderIds])
+    .where('creation', '=', 'confirmed')
+    .where('status', 'not in', ['created', 'at_terminal', 'action_required'])
+    .orderBy('id')
+    .execute()
+  if (orders.length === 0) return
+  const ids = orders.map(({ id }) => id)
+  const rows = await trx
+    .selectFrom('provider_payments')
+    .select(['payment_id', 'order_id', 'surplus_of'])
+    .where('client', '=', client)
+    .where('status', 'in', receivedStates)
+    .where((eb) =>
+      eb.or([
+        eb('order_id', 'in', ids),
+        eb.and([eb('surplus_of', 'in', ids), eb('order_id', 'is', null)]),
+      ]),
+    )
+    .orderBy('sold_at')
+    .orderBy('payment_id')
+    .execute()
+  for (const { id, payments, paid_cents: paidCents } of orders) {
+    const own = new Set(payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? []))
+    const tied = rows.filter(({ order_id }) => order_id === id)
+    const isNamed = ({ payment_id }: { payment_id: string }) => own.has(payment_id)
+    const named = tied.filter(isNamed)
+    const namesIts = named.length > 0 || (paidCents > 0 && own.size > 0)
+    const surplus = namesIts ? tied.filter((row) => !isNamed(row)) : tied.slice(1)
+    const numbers = surplus.map(({ payment_id }) => payment_id)
+    if (numbers.length > 0) await separate(trx, client, id, numbers, now)
+    const back = rows.filter(
+      (row) => row.surplus_of === id && row.order_id === null && isNamed(row),
+    )
+    if (back.length === 0) continue
+    const returned = back.map(({ payment_id }) => payment_id)
+    await giveBack(trx, client, id, returned, now)
+  }
+}
+
+async function separate(
+  trx: Trx,
+  client: ClientName,
+  orderId: string,
+  paymentIds: string[],
+  now: Date,
+): Promise<void> {
+  await trx
+    .updateTable('provider_payments')
+    .set({ order_id: null, surplus_of: orderId })
+    .where('client', '=', client)
+    .where('payment_id', 'in', paymentIds)
+    .execute()
+  await moveMovements(trx, client, paymentIds, { from: orderId, to: null }, now)
+}
+
+async function giveBack(
+  trx: Trx,
+  client: ClientName,
+  orderId: string,
+  paymentIds: string[],
+  now: Date,
+): Promise<void> {
+  await trx
+    .updateTable('provider_payments')
+    .set({ order_id: orderId, surplus_of: null })
+    .where('client', '=', client)
+    .where('payment_id', 'in', paymentIds)
+    .execute()
+  await trx
+    .updateTable('orphans')
+    .set({ state: 'dismissed', reason: 'the order names this payment as its own', settled_at: now })
+    .where('client', '=', client)
+    .where('payment_id', 'in', paymentIds)
+    .where('state', '=', 'open')
+    .execute()
+}
+
+/** Movements of reports follow their payment from one order to another. */
+export async function moveMovements(
+  trx: Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+  { from, to }: { from: string; to: string | null },
+  now: Date,
+): Promise<void> {
+  await trx
+    .updateTable('settlement_rows')
+    .set({ order_id: to, last_updated_at: now })
+    .where('client', '=', client)
+    .where('source_id', 'in', [...paymentIds])
+    .where('order_id', '=', from)
+    .execute()
+}
+
+/** Which of these payments are further payments of an order, and not the order's. */
+export async function findSurplusPayments(
+  trx: Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+): Promise<Set<string>> {
+  if (paymentIds.length === 0) return new Set()
+  const rows = await trx
+    .selectFrom('provider_payments')
+    .select('payment_id')
+    .where('client', '=', client)
+    .where('payment_id', 'in', [...paymentIds])
+    .where('surplus_of', 'is not', null)
+    .execute()
+  return new Set(rows.map(({ payment_id }) => payment_id))
+}
+
+/** Whether somebody still has to decide about a further payment of this order. */
+export async function hasOpenSurplus(trx: Trx, orderId: string): Promise<boolean> {
+  const row = await trx
+    .selectFrom('orphans')
+    .select('id')
+    .where('surplus_of', '=', orderId)
+    .where('state', '=', 'open')
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}

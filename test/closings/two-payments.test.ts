@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { healProvider, openOwnShop, orderRow, ordersAtProvider, refund } from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import {
+  act,
+  asAdmin,
+  call,
+  payByCard,
+  readOrder,
+  sandboxCall,
+  type Till,
+} from '../support/till.ts'
+import { close, sell, watchAfter } from './shop-day.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+beforeEach(async () => {
+  await healProvider(service)
+  await sandboxCall(service, 'PUT', '/_sandbox/index', {})
+})
+afterAll(() => service.stop())
+
+const again = { ...payByCard, do: 'pay_again' }
+
+async function orphansOf(till: Till) {
+  return (await call(service, { url: '/orphans', token: till.key })).json()
+}
+
+function settle(till: Till, id: string, how: string, body: object = {}) {
+  return call(service, {
+    url: `/orphans/${id}/${how}`,
+    token: till.key,
+    body: { reason: 'por prueba', ...body },
+  })
+}
+
+/** An order of 100,00 with two approved payments; `in_order`: whether the order itself lists both. */
+async function paidTwice(name: string, { in_order }: { in_order: boolean }) {
+  const till = await openOwnShop(service, name)
+  const orderId = await sell(service, till, 'A-1', { amount: '100,00' })
+  await act(service, orderId, { ...again, in_order })
+  await watchAfter(service, 5 * 60_000)
+  const [book] = ordersAtProvider(service, till)
+  const surplus = String(book?.payments[1]?.reference_id)
+  return { till, orderId, surplus }
+}
+
+const shown = [
+  ['only the payments show', { in_order: false }],
+  ['the order shows too', { in_order: true }],
+] as const
+
+test.each(shown)('a second payment that %s is an unclaimed payment', async (name, how) => {
+  const { till, orderId, surplus } = await paidTwice(`found: ${name}`, how)
+  expect(await orphansOf(till)).toMatchObject({
+    total: 1,
+    orphans: [
+      {
+        state: 'open',
+        payment_id: surplus,
+        amount: '100.00',
+        caja_id: 'CAJA-1',
+        surplus_of: orderId,
+      },
+    ],
+  })
+  const url = `/admin/activity?client=${encodeURIComponent(till.client)}&action=orphan.found`
+  expect((await asAdmin(service, { url })).json().logs).toMatchObject([
+    { metadata: { payment_id: surplus, surplus_of: orderId } },
+  ])
+})
+
+test.each(shown)(
+  'a second payment that %s is told to the till until it is decided',
+  async (name, how) => {
+    const { till, orderId } = await paidTwice(`till: ${name}`, how)
+    const read = (await readOrder(service, till, orderId)).json()
+    expect(read).toMatchObject({
+      status: 'processed',
+      outcome: 'charged',
+      retry_safe: false,
+      needs_decision: 'paid_twice',
+      cashier: { action: 'call_supervisor', message: expect.stringContaining('más de un pago') },
+    })
+    const [orphan] = (await orphansOf(till)).orphans
+    expect((await settle(till, orphan.id, 'dismiss')).statusCode).toBe(200)
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+      needs_decision: null,
+      cashier: { action: 'give_receipt' },
+    })
+    await watchAfter(service, 5 * 60_000)
+    expect((await readOrder(service, till, orderId)).json().needs_decision).toBeNull()
+    expect((await orphansOf(till)).total).toBe(1)
+  },
+)
+
+test.each(shown)(
+  'a second payment that %s is counted and compared by itself',
+  async (name, how) => {
+    const { till, orderId, surplus } = await paidTwice(`closing: ${name}`, how)
+    const { state, lines, totals } = await close(service, till)
+    expect(state).toBe('differs')
+    expect(lines).toMatchObject([
+      {
+        kind: 'missing_here',
+        payment_id: surplus,
+        order_id: orderId,
+        here: null,
+        there: { amount: '100.00' },
+        action: 'adopt_or_refund',
+      },
+    ])
+    expect(totals).toMatchObject({
+      here: { count: 1, amount: '100.00' },
+      there: { count: 2, amount: '200.00' },
+    })
+    const { net } = (await readOrder(service, till, orderId)).json()
+    expect(net).toMatchObject({ gross: '100.00', state: 'estimated' })
+  },
+)
+
+test.each(shown)('a second payment that %s is given back, and nothing else', async (name, how) => {
+  const { till, orderId, surplus } = await paidTwice(`back: ${name}`, how)
+  const [orphan] = (await orphansOf(till)).orphans
+  expect((await settle(till, orphan.id, 'refund')).json()).toMatchObject({ state: 'refunded' })
+  await watchAfter(service, 5 * 60_000)
+  const [book] = ordersAtProvider(service, till)
+  expect(book?.payments).toMatchObject([
+    { status: 'processed' },
+    { status: 'refunded', reference_id: surplus, refunded_amount: '100.00' },
+  ])
+  const read = (await readOrder(service, till, orderId)).json()
+  expect(read).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+    needs_decision: null,
+    received_amount: '100.00',
+    refunded_amount: '0.00',
+  })
+  expect(read.net.gross).toBe('100.00')
+  expect((await close(service, till)).state).toBe('agreed')
+})
+
+test('a second payment that is adopted is an order of its own, and the day agrees', async () => {
+  const { till, orderId, surplus } = await paidTwice('adopted', { in_order: true })
+  const [orphan] = (await orphansOf(till)).orphans
+  const adopted = (await settle(till, orphan.id, 'adopt', { external_reference: 'B-2' })).json()
+  expect(adopted).toMatchObject({ state: 'adopted' })
+  expect((await readOrder(service, till, adopted.order_id)).json()).toMatchObject({
+    external_reference: 'B-2',
+    received_amount: '100.00',
+  })
+  await watchAfter(service, 5 * 60_000)
+  expect(await close(service, till)).toMatchObject({
+    state: 'agreed',
+    totals: { here: { count: 2, amount: '200.00' }, there: { count: 2, amount: '200.00' } },
+  })
+  await readOrder(service, till, orderId)
+  const row = await orderRow(service, orderId)
+  expect(row).toMatchObject({ paid_cents: 10_000, refunded_cents: 0 })
+  expect(row.payments).toMatchObject([{}, { referenceId: surplus, isSurplus: true }])
+})
+
+test('the refund of an order that was paid twice gives back its own payment only', async () => {
+  const { till, orderId } = await paidTwice('total', { in_order: true })
+  const answer = await refund(service, till, orderId, undefined, 'K')
+  expect([answer.statusCode, answer.json().amount]).toEqual([200, '100.00'])
+  const [book] = ordersAtProvider(service, till)
+  expect(book?.payments).toMatchObject([{ status: 'refunded' }, { status: 'processed' }])
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'refunded',
+    outcome: 'not_charged',
+    needs_decision: 'paid_twice',
+    cashier: { action: 'call_supervisor' },
+  })
+  expect((await orphansOf(till)).orphans).toMatchObject([{ state: 'open' }])
+})
+
+test('two payments that were read before the order was known to be paid are told apart afterwards', async () => {
+  const till = await openOwnShop(service, 'order later')
+  const { order_id: orderId } = (
+    await call(service, {
+      url: '/orders',
+      token: till.key,
+      body: { caja_id: 'CAJA-1', external_reference: 'A-1', amount: '100,00' },
+    })
+  ).json()
+  await act(service, orderId, payByCard)
+  await act(service, orderId, { ...again, in_order: false })
+  await watchAfter(service, 5 * 60_000)
+  expect((await orphansOf(till)).total).toBe(0)
+  await readOrder(service, till, orderId)
+  await watchAfter(service, 5 * 60_000)
+  expect(await orphansOf(till)).toMatchObject({ total: 1, orphans: [{ surplus_of: orderId }] })
+})
