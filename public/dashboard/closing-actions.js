@@ -159,8 +159,9 @@ export function askDismiss(app, orphan) {
 }
 
 async function settle(app, orphan, verb, body) {
-  await act(app, `/orphans/${orphan.id}/${verb}`, body)
-  toast(t(`${verb === 'refund' ? 'orphanRefund' : verb}.done`))
+  const { outcome } = await act(app, `/orphans/${orphan.id}/${verb}`, body)
+  const refunded = outcome === 'unknown' ? 'orphanRefund.underWay' : 'orphanRefund.done'
+  toast(t(verb === 'refund' ? refunded : `${verb}.done`))
   app.reload()
 }
 

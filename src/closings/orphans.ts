@@ -21,6 +21,7 @@ import {
   findOrphan,
   insertOrphan,
   listLonePayments,
+  listRefundedOrphans,
   listUnsettledOrders,
   lockOrphan,
   type OrphanRow,
@@ -29,6 +30,7 @@ import {
 } from '../repositories/orphans.ts'
 import { findPayment, type ProviderPaymentRow } from '../repositories/provider-payments.ts'
 import { refreshNets } from '../settlements/nets.ts'
+import { isRefundUnderWay } from '../verdict.ts'
 import { readPayment } from './read-payments.ts'
 import { endSurplus, openSurplus, separateLateSurplus } from './surplus.ts'
 
@@ -51,6 +53,7 @@ export async function findOrphans(
   signal: AbortSignal,
 ): Promise<void> {
   const { db } = deps.database
+  await settleRefundedOrphans(deps, shop.client)
   const since = new Date(deps.now().getTime() - reachMs)
   await separateLateSurplus(deps, shop.client)
   for (const payment of await listLonePayments(db, shop.client, since)) {
@@ -281,7 +284,8 @@ function orderOf(
 
 /**
  * Gives the money of an orphan back: it is taken in as an order first, and refunded like any other. Asked for again it is the
- * same refund. Throws NOT_FOUND, ORPHAN_SETTLED, and what a refund throws.
+ * same refund. While the provider works on the refund the orphan stays `adopted`; `settleRefundedOrphans` ends it. `order` is
+ * null for one that was refunded before. Throws NOT_FOUND, ORPHAN_SETTLED, and what a refund throws.
  */
 export async function refundOrphan(
   deps: PaymentDeps,
@@ -289,27 +293,47 @@ export async function refundOrphan(
   id: string,
   reason: string,
   errand: Errand,
-): Promise<OrphanRow> {
+): Promise<{ orphan: OrphanRow; order: OrderRow | null }> {
   const before = await requireOrphan(deps, client, id)
-  if (before.state === 'refunded') return before
+  if (before.state === 'refunded') return { orphan: before, order: null }
   const wish = { reason, reference: undefined }
   const { orphan } = await adoptOrphan(deps, client, id, wish, errand.actor)
-  await refundOrder(
+  const { order } = await refundOrder(
     deps,
     client,
     { orderId: orphan.order_id as string, amountCents: undefined },
-    `orphan-${id}`,
+    refundKey(id),
     errand,
   )
-  const end = {
-    state: 'refunded' as const,
-    reason,
-    order_id: orphan.order_id,
-    settled_at: deps.now(),
-  }
-  await deps.database.transaction(async (trx) => {
-    await settleOrphan(trx, orphan, end)
-    await recordSuccess(deps, trx, entryOf(orphan, 'orphan.refunded', errand.actor, reason))
+  if (isRefundUnderWay(order)) return { orphan, order }
+  return { orphan: await endRefunded(deps, orphan, reason, errand.actor), order }
+}
+
+/** Each orphan has one refund, however often it is asked for. */
+function refundKey(id: string): string {
+  return `orphan-${id}`
+}
+
+async function endRefunded(
+  deps: PaymentDeps,
+  { client, id }: OrphanRow,
+  reason: string | null,
+  actor: Actor,
+): Promise<OrphanRow> {
+  return deps.database.transaction(async (trx) => {
+    const now = (await lockOrphan(trx, client, id)) as OrphanRow
+    if (now.state !== 'adopted') return now
+    const settled_at = deps.now()
+    const end = { state: 'refunded' as const, reason, order_id: now.order_id, settled_at }
+    await settleOrphan(trx, now, end)
+    await recordSuccess(deps, trx, entryOf(now, 'orphan.refunded', actor, reason))
+    return { ...now, ...end }
   })
-  return { ...orphan, ...end }
+}
+
+/** Ends orphans whose refund was under way or of unknown outcome, and is through by now. One that failed leaves them adopted. */
+async function settleRefundedOrphans(deps: PaymentDeps, client: ClientName): Promise<void> {
+  for (const orphan of await listRefundedOrphans(deps.database.db, client)) {
+    await endRefunded(deps, orphan, orphan.reason, serviceActor(deps.now()))
+  }
 }

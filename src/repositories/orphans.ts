@@ -95,6 +95,25 @@ export async function findOrphan(
     .executeTakeFirst()
 }
 
+/** Adopted orphans whose own refund is through: the one that stands behind the key of `refundOrphan`. */
+export async function listRefundedOrphans(db: Db, client: ClientName): Promise<OrphanRow[]> {
+  return db
+    .selectFrom('orphans')
+    .innerJoin('idempotency_keys as tie', (join) =>
+      join
+        .onRef('tie.client', '=', 'orphans.client')
+        .on('tie.route', '=', 'POST /orders/refund')
+        .on('tie.key', '=', sql<string>`'orphan-' || orphans.id`),
+    )
+    .innerJoin('order_operations as refund', 'refund.id', 'tie.operation_id')
+    .selectAll('orphans')
+    .where('orphans.client', '=', client)
+    .where('orphans.state', '=', 'adopted')
+    .where('refund.state', '=', 'done')
+    .where('refund.finished_at', 'is not', null)
+    .execute()
+}
+
 /** Locks an orphan, so that two people never do two things about one charge. */
 export async function lockOrphan(
   trx: Trx,

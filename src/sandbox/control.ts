@@ -14,6 +14,7 @@ import { commitOrder } from './order-moves.ts'
 import { showOrder } from './order-view.ts'
 import { openOrderOn, placeOrder } from './orders.ts'
 import { pairTerminal } from './pairing.ts'
+import { actOnPayment } from './payment-refunds.ts'
 import { searchReach } from './payments.ts'
 import { isRecord } from './problems.ts'
 import { createSeller, revokeSeller } from './sellers.ts'
@@ -98,6 +99,9 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
   app.post('/_sandbox/payments', (request, reply) => {
     return reply.code(201).send({ payments: addPayments(ctx, request.body) })
   })
+  app.post<{ Params: { id: string } }>('/_sandbox/payments/:id/act', (request) =>
+    actOnPayment(ctx, request.params.id, request.body),
+  )
   app.put('/_sandbox/index', (request) => {
     ctx.index.lagMs = readMs(request.body, 'lag_ms') ?? 0
     ctx.index.chargesAfterMs = readMs(request.body, 'charges_after_ms') ?? 0

@@ -2,13 +2,14 @@ import type { FastifyInstance } from 'fastify'
 import { parseAmount } from './amounts.ts'
 import { authenticate } from './auth.ts'
 import type { Context } from './context.ts'
+import { badCall, ControlError } from './control-error.ts'
 import { apiError } from './errors.ts'
 import { useOrderKey } from './idempotency.ts'
 import { newNumber } from './ids.ts'
-import { refundOrder } from './order-moves.ts'
+import { type RefundCourse, refundOrder } from './order-moves.ts'
 import { paymentsOfOrder, refundableCents } from './order-payments.ts'
 import { isRecord } from './problems.ts'
-import type { LoosePayment, Order, Payment, Refund, Seller } from './rows.ts'
+import type { LoosePayment, Order, Payment, PaymentRefund, Refund, Seller } from './rows.ts'
 import { siteOf } from './sites.ts'
 
 /** POST /v1/payments/{id}/refunds: all that is left of that payment without a body, a part with `amount`. */
@@ -31,35 +32,50 @@ export function paymentRefundRoute(app: FastifyInstance, ctx: Context): void {
         made = refund
         return use.remember(201, refund.id)
       }
-      refundOrder(ctx, order, cents, remember, undefined, paid)
+      refundOrder(ctx, order, cents, remember, courseOf(ctx, request.url, seller.id), paid)
       return reply.code(201).send(showOrderRefund(paid, made as unknown as Refund))
     }
-    const payment = ctx.world.tables.payments.get(request.params.id)
-    if (payment?.userId !== seller.id) throw apiError(404, 'not_found', 'Payment not found')
+    const kept = ctx.world.tables.payments.get(request.params.id)
+    if (kept?.userId !== seller.id) throw apiError(404, 'not_found', 'Payment not found')
+    const payment = endDueRefunds(kept, ctx.nowMs())
     const first = payment.refunds.find(({ id }) => String(id) === use.first?.resourceId)
     if (first) return reply.code(201).send(showRefund(payment, first))
     if (payment.status === 'charged_back') {
       const message = 'The action requested is not valid for the current payment state'
       throw apiError(400, 'bad_request', message)
     }
-    const given = payment.refunds.reduce((sum, { amountCents }) => sum + amountCents, 0)
-    const left = payment.amountCents - given
+    const left = payment.amountCents - standingCents(payment.refunds)
     const cents = centsOf(request.body, left, siteOf(ctx, seller.id).hasCents)
-    const refund = { id: newNumber(10), amountCents: cents, at: ctx.nowMs() }
-    const isAll = cents === left
-    const after: LoosePayment = {
-      ...payment,
-      status: isAll ? 'refunded' : payment.status,
-      statusDetail: isAll ? 'refunded' : 'partially_refunded',
-      updatedAt: ctx.nowMs(),
-      refunds: [...payment.refunds, refund],
+    const course = courseOf(ctx, request.url, seller.id)
+    const refund: PaymentRefund = {
+      id: newNumber(10),
+      amountCents: cents,
+      at: ctx.nowMs(),
+      status: course ? 'in_process' : 'approved',
+      ...(course && { endsAt: course.endsAt, ends: paymentRefundStatus[course.ends] }),
     }
+    const after = withRefunds(payment, [...payment.refunds, refund], ctx.nowMs())
     ctx.world.commit('payment.refunded', String(payment.id), {
       payments: { [payment.id]: after },
       ...use.remember(201, String(refund.id)),
     })
     return reply.code(201).send(showRefund(after, refund))
   })
+}
+
+/** The words of the Payments API for those of the Orders API. */
+export const paymentRefundStatus = {
+  processing: 'in_process',
+  processed: 'approved',
+  failed: 'rejected',
+} as const
+
+/** How the refund of this call goes on, when a rule says that it is not done at once. */
+function courseOf(ctx: Context, url: string, userId: number): RefundCourse | undefined {
+  const rule = ctx.faults.onRefund(url.split('?')[0] ?? '', userId)
+  if (!rule) return undefined
+  const endsAt = rule.delayMs === null ? null : ctx.nowMs() + rule.delayMs
+  return { status: 'processing', endsAt, ends: rule.ends }
 }
 
 function centsOf(body: unknown, left: number, hasCents: boolean): number {
@@ -90,8 +106,73 @@ function showOrderRefund({ referenceId }: Payment, refund: Refund): object {
     id: Number(refund.referenceId),
     payment_id: Number(referenceId),
     amount: refund.amountCents / 100,
-    status: 'approved',
+    status: paymentRefundStatus[refund.status],
     date_created: new Date(refund.createdDate).toISOString(),
+  }
+}
+
+/** The payment with every refund ended whose time has come. */
+export function endDueRefunds(payment: LoosePayment, nowMs: number): LoosePayment {
+  const due = payment.refunds.filter(
+    ({ status, endsAt }) => status === 'in_process' && endsAt != null && endsAt <= nowMs,
+  )
+  const last = Math.max(...due.map(({ endsAt }) => endsAt as number))
+  if (due.length === 0) return payment
+  const refunds = payment.refunds.map((refund) =>
+    due.includes(refund) ? { ...refund, status: refund.ends ?? 'approved' } : refund,
+  )
+  return withRefunds(payment, refunds, last)
+}
+
+/**
+ * What a person or the bank does with a payment without an order: `{"do":"end_refund","as":"approved"|"rejected"}` ends its
+ * last refund that is in process, or the one that `refund_id` names. Throws a control error.
+ */
+export function actOnPayment(ctx: Context, id: string, body: unknown): object {
+  const kept = ctx.world.tables.payments.get(id)
+  if (!kept) throw new ControlError(404, 'there is no such payment without an order')
+  if (!isRecord(body) || body.do !== 'end_refund') throw badCall('do must be end_refund')
+  if (body.as !== 'approved' && body.as !== 'rejected') {
+    throw badCall('as must be approved or rejected')
+  }
+  const as = body.as
+  const wanted = body.refund_id
+  const payment = endDueRefunds(kept, ctx.nowMs())
+  const refund = payment.refunds.findLast(
+    (one) =>
+      one.status === 'in_process' && (wanted === undefined || String(one.id) === String(wanted)),
+  )
+  if (!refund) throw new ControlError(409, 'no such refund is in process')
+  const refunds = payment.refunds.map(
+    (one): PaymentRefund => (one === refund ? { ...one, status: as } : one),
+  )
+  const after = withRefunds(payment, refunds, ctx.nowMs())
+  ctx.world.commit(`payment.refund_${as}`, id, { payments: { [id]: after } })
+  return showRefund(after, { ...refund, status: as })
+}
+
+/** What is given back, or may still be. */
+function standingCents(refunds: readonly PaymentRefund[]): number {
+  return refunds
+    .filter(({ status }) => status !== 'rejected')
+    .reduce((sum, { amountCents }) => sum + amountCents, 0)
+}
+
+/** A refund in process leaves the payment as it is; the provider documents no state for it. */
+function withRefunds(
+  payment: LoosePayment,
+  refunds: PaymentRefund[],
+  updatedAt: number,
+): LoosePayment {
+  const given = standingCents(refunds.filter(({ status }) => status === 'approved'))
+  const isAll = given === payment.amountCents
+  const part = given > 0 ? 'partially_refunded' : payment.statusDetail
+  return {
+    ...payment,
+    status: isAll ? 'refunded' : payment.status,
+    statusDetail: isAll ? 'refunded' : part,
+    updatedAt,
+    refunds,
   }
 }
 
@@ -100,7 +181,7 @@ function showRefund(payment: LoosePayment, refund: LoosePayment['refunds'][numbe
     id: refund.id,
     payment_id: payment.id,
     amount: refund.amountCents / 100,
-    status: 'approved',
+    status: refund.status,
     date_created: new Date(refund.at).toISOString(),
   }
 }

@@ -1,7 +1,8 @@
 import type { Context } from './context.ts'
 import { boxOf } from './order-moves.ts'
 import { paymentsOfOrder, receivedCents } from './order-payments.ts'
-import type { Order, Payment, PaymentMethod } from './rows.ts'
+import { endDueRefunds, paymentRefundStatus } from './payment-refunds.ts'
+import type { Order, Payment, PaymentMethod, PaymentRefund } from './rows.ts'
 import { siteOf } from './sites.ts'
 
 /** A payment of the Payments API: what stands behind an order, or a charge without one. Times are milliseconds. */
@@ -21,7 +22,7 @@ export type PaymentEntry = {
   method: PaymentMethod
   createdAt: number
   updatedAt: number
-  refunds: { id: number; amountCents: number; at: number }[]
+  refunds: PaymentRefund[]
   odd?: Record<string, unknown>
 }
 
@@ -36,7 +37,9 @@ export function paymentsOf(ctx: Context, userId: number): PaymentEntry[] {
     }
   }
   for (const payment of ctx.world.tables.payments.values()) {
-    if (payment.userId === userId) entries.push({ ...payment, orderId: null })
+    if (payment.userId === userId) {
+      entries.push({ ...endDueRefunds(payment, ctx.nowMs()), orderId: null })
+    }
   }
   return entries
 }
@@ -54,22 +57,22 @@ function behindOrder(ctx: Context, order: Order, payment: Payment): PaymentEntry
   const status = statusOf[payment.status]
   if (payment.referenceId === null || payment.method === null || status === undefined) return
   const updatedAt = Date.parse(order.lastUpdatedDate)
-  const given = order.refunds.filter(
-    (refund) => refund.status === 'processed' && refund.transactionId === payment.id,
-  )
+  const own = order.refunds.filter(({ transactionId }) => transactionId === payment.id)
   const amountCents = payment.paidCents === null ? payment.amountCents : receivedCents(payment)
   // Refunds here are of the amount of the payment, without the interest.
   let left = amountCents
-  const refunds = given.map((refund) => {
+  const refunds = own.map((refund) => {
+    const refundStatus = paymentRefundStatus[refund.status]
     const cents = Math.min(left, refund.amountCents)
-    left -= cents
+    if (refundStatus !== 'rejected') left -= cents
     return {
       id: Number(refund.referenceId),
       amountCents: cents,
       at: Date.parse(refund.createdDate),
+      status: refundStatus,
     }
   })
-  const isPart = given.length > 0 && status === 'approved'
+  const isPart = refunds.some((refund) => refund.status === 'approved') && status === 'approved'
   return {
     id: Number(payment.referenceId),
     userId: order.userId,
@@ -99,7 +102,9 @@ export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<stri
   const areTold = ctx.nowMs() - createdAt >= ctx.index.chargesAfterMs
   const charges = isPaid && areTold ? chargesOf(entry) : []
   const kept = charges.reduce((sum, { cents, payer }) => sum + (payer ? 0 : cents), 0)
-  const refunded = entry.refunds.reduce((sum, { amountCents }) => sum + amountCents, 0)
+  const refunded = entry.refunds
+    .filter(({ status }) => status === 'approved')
+    .reduce((sum, { amountCents }) => sum + amountCents, 0)
   const releaseAt = releaseAtOf(entry)
   const isReleased = releaseAt <= ctx.nowMs()
   return {
@@ -130,11 +135,11 @@ export function showPaymentEntry(ctx: Context, entry: PaymentEntry): Record<stri
     installments: method.installments,
     card: { last_four_digits: '3704' },
     authorization_code: isPaid ? String(entry.id).slice(-6) : null,
-    refunds: entry.refunds.map(({ id, amountCents, at }) => ({
+    refunds: entry.refunds.map(({ id, amountCents, at, status }) => ({
       id,
       payment_id: entry.id,
       amount: amountCents / 100,
-      status: 'approved',
+      status,
       date_created: stamp(at),
     })),
     point_of_interaction: { type: entry.posId === null ? 'CHECKOUT' : 'POINT' },

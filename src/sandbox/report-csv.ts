@@ -112,7 +112,8 @@ function settlementRows(ctx: Context, entry: PaymentEntry, config: ReportConfig)
       IS_RELEASED: String(releaseAt <= ctx.nowMs()),
     },
   }
-  const refunds = entry.refunds.map(
+  const given = entry.refunds.filter(({ status }) => status === 'approved')
+  const refunds = given.map(
     ({ amountCents, at }): Row => ({
       at,
       values: {

@@ -137,9 +137,19 @@ export type LoosePayment = {
   method: PaymentMethod
   createdAt: number
   updatedAt: number
-  refunds: { id: number; amountCents: number; at: number }[]
+  refunds: PaymentRefund[]
   /** Members that answers show instead of the true ones: rows as they should not be. */
   odd?: Record<string, unknown>
+}
+
+/** A refund of a payment without an order. One that is `in_process` ends as `ends` at `endsAt`, or when it is told to. */
+export type PaymentRefund = {
+  id: number
+  amountCents: number
+  at: number
+  status: 'approved' | 'in_process' | 'rejected'
+  endsAt?: number | null
+  ends?: 'approved' | 'rejected'
 }
 
 export type Refund = {

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
+  auditOf,
   breakProvider,
   forgetRequests,
   healProvider,
   openOwnShop,
   providerRequests,
+  sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
@@ -129,6 +131,80 @@ test('its refund is like any other: written down first, and made once however of
     .where('payment_id', '=', paymentId)
     .executeTakeFirstOrThrow()
   expect(refunded_cents).toBe(7_750)
+})
+
+const slowly = { ...refunding, kind: 'refund_processing' }
+
+async function endRefund(paymentId: string, as: 'approved' | 'rejected') {
+  const body = { do: 'end_refund', as }
+  await sandboxCall(service, 'POST', `/_sandbox/payments/${paymentId}/act`, body)
+  for (let minute = 0; minute < 6; minute += 1) {
+    await sweepAfter(service, 60_000)
+    await service.paymentWatch.watchOnce()
+  }
+}
+
+test('a charge whose refund is in process stays adopted until the refund is through', async () => {
+  const { till, id, paymentId } = await withOrphan('slowly refunded')
+  await breakProvider(service, slowly)
+  const asked = await settle(till, id, 'refund')
+  expect([asked.statusCode, asked.json()]).toMatchObject([
+    200,
+    { state: 'adopted', outcome: 'unknown', retry_safe: false },
+  ])
+  expect((await settle(till, id, 'refund')).json()).toMatchObject({ state: 'adopted' })
+  await sweepAfter(service, 60_000)
+  await service.paymentWatch.watchOnce()
+  expect((await orphansOf(till)).orphans).toMatchObject([{ state: 'adopted' }])
+  await endRefund(paymentId, 'approved')
+  expect((await orphansOf(till)).orphans).toMatchObject([
+    { state: 'refunded', reason: 'por prueba' },
+  ])
+  expect(await auditOf(service, till.client, 'orphan.refunded')).toHaveLength(1)
+  expect((await settle(till, id, 'refund')).json()).toMatchObject({
+    state: 'refunded',
+    outcome: 'not_charged',
+  })
+})
+
+test('a charge whose refund fails in the end stays adopted, and may be refunded again', async () => {
+  const { till, id, paymentId } = await withOrphan('refund rejected')
+  await breakProvider(service, slowly)
+  await settle(till, id, 'refund')
+  await healProvider(service)
+  await endRefund(paymentId, 'rejected')
+  const [orphan] = (await orphansOf(till)).orphans
+  expect(orphan).toMatchObject({ state: 'adopted' })
+  expect((await readOrder(service, till, orphan.order_id)).json()).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+    refunds: [{ status: 'rejected' }],
+  })
+  expect(await auditOf(service, till.client, 'orphan.refunded')).toHaveLength(0)
+  expect((await settle(till, id, 'refund')).json()).toMatchObject({
+    state: 'refunded',
+    outcome: 'not_charged',
+  })
+})
+
+test('a refund whose answer was lost ends its charge without being asked for again', async () => {
+  const { till, id } = await withOrphan('lost refund')
+  await breakProvider(service, { ...refunding, kind: 'drop_after', count: 3 })
+  expect((await settle(till, id, 'refund')).statusCode).toBe(504)
+  await healProvider(service)
+  for (let minute = 0; minute < 6; minute += 1) {
+    await sweepAfter(service, 60_000)
+    await service.paymentWatch.watchOnce()
+  }
+  expect((await orphansOf(till)).orphans).toMatchObject([{ state: 'refunded' }])
+  expect(await auditOf(service, till.client, 'orphan.refunded')).toHaveLength(1)
+})
+
+test('a refund that two people ask for together is logged once', async () => {
+  const { till, id } = await withOrphan('asked for twice')
+  const both = await Promise.all([settle(till, id, 'refund'), settle(till, id, 'refund')])
+  for (const answer of both) expect(answer.json()).toMatchObject({ state: 'refunded' })
+  expect(await auditOf(service, till.client, 'orphan.refunded')).toHaveLength(1)
 })
 
 test('a dismissed charge stays dismissed, with its reason in the audit log', async () => {

@@ -165,6 +165,7 @@ export const closings = {
     'The whole amount goes back to the customer. It becomes an order of its box first.',
   'orphanRefund.confirm': 'Give {amount} back',
   'orphanRefund.done': 'Given back',
+  'orphanRefund.underWay': 'The provider works on the refund',
   'dismiss.button': 'Dismiss',
   'dismiss.title': 'Nothing to be done?',
   'dismiss.text':

@@ -161,6 +161,7 @@ export const closings = {
   'orphanRefund.text': 'Todo el importe vuelve al cliente. Entra primero como cobro de su caja.',
   'orphanRefund.confirm': 'Devolver {amount}',
   'orphanRefund.done': 'Devuelto',
+  'orphanRefund.underWay': 'El proveedor está procesando la devolución',
   'dismiss.button': 'Descartar',
   'dismiss.title': '¿No hay nada que hacer?',
   'dismiss.text':

@@ -24,7 +24,7 @@ const Standing = z.enum(standings)
 const standingMeans =
   'under_way: waits for the customer. paid, not_paid. refunded: in part or whole. in_doubt: nobody knows whether the customer has paid or whether a refund was made, and time alone will not tell; somebody has to look. Each order stands in one of them; a word of somebody who looked counts (`settled`)'
 
-const Outcome = z
+export const Outcome = z
   .enum(['charged', 'not_charged', 'unknown'])
   .describe('Whether the customer is charged, as far as is known')
 

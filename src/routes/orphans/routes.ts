@@ -6,12 +6,14 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { listOrphans, type OrphanRow } from '../../repositories/orphans.ts'
 import { ClientOnlyQuery, iso } from '../fields.ts'
 import { tenantOfRequest } from '../guards.ts'
+import { viewOutcome } from '../orders/view.ts'
 import { actorOf, errandOf, providerErrors } from '../room.ts'
 import {
   AdoptBody,
   ListOrphansQuery,
   OrphanBody,
   OrphanParams,
+  OrphanRefundResponse,
   OrphanResponse,
   OrphansResponse,
 } from './schemas.ts'
@@ -95,19 +97,21 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'refundOrphan',
         summary: 'Give the money of a charge without an order back',
         description:
-          'It is taken in as an order first, and refunded like any other. The same request again is the same refund.',
+          'It is taken in as an order first, and refunded like any other. The same request again is the same refund. While the provider works on the refund, `state` is `adopted` and `outcome` is `unknown`; the state becomes `refunded` when the refund is through.',
         tags,
         params: OrphanParams,
         querystring: ClientOnlyQuery,
         body: OrphanBody,
-        response: { 200: OrphanResponse },
+        response: { 200: OrphanRefundResponse },
       },
     },
     async (request) => {
       const { orphanId } = request.params
       const client = tenantOfRequest(request)
       const { reason } = request.body
-      return viewOrphan(await refundOrphan(deps, client, orphanId, reason, errandOf(deps, request)))
+      const errand = errandOf(deps, request)
+      const { orphan, order } = await refundOrphan(deps, client, orphanId, reason, errand)
+      return { ...viewOrphan(orphan), ...(order ? viewOutcome(order) : givenBack) }
     },
   )
 
@@ -133,6 +137,8 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
   )
 }
+
+const givenBack = { outcome: 'not_charged' as const, retry_safe: true }
 
 function viewOrphan(orphan: OrphanRow): z.input<typeof OrphanResponse> {
   return {

@@ -8,6 +8,7 @@ import {
   Timestamp,
   text,
 } from '../fields.ts'
+import { Outcome } from '../orders/schemas.ts'
 
 const State = z.enum(['open', 'adopted', 'refunded', 'dismissed'])
 
@@ -43,6 +44,21 @@ export const OrphanResponse = z
     reason: z.string().nullable(),
   })
   .meta({ id: 'Orphan', example: exampleOrphan })
+
+export const OrphanRefundResponse = OrphanResponse.extend({
+  outcome: Outcome,
+  retry_safe: z.boolean(),
+}).meta({
+  id: 'OrphanRefunded',
+  example: {
+    ...exampleOrphan,
+    state: 'refunded' as const,
+    order_id: '4f0d1a9e-1b7b-4f0c-9a51-2c3d4e5f6a7b',
+    reason: 'Cobrado dos veces',
+    outcome: 'not_charged',
+    retry_safe: true,
+  },
+})
 
 export const OrphansResponse = z
   .object({ orphans: z.array(OrphanResponse), total: z.number() })
