@@ -59,6 +59,18 @@ export const errorCatalogue = {
     status: 409,
     text: 'The closing has no result yet; wait until it is agreed, differs or unverified',
   },
+  CLOSING_OVERLAPS: {
+    status: 409,
+    text: 'Another closing of this box or store covers part of this time',
+  },
+  CLOSING_GAP: {
+    status: 409,
+    text: 'Charges before this time are in no closing; close their time first',
+  },
+  CLOSING_SIGNED: {
+    status: 409,
+    text: 'The closing is signed, so its count does not change; add an amendment instead',
+  },
   ORPHAN_SETTLED: {
     status: 409,
     text: 'Something else was done about this charge already',
@@ -90,6 +102,12 @@ export type ErrorExtra = {
   status?: string
   /** The order that holds the terminal, for TERMINAL_BUSY. */
   openOrder?: { orderId: string; externalReference: string; ageSeconds: number }
+  /** The closing that is in the way, for CLOSING_OVERLAPS and CLOSING_SIGNED. */
+  closing?: { id: string; number: number; state: string; from: Date; to: Date }
+  /** The time with charges that no closing covers, and the day of the first of them, for CLOSING_GAP. */
+  uncovered?: { from: Date; to: Date; businessDay: string }
+  /** Where the next closing of the place begins. */
+  nextFrom?: Date
   retryAfterSeconds?: number
 }
 

@@ -15,7 +15,7 @@ import {
 } from '../repositories/closings.ts'
 import { findOrder } from '../repositories/orders.ts'
 import { deleteReads, findRead, wantRead } from '../repositories/payment-reads.ts'
-import { compareClosing, wishOf } from './compare-closing.ts'
+import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
 import { readPayment, readPayments } from './read-payments.ts'
 
 type Shop = { client: ClientName; mpUserId: number }
@@ -125,14 +125,9 @@ async function checkClosing(
       failures: 0,
       next_check_at: isOpen && again ? new Date(now.getTime() + minuteMs) : null,
     })
-    await deleteReads(trx, shop.client, nameOf(closing))
+    await deleteReads(trx, shop.client, readsOf(closing))
     return isWritten ? 'ended' : 'changed'
   })
-}
-
-/** How the readings of a closing begin. */
-function nameOf({ id }: ClosingRow): string {
-  return `closing ${id} `
 }
 
 const ranges = ['date_created', 'date_last_updated'] as const
@@ -151,7 +146,7 @@ async function readEverything(
     for (const range of ranges) {
       const name = {
         client,
-        name: `${nameOf(closing)}${range} ${place.mpPosId ?? place.mpStoreId}`,
+        name: `${readsOf(closing)}${range} ${place.mpPosId ?? place.mpStoreId}`,
       }
       const from =
         range === 'date_created'

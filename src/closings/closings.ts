@@ -1,119 +1,167 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import type { Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
-import { dayIn, isTimeZone, spanOfDay, timeZoneOfSite } from '../domain/time-zone.ts'
+import { isTimeZone, timeZoneOfSite } from '../domain/time-zone.ts'
 import { AppError, invalid } from '../errors.ts'
 import { auditFailure, recordSuccess } from '../payments/activity.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
 import { withAccess } from '../payments/token-keeper.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
-import { hasChargesSince } from '../repositories/closing-charges.ts'
+import { type ChargesWish, findFirstCharge } from '../repositories/closing-charges.ts'
 import {
   type AmendmentRow,
   type ClosingRow,
   findClosing,
-  findLastSigned,
+  findLastClosing,
   findSite,
-  findUnsignedClosing,
   insertAmendment,
   insertClosing,
+  isSpanRaced,
   keepSite,
   listAmendments,
   listShopPlaces,
   lockClosing,
-  type NewClosing,
   setTimeZone,
   signClosing,
   updateClosing,
 } from '../repositories/closings.ts'
 import { findConnection } from '../repositories/oauth.ts'
+import { deleteReads } from '../repositories/payment-reads.ts'
 import { findPos, findStore, type StoreRow } from '../repositories/stores.ts'
-import { compareClosing, wishOf } from './compare-closing.ts'
+import { requestedSpanOf, resolveSpan } from './closing-span.ts'
+import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
 
-export type ClosingWish = {
+export type ClosingRequest = {
   cajaId: string | undefined
   sucursalId: string | undefined
   businessDay: string | undefined
   from: Date | undefined
   to: Date | undefined
-  /** Cents by medium. */
-  declared: Record<string, number> | undefined
+  declared: Declared | undefined
 }
 
-/** A month and a day, so that a whole month fits in any time zone. */
-const longestSpanMs = 32 * 24 * 3_600_000
+/** Cents by medium. */
+type Declared = Record<string, number>
+
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const siteWithinMs = 10_000
+/** Requests for one place at the same moment. */
+const attemptsAtMost = 50
 
 /**
- * Opens the closing of a box or a store for a day or a time; what is compared is done afterwards by the watch. While one of
- * the same place and day is not signed, that one is answered: one with a result is compared anew, up to this moment, when
- * something was sold since.
+ * Opens the closing of a box or a store for a day or a time; the payment watch compares it afterwards. The closings of a place
+ * follow each other without gap or overlap. The same time again is the same closing: while it is not signed its count is
+ * corrected, and the last one of the place is extended up to this moment when something was sold since.
  *
- * Throws NOT_FOUND, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, and what the provider fails with.
+ * Throws NOT_FOUND, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, CLOSING_OVERLAPS, CLOSING_GAP, CLOSING_SIGNED, and
+ * what the provider fails with.
  */
 export async function openClosing(
   deps: PaymentDeps,
   client: ClientName,
-  wish: ClosingWish,
+  request: ClosingRequest,
   actor: Actor,
 ): Promise<{ closing: ClosingRow; isNew: boolean }> {
   const { db } = deps.database
-  const where = await placeOf(deps, client, wish)
+  const where = await placeOf(deps, client, request)
   const connection = await findConnection(db, client)
   if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
   const timeZone = await timeZoneOf(deps, client, where.store, connection.mp_user_id)
   const now = deps.now()
-  const asked = spanOf(wish, timeZone, now)
-  const known = await findUnsignedClosing(db, client, { ...where, businessDay: asked.businessDay })
-  if (known) return { closing: await takeUpAgain(deps, known, asked.to, wish, actor), isNew: false }
-  const signed = await findLastSigned(db, client, { ...where, ...asked })
-  // What was signed is not closed a second time: the next closing of a day begins where the last one ended.
-  const from = signed && signed.to_at > asked.from ? signed.to_at : asked.from
-  if (from >= asked.to) throw invalid('business_day', 'is closed and signed up to this moment')
-  const row: NewClosing = {
-    id: randomUUID(),
-    client,
-    place: where.place,
-    caja_id: where.cajaId,
-    sucursal_id: where.store.external_id,
-    mp_user_id: connection.mp_user_id,
-    business_day: asked.businessDay,
-    from_at: from,
-    to_at: asked.to,
-    time_zone: timeZone,
-    declared: wish.declared ?? {},
-    created_at: now,
-    next_check_at: new Date(asked.to.getTime() + deps.settings.searchLagMs),
-  }
-  const closing = await insertClosing(deps.database, row, (trx, { place, number }) =>
-    recordSuccess(deps, trx, {
+  const requested = requestedSpanOf(request, timeZone, now)
+  const place = { client, place: where.place }
+  return untilNotRaced(deps, async (trx) => {
+    const span = await resolveSpan(trx, place, where.charged, requested)
+    if ('same' in span) {
+      const until = span.isLast ? requested.until : span.same.to_at
+      const { declared } = request
+      return {
+        closing: await countAgain(deps, trx, span.same, { until, declared, actor }),
+        isNew: false,
+      }
+    }
+    const closing = await insertClosing(trx, {
+      id: randomUUID(),
       client,
-      actor,
-      action: 'closing.opened',
-      resourceType: 'closing',
-      resourceId: row.id,
-      metadata: { place, number, business_day: row.business_day },
-    }),
-  )
-  if (!closing) {
-    const other = await findUnsignedClosing(db, client, {
-      ...where,
-      businessDay: asked.businessDay,
+      place: where.place,
+      caja_id: where.cajaId,
+      sucursal_id: where.store.external_id,
+      mp_user_id: connection.mp_user_id,
+      business_day: requested.businessDay,
+      from_at: span.from,
+      to_at: span.to,
+      requested_from: requested.from,
+      requested_to: requested.to,
+      time_zone: timeZone,
+      declared: request.declared ?? {},
+      created_at: now,
+      next_check_at: new Date(span.to.getTime() + deps.settings.searchLagMs),
     })
-    if (!other) throw new AppError('SERVICE_UNAVAILABLE')
-    return { closing: other, isNew: false }
-  }
-  return { closing, isNew: true }
+    await recordSuccess(deps, trx, {
+      ...entryOf(closing, actor, 'closing.opened'),
+      metadata: {
+        place: closing.place,
+        number: closing.number,
+        business_day: closing.business_day,
+        from: closing.from_at.toISOString(),
+        to: closing.to_at.toISOString(),
+        declared: textsOf(closing.declared),
+      },
+    })
+    return { closing, isNew: true }
+  })
 }
 
-type Where = { place: string; cajaId: string | null; store: StoreRow }
+/**
+ * Corrects what was counted for a closing that is not signed, and extends it as a request for its time would. Throws
+ * NOT_FOUND and CLOSING_SIGNED.
+ */
+export async function countClosing(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  declared: Declared,
+  actor: Actor,
+): Promise<ClosingRow> {
+  const { closing } = await readClosing(deps, client, id)
+  const now = deps.now()
+  return untilNotRaced(deps, async (trx) => {
+    const last = await findLastClosing(trx, closing)
+    const { requested_to: end, to_at: to } = closing
+    const isOver = last?.id !== id || end === null || end <= to
+    const until = isOver ? to : end < now ? end : now
+    return countAgain(deps, trx, closing, { until, declared, actor })
+  })
+}
+
+/** Runs a change of a place's closings again when another one came before it. */
+async function untilNotRaced<T>(
+  { database }: PaymentDeps,
+  work: (trx: Trx) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await database.transaction(work)
+    } catch (error) {
+      if (!isSpanRaced(error) || attempt === attemptsAtMost) throw error
+    }
+  }
+}
+
+type Where = {
+  place: string
+  cajaId: string | null
+  store: StoreRow
+  /** Whose charges its closings count. */
+  charged: ChargesWish['place']
+}
 
 async function placeOf(
   { database: { db } }: PaymentDeps,
   client: ClientName,
-  { cajaId, sucursalId }: ClosingWish,
+  { cajaId, sucursalId }: ClosingRequest,
 ): Promise<Where> {
   const box = cajaId === undefined ? undefined : await findPos(db, client, cajaId)
   if (cajaId !== undefined && !box) {
@@ -127,9 +175,10 @@ async function placeOf(
   if (!store || (cajaId !== undefined && sucursalId !== undefined)) {
     throw invalid('caja_id', 'name either a box or a store')
   }
+  const id = cajaId ?? store.external_id
   return cajaId === undefined
-    ? { place: `sucursal:${store.external_id}`, cajaId: null, store }
-    : { place: `caja:${cajaId}`, cajaId, store }
+    ? { place: `sucursal:${id}`, cajaId: null, store, charged: { column: 'sucursal_id', id } }
+    : { place: `caja:${id}`, cajaId, store, charged: { column: 'caja_id', id } }
 }
 
 /** The store's own zone, or that of its account's country. */
@@ -164,71 +213,63 @@ export async function shopTimeZone(
   return new Set(zones).size === 1 ? (zones[0] ?? null) : null
 }
 
-type Asked = { businessDay: string; from: Date; to: Date }
-
-/** A time that is not over is closed up to this moment. */
-function spanOf({ businessDay, from, to }: ClosingWish, timeZone: string, now: Date): Asked {
-  if (businessDay !== undefined) {
-    if (from || to) throw invalid('from', 'does not go with business_day')
-    const day = spanOfDay(timeZone, businessDay)
-    if (day.from >= now) throw invalid('business_day', 'has not begun yet')
-    return { businessDay, from: day.from, to: day.to < now ? day.to : now }
+/**
+ * Corrects the count of a closing, and extends it to `until` when something was sold since it ended: it is compared anew then.
+ * Throws CLOSING_SIGNED when another count is given for a signed one.
+ */
+async function countAgain(
+  deps: PaymentDeps,
+  trx: Trx,
+  { client, id }: ClosingRow,
+  { until, declared, actor }: { until: Date; declared: Declared | undefined; actor: Actor },
+): Promise<ClosingRow> {
+  // Locked, so that a comparison that ends in this moment is seen, and compared again.
+  const known = (await lockClosing(trx, client, id)) as ClosingRow
+  const isOther = declared !== undefined && !isDeepStrictEqual(declared, known.declared)
+  if (known.state === 'signed') {
+    if (isOther) throw signedError(known)
+    return known
   }
-  if (!from || !to) throw invalid('business_day', 'is required, or else from and to')
-  if (from >= now) throw invalid('from', 'is in the future')
-  const lengthMs = to.getTime() - from.getTime()
-  if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
-    throw invalid('to', 'must be after `from` and at most 32 days later')
+  const hasResult = known.state !== 'open' && known.state !== 'checking'
+  const isMore =
+    until > known.to_at &&
+    (await findFirstCharge(trx, { ...wishOf(known), from: known.to_at, to: until })) !== undefined
+  const isAgain = hasResult && known.state !== 'agreed'
+  if (!declared && !isMore && !isAgain) return known
+  await updateClosing(trx, known, {
+    ...(declared && { declared }),
+    ...(isMore && { to_at: until }),
+    ...((hasResult || isMore) && {
+      state: 'open',
+      reason: null,
+      failures: 0,
+      next_check_at: isMore ? new Date(until.getTime() + deps.settings.searchLagMs) : deps.now(),
+    }),
+  })
+  const { place, number } = known
+  if (isMore) {
+    // Pages that were read of the shorter time say nothing about what is added.
+    await deleteReads(trx, client, readsOf(known))
+    await recordSuccess(deps, trx, {
+      ...entryOf(known, actor, 'closing.extended'),
+      metadata: { place, number, before: known.to_at.toISOString(), to: until.toISOString() },
+    })
   }
-  return { businessDay: dayIn(timeZone, from), from, to: to < now ? to : now }
+  if (isOther) {
+    await recordSuccess(deps, trx, {
+      ...entryOf(known, actor, 'closing.counted'),
+      metadata: { place, number, before: textsOf(known.declared), declared: textsOf(declared) },
+    })
+  }
+  return (await findClosing(trx, client, id)) as ClosingRow
 }
 
-/** Counts anew what somebody declares, and compares anew when there is more than was compared. */
-async function takeUpAgain(
-  deps: PaymentDeps,
-  { client, id }: ClosingRow,
-  to: Date,
-  wish: ClosingWish,
-  actor: Actor,
-): Promise<ClosingRow> {
-  return deps.database.transaction(async (trx) => {
-    // Locked, so that a comparison that ends in this moment is seen, and compared again.
-    const known = (await lockClosing(trx, client, id)) as ClosingRow
-    if (known.state === 'signed') return known
-    const hasResult = known.state !== 'open' && known.state !== 'checking'
-    const isMore =
-      to > known.to_at &&
-      hasResult &&
-      (await hasChargesSince(trx, { ...wishOf(known), from: known.to_at, to }))
-    const isAgain = hasResult && known.state !== 'agreed'
-    if (!wish.declared && !isMore && !isAgain) return known
-    await updateClosing(trx, known, {
-      ...(wish.declared && { declared: wish.declared }),
-      ...(isMore && { to_at: to }),
-      ...(hasResult && {
-        state: 'open',
-        reason: null,
-        failures: 0,
-        next_check_at: isMore ? new Date(to.getTime() + deps.settings.searchLagMs) : deps.now(),
-      }),
-    })
-    if (wish.declared && !isDeepStrictEqual(wish.declared, known.declared)) {
-      await recordSuccess(deps, trx, {
-        client,
-        actor,
-        action: 'closing.counted',
-        resourceType: 'closing',
-        resourceId: id,
-        metadata: {
-          place: known.place,
-          number: known.number,
-          before: textsOf(known.declared),
-          declared: textsOf(wish.declared),
-        },
-      })
-    }
-    return (await findClosing(trx, client, id)) as ClosingRow
-  })
+function signedError({ id, number, state, from_at: from, to_at: to }: ClosingRow): AppError {
+  return new AppError('CLOSING_SIGNED', { extra: { closing: { id, number, state, from, to } } })
+}
+
+function entryOf({ client, id }: ClosingRow, actor: Actor, action: string) {
+  return { client, actor, action, resourceType: 'closing', resourceId: id }
 }
 
 function textsOf(declared: Readonly<Record<string, number>>): Record<string, string> {

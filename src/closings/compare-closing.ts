@@ -20,6 +20,11 @@ export function wishOf(closing: ClosingRow): ChargesWish {
   }
 }
 
+/** How the names of a closing's `payment_reads` begin. */
+export function readsOf({ id }: ClosingRow): string {
+  return `closing ${id} `
+}
+
 /** Compares a closing's time by what is on record of both sides at this moment. */
 export async function compareClosing(db: Db, closing: ClosingRow): Promise<Comparison> {
   return compare(closing, await readCharges(db, wishOf(closing)))

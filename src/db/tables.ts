@@ -395,6 +395,13 @@ export type ClosingsTable = {
   business_day: Fixed<string>
   from_at: Fixed<Date>
   to_at: Date
+  /** As it was requested; null in rows of before migration 0089. */
+  requested_from: Fixed<Date | null>
+  requested_to: Fixed<Date | null>
+  /** Where the closing before it ends; null for the first one of a place. */
+  follows_at: GeneratedAlways<Date | null>
+  /** `to_at`; null in a row of before migration 0089 that others may overlap: none follows it. */
+  next_from: GeneratedAlways<Date | null>
   time_zone: Fixed<string>
   declared: Json<Record<string, number>>
   state: ClosingState

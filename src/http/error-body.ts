@@ -38,6 +38,25 @@ export const ErrorBody = z
       })
       .optional()
       .describe('The order that holds the terminal'),
+    closing: z
+      .object({
+        id: z.uuid(),
+        number: z.number(),
+        state: z.string(),
+        from: z.iso.datetime(),
+        to: z.iso.datetime(),
+      })
+      .optional()
+      .describe('The closing that is in the way'),
+    uncovered: z
+      .object({
+        from: z.iso.datetime(),
+        to: z.iso.datetime(),
+        business_day: z.iso.date().describe('Day of the first of these charges; close it first'),
+      })
+      .optional()
+      .describe('Time with charges that no closing of this place covers'),
+    next_from: z.iso.datetime().optional().describe('Where the next closing of this place begins'),
   })
   .meta({ id: 'ErrorBody' })
 
@@ -64,7 +83,7 @@ export function answerFor(
   }: { style: ErrorStyle; requestId: string; money?: MoneyRoute | undefined },
 ): Answer {
   if (style === 'plain') return plainAnswer(failure)
-  const { orderId, status, openOrder } = failure.extra
+  const { orderId, status, openOrder, closing, uncovered, nextFrom } = failure.extra
   const { outcome, retrySafe } = money ? verdictOnFailure(failure, money) : failure.extra
   return {
     status: failure.status,
@@ -84,8 +103,17 @@ export function answerFor(
           age_seconds: openOrder.ageSeconds,
         },
       }),
+      ...(closing && { closing: { ...closing, ...isoSpan(closing) } }),
+      ...(uncovered && {
+        uncovered: { ...isoSpan(uncovered), business_day: uncovered.businessDay },
+      }),
+      ...(nextFrom && { next_from: nextFrom.toISOString() }),
     },
   }
+}
+
+function isoSpan({ from, to }: { from: Date; to: Date }) {
+  return { from: from.toISOString(), to: to.toISOString() }
 }
 
 /** The control API knows no 422: an invalid request is 400 there, and says all in its one field. */

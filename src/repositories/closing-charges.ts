@@ -142,29 +142,30 @@ export async function listPlacesToRead(
   return [...ids].map((mpPosId) => ({ mpPosId }))
 }
 
-/** Whether anything was sold, or began to be, at a place in a time, as far as is on record. */
-export async function hasChargesSince(
+/** When the first charge of a place in a time was made or began to be, as far as is on record. */
+export async function findFirstCharge(
   db: Db | Trx,
   { client, place, from, to }: ChargesWish,
-): Promise<boolean> {
+): Promise<Date | undefined> {
   const order = await db
     .selectFrom('orders')
-    .select('id')
+    .select('created_at as at')
     .where('client', '=', client)
     .where(place.column, '=', place.id)
     .where('created_at', '>=', from)
     .where('created_at', '<', to)
+    .orderBy('created_at')
     .limit(1)
     .executeTakeFirst()
-  if (order) return true
   const payment = await db
     .selectFrom('provider_payments')
-    .select('payment_id')
+    .select('sold_at as at')
     .where('client', '=', client)
     .where(place.column, '=', place.id)
     .where('sold_at', '>=', from)
-    .where('sold_at', '<', to)
+    .where('sold_at', '<', order?.at ?? to)
+    .orderBy('sold_at')
     .limit(1)
     .executeTakeFirst()
-  return payment !== undefined
+  return (payment ?? order)?.at
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Selectable, sql } from 'kysely'
-import { type Database, type Db, json, type Trx } from '../db/database.ts'
+import { type Db, json, type Trx } from '../db/database.ts'
 import { constraintOf } from '../db/failures.ts'
 import type { ClosingAmendmentsTable, ClosingsTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
@@ -20,53 +20,47 @@ export type NewClosing = Pick<
   | 'business_day'
   | 'from_at'
   | 'to_at'
+  | 'requested_from'
+  | 'requested_to'
   | 'time_zone'
   | 'declared'
   | 'created_at'
 > & { next_check_at: Date }
 
-/** More at the same moment than people press one button. */
-const attemptsAtMost = 50
+/** Whose closings tile one time: a box or a store. */
+export type ClosingPlace = { client: ClientName; place: string }
+
+/** Two closings of a place were opened, or one was extended, at the same moment: the same again sees the other one. */
+const raced: readonly (string | undefined)[] = [
+  'closings_client_place_number_key',
+  'closings_first',
+  'closings_follows_key',
+  'closings_follows_fkey',
+  'closings_next_key',
+]
+
+/** Whether a change of a closing failed since another one of its place came before it. */
+export function isSpanRaced(error: unknown): boolean {
+  return raced.includes(constraintOf(error))
+}
 
 /**
  * Opens a closing with the next number of its place, taken in the statement that makes the row: a number exists with its
- * closing or not at all. `within` runs in the same transaction. Answers undefined when one of the same place and day is not
- * signed yet.
+ * closing or not at all. Throws what `isSpanRaced` is true of when the span no longer begins where the last one ends.
  */
-export async function insertClosing(
-  database: Pick<Database, 'transaction'>,
-  closing: NewClosing,
-  within: (trx: Trx, closing: ClosingRow) => Promise<void>,
-): Promise<ClosingRow | undefined> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await database.transaction(async (trx) => {
-        await insertWithNumber(trx, closing)
-        const row = (await findClosing(trx, closing.client, closing.id)) as ClosingRow
-        await within(trx, row)
-        return row
-      })
-    } catch (error) {
-      const constraint = constraintOf(error)
-      if (constraint === 'closings_unsigned') return undefined
-      // Somebody else took the number in this moment.
-      const isTaken = constraint === 'closings_client_place_number_key'
-      if (!isTaken || attempt === attemptsAtMost) throw error
-    }
-  }
-}
-
-async function insertWithNumber(trx: Trx, closing: NewClosing): Promise<void> {
+export async function insertClosing(trx: Trx, closing: NewClosing): Promise<ClosingRow> {
   await sql`
         insert into closings (id, client, place, number, caja_id, sucursal_id, mp_user_id, business_day, from_at, to_at,
-          time_zone, declared, state, created_at, next_check_at)
+          requested_from, requested_to, time_zone, declared, state, created_at, next_check_at)
         select ${closing.id}::uuid, ${closing.client}::text, ${closing.place}::text,
           coalesce((select max(number) from closings
             where client = ${closing.client} and place = ${closing.place}), 0) + 1,
           ${closing.caja_id}::text, ${closing.sucursal_id}::text, ${closing.mp_user_id}::bigint,
           ${closing.business_day}::date, ${closing.from_at}::timestamptz, ${closing.to_at}::timestamptz,
+          ${closing.requested_from}::timestamptz, ${closing.requested_to}::timestamptz,
           ${closing.time_zone}::text, ${json(closing.declared)}::jsonb, 'open',
           ${closing.created_at}::timestamptz, ${closing.next_check_at}::timestamptz`.execute(trx)
+  return (await findClosing(trx, closing.client, closing.id)) as ClosingRow
 }
 
 function closings(db: Db | Trx, client: ClientName) {
@@ -90,30 +84,62 @@ export async function lockClosing(
   return closings(trx, client).where('id', '=', id).forUpdate().executeTakeFirst()
 }
 
-export async function findUnsignedClosing(
-  db: Db,
-  client: ClientName,
-  { place, businessDay }: { place: string; businessDay: string },
+function ofPlace(trx: Trx, { client, place }: ClosingPlace) {
+  return closings(trx, client).where('place', '=', place)
+}
+
+/** The closing that the next one of its place follows. */
+export async function findLastClosing(
+  trx: Trx,
+  place: ClosingPlace,
 ): Promise<ClosingRow | undefined> {
-  return closings(db, client)
-    .where('place', '=', place)
-    .where('business_day', '=', sql<string>`${businessDay}::date`)
-    .where('state', '<>', 'signed')
+  return ofPlace(trx, place)
+    .where('next_from', 'is not', null)
+    .orderBy('next_from', 'desc')
+    .limit(1)
     .executeTakeFirst()
 }
 
-/** The signed closing of a place that ends last, of those that reach into a time. */
-export async function findLastSigned(
-  db: Db,
-  client: ClientName,
-  { place, from, to }: { place: string; from: Date; to: Date },
+/** The first closing of a place that ends after a moment. */
+export async function findClosingEndingAfter(
+  trx: Trx,
+  place: ClosingPlace,
+  at: Date,
 ): Promise<ClosingRow | undefined> {
-  return closings(db, client)
-    .where('place', '=', place)
-    .where('state', '=', 'signed')
-    .where('to_at', '>', from)
-    .where('from_at', '<', to)
+  return ofPlace(trx, place)
+    .where('to_at', '>', at)
+    .orderBy('from_at')
+    .orderBy('number')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/**
+ * The last closing of a place that was requested for this time, or has it. One of before requests were kept is of its day
+ * when it begins with the day.
+ */
+export async function findRequestedClosing(
+  trx: Trx,
+  place: ClosingPlace,
+  span: { businessDay: string; isDay: boolean; from: Date; to: Date; until: Date },
+): Promise<ClosingRow | undefined> {
+  const { from, to, until } = span
+  return ofPlace(trx, place)
+    .where((eb) =>
+      eb.or([
+        eb.and([eb('requested_from', '=', from), eb('requested_to', '=', to)]),
+        eb.and([eb('from_at', '=', from), eb('to_at', '=', until)]),
+        eb.and([
+          eb.val(span.isDay),
+          eb('requested_to', 'is', null),
+          eb('business_day', '=', sql<string>`${span.businessDay}::date`),
+          eb('from_at', '=', from),
+          eb('to_at', '<=', to),
+        ]),
+      ]),
+    )
     .orderBy('to_at', 'desc')
+    .orderBy('number', 'desc')
     .limit(1)
     .executeTakeFirst()
 }

@@ -180,6 +180,12 @@ const table: Record<string, Row> = {
     lets: 404,
     url: `/closings/${missingOrder}/print`,
   },
+  'POST /closings/:closingId/count': {
+    access: 'client',
+    lets: 404,
+    url: `/closings/${missingOrder}/count`,
+    body: { declared: {} },
+  },
   'POST /closings/:closingId/sign': {
     access: 'client',
     lets: 404,

@@ -109,6 +109,7 @@ const routes: Record<
   'GET /closings/:closingId': { token: 'client' },
   'GET /closings/:closingId/csv': { token: 'client' },
   'GET /closings/:closingId/print': { token: 'client' },
+  'POST /closings/:closingId/count': { token: 'client', body: { declared: { qr: '1,00' } } },
   'POST /closings/:closingId/sign': { token: 'client' },
   'POST /closings/:closingId/amendments': { token: 'client', body: { reason: 'late' } },
   'GET /settlements/files': { token: 'client' },

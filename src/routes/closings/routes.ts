@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import {
   amend,
-  type ClosingWish,
+  type ClosingRequest,
+  countClosing,
   openClosing,
   readClosing,
   setStoreTimeZone,
@@ -26,15 +27,17 @@ import {
   ClosingParams,
   ClosingResponse,
   ClosingsResponse,
+  CountClosingBody,
   ListClosingsQuery,
   OpenClosingBody,
   PaperQuery,
   TimeZoneBody,
   TimeZoneResponse,
 } from './schemas.ts'
-import { viewAmendment, viewClosing, viewWholeClosing } from './view.ts'
+import { viewAmendment, viewClosing, viewOpened, viewWholeClosing } from './view.ts'
 
 const tags = ['Closings']
+const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
 const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
 
 /** The day of a box or a store, compared with what the provider itself has. */
@@ -49,18 +52,18 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
   app.post(
     '/closings',
     {
-      config: { access: 'client', errors: ['NOT_FOUND', ...providerErrors] },
+      config: { access: 'client', errors: ['NOT_FOUND', ...spanErrors, ...providerErrors] },
       schema: {
         operationId: 'openClosing',
         summary: 'Close the day of a box or a store',
         description:
-          "What the provider has is read from a minute after the end of the time, and compared charge by charge; read the closing until it has a result. The same box and day again is the same closing until it is signed; one with a result is compared anew, with what was sold since. A day that is not over is closed up to this moment, and the day's next closing begins there.",
+          'The closings of a box or store follow each other: no overlap, no gap, several a day. `business_day` closes what is left of the day, up to this moment while it is not over; `from` and `to` name another time, such as a shift. The same time again is the same closing, with its count corrected while it is not signed. Time before it without charges is joined to it. 409 CLOSING_OVERLAPS names the closing in the way, CLOSING_GAP the time that must be closed first. The provider is read from a minute after the end of the time; read the closing until it has a result.',
         tags,
         querystring: ClientOnlyQuery,
         body: OpenClosingBody,
         response: {
           200: {
-            description: 'The closing of this place and day that is not signed yet',
+            description: 'The closing of this time, which was opened before',
             content: json(ClosingOpened),
           },
           202: { description: 'The closing is opened', content: json(ClosingOpened) },
@@ -69,7 +72,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
     async (request, reply) => {
       const { body } = request
-      const wish: ClosingWish = {
+      const wanted: ClosingRequest = {
         cajaId: body.caja_id,
         sucursalId: body.sucursal_id,
         businessDay: body.business_day,
@@ -78,9 +81,8 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         declared: body.declared && centsByMedium(body.declared),
       }
       const actor = actorOf(deps, request)
-      const { closing, isNew } = await openClosing(deps, tenantOfRequest(request), wish, actor)
-      const { id, number, state } = closing
-      return reply.code(isNew ? 202 : 200).send({ id, number, state })
+      const { closing, isNew } = await openClosing(deps, tenantOfRequest(request), wanted, actor)
+      return reply.code(isNew ? 202 : 200).send(viewOpened(closing))
     },
   )
 
@@ -183,6 +185,32 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         .type('text/html; charset=utf-8')
         .serializer(String)
         .send(closingPage(closing, words))
+    },
+  )
+
+  app.post(
+    '/closings/:closingId/count',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_SIGNED'] },
+      schema: {
+        operationId: 'countClosing',
+        summary: 'Correct what was counted for a closing that is not signed',
+        description:
+          'It is compared anew. The last closing of a box or store, of a time that was not over, is extended when something was sold since.',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        body: CountClosingBody,
+        response: { 200: ClosingOpened },
+      },
+    },
+    async (request) => {
+      const { closingId } = request.params
+      const declared = centsByMedium(request.body.declared)
+      const client = tenantOfRequest(request)
+      return viewOpened(
+        await countClosing(deps, client, closingId, declared, actorOf(deps, request)),
+      )
     },
   )
 

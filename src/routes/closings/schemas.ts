@@ -29,7 +29,9 @@ const SignedAmount = z
   .regex(/^-?[0-9]+\.[0-9]{2}$/)
   .describe('Decimal point, two decimals; may be below zero')
 
-const Medium = text(1, 40)
+const Declared = z
+  .record(text(1, 40), CountedAmount)
+  .describe('What was counted, by means of payment')
 
 export const OpenClosingBody = z
   .strictObject({
@@ -38,14 +40,11 @@ export const OpenClosingBody = z
       .meta({ example: 'CAJA-07' }),
     sucursal_id: ErpId.optional().describe('Store to close, all its boxes together; or `caja_id`'),
     business_day: Day.optional().describe(
-      'Day by the clock of the store; one that is not over is closed up to this moment. Or `from` and `to`',
+      'Day by the clock of the store: what is left of it is closed, up to this moment while it is not over. Or `from` and `to`',
     ),
     from: z.iso.datetime({ offset: true }).optional().describe('Start of another time than a day'),
     to: z.iso.datetime({ offset: true }).optional().describe('Its end, at most 32 days later'),
-    declared: z
-      .record(Medium, CountedAmount)
-      .optional()
-      .describe('What was counted, by means of payment'),
+    declared: Declared.optional(),
   })
   .meta({
     id: 'NewClosing',
@@ -62,10 +61,31 @@ const State = z
     'open: its time is not over for a minute yet; checking: it is being read; agreed: right to the cent; differs; unverified: something is open or could not be read',
   )
 
-export const ClosingOpened = z.object({ id: z.uuid(), number: z.number(), state: State }).meta({
-  id: 'ClosingOpened',
-  example: { id: '0a4c2b3e-51f0-4d5f-9d3a-7d3f0a6b1c22', number: 41, state: 'open' },
+export const CountClosingBody = z.strictObject({ declared: Declared }).meta({
+  id: 'ClosingCount',
+  example: { declared: { credit_card: '182340,50', debit_card: '90210,00' } },
 })
+
+export const ClosingOpened = z
+  .object({
+    id: z.uuid(),
+    number: z.number(),
+    state: State,
+    business_day: z.string(),
+    from: Timestamp.describe('Where the closing before it ended'),
+    to: Timestamp,
+  })
+  .meta({
+    id: 'ClosingOpened',
+    example: {
+      id: '0a4c2b3e-51f0-4d5f-9d3a-7d3f0a6b1c22',
+      number: 41,
+      state: 'open',
+      business_day: '2026-11-21',
+      from: '2026-11-21T03:00:00.000Z',
+      to: '2026-11-22T01:00:00.000Z',
+    },
+  })
 
 const Side = z
   .object({
@@ -198,8 +218,12 @@ const closingFields = {
   sucursal_id: z.string(),
   business_day: z.string(),
   time_zone: z.string(),
-  from: Timestamp,
+  from: Timestamp.describe('Where the closing before it ended'),
   to: Timestamp,
+  requested_from: Timestamp.nullable().describe(
+    'As it was requested, a day from midnight to midnight; null: not kept at that time',
+  ),
+  requested_to: Timestamp.nullable(),
   read_at: Timestamp.nullable().describe('When the first page of the comparison was asked for'),
   next_check_at: Timestamp.nullable().describe(
     'When it is compared, or compared anew; null: it is not',
@@ -221,6 +245,8 @@ const exampleClosing = {
   time_zone: 'America/Argentina/Buenos_Aires',
   from: '2026-11-21T03:00:00.000Z',
   to: '2026-11-22T01:00:00.000Z',
+  requested_from: '2026-11-21T03:00:00.000Z',
+  requested_to: '2026-11-22T03:00:00.000Z',
   read_at: '2026-11-22T01:01:00.000Z',
   next_check_at: null,
   totals: exampleTotals,

@@ -5,7 +5,7 @@ import type { Language } from '../../domain/language.ts'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import type { AmendmentRow, ClosingRow } from '../../repositories/closings.ts'
 import { iso, isoOrNull } from '../fields.ts'
-import type { AmendmentResponse, ClosingResponse } from './schemas.ts'
+import type { AmendmentResponse, ClosingOpened, ClosingResponse } from './schemas.ts'
 
 export type ClosingView = z.input<typeof ClosingResponse>
 export type LineView = ClosingView['lines'][number]
@@ -24,12 +24,20 @@ export function viewClosing(closing: ClosingRow) {
     time_zone: closing.time_zone,
     from: iso(closing.from_at),
     to: iso(closing.to_at),
+    requested_from: isoOrNull(closing.requested_from),
+    requested_to: isoOrNull(closing.requested_to),
     read_at: isoOrNull(closing.read_at),
     next_check_at: isoOrNull(closing.next_check_at),
     totals: closing.totals && viewTotals(closing.totals),
     created_at: iso(closing.created_at),
     signed_at: isoOrNull(closing.signed_at),
   }
+}
+
+/** What a request for a closing is answered. */
+export function viewOpened(closing: ClosingRow): z.input<typeof ClosingOpened> {
+  const { id, number, state, business_day, from_at, to_at } = closing
+  return { id, number, state, business_day, from: iso(from_at), to: iso(to_at) }
 }
 
 export function viewWholeClosing(
