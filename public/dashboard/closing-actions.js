@@ -1,5 +1,5 @@
 import { ask } from '../shared/dialog.js'
-import { calendarDay } from '../shared/format.js'
+import { calendarDay, clock } from '../shared/format.js'
 import { t, word } from '../shared/i18n.js'
 import { html, live } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
@@ -11,15 +11,38 @@ import { centsOfTyped, commaOfCents } from './money.js'
 /** What is counted at a till at the end of a day; of more than these the closing tells. */
 const commonMedia = ['credit_card', 'debit_card', 'prepaid_card', 'qr']
 
-/**
- * Asks what was counted by means of payment, and opens the closing of a box or a store, or counts one that is not signed
- * anew. What the service has is not shown before, so that it is counted and not copied.
- */
-export function askCount(app, { cajaId, sucursalId, day, media = [] }) {
+/** Asks what was counted by means of payment, and closes what is left of the day of a box or a store. */
+export function askClose(app, { cajaId, sucursalId, day }) {
+  const place = cajaId === undefined ? { sucursal_id: sucursalId } : { caja_id: cajaId }
+  askCount(app, {
+    title: t('count.title', { place: cajaId ?? sucursalId }),
+    post: (declared) =>
+      app.api.post('/closings', {
+        query: app.clientQuery(),
+        body: {
+          ...place,
+          business_day: day,
+          ...declared,
+        },
+      }),
+  })
+}
+
+/** Asks again what was counted for a closing that is not signed. */
+export function askCountAgain(app, { id, caja_id: box, sucursal_id: store, totals }) {
+  askCount(app, {
+    title: t('count.title', { place: box ?? store }),
+    media: totals?.media.map(({ medium }) => medium),
+    post: (declared) => act(app, `/closings/${id}/count`, declared),
+  })
+}
+
+/** What the service has is not shown before, so that it is counted and not copied. */
+function askCount(app, { title, media = [], post }) {
   const names = [...new Set([...commonMedia, ...media])]
   const typed = {}
   ask({
-    title: t('count.title', { place: cajaId ?? sucursalId }),
+    title,
     content: (_form, dialog) => html`
       <p>${t('count.text')}</p>
       <div class="counts">
@@ -54,20 +77,35 @@ export function askCount(app, { cajaId, sucursalId, day, media = [] }) {
           return counted ? [[medium, counted]] : []
         }),
       )
-      const place = cajaId === undefined ? { sucursal_id: sucursalId } : { caja_id: cajaId }
-      const closing = await app.api.post('/closings', {
-        query: app.clientQuery(),
-        body: {
-          ...place,
-          business_day: day,
-          ...(Object.keys(declared).length > 0 && { declared }),
-        },
+      const isCounted = Object.keys(declared).length > 0
+      const closing = await post(isCounted ? { declared } : {}).catch((error) => {
+        throw withSpanHelp(app, error)
       })
       const there = app.link('closings', closing.id)
       if (location.hash === there) app.reload()
       else location.hash = there
     },
   })
+}
+
+/** Adds to a refusal which closing is in the way, or which day must be closed first. */
+function withSpanHelp(app, error) {
+  const { closing, uncovered, next_from: next } = error.body ?? {}
+  if (error.code === 'CLOSING_GAP') {
+    const day = uncovered.business_day
+    error.help = html`${t('count.gap', spanOf(uncovered))}
+      <a href=${app.link('closings', undefined, { day })}
+        >${t('count.gapDay', { day: calendarDay(day) })}</a
+      >`
+  } else if (error.code === 'CLOSING_OVERLAPS') {
+    const { number } = closing
+    error.help = t('count.overlaps', { number, ...spanOf(closing), next: clock(next) })
+  }
+  return error
+}
+
+function spanOf({ from, to }) {
+  return { from: clock(from), to: clock(to) }
 }
 
 /** What was counted, as the API takes it; '' where nothing was typed, undefined for what is no amount. */
@@ -87,6 +125,7 @@ export function askSign(app, closing) {
       facts([
         [t('closings.place'), closing.caja_id ?? closing.sucursal_id],
         [t('closings.day'), calendarDay(closing.business_day)],
+        [t('closings.span'), t('closings.fromTo', spanOf(closing))],
         [t('closings.here'), totals && money(totals.here.amount)],
         [t('closings.there'), totals && money(totals.there.amount)],
       ]),

@@ -11,6 +11,8 @@ export class ApiError extends Error {
     this.details = Array.isArray(body?.details) ? body.details : []
     this.outcome = body?.outcome
     this.requestId = body?.request_id
+    /** The whole body, for fields that one code has. */
+    this.body = body
   }
 }
 

@@ -8,11 +8,12 @@ export function errorSentence(error) {
   return known === error.code ? error.message : known
 }
 
-/** Everything a person needs about a failure: what, which field, what it means for the money, what to quote. */
+/** Everything a person needs about a failure: what, what to do, which field, what it means for the money, what to quote. */
 export function errorLines(error) {
-  const { details = [], outcome, requestId } = error
+  const { details = [], help, outcome, requestId } = error
   const line = ({ path, message }) => html`<li><bdi>${path}: ${message}</bdi></li>`
   return html`<p class="strong">${errorSentence(error)}</p>
+    ${help ? html`<p>${help}</p>` : nothing}
     ${details.length > 0 ? html`<ul>${details.map(line)}</ul>` : nothing}
     ${outcome === 'unknown' ? html`<p>${t('error.outcomeUnknown')}</p>` : nothing}
     ${requestId ? html`<p class="soft small">${t('error.requestId')} <code>${requestId}</code></p>` : nothing}`

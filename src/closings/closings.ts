@@ -115,14 +115,14 @@ export async function openClosing(
 }
 
 /**
- * Corrects what was counted for a closing that is not signed, and extends it as a request for its time would. Throws
- * NOT_FOUND and CLOSING_SIGNED.
+ * Corrects what was counted for a closing that is not signed, and extends it as a request for its time would. Without a count
+ * it is compared anew. Throws NOT_FOUND and CLOSING_SIGNED.
  */
 export async function countClosing(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  declared: Declared,
+  declared: Declared | undefined,
   actor: Actor,
 ): Promise<ClosingRow> {
   const { closing } = await readClosing(deps, client, id)

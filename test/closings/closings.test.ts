@@ -311,6 +311,14 @@ test('what differs comes as a file for a spreadsheet and as a page to print', as
   })
   expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
   expect(page.body).toContain('Closing 1 · CAJA-1')
+  const day = today(service)
+  expect(page.body).toMatch(
+    new RegExp(`<td>Time</td><td>${day} 00:00 – ${day} 08:0\\d \\(America/Argentina`),
+  )
+  expect(csv.headers['content-disposition']).toMatch(
+    new RegExp(`"closing-1-${day}-00-00-${day}-08-0\\d.csv"`),
+  )
+  expect(csv.body).toContain(`;"closing";"closing_from";"closing_to"\r\n`)
 })
 
 test.each([

@@ -233,6 +233,56 @@ test('the net of the month is shown by fee, financing and tax, and adds up', asy
   await expectText(main(page), 'No charges in this month')
 })
 
+test('two shifts of a day show their times, and a day before that is not closed is asked for first', async () => {
+  const till = await openOwnShop(service, 'shifts')
+  const shift = async (minutes: number) => {
+    await sell(service, till, `E-${minutes}`, { amount: '10,00' })
+    const to = service.clock.now()
+    const from = new Date(to.getTime() - minutes * 60_000)
+    const opened = await call(service, {
+      url: '/closings',
+      token: till.key,
+      body: { caja_id: 'CAJA-1', from: from.toISOString(), to: to.toISOString() },
+    })
+    await watchAfter(service, 61_000)
+    return opened.json()
+  }
+  const first = await shift(5)
+  const second = await shift(1)
+  const page = await open(till)
+  const timeOf = (iso: string) =>
+    new Date(Date.parse(iso) - 3 * 3_600_000).toISOString().slice(11, 19)
+  for (const { from, to, number } of [first, second]) {
+    await expectText(boxRow(page), `${timeOf(from)} to ${timeOf(to)}`)
+    await expectText(boxRow(page), `See closing ${number}`)
+  }
+  await expectText(boxRow(page), /20\.00[\s\S]*20\.00/)
+  await button(boxRow(page), 'Close what followed').click()
+  await button(dialog(page), 'Compare').click()
+  await expectText(page.locator('#title'), 'Closing 3 · CAJA-1')
+  await page.getByRole('link', { name: 'Back to the closings' }).click()
+
+  await watchAfter(service, 61_000)
+  await sell(service, till, 'E-3')
+  await call(service, { method: 'POST', url: `/closings/${second.id}/sign`, token: till.key })
+  const day = today(service)
+  opened?.expectQuiet()
+  await opened?.close()
+  // The session ends with the day.
+  service.clock.advance(24 * 3_600_000)
+  const next = await open(till, till.key, { locale: 'es-AR' })
+  await button(boxRow(next), 'Cerrar el día').click()
+  await button(dialog(next), 'Comparar').click()
+  await expectText(dialog(next), 'Antes hay cobros sin cerrar')
+  await expectText(dialog(next), 'hay cobros que no están en ningún cierre')
+  await dialog(next).getByRole('link', { name: 'Cerrá primero el' }).click()
+  await expect.poll(() => next.url()).toContain(day)
+  // The browser reports the refusal too.
+  opened?.expectQuiet(/409/)
+  await opened?.close()
+  opened = undefined
+})
+
 test.each([
   { locale: 'es-AR', colorScheme: 'light' },
   { locale: 'en-GB', colorScheme: 'dark' },

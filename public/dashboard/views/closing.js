@@ -3,7 +3,7 @@ import { count, language, t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { empty, facts, note, table } from '../../shared/parts.js'
 import { money } from '../amounts.js'
-import { askAmend, askCount, askSign } from '../closing-actions.js'
+import { askAmend, askCountAgain, askSign } from '../closing-actions.js'
 import { chooseClient } from './choose-client.js'
 import { differenceList } from './closing-lines.js'
 import { closingBadges } from './closing-state.js'
@@ -82,13 +82,6 @@ function steps(app, closing) {
   const isSigned = state === 'signed'
   const isCompared = !isUnderWay(closing)
   const wasCounted = sums?.media.some(({ declared }) => declared !== null)
-  const countAgain = () =>
-    askCount(app, {
-      cajaId: closing.caja_id ?? undefined,
-      sucursalId: closing.caja_id === null ? closing.sucursal_id : undefined,
-      day: closing.business_day,
-      media: sums?.media.map(({ medium }) => medium),
-    })
   const list = [
     {
       name: 'count',
@@ -96,7 +89,7 @@ function steps(app, closing) {
       text: !isCompared || wasCounted ? t('step.countText') : t('step.notCounted'),
       action:
         isCompared && !isSigned
-          ? html`<button type="button" class="button small" @click=${countAgain}>
+          ? html`<button type="button" class="button small" @click=${() => askCountAgain(app, closing)}>
               ${t('step.countAgain')}
             </button>`
           : null,

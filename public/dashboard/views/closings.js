@@ -1,10 +1,10 @@
-import { code, name, number } from '../../shared/format.js'
+import { clock, code, name, number } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { empty, note, table, tile } from '../../shared/parts.js'
 import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { money, moneyOfCents } from '../amounts.js'
-import { askCount } from '../closing-actions.js'
+import { askClose } from '../closing-actions.js'
 import { centsOfPoint } from '../money.js'
 import { chooseClient } from './choose-client.js'
 import { createClosing } from './closing.js'
@@ -70,21 +70,17 @@ async function readClosings(app, day, signal) {
   return closings
 }
 
-/** A row for each box, and for each store that was closed as a whole, with the latest closing of the day. */
+/** A row for each box, and for each store that was closed as a whole, with its closings of the day in their sequence. */
 function rowsOf(boxes, closings) {
-  const latest = new Map()
-  for (const closing of closings) {
-    const key = keyOf(closing)
-    const known = latest.get(key)
-    if (known === undefined || closing.number > known.number) latest.set(key, closing)
-  }
-  const ofStores = [...latest.values()]
-    .filter(({ caja_id: box }) => box === null)
-    .map((closing) => ({ closing, storeId: closing.sucursal_id }))
+  const inSequence = closings.toSorted((a, b) => a.number - b.number)
+  const ofPlaces = Map.groupBy(inSequence, keyOf)
+  const ofStores = [...ofPlaces.values()]
+    .filter(([{ caja_id: box }]) => box === null)
+    .map((list) => ({ closings: list, storeId: list[0].sucursal_id }))
   const ofBoxes = boxes.map((box) => ({
     box,
     storeId: box.sucursal_id,
-    closing: latest.get(keyOf(box)),
+    closings: ofPlaces.get(keyOf(box)) ?? [],
   }))
   return [...ofBoxes, ...ofStores]
     .map((row) => ({ ...row, state: stateOf(row) }))
@@ -109,9 +105,10 @@ const urgency = {
   quiet: 7,
 }
 
-function stateOf({ box, closing }) {
-  if (closing) return closing.state
-  return box.paid > 0 ? 'uncounted' : 'quiet'
+/** Of several closings the one that needs somebody most. */
+function stateOf({ box, closings }) {
+  const [first] = closings.map(({ state }) => state).sort((a, b) => urgency[a] - urgency[b])
+  return first ?? (box.paid > 0 ? 'uncounted' : 'quiet')
 }
 
 function dayBody(app, { rows, orphans, day }) {
@@ -133,8 +130,9 @@ function numbers(rows) {
   const sold = rows.reduce((sum, { box }) => sum + centsOfPoint(box?.paid_amount), 0)
   const sales = rows.reduce((sum, { box }) => sum + (box?.paid ?? 0), 0)
   const howMany = (wanted) => rows.filter(wanted).length
-  const isRight = ({ closing }) => (closing?.result ?? closing?.state) === 'agreed'
-  const isWrong = ({ closing }) => (closing?.result ?? closing?.state) === 'differs'
+  const endsAs = (end) => (closing) => (closing.result ?? closing.state) === end
+  const isRight = ({ closings }) => closings.length > 0 && closings.every(endsAs('agreed'))
+  const isWrong = ({ closings }) => closings.some(endsAs('differs'))
   const isOpen = (row) => row.state !== 'quiet' && !isRight(row) && !isWrong(row)
   const wrong = howMany(isWrong)
   return html`<section class="numbers closing-numbers" aria-label=${t('closings.sums')}>
@@ -160,14 +158,22 @@ function boxes(app, rows, day) {
         id: 'there',
         title: t('closings.there'),
         numeric: true,
-        cell: ({ closing }) => (closing?.totals ? money(closing.totals.there.amount) : '—'),
+        cell: ({ closings }) => thereOf(closings),
       },
       { id: 'status', title: t('closings.state'), cell: stateCell },
       { id: 'actions', title: t('actions'), cell: (row) => action(app, row, day) },
     ],
     rows,
-    keyOf: ({ box, closing }) => keyOf(box ?? closing),
+    keyOf: ({ box, closings: [closing] }) => keyOf(box ?? closing),
   })
+}
+
+function thereOf(closings) {
+  const compared = closings.filter(({ totals }) => totals)
+  if (compared.length === 0) return '—'
+  return moneyOfCents(
+    compared.reduce((sum, { totals }) => sum + centsOfPoint(totals.there.amount), 0),
+  )
 }
 
 function placeOf({ box, storeId }) {
@@ -177,34 +183,49 @@ function placeOf({ box, storeId }) {
     ${isNamed ? null : code(box.caja_id)}`
 }
 
-function stateCell({ state, closing }) {
-  if (!closing) return closingBadge(state)
-  const { differences } = closing
-  return html`${closingBadges(closing)}
-    ${
-      differences > 0
-        ? html`<span class="soft small">${count('closings.lines', differences)}</span>`
-        : null
-    }`
+function stateCell({ state, closings }) {
+  if (closings.length === 0) return closingBadge(state)
+  return closings.map(
+    (closing) => html`<div>
+      ${closings.length > 1 ? html`<span class="small">${t('closings.fromTo', spanOf(closing))}</span>` : null}
+      ${closingBadges(closing)}
+      ${
+        closing.differences > 0
+          ? html`<span class="soft small">${count('closings.lines', closing.differences)}</span>`
+          : null
+      }
+    </div>`,
+  )
 }
 
-function action(app, { box, closing, storeId, state }, day) {
-  const see =
-    closing &&
-    html`<a class="button small" href=${app.link('closings', closing.id)}
-      >${t('closings.see', { number: closing.number })}</a
-    >`
-  const isUnderWay = closing && closing.state !== 'signed'
+function spanOf({ from, to }) {
+  return { from: clock(from), to: clock(to) }
+}
+
+/** Whether some of the day is in no closing yet, and the last one is not extended by counting it again. */
+function isLeft(closings, day) {
+  const last = closings.at(-1)
+  if (last === undefined) return true
+  const isExtended = last.state !== 'signed' && last.requested_to > last.to
+  return Date.parse(last.to) < Date.parse(midnight(day, 1)) && !isExtended
+}
+
+function action(app, { box, closings, storeId, state }, day) {
+  const see = closings.map(
+    ({ id, number: which }) => html`<a class="button small" href=${app.link('closings', id)}
+      >${t('closings.see', { number: which })}</a
+    >`,
+  )
   const close = () =>
-    askCount(app, { cajaId: box?.caja_id, sucursalId: box ? undefined : storeId, day })
+    askClose(app, { cajaId: box?.caja_id, sucursalId: box ? undefined : storeId, day })
   return html`<span class="buttons">
     ${see}
     ${
-      isUnderWay
-        ? null
-        : html`<button type="button" class="button small ${state === 'uncounted' ? 'main' : ''}" @click=${close}>
-          ${closing ? t('closings.again') : t('closings.close')}
+      isLeft(closings, day)
+        ? html`<button type="button" class="button small ${state === 'uncounted' ? 'main' : ''}" @click=${close}>
+          ${closings.length > 0 ? t('closings.again') : t('closings.close')}
         </button>`
+        : null
     }
   </span>`
 }

@@ -2,7 +2,8 @@ import type { Language } from '../../domain/language.ts'
 import type { ClosingView, LineView } from './view.ts'
 
 /** The lines of a closing for a spreadsheet: as it takes them in Spanish or Portuguese, with semicolons and decimal commas. */
-export function closingCsv({ lines }: ClosingView, language: Language): string {
+export function closingCsv(closing: ClosingView, language: Language): string {
+  const { lines } = closing
   const isEnglish = language === 'en'
   const amount = (point: string | null | undefined) =>
     isEnglish ? (point ?? '') : (point ?? '').replace('.', ',')
@@ -23,6 +24,9 @@ export function closingCsv({ lines }: ClosingView, language: Language): string {
     ['there_at', ({ there }) => there?.at],
     ['message', ({ message }) => message],
     ['action', ({ action }) => action],
+    ['closing', () => String(closing.number)],
+    ['closing_from', () => closing.from],
+    ['closing_to', () => closing.to],
   ]
   const row = (cells: (string | null | undefined)[]) => cells.map(cell).join(isEnglish ? ',' : ';')
   return [
@@ -30,6 +34,19 @@ export function closingCsv({ lines }: ClosingView, language: Language): string {
     ...lines.map((line) => row(columns.map(([, of]) => of(line)))),
     '',
   ].join('\r\n')
+}
+
+/** Says which closing it is also where a day has several, or no line. */
+export function csvName({ number, from, to, time_zone: timeZone }: ClosingView): string {
+  const at = (iso: string) => wallTime(iso, timeZone).replace(/[ :]/g, '-')
+  return `closing-${number}-${at(from)}-${at(to)}.csv`
+}
+
+/** `2026-11-21 14:00`, by the clock of the store. */
+function wallTime(iso: string, timeZone: string): string {
+  const options = { dateStyle: 'short', timeStyle: 'short', timeZone } as const
+  // The Swedish form is that of ISO 8601.
+  return new Intl.DateTimeFormat('sv-SE', options).format(new Date(iso))
 }
 
 /** Quoted always; a text that a spreadsheet would take for a formula is kept a text. */
@@ -42,6 +59,7 @@ function cell(value: string | null | undefined): string {
 type Words = Record<
   | 'title'
   | 'day'
+  | 'span'
   | 'place'
   | 'state'
   | 'here'
@@ -65,6 +83,7 @@ const words: Record<Language, Words> = {
   es: {
     title: 'Cierre',
     day: 'Día',
+    span: 'Período',
     place: 'Caja o sucursal',
     state: 'Estado',
     here: 'Aquí',
@@ -93,6 +112,7 @@ const words: Record<Language, Words> = {
   en: {
     title: 'Closing',
     day: 'Day',
+    span: 'Time',
     place: 'Box or store',
     state: 'State',
     here: 'Here',
@@ -121,6 +141,7 @@ const words: Record<Language, Words> = {
   pt: {
     title: 'Fechamento',
     day: 'Dia',
+    span: 'Período',
     place: 'Caixa ou loja',
     state: 'Estado',
     here: 'Aqui',
@@ -153,9 +174,11 @@ export function closingPage(closing: ClosingView, language: Language): string {
   const say = words[language]
   const state = say.states[closing.state] ?? closing.state
   const result = closing.result && ` (${say.states[closing.result] ?? closing.result})`
+  const at = (iso: string) => wallTime(iso, closing.time_zone)
   const title = `${say.title} ${closing.number} · ${closing.caja_id ?? closing.sucursal_id}`
   const facts: [string, string][] = [
-    [say.day, `${closing.business_day} (${closing.from} – ${closing.to}, ${closing.time_zone})`],
+    [say.day, closing.business_day],
+    [say.span, `${at(closing.from)} – ${at(closing.to)} (${closing.time_zone})`],
     [say.place, closing.caja_id ?? closing.sucursal_id],
     [say.state, `${state}${result ?? ''}`],
     ...(closing.signed_at ? [[say.signed, closing.signed_at] as [string, string]] : []),

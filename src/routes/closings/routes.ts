@@ -17,7 +17,7 @@ import { ClientOnlyQuery } from '../fields.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { actorOf, providerErrors } from '../room.ts'
 import { StoreParams } from '../stores/schemas.ts'
-import { closingCsv, closingPage } from './paper.ts'
+import { closingCsv, closingPage, csvName } from './paper.ts'
 import {
   AmendBody,
   AmendmentResponse,
@@ -154,7 +154,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
       const closing = await wholeOf(request, request.params.closingId, words)
       return reply
         .type('text/csv; charset=utf-8')
-        .header('content-disposition', `attachment; filename="closing-${closing.number}.csv"`)
+        .header('content-disposition', `attachment; filename="${csvName(closing)}"`)
         .serializer(String)
         .send(closingCsv(closing, words))
     },
@@ -196,7 +196,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'countClosing',
         summary: 'Correct what was counted for a closing that is not signed',
         description:
-          'It is compared anew. The last closing of a box or store, of a time that was not over, is extended when something was sold since.',
+          'It is compared anew; without `declared` with the count that it has. The last closing of a box or store, of a time that was not over, is extended when something was sold since.',
         tags,
         params: ClosingParams,
         querystring: ClientOnlyQuery,
@@ -206,7 +206,7 @@ export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
     async (request) => {
       const { closingId } = request.params
-      const declared = centsByMedium(request.body.declared)
+      const declared = request.body.declared && centsByMedium(request.body.declared)
       const client = tenantOfRequest(request)
       return viewOpened(
         await countClosing(deps, client, closingId, declared, actorOf(deps, request)),

@@ -61,7 +61,7 @@ const State = z
     'open: its time is not over for a minute yet; checking: it is being read; agreed: right to the cent; differs; unverified: something is open or could not be read',
   )
 
-export const CountClosingBody = z.strictObject({ declared: Declared }).meta({
+export const CountClosingBody = z.strictObject({ declared: Declared.optional() }).meta({
   id: 'ClosingCount',
   example: { declared: { credit_card: '182340,50', debit_card: '90210,00' } },
 })
