@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Database, Trx } from '../db/database.ts'
+import { causesOfOneOrder } from '../fleet/causes.ts'
 import {
   type AlertMessageRow,
   deleteAlertMessagesBefore,
@@ -86,8 +87,11 @@ const alarms = {
     'webhooks_missing',
     'in_doubt',
     'contradicted',
+    'paid_late',
+    'paid_less',
     'owed_for_long',
   ],
+  ofOneOrder: causesOfOneOrder,
 }
 
 /**

@@ -1,5 +1,7 @@
 import type { Db } from '../db/database.ts'
+import { decisionOf } from '../domain/order-decision.ts'
 import { isOwn } from '../domain/payment-figures.ts'
+import { type ChargedInstead, findChargedInstead } from '../repositories/charged-instead.ts'
 import { type Charges, type ChargesWish, readCharges } from '../repositories/closing-charges.ts'
 import type { ClosingRow } from '../repositories/closings.ts'
 import type { OrderRow } from '../repositories/orders.ts'
@@ -27,13 +29,23 @@ export function readsOf({ id }: ClosingRow): string {
 
 /** Compares a closing's time by what is on record of both sides at this moment. */
 export async function compareClosing(db: Db, closing: ClosingRow): Promise<Comparison> {
-  return compare(closing, await readCharges(db, wishOf(closing)))
+  const charges = await readCharges(db, wishOf(closing))
+  const late = charges.orders.filter((order) => decisionOf(order) === 'paid_late')
+  const ids = late.map(({ id }) => id)
+  return compare(closing, charges, await findChargedInstead(db, ids))
 }
 
-function compare(closing: ClosingRow, { payments, orders }: Charges): Comparison {
+function compare(
+  closing: ClosingRow,
+  { payments, orders }: Charges,
+  instead: ReadonlyMap<string, ChargedInstead>,
+): Comparison {
   return compareCharges({
     theirs: payments.map(theirChargeOf),
-    ours: orders.map(ourChargeOf),
+    ours: orders.map((order) => ({
+      ...ourChargeOf(order),
+      insteadOrderId: instead.get(order.id)?.id ?? null,
+    })),
     span: { from: closing.from_at, to: closing.to_at },
     cajaId: closing.caja_id,
     sucursalId: closing.sucursal_id,
@@ -62,6 +74,12 @@ export function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
   }
 }
 
+/** A further payment has a line of its own. */
+function undecidedOf(order: OrderRow): OurCharge['undecided'] {
+  const decision = decisionOf(order)
+  return decision === 'paid_twice' ? null : decision
+}
+
 export function ourChargeOf(order: OrderRow): OurCharge {
   const own = order.payments.filter(isOwn)
   const paid = own.find(({ paidCents }) => paidCents !== null) ?? own.at(-1)
@@ -80,6 +98,8 @@ export function ourChargeOf(order: OrderRow): OurCharge {
     method: paid?.methodType ?? null,
     installments: paid?.installments ?? null,
     paymentIds: own.flatMap(({ referenceId }) => referenceId ?? []),
+    undecided: undecidedOf(order),
+    insteadOrderId: null,
     createdAt: order.created_at,
   }
 }

@@ -25,6 +25,10 @@ export type OurCharge = {
   refundedCents: number
   method: string | null
   installments: number | null
+  /** A person still has to decide about its money. */
+  undecided: 'paid_late' | 'paid_less' | null
+  /** The order that was charged instead of one that is paid late. */
+  insteadOrderId: string | null
   /** The numbers of its payments at the provider. */
   paymentIds: readonly string[]
   createdAt: Date
@@ -120,6 +124,7 @@ export function compareCharges(input: {
     if (!isEqual) line('amount_differs', their)
     if (isOtherMedium(our.method, their.method)) line('other_medium', their)
     if (their.cajaId !== null && their.cajaId !== our.cajaId) line('other_box', their)
+    if (our.undecided !== null && isNow(at)) line(our.undecided, their)
   }
 
   for (const our of input.ours) compareOurs(our)
@@ -211,6 +216,7 @@ function lineOf(
     reference: our?.reference ?? null,
     here,
     there,
+    ...(kind === 'paid_late' && { insteadOrderId: our?.insteadOrderId ?? null }),
   }
 }
 

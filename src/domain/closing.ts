@@ -16,6 +16,8 @@ export const lineKinds = [
   'amount_differs',
   'other_medium',
   'other_box',
+  'paid_late',
+  'paid_less',
   'pending',
 ] as const
 export type LineKind = (typeof lineKinds)[number]
@@ -37,6 +39,8 @@ export type ClosingLine = {
   reference: string | null
   here: LineSide | null
   there: LineSide | null
+  /** Of a late payment: the order that was charged instead. Absent in lines from before this was kept. */
+  insteadOrderId?: string | null
 }
 
 export type SideTotals = { count: number; cents: number; refundedCents: number }

@@ -128,6 +128,18 @@ export const causes = {
     en: 'Mercado Pago says of the charge {reference} what contradicts the record: look at it.',
     pt: 'O Mercado Pago diz da cobrança {reference} algo que contradiz o registro: veja-a.',
   },
+  paid_late: {
+    action: 'look_at_order',
+    es: 'El cobro {reference} se dio por no pagado y después se pagó[; en su lugar se cobró {instead}]: diga que vale o devuélvalo.',
+    en: 'The charge {reference} counted as not paid and was paid afterwards[; {instead} was charged instead]: settle it as paid or refund it.',
+    pt: 'A cobrança {reference} foi dada como não paga e depois foi paga[; em seu lugar cobrou-se {instead}]: diga que vale ou devolva-a.',
+  },
+  paid_less: {
+    action: 'look_at_order',
+    es: 'Del cobro {reference} el cliente pagó menos que lo pedido: cobre el resto y diga que vale, o devuélvalo.',
+    en: 'The customer paid less than was asked for the charge {reference}: take the rest and settle it as paid, or refund it.',
+    pt: 'Da cobrança {reference} o cliente pagou menos que o pedido: receba o resto e diga que vale, ou devolva-a.',
+  },
   box_silent: {
     action: 'try_a_charge',
     es: 'La caja no cobra desde hace {for}, y a esta hora suele hacerlo: pregunte si pasa algo.',
@@ -221,6 +233,9 @@ export const causes = {
 } as const satisfies Record<string, CauseTexts>
 
 export type Cause = keyof typeof causes
+
+/** Causes that are about one order: another order is another trouble. */
+export const causesOfOneOrder: readonly Cause[] = ['paid_late', 'paid_less']
 export const causeWords = Object.keys(causes) as [Cause, ...Cause[]]
 
 /** The one thing that helps against a cause. */

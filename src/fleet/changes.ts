@@ -1,5 +1,5 @@
 import type { FleetChangeRow, FleetStateRow, NewFleetChange } from '../repositories/fleet-states.ts'
-import type { Cause } from './causes.ts'
+import { type Cause, causesOfOneOrder } from './causes.ts'
 import {
   type FleetHealth,
   type Health,
@@ -44,9 +44,14 @@ export function sinceBegan(health: FleetHealth, known: KnownStates): FleetHealth
 }
 
 function beginningOf(health: Health, known: FleetStateRow | undefined, at: Date): Date {
-  return known && known.cause === health.cause
+  return known && known.cause === health.cause && !isOfOtherOrder(health, known)
     ? (known.since ?? health.since ?? at)
     : (health.since ?? at)
+}
+
+function isOfOtherOrder({ cause, about }: Health, known: FleetStateRow): boolean {
+  if (cause === null || !causesOfOneOrder.includes(cause)) return false
+  return about.orderId !== (known.about as Particulars).orderId
 }
 
 /** What has changed since the states that are known; and what is gone. */
@@ -60,7 +65,8 @@ export function findChanges(
   const now = listHealth(sinceBegan(derived, known))
   const changed = now.flatMap(({ subject, health }): NewFleetChange[] => {
     const before = known.get(subjectKey(subject))
-    if (before?.state === health.state && before.cause === health.cause) return []
+    const isSame = before?.state === health.state && before.cause === health.cause
+    if (isSame && !isOfOtherOrder(health, before)) return []
     const { state, cause, since, about } = health
     return [changeOf(at, subject, before, { state, cause, since, about })]
   })

@@ -1,4 +1,3 @@
-import { isPaid } from '../domain/order-state.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Cause } from './causes.ts'
 import {
@@ -63,7 +62,7 @@ function ownTrouble(seen: BoxSeen, charged: Date | null, now: Date): Health | un
   ].filter((one) => one !== undefined)
   const worst = candidates.find(({ state }) => state === 'down') ?? candidates[0]
   if (worst?.state === 'down') return worst
-  return doubt(seen, now) ?? worst
+  return doubt(seen, now) ?? undecided(seen) ?? worst
 }
 
 /** Charges that the terminal never showed, since the last one that it did. */
@@ -211,8 +210,6 @@ function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
         return trouble('attention', 'in_doubt', charge.createdAt, about)
       }
       if (charge.conflict) return trouble('attention', 'contradicted', charge.changedAt, about)
-    } else if (charge.settledAs === 'not_paid' && isPaid(charge.status)) {
-      return trouble('attention', 'contradicted', charge.changedAt, about)
     }
     if (charge.isRefundInDoubt) {
       return trouble('attention', 'contradicted', charge.changedAt, about)
@@ -220,6 +217,14 @@ function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
     if (charge.lifeAt !== null) return undefined
   }
   return undefined
+}
+
+/** Money of which a person must decide, until somebody has. */
+function undecided({ undecided: order }: BoxSeen): Health | undefined {
+  if (!order) return undefined
+  const { orderId, reference, instead, decision, since } = order
+  const about = { orderId, reference, ...(instead !== null && { instead }) }
+  return trouble('attention', decision, since, about)
 }
 
 function withoutTrouble(seen: BoxSeen, now: Date): Health {

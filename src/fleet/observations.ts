@@ -1,6 +1,6 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { ErrorCode } from '../errors.ts'
-import type { BoxChargeRow } from '../repositories/fleet-observations.ts'
+import type { BoxChargeRow, UndecidedRow } from '../repositories/fleet-observations.ts'
 
 /** A charge of a box, as far as it tells something about the box. */
 export type ChargeSeen = Omit<BoxChargeRow, 'client' | 'cajaId'>
@@ -22,6 +22,8 @@ export type BoxSeen = {
   sucursalId: string
   /** Newest first, a few. */
   charges: readonly ChargeSeen[]
+  /** The newest order of whose money a person must decide. */
+  undecided: Omit<UndecidedRow, 'client' | 'cajaId'> | null
   refusal: RefusalSeen | null
   terminal: TerminalSeen | null
   /** Charges that it usually makes in an hour at this time of the week; null when too little is known. */

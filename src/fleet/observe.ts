@@ -9,6 +9,7 @@ import {
   listClientConnections,
   listSightings,
   listTallies,
+  listUndecided,
   listUntoldPayments,
   type Tally,
 } from '../repositories/fleet-observations.ts'
@@ -29,6 +30,8 @@ const chargesLooked = 4
 const untoldWithinMs = 15 * 60_000
 /** A webhook may come so long after its payment was seen. */
 const webhookLagMs = 60_000
+/** How old an order may be of whose money a person must decide, to be shown with its box. */
+const undecidedWithinMs = 32 * 24 * 3_600_000
 /** Calls that are always listed, called or not. */
 const knownCalls = [...chargingCalls, 'order.read', 'order.cancel', 'order.refund']
 
@@ -47,7 +50,13 @@ export async function observe(
 ): Promise<Observations> {
   const sightings = await listSightings(db, client)
   const charges = Map.groupBy(await readCharges(db, client), boxKey)
-  const boxes = sightings.map((box) => boxOf(box, charges.get(boxKey(box)) ?? []))
+  const since = new Date(now.getTime() - undecidedWithinMs)
+  const undecided = new Map(
+    (await listUndecided(db, since, client)).map((row) => [boxKey(row), row]),
+  )
+  const boxes = sightings.map((box) =>
+    boxOf(box, charges.get(boxKey(box)) ?? [], undecided.get(boxKey(box)) ?? null),
+  )
   const tallies = await listTallies(db, new Date(now.getTime() - callsTellMs - slotMs))
   const connections = await listClientConnections(db, client)
   const untold = await listUntoldPayments(db, {
@@ -83,13 +92,18 @@ function boxKey({ client, cajaId }: { client: ClientName; cajaId: string }): str
   return JSON.stringify([client, cajaId])
 }
 
-function boxOf(row: BoxSightingRow, charges: readonly BoxChargeRow[]): BoxSeen {
+function boxOf(
+  row: BoxSightingRow,
+  charges: readonly BoxChargeRow[],
+  undecided: BoxSeen['undecided'],
+): BoxSeen {
   const { refusedCode, refusedSince, refusedAt, found, foundSince, foundAt } = row
   return {
     client: row.client,
     cajaId: row.cajaId,
     sucursalId: row.sucursalId,
     charges,
+    undecided,
     refusal:
       refusedCode !== null && refusedSince !== null && refusedAt !== null
         ? {

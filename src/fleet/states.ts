@@ -14,6 +14,8 @@ export type Particulars = {
   /** The sale that holds a terminal or is in doubt, by the ERP's reference; and its id here. */
   reference?: string
   orderId?: string
+  /** The ERP's reference of what was charged instead of it. */
+  instead?: string
   /** The kind of call that fails. */
   operation?: string
   /** What a refusal was called, or what a destination answered. */

@@ -7,7 +7,12 @@ export type TroubleRow = Selectable<AlertTroublesTable>
 export type AlertMessageRow = Selectable<AlertMessagesTable>
 
 /** Which states are worth a message: causes that nobody is told of, and those that are told before anything is down. */
-export type Alarms = { never: readonly string[]; early: readonly string[] }
+export type Alarms = {
+  never: readonly string[]
+  early: readonly string[]
+  /** Causes of which another order is told anew. */
+  ofOneOrder: readonly string[]
+}
 
 const isAlarming = ({ never, early }: Alarms) => sql`(
   cause is not null and cause <> all (${never}::text[])
@@ -18,6 +23,8 @@ const isAlarming = ({ never, early }: Alarms) => sql`(
  * anybody was told of it is forgotten. Another cause of the same thing is told anew.
  */
 export async function followStates(trx: Trx, alarms: Alarms, now: Date): Promise<void> {
+  const isSame = sql`(alert_troubles.cause = excluded.cause and (excluded.cause <> all (${alarms.ofOneOrder}::text[])
+    or alert_troubles.about ->> 'orderId' is not distinct from excluded.about ->> 'orderId'))`
   await sql`
     insert into alert_troubles (kind, scope, name, cause, state, since, about, raised_at)
     select kind, scope, name, cause, state, since, about, ${now}::timestamptz
@@ -25,8 +32,8 @@ export async function followStates(trx: Trx, alarms: Alarms, now: Date): Promise
     on conflict (kind, scope, name) do update set
       cause = excluded.cause, state = excluded.state, since = excluded.since, about = excluded.about,
       well_since = null,
-      told_at = case when alert_troubles.cause = excluded.cause then alert_troubles.told_at end,
-      raised_at = case when alert_troubles.cause = excluded.cause then alert_troubles.raised_at
+      told_at = case when ${isSame} then alert_troubles.told_at end,
+      raised_at = case when ${isSame} then alert_troubles.raised_at
         else excluded.raised_at end
     where alert_troubles.cause <> excluded.cause or alert_troubles.state <> excluded.state
       or alert_troubles.about <> excluded.about or alert_troubles.well_since is not null`.execute(

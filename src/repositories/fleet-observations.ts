@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { type Db, json } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
+import { chargedInstead } from './charged-instead.ts'
 
 /** Attempts of one kind of call, counted over a stretch of time. */
 export type Tally = {
@@ -243,6 +244,40 @@ export async function listBoxCharges(
     where pos.state = 'active' ${client === undefined ? sql`` : sql`and pos.client = ${client}`}
       ${among === undefined ? sql`` : isAmong}
     order by pos.client, pos.external_id, o.created_at desc`.execute(db)
+  return rows
+}
+
+export type UndecidedRow = {
+  client: ClientName
+  cajaId: string
+  orderId: string
+  reference: string
+  decision: 'paid_late' | 'paid_less'
+  /** The order's last change. */
+  since: Date
+  /** The reference of the charge that was made instead. */
+  instead: string | null
+}
+
+/** Of each box the newest order of whose money a person must decide, as `decisionOf` has it; none made before `since`. */
+export async function listUndecided(
+  db: Db,
+  since: Date,
+  client?: ClientName,
+): Promise<UndecidedRow[]> {
+  const { rows } = await sql<UndecidedRow>`
+    select distinct on (late.client, late.caja_id) late.client, late.caja_id as "cajaId", late.id as "orderId",
+      late.external_reference as reference,
+      case when late.paid_after_close then 'paid_late' else 'paid_less' end as decision,
+      late.last_updated_at as since,
+      case when late.paid_after_close then (select instead.external_reference ${chargedInstead}) end as instead
+    from orders as late
+    where (late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
+      and late.settled_as is distinct from 'paid' and late.created_at >= ${since}::timestamptz
+      and late.refunded_cents < late.paid_cents
+      and (late.paid_after_close or late.status in ('processed', 'partially_refunded'))
+      ${client === undefined ? sql`` : sql`and late.client = ${client}`}
+    order by late.client, late.caja_id, late.last_updated_at desc, late.id`.execute(db)
   return rows
 }
 

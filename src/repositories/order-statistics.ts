@@ -120,12 +120,14 @@ export async function listBoxStates(
 
 export type LateRow = { id: string; client: ClientName; externalReference: string }
 
-/** Orders of a span whose money came after they were closed, newest first. */
+/** Orders of a span whose money came after they were closed, and of which nobody has decided yet, newest first. */
 export async function listPaidAfterClose(db: Db, span: Span, limit: number): Promise<LateRow[]> {
   let query = db
     .selectFrom('orders')
     .select(['id', 'client', 'external_reference as externalReference'])
     .where('paid_after_close', '=', true)
+    .where('settled_as', 'is distinct from', 'paid')
+    .where((eb) => eb('refunded_cents', '<', eb.ref('paid_cents')))
     .where('created_at', '>=', span.from)
     .where('created_at', '<', span.to)
   if (span.client !== undefined) query = query.where('client', '=', span.client)

@@ -19,6 +19,8 @@ const our = (id: number, change: Partial<OurCharge> = {}): OurCharge => ({
   refundedCents: 0,
   method: 'credit_card',
   installments: 1,
+  undecided: null,
+  insteadOrderId: null,
   paymentIds: [String(id)],
   createdAt: noon,
   ...change,

@@ -166,6 +166,8 @@ function closingOf(after: OrderRow, payment: string, refundedCents: number, isGi
         refundedCents: after.refunded_cents,
         method: 'credit_card',
         installments: 1,
+        undecided: null,
+        insteadOrderId: null,
         paymentIds: ['1'],
         createdAt: now,
       },

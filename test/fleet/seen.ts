@@ -59,6 +59,7 @@ export function boxSeen(over: Partial<BoxSeen> = {}): BoxSeen {
     cajaId: 'CAJA-1',
     sucursalId: 'SUC-1',
     charges: [chargeSeen()],
+    undecided: null,
     refusal: null,
     terminal: null,
     usualPerHour: null,

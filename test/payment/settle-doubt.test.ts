@@ -116,7 +116,7 @@ test('what the provider shows later counts more than what was said, and is point
   })
   // That the provider failed meanwhile is another matter, and over by then.
   service.clock.advance(16 * 60_000)
-  expect(await causeOfBox(till)).toBe('contradicted')
+  expect(await causeOfBox(till)).toBe('paid_late')
   expect(await auditOf(service, till.client, 'order.asked')).toHaveLength(1)
 })
 

@@ -106,6 +106,10 @@ const Line = z
     external_reference: z.string().nullable(),
     here: Side.describe('What this service has'),
     there: Side.describe('What the provider has'),
+    charged_instead: z
+      .uuid()
+      .nullable()
+      .describe('Of a late payment: the order that was charged instead, where one is found'),
     message: z.string().describe('For the cashier; language by Accept-Language (es, en, pt)'),
     action: z.enum(lineActions),
   })
@@ -154,6 +158,7 @@ const exampleLine = {
   external_reference: null,
   here: null,
   there: exampleSide,
+  charged_instead: null,
   message:
     'El proveedor cobró esto y aquí no figura como cobrado. Busque la venta: tómela como propia o devuelva el dinero.',
   action: 'adopt_or_refund' as const,

@@ -76,6 +76,7 @@ function viewLine(line: ClosingLine, language: Language): LineView {
     external_reference: line.reference,
     here: viewSide(line.here),
     there: viewSide(line.there),
+    charged_instead: line.insteadOrderId ?? null,
     ...adviseOnLine(line, language),
   }
 }

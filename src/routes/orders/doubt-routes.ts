@@ -5,13 +5,12 @@ import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { askAboutOrder, settleDoubt } from '../../payments/settle-doubt.ts'
 import { settleRefund } from '../../payments/settle-refund.ts'
-import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders.ts'
 import { ClientOnlyQuery, text } from '../fields.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { errandOf } from '../room.ts'
 import { OrderParams, OrderResponse } from './schemas.ts'
-import { viewOrder } from './view.ts'
+import { readBeside, viewOrder } from './view.ts'
 
 const SettleBody = z
   .strictObject({
@@ -35,8 +34,8 @@ const tags = ['Orders']
 /** For a person, when machines cannot find out whether a customer has paid. */
 export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
   const view = async (order: OrderRow, acceptLanguage: string | undefined, stale = false) => {
-    const operations = await listOperationsOfRefunded(deps.database.db, [order])
-    return viewOrder(deps, order, operations, preferredLanguage(acceptLanguage), stale)
+    const beside = await readBeside(deps.database.db, [order])
+    return viewOrder(deps, order, beside, preferredLanguage(acceptLanguage), stale)
   }
 
   app.post(

@@ -10,10 +10,9 @@ import {
   type StandingTotal,
   totalOrders,
 } from '../../repositories/order-list.ts'
-import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
 import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
 import type { ListOrdersQuery } from './schemas.ts'
-import { viewOrder } from './view.ts'
+import { readBeside, viewOrder } from './view.ts'
 
 /** A page of orders on the wire, of those that `among` lets in; of every client when it names none. */
 export async function findOrderPage(
@@ -37,10 +36,10 @@ export async function findOrderPage(
   const { db } = deps.database
   const page = await listOrders(db, filter, timeWish(query))
   const totals = query.totals === 'true' ? viewTotals(await totalOrders(db, filter)) : undefined
-  const operations = await listOperationsOfRefunded(db, page.rows)
+  const beside = await readBeside(db, page.rows)
   const language = preferredLanguage(headers['accept-language'])
   return {
-    orders: page.rows.map((order) => viewOrder(deps, order, operations, language)),
+    orders: page.rows.map((order) => viewOrder(deps, order, beside, language)),
     total: page.total,
     ...(totals && { totals }),
     ...cursorsOf(page, (order) => timePlace(order.created_at, order.id)),

@@ -8,7 +8,6 @@ import { createOrder } from '../../payments/create-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { readOrder } from '../../payments/read-order.ts'
 import { type Refunded, refundOrder } from '../../payments/refund-order.ts'
-import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
 import { isRefundUnderWay } from '../../verdict.ts'
 import { ClientOnlyQuery, iso } from '../fields.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
@@ -29,7 +28,7 @@ import {
   RefundOrderBody,
   RefundOrderResponse,
 } from './schemas.ts'
-import { viewAdvice, viewOrder, viewOutcome } from './view.ts'
+import { readBeside, viewAdvice, viewOrder, viewOutcome } from './view.ts'
 
 const tags = ['Orders']
 
@@ -178,9 +177,9 @@ export function addOrderRoutes(
           },
         )
         if (stale) reply.header('x-order-stale', 'true')
-        const operations = await listOperationsOfRefunded(deps.database.db, [order])
+        const beside = await readBeside(deps.database.db, [order])
         const language = preferredLanguage(request.headers['accept-language'])
-        return viewOrder(deps, order, operations, language, stale)
+        return viewOrder(deps, order, beside, language, stale)
       } finally {
         waiting?.forget()
         leave?.()

@@ -232,6 +232,18 @@ export const OrderResponse = z
       .describe(
         'What a person must decide about its money. paid_late: it counted as not paid, and was paid; settle it as paid or refund it. paid_twice: there is a further payment, see /orphans. paid_less: the shop received less than was asked; settle it as paid or refund it. null: nothing',
       ),
+    charged_instead: z
+      .object({
+        order_id: z.uuid(),
+        external_reference: z.string(),
+        amount: PointAmount,
+        status: Status,
+        created_at: Timestamp,
+      })
+      .nullable()
+      .describe(
+        'With `paid_late`: the charge of the same box that was made instead, by reference or amount, where one is found',
+      ),
     net: NetResponse.nullable().describe(
       'What the charge leaves to the seller, without what was given back later; null until the provider has told its charges',
     ),
@@ -327,6 +339,7 @@ export const OrderResponse = z
       mp_order_id: 'ORD01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
       paid_after_close: false,
       needs_decision: null,
+      charged_instead: null,
       net: {
         state: 'estimated',
         gross: '1234.50',

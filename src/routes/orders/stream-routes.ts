@@ -4,11 +4,10 @@ import type { HttpServer } from '../../http/create-server.ts'
 import { type EventStreams, lastEventId } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { watchOrder } from '../../payments/watch-order.ts'
-import { listOperationsOfRefunded } from '../../repositories/order-operations.ts'
 import { ClientQuery, StreamQuery } from '../fields.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
 import { OrderParams } from './schemas.ts'
-import { viewOrder } from './view.ts'
+import { readBeside, viewOrder } from './view.ts'
 
 const OrderStreamQuery = z.object({ ...ClientQuery, ...StreamQuery })
 
@@ -78,8 +77,8 @@ export function addOrderStream(
         async read() {
           const news = await watch.next()
           if (!news) return []
-          const operations = await listOperationsOfRefunded(deps.database.db, [news.order])
-          const data = viewOrder(deps, news.order, operations, language, news.stale)
+          const beside = await readBeside(deps.database.db, [news.order])
+          const data = viewOrder(deps, news.order, beside, language, news.stale)
           return [{ event: 'order', id: news.order.version, data }]
         },
       }) as never

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Db } from '../../db/database.ts'
 import type { Language } from '../../domain/language.ts'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import type { NamedAmount, Net } from '../../domain/net.ts'
@@ -9,7 +10,11 @@ import { buyerPaidCents } from '../../payments/buyer-paid.ts'
 import { adviseCashier } from '../../payments/cashier.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { silenceMs } from '../../payments/silent-terminal.ts'
-import type { OrderOperationRow } from '../../repositories/order-operations.ts'
+import { type ChargedInstead, findChargedInstead } from '../../repositories/charged-instead.ts'
+import {
+  listOperationsOfRefunded,
+  type OrderOperationRow,
+} from '../../repositories/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders.ts'
 import { verdictOnOrder } from '../../verdict.ts'
 import { iso, isoOrNull } from '../fields.ts'
@@ -17,11 +22,31 @@ import type { OrderResponse } from './schemas.ts'
 
 export type OrderView = z.input<typeof OrderResponse>
 
-/** An order on the wire. `operations` are the cancels and refunds of this order, for what only we know of a refund. */
+/** What stands beside orders on the wire. */
+export type Beside = {
+  /** Their cancels and refunds, for what only we know of a refund. */
+  operations: readonly OrderOperationRow[]
+  /** By the id of an order that is paid late: the charge that was made instead. */
+  instead: ReadonlyMap<string, ChargedInstead>
+}
+
+/** Reads what stands beside these orders. */
+export async function readBeside(db: Db, orders: readonly OrderRow[]): Promise<Beside> {
+  const late = orders.filter((order) => decisionOf(order) === 'paid_late')
+  return {
+    operations: await listOperationsOfRefunded(db, orders),
+    instead: await findChargedInstead(
+      db,
+      late.map(({ id }) => id),
+    ),
+  }
+}
+
+/** An order on the wire. */
 export function viewOrder(
   deps: Pick<PaymentDeps, 'fleet' | 'now'>,
   order: OrderRow,
-  operations: readonly OrderOperationRow[],
+  { operations, instead }: Beside,
   language: Language,
   stale = false,
 ): OrderView {
@@ -79,6 +104,7 @@ export function viewOrder(
     mp_order_id: order.mp_order_id,
     paid_after_close: order.paid_after_close,
     needs_decision: decisionOf(order),
+    charged_instead: viewInstead(instead.get(order.id)),
     net: order.net && viewNet(order.net),
     standing: standingOf(order, deps.now()),
     given_up_at: isoOrNull(order.cancel_requested_at),
@@ -87,6 +113,17 @@ export function viewOrder(
     settled_refunds: operations.filter(isSettledOf(order)).map(viewSettledRefund),
     client: order.client,
     stale,
+  }
+}
+
+function viewInstead(instead: ChargedInstead | undefined) {
+  if (!instead) return null
+  return {
+    order_id: instead.id,
+    external_reference: instead.external_reference,
+    amount: pointFromCents(instead.amount_cents),
+    status: instead.status,
+    created_at: iso(instead.created_at),
   }
 }
 
