@@ -85,6 +85,7 @@ const alarms = {
     'connection_expiring',
     'account_unpinned',
     'webhooks_missing',
+    'payments_unreadable',
     'in_doubt',
     'contradicted',
     'paid_late',

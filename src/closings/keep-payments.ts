@@ -12,6 +12,7 @@ import {
 import type { PaymentReadRow } from '../repositories/payment-reads.ts'
 import {
   findPayableOrders,
+  forgetNamelessRows,
   listPlaces,
   type NewProviderPayment,
   type PayableOrder,
@@ -37,6 +38,8 @@ export async function keepPayments(
   shown: readonly ProviderPayment[],
   now: Date,
 ): Promise<number> {
+  const named = shown.filter(({ paymentId }) => !paymentId.startsWith(rowWithoutId))
+  await forgetNamelessRows(trx, client, named)
   const dated = newestOfEach(shown.filter((payment) => soldAt(payment) !== null))
   if (dated.length === 0) return 0
   const places = await listPlaces(trx, client)

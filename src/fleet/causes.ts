@@ -9,6 +9,7 @@ export const actions = [
   'look_at_terminal',
   'settle_doubt',
   'look_at_order',
+  'look_at_payments',
   'read_refusal',
   'check_provider_status',
   'reconnect',
@@ -115,6 +116,12 @@ export const causes = {
     es: 'No llegan avisos de Mercado Pago[ desde hace {for}]; los cobros se siguen consultando: revise la dirección y la clave de los webhooks.',
     en: 'No webhooks of Mercado Pago arrive[ for {for}]; charges are still looked up: check the address and the secret of the webhooks.',
     pt: 'Não chegam avisos do Mercado Pago[ há {for}]; as cobranças continuam sendo consultadas: revise o endereço e a chave dos webhooks.',
+  },
+  payments_unreadable: {
+    action: 'look_at_payments',
+    es: 'Hay pagos de Mercado Pago que no se pueden leer ({count})[, desde hace {for}]: mírelos en su panel; los cierres de esos días quedan sin verificar.',
+    en: 'Payments of Mercado Pago cannot be read ({count})[, for {for}]: look at them in its panel; the closings of those days stay unverified.',
+    pt: 'Há pagamentos do Mercado Pago que não podem ser lidos ({count})[, há {for}]: veja-os no painel; os fechamentos desses dias ficam sem verificar.',
   },
   in_doubt: {
     action: 'settle_doubt',

@@ -35,6 +35,10 @@ function healthOf(seen: ConnectionSeen, now: number): Health {
   if (untold && untold.count >= untoldEnds && now - untold.since.getTime() > untoldForMs) {
     return trouble('attention', 'webhooks_missing', untold.since)
   }
+  if (seen.unreadable) {
+    const { count, since } = seen.unreadable
+    return { ...trouble('attention', 'payments_unreadable', since), about: { count } }
+  }
   return { state: 'ok', cause: null, since: null, about: {} }
 }
 

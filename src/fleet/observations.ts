@@ -42,6 +42,8 @@ export type ConnectionSeen = {
   refreshStartedAt: Date | null
   /** Ends of orders that were found by looking since the last webhook, and the first of them. */
   untold: { count: number; since: Date } | null
+  /** Payments of the provider that cannot be read, and when the first of them was seen. */
+  unreadable: { count: number; since: Date } | null
 }
 
 /** Attempts of one kind of call within a short time. */

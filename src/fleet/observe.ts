@@ -13,8 +13,9 @@ import {
   listUntoldPayments,
   type Tally,
 } from '../repositories/fleet-observations.ts'
+import { countUnreadable } from '../repositories/provider-payments.ts'
 import { chargingCalls } from './derive-health.ts'
-import { callsTellMs, slotMs, untoldEnds } from './limits.ts'
+import { callsTellMs, slotMs, unreadableForMs, untoldEnds } from './limits.ts'
 import type {
   BoxSeen,
   ConnectionSeen,
@@ -65,10 +66,16 @@ export async function observe(
     before: new Date(now.getTime() - webhookLagMs),
     limit: untoldEnds,
   })
+  const unreadable = await countUnreadable(db, new Date(now.getTime() - unreadableForMs), client)
+  const unreadableOf = new Map(unreadable.map(({ client: of, ...rows }) => [of, rows]))
   const untoldOf = new Map(untold.map(({ client: of, ...ends }) => [of, ends]))
   return {
     boxes: await usual.addTo(db, boxes, now),
-    connections: connections.map((row) => connectionOf(row, untoldOf.get(row.client) ?? null)),
+    connections: connections.map((row) => ({
+      ...connectionOf(row),
+      untold: untoldOf.get(row.client) ?? null,
+      unreadable: unreadableOf.get(row.client) ?? null,
+    })),
     operations: operationsOf(tallies),
     flows: client === undefined ? ((await flows?.()) ?? []) : [],
   }
@@ -121,7 +128,7 @@ function boxOf(
   }
 }
 
-function connectionOf(row: ClientConnectionRow, untold: ConnectionSeen['untold']): ConnectionSeen {
+function connectionOf(row: ClientConnectionRow): Omit<ConnectionSeen, 'untold' | 'unreadable'> {
   return {
     client: row.client,
     status: row.status ?? 'none',
@@ -130,7 +137,6 @@ function connectionOf(row: ClientConnectionRow, untold: ConnectionSeen['untold']
     isRenewable: row.isRenewable ?? false,
     refreshedAt: row.refreshedAt,
     refreshStartedAt: row.refreshStartedAt,
-    untold,
   }
 }
 

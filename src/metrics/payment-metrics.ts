@@ -216,6 +216,10 @@ function describeFigures(
   gauge('chargebacks_undecided', 'Charge-backs that are open, or whose case is not known').set(
     figures.undecidedChargebacks,
   )
+  gauge(
+    'payments_unreadable',
+    'Payments of the provider of the last 30 days that cannot be read',
+  ).set(figures.unreadablePayments)
   gauge('audit_unsealed', 'Entries of the audit log without a place in the chain yet').set(
     figures.unsealedEntries,
   )

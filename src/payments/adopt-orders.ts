@@ -196,12 +196,12 @@ export function terminalsOf(deps: PaymentDeps, account: Account): BoxOfTerminal 
     const all = new Map<string, string>()
     for (let offset = 0; ; ) {
       const untilMs = deps.stopwatch() + readWithinMs
-      const { terminals, total } = await withAccount(deps, account, (token) =>
+      const { terminals, rows, total } = await withAccount(deps, account, (token) =>
         deps.provider.terminals.list(token, { limit: 50, offset }, { untilMs }),
       )
       for (const { id, mpPosId } of terminals) if (mpPosId !== null) all.set(id, mpPosId)
-      offset += terminals.length
-      if (terminals.length === 0 || offset >= total) return all
+      offset += rows
+      if (rows === 0 || offset >= total) return all
     }
   }
   return async (terminalId) => {

@@ -82,16 +82,20 @@ export async function searchOrder(
   errand: Errand,
   hints: SearchHints = {},
 ): Promise<Found> {
-  const hits = await withOrderAccess(deps, order, errand, (token, options) =>
-    deps.provider.orders.search(
-      token,
-      {
-        externalReference: order.mp_external_reference,
-        from: new Date(order.created_at.getTime() - 3600_000),
-        to: new Date(order.created_at.getTime() + 48 * 3600_000),
-      },
-      options,
-    ),
+  const { orders: hits, unreadable } = await withOrderAccess(
+    deps,
+    order,
+    errand,
+    (token, options) =>
+      deps.provider.orders.search(
+        token,
+        {
+          externalReference: order.mp_external_reference,
+          from: new Date(order.created_at.getTime() - 3600_000),
+          to: new Date(order.created_at.getTime() + 48 * 3600_000),
+        },
+        options,
+      ),
   )
   const named: FoundOrder[] = []
   for (const hit of hits) {
@@ -102,7 +106,8 @@ export async function searchOrder(
     named.filter((hit) => fitOf(deps, order, hit, hints) === fit).map(({ evidence }) => evidence)
   return {
     evidence: fitting('ours')[0],
-    isAbsent: named.length === 0,
+    // A row that cannot be read may be the order.
+    isAbsent: named.length === 0 && unreadable === 0,
     unproven: fitting('unproven').map(({ mpOrderId }) => mpOrderId),
   }
 }

@@ -116,7 +116,7 @@ async function requireTerminal(
       throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
     })
     if (page.terminals.some(({ id }) => id === terminalId)) return
-    if (page.terminals.length < pageSize) {
+    if (page.rows < pageSize) {
       throw new AppError('TERMINAL_NOT_FOUND', { message: 'The client has no such terminal' })
     }
   }

@@ -203,7 +203,12 @@ async function findMissing(
   let before: string | undefined
   for (let page = 1; ; page += 1) {
     if (stopped.aborted) return 'stopped'
-    const { orders, pages } = await withAccount(deps, account, (token) =>
+    const {
+      orders,
+      unreadable,
+      rows: length,
+      pages,
+    } = await withAccount(deps, account, (token) =>
       deps.provider.orders.list(
         token,
         { ...part, page },
@@ -213,11 +218,15 @@ async function findMissing(
     figures.pages += 1
     const isTooMuch = (pages ?? page) > pagesAtMost && lengthMs > shortestPartMs
     if (isTooMuch) return 'too many'
+    if (unreadable.length > 0) {
+      const about = { mpUserId: account.mpUserId, mpOrderIds: unreadable }
+      deps.log.warn(about, 'orders of the provider cannot be read; the rest of their page is')
+    }
     const [first] = orders
     // A provider that does not know the parameter answers with the first page for ever.
     const isRepeated = first !== undefined && first.evidence.mpOrderId === before
-    if (first === undefined || isRepeated) break
-    before = first.evidence.mpOrderId
+    if (length === 0 || isRepeated) break
+    before = first?.evidence.mpOrderId ?? before
     figures.orders += orders.length
     const rows = await findOrdersOfProvider(
       deps.database.db,

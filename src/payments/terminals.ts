@@ -42,7 +42,7 @@ export async function listTerminals(
     if (query.mpStoreId !== undefined && pos.mp_store_id !== query.mpStoreId) return []
     query.mpPosId = pos.mp_pos_id
   }
-  const { terminals } = await withAccess(deps, client, ({ token }) =>
+  const { terminals, rows } = await withAccess(deps, client, ({ token }) =>
     deps.provider.terminals.list(token, { ...query, limit, offset }),
   ).catch((error) => {
     throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
@@ -50,7 +50,7 @@ export async function listTerminals(
   const names = await erpNames(deps, client)
   noteTerminals(deps, client, terminals, {
     cajaOf: (terminal) => names(terminal).cajaId,
-    areAll: offset === 0 && terminals.length < limit,
+    areAll: offset === 0 && rows < limit && terminals.length === rows,
   })
   return terminals.map((terminal) => {
     if (terminal.providerMode !== 'PDV' && terminal.providerMode !== 'STANDALONE') {

@@ -5,7 +5,7 @@ import { createPayments } from './payments.ts'
 import { eventBody, newOrderBody, partialRefundBody } from './request-bodies.ts'
 import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } from './translate.ts'
 import type { CallOptions, Provider } from './types.ts'
-import { MpAnything, MpOrder, MpOrderSearch } from './wire.ts'
+import { MpAnything, MpOrder, MpOrderName, MpOrderSearch, readEntries } from './wire.ts'
 
 const hourMs = 3_600_000
 /** What is longer the provider refuses: "maximum allowed is 1 month" (seen on the wire; 720 hours on its BR page). */
@@ -129,7 +129,15 @@ export function createOrders(
         },
         options,
       )
-      return found.data.map((order) => foundOrderFrom(order, applicationId))
+      const { items, unreadable } = readEntries(MpOrder, found.data)
+      const mayBeIt = unreadable.filter((row) => {
+        const { external_reference: reference } = MpOrderName.parse(row)
+        return (
+          externalReference === undefined || reference == null || reference === externalReference
+        )
+      })
+      const orders = items.map((order) => foundOrderFrom(order, applicationId))
+      return { orders, unreadable: mayBeIt.length }
     },
     async list(token, { from, to, page }, options) {
       const found = await search(
@@ -137,8 +145,11 @@ export function createOrders(
         { begin_date: from.toISOString(), end_date: to.toISOString(), page },
         options,
       )
+      const { items, unreadable } = readEntries(MpOrder, found.data)
       return {
-        orders: found.data.map((order) => foundOrderFrom(order, applicationId)),
+        orders: items.map((order) => foundOrderFrom(order, applicationId)),
+        unreadable: unreadable.map((row) => MpOrderName.parse(row).id ?? null),
+        rows: found.data.length,
         pages: found.paging?.total_pages ?? null,
       }
     },

@@ -1,8 +1,9 @@
+import type { z } from 'zod'
 import { type ProviderClient, segment } from './client.ts'
 import { ProviderError } from './provider-error.ts'
 import { newPosBody, newStoreBody, reducePosName } from './request-bodies.ts'
 import type { Provider, ProviderSettings } from './types.ts'
-import { MpAnything, MpPos, MpPosSearch, MpStore, MpStoreSearch } from './wire.ts'
+import { MpAnything, MpPos, MpSearch, MpStore, readEntries } from './wire.ts'
 
 /** Stores (provider file 3). */
 export function createStores(client: ProviderClient): Provider['stores'] {
@@ -26,10 +27,11 @@ export function createStores(client: ProviderClient): Provider['stores'] {
         path: `${userPath(userId)}/stores/search`,
         query: { external_id: externalId },
         token,
-        schema: MpStoreSearch,
+        schema: MpSearch,
+        accept: (entries) => isAnswered(MpStore, entries, externalId),
         options,
       })
-      const store = found.find((entry) => entry.external_id === externalId)
+      const store = named(MpStore, found, externalId)
       return store && { mpStoreId: store.id, name: store.name ?? null }
     },
     async update(token, userId, mpStoreId, store, options) {
@@ -86,10 +88,11 @@ export function createPos(
         path: base,
         query: { external_id: externalId },
         token,
-        schema: MpPosSearch,
+        schema: MpSearch,
+        accept: (entries) => isAnswered(MpPos, entries, externalId),
         options,
       })
-      const pos = found.find((entry) => entry.external_id === externalId)
+      const pos = named(MpPos, found, externalId)
       return pos && { mpPosId: pos.id, mpStoreId: pos.store_id ?? null }
     },
     async rename(token, mpPosId, name, options) {
@@ -117,6 +120,27 @@ export function createPos(
       await gone.catch(unlessGone)
     },
   }
+}
+
+type Named = { external_id?: string | null | undefined }
+
+/** The entry with this external id; entries that cannot be read are passed over. */
+function named<Item extends Named>(
+  schema: z.ZodType<Item>,
+  entries: readonly unknown[],
+  externalId: string,
+): Item | undefined {
+  return readEntries(schema, entries).items.find((entry) => entry.external_id === externalId)
+}
+
+/** An entry that cannot be read may be the one that is looked for: without another one nothing is known. */
+function isAnswered<Item extends Named>(
+  schema: z.ZodType<Item>,
+  entries: readonly unknown[],
+  externalId: string,
+): boolean {
+  const isFound = named(schema, entries, externalId) !== undefined
+  return isFound || readEntries(schema, entries).unreadable.length === 0
 }
 
 function userPath(userId: number | string): string {

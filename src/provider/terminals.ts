@@ -1,7 +1,7 @@
 import type { ProviderClient } from './client.ts'
 import { terminalFrom } from './translate.ts'
 import type { Provider } from './types.ts'
-import { MpAnything, MpTerminalList } from './wire.ts'
+import { MpAnything, MpTerminal, MpTerminalList, readEntries } from './wire.ts'
 
 /** Terminals (provider file 5). The provider pairs none by API: that is done on the device. */
 export function createTerminals(client: ProviderClient): Provider['terminals'] {
@@ -14,10 +14,14 @@ export function createTerminals(client: ProviderClient): Provider['terminals'] {
         query: { limit, offset, store_id: mpStoreId, pos_id: mpPosId },
         token,
         schema: MpTerminalList,
+        // That there is none must not be concluded from a list of which nothing can be read.
+        accept: ({ data: { terminals } }) =>
+          terminals.length === 0 || readEntries(MpTerminal, terminals).items.length > 0,
         options,
       })
-      const terminals = page.data.terminals.map(terminalFrom)
-      return { terminals, total: page.paging?.total ?? terminals.length }
+      const rows = page.data.terminals.length
+      const terminals = readEntries(MpTerminal, page.data.terminals).items.map(terminalFrom)
+      return { terminals, rows, total: page.paging?.total ?? rows }
     },
     // The provider takes one terminal per call; the device must be restarted to follow.
     async setMode(token, terminalId, mode, options) {

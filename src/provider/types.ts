@@ -201,21 +201,30 @@ export type Provider = {
       event: SimulatedEvent,
       o?: CallOptions,
     ): Promise<void>
-    /** Unconfirmed for Point orders: nothing found proves nothing. */
+    /**
+     * Unconfirmed for Point orders: nothing found proves nothing. `unreadable` counts rows that cannot be read and may be the
+     * order that is looked for.
+     */
     search(
       token: string,
       q: { externalReference?: string; from?: Date; to?: Date },
       o?: CallOptions,
-    ): Promise<FoundOrder[]>
+    ): Promise<{ orders: FoundOrder[]; unreadable: number }>
     /**
      * A page, counted from 1, of the orders that were made at the account in this time: at most 30 days, and 100 orders a
-     * page. The provider's index lags by up to a minute. `pages` is null when the provider does not say how many there are.
+     * page. The provider's index lags by up to a minute. `pages` is null when the provider does not say how many there are;
+     * `unreadable` are the ids of rows that cannot be read, `rows` is how many the page had.
      */
     list(
       token: string,
       q: { from: Date; to: Date; page: number },
       o?: CallOptions,
-    ): Promise<{ orders: FoundOrder[]; pages: number | null }>
+    ): Promise<{
+      orders: FoundOrder[]
+      unreadable: (string | null)[]
+      rows: number
+      pages: number | null
+    }>
   }
   payments: {
     /**
@@ -344,11 +353,12 @@ export type Provider = {
     delete(token: string, mpPosId: string, o?: CallOptions): Promise<void>
   }
   terminals: {
+    /** `rows` is how many the page had, readable or not. */
     list(
       token: string,
       q: { mpPosId?: string; mpStoreId?: string; limit?: number; offset?: number },
       o?: CallOptions,
-    ): Promise<{ terminals: ProviderTerminal[]; total: number }>
+    ): Promise<{ terminals: ProviderTerminal[]; rows: number; total: number }>
     setMode(token: string, terminalId: string, mode: OperatingMode, o?: CallOptions): Promise<void>
   }
   /**

@@ -94,9 +94,12 @@ export const MpOrder = z.object({
     .nullish(),
 })
 
+/** What is still read of an order that cannot be read. */
+export const MpOrderName = z.object({ id: MpNote, external_reference: MpNote }).catch({})
+
 /** `data` is the official SDK's name; nothing is confirmed for Point. */
 export const MpOrderSearch = z.object({
-  data: z.array(MpOrder),
+  data: z.array(z.unknown()),
   paging: z
     .object({ total_pages: MpNumber.nullish().catch(null) })
     .nullish()
@@ -131,17 +134,28 @@ export const MpStore = z.object({ id: MpId, name: MpNote, external_id: MpNote })
 
 export const MpPos = z.object({ id: MpId, store_id: MpNote, external_id: MpNote })
 
-/** `results` in the documented searches; `data` is tolerated because the list of POS v2 is not documented. */
-const searchOf = <Item extends z.ZodType>(item: Item) =>
-  z.union([
-    z.object({ results: z.array(item) }).transform((page) => page.results),
-    z.object({ data: z.array(item) }).transform((page) => page.data),
-  ])
+/** A list of stores or boxes. `results` in the documented searches; `data` is tolerated because the list of POS v2 is not documented. */
+export const MpSearch = z.union([
+  z.object({ results: z.array(z.unknown()) }).transform((page) => page.results),
+  z.object({ data: z.array(z.unknown()) }).transform((page) => page.data),
+])
 
-export const MpStoreSearch = searchOf(MpStore)
-export const MpPosSearch = searchOf(MpPos)
+/** The entries of a list that can be read, each by itself, and those that cannot. */
+export function readEntries<Item>(
+  schema: z.ZodType<Item>,
+  entries: readonly unknown[],
+): { items: Item[]; unreadable: unknown[] } {
+  const items: Item[] = []
+  const unreadable: unknown[] = []
+  for (const entry of entries) {
+    const parsed = schema.safeParse(entry)
+    if (parsed.success) items.push(parsed.data)
+    else unreadable.push(entry)
+  }
+  return { items, unreadable }
+}
 
-const MpTerminal = z.object({
+export const MpTerminal = z.object({
   id: z.string().min(1),
   pos_id: MpNote,
   store_id: MpNote,
@@ -150,7 +164,7 @@ const MpTerminal = z.object({
 })
 
 export const MpTerminalList = z.object({
-  data: z.object({ terminals: z.array(MpTerminal) }),
+  data: z.object({ terminals: z.array(z.unknown()) }),
   paging: z.object({ total: MpNumber.nullish() }).nullish(),
 })
 

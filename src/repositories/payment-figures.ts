@@ -25,6 +25,8 @@ export type PaymentFigures = {
   openOrphans: number
   /** Charge-backs that are not decided. */
   undecidedChargebacks: number
+  /** Payments of the provider of the last 30 days that cannot be read. */
+  unreadablePayments: number
   /** How many things of each kind are in each state, for each reason. */
   states: { kind: string; state: string; cause: string | null; count: number }[]
 }
@@ -68,6 +70,8 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
         as "openOrphans",
       (select count(*) from (select from chargebacks where state in ('open', 'unknown') limit ${countedAtMost}) as one)
         as "undecidedChargebacks",
+      (select count(*) from provider_payments where status = 'unreadable'
+        and sold_at > ${now}::timestamptz - interval '30 days') as "unreadablePayments",
       (select coalesce(jsonb_agg(one), '[]') from
         (select kind, state, cause, count(*) as count from fleet_states group by kind, state, cause)
           as one) as states`.execute(db)

@@ -1,7 +1,8 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
-import type { Db, Trx } from '../db/database.ts'
+import { type Db, json, type Trx } from '../db/database.ts'
 import type { ProviderPaymentsTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { type ProviderPayment, rowWithoutId, unreadableStatus } from '../domain/provider-payment.ts'
 
 export type ProviderPaymentRow = Selectable<ProviderPaymentsTable>
 export type NewProviderPayment = Insertable<ProviderPaymentsTable>
@@ -53,6 +54,50 @@ export async function savePayments(
     .returning('order_id')
     .execute()
   return written.flatMap(({ order_id }) => order_id ?? [])
+}
+
+/**
+ * Forgets rows without an id that stand for these payments, which are shown with their id by now: same time to the
+ * millisecond, box, reference and order.
+ */
+export async function forgetNamelessRows(
+  trx: Trx,
+  client: ClientName,
+  shown: readonly Pick<
+    ProviderPayment,
+    'createdAt' | 'approvedAt' | 'mpPosId' | 'externalReference' | 'mpOrderId'
+  >[],
+): Promise<void> {
+  if (shown.length === 0) return
+  await sql`
+    delete from provider_payments as row using jsonb_to_recordset(${json(shown)}::jsonb) as one
+      ("createdAt" timestamptz, "approvedAt" timestamptz, "mpPosId" text, "externalReference" text, "mpOrderId" text)
+    where row.client = ${client} and row.status = ${sql.lit(unreadableStatus)}
+      and starts_with(row.payment_id, ${rowWithoutId}) and row.sold_at in (one."createdAt", one."approvedAt")
+      and row.mp_pos_id is not distinct from one."mpPosId"
+      and row.external_reference is not distinct from one."externalReference"
+      and row.mp_order_id is not distinct from one."mpOrderId"`.execute(trx)
+}
+
+/** Payments of each client that cannot be read, sold since then. */
+export async function countUnreadable(
+  db: Db,
+  since: Date,
+  client?: ClientName,
+): Promise<{ client: ClientName; count: number; since: Date }[]> {
+  let query = db
+    .selectFrom('provider_payments')
+    .where('status', '=', sql.lit(unreadableStatus))
+    .where('sold_at', '>=', since)
+  if (client !== undefined) query = query.where('client', '=', client)
+  return query
+    .select((eb) => [
+      'client',
+      eb.fn.countAll<number>().as('count'),
+      eb.fn.min('first_read_at').as('since'),
+    ])
+    .groupBy('client')
+    .execute()
 }
 
 /** An order of ours that a payment may belong to. */

@@ -63,11 +63,21 @@ export type Context = {
     totalStep: number
     drift: number
   }
+  /** Rows that lists show before the real ones, by account and list: rows as they should not be. */
+  oddRows: Map<string, unknown[]>
   /** How long the provider remembers a key, in milliseconds. */
   keyMemoryMs: number
   /** Says that something became due: orders move and webhooks leave on the next turn. */
   wake: () => void
 }
+
+/** What a list of an account shows first. */
+export function oddRowsOf(ctx: Context, userId: number, list: OddList): unknown[] {
+  return ctx.oddRows.get(`${userId} ${list}`) ?? []
+}
+
+export const oddLists = ['terminals', 'stores', 'pos'] as const
+export type OddList = (typeof oddLists)[number]
 
 export function applicationOf(ctx: Context): Application {
   const application = ctx.world.tables.application.get('app')

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { act } from './act.ts'
 import { chargebackControl } from './chargebacks.ts'
-import { applicationOf, type Context } from './context.ts'
+import { applicationOf, type Context, oddLists } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { type FaultRule, readFaultRules } from './faults.ts'
 import { oneText } from './form.ts'
@@ -119,6 +119,16 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
       results_at_most: ctx.index.resultsAtMost,
       total_step: ctx.index.totalStep,
     }
+  })
+
+  // Rows that a list of an account shows before the real ones.
+  app.put('/_sandbox/odd-rows', (request) => {
+    const { user_id: userId, list, rows } = isRecord(request.body) ? request.body : {}
+    const known = oddLists.find((one) => one === list)
+    if (known === undefined) throw badCall(`list must be one of ${oddLists.join(', ')}`)
+    if (!Array.isArray(rows)) throw badCall('rows must be a list')
+    ctx.oddRows.set(`${userId} ${known}`, rows)
+    return { user_id: userId, list, rows }
   })
 
   app.put('/_sandbox/keys', (request) => {

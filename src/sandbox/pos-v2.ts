@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
+import { type Context, oddRowsOf } from './context.ts'
 import { type ApiError, apiError } from './errors.ts'
 import { useKey } from './idempotency.ts'
 import { readPage } from './page.ts'
@@ -51,7 +51,8 @@ export function posV2Routes(app: FastifyInstance, ctx: Context): void {
   app.get('/v2/pos', (request) => {
     const seller = authenticate(ctx, request)
     const page = readPage(request.query, posFilters, { limit: 50, highest: 50 })
-    return pageOf(page, findPosRows(ctx, seller, page).map(showPos))
+    const odd = oddRowsOf(ctx, seller.id, 'pos')
+    return pageOf(page, [...odd, ...findPosRows(ctx, seller, page).map(showPos)])
   })
 
   app.get<PosPath>('/v2/pos/:id', (request) => {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
+import { type Context, oddRowsOf } from './context.ts'
 import { apiError } from './errors.ts'
 import { readPage } from './page.ts'
 import {
@@ -43,7 +43,8 @@ export function posRoutes(app: FastifyInstance, ctx: Context): void {
   app.get('/pos', (request) => {
     const seller = authenticate(ctx, request)
     const page = readPage(request.query, posFilters, { limit: 50, highest: 50 })
-    return pageOf(page, findPosRows(ctx, seller, page).map(showPos))
+    const odd = oddRowsOf(ctx, seller.id, 'pos')
+    return pageOf(page, [...odd, ...findPosRows(ctx, seller, page).map(showPos)])
   })
 
   app.get<PosPath>('/pos/:id', (request) => {

@@ -99,6 +99,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       arriving: new Set(),
       arrivals: Promise.resolve(),
       hanging: new Set(),
+      oddRows: new Map(),
       onHang: options.onHang ?? (() => {}),
       index: {
         lagMs: 0,

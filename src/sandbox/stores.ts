@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
+import { type Context, oddRowsOf } from './context.ts'
 import { apiError } from './errors.ts'
 import { newFreeNumber } from './ids.ts'
 import { type Page, readPage } from './page.ts'
@@ -40,7 +40,7 @@ export function storeRoutes(app: FastifyInstance, ctx: Context): void {
     const found = [...stores.values()].filter(
       (store) => store.userId === seller.id && (wanted ?? store.externalId) === store.externalId,
     )
-    return pageOf(page, found.map(showStore))
+    return pageOf(page, [...oddRowsOf(ctx, seller.id, 'stores'), ...found.map(showStore)])
   })
 
   app.get<{ Params: { id: string } }>('/stores/:id', (request) => {
@@ -97,7 +97,7 @@ function refuseDuplicate(ctx: Context, seller: Seller, externalId: string | null
 }
 
 /** Results of a list with their paging. */
-export function pageOf(page: Page, results: object[]): object {
+export function pageOf(page: Page, results: unknown[]): object {
   return {
     paging: { total: results.length, offset: page.offset, limit: page.limit },
     results: results.slice(page.offset, page.offset + page.limit),

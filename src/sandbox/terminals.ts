@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
+import { type Context, oddRowsOf } from './context.ts'
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
 import { Problems } from './problems.ts'
@@ -29,9 +29,10 @@ export function terminalRoutes(app: FastifyInstance, ctx: Context): void {
       .map((terminal) => showTerminal(ctx, terminal))
       .filter((shown) => posId === undefined || String(shown.pos_id) === posId)
       .filter((shown) => storeId === undefined || shown.store_id === storeId)
+    const rows = [...oddRowsOf(ctx, seller.id, 'terminals'), ...found]
     return {
-      data: { terminals: found.slice(offset, offset + limit) },
-      paging: { total: found.length, offset, limit },
+      data: { terminals: rows.slice(offset, offset + limit) },
+      paging: { total: rows.length, offset, limit },
     }
   })
 

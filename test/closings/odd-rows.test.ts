@@ -3,7 +3,8 @@ import { asClientName } from '../../src/domain/client-name.ts'
 import { listPaymentsSold } from '../../src/repositories/provider-payments.ts'
 import { openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import type { Till } from '../support/till.ts'
+import { asAdmin, call, type Till } from '../support/till.ts'
+import { openHttpReceiver } from '../sync/alerts-receivers.ts'
 import { close, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
 
 let service: TestService
@@ -113,3 +114,83 @@ test('a row that can be read again is read, and the closing ends by itself', asy
     lines: [{ kind: 'missing_here', payment_id: String(id) }],
   })
 })
+
+test('a row without an id that is later shown with its id does not keep its closing unverified', async () => {
+  const till = await openOwnShop(service, 'named later')
+  await sell(service, till, 'A-1')
+  const at = service.clock.now().toISOString()
+  const id = Number(await typeCharge(service, till, { at, odd: { id: null } }))
+  const closing = await close(service, till)
+  expect(closing.reason).toBe('payment_unreadable')
+  await typeCharge(service, till, { at, id })
+  await watchAfter(service, 4 * 60_000)
+  expect(await readClosing(service, till, closing.id)).toMatchObject({
+    state: 'differs',
+    reason: null,
+    lines: [{ kind: 'missing_here', payment_id: String(id) }],
+  })
+  expect((await paymentsOf(till)).map(({ status }) => status)).toEqual(['approved', 'approved'])
+})
+
+test('a row without an id stays beside another payment of its box', async () => {
+  const till = await openOwnShop(service, 'two of a box')
+  await typeCharge(service, till, { odd: { id: null } })
+  service.clock.advance(1_000)
+  await typeCharge(service, till)
+  await watchAfter(service, 90_000)
+  await watchAfter(service, 4 * 60_000)
+  expect((await paymentsOf(till)).map(({ status }) => status)).toEqual(['unreadable', 'approved'])
+})
+
+const metricsToken = 'metrics-token-for-tests-0123456789ab'
+
+test('a payment that cannot be read is counted, shown and alerted until it can be', async () => {
+  const hook = await openHttpReceiver()
+  const alerted = await startTestService({
+    env: {
+      ALERT_WEBHOOK_URL: hook.url,
+      ALERT_PRIVATE_NETWORK: 'true',
+      METRICS_TOKEN: metricsToken,
+    },
+  })
+  try {
+    alerted.clock.advance(
+      12 * 3_600_000 - (alerted.clock.now().getTime() % (24 * 3_600_000)) + dayMs,
+    )
+    const till = await openOwnShop(alerted, 'alerted')
+    const at = alerted.clock.now().toISOString()
+    const id = Number(await typeCharge(alerted, till, { at, odd: { status: null } }))
+    const told = () =>
+      hook
+        .bodies()
+        .filter((body: { data: { cause?: string } }) => body.data.cause === 'payments_unreadable')
+    const pass = async (minutes: number) => {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        await watchAfter(alerted, 60_000)
+        await alerted.deps.fleet.tick()
+        await alerted.alerts.checkOnce()
+      }
+    }
+    await pass(6)
+    expect(told()).toHaveLength(1)
+    const health = await asAdmin(alerted, { url: '/health/fleet' })
+    expect(health.json().connections).toContainEqual(
+      expect.objectContaining({
+        client: till.client,
+        cause: 'payments_unreadable',
+        message: expect.stringContaining('(1)'),
+      }),
+    )
+    const { body } = await call(alerted, { url: '/metrics', token: metricsToken })
+    expect(body).toContain('tillbridge_payments_unreadable 1')
+    await typeCharge(alerted, till, { id })
+    await pass(8)
+    expect((await call(alerted, { url: '/metrics', token: metricsToken })).body).toContain(
+      'tillbridge_payments_unreadable 0',
+    )
+    expect(told()).toHaveLength(2)
+  } finally {
+    await alerted.stop()
+    await hook.close()
+  }
+}, 120_000)

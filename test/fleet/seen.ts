@@ -77,6 +77,7 @@ export function connectionSeen(over: Partial<ConnectionSeen> = {}): ConnectionSe
     refreshedAt: ago(86_400),
     refreshStartedAt: null,
     untold: null,
+    unreadable: null,
     ...over,
   }
 }

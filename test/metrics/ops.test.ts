@@ -183,6 +183,13 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
       await typeCharge(service, till, { at: later(-120_000).toISOString() })
       await service.paymentWatch.watchOnce()
     }),
+  TillbridgePaymentsUnreadable: () =>
+    watch(async () => {
+      const till = await openShop()
+      const at = later(-120_000).toISOString()
+      await typeCharge(service, till, { at, odd: { status: null } })
+      await service.paymentWatch.watchOnce()
+    }),
   TillbridgeConnectionLost: () =>
     watch(async () => {
       const till = await openShop()

@@ -170,6 +170,7 @@ test('terminals keep the provider word for their mode; only PDV is PDV', async (
       },
       { ...unknown, id: 'PAX_A910__3', operatingMode: 'STANDALONE', providerMode: 'UNDEFINED' },
     ],
+    rows: 3,
     total: 7,
   })
   expect((await terminals.list('t', {})).total).toBe(1)

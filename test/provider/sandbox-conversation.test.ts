@@ -201,7 +201,7 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
     expect(await provider.orders.get(token, created.mpOrderId)).toEqual(created)
     expect(await provider.orders.create(token, key, order)).toEqual(created)
     const { externalReference } = order
-    const found = await provider.orders.search(token, { externalReference })
+    const { orders: found } = await provider.orders.search(token, { externalReference })
     expect(found).toMatchObject([{ evidence: created, isOurs: true, isPoint: true }])
 
     const [otherKey, otherSale] = newSale()
@@ -291,10 +291,10 @@ describe.each(['v1', 'v2'] as const)('a shop with POS API %s', (posApi) => {
       await control('PUT', 'faults', [{ path: '/v1/orders', method: 'POST', kind, count: 1 }])
       const { mpOrderId } = await provider.orders.create(token, key, order)
       await control('DELETE', 'faults')
-      const found = await provider.orders.search(token, {
+      const { orders } = await provider.orders.search(token, {
         externalReference: order.externalReference,
       })
-      expect(found.map(({ evidence }) => evidence.mpOrderId)).toEqual([mpOrderId])
+      expect(orders.map(({ evidence }) => evidence.mpOrderId)).toEqual([mpOrderId])
       await provider.orders.cancel(token, mpOrderId, `${key}-cancel`)
     }
   })
