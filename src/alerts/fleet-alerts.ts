@@ -2,6 +2,11 @@ import { randomUUID } from 'node:crypto'
 import type { Database, Trx } from '../db/database.ts'
 import { causesOfOneOrder } from '../fleet/causes.ts'
 import {
+  takeDecidedChargebacks,
+  takeDueDocuments,
+  takeNewChargebacks,
+} from '../repositories/chargebacks.ts'
+import {
   type AlertMessageRow,
   deleteAlertMessagesBefore,
   followStates,
@@ -23,6 +28,7 @@ import { sendTimeoutMs } from '../sync/alerts/test-alerts.ts'
 import { backoffMs, type RetryPolicy } from '../sync/deliver/backoff.ts'
 import { isInWindow } from '../sync/engine/window.ts'
 import { createGuardedAgent } from '../sync/net/guard.ts'
+import { composeChargebackMessages } from './chargeback-message.ts'
 import { createDatabaseWatch } from './database-watch.ts'
 import { type AlertMessage, composeMessages } from './message.ts'
 import { composeOrphanMessages, type OrphanMessage } from './orphan-message.ts'
@@ -57,6 +63,8 @@ export type FleetAlertsDeps = {
 const lookMs = 2_000
 /** What belongs together shows up within a few looks at the fleet; the rest of the minute is for sending. */
 const gatherMs = 10_000
+/** How long before its deadline a case that waits for documents is told of once more. */
+const documentsWithinMs = 3 * 24 * 3600_000
 const keepMs = 30 * 24 * 3600_000
 const housekeepingMs = 3600_000
 const everyDay = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
@@ -136,6 +144,7 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
   const write = async () => {
     const at = now()
     const before = new Date(at.getTime() - gatherMs)
+    const dueUntil = new Date(at.getTime() + documentsWithinMs)
     await database.transaction(async (trx) => {
       await followStates(trx, alarms, at)
       // What ends while everybody sleeps is told to nobody.
@@ -150,6 +159,21 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
           await takeSettledOrphans(trx, at, before),
           at,
         )),
+        ...composeChargebackMessages(
+          'chargebacks_opened',
+          await takeNewChargebacks(trx, at, { before, dueUntil }),
+          at,
+        ),
+        ...composeChargebackMessages(
+          'chargebacks_due',
+          await takeDueDocuments(trx, at, dueUntil),
+          at,
+        ),
+        ...composeChargebackMessages(
+          'chargebacks_decided',
+          await takeDecidedChargebacks(trx, at, before),
+          at,
+        ),
       ]
       for (const message of messages) {
         await insertAlertMessages(trx, [...channels.keys()], { id: message.id, message, at })

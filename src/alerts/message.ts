@@ -2,6 +2,7 @@ import type { Cause } from '../fleet/causes.ts'
 import type { HealthState, Particulars, SubjectKind } from '../fleet/states.ts'
 import type { TroubleRow } from '../repositories/fleet-alerts.ts'
 import { messageId } from '../sync/alerts/message.ts'
+import type { ChargebackMessage } from './chargeback-message.ts'
 import type { OrphanMessage } from './orphan-message.ts'
 
 /** One thing that a message is about; as it was when the message was written. */
@@ -16,7 +17,7 @@ export type Concerned = {
 }
 
 /** What is told, as it survives in the database. */
-export type AlertMessage = FleetMessage | OrphanMessage
+export type AlertMessage = FleetMessage | OrphanMessage | ChargebackMessage
 
 export type FleetMessage = { id: string; at: string } & (
   | { kind: 'test' }

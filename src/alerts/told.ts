@@ -4,6 +4,7 @@ import type { Particulars } from '../fleet/states.ts'
 import type { Told } from '../sync/alerts/channel.ts'
 import { oneLine } from '../sync/alerts/message.ts'
 import type { AlertText, Locale } from '../sync/alerts/texts.ts'
+import { toldOfChargebacks } from './chargeback-message.ts'
 import type { AlertMessage, Concerned, FleetMessage } from './message.ts'
 import { toldOfOrphans } from './orphan-message.ts'
 
@@ -70,6 +71,7 @@ const types = {
 /** A message, as channels send it. */
 export function toldOf(message: AlertMessage): Told {
   if ('orphans' in message) return toldOfOrphans(message)
+  if ('chargebacks' in message) return toldOfChargebacks(message)
   const { id, at, kind } = message
   return {
     id,

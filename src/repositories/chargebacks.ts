@@ -181,15 +181,22 @@ export async function countChargebacks(
     .executeTakeFirstOrThrow()
 }
 
-/** Takes the cases that nobody was told of, once the first has waited until `before`. */
+/**
+ * Takes the cases that nobody was told of, once the first has waited until `before`. What the message says of them needs none of
+ * its own: a decision, and a deadline before `dueUntil`.
+ */
 export async function takeNewChargebacks(
   trx: Trx,
   now: Date,
-  before: Date,
+  { before, dueUntil }: { before: Date; dueUntil: Date },
 ): Promise<ChargebackRow[]> {
   return trx
     .updateTable('chargebacks')
-    .set({ told_at: now })
+    .set({
+      told_at: now,
+      end_told_at: sql`case when state in ('won', 'lost') then ${now}::timestamptz end`,
+      deadline_told_at: sql`case when documents_due_at <= ${dueUntil} then ${now}::timestamptz end`,
+    })
     .where('told_at', 'is', null)
     .where(({ exists, selectFrom }) =>
       exists(
@@ -203,7 +210,7 @@ export async function takeNewChargebacks(
     .execute()
 }
 
-/** Takes the cases whose documents are due before `until`, each once for each deadline. */
+/** Takes the cases that were told and whose documents are due before `until`, each once for each deadline. */
 export async function takeDueDocuments(trx: Trx, now: Date, until: Date): Promise<ChargebackRow[]> {
   return trx
     .updateTable('chargebacks')
@@ -213,6 +220,7 @@ export async function takeDueDocuments(trx: Trx, now: Date, until: Date): Promis
     .where('documents_due_at', '>', now)
     .where('documents_due_at', '<=', until)
     .where('deadline_told_at', 'is', null)
+    .where('told_at', 'is not', null)
     .returningAll()
     .execute()
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { compareCharges, type TheirCharge } from '../../src/closings/compare.ts'
+import { asClientName } from '../../src/domain/client-name.ts'
 import type { OrderStatus } from '../../src/domain/order.ts'
 import { isUntouchable } from '../../src/domain/order-state.ts'
 import { orderWords, paymentStatusFrom, paymentWords } from '../../src/domain/provider-states.ts'
@@ -14,29 +15,63 @@ import { outcomeOf } from '../../src/verdict.ts'
 const now = new Date('2026-11-21T15:00:00Z')
 const cents = 10_000
 
-/** The members of an order that evidence, the cashier's advice and a closing read. */
+/** An order that nothing but its state is special of. */
 function orderIn(status: OrderStatus): OrderRow {
-  const isPaid = status === 'processed'
   return {
     id: 'order-1',
+    client: asClientName('acme'),
+    caja_id: 'CAJA-1',
+    sucursal_id: 'SUC-1',
+    terminal_id: 'T',
+    mp_user_id: 1,
+    external_reference: 'T-1',
+    mp_external_reference: 'T-1',
+    reference_attempt: 1,
+    amount_cents: cents,
+    whole_amount: false,
+    description: null,
+    ticket_number: null,
+    send_ticket_number: false,
+    print_ticket: false,
+    payment_method: 'all',
+    expiration_minutes: 16,
     creation: 'confirmed',
+    mp_order_id: 'ORD1',
     status,
     status_detail: null,
-    mp_order_id: 'ORD1',
-    mp_external_reference: 'T-1',
-    mp_user_id: 1,
-    amount_cents: cents,
-    paid_cents: isPaid ? cents : 0,
-    refunded_cents: 0,
+    version: 1,
     payments: [],
     refunds: [],
-    refund_open: false,
-    conflict: null,
+    paid_cents: status === 'processed' ? cents : 0,
+    refunded_cents: 0,
     paid_after_close: false,
-    reopened_at: null,
+    surplus: null,
+    conflict: null,
     cancel_requested_at: null,
-    version: 1,
-  } as unknown as OrderRow
+    sent_at: now,
+    unanswered_at: null,
+    request_key: null,
+    reopened_at: null,
+    refund_open: false,
+    denied_refunds: 0,
+    created_at: now,
+    last_updated_at: now,
+    expires_at: now,
+    checked_at: now,
+    checks: 0,
+    next_check_at: null,
+    adopted_at: null,
+    sender: null,
+    sender_until: null,
+    settled_as: null,
+    settled_at: null,
+    settled_reason: null,
+    refund_unclear: null,
+    refund_contradicted: null,
+    currency: null,
+    refund_settled: false,
+    net: null,
+  }
 }
 
 type Case = { label: string; before?: OrderStatus; payment?: string; detail?: string; body: object }

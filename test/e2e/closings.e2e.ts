@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
-import { openOwnShop } from '../support/money.ts'
+import { deliver, openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
-import { call, charge, createStore, readOrder, type Till } from '../support/till.ts'
+import { call, charge, createStore, readOrder, sandboxCall, type Till } from '../support/till.ts'
 import {
   button,
   expectText,
@@ -283,6 +283,36 @@ test('two shifts of a day show their times, and a day before that is not closed 
   opened = undefined
 })
 
+/** A charge-back of a charge at the box; answers the number of its case. */
+async function dispute(till: Till): Promise<string> {
+  const paymentId = await typeCharge(service, till)
+  const made = await sandboxCall(service, 'POST', '/_sandbox/chargebacks', {
+    payment_id: Number(paymentId),
+  })
+  return (made as { id: string }).id
+}
+
+test('a charge-back is on the overview and in its list, with what is to be done and its end', async () => {
+  const till = await openOwnShop(service, 'disputed')
+  await sell(service, till, 'D-1')
+  const caseId = await dispute(till)
+  await watchAfter(service, 5 * 60_000)
+  const page = await open(till)
+  await page.goto(`${url}#/overview`)
+  await expectText(main(page), '1 charge-back undecided')
+  await page.getByRole('link', { name: 'See charge-backs' }).click()
+  await expectText(main(page), 'Upload the documents of the sale before the deadline.')
+  await expectText(page.locator('.chargeback'), caseId)
+  await sandboxCall(service, 'POST', `/_sandbox/chargebacks/${caseId}/act`, { do: 'win' })
+  await deliver(service, {
+    dataId: caseId,
+    type: 'topic_chargebacks_wh',
+    body: { type: 'topic_chargebacks_wh', user_id: till.mpUserId },
+  })
+  await page.goto(`${url}#/closings/chargebacks?state=won`)
+  await expectText(page.locator('.chargeback'), 'won')
+})
+
 test.each([
   { locale: 'es-AR', colorScheme: 'light' },
   { locale: 'en-GB', colorScheme: 'dark' },
@@ -292,6 +322,7 @@ test.each([
     const till = await openOwnShop(service, `barriers ${look.locale}`)
     const sold = await sell(service, till, 'D-1')
     await typeCharge(service, till)
+    await dispute(till)
     await watchAfter(service, 5 * 60_000)
     const { id } = (
       await call(service, {
@@ -317,6 +348,7 @@ test.each([
       closings: '.closing-numbers',
       [`closings/${id}`]: '.amendment',
       'closings/orphans': '.orphan',
+      'closings/chargebacks': '.chargeback',
       'closings/net': '.waterfall',
     }
     for (const [view, shown] of Object.entries(views)) {

@@ -23,6 +23,10 @@ export const overviewTexts = {
   'attention.lateOne': 'Pagado después de cerrarse: {reference}. Vea si hay que devolverlo.',
   'attention.orphans.one': '1 cobro sin venta: tómelo o devuélvalo',
   'attention.orphans.other': '{count} cobros sin venta: tómelos o devuélvalos',
+  'attention.chargebacks.one': '1 contracargo sin resolver: mirá si hay que enviar documentos',
+  'attention.chargebacks.other':
+    '{count} contracargos sin resolver: mirá si hay que enviar documentos',
+  'attention.help.chargebacks': 'Ver los contracargos',
   'attention.help.orders': 'Ver los cobros',
   'attention.help.orphans': 'Ver los cobros sin venta',
   'attention.history': 'Qué cambió',

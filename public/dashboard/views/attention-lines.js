@@ -219,6 +219,11 @@ function orderLines(app, statistics, { boxes }, names) {
       linkButton(app.link('closings', 'orphans'), t('attention.help.orphans')),
     ),
     ...counted(
+      'attention.chargebacks',
+      statistics.chargebacks.undecided,
+      linkButton(app.link('closings', 'chargebacks'), t('attention.help.chargebacks')),
+    ),
+    ...counted(
       'attention.webhooks',
       statistics.webhooks.failed,
       app.isAdmin && linkButton(app.link('webhooks'), t('help.check_webhook_address')),

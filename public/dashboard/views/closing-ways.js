@@ -1,11 +1,12 @@
 import { t } from '../../shared/i18n.js'
 import { html, nothing } from '../../shared/lit.js'
 
-/** From the closings of a day to what belongs to them: charges without an order, and what is left of a month. */
+/** From the closings of a day to what belongs to them: charges without an order, charge-backs, and what is left of a month. */
 export function closingWays(app, current) {
   const ways = [
     [undefined, t('closings.tabDay')],
     ['orphans', t('closings.tabOrphans')],
+    ['chargebacks', t('closings.tabChargebacks')],
     ['net', t('closings.tabNet')],
   ]
   return html`<nav class="tabs" aria-label=${t('closings.ways')}>

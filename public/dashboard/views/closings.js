@@ -6,6 +6,7 @@ import { dayOf, midnight } from '../../shared/shop-clock.js'
 import { money, moneyOfCents } from '../amounts.js'
 import { askClose } from '../closing-actions.js'
 import { centsOfPoint } from '../money.js'
+import { createChargebacks } from './chargebacks.js'
 import { chooseClient } from './choose-client.js'
 import { createClosing } from './closing.js'
 import { closingBadge, closingBadges } from './closing-state.js'
@@ -16,10 +17,11 @@ import { createOrphans } from './orphans.js'
 const pageSize = 200
 const pagesAtMost = 10
 
-/** By what stands behind it in the address: the boxes of a day, one closing, orphans, or the net of a month. */
+/** By what stands behind it in the address: the boxes of a day, one closing, orphans, charge-backs, or the net of a month. */
 export function createClosings(app) {
   if (app.id === undefined) return createDay(app)
   if (app.id === 'orphans') return createOrphans(app)
+  if (app.id === 'chargebacks') return createChargebacks(app)
   if (app.id === 'net') return createNet(app)
   return createClosing(app)
 }
