@@ -37,7 +37,6 @@ export function commaOfCents(cents) {
   return pointOfCents(cents).replace('.', ',')
 }
 
-const failedRefunds = new Set(['failed', 'rejected', 'canceled', 'cancelled', 'expired'])
 const paidStatuses = new Set(['processed', 'partially_refunded', 'refunded'])
 
 /** Whether the customer's money came in for this order, be it given back later or not. */
@@ -45,17 +44,13 @@ export function wasPaid(order) {
   return paidStatuses.has(order.status) || order.paid_after_close
 }
 
-/** Cents that came in and cents that went back for one order. */
+/** For one order, in cents: what the buyer paid, what the shop received of it, and what the shop gave back. */
 export function sumsOf(order) {
-  if (!wasPaid(order)) return { paid: 0, refunded: 0 }
-  const approved = order.payments.filter(({ status }) => status === 'approved')
-  const paid = approved.reduce(
-    (sum, payment) => sum + centsOfPoint(payment.paid_amount ?? payment.amount),
-    0,
-  )
-  const refunded = order.refunds
-    .filter(({ status }) => !failedRefunds.has(status))
-    .reduce((sum, refund) => sum + centsOfPoint(refund.amount), 0)
-  const total = paid || centsOfPoint(order.amount)
-  return { paid: total, refunded: order.status === 'refunded' ? total : refunded }
+  if (!wasPaid(order)) return { byBuyer: 0, paid: 0, refunded: 0 }
+  const paid = centsOfPoint(order.received_amount) || centsOfPoint(order.amount)
+  return {
+    byBuyer: centsOfPoint(order.paid_amount) || paid,
+    paid,
+    refunded: centsOfPoint(order.refunded_amount),
+  }
 }

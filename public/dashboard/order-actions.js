@@ -27,7 +27,8 @@ export function canCancel({ status, given_up_at: givenUp, settled }) {
 
 /** Whether there may be money to give back. */
 export function canRefund(order) {
-  return order.status === 'processed' || order.status === 'partially_refunded'
+  const isPaid = order.status === 'processed' || order.status === 'partially_refunded'
+  return isPaid || order.needs_decision === 'paid_late'
 }
 
 export function askCancel(app, order) {

@@ -16,7 +16,36 @@ const asking = new Set()
  * say what he saw. What was said is shown from then on.
  */
 export function doubtNote(app, order) {
-  return [...order.settled_refunds.map(settledRefund), openDoubt(app, order)]
+  return [
+    ...order.settled_refunds.map(settledRefund),
+    decisionNote(app, order),
+    openDoubt(app, order),
+  ]
+}
+
+/** Money of which a person must decide: what it is, and the ways to decide. */
+function decisionNote(app, order) {
+  const { needs_decision: decision, charged_instead: instead } = order
+  if (!decision) return nothing
+  const amounts = { received: money(order.received_amount), asked: money(order.amount) }
+  const insteadLink =
+    instead &&
+    html`<p>
+      ${t('decision.instead')}
+      <a href=${app.orderLink({ ...instead, client: order.client })}>${name(instead.external_reference)}</a>,
+      ${money(instead.amount)}
+    </p>`
+  const ways =
+    decision === 'paid_twice'
+      ? html`<a class="button" href=${app.link('closings', 'orphans')}>${t('line.orphan')}</a>`
+      : button(t('decision.paid'), () => askSettle(app, order, 'paid'))
+  return note(
+    'bad',
+    html`<p class="strong">${t(`decision.${decision}`, amounts)}</p>
+      ${insteadLink ?? nothing}
+      <p>${t(`decision.${decision}.ways`)}</p>
+      <div class="buttons">${ways}</div>`,
+  )
 }
 
 function openDoubt(app, order) {

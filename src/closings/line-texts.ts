@@ -45,13 +45,13 @@ const texts: Record<LineKind, { action: LineAction } & Record<Language, string>>
   },
   paid_late: {
     action: 'call_supervisor',
-    es: 'Esta venta se dio por no pagada y después se pagó. Vea si se cobró de nuevo: dígala pagada o devuelva el dinero.',
+    es: 'Esta venta se dio por no pagada y después se pagó. Fijate si se cobró de nuevo: decí que se pagó o devolvé el dinero.',
     en: 'This sale counted as not paid and was paid afterwards. See whether it was charged again: settle it as paid or give the money back.',
     pt: 'Esta venda foi dada como não paga e depois foi paga. Veja se foi cobrada de novo: diga que foi paga ou devolva o dinheiro.',
   },
   paid_less: {
     action: 'call_supervisor',
-    es: 'El cliente pagó menos que lo pedido. Cobre el resto de otra forma y dígala pagada, o devuelva el dinero.',
+    es: 'El cliente pagó menos que lo pedido. Cobrá el resto de otra forma y decí que se pagó, o devolvé el dinero.',
     en: 'The customer paid less than was asked. Take the rest otherwise and settle it as paid, or give the money back.',
     pt: 'O cliente pagou menos que o pedido. Receba o resto de outra forma e diga que foi paga, ou devolva o dinheiro.',
   },

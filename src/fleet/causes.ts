@@ -137,13 +137,13 @@ export const causes = {
   },
   paid_late: {
     action: 'look_at_order',
-    es: 'El cobro {reference} se dio por no pagado y después se pagó[; en su lugar se cobró {instead}]: diga que vale o devuélvalo.',
+    es: 'El cobro {reference} se dio por no pagado y después se pagó[; en su lugar se cobró {instead}]: decí que se pagó o devolvelo.',
     en: 'The charge {reference} counted as not paid and was paid afterwards[; {instead} was charged instead]: settle it as paid or refund it.',
     pt: 'A cobrança {reference} foi dada como não paga e depois foi paga[; em seu lugar cobrou-se {instead}]: diga que vale ou devolva-a.',
   },
   paid_less: {
     action: 'look_at_order',
-    es: 'Del cobro {reference} el cliente pagó menos que lo pedido: cobre el resto y diga que vale, o devuélvalo.',
+    es: 'Del cobro {reference} el cliente pagó menos que lo pedido: cobrá el resto y decí que se pagó, o devolvelo.',
     en: 'The customer paid less than was asked for the charge {reference}: take the rest and settle it as paid, or refund it.',
     pt: 'Da cobrança {reference} o cliente pagou menos que o pedido: receba o resto e diga que vale, ou devolva-a.',
   },

@@ -138,19 +138,19 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
   },
   paid_late: {
     action: 'call_supervisor',
-    es: 'Este cobro se dio por no pagado, pero después llegó el pago. No vuelva a cobrar; avise al supervisor.',
+    es: 'Este cobro se dio por no pagado, pero después llegó el pago. No vuelvas a cobrar; avisá al supervisor.',
     en: 'This charge counted as not paid, but was paid afterwards. Do not charge again; tell the supervisor.',
     pt: 'Esta cobrança foi dada como não paga, mas o pagamento chegou depois. Não cobre de novo; avise o supervisor.',
   },
   paid_twice: {
     action: 'call_supervisor',
-    es: 'Mercado Pago muestra más de un pago de este cobro. No vuelva a cobrar; avise al supervisor.',
+    es: 'Mercado Pago muestra más de un pago de este cobro. No vuelvas a cobrar; avisá al supervisor.',
     en: 'The provider shows more than one payment of this charge. Do not charge again; tell the supervisor.',
     pt: 'O Mercado Pago mostra mais de um pagamento desta cobrança. Não cobre de novo; avise o supervisor.',
   },
   paid_less: {
     action: 'call_supervisor',
-    es: 'El cliente pagó menos que lo pedido: {paid} de {asked}. No vuelva a cobrar todo; avise al supervisor.',
+    es: 'El cliente pagó menos que lo pedido: {paid} de {asked}. No vuelvas a cobrar todo; avisá al supervisor.',
     en: 'The customer paid less than was asked: {paid} of {asked}. Do not charge all of it again; tell the supervisor.',
     pt: 'O cliente pagou menos que o pedido: {paid} de {asked}. Não cobre tudo de novo; avise o supervisor.',
   },

@@ -43,6 +43,17 @@ export const orders = {
   'doubt.still': 'The provider does not know it yet',
   'doubt.silent': 'The provider could not be asked',
   'doubt.answer': 'The provider says: {status}',
+  'decision.paid_late': 'Paid after it counted as not paid: {received}',
+  'decision.paid_late.ways':
+    'If the sale stands, say that it was paid. If it was charged again or does not stand, refund it.',
+  'decision.paid_less': 'The customer paid {received} of {asked}',
+  'decision.paid_less.ways':
+    'Take the rest otherwise and say that it was paid, or refund what was paid.',
+  'decision.paid_twice': 'The provider shows more than one payment of this charge',
+  'decision.paid_twice.ways':
+    'The other payment is in Charges without a sale: refund it there, take it in, or dismiss it.',
+  'decision.instead': 'Charged instead:',
+  'decision.paid': 'Say that it was paid',
   'refundDoubt.title': 'Whether {amount} was refunded is not known',
   'refundDoubt.choose':
     'Look in the panel of Mercado Pago: say which of these refunds is the one of this order, or that none is.',
@@ -81,6 +92,11 @@ export const orders = {
   'settled.proofCounts': 'What the provider shows later still counts.',
   'money.title': 'Money',
   'money.paid': 'Paid',
+  'money.byBuyer': 'Paid by the buyer',
+  'money.received': 'Received by the shop',
+  'money.further': 'further payment',
+  'money.tip': 'With a tip of {amount}',
+  'money.buyerGets': 'The buyer gets {amount}',
   'money.refunded': 'Refunded',
   'money.kept': 'Kept',
   'money.fee': 'Fee',

@@ -44,6 +44,17 @@ export const orders = {
   'doubt.still': 'El proveedor todavía no lo sabe',
   'doubt.silent': 'No se pudo preguntar al proveedor',
   'doubt.answer': 'El proveedor dice: {status}',
+  'decision.paid_late': 'Se pagó después de darse por no pagado: {received}',
+  'decision.paid_late.ways':
+    'Si la venta vale, decí que se pagó. Si se cobró de nuevo o no vale, devolvé el dinero.',
+  'decision.paid_less': 'El cliente pagó {received} de {asked}',
+  'decision.paid_less.ways':
+    'Cobrá el resto de otra forma y decí que se pagó, o devolvé lo que pagó.',
+  'decision.paid_twice': 'Mercado Pago muestra más de un pago de este cobro',
+  'decision.paid_twice.ways':
+    'El otro pago está en Cobros sin venta: ahí se devuelve, se toma como venta o se descarta.',
+  'decision.instead': 'En su lugar se cobró',
+  'decision.paid': 'Decir que se pagó',
   'refundDoubt.title': 'No se sabe si se hizo la devolución de {amount}',
   'refundDoubt.choose':
     'Mirá en el panel de Mercado Pago cuál de estas devoluciones es la de este pedido, o si no es ninguna.',
@@ -82,6 +93,11 @@ export const orders = {
   'settled.proofCounts': 'Lo que muestre después el proveedor sigue contando.',
   'money.title': 'Dinero',
   'money.paid': 'Pagado',
+  'money.byBuyer': 'Pagó el comprador',
+  'money.received': 'Recibió el comercio',
+  'money.further': 'otro pago',
+  'money.tip': 'Con {amount} de propina',
+  'money.buyerGets': 'El comprador recibe {amount}',
   'money.refunded': 'Devuelto',
   'money.kept': 'Queda',
   'money.fee': 'Comisión',

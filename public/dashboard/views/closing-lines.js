@@ -8,10 +8,12 @@ import { money } from '../amounts.js'
 const urgency = {
   missing_there: 0,
   missing_here: 1,
-  amount_differs: 2,
-  other_medium: 3,
-  other_box: 4,
-  pending: 5,
+  paid_late: 2,
+  paid_less: 3,
+  amount_differs: 4,
+  other_medium: 5,
+  other_box: 6,
+  pending: 7,
 }
 
 /** What differs, line by line: both sides, the sentence for the cashier, and where something is done about it. */

@@ -25,9 +25,11 @@ const line = (title, amount, style = '') =>
   html`<div class="sum-line ${style}"><dt>${title}</dt><dd>${amount}</dd></div>`
 
 function sums(order) {
-  const { paid, refunded } = sumsOf(order)
+  const { byBuyer, paid, refunded } = sumsOf(order)
+  const isOther = byBuyer !== paid
   return html`<dl class="sum-lines">
-    ${line(t('money.paid'), moneyOfCents(paid))}
+    ${isOther ? line(t('money.byBuyer'), moneyOfCents(byBuyer), 'part') : nothing}
+    ${line(t(isOther ? 'money.received' : 'money.paid'), moneyOfCents(paid))}
     ${refunded > 0 ? line(t('money.refunded'), `− ${moneyOfCents(refunded)}`) : nothing}
     ${line(t('money.kept'), moneyOfCents(Math.max(0, paid - refunded)), 'total')}
     ${order.net ? netLines(order.net) : nothing}
@@ -52,19 +54,26 @@ function lessened(amount) {
 }
 
 function payment(one) {
-  const { id, status, status_detail: detail, amount, paid_amount: paid } = one
+  const { id, status, status_detail: detail, amount, paid_amount: paid, tip_amount: tip } = one
+  const hasTip = Number(tip) > 0
   return html`<li>
-    <p>${badge(paymentTones[status] ?? 'info', word('payment', status))} <strong>${money(paid ?? amount)}</strong></p>
+    <p>
+      ${badge(paymentTones[status] ?? 'info', word('payment', status))}
+      ${one.is_surplus ? badge('bad', t('money.further')) : nothing}
+      <strong>${money(paid ?? amount)}</strong>
+    </p>
+    ${hasTip ? html`<p class="soft small">${t('money.tip', { amount: money(tip) })}</p>` : nothing}
     <p class="soft small">${methodOf({ payments: [one] })}${detail ? ` · ${word('detail', detail)}` : ''}</p>
     <p class="small">${code(id)}</p>
   </li>`
 }
 
-function refund({ id, status, type, amount, created_at: at }) {
+function refund({ id, status, type, amount, buyer_amount: buyer, created_at: at }) {
   const tone = status === 'processed' ? 'moved' : 'info'
   return html`<li>
     <p>${badge(tone, word('refundStatus', status))} <strong>${money(amount)}</strong></p>
     <p class="soft small">${word('refundType', type)} · ${time(at)}</p>
+    ${buyer ? html`<p class="soft small">${t('money.buyerGets', { amount: money(buyer) })}</p>` : nothing}
     <p class="small">${code(id)}</p>
   </li>`
 }

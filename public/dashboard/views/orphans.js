@@ -100,6 +100,13 @@ function list(app, { orphans, total, page, of }) {
   ]
 }
 
+/** The order that the charge is a further payment of. */
+function furtherOf(app, { surplus_of: order }) {
+  if (!order) return null
+  const href = app.link('orders', order, { of: app.isAdmin ? app.client : undefined })
+  return html`<p>${t('orphans.further')} <a href=${href}>${t('line.order')}</a></p>`
+}
+
 function card(app, orphan) {
   const { state, amount, caja_id: box, sucursal_id: store, payment_id: payment, at } = orphan
   const isAsked = payment === app.query.payment
@@ -126,6 +133,7 @@ function card(app, orphan) {
         <dd>${code(payment)}</dd>
       </div>
     </dl>
+    ${furtherOf(app, orphan)}
     ${state === 'open' ? choices(app, orphan) : ending(app, orphan)}
   </li>`
 }

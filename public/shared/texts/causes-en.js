@@ -17,6 +17,8 @@ export const causeTexts = {
   'cause.payments_unreadable': 'payments that cannot be read',
   'cause.in_doubt': 'charge in doubt',
   'cause.contradicted': 'record and Mercado Pago contradict each other',
+  'cause.paid_late': 'late payment to be decided',
+  'cause.paid_less': 'payment of less to be decided',
   'cause.box_silent': 'unusually silent',
   'cause.quiet': 'no charge for a while',
   'cause.never_charged': 'no charge yet',

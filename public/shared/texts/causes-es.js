@@ -17,6 +17,8 @@ export const causeTexts = {
   'cause.payments_unreadable': 'pagos que no se pueden leer',
   'cause.in_doubt': 'cobro en duda',
   'cause.contradicted': 'el registro y Mercado Pago se contradicen',
+  'cause.paid_late': 'pago tardío sin decidir',
+  'cause.paid_less': 'pago de menos sin decidir',
   'cause.box_silent': 'silencio poco habitual',
   'cause.quiet': 'sin cobros hace un rato',
   'cause.never_charged': 'todavía sin cobros',
