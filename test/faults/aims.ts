@@ -5,7 +5,10 @@ import {
   chargeBack,
   equalForeignOrder,
   equalPanelRefund,
+  otherAmount,
+  paidAfterDecision,
   providerWorks,
+  secondPayment,
 } from './field-aims.ts'
 import {
   type Answer,
@@ -68,6 +71,9 @@ export const aims = {
   'a cancel at the terminal': cancelAtTerminal,
   'an order that the provider works on': providerWorks,
   'a charge-back': chargeBack,
+  'a second payment of an order': secondPayment,
+  'an amount that is not the order’s': otherAmount,
+  'money after a decision': paidAfterDecision,
 } satisfies Record<string, Play>
 
 export type Aim = keyof typeof aims

@@ -1,6 +1,6 @@
 import { encodeReference } from '../../src/provider/reference.ts'
 import { payByCard, sandboxCall } from '../support/till.ts'
-import { arm, buyer, heal, type Lane, onTerminal, ordersOf, placeForeign } from './lane.ts'
+import { arm, buyer, heal, type Lane, onTerminal, ordersOf, placeForeign, send } from './lane.ts'
 import {
   cancelKnown,
   chargeUntilKnown,
@@ -204,4 +204,99 @@ export async function chargeBack(lane: Lane, pause: Pause): Promise<void> {
   }
   await pause()
   await readSale(lane, sale, 'last')
+}
+
+/** An order is paid a second time. The second payment is in no sum of the order, and a person must decide about it. */
+export async function secondPayment(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'twice')
+  const orderId = await soldOrder(lane, sale)
+  const book = ordersOf(lane).find(({ status }) => status === 'processed')
+  if (orderId === undefined || !book) return
+  if (draw.maybe('gives back before', 0.2)) {
+    await refundOnce(lane, sale, orderId, Math.floor(sale.amountCents / 7), `${orderId}-1`, 'part')
+  }
+  await buyer(lane, book, { do: 'pay_again' })
+  await pause()
+  const order = await readSale(lane, sale, 'read')
+  if (order && order.needs_decision !== 'paid_twice') {
+    lane.problems.push(`an order that is paid twice needs the decision ${order.needs_decision}`)
+  }
+  if (draw.maybe('lost', 0.4)) {
+    await arm(lane, { ...refunding, kind: draw.pick('how', ['drop_after', '503']), count: 1 })
+  }
+  if (draw.maybe('gives back', 0.6)) {
+    await refundOnce(lane, sale, orderId, null, undefined, 'refund')
+  }
+  await pause()
+  await readSale(lane, sale, 'last')
+}
+
+/** The buyer pays more than the order, by a tip or by the interest of instalments, or less. */
+export async function otherAmount(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'amounts')
+  await waitingOrder(lane, sale)
+  const waiting = onTerminal(lane)
+  if (!waiting) return
+  const text = (cents: number) => (cents / 100).toFixed(2)
+  const extra = Math.floor(sale.amountCents / 10)
+  const how = draw.pick('how', ['tip', 'interest', 'less'] as const)
+  const paid = {
+    tip: { tip_amount: text(extra) },
+    interest: { installments: 6, interest_amount: text(extra) },
+    less: { paid_amount: text(sale.amountCents - extra) },
+  }[how]
+  if (how === 'interest') lane.received.set(waiting.id, sale.amountCents)
+  await buyer(lane, waiting, { ...payByCard, ...paid })
+  if (draw.maybe('pauses', 0.5)) await pause()
+  const order = await readSale(lane, sale, 'read')
+  if (order?.outcome !== 'charged') return
+  if (draw.maybe('lost', 0.4)) {
+    await arm(lane, { ...refunding, kind: draw.pick('kind', ['drop_after', '503']), count: 1 })
+  }
+  // The provider takes no partial refund of an order with a tip.
+  const isPart = how !== 'tip' && draw.maybe('in part', 0.4)
+  const cents = isPart ? Math.floor(sale.amountCents / 3) : null
+  const key = isPart ? `${sale.reference}-refund` : undefined
+  await refundOnce(lane, sale, String(order.order_id), cents, key, 'refund')
+  await pause()
+  await readSale(lane, sale, 'last')
+}
+
+/** A person says that an order was not paid, the customer is charged anew, and then the first order is paid after all. */
+export async function paidAfterDecision(lane: Lane, pause: Pause): Promise<void> {
+  const { draw } = lane
+  const sale = newSale(lane, 'decided')
+  await waitingOrder(lane, sale)
+  const waiting = onTerminal(lane)
+  const orderId = sale.lastOrderId
+  if (!waiting || orderId === undefined) return
+  await buyer(lane, waiting, { do: 'hold' })
+  await pause()
+  await readSale(lane, sale, 'read')
+  const settled = await send(lane, {
+    label: 'settle',
+    path: `/orders/${orderId}/settle`,
+    body: { as: 'not_paid', reason: 'the terminal shows no sale' },
+  })
+  if (settled.kind !== 'answered' || settled.status !== 200) return
+  if (draw.maybe('pauses', 0.5)) await pause()
+  await chargeUntilKnown(lane, sale, `${sale.reference}-anew`, 'anew')
+  const anew = onTerminal(lane)
+  if (anew && draw.maybe('is paid anew', 0.8)) await buyer(lane, anew, payByCard)
+  await pause()
+  lane.forced.add(waiting.id)
+  await buyer(lane, waiting, { ...payByCard, force: true })
+  await pause()
+  const answer = await send(lane, { label: 'late', path: `/orders/${orderId}` })
+  if (answer.kind === 'lost' || answer.status !== 200) return
+  const { outcome, needs_decision: decision } = answer.body
+  if (outcome !== 'charged' || decision !== 'paid_late') {
+    lane.problems.push(`money after a decision says ${outcome}, ${decision}`)
+  }
+  if (draw.maybe('gives back', 0.5)) {
+    await refundOnce(lane, sale, orderId, null, undefined, 'refund')
+  }
+  await pause()
 }

@@ -74,6 +74,8 @@ export type Lane = {
   strange: Set<string>
   /** Orders of another application with the content of ours. */
   foreign: Set<string>
+  /** What the shop receives of an order, in cents, where the buyer paid more to the card issuer. */
+  received: Map<string, number>
   /** Refunds made in the provider's panel. */
   panelRefunds: Set<string>
   wishes: Wish[]
@@ -92,6 +94,7 @@ export function newLane(lane: Pick<Lane, 'world' | 'shop' | 'draw'> & Partial<La
     hasWebhooks: true,
     strange: new Set(),
     foreign: new Set(),
+    received: new Map(),
     panelRefunds: new Set(),
     wishes: [],
     ...lane,

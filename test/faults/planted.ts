@@ -293,6 +293,39 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     seenBy: 'a charge-back',
   },
+  {
+    name: '19: a second payment counts as money of the order',
+    changes: [
+      {
+        file: 'src/domain/payment-figures.ts',
+        find: 'if (isSurplus) return { ...payment, isSurplus: true as const }',
+        replace: '',
+      },
+    ],
+    seenBy: 'a second payment of an order',
+  },
+  {
+    name: '20: the interest of instalments counts as money of the shop',
+    changes: [
+      {
+        file: 'src/domain/payment-figures.ts',
+        find: 'return hasInterest ? ofShop : undefined',
+        replace: 'return hasInterest ? (paidCents ?? undefined) : undefined',
+      },
+    ],
+    seenBy: 'an amount that is not the order’s',
+  },
+  {
+    name: '21: money that comes after a decision asks for no decision',
+    changes: [
+      {
+        file: 'src/domain/order-decision.ts',
+        find: "if (isKept && order.paid_after_close) return 'paid_late'",
+        replace: '',
+      },
+    ],
+    seenBy: 'money after a decision',
+  },
 ]
 
 export type PlantedResult = { name: string; seenBy: string; isSeen: boolean; line: string }

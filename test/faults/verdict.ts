@@ -15,8 +15,13 @@ const isPaid = (book: LedgerOrder) => book.paid_amount !== null
 /** As long as the service relies on the provider's memory of a key. */
 const keyMemoryMs = 23 * 3600_000
 
-/** Money that the shop holds for this order in the end. */
-const netCents = (book: LedgerOrder) => cents(book.paid_amount) - cents(book.refunded_amount)
+/** Money that the shop received for this order. */
+const receivedCents = (lane: Lane, book: LedgerOrder) =>
+  isPaid(book) ? (lane.received.get(book.id) ?? cents(book.paid_amount)) : 0
+
+/** Money that the shop has of this order in the end. */
+const netCents = (lane: Lane, book: LedgerOrder) =>
+  receivedCents(lane, book) - cents(book.refunded_amount)
 
 /** What the service has written about a run, whoever's it is. */
 type Written = {
@@ -188,9 +193,12 @@ function compareOrder(
   book: LedgerOrder,
   wrong: Report,
 ): void {
-  const isPartly = cents(book.refunded_amount) > 0 && netCents(book) > 0
+  const isGivenBack = cents(book.refunded_amount) > 0
+  const isPartly = isGivenBack && netCents(lane, book) > 0
   const isSale = book.status === 'processed' || book.status === 'charged_back'
-  const ofSale = isPartly ? 'partially_refunded' : 'processed'
+  // An order with a second payment stays processed there when all of the first one is given back.
+  const ofRefunded = isPartly ? 'partially_refunded' : 'refunded'
+  const ofSale = isGivenBack ? ofRefunded : 'processed'
   const status = isSale ? ofSale : book.status
   const isForced = lane.forced.has(book.id)
   if (isForced && !lane.hasWebhooks) return
@@ -204,7 +212,7 @@ function compareOrder(
   }
   const sides = [
     ['amount', row.amount_cents, cents(book.amount)],
-    ['paid', row.paid_cents, cents(book.paid_amount)],
+    ['paid', row.paid_cents, receivedCents(lane, book)],
     ['refunded', row.refunded_cents, cents(book.refunded_amount)],
     ['terminal', row.terminal_id, book.terminal_id],
     // An order that a backup forgot gets a number of its own.
@@ -263,7 +271,7 @@ function judgeSale(
       const book = booksOf(row.id)
       if (!book || before.has(book.id) || lane.forced.has(book.id)) continue
       const isOpen = ['created', 'at_terminal'].includes(book.status)
-      if (isOpen || (netCents(book) > 0 && !row.paid_after_close)) {
+      if (isOpen || (netCents(lane, book) > 0 && !row.paid_after_close)) {
         wrong(`${what} said not_charged, and ${book.id} became ${book.status}`)
       }
     }
@@ -346,14 +354,14 @@ function judgeClaims(lane: Lane, rows: OrderRow[], books: LedgerOrder[], wrong: 
     if (outcome === 'charged' && !(book && isPaid(book))) {
       wrong(`${what} said charged, and the provider never charged ${orderId}`)
     }
-    if (outcome === 'charged' && book && givenBack.has(book.id) && netCents(book) === 0) {
+    if (outcome === 'charged' && book && givenBack.has(book.id) && netCents(lane, book) === 0) {
       wrong(`${what} said charged, and all of ${orderId} had been given back`)
     }
     const isOpen = book && ['created', 'at_terminal', 'action_required'].includes(book.status)
     // What arrives later than any call is promised to: it may be flagged.
     const isHopeless =
       lane.aim === 'an attempt that arrives after all hope' && row?.paid_after_close
-    if (outcome === 'not_charged' && book && !isHopeless && (netCents(book) > 0 || isOpen)) {
+    if (outcome === 'not_charged' && book && !isHopeless && (netCents(lane, book) > 0 || isOpen)) {
       wrong(`${what} said not_charged, and ${orderId} is ${book.status} at the provider`)
     }
   }
@@ -406,7 +414,10 @@ function judgeAudit(
   entries: Written['audit'],
   wrong: Report,
 ): void {
-  const logged = entries.map((entry) => `${entry.action} ${entry.resource_id}`).sort()
+  const logged = entries
+    .filter(({ action }) => action !== 'order.settled')
+    .map((entry) => `${entry.action} ${entry.resource_id}`)
+    .sort()
   const done = [
     ...rows.filter((row) => row.creation === 'confirmed').map((row) => `order.created ${row.id}`),
     ...operations
