@@ -70,6 +70,30 @@ export type Net = {
   releaseOn: string | null
   /** What was to be expected, where the report differs. */
   expected: { grossCents: number; netCents: number | null } | null
+  /** What charge-backs took, as reports say it. No part of the net: it is that of the charge. Absent without one. */
+  chargedBack?: Disputed
+}
+
+/** Net amounts, both 0 or more. What was taken and not returned is with the buyer, or held by the provider. */
+export type Disputed = { takenCents: number; returnedCents: number }
+
+/** Movements of settlement reports about a dispute: the second states that the seller has won it. */
+export const chargebackMovements = { taken: 'CHARGEBACK', returned: 'CHARGEBACK_CANCEL' } as const
+
+/**
+ * A net with what charge-backs took of it. A cancel may be in a report without its charge-back: nothing is returned that was not
+ * taken.
+ */
+export function netWithDisputes(
+  net: Net | null,
+  movements: readonly { type: string; netCents: number }[],
+): Net | null {
+  const sumOfType = (wanted: string) =>
+    movements.reduce((sum, { type, netCents }) => sum + (type === wanted ? netCents : 0), 0)
+  const takenCents = 0 - sumOfType(chargebackMovements.taken)
+  if (net === null || takenCents <= 0) return net
+  const returnedCents = Math.min(takenCents, sumOfType(chargebackMovements.returned))
+  return { ...net, chargedBack: { takenCents, returnedCents } }
 }
 
 /** The class of a charge by the most exact rule that fits; undefined when there is none. */

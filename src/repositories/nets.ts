@@ -148,6 +148,8 @@ export type NetSums = {
   financingCents: number
   unexplainedCents: number
   netCents: number
+  takenCents: number
+  returnedCents: number
 }
 
 export type NetSpan = { client: ClientName; from: Date; to: Date }
@@ -160,7 +162,9 @@ export async function sumNets(db: Db, { client, from, to }: NetSpan): Promise<Ne
       coalesce(sum((net ->> 'feeCents')::bigint), 0)::bigint as "feeCents",
       coalesce(sum((net ->> 'financingCents')::bigint), 0)::bigint as "financingCents",
       coalesce(sum((net ->> 'unexplainedCents')::bigint), 0)::bigint as "unexplainedCents",
-      coalesce(sum((net ->> 'netCents')::bigint), 0)::bigint as "netCents"
+      coalesce(sum((net ->> 'netCents')::bigint), 0)::bigint as "netCents",
+      coalesce(sum((net -> 'chargedBack' ->> 'takenCents')::bigint), 0)::bigint as "takenCents",
+      coalesce(sum((net -> 'chargedBack' ->> 'returnedCents')::bigint), 0)::bigint as "returnedCents"
     from orders
     where client = ${client} and created_at >= ${from} and created_at < ${to} and (net is not null or paid_cents > 0)
     group by 1 order by 1`.execute(db)

@@ -3,8 +3,10 @@ import { canonicalJson } from '../domain/canonical-json.ts'
 import {
   type Charge,
   type ClassRule,
+  chargebackMovements,
   type NettedPayment,
   netOf,
+  netWithDisputes,
   type SettledLine,
 } from '../domain/net.ts'
 import { wentThrough } from '../domain/provider-states.ts'
@@ -36,9 +38,13 @@ export async function refreshNets(trx: Trx, orderIds: readonly string[]): Promis
   const payments = Map.groupBy(await findPaymentsOfOrders(trx, ids), ({ order_id }) => order_id)
   const rows = Map.groupBy(await findSettlementsOfOrders(trx, ids), ({ order_id }) => order_id)
   const nets = orders.flatMap(({ id, paid_cents, net: known }) => {
-    const lines = (rows.get(id) ?? []).flatMap(lineOf)
+    const own = rows.get(id) ?? []
+    const lines = chargeLines(own)
     const paid = (payments.get(id) ?? []).flatMap(paymentOf)
-    const net = netOf(paid_cents, paid, lines, rules)
+    const movements = own
+      .filter(({ report }) => report === 'settlement')
+      .map((row) => ({ type: row.type.toUpperCase(), netCents: row.net_cents }))
+    const net = netWithDisputes(netOf(paid_cents, paid, lines, rules), movements)
     return canonicalJson(net) === canonicalJson(known) ? [] : [{ id, net }]
   })
   await writeNets(trx, nets)
@@ -82,12 +88,25 @@ function chargesOf({ charges, fees }: PaymentToNet): Charge[] {
   }))
 }
 
-/** Of the movements of a payment those that are the charge itself, not what became of it later. */
-function lineOf(row: SettlementRow): SettledLine[] {
+/**
+ * Of the movements of a payment those that are the charge itself, not what became of it later. A dispute that was won states the
+ * charge again: that counts where no report has the charge, nor what was taken of it.
+ */
+function chargeLines(rows: readonly SettlementRow[]): SettledLine[] {
+  const settled = rows.filter(({ report }) => report === 'settlement')
+  const has = (word: string) => settled.some(({ type }) => type.toUpperCase() === word)
+  const isStatedAgain = !has('SETTLEMENT') && !has(chargebackMovements.taken)
+  return rows.flatMap((row) =>
+    lineOf(row, isStatedAgain ? chargebackMovements.returned : 'SETTLEMENT'),
+  )
+}
+
+/** `charge` is the type of the movement of a settlement report that counts as the charge. */
+function lineOf(row: SettlementRow, charge: string): SettledLine[] {
   const type = row.type.toUpperCase()
   const isCharge =
     row.report === 'settlement'
-      ? type === 'SETTLEMENT'
+      ? type === charge
       : type === 'RELEASE' && row.detail.toLowerCase() === 'payment'
   if (!isCharge) return []
   return [

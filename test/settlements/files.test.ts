@@ -104,6 +104,7 @@ test('a report settles the net of its charges, and read three times it adds noth
     net: '940.10',
     release_on: '2026-12-01',
     expected: null,
+    charged_back: null,
   })
   const before = await rowsOf('acme')
   for (const _ of [2, 3]) {

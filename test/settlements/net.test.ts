@@ -63,6 +63,7 @@ test('the net of a charge is estimated by the charges of its payment, once that 
     net: '940.10',
     release_on: expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/),
     expected: null,
+    charged_back: null,
   })
   const list = await call(service, { url: '/orders', token: till.key })
   expect(list.json().orders).toMatchObject([{ order_id: orderId, net }])

@@ -214,6 +214,8 @@ export const closings = {
   'net.noneHint': 'Once there are some, this shows what is left of them.',
   'net.unknown':
     'Of {count} charges of {amount} the provider has not told the fees yet: they are left out here.',
+  'net.chargedBack':
+    'Charge-backs took {taken} net of these charges, and {returned} came back. The net below does not take them off.',
   'net.parts': 'From what was charged to what is left',
   'net.gross': 'Charged',
   'net.fee': 'Fee',

@@ -210,6 +210,8 @@ export const closings = {
   'net.noneHint': 'Cuando haya cobros, aquí se ve qué queda de ellos.',
   'net.unknown':
     'De {count} cobros por {amount} el proveedor todavía no dijo las comisiones: no están en la cuenta.',
+  'net.chargedBack':
+    'Los contracargos se llevaron {taken} netos de estos cobros, y volvieron {returned}. El neto de abajo no los descuenta.',
   'net.parts': 'De lo cobrado a lo que queda',
   'net.gross': 'Cobrado',
   'net.fee': 'Comisión',

@@ -105,6 +105,8 @@ export const orders = {
   'tax.withholding': 'Withheld:',
   'money.tax': 'Tax',
   'money.unexplained': 'Not explained',
+  'money.chargedBack': 'Charge-back',
+  'money.disputeWon': 'Charge-back won',
   'money.net': 'Left of the charge',
   'money.estimated': 'estimated',
   'money.settled': 'settled',

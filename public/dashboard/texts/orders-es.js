@@ -106,6 +106,8 @@ export const orders = {
   'tax.withholding': 'Retención',
   'money.tax': 'Impuesto',
   'money.unexplained': 'Sin explicar',
+  'money.chargedBack': 'Contracargo',
+  'money.disputeWon': 'Contracargo ganado',
   'money.net': 'Neto del cobro',
   'money.estimated': 'estimado',
   'money.settled': 'liquidado',

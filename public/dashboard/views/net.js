@@ -80,6 +80,7 @@ function monthPicker(app, month) {
 
 function monthBody(month) {
   const { orders, unknown } = month
+  const { taken, returned } = month.charged_back
   if (orders === 0 && unknown.orders === 0) return empty(t('net.none'), t('net.noneHint'))
   return [
     unknown.orders > 0
@@ -88,6 +89,12 @@ function monthBody(month) {
           html`<p>${t('net.unknown', { count: number(unknown.orders), amount: money(unknown.gross) })}</p>`,
         )
       : null,
+    taken === '0.00'
+      ? null
+      : note(
+          'warn',
+          html`<p>${t('net.chargedBack', { taken: money(taken), returned: money(returned) })}</p>`,
+        ),
     orders > 0 ? waterfall(month) : null,
     orders > 0 ? states(month) : null,
   ]

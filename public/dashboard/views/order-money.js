@@ -37,15 +37,21 @@ function sums(order) {
 }
 
 /** What the charge leaves after fees and taxes, as far as the provider has told. */
-function netLines({ state, fee, financing, taxes, unexplained, net, release_on: release }) {
+function netLines(amounts) {
+  const { state, fee, financing, taxes, unexplained, net, release_on: release } = amounts
+  const disputed = amounts.charged_back
   const less = (title, amount) =>
     /^-?0\.00$/.test(amount) ? nothing : line(title, lessened(amount), 'part')
+  const more = (title, amount) =>
+    amount === '0.00' ? nothing : line(title, `+ ${money(amount)}`, 'part')
   return html`${less(t('money.fee'), fee)}
     ${less(t('money.financing'), financing)}
     ${taxes.map((tax) => less(taxName(tax), tax.amount))}
     ${less(t('money.unexplained'), unexplained)}
     ${line(html`${t('money.net')} ${badge(state === 'differs' ? 'warn' : 'quiet', t(`money.${state}`))}`, money(net), 'total')}
-    ${release ? line(t('money.release'), calendarDay(release), 'part') : nothing}`
+    ${release ? line(t('money.release'), calendarDay(release), 'part') : nothing}
+    ${disputed ? less(t('money.chargedBack'), disputed.taken) : nothing}
+    ${disputed ? more(t('money.disputeWon'), disputed.returned) : nothing}`
 }
 
 /** What goes off; less than nothing comes back. */

@@ -153,6 +153,12 @@ const NetResponse = z
       .object({ gross: SignedAmount, net: SignedAmount.nullable() })
       .nullable()
       .describe('What was to be expected, where a report differs'),
+    charged_back: z
+      .object({ taken: SignedAmount, returned: SignedAmount })
+      .nullable()
+      .describe(
+        'Net amounts that charge-backs took, and that came back when they were won, as reports say it; no part of `net`',
+      ),
   })
   .meta({ id: 'Net' })
 
@@ -358,6 +364,7 @@ export const OrderResponse = z
         net: '1167.96',
         release_on: '2026-12-01',
         expected: null,
+        charged_back: null,
       },
       standing: 'refunded',
       given_up_at: null,

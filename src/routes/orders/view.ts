@@ -128,7 +128,7 @@ function viewInstead(instead: ChargedInstead | undefined) {
 }
 
 function viewNet(net: Net) {
-  const { expected } = net
+  const { expected, chargedBack } = net
   return {
     state: net.state,
     gross: signedPointFromCents(net.grossCents),
@@ -139,6 +139,12 @@ function viewNet(net: Net) {
     unexplained: signedPointFromCents(net.unexplainedCents),
     net: signedPointFromCents(net.netCents),
     release_on: net.releaseOn,
+    charged_back: chargedBack
+      ? {
+          taken: signedPointFromCents(chargedBack.takenCents),
+          returned: signedPointFromCents(chargedBack.returnedCents),
+        }
+      : null,
     expected: expected && {
       gross: signedPointFromCents(expected.grossCents),
       net: expected.netCents === null ? null : signedPointFromCents(expected.netCents),

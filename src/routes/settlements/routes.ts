@@ -354,6 +354,10 @@ function viewSpan(
     not_classed: partsOf('notClassed'),
     unexplained: signedPointFromCents(unexplained),
     net: signedPointFromCents(net),
+    charged_back: {
+      taken: signedPointFromCents(sum(({ takenCents }) => takenCents)),
+      returned: signedPointFromCents(sum(({ returnedCents }) => returnedCents)),
+    },
     unknown: {
       orders: unknown?.orders ?? 0,
       gross: signedPointFromCents(unknown?.grossCents ?? 0),

@@ -208,6 +208,9 @@ export const NetResponse = z
       .describe('Charges whose names no rule knows, 100 at most; a part of `unexplained`'),
     unexplained: SignedAmount,
     net: SignedAmount.describe('gross − fee − financing − taxes_total − unexplained'),
+    charged_back: z
+      .object({ taken: SignedAmount, returned: SignedAmount })
+      .describe('What charge-backs took of these charges, and what came back; no part of `net`'),
     unknown: z
       .object({ orders: z.number(), gross: SignedAmount })
       .describe('Paid orders whose net is not known yet'),
@@ -229,6 +232,7 @@ export const NetResponse = z
       not_classed: [],
       unexplained: '0.00',
       net: '1167.96',
+      charged_back: { taken: '0.00', returned: '0.00' },
       unknown: { orders: 0, gross: '0.00' },
     },
   })
