@@ -9,6 +9,8 @@ import {
   type UnreadablePayment,
   unreadableStatus,
 } from '../domain/provider-payment.ts'
+import { clockMarginMs } from '../payments/found-order.ts'
+import { isEncodedReference } from '../provider/provider.ts'
 import type { PaymentReadRow } from '../repositories/payment-reads.ts'
 import {
   findPayableOrders,
@@ -57,7 +59,7 @@ export async function keepPayments(
   const rows = dated.flatMap((payment) => {
     const box = boxOf.get(payment.mpPosId ?? '')
     const store = box?.sucursal_id ?? storeOf.get(payment.mpStoreId ?? '')
-    const order = orderOf(payment, orders, store !== undefined)
+    const order = orderOf(payment, orders, box?.caja_id)
     if (store === undefined && order === undefined) return []
     return {
       ...rowOf(payment, now),
@@ -126,13 +128,13 @@ export function unreadableAsPayment(
 }
 
 /**
- * The order that a payment is of: by its number, which the order itself names, or else by the reference that the order was
- * sent with. A reference alone counts at a place of ours only: a web shop may number its sales alike.
+ * The order that a payment is proven to be of: the order names the payment by its number, or the payment names the order. What
+ * has nothing but the reference is the order's only as `fitsByReference` says; any other stays an unclaimed payment.
  */
 function orderOf(
   payment: ProviderPayment,
   orders: readonly PayableOrder[],
-  isOurPlace: boolean,
+  cajaId: string | undefined,
 ): PayableOrder | undefined {
   const named = orders.find(({ payment_ids }) => payment_ids.includes(payment.paymentId))
   if (named) return named
@@ -140,7 +142,37 @@ function orderOf(
     ({ mp_external_reference: reference }) => reference === payment.externalReference,
   )
   const same = alike.find(({ mp_order_id: id }) => id !== null && id === payment.mpOrderId)
-  return same ?? (isOurPlace && alike.length === 1 ? alike[0] : undefined)
+  if (same) return same
+  const fitting = alike.filter((order) => fitsByReference(payment, order, cajaId))
+  return fitting.length === 1 ? fitting[0] : undefined
+}
+
+/** An order of the Orders API. The Payments API may name another kind of order by a number. */
+const orderId = /^ORD/
+
+/**
+ * Whether a payment that names no order is one of this order: paid at its box and while it lived. Another program may use the
+ * same reference, so the order must be known to be paid, or the reference one of our making. A further payment of an order
+ * that names its own may have another amount.
+ */
+function fitsByReference(
+  { mpOrderId, amount, createdAt }: ProviderPayment,
+  order: PayableOrder,
+  cajaId: string | undefined,
+): boolean {
+  if (mpOrderId !== null && orderId.test(mpOrderId)) return false
+  if (cajaId !== order.caja_id || createdAt === null) return false
+  const firstMs = Math.min(
+    order.created_at.getTime(),
+    (order.sent_at ?? order.created_at).getTime(),
+  )
+  const isOfItsTime =
+    createdAt.getTime() >= firstMs - clockMarginMs &&
+    createdAt.getTime() <= order.expires_at.getTime() + clockMarginMs
+  if (!isOfItsTime) return false
+  if (order.paid_cents > 0 && order.payment_ids.length > 0) return true
+  const isSure = order.paid_cents > 0 || isEncodedReference(order.mp_external_reference)
+  return isSure && amount.cents === order.amount_cents
 }
 
 /** When the money was the shop's. Null for a row without any date, which belongs to no day. */

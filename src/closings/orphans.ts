@@ -21,6 +21,7 @@ import {
   findOrphan,
   insertOrphan,
   listLonePayments,
+  listOrphanPayments,
   listRefundedOrphans,
   listUnsettledOrders,
   lockOrphan,
@@ -101,8 +102,16 @@ async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<voi
   }
   const kept = await deps.database.transaction(async (trx) => {
     if (!(await insertOrphan(trx, orphan))) return undefined
+    const similar = (await listOrphanPayments(trx, orphan.client, [orphan.payment_id])).get(
+      orphan.payment_id,
+    )?.similar_order_ids
     const entry = entryOf(orphan, 'orphan.found', serviceActor(deps.now()), null)
-    await recordSuccess(deps, trx, entry)
+    const metadata = {
+      ...entry.metadata,
+      ...(payment.mp_order_id !== null && { mp_order_id: payment.mp_order_id }),
+      ...(similar && similar.length > 0 && { similar_order_ids: similar }),
+    }
+    await recordSuccess(deps, trx, { ...entry, metadata })
     return { order: await openSurplus(deps, trx, orphan) }
   })
   if (!kept) return

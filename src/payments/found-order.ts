@@ -21,7 +21,7 @@ export type Found = {
 }
 
 /** Clocks differ, here and at the provider. */
-const clockMarginMs = 2 * 60_000
+export const clockMarginMs = 2 * 60_000
 
 export type Fit =
   | 'ours'

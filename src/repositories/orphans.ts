@@ -43,23 +43,27 @@ export async function listUnsettledOrders(
   client: ClientName,
   { amountCents, from, to }: { amountCents: number; from: Date; to: Date },
 ): Promise<OrderRow[]> {
-  return db
-    .selectFrom('orders')
-    .selectAll()
-    .where('client', '=', client)
-    .where('amount_cents', '=', amountCents)
-    .where('created_at', '>=', from)
-    .where('created_at', '<=', to)
-    .where('paid_cents', '=', 0)
-    .where((eb) =>
-      eb.or([
-        eb('status', 'in', ['created', 'at_terminal', 'action_required']),
-        eb('creation', '=', 'unknown'),
-      ]),
-    )
-    .orderBy('created_at')
-    .limit(20)
-    .execute()
+  return (
+    db
+      .selectFrom('orders')
+      .selectAll()
+      .where('client', '=', client)
+      .where('amount_cents', '=', amountCents)
+      .where('created_at', '>=', from)
+      .where('created_at', '<=', to)
+      .where('paid_cents', '=', 0)
+      // A person has looked at it, so the payment is for a person too.
+      .where('settled_as', 'is', null)
+      .where((eb) =>
+        eb.or([
+          eb('status', 'in', ['created', 'at_terminal', 'action_required']),
+          eb('creation', '=', 'unknown'),
+        ]),
+      )
+      .orderBy('created_at')
+      .limit(20)
+      .execute()
+  )
 }
 
 /** How many charges without an order wait for somebody, of a client or of all. */
@@ -164,6 +168,31 @@ export async function listOrphans(
     .offset(filter.offset)
     .execute()
   return { rows, total }
+}
+
+/** What the provider says of an orphan's payment, and the orders of ours that have its reference. */
+export type OrphanPayment = {
+  payment_id: string
+  external_reference: string | null
+  mp_order_id: string | null
+  similar_order_ids: string[]
+}
+
+export async function listOrphanPayments(
+  db: Db | Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+): Promise<Map<string, OrphanPayment>> {
+  if (paymentIds.length === 0) return new Map()
+  const { rows } = await sql<OrphanPayment>`
+    select payment_id, external_reference, mp_order_id, coalesce((
+      select array_agg(orders.id::text order by orders.created_at) from orders
+      where orders.client = payment.client and orders.mp_user_id = payment.mp_user_id
+        and orders.mp_external_reference = payment.external_reference
+        and orders.id is distinct from payment.order_id), '{}') as similar_order_ids
+    from provider_payments payment
+    where client = ${client} and payment_id = any(${[...paymentIds]}::text[])`.execute(db)
+  return new Map(rows.map((row) => [row.payment_id, row]))
 }
 
 /**

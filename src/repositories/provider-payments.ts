@@ -3,6 +3,7 @@ import { type Db, json, type Trx } from '../db/database.ts'
 import type { ProviderPaymentsTable } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { type ProviderPayment, rowWithoutId, unreadableStatus } from '../domain/provider-payment.ts'
+import type { OrderRow } from './orders.ts'
 
 export type ProviderPaymentRow = Selectable<ProviderPaymentsTable>
 export type NewProviderPayment = Insertable<ProviderPaymentsTable>
@@ -100,13 +101,21 @@ export async function countUnreadable(
     .execute()
 }
 
+const payableColumns = [
+  'id',
+  'mp_order_id',
+  'mp_external_reference',
+  'caja_id',
+  'sucursal_id',
+  'amount_cents',
+  'paid_cents',
+  'created_at',
+  'sent_at',
+  'expires_at',
+] as const
+
 /** An order of ours that a payment may belong to. */
-export type PayableOrder = {
-  id: string
-  mp_order_id: string | null
-  mp_external_reference: string
-  caja_id: string
-  sucursal_id: string
+export type PayableOrder = Pick<OrderRow, (typeof payableColumns)[number]> & {
   /** The numbers of its payments. */
   payment_ids: string[]
 }
@@ -129,13 +138,12 @@ export async function findPayableOrders(
   },
 ): Promise<PayableOrder[]> {
   const { mpUserId, references, paymentIds, boxes, from, to } = wanted
-  const columns = ['id', 'mp_order_id', 'mp_external_reference', 'caja_id', 'sucursal_id'] as const
   const byReference =
     references.length === 0
       ? []
       : await db
           .selectFrom('orders')
-          .select([...columns, payable.as('payment_ids')])
+          .select([...payableColumns, payable.as('payment_ids')])
           .where('client', '=', client)
           .where('mp_user_id', '=', mpUserId)
           .where('mp_external_reference', 'in', [...references])
@@ -148,8 +156,9 @@ export async function findPayableOrders(
     if (ids.length === 0 || boxes?.length === 0) return []
     let query = db
       .selectFrom('orders')
-      .select([...columns, payable.as('payment_ids')])
+      .select([...payableColumns, payable.as('payment_ids')])
       .where('client', '=', client)
+      .where('mp_user_id', '=', mpUserId)
       .where('created_at', '>=', from)
       .where('created_at', '<=', to)
     // To look into the payments of an order costs more than all the rest.

@@ -155,6 +155,8 @@ export const closings = {
   'orphans.count.other': '{count} charges',
   'orphans.payment': 'Payment no.',
   'orphans.further': 'It is a further payment of a charge that is paid.',
+  'orphans.providerOrder': 'Order at Mercado Pago',
+  'orphans.similar': 'Same reference',
   'orphans.at': 'Charged',
   'orphans.found': 'Found',
   'chargebacks.title': 'Charge-backs',

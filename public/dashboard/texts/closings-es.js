@@ -152,6 +152,8 @@ export const closings = {
   'orphans.count.other': '{count} cobros',
   'orphans.payment': 'Pago n.º',
   'orphans.further': 'Es otro pago de un cobro que ya está pagado.',
+  'orphans.providerOrder': 'Orden en Mercado Pago',
+  'orphans.similar': 'Misma referencia',
   'orphans.at': 'Cobrado',
   'orphans.found': 'Encontrado',
   'chargebacks.title': 'Contracargos',

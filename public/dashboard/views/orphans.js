@@ -132,6 +132,21 @@ function card(app, orphan) {
         <dt>${t('orphans.payment')}</dt>
         <dd>${code(payment)}</dd>
       </div>
+      ${
+        orphan.mp_order_id &&
+        html`<div>
+          <dt>${t('orphans.providerOrder')}</dt>
+          <dd>${code(orphan.mp_order_id)}</dd>
+        </div>`
+      }
+      ${
+        orphan.similar_order_ids.length > 0 &&
+        state === 'open' &&
+        html`<div>
+          <dt>${t('orphans.similar')}</dt>
+          <dd>${orphan.similar_order_ids.map((id) => html`<a href=${orderHref(app, id)}>${t('line.order')}</a> `)}</dd>
+        </div>`
+      }
     </dl>
     ${furtherOf(app, orphan)}
     ${state === 'open' ? choices(app, orphan) : ending(app, orphan)}
@@ -148,8 +163,12 @@ function choices(app, orphan) {
   </div>`
 }
 
+function orderHref(app, id) {
+  return app.link('orders', id, { of: app.isAdmin ? app.client : undefined })
+}
+
 function ending(app, { reason, order_id: order }) {
-  const href = order && app.link('orders', order, { of: app.isAdmin ? app.client : undefined })
+  const href = order && orderHref(app, order)
   return html`<p>
     ${reason ? html`<span class="soft">${t('reason.label')}:</span> <bdi>${reason}</bdi>` : null}
     ${order ? html`<a href=${href}>${t('line.order')}</a>` : null}

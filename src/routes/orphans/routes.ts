@@ -3,7 +3,12 @@ import { adoptOrphan, dismissOrphan, refundOrphan } from '../../closings/orphans
 import { pointFromCents } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { listOrphans, type OrphanRow } from '../../repositories/orphans.ts'
+import {
+  listOrphanPayments,
+  listOrphans,
+  type OrphanPayment,
+  type OrphanRow,
+} from '../../repositories/orphans.ts'
 import { ClientOnlyQuery, iso } from '../fields.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { viewOutcome } from '../orders/view.ts'
@@ -42,7 +47,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
         limit: query.limit,
         offset: query.offset,
       })
-      return { orphans: rows.map(viewOrphan), total }
+      return { orphans: await viewOrphans(deps, rows), total }
     },
   )
 
@@ -68,7 +73,8 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { orphanId } = request.params
       const client = tenantOfRequest(request)
       const actor = actorOf(deps, request)
-      return viewOrphan(
+      return viewOne(
+        deps,
         (await adoptOrphan(deps, client, orphanId, { reason, reference }, actor)).orphan,
       )
     },
@@ -111,7 +117,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { reason } = request.body
       const errand = errandOf(deps, request)
       const { orphan, order } = await refundOrphan(deps, client, orphanId, reason, errand)
-      return { ...viewOrphan(orphan), ...(order ? viewOutcome(order) : givenBack) }
+      return { ...(await viewOne(deps, orphan)), ...(order ? viewOutcome(order) : givenBack) }
     },
   )
 
@@ -133,14 +139,31 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { orphanId } = request.params
       const client = tenantOfRequest(request)
       const actor = actorOf(deps, request)
-      return viewOrphan(await dismissOrphan(deps, client, orphanId, request.body.reason, actor))
+      const { reason } = request.body
+      return viewOne(deps, await dismissOrphan(deps, client, orphanId, reason, actor))
     },
   )
 }
 
 const givenBack = { outcome: 'not_charged' as const, retry_safe: true }
 
-function viewOrphan(orphan: OrphanRow): z.input<typeof OrphanResponse> {
+type OrphanView = z.input<typeof OrphanResponse>
+
+/** Orphans of one client, each with what the provider says of its payment. */
+async function viewOrphans(deps: PaymentDeps, rows: readonly OrphanRow[]): Promise<OrphanView[]> {
+  const [first] = rows
+  if (!first) return []
+  const ids = rows.map(({ payment_id }) => payment_id)
+  const payments = await listOrphanPayments(deps.database.db, first.client, ids)
+  return rows.map((orphan) => viewOrphan(orphan, payments.get(orphan.payment_id)))
+}
+
+async function viewOne(deps: PaymentDeps, orphan: OrphanRow): Promise<OrphanView> {
+  const [view] = await viewOrphans(deps, [orphan])
+  return view as OrphanView
+}
+
+function viewOrphan(orphan: OrphanRow, payment: OrphanPayment | undefined): OrphanView {
   return {
     id: orphan.id,
     state: orphan.state,
@@ -152,6 +175,9 @@ function viewOrphan(orphan: OrphanRow): z.input<typeof OrphanResponse> {
     found_at: iso(orphan.found_at),
     order_id: orphan.order_id,
     surplus_of: orphan.surplus_of,
+    external_reference: payment?.external_reference ?? null,
+    mp_order_id: payment?.mp_order_id ?? null,
+    similar_order_ids: payment?.similar_order_ids ?? [],
     reason: orphan.reason,
   }
 }

@@ -23,6 +23,9 @@ const exampleOrphan = {
   found_at: '2026-11-21T14:34:00.000Z',
   order_id: null,
   surplus_of: null,
+  external_reference: '0001-00004711',
+  mp_order_id: 'ORD01K8ZQ4M7N2P5R6S7T8V9W0X1Y',
+  similar_order_ids: ['0d5a4c1e-6f0b-4c8e-9d55-3a1b2c4d5e6f'],
   reason: null,
 }
 
@@ -41,6 +44,14 @@ export const OrphanResponse = z
       .uuid()
       .nullable()
       .describe('The order that this is a further payment of; null where no order stands for it'),
+    external_reference: z.string().nullable().describe('As the provider has it'),
+    mp_order_id: z
+      .string()
+      .nullable()
+      .describe("The provider's order that it was paid for, as that of another application"),
+    similar_order_ids: z
+      .array(z.uuid())
+      .describe('Orders of this service with that reference; none is proven to be the one'),
     reason: z.string().nullable(),
   })
   .meta({ id: 'Orphan', example: exampleOrphan })

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { encodeReference } from '../../src/provider/reference.ts'
+import {
+  auditOf,
+  breakProvider,
+  cancel,
+  creation,
+  healProvider,
+  openOwnShop,
+  reading,
+} from '../support/money.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
+import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
+})
+afterAll(() => service.stop())
+
+const minuteMs = 60_000
+
+async function orphansOf(till: Till) {
+  return (await call(service, { url: '/orphans', token: till.key })).json().orphans
+}
+
+async function paymentRow(till: Till, paymentId: string) {
+  return service.database.db
+    .selectFrom('provider_payments')
+    .selectAll()
+    .where('payment_id', '=', paymentId)
+    .where('mp_user_id', '=', till.mpUserId)
+    .executeTakeFirstOrThrow()
+}
+
+/** An order of ours that ends without money. */
+async function unpaid(till: Till, reference: string): Promise<string> {
+  const { order_id } = (await charge(service, till, { reference, amount: '77,50' })).json()
+  await cancel(service, till, order_id)
+  await readOrder(service, till, order_id)
+  return order_id
+}
+
+/** Another application charges the same sale on the same terminal. */
+async function chargeElsewhere(till: Till & { terminalId: string }, reference: string) {
+  const { id } = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
+    type: 'point',
+    external_reference: encodeReference(reference, 1),
+    transactions: { payments: [{ amount: '77.50' }] },
+    config: { point: { terminal_id: till.terminalId } },
+  })) as { id: string }
+  const order = (await sandboxCall(service, 'POST', `/_sandbox/orders/${id}/act`, {
+    do: 'pay',
+    payment_method_type: 'credit_card',
+    payment_method_id: 'visa',
+    installments: 1,
+  })) as { transactions: { payments: { reference_id: string }[] } }
+  return { id, paymentId: String(order.transactions.payments[0]?.reference_id) }
+}
+
+test('the payment of another application is unclaimed, whatever our order of that reference is', async () => {
+  const till = await openOwnShop(service, 'other application')
+  const orderId = await unpaid(till, 'X-1')
+  const { id, paymentId } = await chargeElsewhere(till, 'X-1')
+  await watchAfter(service, 5 * minuteMs)
+  expect(await paymentRow(till, paymentId)).toMatchObject({ order_id: null, surplus_of: null })
+  expect(await orphansOf(till)).toMatchObject([
+    {
+      payment_id: paymentId,
+      external_reference: 'X-1',
+      mp_order_id: id,
+      similar_order_ids: [orderId],
+    },
+  ])
+  expect(await auditOf(service, till.client, 'orphan.found')).toMatchObject([
+    { metadata: { mp_order_id: id, similar_order_ids: [orderId] } },
+  ])
+  const closing = await close(service, till)
+  expect(closing.state).toBe('differs')
+})
+
+test('the payment of another application is not that of a charge whose answer was lost', async () => {
+  const till = await openOwnShop(service, 'lost answer')
+  await breakProvider(service, { ...creation, kind: 'drop_before' }, { ...reading, kind: '503' })
+  const lost = await charge(service, till, { reference: 'X-2', amount: '77,50' })
+  const orderId = String(lost.json().order_id)
+  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  const { id, paymentId } = await chargeElsewhere(till, 'X-2')
+  await watchAfter(service, 5 * minuteMs)
+  expect(await paymentRow(till, paymentId)).toMatchObject({ order_id: null })
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    outcome: 'unknown',
+    standing: 'in_doubt',
+  })
+  // Once a person has decided about the order, the payment is told.
+  const body = { as: 'not_paid', reason: 'Ana: it is the sale of the other program' }
+  await call(service, { url: `/orders/${orderId}/settle`, token: till.key, body })
+  await watchAfter(service, 5 * minuteMs)
+  expect(await orphansOf(till)).toMatchObject([{ payment_id: paymentId, mp_order_id: id }])
+  await healProvider(service)
+})
+
+test.each([
+  ['typed after our order was canceled', 5 * minuteMs, {}],
+  ['made before our first attempt', -60 * minuteMs, {}],
+  ['of another amount', 5 * minuteMs, { amount: '50.00' }],
+])('a payment with our reference, %s, is unclaimed', async (name, at, fields) => {
+  const till = await openOwnShop(service, name)
+  const orderId = await unpaid(till, 'X-3')
+  const paymentId = await typeCharge(service, till, {
+    external_reference: 'X-3',
+    at: new Date(service.clock.now().getTime() + Math.min(at, 0)).toISOString(),
+    ...fields,
+  })
+  await watchAfter(service, 5 * minuteMs)
+  expect(await paymentRow(till, paymentId)).toMatchObject({ order_id: null, surplus_of: null })
+  expect(await orphansOf(till)).toMatchObject([
+    { payment_id: paymentId, mp_order_id: null, similar_order_ids: [orderId] },
+  ])
+})
+
+test('a payment before the first attempt is no further payment of the order that is paid', async () => {
+  const till = await openOwnShop(service, 'paid later')
+  const orderId = await sell(service, till, 'X-4', { amount: '77,50' })
+  const paymentId = await typeCharge(service, till, {
+    external_reference: 'X-4',
+    at: new Date(service.clock.now().getTime() - 60 * minuteMs).toISOString(),
+  })
+  await watchAfter(service, 5 * minuteMs)
+  expect(await paymentRow(till, paymentId)).toMatchObject({ order_id: null, surplus_of: null })
+  expect((await orphansOf(till))[0]).toMatchObject({ similar_order_ids: [orderId] })
+})
