@@ -801,6 +801,8 @@ export type DeliveriesTable = {
   finished_at: Date | null
   skipped: WithDefault<string | null>
   told_version: number | null
+  delivered_fields: ColumnType<unknown, string | null | undefined, string | null>
+  may_have_arrived: WithDefault<boolean>
 }
 
 export type DeliveryHandsTable = {

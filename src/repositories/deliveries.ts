@@ -47,8 +47,16 @@ const renewed = sql`
     finished_at = null,
     skipped = null`
 
-/** Whom changes are recorded for. With `keepsHistory` it is also written down what the items look like now, once for all. */
-export type Recording = { flow: string; destinations: readonly string[]; keepsHistory: boolean }
+/**
+ * Whom changes are recorded for. With `keepsHistory` it is also written down what the items look like now, once for all. Of an
+ * item without a row the `filled` destinations have nothing; of the others that is not known.
+ */
+export type Recording = {
+  flow: string
+  destinations: readonly string[]
+  keepsHistory: boolean
+  filled?: readonly string[]
+}
 
 /**
  * What changed at the source becomes owed to these destinations: a new row, or the next version of the one there is, whatever
@@ -57,12 +65,12 @@ export type Recording = { flow: string; destinations: readonly string[]; keepsHi
  */
 export async function recordChanges(
   trx: Trx,
-  { flow, destinations, keepsHistory }: Recording,
+  { flow, destinations, keepsHistory, filled = [] }: Recording,
   changes: readonly DeliveryChange[],
   at: Date,
 ): Promise<void> {
   for (const found of partsOf(changes)) {
-    const owe = sql`${oweFound(flow, destinations, at)} ${renewed}`
+    const owe = sql`${oweFound(flow, destinations, at, filled)} ${renewed}`
     await sql`
       with ${found} ${keepsHistory ? sql`, owed as (${owe}) ${keepVersions(flow, at)}` : owe}`.execute(
       trx,
@@ -113,19 +121,46 @@ function* partsOf(changes: readonly DeliveryChange[]): Generator<RawBuilder<unkn
 }
 
 /** The part of a statement that owes what was found. */
-function oweFound(flow: string, destinations: readonly string[], at: Date): RawBuilder<unknown> {
+function oweFound(
+  flow: string,
+  destinations: readonly string[],
+  at: Date,
+  filled: readonly string[] = [],
+): RawBuilder<unknown> {
   return sql`
     insert into deliveries
-      (flow, destination, pk, version, change_number, kind, hash, payload, state, attempts, queued_at)
-    select ${flow}, destination, pk, 1, change, kind, hash, payload, 'waiting', 0, ${at}
+      (flow, destination, pk, version, change_number, kind, hash, payload, state, attempts, queued_at,
+        may_have_arrived)
+    select ${flow}, destination, pk, 1, change, kind, hash, payload, 'waiting', 0, ${at},
+      kind = 'delete' and destination <> all(${filled}::text[])
     from unnest(${destinations}::text[]) as destination cross join found
     ${destinations.length > 1 ? sql`order by destination, pk` : sql``}`
 }
 
-export type OwedRow = Pick<
-  DeliveryRow,
-  'pk' | 'version' | 'change_number' | 'kind' | 'hash' | 'payload' | 'state' | 'attempts'
->
+const owedColumns = [
+  'pk',
+  'version',
+  'change_number',
+  'kind',
+  'hash',
+  'payload',
+  'state',
+  'attempts',
+  'delivered_hash',
+  'delivered_fields',
+  'may_have_arrived',
+] as const
+
+export type OwedRow = Pick<DeliveryRow, (typeof owedColumns)[number]>
+
+/** The hash of an item that is to be deleted, or was. */
+export const deletedHash = 'deleted'
+
+/** Whether the destination may have the item: it was delivered there, or an attempt was without an answer. */
+export function mayBeThere(row: Pick<OwedRow, 'delivered_hash' | 'may_have_arrived'>): boolean {
+  const { delivered_hash: delivered } = row
+  return row.may_have_arrived || (delivered !== null && delivered !== deletedHash)
+}
 
 /** `held`: nothing of the flow may be sent now. */
 export async function findDeliveries(
@@ -135,7 +170,7 @@ export async function findDeliveries(
 ): Promise<(OwedRow & { held: boolean })[]> {
   return db
     .selectFrom('deliveries')
-    .select(['pk', 'version', 'change_number', 'kind', 'hash', 'payload', 'state', 'attempts'])
+    .select(owedColumns)
     .select(sql<boolean>`exists (select from held_drifts where flow = ${target.flow})`.as('held'))
     .where(isOneOf(target, pks))
     .execute()
@@ -200,7 +235,7 @@ export async function lockOwed(
 ): Promise<OwedRow | undefined> {
   return trx
     .selectFrom('deliveries')
-    .select(['pk', 'version', 'change_number', 'kind', 'hash', 'payload', 'state', 'attempts'])
+    .select(owedColumns)
     .where('flow', '=', flow)
     .where('destination', '=', destination)
     .where('pk', '=', pk)
@@ -257,10 +292,12 @@ export async function holdBack(
 /** What was tried of an item; `delivered` says which version has arrived, and how. */
 export type TriedRow = {
   pk: string
-  delivered?: { version: number; attempts: number; status: number | null }
+  delivered?: { version: number; attempts: number; status: number | null; fields?: unknown }
 }
 
-export type SettledRow = Pick<DeliveryRow, 'pk' | 'version' | 'state'> & { isDone: boolean }
+export type SettledRow = Pick<DeliveryRow, 'pk' | 'version' | 'state' | 'may_have_arrived'> & {
+  isDone: boolean
+}
 
 /** Whom rows are settled for. With `keepsHistory` what arrived is also written down for the operator. */
 export type Settling = DeliveryTarget & { keepsHistory: boolean }
@@ -307,7 +344,10 @@ async function settle(
     version: arrived?.version,
     attempts: arrived?.attempts,
     status: arrived?.status,
+    fields: arrived?.fields,
   }))
+  // Most destinations need none, and a join costs a third more.
+  const keepsFields = given.some(({ fields }) => fields !== undefined)
   const held = alone?.lease && sql`held as materialized (${leaseHeld(alone.lease)}),`
   const history = sql`, told as (
       insert into item_attempts
@@ -321,15 +361,15 @@ async function settle(
   // planner asks for: it would plan anew each time, which takes as long as all the rest for a group of one.
   const { rows } = await sql<SettledRow>`
     with ${held || sql``} locked as materialized (
-      select row.*, wanted.attempts, wanted.status,
+      select row.*, wanted.attempts, wanted.status, wanted.fields,
         row.state = 'waiting' and row.version is not distinct from wanted.version as "isCurrent"
       from (
         select * from jsonb_to_recordset(${json(given)}::jsonb)
-          as given (pk text, version bigint, attempts integer, status integer)
+          as given (pk text, version bigint, attempts integer, status integer, fields jsonb)
         ${held ? sql`where exists (select from held)` : sql``}
         order by pk
       ) as wanted cross join lateral (
-        select pk, version, state, ctid as place from deliveries
+        select pk, version, state, may_have_arrived, ctid as place from deliveries
         where (flow, destination, pk) = (${flow}, ${destination}, wanted.pk)
         limit 1
         for update
@@ -337,27 +377,38 @@ async function settle(
     ), done as (
       update deliveries set
         state = 'done', delivered_hash = hash, delivered_at = ${at}, finished_at = ${at},
-        payload = null, last_error = null, last_status = null, not_before = null
-      where ctid = any (array(select place from locked where "isCurrent"))
-      returning pk, kind, hash
+        payload = null, last_error = null, last_status = null, not_before = null,
+        may_have_arrived = false,
+        delivered_fields = ${keepsFields ? sql`locked.fields from locked` : sql`null`}
+      where ${
+        keepsFields
+          ? sql`deliveries.ctid = locked.place and "isCurrent"`
+          : sql`ctid = any (array(select place from locked where "isCurrent"))`
+      }
+      returning deliveries.pk, kind, hash
     )${keepsHistory ? history : sql``}${alone ? counted : sql``}
-    select locked.pk, locked.version, locked.state, done.pk is not null as "isDone"
+    select locked.pk, locked.version, locked.state, locked.may_have_arrived, done.pk is not null as "isDone"
     from locked left join done using (pk)`.execute(db)
   return rows
 }
 
-/** For rows whose current version was delivered. The item itself is not kept any longer. */
+/** What a later delete needs of a delivered body, as the column takes it. */
+const keptJson = (fields: unknown) => (fields === undefined ? null : json(fields))
+
+/** For a row whose current version was delivered. The item itself is not kept any longer. */
 export async function markDelivered(
   trx: Trx,
   target: DeliveryTarget,
-  pks: readonly string[],
-  at: Date,
+  pk: string,
+  { fields, at }: { fields: unknown; at: Date },
 ): Promise<void> {
-  await updateRows(trx, target, pks)
+  await updateRows(trx, target, [pk])
     .set((eb) => ({
       state: 'done',
       delivered_hash: eb.ref('hash'),
       delivered_at: at,
+      delivered_fields: keptJson(fields),
+      may_have_arrived: false,
       finished_at: at,
       payload: null,
       last_error: null,
@@ -392,10 +443,30 @@ export async function markOlderDelivered(
   trx: Trx,
   target: DeliveryTarget,
   pk: string,
-  delivered: { hash: string; at: Date },
+  delivered: { hash: string; fields: unknown; at: Date },
 ): Promise<void> {
   await updateRows(trx, target, [pk])
-    .set({ delivered_hash: delivered.hash, delivered_at: delivered.at })
+    .set({
+      delivered_hash: delivered.hash,
+      delivered_at: delivered.at,
+      delivered_fields: keptJson(delivered.fields),
+      may_have_arrived: false,
+    })
+    .execute()
+}
+
+/** An attempt without an answer may have arrived. What was delivered before it stays on record. */
+export async function markMayHaveArrived(
+  trx: Trx,
+  target: DeliveryTarget,
+  pk: string,
+  fields: unknown,
+): Promise<void> {
+  await updateRows(trx, target, [pk])
+    .set({
+      may_have_arrived: true,
+      delivered_fields: sql<string | null>`coalesce(delivered_fields, ${keptJson(fields)}::jsonb)`,
+    })
     .execute()
 }
 

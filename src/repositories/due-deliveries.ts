@@ -31,6 +31,7 @@ export function dueDeliveries(
 ): RawBuilder<DueRow> {
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
+        delivered_hash, delivered_fields, may_have_arrived,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
         exists (select from held_drifts where held_drifts.flow = ${flow}::text) as held
       from deliveries

@@ -27,7 +27,9 @@ export function finishedRows(
 ): RawBuilder<FinishedRows> {
   return sql<FinishedRows>`
     with page as materialized (
-      select destination, pk, state, finished_at from deliveries
+      select destination, pk, state, finished_at,
+        may_have_arrived or (delivered_hash is not null and delivered_hash <> 'deleted') as is_sent
+      from deliveries
       where flow = ${flow} and (destination, pk) > (${page.after.destination}, ${page.after.pk})
       order by destination, pk
       limit ${page.limit}
@@ -35,10 +37,11 @@ export function finishedRows(
     select page.destination, max(page.pk) as "lastPk", count(*) as looked,
       coalesce(array_agg(page.pk order by page.pk) filter (where
         (page.state = 'done' and page.finished_at < ${before.doneBefore} and known.is_there is null)
-        or (page.state = 'failed' and page.finished_at < ${before.failedBefore})), '{}') as pks
+        or (page.state = 'failed' and page.finished_at < ${before.failedBefore}
+          and (known.is_there is null or not page.is_sent))), '{}') as pks
     from page left join lateral (
       select true as is_there from flow_items
-      where flow_items.flow = ${flow} and flow_items.pk = page.pk and page.state = 'done'
+      where flow_items.flow = ${flow} and flow_items.pk = page.pk and page.state in ('done', 'failed')
       limit 1
     ) as known on true
     group by page.destination
@@ -46,7 +49,8 @@ export function finishedRows(
 }
 
 /**
- * Forgets rows that were finished before the given times, but no delivered one whose item is still known: its
+ * Forgets rows that were finished before the given times, but none whose item is still known and may be at the destination: its
+ * delete needs the row, and its
  * `delivered_hash` is what tells that the destination has what the source showed last. An item without a row is not known
  * to be in step: it never was sent there, or its failure is older than failures are kept. Walks over all deliveries of the
  * flow, `limit` in each statement. Answers how many are gone.

@@ -69,7 +69,12 @@ export function createWorld(database: Database) {
     retry: (destination = 'web') =>
       retryFailed({ database, queue: { wake: async () => {} }, now }, { flow: name, destination }),
     deliver: (pks: readonly string[], destination = 'web') =>
-      database.transaction((trx) => markDelivered(trx, { flow: name, destination }, pks, now())),
+      database.transaction(async (trx) => {
+        for (const pk of pks) {
+          const target = { flow: name, destination }
+          await markDelivered(trx, target, pk, { fields: undefined, at: now() })
+        }
+      }),
   }
 }
 

@@ -164,6 +164,9 @@ const row: OwedRow = {
   payload: { id: 'a' },
   state: 'waiting',
   attempts: 1,
+  delivered_hash: null,
+  delivered_fields: null,
+  may_have_arrived: false,
 }
 
 const tried = { version: 4, change: 'upsert', hash: 'h1:x' }
@@ -179,7 +182,7 @@ function targetOf(answer: Answer, rules: Rules = {}) {
     keyFields: 2,
     definition,
     destination: web,
-    body: compileItemBody(definition),
+    body: compileItemBody(definition, { key: ['id', 'other'], deletes: false }),
     gate: createGate(definition, () => new Date()),
     company: createCompany(web),
   }
@@ -229,7 +232,10 @@ test('broken off by us, an attempt is not counted; what arrived all the same is'
   stop.abort()
   hold.open()
   expect(await outcomes).toEqual([
-    { kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: true },
+    {
+      ...{ kind: 'postponed', version: 4, delayMs: 0, mayHaveArrived: true },
+      begun: { fields: undefined },
+    },
     arrived,
   ])
 })
@@ -254,6 +260,7 @@ test('a destination that never ends its attempt is left alone at last, and that 
     ...tried,
     failure: { reason: 'no answer within 0.02 s', status: null, attempts: 2 },
     delayMs: 20,
+    begun: { fields: undefined },
   })
   expect(log.lines).toMatchObject([{ level: 'error', fields: { pk: 'a|b' } }])
 })

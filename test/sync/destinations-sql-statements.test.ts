@@ -153,14 +153,21 @@ test('a row without its key, or without fields, is a problem', () => {
   }
 })
 
-test('the key of a delete comes from the mapping, or without one from the item', () => {
-  const { key } = { key: ['A', 'B'] }
+test('the key of a delete comes from its body, and no value of it may be missing or empty', () => {
   const two = target('postgres', ['x', 'y'])
-  const deletion = (body: unknown) => deletedKey(two, job({ kind: 'delete', body, key }))
+  const deletion = (body: unknown) =>
+    deletedKey(two, job({ kind: 'delete', body, key: ['A', 'B'] }))
   expect(deletion({ y: 2, x: 1, other: 3 })).toEqual({ key: [1, 2] })
-  expect(deletion(null)).toEqual({ key: ['A', 'B'] })
-  expect(deletion({ x: 1 })).toHaveProperty('problem')
-  expect(deletedKey(target('postgres'), job({ body: null, key }))).toHaveProperty('problem')
+  for (const body of [null, undefined, { x: 1 }, { x: 1, y: null }, { x: 1, y: ' ' }]) {
+    expect(deletion(body)).toHaveProperty('problem')
+  }
+})
+
+test('a row whose key would be empty is not written', () => {
+  const two = target('postgres', ['x', 'y'])
+  expect(rowOf(two, { x: 'A', y: '' })).toEqual({
+    problem: 'the key column y would be empty: map a value for it',
+  })
 })
 
 test('an address of SQL Server is read as URL and as connection string', () => {

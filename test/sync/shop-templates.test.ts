@@ -128,8 +128,14 @@ test('tiendanube: created, changed and deleted under its own ids; what an answer
   expect(variants()).toContainEqual(expect.objectContaining({ sku: 'A 1/ñ', price: '1300.00' }))
   expect(variants()).toContainEqual(expect.objectContaining({ sku: 'B', stock: 0 }))
   await bring(article('A 1/ñ', '1.300,00'), article('REM-M', '12,00', '7'))
-  expect(shop.asked.slice(asked).map(({ method }) => method)).toEqual(['DELETE'])
-  expect(variants().map(({ sku }) => sku)).not.toContain('B')
+  expect(shop.asked.slice(asked).map(({ method }) => method)).toEqual(['PUT'])
+  expect(variants()).toContainEqual(expect.objectContaining({ sku: 'B', stock: 0 }))
+  // One variant of a product that somebody made: the others stay as they are.
+  await bring(article('A 1/ñ', '1.300,00'))
+  expect(shop.products.get(1)?.variants).toMatchObject([
+    { sku: 'REM-S', price: '9.00', stock: 1 },
+    { sku: 'REM-M', price: '12.00', stock: 0 },
+  ])
   expect(await failures()).toEqual([])
 })
 

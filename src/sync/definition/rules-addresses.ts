@@ -20,6 +20,10 @@ export function addressFindings(flow: Flow): PathFinding[] {
     if (segments.some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
       return [{ path, message: 'has . or .. in its path', hint: 'write the path that is meant' }]
     }
+    if (path[0] === 'destinations' && segments.slice(3, -1).includes('')) {
+      const hint = 'write one slash; a variable must not end in one'
+      return [{ path, message: 'has an empty segment (//) in its path', hint }]
+    }
     const name = host.replace(/:\d+$/, '')
     if (isMetadataName(name) || classOfLiteral(name) === 'never') {
       return [{ path, message: 'is link-local or a metadata service, which is never called' }]

@@ -1,6 +1,8 @@
+import { type DeleteNeeds, madeFields, usedIn } from '../mapping/delete-needs.ts'
 import type { Path, PathFinding } from './findings.ts'
 import { grantFindings } from './rules-oauth.ts'
 import type { Flow } from './schema.ts'
+import { Secret } from './secret.ts'
 
 type Destination = Flow['destinations'][number]
 
@@ -18,6 +20,7 @@ export function destinationFindings(flow: Flow): PathFinding[] {
       ...mappingFindings(destination, path),
       ...retryFindings(destination, path),
       ...deleteFindings(flow, destination, path),
+      ...deleteRequestFindings(destination, path),
       ...batchFindings(destination, path),
       ...(destination.type === 'http' ? grantFindings(destination.auth, path) : []),
       ...memoryFindings(destination, path),
@@ -84,7 +87,7 @@ function memoryFindings(destination: Destination, path: Path): PathFinding[] {
   if (destination.type !== 'http') return []
   const { remember } = destination
   const known = Object.keys(remember ?? {})
-  const found: PathFinding[] = (['request', 'create', 'delete'] as const).flatMap((name) => {
+  const found: PathFinding[] = (['request', 'create'] as const).flatMap((name) => {
     const used = [...(destination[name]?.url.reveal() ?? '').matchAll(memorable)]
     const unknown = used.find(([, word = '']) => !known.includes(word))
     if (!unknown) return []
@@ -132,6 +135,40 @@ function deleteFindings({ deletes }: Flow, destination: Destination, path: Path)
     ]
   }
   return []
+}
+
+/** A delete has what was delivered and remembered; what else its request uses would be empty. */
+function deleteRequestFindings(destination: Destination, under: Path): PathFinding[] {
+  if (destination.type !== 'http' || !destination.delete) return []
+  const { url, headers, body } = destination.delete
+  const nothing = { url: new Secret('', ''), headers: {}, body: undefined }
+  const parts: { path: Path; request: Parameters<typeof usedIn>[0] }[] = [
+    { path: ['url'], request: { ...nothing, url } },
+    ...Object.entries(headers).map(([name, value]) => ({
+      path: ['headers', name],
+      request: { ...nothing, headers: { [name]: value } },
+    })),
+    { path: ['body'], request: { ...nothing, body } },
+  ]
+  const made = madeFields(destination)
+  const named = new Set(Object.keys(destination.remember ?? destination.find?.remember ?? {}))
+  return parts.flatMap(({ path, request }) => {
+    const at = [...under, 'delete', ...path]
+    const unmade = made && unknownOf(usedIn(request, 'body'), made)
+    if (unmade !== undefined) {
+      const message = `uses body.${unmade}, which the mapping does not make, so it is not kept for the delete`
+      return [{ path: at, message, hint: 'make it in fields or map, or use {pk}' }]
+    }
+    const unnamed = unknownOf(usedIn(request, 'remembered'), named)
+    if (unnamed === undefined) return []
+    const message = `uses remembered.${unnamed}, which remember does not name, so it is not kept for the delete`
+    const hint = `add remember: { ${unnamed}: … }, what it is in the answer`
+    return [{ path: at, message, hint }]
+  })
+}
+
+function unknownOf(used: DeleteNeeds, known: ReadonlySet<string>): string | undefined {
+  return used === 'all' ? undefined : [...used].find((name) => !known.has(name))
 }
 
 function fileFindings(

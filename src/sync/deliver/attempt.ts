@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SendPermit } from '../../outbound.ts'
-import type { OwedRow } from '../../repositories/deliveries.ts'
+import { mayBeThere, type OwedRow } from '../../repositories/deliveries.ts'
 import type { AttemptNote, FlowTrace } from '../flow-trace.ts'
 import { splitKey } from '../item/key.ts'
 import { shorten } from '../mapping/excerpt.ts'
@@ -21,7 +21,7 @@ import type { Company } from './company.ts'
 import type { Gate } from './gate.ts'
 import { type ItemBody, isSkip } from './item-body.ts'
 import { jobKey } from './job-key.ts'
-import type { Failure, Outcome, Tried } from './outcome.ts'
+import type { Failure, Outcome, Tried, Unanswered } from './outcome.ts'
 
 export type AttemptDeps = {
   now: () => Date
@@ -111,9 +111,13 @@ export async function attemptDelivery(
   if (ready.length === 0) return outcomes
 
   const postponeAll = (delayMs: number) => {
-    for (const { place, tried, mayHaveArrived } of ready) {
+    for (const one of ready) {
+      const { place, tried, mayHaveArrived } = one
       const { version } = tried
-      outcomes[place] = { kind: 'postponed', version, delayMs, mayHaveArrived }
+      outcomes[place] = {
+        ...{ kind: 'postponed', version, delayMs, mayHaveArrived },
+        ...begunOf(target, one),
+      }
     }
     return outcomes
   }
@@ -136,7 +140,8 @@ export async function attemptDelivery(
   company.together(pks)
   const broken = wasWithheld || signal.aborted
   const refusals: Refusal[] = []
-  for (const [index, { place, tried, attempt, mayHaveArrived }] of ready.entries()) {
+  for (const [index, one] of ready.entries()) {
+    const { place, tried, attempt, job, mayHaveArrived } = one
     const answer = typeof answers === 'string' ? answers : (answers[index] ?? 'thrown')
     if (typeof answer === 'object' && answer.ok) {
       const status = answer.status ?? null
@@ -145,10 +150,14 @@ export async function attemptDelivery(
         ...{ kind: 'delivered', ...tried, attempts: attempt, status },
         ...(remember && { remember }),
         ...(forget && { forget }),
+        ...(job.kind === 'upsert' && { fields: target.body.keptOf(job.body) }),
       }
     } else if (broken || answer === 'apart') {
       const { version } = tried
-      outcomes[place] = { kind: 'postponed', version, delayMs: 0, mayHaveArrived }
+      outcomes[place] = {
+        ...{ kind: 'postponed', version, delayMs: 0, mayHaveArrived },
+        ...begunOf(target, one),
+      }
     } else {
       const refusal = refusalOf(answer, definition.timeoutMs)
       refusals.push(refusal)
@@ -158,13 +167,15 @@ export async function attemptDelivery(
         continue
       }
       const failed = failure(refusal.reason, attempt, refusal.status)
+      const begun = begunOf(target, one)
       outcomes[place] = refusal.retryable
         ? {
             ...again(rules, tried, failed, refusal.retryAfterSeconds),
             ...(refusal.remember && { remember: refusal.remember }),
             ...(refusal.forget && { forget: true }),
+            ...begun,
           }
-        : { kind: 'final', ...tried, failure: failed }
+        : { kind: 'final', ...tried, failure: failed, ...begun }
     }
   }
   deps.trace?.noteAttempt({
@@ -226,6 +237,17 @@ function isAnswered(answers: Answers): boolean {
   return typeof answers === 'object' && answers.some(({ ok }) => ok)
 }
 
+/** Of a delete nothing is noted: the item was there before. */
+function begunOf(
+  { body }: Pick<OpenDestination, 'body'>,
+  { job, mayHaveArrived }: Pick<Ready, 'job' | 'mayHaveArrived'>,
+): Unanswered {
+  const isBegun = mayHaveArrived && job.kind === 'upsert'
+  return isBegun ? { begun: { fields: body.keptOf(job.body) } } : {}
+}
+
+export const neverSent = 'nothing of it was sent to the destination'
+
 type Rules = Pick<AttemptDeps, 'random'> & Pick<OpenDestination['definition'], 'retry'>
 
 /** What is to be sent of a row; an outcome when its mapping fails. */
@@ -240,8 +262,13 @@ async function prepare(
   if (item === null) throw new Error('a delivery that waits has no item')
   const attempt = row.attempts + 1
   const tried: Tried = { version, change: kind, hash }
+  if (kind === 'delete' && !mayBeThere(row)) {
+    return { outcome: { kind: 'skipped', ...tried, reason: neverSent } }
+  }
   try {
-    const body = await target.body(kind, item)
+    const body = await (kind === 'delete'
+      ? target.body.ofDelete(item, row.delivered_fields)
+      : target.body.ofUpsert(item))
     if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, reason: body.skipped } }
     const { remembered } = row
     const job = jobOf(target, { pk, kind, hash, change, item, body, attempt, remembered, mayStart })

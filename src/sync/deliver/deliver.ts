@@ -3,11 +3,13 @@ import {
   type DeliveryTarget,
   findDeliveries,
   holdBack,
+  mayBeThere,
   type OwedRow,
   recordChanges,
   recordNews,
 } from '../../repositories/deliveries.ts'
 import { countWaiting } from '../../repositories/delivery-reports.ts'
+import { listFills } from '../../repositories/destination-fills.ts'
 import { deleteDestinationState } from '../../repositories/destination-states.ts'
 import { walkDue } from '../../repositories/due-deliveries.ts'
 import type { FailedFilter } from '../../repositories/failed-deliveries.ts'
@@ -29,7 +31,7 @@ import { createHold, type Hold, holdLookMs } from './hold.ts'
 import { compileItemBody } from './item-body.ts'
 import { makeGoodLostClaim } from './lost-claim.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
-import { type Rehearsal, rehearse } from './rehearse.ts'
+import { type DeliveryRecord, type Rehearsal, rehearse } from './rehearse.ts'
 import { retryFailed } from './retry-failed.ts'
 import { settleGroup } from './settle.ts'
 import { tryNow } from './try-now.ts'
@@ -237,6 +239,24 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     }
   }
 
+  /** What the deliveries of an item have left on record at a destination; a rehearsed upsert is as if there were nothing. */
+  const recordOf = async (
+    { flow, definition }: Running,
+    { pk, kind }: Pick<ItemChange, 'pk' | 'kind'>,
+  ): Promise<DeliveryRecord | undefined> => {
+    if (kind === 'upsert') return undefined
+    const target = { flow, destination: definition.name }
+    const [row] = await findDeliveries(database.db, target, [pk])
+    const remembered = remembers(definition)
+      ? (await findRemembered(database.db, target, [pk])).get(pk)
+      : undefined
+    return {
+      isThere: row !== undefined && mayBeThere(row),
+      fields: row?.delivered_fields ?? null,
+      remembered,
+    }
+  }
+
   const closeOne = async ({ flow, definition, destination }: Running) => {
     try {
       await destination.close()
@@ -258,7 +278,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           keyNames: flow.item.key,
           definition,
           keepsHistory: keepsHistory(flow),
-          body: compileItemBody(definition),
+          body: compileItemBody(definition, {
+            key: flow.item.key,
+            deletes: flow.deletes.mode === 'delete',
+          }),
           destination,
           company: createCompany(destination),
           hold: createHold(async () => (await findHeldDrift(database.db, flow.name)) !== undefined),
@@ -334,7 +357,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       .map(({ name }) => name)
       .filter((name) => only === undefined || name === only)
       .sort()
-    const to = { flow: flow.name, destinations, keepsHistory: keepsHistory(flow) }
+    // What is filled has not had yet what it has no row of.
+    const isGone = changes.some(({ kind }) => kind === 'delete')
+    const filled = isGone ? (await listFills(trx, flow.name)).map((one) => one.destination) : []
+    const to = { flow: flow.name, destinations, keepsHistory: keepsHistory(flow), filled }
     await record(trx, to, changes, now())
     for (const name of destinations) queue.wake(flow.name, name)
   }
@@ -356,7 +382,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       [...(flows.get(flow)?.values() ?? [])].map((running) => ({
         name: running.definition.name,
         type: running.definition.type,
-        foresee: (change) => rehearse(running, change),
+        foresee: async (change) => rehearse(running, change, await recordOf(running, change)),
       })),
     waitingCount: ({ name, queue: { maxWaiting }, destinations }) =>
       countWaiting(

@@ -1,3 +1,4 @@
+import { type DeleteNeeds, deleteNeeds, fieldsOfKey, madeFields } from '../mapping/delete-needs.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
@@ -17,31 +18,89 @@ export function isSkip(body: unknown): body is Skip {
   return body instanceof Skip
 }
 
-/** Rejects with MappingError when the mapping cannot turn the item into a body; a Skip when it is not to be sent. */
-export type ItemBody = (
-  kind: 'upsert' | 'delete',
-  item: Record<string, unknown>,
-) => Promise<unknown>
+export type ItemBody = {
+  /** Rejects with MappingError when the mapping cannot turn the item into a body; a Skip when it is not to be sent. */
+  ofUpsert(item: Record<string, unknown>): Promise<unknown>
+  /**
+   * The body of a delete: what was kept of the delivered body, and beside it the fields that are made of the key alone. `item` has
+   * the key only. Rejects with MappingError when the delete needs a field that is neither.
+   */
+  ofDelete(item: Record<string, unknown>, kept: unknown): Promise<unknown>
+  /** What a later delete needs of a delivered body; undefined when that is nothing, or too large to be kept. */
+  keptOf(body: unknown): unknown
+}
+
+const mostKeptBytes = 16_384
 
 /**
- * What a destination receives of an item, by its mapping. Of an item that is to be deleted often only the key is known:
- * then the body is what the mapping makes of that, or undefined when it needs more; destinations know the key anyhow.
- * Throws ExpressionError when `map` or `filter` is no JSONata.
+ * What a destination receives of an item, by its mapping.
+ * @param key the fields of the item's key.
+ * @param deletes whether the flow deletes at its destinations.
+ * @throws ExpressionError when `map` or `filter` is no JSONata.
  */
-export function compileItemBody({ filter, ...rules }: BodyRules): ItemBody {
-  const body = compileBody(rules)
+export function compileItemBody(
+  definition: DestinationDefinition,
+  { key, deletes }: { key: readonly string[]; deletes: boolean },
+): ItemBody {
+  const { map, fields, filter } = definition
+  const mapping = compileMapping({ map, fields })
   const wanted = filter === undefined ? undefined : compileExpression(filter)
-  return async (kind, item) => {
-    if (kind === 'delete') return await body(kind, item)
-    if (wanted && (await answerOf(wanted, item)) !== true) {
-      return new Skip('the filter of the destination leaves it out')
-    }
-    const made = await body(kind, item)
-    return made === undefined || made === null ? new Skip('the mapping gives nothing for it') : made
+  const needs: DeleteNeeds = deletes ? deleteNeeds(definition) : new Set()
+  const ofKey = fieldsOfKey({ map, fields }, key)
+  const made = madeFields({ map, fields })
+  const keyTellsAll = made !== undefined && [...made].every((name) => ofKey.includes(name))
+
+  const madeOfKey = async (item: Record<string, unknown>) => {
+    const rules = fields && Object.fromEntries(ofKey.map((name) => [name, fields[name] ?? name]))
+    const own = rules ? compileMapping({ fields: rules }) : mapping
+    const body = ofKey.length === 0 ? undefined : await orNothing(own.apply(item))
+    return pick(body, new Set(ofKey))
+  }
+
+  return {
+    async ofUpsert(item) {
+      if (wanted && (await answerOf(wanted, item)) !== true) {
+        return new Skip('the filter of the destination leaves it out')
+      }
+      const body = await mapping.apply(item)
+      return body === undefined || body === null
+        ? new Skip('the mapping gives nothing for it')
+        : body
+    },
+    async ofDelete(item, kept) {
+      const isKept = kept !== undefined && kept !== null
+      if (needs === 'all') {
+        if (isKept) return kept
+        if (keyTellsAll) return madeOfKey(item)
+        throw notOnRecord('the body')
+      }
+      const body = { ...(await madeOfKey(item)), ...pick(kept, needs) }
+      const missing = [...needs].filter((name) => !Object.hasOwn(body, name))
+      if (missing.length > 0) throw notOnRecord(missing.join(', '))
+      return body
+    },
+    keptOf(body) {
+      if (needs !== 'all' && needs.size === 0) return undefined
+      const none = needs === 'all' ? [] : [...needs].map((name) => [name, null] as const)
+      const kept = needs === 'all' ? body : { ...Object.fromEntries(none), ...pick(body, needs) }
+      return Buffer.byteLength(JSON.stringify(kept)) > mostKeptBytes ? undefined : kept
+    },
   }
 }
 
-type BodyRules = Pick<DestinationDefinition, 'map' | 'fields' | 'filter'>
+function notOnRecord(what: string): MappingError {
+  return new MappingError(
+    `the delete needs ${what} as it was delivered, and that is not on record: delete it at the destination by hand`,
+  )
+}
+
+function pick(body: unknown, names: ReadonlySet<string>): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return {}
+  const given = Object.entries(body).filter(
+    ([name, value]) => names.has(name) && value !== undefined,
+  )
+  return Object.fromEntries(given)
+}
 
 async function answerOf(
   filter: ReturnType<typeof compileExpression>,
@@ -52,26 +111,6 @@ async function answerOf(
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error
     throw new MappingError(`filter failed: ${shorten(error.message)}`, { cause: error })
-  }
-}
-
-function compileBody({ map, fields }: Omit<BodyRules, 'filter'>): ItemBody {
-  const mapping = compileMapping({ map, fields })
-  if (fields !== undefined) {
-    const sources = Object.entries(fields).map(
-      ([name, rule]) => [name, typeof rule === 'string' ? rule : rule.from, rule] as const,
-    )
-    return async (kind, item) => {
-      if (kind === 'upsert') return await mapping.apply(item)
-      const known = sources.filter(([, from]) => Object.hasOwn(item, from))
-      if (known.length === 0) return undefined
-      const rules = Object.fromEntries(known.map(([name, , rule]) => [name, rule]))
-      return await orNothing(compileMapping({ fields: rules }).apply(item))
-    }
-  }
-  return async (kind, item) => {
-    const body = mapping.apply(item)
-    return await (kind === 'upsert' ? body : orNothing(body))
   }
 }
 

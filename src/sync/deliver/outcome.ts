@@ -11,6 +11,9 @@ export type Failure = {
 /** The change that an attempt was about, and the version of the row that had it. */
 export type Tried = { version: number; change: 'upsert' | 'delete'; hash: string }
 
+/** Of an upsert that was begun and may have arrived: what a later delete needs of its body. */
+export type Unanswered = { begun?: { fields: unknown } }
+
 /** What became of a claim, about the version of the row that was read for it. */
 export type Outcome =
   | (Tried & {
@@ -22,25 +25,28 @@ export type Outcome =
       remember?: Remembered | undefined
       /** What was remembered of it holds no longer. */
       forget?: boolean
+      /** What a later delete needs of the body. */
+      fields?: unknown
     })
-  | (Tried & {
-      kind: 'retry'
-      failure: Failure
-      delayMs: number
-      remember?: Remembered | undefined
-      forget?: boolean
-    })
-  | (Tried & { kind: 'final'; failure: Failure })
+  | (Tried &
+      Unanswered & {
+        kind: 'retry'
+        failure: Failure
+        delayMs: number
+        remember?: Remembered | undefined
+        forget?: boolean
+      })
+  | (Tried & Unanswered & { kind: 'final'; failure: Failure })
   /** The destination is not to have the item. */
   | (Tried & { kind: 'skipped'; reason: string })
   /** No attempt was made, or one that the service itself broke off: none is counted. */
-  | {
+  | (Unanswered & {
       kind: 'postponed'
       version: number
       delayMs: number
       /** It was broken off after its beginning, so it may have arrived. */
       mayHaveArrived: boolean
-    }
+    })
   /** There was nothing to do. */
   | { kind: 'nothing' }
 

@@ -1,6 +1,6 @@
 import { MappingError } from '../mapping.ts'
-import type { ItemChange } from '../types.ts'
-import { jobOf, type OpenDestination, reasonText } from './attempt.ts'
+import type { ItemChange, Remembered } from '../types.ts'
+import { jobOf, neverSent, type OpenDestination, reasonText } from './attempt.ts'
 import { isSkip } from './item-body.ts'
 
 /** A change that no read has recorded. */
@@ -17,14 +17,26 @@ export type Rehearsal = {
 /** `skipped`: the destination is not to have it. */
 export type Foreseen = { refused: string } | { skipped: string } | undefined
 
+/** What deliveries have left on record of an item at a destination. */
+export type DeliveryRecord = {
+  isThere: boolean
+  /** What a delete needs of the delivered body. */
+  fields: unknown
+  remembered: Remembered | undefined
+}
+
 /** See Rehearsal; nobody is called and nothing is written. */
 export async function rehearse(
   target: Pick<OpenDestination, 'flow' | 'keyFields' | 'definition' | 'destination' | 'body'>,
   { pk, kind, hash, value: item }: RehearsedChange,
+  record: DeliveryRecord | undefined,
 ): Promise<Foreseen> {
+  if (record?.isThere === false) return { skipped: neverSent }
   let body: unknown
   try {
-    body = await target.body(kind, item)
+    body = await (kind === 'delete'
+      ? target.body.ofDelete(item, record?.fields)
+      : target.body.ofUpsert(item))
   } catch (error) {
     if (error instanceof MappingError) return { refused: reasonText(error.message) }
     throw error
@@ -38,6 +50,7 @@ export async function rehearse(
     item,
     body,
     attempt: 1,
+    remembered: record?.remembered,
     mayStart: () => false,
   })
   const refusal = target.destination.refusalOf(job)

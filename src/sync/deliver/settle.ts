@@ -4,6 +4,7 @@ import {
   type DeliveryTarget,
   markDelivered,
   markFailed,
+  markMayHaveArrived,
   markOlderDelivered,
   markPostponed,
   markRetrying,
@@ -90,25 +91,28 @@ async function settleOutcomes(
   )
   const settled = await settleDelivered(trx, target, tried, at)
   const rows = new Map(settled.map((row) => [row.pk, row]))
-  const delivered: string[] = []
   const settlement: Settlement = { delivered: 0, retried: 0, finals: [], again: [] }
 
   for (const { claim, outcome } of group) {
     const { pk } = claim
     if (outcome.kind === 'delivered') settlement.delivered += 1
     const row = rows.get(pk)
+    if (row && !row.may_have_arrived && 'begun' in outcome && outcome.begun) {
+      await markMayHaveArrived(trx, target, pk, outcome.begun.fields)
+    }
     if (row?.state !== 'waiting' || row.isDone) continue
     if (outcome.kind === 'nothing' || outcome.version !== row.version) {
       settlement.again.push(pk)
       if (outcome.kind === 'delivered') {
-        await markOlderDelivered(trx, target, pk, { hash: outcome.hash, at })
+        const { hash, fields } = outcome
+        await markOlderDelivered(trx, target, pk, { hash, fields, at })
       }
       continue
     }
     switch (outcome.kind) {
       case 'delivered':
         // Somebody wrote into the row at the same moment.
-        delivered.push(pk)
+        await markDelivered(trx, target, pk, { fields: outcome.fields, at })
         break
       case 'retry': {
         const { reason, status, attempts } = outcome.failure
@@ -136,7 +140,6 @@ async function settleOutcomes(
   }
 
   await keepMemory(trx, target, group, at)
-  if (delivered.length > 0) await markDelivered(trx, target, delivered, at)
   await insertFlowErrors(
     trx,
     settlement.finals.map(({ pk, reason, status, attempts }) => ({

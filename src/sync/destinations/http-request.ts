@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { Secret } from '../definition/secret.ts'
+import { namesUnder } from '../mapping/delete-needs.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
@@ -45,18 +46,28 @@ export type RequestMaker = {
 
 type Rules = { send: BodyForm; sign?: Signing | undefined; now: () => Date }
 
-/** @throws TemplateError when the host of the address depends on the item. */
-export function compileRequest(template: RequestTemplate, rules: Rules): RequestMaker {
+/**
+ * With `isDelete` each value that the body's expression takes from `body` or `remembered` has to be there: without one the request
+ * could mean another thing, or all of them.
+ * @throws TemplateError when the host of the address depends on the item.
+ */
+export function compileRequest(
+  template: RequestTemplate,
+  rules: Rules & { isDelete?: boolean },
+): RequestMaker {
   checkTemplate(template.url.reveal())
   const expression = template.body === undefined ? undefined : compileExpression(template.body)
+  const needed = rules.isDelete && template.body !== undefined ? neededIn(template.body) : []
   return {
     template,
     make: async (job) => {
+      requireValues(needed, job)
       const body = expression ? await evaluate(expression, job) : job.body
       return fillRequest(template, job, body, rules)
     },
     problemOf: (job) => {
       try {
+        requireValues(needed, job)
         fillRequest(template, job, expression ? undefined : job.body, rules)
         return undefined
       } catch (error) {
@@ -64,6 +75,26 @@ export function compileRequest(template: RequestTemplate, rules: Rules): Request
         throw error
       }
     },
+  }
+}
+
+type Needed = { root: 'body' | 'remembered'; name: string }
+
+function neededIn(expression: string): Needed[] {
+  return (['body', 'remembered'] as const).flatMap((root) => {
+    const names = namesUnder(expression, root)
+    return names === 'all' ? [] : [...names].map((name) => ({ root, name }))
+  })
+}
+
+/** @throws TemplateError when one of them is missing or empty. */
+function requireValues(needed: readonly Needed[], job: DeliveryJob): void {
+  for (const { root, name } of needed) {
+    const given: unknown = job[root]
+    const value = typeof given === 'object' && given !== null ? Object.entries(given) : []
+    const found: unknown = value.find(([key]) => key === name)?.[1]
+    const isEmpty = found === undefined || found === null || String(found).trim() === ''
+    if (isEmpty) throw new TemplateError(`the delete needs ${root}.${name}, which has no value`)
   }
 }
 

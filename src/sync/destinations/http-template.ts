@@ -15,6 +15,8 @@ export type Placeholders = Pick<DeliveryJob, 'pk' | 'jobKey'> &
 export function fillUrl(template: string, job: Placeholders): string {
   const url = fill(template, job)
   const path = url.split(/[?#]/, 1)[0] ?? ''
+  if (/^[a-z]+:\/\/[^/]*.*\/\//i.test(path))
+    throw new TemplateError('the address has an empty segment')
   if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
     throw new TemplateError(`the key ${JSON.stringify(job.pk)} cannot stand in an address`)
   }
@@ -45,6 +47,7 @@ function fill(template: string, job: Placeholders): string {
       own === undefined
         ? fieldOf(job, kind, name, whole)
         : String(own === 'pk' ? job.pk : job.jobKey)
+    if (text.trim() === '') throw new TemplateError(`there is no value for ${whole}`)
     if (!text.isWellFormed()) {
       throw new TemplateError(
         own === 'pk' ? 'the key holds broken Unicode' : `${whole} holds broken Unicode`,
@@ -63,7 +66,7 @@ function fieldOf(
   const fields = kind === 'remembered' ? remembered : body
   const isObject = typeof fields === 'object' && fields !== null && Object.hasOwn(fields, name)
   const value = isObject ? (fields as Record<string, unknown>)[name] : undefined
-  const isText = typeof value === 'string' && value !== ''
+  const isText = typeof value === 'string' && value.trim() !== ''
   if (
     isText ||
     typeof value === 'number' ||

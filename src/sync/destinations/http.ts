@@ -79,7 +79,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     request: compileRequest(settings.request, rules),
     create: create && compileRequest(create, rules),
     find: find && compileRequest(find, rules),
-    delete: settings.delete && compileRequest(settings.delete, rules),
+    delete: settings.delete && compileRequest(settings.delete, { ...rules, isDelete: true }),
     batch: batch && compileRequest(batch.request, rules),
   }
   if (batch) checkBatchAddress(batch.request.url.reveal())

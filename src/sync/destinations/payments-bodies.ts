@@ -12,7 +12,7 @@ function text(min: number, max: number) {
     )
 }
 
-const externalId = text(1, 64)
+const externalId = text(1, 64).regex(/\S/, 'must not be blank')
 
 const Pos = z.strictObject({ external_id: externalId, name: text(1, 100) })
 

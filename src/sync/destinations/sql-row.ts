@@ -30,30 +30,36 @@ export function rowOf(
   if (missing.length > 0) {
     return { problem: `the mapping gave no value for the key: ${missing.join(', ')}` }
   }
-  return { row }
+  const blank = target.upsertKey.find((name) => isBlank(row.get(name)))
+  return blank === undefined ? { row } : { problem: emptyKey(blank) }
 }
 
-/**
- * The key values of a row that is to go: from the mapped object, or, when nothing was mapped, the item's own key, if both
- * have the same number of parts.
- */
+/** It would name a row that is nobody's, or that of all items without a value. */
+function isBlank(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() === ''
+}
+
+function emptyKey(column: string): string {
+  return `the key column ${column} would be empty: map a value for it`
+}
+
+/** The key values of a row that is to go, from the body of its delete. */
 export function deletedKey(
   target: SqlTarget,
   job: DeliveryJob,
   columns = unknownColumns,
 ): { key: SqlValue[] } | Problem {
   const { upsertKey } = target
-  if (job.body === undefined || job.body === null) {
-    if (job.key.length === upsertKey.length) return keyValues(target, columns, job.key)
-    return { problem: `the item has ${job.key.length} key values, upsertKey ${upsertKey.length}` }
-  }
   const fields = asObject(job.body) ?? {}
   const values = upsertKey.map(
     (name) => (Object.hasOwn(fields, name) ? fields[name] : null) ?? null,
   )
   const missing = upsertKey.filter((_, index) => values[index] === null)
-  if (missing.length === 0) return keyValues(target, columns, values)
-  return { problem: `the mapping gave no value for the key: ${missing.join(', ')}` }
+  if (missing.length > 0) {
+    return { problem: `the mapping gave no value for the key: ${missing.join(', ')}` }
+  }
+  const blank = upsertKey.find((_, index) => isBlank(values[index]))
+  return blank === undefined ? keyValues(target, columns, values) : { problem: emptyKey(blank) }
 }
 
 function keyValues(

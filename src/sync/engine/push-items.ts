@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import { findDeliveries } from '../../repositories/deliveries.ts'
+import { deletedHash, findDeliveries } from '../../repositories/deliveries.ts'
 import {
   confirmItems,
   countItems,
@@ -191,7 +191,7 @@ async function store(
     ...changed.filter(({ item }) => ours.has(item.pk)).map(({ item }) => upsertOf(item, read)),
     ...deleted.map((pk): ItemChange => {
       const value = runtime.keyValue(pk)
-      return { pk, kind: 'delete', hash: 'deleted', value, change: read }
+      return { pk, kind: 'delete', hash: deletedHash, value, change: read }
     }),
   ]
   await deps.enqueue(trx, runtime, owed)

@@ -3,10 +3,10 @@ export function joinKey(values: readonly string[]): string {
   return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')
 }
 
-/** The key fields of an item, for a delete, when nothing else of it is known. */
+/** The key fields of an item, for a delete; none when the text is no key of that many fields. */
 export function keyRecord(names: readonly string[], pk: string): Record<string, string> {
   const values = splitKey(pk, names.length) ?? []
-  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']))
+  return Object.fromEntries(values.map((value, index) => [names[index] ?? '', value]))
 }
 
 /** The values again; undefined for a text that joinKey cannot have made of that many values. */

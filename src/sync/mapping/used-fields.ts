@@ -31,6 +31,18 @@ export function usedFields(destinations: Destinations): string[] | null {
   return [...used].sort()
 }
 
+/** The fields of an item that a part of an expression over it uses; null for all. */
+export function fieldsUsedBy(node: unknown): ReadonlySet<string> | null {
+  const used = new Set<string>()
+  try {
+    walk(node, true, used)
+    return used
+  } catch (error) {
+    if (error instanceof AllFields) return null
+    throw error
+  }
+}
+
 /** Without arguments all other functions take what is looked at. */
 const withoutInput = new Set(['now', 'millis', 'random'])
 /** These take it for their first argument when they get one less. */

@@ -1,5 +1,6 @@
 import type { Db, Trx } from '../../db/database.ts'
 import { type ApprovalRow, endApprovals, listApprovals } from '../../repositories/approvals.ts'
+import { deletedHash } from '../../repositories/deliveries.ts'
 import { countItems, deleteHashes, listPksAfter } from '../../repositories/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
 import { holdsLease, requestFullScan } from '../../repositories/flow-state.ts'
@@ -111,7 +112,7 @@ async function queueDeletes(
     runtime,
     pks.map((pk) => {
       const value = runtime.keyValue(pk)
-      return { pk, kind: 'delete', hash: 'deleted', value, change: read }
+      return { pk, kind: 'delete', hash: deletedHash, value, change: read }
     }),
   )
 }

@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts'
 import { type ApprovalRow, listApprovals } from '../../repositories/approvals.ts'
+import { deletedHash } from '../../repositories/deliveries.ts'
 import { countItems, findHashes } from '../../repositories/flow-items.ts'
 import { findFlowState } from '../../repositories/flow-state.ts'
 import { findLastContents } from '../../repositories/item-history.ts'
@@ -228,7 +229,7 @@ async function tryDeletes(
       await breathe()
       signal.throwIfAborted()
       const value = runtime.keyValue(pk)
-      const mayGoOn = await tally.tryOut({ pk, kind: 'delete', hash: 'deleted', value })
+      const mayGoOn = await tally.tryOut({ pk, kind: 'delete', hash: deletedHash, value })
       if (!mayGoOn) return
     }
   }

@@ -1,0 +1,134 @@
+import type { Flow } from '../definition/schema.ts'
+import { ExpressionError } from './expression-error.ts'
+import { compileGuarded } from './guarded.ts'
+import { fieldsUsedBy } from './used-fields.ts'
+
+type Destination = Flow['destinations'][number]
+type BodyRules = Pick<Destination, 'map' | 'fields'>
+type HttpDestination = Extract<Destination, { type: 'http' }>
+type HttpRequest = Pick<NonNullable<HttpDestination['delete']>, 'url' | 'headers' | 'body'>
+type Node = { type?: unknown; value?: unknown; [name: string]: unknown }
+
+/** Fields of the delivered body that a delete needs; `all`: the body as a whole. */
+export type DeleteNeeds = 'all' | ReadonlySet<string>
+
+const storeKey = ['external_id']
+const posKey = ['store_external_id', 'external_id']
+
+/** What a delete at the destination needs of the body that was delivered. */
+export function deleteNeeds(destination: Destination): DeleteNeeds {
+  switch (destination.type) {
+    case 'sql':
+      return new Set(destination.upsertKey)
+    case 'payments.stores':
+      return new Set(storeKey)
+    case 'payments.pos':
+      return new Set(posKey)
+    case 'file':
+      return new Set()
+    case 'http':
+      return httpNeeds(destination)
+    default:
+      return destination satisfies never
+  }
+}
+
+function httpNeeds({ delete: remove, find }: HttpDestination): DeleteNeeds {
+  if (!remove) return new Set()
+  if (remove.body === undefined && sendsBody(remove.method)) return 'all'
+  if (find && find.body === undefined && sendsBody(find.method)) return 'all'
+  const used = [remove, ...(find ? [find] : [])].map((one) => usedIn(one, 'body'))
+  if (used.includes('all')) return 'all'
+  return new Set(used.flatMap((one) => [...one]))
+}
+
+function sendsBody(method: string): boolean {
+  return method !== 'GET' && method !== 'DELETE'
+}
+
+/** The names under `body` or `remembered` that a request uses. */
+export function usedIn(
+  { url, headers, body }: HttpRequest,
+  root: 'body' | 'remembered',
+): DeleteNeeds {
+  const names = new Set(placeholdersIn(url.reveal(), root))
+  for (const { template } of Object.values(headers)) {
+    for (const name of placeholdersIn(template, root)) names.add(name)
+  }
+  const inBody = body === undefined ? new Set<string>() : namesUnder(body, root)
+  if (inBody === 'all') return 'all'
+  for (const name of inBody) names.add(name)
+  return names
+}
+
+/** The names of `{body.name}` or `{remembered.name}` in a text. */
+export function placeholdersIn(text: string, root: 'body' | 'remembered'): string[] {
+  const found = text.matchAll(/\{(body|remembered)\.([^{}]{1,128})\}/g)
+  return [...found].flatMap(([, kind, name = '']) => (kind === root ? [name] : []))
+}
+
+/** The names directly under a field that an expression uses; what is not understood counts as all. */
+export function namesUnder(expression: string, root: string): DeleteNeeds {
+  const names = new Set<string>()
+  const visit = (node: unknown): boolean => {
+    if (Array.isArray(node)) return node.every(visit)
+    if (typeof node !== 'object' || node === null || node instanceof RegExp) return true
+    const one = node as Node
+    if (one.type === 'variable' && (one.value === '' || one.value === '$')) return false
+    if (['wildcard', 'descendant', 'parent'].includes(String(one.type))) return false
+    const { steps, ...rest } = one
+    if (!Array.isArray(steps)) return Object.values(one).every(visit)
+    const [first, second] = steps as Node[]
+    if (first?.type === 'name' && first.value === root) {
+      if (second?.type !== 'name') return false
+      names.add(String(second.value))
+    }
+    return visit(steps) && Object.values(rest).every(visit)
+  }
+  const ast = astOf(expression)
+  return visit(ast) ? names : 'all'
+}
+
+/** The fields that the mapping makes; undefined where that depends on the item. */
+export function madeFields(rules: BodyRules): ReadonlySet<string> | undefined {
+  if (rules.map === undefined) return rules.fields && new Set(Object.keys(rules.fields))
+  const entries = entriesOf(rules.map)
+  return entries && new Set(entries.map(([name]) => name))
+}
+
+/** The fields of the body that are made of nothing but the item's key. */
+export function fieldsOfKey({ map, fields }: BodyRules, key: readonly string[]): string[] {
+  const isKey = (name: string) => key.includes(name)
+  if (map !== undefined) {
+    return (entriesOf(map) ?? []).flatMap(([name, value]) => {
+      const used = fieldsUsedBy(value)
+      return used?.size && [...used].every(isKey) ? [name] : []
+    })
+  }
+  if (fields === undefined) return [...key]
+  return Object.entries(fields).flatMap(([name, rule]) =>
+    isKey(typeof rule === 'string' ? rule : rule.from) ? [name] : [],
+  )
+}
+
+/** The entries of a map that is one object with plain names. */
+function entriesOf(map: string): [string, unknown][] | undefined {
+  const ast = astOf(map)
+  if (ast?.type !== 'unary' || ast.value !== '{' || !Array.isArray(ast.lhs)) return undefined
+  const entries: [string, unknown][] = []
+  for (const [name, value] of ast.lhs as [Node, unknown][]) {
+    if (name.type !== 'string') return undefined
+    entries.push([String(name.value), value])
+  }
+  return entries
+}
+
+/** Undefined for what is no JSONata, which has a finding of its own. */
+function astOf(expression: string): Node | undefined {
+  try {
+    return compileGuarded(expression).ast as Node
+  } catch (error) {
+    if (error instanceof ExpressionError) return undefined
+    throw error
+  }
+}
