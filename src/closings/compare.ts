@@ -5,6 +5,7 @@ import type {
   LineKind,
   LineSide,
 } from '../domain/closing.ts'
+import { addCents } from '../domain/money.ts'
 import { endedUnpaid, refundWords, wentThrough } from '../domain/provider-states.ts'
 import type { Outcome } from '../errors.ts'
 
@@ -220,12 +221,14 @@ function lineOf(
   }
 }
 
+type Sum = ClosingTotals['refunds']
+
 function createTotals(declared: Readonly<Record<string, number>>) {
-  const here = { count: 0, cents: 0, refundedCents: 0 }
-  const there = { count: 0, cents: 0, refundedCents: 0, netCents: 0 as number | null }
-  const refunds = { count: 0, cents: 0 }
+  const here: ClosingTotals['here'] = { count: 0, cents: 0, refundedCents: 0 }
+  const there: ClosingTotals['there'] = { count: 0, cents: 0, refundedCents: 0, netCents: 0 }
+  const refunds: Sum = { count: 0, cents: 0 }
   const media = new Map<string, ClosingTotals['media'][number]>()
-  const installments = new Map<number, { count: number; cents: number }>()
+  const installments = new Map<number, Sum>()
   const mediumOf = (medium: string) => {
     const entry = media.get(medium) ?? {
       medium,
@@ -236,9 +239,9 @@ function createTotals(declared: Readonly<Record<string, number>>) {
     media.set(medium, entry)
     return entry
   }
-  const add = (sum: { count: number; cents: number }, cents: number) => {
+  const add = (sum: Sum, cents: number) => {
     sum.count += 1
-    sum.cents += cents
+    sum.cents = addCents(sum.cents, cents)
   }
   for (const [medium, cents] of Object.entries(declared)) mediumOf(medium).declaredCents = cents
   return {
@@ -247,17 +250,17 @@ function createTotals(declared: Readonly<Record<string, number>>) {
       const medium = our?.method ?? paid[0]?.method ?? 'unknown'
       if (our && our.paidCents > 0) {
         add(here, our.paidCents)
-        here.refundedCents += our.refundedCents
+        here.refundedCents = addCents(here.refundedCents, our.refundedCents)
         add(mediumOf(medium).here, our.paidCents)
       }
       for (const their of paid) {
         const cents = their.amountCents ?? 0
         add(there, cents)
-        there.refundedCents += their.refundedCents
+        there.refundedCents = addCents(there.refundedCents, their.refundedCents)
         there.netCents =
           there.netCents === null || their.netCents === null
             ? null
-            : there.netCents + their.netCents
+            : addCents(there.netCents, their.netCents)
         add(mediumOf(our ? medium : (their.method ?? 'unknown')).there, cents)
         const plan = their.installments ?? our?.installments ?? 1
         const entry = installments.get(plan) ?? { count: 0, cents: 0 }

@@ -2,6 +2,7 @@ import type { ColumnType, Generated, GeneratedAlways } from 'kysely'
 import type { ChargebackState } from '../domain/chargeback.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingState, ClosingTotals } from '../domain/closing.ts'
+import type { StoredSum } from '../domain/money.ts'
 import type { ChargeClass, Net } from '../domain/net.ts'
 import type { OrderStatus, Payment, PaymentMethod, ProviderRefund } from '../domain/order.ts'
 import type { PaymentRefund, ProviderCharge, ProviderFee } from '../domain/provider-payment.ts'
@@ -218,11 +219,11 @@ export type SettlementFilesTable = {
   rows: Fixed<number>
   added: Fixed<number>
   totals: Json<{
-    grossCents: number
-    feeCents: number
-    financingCents: number
-    taxesCents: number
-    netCents: number
+    grossCents: StoredSum
+    feeCents: StoredSum
+    financingCents: StoredSum
+    taxesCents: StoredSum
+    netCents: StoredSum
   }>
   from_at: Fixed<Date | null>
   to_at: Fixed<Date | null>

@@ -1,3 +1,5 @@
+import type { StoredSum } from './money.ts'
+
 /** How far a closing is: of a time that is not over, being compared, or with its result; a signed one never changes. */
 export const closingStates = [
   'open',
@@ -43,19 +45,19 @@ export type ClosingLine = {
   insteadOrderId?: string | null
 }
 
-export type SideTotals = { count: number; cents: number; refundedCents: number }
+export type SideTotals = { count: number; cents: StoredSum; refundedCents: StoredSum }
 
 export type ClosingTotals = {
   here: SideTotals
   /** `netCents` is null while the provider does not tell the net of each charge. */
-  there: SideTotals & { netCents: number | null }
+  there: SideTotals & { netCents: StoredSum | null }
   media: {
     medium: string
-    here: { count: number; cents: number }
-    there: { count: number; cents: number }
+    here: { count: number; cents: StoredSum }
+    there: { count: number; cents: StoredSum }
     declaredCents: number | null
   }[]
-  installments: { installments: number; count: number; cents: number }[]
+  installments: { installments: number; count: number; cents: StoredSum }[]
   /** Given back in this time, whenever it was sold. */
-  refunds: { count: number; cents: number }
+  refunds: { count: number; cents: StoredSum }
 }

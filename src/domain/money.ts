@@ -30,11 +30,45 @@ export function signedCents(text: string): number | undefined {
   return cents === undefined || !isBelow ? cents : -cents
 }
 
-/** `123450` becomes `1234.50`. Throws on anything but a non-negative whole number of cents. */
-export function pointFromCents(cents: number): string {
-  if (!Number.isSafeInteger(cents) || cents < 0)
+/**
+ * A sum of cents. One amount is always exact in a number, and a sum of many may not be: beyond 2^53 it is the whole number as
+ * text, which JSON keeps, or a bigint, as the database answers it.
+ */
+export type CentsSum = StoredSum | bigint
+/** The same as JSON keeps it. */
+export type StoredSum = number | string
+
+/** The exact sum, as a number while it fits and else as text. Throws RangeError on a number that is not whole and exact. */
+export function addCents(one: CentsSum, other: CentsSum): StoredSum {
+  const sum = exact(one) + exact(other)
+  const isSafe = sum <= Number.MAX_SAFE_INTEGER && sum >= Number.MIN_SAFE_INTEGER
+  return isSafe ? Number(sum) : String(sum)
+}
+
+/** The exact sum of what `cents` says of each item. */
+export function sumCents<Item>(items: Iterable<Item>, cents: (item: Item) => CentsSum): StoredSum {
+  let sum: StoredSum = 0
+  for (const item of items) sum = addCents(sum, cents(item))
+  return sum
+}
+
+/** The same with the other sign. */
+export function negated(cents: CentsSum): StoredSum {
+  return addCents(0, -exact(cents))
+}
+
+function exact(cents: CentsSum): bigint {
+  if (typeof cents === 'number' && !Number.isSafeInteger(cents)) {
     throw new RangeError('cents must be a whole number')
-  const text = String(cents).padStart(3, '0')
+  }
+  return BigInt(cents)
+}
+
+/** `123450` becomes `1234.50`. Throws on anything but a non-negative whole number of cents. */
+export function pointFromCents(cents: CentsSum): string {
+  const whole = exact(cents)
+  if (whole < 0n) throw new RangeError('cents must be a whole number')
+  const text = String(whole).padStart(3, '0')
   return `${text.slice(0, -2)}.${text.slice(-2)}`
 }
 
@@ -55,8 +89,9 @@ export function providerAmount(cents: number, isWhole: boolean): string {
 }
 
 /** The same for what may be less than nothing: `-12050` becomes `-120.50`. */
-export function signedPointFromCents(cents: number): string {
-  return cents < 0 ? `-${pointFromCents(-cents)}` : pointFromCents(cents)
+export function signedPointFromCents(cents: CentsSum): string {
+  const whole = exact(cents)
+  return whole < 0n ? `-${pointFromCents(-whole)}` : pointFromCents(whole)
 }
 
 const grouped = /^[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*$/

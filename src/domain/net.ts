@@ -1,3 +1,5 @@
+import { addCents, negated, type StoredSum, sumCents } from './money.ts'
+
 /** What a charge that the provider keeps from the seller is; `payer`: it is the buyer's, and no part of the seller's money. */
 export const chargeClasses = ['fee', 'financing', 'tax', 'payer'] as const
 export type ChargeClass = (typeof chargeClasses)[number]
@@ -49,7 +51,7 @@ export type NamedAmount = {
   name: string
   detail: string | null
   entity: string | null
-  cents: number
+  cents: StoredSum
 }
 
 /**
@@ -59,17 +61,17 @@ export type NamedAmount = {
 export type Net = {
   /** By the payment's own charges, by a report that agrees with them, or by one that does not. */
   state: 'estimated' | 'settled' | 'differs'
-  grossCents: number
-  feeCents: number
-  financingCents: number
+  grossCents: StoredSum
+  feeCents: StoredSum
+  financingCents: StoredSum
   taxes: NamedAmount[]
   /** Charges whose names no rule knows; they are part of what is unexplained. */
   notClassed: NamedAmount[]
-  unexplainedCents: number
-  netCents: number
+  unexplainedCents: StoredSum
+  netCents: StoredSum
   releaseOn: string | null
   /** What was to be expected, where the report differs. */
-  expected: { grossCents: number; netCents: number | null } | null
+  expected: { grossCents: StoredSum; netCents: StoredSum | null } | null
   /** What charge-backs took, as reports say it. No part of the net: it is that of the charge. Absent without one. */
   chargedBack?: Disputed
 }
@@ -141,7 +143,7 @@ export function netOf(
   const grossCents = settled.grossCents[0] ?? expectedGross
   const netCents = settled.netCents[0] ?? 0
   const { feeCents, financingCents, taxesCents } = settled
-  const unexplainedCents = grossCents - feeCents - financingCents - taxesCents - netCents
+  const unexplainedCents = rest(grossCents, feeCents, financingCents, taxesCents, netCents)
   // A report without the columns of fees says no more than the net.
   if (agrees && estimate && (!settled.hasParts || unexplainedCents !== 0)) {
     return { ...estimate, state: 'settled', releaseOn: settled.releaseOn ?? estimate.releaseOn }
@@ -180,39 +182,44 @@ function estimateOf(payments: readonly NettedPayment[], rules: readonly ClassRul
     // Right after a payment its charges and its net are not there yet, which reads as nothing received.
     const isToldLater = payment.netCents === 0 && payment.charges.length === 0
     if (payment.netCents === null || isToldLater) return null
-    let chargedCents = 0
+    let chargedCents: StoredSum = 0
     for (const charge of payment.charges) {
       if (charge.cents === 0 || (charge.from !== null && charge.from !== 'collector')) continue
       const chargeClass = classOf(charge, rules)
       if (chargeClass === 'payer') continue
-      chargedCents += charge.cents
+      chargedCents = addCents(chargedCents, charge.cents)
       const { name, detail, entity, cents } = charge
-      if (chargeClass === 'fee') net.feeCents += cents
-      else if (chargeClass === 'financing') net.financingCents += cents
+      if (chargeClass === 'fee') net.feeCents = addCents(net.feeCents, cents)
+      else if (chargeClass === 'financing') net.financingCents = addCents(net.financingCents, cents)
       else if (chargeClass === 'tax') net.taxes.push({ name, detail, entity, cents })
       else net.notClassed.push({ name, detail, entity, cents })
     }
     const { grossCents, refundedCents } = payment
-    const before = grossCents - chargedCents
+    const before = rest(grossCents, chargedCents)
     // Whether the provider takes a refund off the net of its payment is not known: either way it is that of the charge.
-    const isAfterRefund = refundedCents > 0 && payment.netCents === before - refundedCents
-    net.grossCents += grossCents
-    net.netCents += isAfterRefund ? before : payment.netCents
+    const isAfterRefund = refundedCents > 0 && payment.netCents === rest(before, refundedCents)
+    net.grossCents = addCents(net.grossCents, grossCents)
+    net.netCents = addCents(net.netCents, isAfterRefund ? before : payment.netCents)
     net.releaseOn = laterOf(net.releaseOn, payment.releaseOn)
   }
-  net.unexplainedCents =
-    net.grossCents - net.feeCents - net.financingCents - sumOf(net.taxes) - net.netCents
+  net.unexplainedCents = rest(
+    net.grossCents,
+    net.feeCents,
+    net.financingCents,
+    sumOf(net.taxes),
+    net.netCents,
+  )
   return net
 }
 
 /** What all lines of one kind of report say together. */
 type Settled = {
   /** Of each kind of report that says so. */
-  grossCents: number[]
-  netCents: number[]
-  feeCents: number
-  financingCents: number
-  taxesCents: number
+  grossCents: StoredSum[]
+  netCents: StoredSum[]
+  feeCents: StoredSum
+  financingCents: StoredSum
+  taxesCents: StoredSum
   taxes: NamedAmount[]
   namesTaxes: boolean
   /** Whether the report says what the gross is made of. */
@@ -228,11 +235,11 @@ function settledOf(lines: readonly SettledLine[]): Settled | undefined {
   const [first] = kinds
   if (!first) return undefined
   const sum = (part: readonly SettledLine[], of: (line: SettledLine) => number | null) =>
-    part.reduce((total, line) => total + (of(line) ?? 0), 0)
+    sumCents(part, (line) => of(line) ?? 0)
   const taxesCents = sum(first, (line) => line.taxesCents)
   const named = first.flatMap((line) => line.taxes).filter(({ cents }) => cents !== 0)
-  const restCents = taxesCents - sumOf(named)
-  const rest = { name: 'taxes', detail: null, entity: null, cents: restCents }
+  const restCents = rest(taxesCents, sumOf(named))
+  const others = { name: 'taxes', detail: null, entity: null, cents: restCents }
   return {
     grossCents: kinds
       .filter((part) => part.every((line) => line.grossCents !== null))
@@ -241,15 +248,20 @@ function settledOf(lines: readonly SettledLine[]): Settled | undefined {
     feeCents: sum(first, (line) => line.feeCents),
     financingCents: sum(first, (line) => line.financingCents),
     taxesCents,
-    taxes: restCents === 0 ? named : [...named, rest],
+    taxes: restCents === 0 ? named : [...named, others],
     namesTaxes: named.length > 0,
     hasParts: first[0]?.report === 'settlement',
     releaseOn: lines.reduce<string | null>((day, line) => laterOf(day, line.releaseOn), null),
   }
 }
 
-function sumOf(amounts: readonly { cents: number }[]): number {
-  return amounts.reduce((total, { cents }) => total + cents, 0)
+function sumOf(amounts: readonly { cents: StoredSum }[]): StoredSum {
+  return sumCents(amounts, ({ cents }) => cents)
+}
+
+/** What is left of a sum after the parts. */
+function rest(whole: StoredSum, ...parts: readonly StoredSum[]): StoredSum {
+  return addCents(whole, negated(sumCents(parts, (part) => part)))
 }
 
 function laterOf(a: string | null, b: string | null): string | null {

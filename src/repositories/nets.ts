@@ -143,13 +143,13 @@ export async function listOrdersWithNet(
 export type NetSums = {
   state: Net['state'] | null
   orders: number
-  grossCents: number
-  feeCents: number
-  financingCents: number
-  unexplainedCents: number
-  netCents: number
-  takenCents: number
-  returnedCents: number
+  grossCents: number | bigint
+  feeCents: number | bigint
+  financingCents: number | bigint
+  unexplainedCents: number | bigint
+  netCents: number | bigint
+  takenCents: number | bigint
+  returnedCents: number | bigint
 }
 
 export type NetSpan = { client: ClientName; from: Date; to: Date }
@@ -175,7 +175,7 @@ export type NamedSum = {
   part: 'taxes' | 'notClassed'
   name: string
   entity: string | null
-  cents: number
+  cents: number | bigint
 }
 
 /** The taxes of a span, and the charges that no rule knows, by name; the largest first. */
@@ -197,12 +197,12 @@ export async function listNotClassed(
   db: Db,
   since: Date,
   limit: number,
-): Promise<{ name: string; entity: string | null; orders: number; cents: number }[]> {
+): Promise<{ name: string; entity: string | null; orders: number; cents: number | bigint }[]> {
   const { rows } = await sql<{
     name: string
     entity: string | null
     orders: number
-    cents: number
+    cents: number | bigint
   }>`
     select one ->> 'name' as name, one ->> 'entity' as entity, count(*)::integer as orders,
       sum((one ->> 'cents')::bigint)::bigint as cents

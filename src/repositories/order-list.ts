@@ -57,9 +57,9 @@ export async function listOrders(
 export type StandingTotal = {
   standing: Standing
   orders: number
-  amountCents: number
-  paidCents: number
-  refundedCents: number
+  amountCents: number | bigint
+  paidCents: number | bigint
+  refundedCents: number | bigint
 }
 
 /** How many orders fit the filter and what they come to, by where they stand; whatever standing it asks for. */
@@ -80,9 +80,11 @@ function totalsOf(db: Db, filter: OrderFilter) {
     .select(({ fn }) => [
       standingAt(filter.at).as('standing'),
       fn.countAll<number>().as('orders'),
-      sql<number>`coalesce(sum(amount_cents), 0)::bigint`.as('amountCents'),
-      sql<number>`coalesce(sum(paid_cents) filter (where ${wasPaid}), 0)::bigint`.as('paidCents'),
-      sql<number>`coalesce(sum(refunded_cents) filter (where ${wasPaid}), 0)::bigint`.as(
+      sql<number | bigint>`coalesce(sum(amount_cents), 0)::bigint`.as('amountCents'),
+      sql<number | bigint>`coalesce(sum(paid_cents) filter (where ${wasPaid}), 0)::bigint`.as(
+        'paidCents',
+      ),
+      sql<number | bigint>`coalesce(sum(refunded_cents) filter (where ${wasPaid}), 0)::bigint`.as(
         'refundedCents',
       ),
     ])

@@ -13,8 +13,8 @@ export type HourRow = {
   paid: number
   /** Orders that failed with a payment tried. */
   declined: number
-  paidCents: number
-  refundedCents: number
+  paidCents: number | bigint
+  refundedCents: number | bigint
 }
 
 /** Orders created in a span, counted by the hour of their creation; hours without any are left out. */
@@ -70,7 +70,7 @@ export type BoxRow = {
   openAt: Date | null
   /** Orders of the span whose money came in, be it given back later or not. */
   paid: number
-  paidCents: number
+  paidCents: number | bigint
 }
 
 /**

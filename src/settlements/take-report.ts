@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { createGunzip, createGzip } from 'node:zlib'
 import type { Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { addCents } from '../domain/money.ts'
 import { isOwn } from '../domain/payment-figures.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { findOrdersOfPayments } from '../repositories/provider-payments.ts'
@@ -179,11 +180,7 @@ async function takeLines(
   for await (const line of lines) {
     taken.report = line.report
     taken.rows += 1
-    taken.totals.grossCents += line.grossCents ?? 0
-    taken.totals.feeCents -= line.feeCents ?? 0
-    taken.totals.financingCents -= line.financingCents ?? 0
-    taken.totals.taxesCents -= line.taxesCents ?? 0
-    taken.totals.netCents += line.netCents
+    addTo(taken.totals, line)
     if (line.at && (!taken.from || line.at < taken.from)) taken.from = line.at
     if (line.at && (!taken.to || line.at > taken.to)) taken.to = line.at
     batch.push(line)
@@ -191,6 +188,15 @@ async function takeLines(
   }
   await takeBatch()
   return taken
+}
+
+/** What is taken off the gross is negative in a line, and positive in the totals. */
+function addTo(totals: Taken['totals'], line: ReportLine): void {
+  totals.grossCents = addCents(totals.grossCents, line.grossCents ?? 0)
+  totals.feeCents = addCents(totals.feeCents, -(line.feeCents ?? 0))
+  totals.financingCents = addCents(totals.financingCents, -(line.financingCents ?? 0))
+  totals.taxesCents = addCents(totals.taxesCents, -(line.taxesCents ?? 0))
+  totals.netCents = addCents(totals.netCents, line.netCents)
 }
 
 type Reading = { reading: string; now: Date }

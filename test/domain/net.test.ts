@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { addCents, sumCents } from '../../src/domain/money.ts'
 import {
   type Charge,
   type ClassRule,
@@ -61,9 +62,10 @@ const sirtac = {
 
 /** What holds for every net there is. */
 function closes(net: Net): boolean {
-  const taxes = net.taxes.reduce((sum, { cents }) => sum + cents, 0)
+  const taxes = sumCents(net.taxes, ({ cents }) => cents)
   const { grossCents, feeCents, financingCents, unexplainedCents, netCents } = net
-  return grossCents - feeCents - financingCents - taxes - unexplainedCents === netCents
+  const kept = sumCents([feeCents, financingCents, taxes, unexplainedCents], (cents) => cents)
+  return addCents(netCents, kept) === grossCents
 }
 
 test('fees, financing and taxes of the seller are taken off, and the buyer’s are not', () => {

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { adviseOnLine } from '../../closings/line-texts.ts'
 import type { ClosingLine, ClosingTotals, LineSide } from '../../domain/closing.ts'
 import type { Language } from '../../domain/language.ts'
-import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
+import { addCents, negated, pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import type { AmendmentRow, ClosingRow } from '../../repositories/closings.ts'
 import { iso, isoOrNull } from '../fields.ts'
 import type { AmendmentResponse, ClosingOpened, ClosingResponse } from './schemas.ts'
@@ -95,7 +95,7 @@ function viewSide(side: LineSide | null): LineView['here'] {
 }
 
 function viewTotals(totals: ClosingTotals): NonNullable<ClosingView['totals']> {
-  const sum = ({ count, cents }: { count: number; cents: number }) => ({
+  const sum = ({ count, cents }: ClosingTotals['refunds']) => ({
     count,
     amount: pointFromCents(cents),
   })
@@ -112,7 +112,7 @@ function viewTotals(totals: ClosingTotals): NonNullable<ClosingView['totals']> {
       difference:
         entry.declaredCents === null
           ? null
-          : signedPointFromCents(entry.declaredCents - entry.here.cents),
+          : signedPointFromCents(addCents(entry.declaredCents, negated(entry.here.cents))),
     })),
     installments: totals.installments.map(({ installments, ...rest }) => ({
       installments,

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
-import { centsMeant, pointFromCents } from '../../domain/money.ts'
+import { centsMeant, pointFromCents, sumCents } from '../../domain/money.ts'
 import { type Standing, standings } from '../../domain/order-standing.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
@@ -49,13 +49,14 @@ export async function findOrderPage(
 /** What the orders of each standing come to, and all of them together. */
 function viewTotals(found: readonly StandingTotal[]) {
   const of = (wanted: (one: StandingTotal) => boolean) => {
-    const sum = (key: Exclude<keyof StandingTotal, 'standing'>) =>
-      found.filter(wanted).reduce((all, one) => all + one[key], 0)
+    const counted = found.filter(wanted)
+    const amount = (key: 'amountCents' | 'paidCents' | 'refundedCents') =>
+      pointFromCents(sumCents(counted, (one) => one[key]))
     return {
-      orders: sum('orders'),
-      amount: pointFromCents(sum('amountCents')),
-      paid_amount: pointFromCents(sum('paidCents')),
-      refunded_amount: pointFromCents(sum('refundedCents')),
+      orders: counted.reduce((all, { orders }) => all + orders, 0),
+      amount: amount('amountCents'),
+      paid_amount: amount('paidCents'),
+      refunded_amount: amount('refundedCents'),
     }
   }
   const each = standings.map((name) => [name, of(({ standing }) => standing === name)])

@@ -1,4 +1,4 @@
-import { signedPointFromCents } from '../../domain/money.ts'
+import { addCents, negated, signedPointFromCents, sumCents } from '../../domain/money.ts'
 import { AppError, invalid } from '../../errors.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/hostile-text.ts'
@@ -325,14 +325,13 @@ function viewSpan(
 ) {
   const known = sums.filter(({ state }) => state !== null)
   const unknown = sums.find(({ state }) => state === null)
-  const sum = (of: (part: (typeof sums)[number]) => number) =>
-    known.reduce((total, part) => total + of(part), 0)
   const ordersIn = (state: string) => known.find((part) => part.state === state)?.orders ?? 0
-  const gross = sum(({ grossCents }) => grossCents)
-  const fee = sum(({ feeCents }) => feeCents)
-  const financing = sum(({ financingCents }) => financingCents)
-  const unexplained = sum(({ unexplainedCents }) => unexplainedCents)
-  const net = sum(({ netCents }) => netCents)
+  const gross = sumCents(known, ({ grossCents }) => grossCents)
+  const fee = sumCents(known, ({ feeCents }) => feeCents)
+  const financing = sumCents(known, ({ financingCents }) => financingCents)
+  const unexplained = sumCents(known, ({ unexplainedCents }) => unexplainedCents)
+  const net = sumCents(known, ({ netCents }) => netCents)
+  const taxes = sumCents([fee, financing, unexplained, net], negated)
   const partsOf = (wanted: (typeof named)[number]['part']) =>
     named
       .filter(({ part }) => part === wanted)
@@ -341,7 +340,7 @@ function viewSpan(
   return {
     from: iso(from),
     to: iso(to),
-    orders: sum(({ orders }) => orders),
+    orders: known.reduce((total, { orders }) => total + orders, 0),
     estimated: ordersIn('estimated'),
     settled: ordersIn('settled'),
     differs: ordersIn('differs'),
@@ -350,13 +349,13 @@ function viewSpan(
     financing: signedPointFromCents(financing),
     taxes: partsOf('taxes'),
     // What each net leaves for its taxes, so that the sum is right whatever the number of names.
-    taxes_total: signedPointFromCents(gross - fee - financing - unexplained - net),
+    taxes_total: signedPointFromCents(addCents(gross, taxes)),
     not_classed: partsOf('notClassed'),
     unexplained: signedPointFromCents(unexplained),
     net: signedPointFromCents(net),
     charged_back: {
-      taken: signedPointFromCents(sum(({ takenCents }) => takenCents)),
-      returned: signedPointFromCents(sum(({ returnedCents }) => returnedCents)),
+      taken: signedPointFromCents(sumCents(known, ({ takenCents }) => takenCents)),
+      returned: signedPointFromCents(sumCents(known, ({ returnedCents }) => returnedCents)),
     },
     unknown: {
       orders: unknown?.orders ?? 0,

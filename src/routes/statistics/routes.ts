@@ -1,5 +1,5 @@
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
-import { pointFromCents } from '../../domain/money.ts'
+import { pointFromCents, sumCents } from '../../domain/money.ts'
 import { invalid } from '../../errors.ts'
 import { doubtAfterMs } from '../../fleet/limits.ts'
 import type { HttpServer } from '../../http/create-server.ts'
@@ -97,8 +97,8 @@ export async function readStatistics(
     orders: sum(({ orders }) => orders),
     paid: sum(({ paid }) => paid),
     declined: sum(({ declined }) => declined),
-    paid_amount: pointFromCents(sum(({ paidCents }) => paidCents)),
-    refunded_amount: pointFromCents(sum(({ refundedCents }) => refundedCents)),
+    paid_amount: pointFromCents(sumCents(hours, ({ paidCents }) => paidCents)),
+    refunded_amount: pointFromCents(sumCents(hours, ({ refundedCents }) => refundedCents)),
     open,
     action_required: actionRequired,
     paid_after_close: late.map((order) => ({
