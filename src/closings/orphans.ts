@@ -32,6 +32,7 @@ import {
 import { findPayment, type ProviderPaymentRow } from '../repositories/provider-payments.ts'
 import { refreshNets } from '../settlements/nets.ts'
 import { isRefundUnderWay } from '../verdict.ts'
+import { readLatePayments } from './late-payments.ts'
 import { readPayment } from './read-payments.ts'
 import { endSurplus, openSurplus, separateLateSurplus } from './surplus.ts'
 
@@ -56,6 +57,7 @@ export async function findOrphans(
   const { db } = deps.database
   await settleRefundedOrphans(deps, shop.client)
   const since = new Date(deps.now().getTime() - reachMs)
+  await readLatePayments(deps, shop.client, signal)
   await separateLateSurplus(deps, shop.client)
   for (const payment of await listLonePayments(db, shop.client, since)) {
     if (signal.aborted) return

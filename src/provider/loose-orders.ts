@@ -36,7 +36,10 @@ export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
       {
         id: payment.paymentId,
         amountCents: paidCents,
-        paidCents,
+        // The buyer may pay interest to the card issuer above it.
+        paidCents: payment.paid.cents ?? paidCents,
+        ...(payment.paid.cents !== null &&
+          payment.paid.cents !== paidCents && { receivedCents: paidCents }),
         refundedCents,
         status: payment.status,
         statusDetail: payment.statusDetail,

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { isOwn } from '../domain/payment-figures.ts'
+import type { OrderRow } from './orders.ts'
 
 /** The provider's words for a payment whose money came in, whatever became of it later. */
 const receivedStates = ['approved', 'refunded', 'in_mediation', 'charged_back']
@@ -22,10 +23,43 @@ export async function listOrdersWithSurplus(
   return rows.map(({ id }) => id)
 }
 
+/** Orders that ended without a payment and were last read before an approved payment of theirs was. */
+export async function listUnpaidWithPayment(
+  db: Db,
+  client: ClientName,
+  since: Date,
+): Promise<OrderRow[]> {
+  return db
+    .selectFrom('orders')
+    .selectAll()
+    .where('client', '=', client)
+    .where('paid_cents', '=', 0)
+    .where('status', 'in', ['canceled', 'failed', 'expired'])
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('provider_payments as payment')
+          .select('payment.payment_id')
+          .whereRef('payment.order_id', '=', 'orders.id')
+          .where('payment.client', '=', client)
+          .where('payment.status', '=', 'approved')
+          .where('payment.changed_at', '>=', since)
+          .where((one) =>
+            one.or([
+              one('orders.checked_at', 'is', null),
+              one('payment.changed_at', '>', one.ref('orders.checked_at')),
+            ]),
+          ),
+      ),
+    )
+    .limit(50)
+    .execute()
+}
+
 /**
  * Separates the further payments of these orders from the orders: each stays with what it is a further payment of, and counts
- * for none. An order's own payment is the one that it names, or the first where it names none. While an order is open nothing
- * is separated. A payment that its order names after all is given back to it.
+ * for none. An order's own payment is the one that it names, or the first where it names none. While an order is open, or the
+ * payment that it names was not read, nothing is separated. A payment that its order names after all is given back to it.
  */
 export async function separateSurplus(
   trx: Trx,
@@ -64,8 +98,9 @@ export async function separateSurplus(
     const tied = rows.filter(({ order_id }) => order_id === id)
     const isNamed = ({ payment_id }: { payment_id: string }) => own.has(payment_id)
     const named = tied.filter(isNamed)
-    const namesIts = named.length > 0 || (paidCents > 0 && own.size > 0)
-    const surplus = namesIts ? tied.filter((row) => !isNamed(row)) : tied.slice(1)
+    // The payment that the order names is not read yet: which of them is further is not known.
+    if (named.length === 0 && paidCents > 0 && own.size > 0) continue
+    const surplus = named.length > 0 ? tied.filter((row) => !isNamed(row)) : tied.slice(1)
     const numbers = surplus.map(({ payment_id }) => payment_id)
     if (numbers.length > 0) await separate(trx, client, id, numbers, now)
     const back = rows.filter(

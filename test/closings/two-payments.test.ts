@@ -10,7 +10,7 @@ import {
   sandboxCall,
   type Till,
 } from '../support/till.ts'
-import { close, sell, watchAfter } from './shop-day.ts'
+import { close, sell, typeCharge, watchAfter } from './shop-day.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -194,4 +194,40 @@ test('two payments that were read before the order was known to be paid are told
   await readOrder(service, till, orderId)
   await watchAfter(service, 5 * 60_000)
   expect(await orphansOf(till)).toMatchObject({ total: 1, orphans: [{ surplus_of: orderId }] })
+})
+
+test('a payment that was typed in with the reference of a paid order is a further payment of it', async () => {
+  const till = await openOwnShop(service, 'same reference')
+  const orderId = await sell(service, till, 'A-1', { amount: '100,00' })
+  const { mp_external_reference: reference } = await orderRow(service, orderId)
+  const payment = await typeCharge(service, till, { external_reference: reference })
+  await watchAfter(service, 5 * 60_000)
+  expect(await orphansOf(till)).toMatchObject({
+    total: 1,
+    orphans: [{ payment_id: payment, amount: '77.50', surplus_of: orderId }],
+  })
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    needs_decision: 'paid_twice',
+    net: { gross: '100.00' },
+  })
+})
+
+test('a report that names the order of a further payment counts it in no net of that order', async () => {
+  const { till, orderId, surplus } = await paidTwice('report', { in_order: false })
+  const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
+  const header = 'SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT,ORDER_MP'
+  const rows = [surplus].map((id) => `${id},SETTLEMENT,100.00,95.00,${mpOrderId}`)
+  const handedIn = await call(service, {
+    url: '/settlements/files',
+    token: till.key,
+    body: { content: [header, ...rows, ''].join('\r\n') },
+  })
+  expect([handedIn.statusCode, handedIn.json().without_order]).toEqual([200, 1])
+  expect((await readOrder(service, till, orderId)).json().net).toMatchObject({
+    state: 'estimated',
+    gross: '100.00',
+  })
+  const [orphan] = (await orphansOf(till)).orphans
+  const { order_id: adopted } = (await settle(till, orphan.id, 'adopt')).json()
+  expect((await readOrder(service, till, adopted)).json().net).toMatchObject({ gross: '100.00' })
 })

@@ -236,4 +236,68 @@ export const money: readonly Mistakes[] = [
       ],
     },
   },
+  {
+    file: 'src/domain/payment-figures.ts',
+    tests: [['test/payment/amounts.test.ts']],
+    made: {
+      'the interest of the card issuer counts as received by the shop': [
+        'const hasInterest = (installments ?? 1) > 1 &&',
+        'const hasInterest = (installments ?? 1) > 99 &&',
+      ],
+      'a refund that names what the buyer gets is taken for what the shop gives': [
+        'const isNamed = isMore && leftCents > 0',
+        'const isNamed = isMore && leftCents > 1e9',
+      ],
+    },
+  },
+  {
+    file: 'src/domain/payment-figures.ts',
+    tests: [['test/closings/two-payments.test.ts', 'is counted and compared by itself']],
+    made: {
+      'a further payment that the order lists counts for the order': [
+        'sumCents + payment.amountCents > orderCents',
+        'sumCents + payment.amountCents > 1e12',
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/surplus-payments.ts',
+    tests: [['test/closings/two-payments.test.ts', 'is an unclaimed payment']],
+    made: {
+      'a further payment stays with its order': [
+        'named.length > 0 ? tied.filter((row) => !isNamed(row)) : tied.slice(1)',
+        'tied.slice(99)',
+      ],
+    },
+  },
+  {
+    file: 'src/payments/send-refund.ts',
+    tests: [['test/closings/two-payments.test.ts', 'gives back its own payment only']],
+    made: {
+      'the refund of an order with a further payment names no payment': [
+        'const namesPayment = order.surplus !== null && payment !== undefined',
+        'const namesPayment = order.surplus === undefined && payment !== undefined',
+      ],
+    },
+  },
+  {
+    file: 'src/payments/apply-evidence.ts',
+    tests: [['test/payment/late-payments.test.ts', 'is told to the till until it is decided']],
+    made: {
+      'an order that a person settled as not paid is paid in silence': [
+        "const wasSettled = order.settled_as === 'not_paid'",
+        "const wasSettled = order.settled_as === null && status === 'expired'",
+      ],
+    },
+  },
+  {
+    file: 'src/domain/order-decision.ts',
+    tests: [['test/payment/amounts.test.ts', 'never shown as all of it']],
+    made: {
+      'a payment of less than was asked needs no decision': [
+        'order.paid_cents < order.amount_cents',
+        'order.paid_cents < 0',
+      ],
+    },
+  },
 ]

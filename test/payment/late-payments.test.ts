@@ -199,3 +199,16 @@ test('a second late payment at the same box is alerted too', async () => {
   expect((await boxOf(till)).order_id).toBe(orderId)
   expect(await alerted()).toBe(2)
 })
+
+test('a late payment whose webhook is lost is found among the payments of the account', async () => {
+  const till = await openOwnShop(service, 'no webhook')
+  await service.paymentWatch.watchOnce()
+  const orderId = await canceled(till, '100,00')
+  await act(service, orderId, { ...payByCard, force: true })
+  service.clock.advance(5 * 60_000)
+  await service.paymentWatch.watchOnce()
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    outcome: 'charged',
+    needs_decision: 'paid_late',
+  })
+})

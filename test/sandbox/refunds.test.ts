@@ -253,3 +253,51 @@ it('the panel gives back and cancels beside every caller', async () => {
   expect(canceled.body).toMatchObject({ status: 'canceled' })
   expect((await act(sandbox, open.body.id, { do: 'refund' })).status).toBe(409)
 })
+
+it('names in a refund of instalments with interest what the shop gives, or what the buyer gets', async () => {
+  const how = { installments: 6, interest_amount: '1.84' }
+  const plain = await paidOrder(sandbox, shop, '10.00', how)
+  const shown = await call(sandbox, 'GET', `/v1/orders/${plain.id}`, { token: shop.token })
+  expect(shown.body.transactions.payments[0]).toMatchObject({
+    amount: '10.00',
+    paid_amount: '11.84',
+  })
+  const ofShop = await refund(sandbox, shop, plain.id)
+  expect(ofShop.body).toMatchObject({
+    status: 'refunded',
+    transactions: { refunds: [{ amount: '10.00' }] },
+  })
+  const named = await paidOrder(sandbox, shop, '10.00', { ...how, interest_refunded: true })
+  const ofBuyer = await refund(sandbox, shop, named.id)
+  expect(ofBuyer.body.transactions.refunds[0].amount).toBe('11.84')
+})
+
+it('takes a payment of less than the order, and gives back no more', async () => {
+  const { id, paymentId } = await paidOrder(sandbox, shop, '10.00', { paid_amount: '6.00' })
+  const tooMuch = await refund(sandbox, shop, id, { body: part(paymentId, '7.00') })
+  expect(tooMuch.body.errors[0].code).toBe('refund_amount_exceeds')
+  expect((await refund(sandbox, shop, id)).body.transactions.refunds[0].amount).toBe('6.00')
+})
+
+it('takes a further payment of a paid order, which the order lists or hides', async () => {
+  const { id } = await paidOrder(sandbox, shop, '10.00')
+  const path = `/_sandbox/orders/${id}/act`
+  const listed = await call(sandbox, 'POST', path, { body: { do: 'pay_again' } })
+  expect(listed.body.transactions.payments).toHaveLength(2)
+  const hidden = await call(sandbox, 'POST', path, { body: { do: 'pay_again', in_order: false } })
+  expect(hidden.body.transactions.payments).toHaveLength(2)
+  const search = `/v1/payments/search?external_reference=${hidden.body.external_reference}`
+  const found = await call(sandbox, 'GET', search, { token: shop.token })
+  expect(found.body.results).toHaveLength(3)
+  const number = listed.body.transactions.payments[1].reference_id
+  const made = await call(sandbox, 'POST', `/v1/payments/${number}/refunds`, {
+    token: shop.token,
+    key: 'further',
+  })
+  expect(made.body).toMatchObject({ payment_id: Number(number), amount: 10 })
+  const after = await call(sandbox, 'GET', `/v1/orders/${id}`, { token: shop.token })
+  expect(after.body).toMatchObject({
+    status: 'processed',
+    transactions: { payments: [{ status: 'processed' }, { status: 'refunded' }] },
+  })
+})

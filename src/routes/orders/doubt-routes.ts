@@ -69,7 +69,7 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'settleOrder',
         summary: 'Say of an order in doubt whether it was paid or refunded, after looking',
         description:
-          'A person’s word, kept with the order as `settled` and audited. `outcome` stays what is proven, and what the provider shows later still counts. Nothing is sent any more that could make the charge; the order keeps neither box nor terminal; one that was not paid stands in the way of no equal sale. With `refunded` or `not_refunded` it ends a refund whose outcome is not known, after the order was read once more; the amount given back stays what the provider lists. 409 for an order that is in no doubt, and for a `refund_id` that is no candidate.',
+          'A person’s word, kept with the order as `settled` and audited. `outcome` stays what is proven, and what the provider shows later still counts. Nothing is sent any more that could make the charge; the order keeps neither box nor terminal; one that was not paid stands in the way of no equal sale. With `refunded` or `not_refunded` it ends a refund whose outcome is not known, after the order was read once more; the amount given back stays what the provider lists. With `paid` it also decides a late payment, and one of less than was asked (`needs_decision`). 409 for an order that is in no doubt and waits for no such decision, and for a `refund_id` that is no candidate.',
         tags,
         querystring: ClientOnlyQuery,
         params: OrderParams,

@@ -1,0 +1,23 @@
+import type { ClientName } from '../domain/client-name.ts'
+import type { PaymentDeps } from '../payments/deps.ts'
+import { ownErrand } from '../payments/errand.ts'
+import { refreshOrder } from '../payments/read-order.ts'
+import { listUnpaidWithPayment } from '../repositories/surplus-payments.ts'
+
+const changedWithinMs = 24 * 3_600_000
+
+/**
+ * Reads orders again that ended without a payment, and of which the provider now has an approved one: their webhook may be
+ * lost, and nothing else reads them. Each is read once for each change of the payment.
+ */
+export async function readLatePayments(
+  deps: PaymentDeps,
+  client: ClientName,
+  signal: AbortSignal,
+): Promise<void> {
+  const since = new Date(deps.now().getTime() - changedWithinMs)
+  for (const order of await listUnpaidWithPayment(deps.database.db, client, since)) {
+    if (signal.aborted) return
+    await refreshOrder(deps, order, ownErrand(deps, 'search'))
+  }
+}
