@@ -25,8 +25,7 @@ export type StandingOrder = {
 
 export function standingOf(order: StandingOrder, now: Date): Standing {
   const { status } = order
-  const isContradicted = order.conflict !== null && order.creation !== 'refused'
-  if (isContradicted && order.settled_as === null) return 'in_doubt'
+  if (order.conflict !== null && order.settled_as === null) return 'in_doubt'
   if (isRefundInDoubt(order)) return 'in_doubt'
   if (order.paid_after_close) return order.refunded_cents < order.paid_cents ? 'paid' : 'refunded'
   if (isOpen(status)) return order.settled_as ?? (isDoubtful(order, now) ? 'in_doubt' : 'under_way')

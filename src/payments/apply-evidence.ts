@@ -236,15 +236,15 @@ export function applyNotCreated(
 const unprovenText = 'not proven to be this order'
 
 /**
- * Notes orders of the provider that equal this one and are not proven to be it: whether the customer is charged stays unknown,
- * and a person must look at both.
+ * Notes orders of the provider that equal this one and are not proven to be it: whether the customer is charged is unknown, also
+ * after the order counted as refused, and a person must look at both.
  */
 export function applyUnproven(
   order: OrderRow,
   mpOrderIds: readonly string[],
   now: Date,
 ): Move | undefined {
-  if (order.creation === 'confirmed' || order.creation === 'refused') return undefined
+  if (order.creation === 'confirmed') return undefined
   const shown = mpOrderIds.slice(0, 3).join(', ')
   const conflict = `${unprovenText} (${order.id}): ${shown} at the provider`
   if (order.conflict === conflict) return undefined

@@ -14,7 +14,7 @@ import { meetOrderOfClient } from './adopt-orders.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
 import type { PaymentDeps } from './deps.ts'
 import { byService, type Errand, ownErrand } from './errand.ts'
-import { confirmCreation, searchOrder } from './found-order.ts'
+import { confirmCreation, noteUnproven, searchOrder } from './found-order.ts'
 import { moveOrder } from './move-order.ts'
 import { withOrderAccess } from './order-access.ts'
 import { hasUnsettledRefund, planLook, soonerForWatcher } from './plan-looks.ts'
@@ -132,17 +132,17 @@ async function readUnconfirmed(
 /** An order that a search did not find may still turn up: then its row opens again. */
 async function searchAgain(deps: PaymentDeps, order: OrderRow, errand: Errand): Promise<ReadOrder> {
   try {
-    const { evidence } = await searchOrder(deps, order, errand)
+    const { evidence, unproven } = await searchOrder(deps, order, errand)
     if (evidence) {
       const reopened = await confirmCreation(deps, order, evidence, byService(deps, errand))
       return { order: reopened, stale: false, shown: evidence.status }
     }
-    await planNext(deps, order, deps.now())
+    if (unproven.length > 0) await noteUnproven(deps, order, unproven, errand.source)
+    return { order: await planNext(deps, order, deps.now()), stale: false }
   } catch (error) {
     if (!isProviderFailure(error)) throw error
-    await planNext(deps, order, null, false)
+    return { order: await planNext(deps, order, null, false), stale: false }
   }
-  return { order, stale: false }
 }
 
 async function readConfirmed(

@@ -68,7 +68,7 @@ export async function settleDoubt(
 
 /** Nobody knows whether the customer has paid, and time alone will not tell. */
 function isInDoubt(order: OrderRow, now: Date): boolean {
-  if (order.creation === 'refused') return false
+  if (order.creation === 'refused') return order.conflict !== null
   if (order.creation !== 'confirmed' || order.conflict !== null) return true
   return order.status === 'action_required' || (isOpen(order.status) && order.expires_at < now)
 }

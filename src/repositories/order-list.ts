@@ -146,7 +146,7 @@ const where = {
 /** As `standingOf` has it. */
 function standingAt(at: Date) {
   return sql<Standing>`case
-    when conflict is not null and creation <> 'refused' and settled_as is null then 'in_doubt'
+    when conflict is not null and settled_as is null then 'in_doubt'
     when ${isRefundInDoubt} then 'in_doubt'
     when paid_after_close then case when refunded_cents < paid_cents then 'paid' else 'refunded' end
     when status in ('created', 'at_terminal', 'action_required') then case

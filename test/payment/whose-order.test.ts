@@ -3,14 +3,16 @@ import { encodeReference } from '../../src/provider/reference.ts'
 import {
   breakProvider,
   creation,
+  deliver,
   healProvider,
   openOwnShop,
   orderRow,
   ordersAtProvider,
   refund,
+  sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
+import { call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -126,4 +128,64 @@ test('an attempt that arrives late makes our order as long as the order has not 
     outcome: 'charged',
     mp_order_id: id,
   })
+})
+
+/** Another application's order of the same sale on the same terminal. */
+async function orderElsewhere(till: Till & { terminalId: string }, reference: string) {
+  const { id } = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
+    type: 'point',
+    external_reference: encodeReference(reference, 1),
+    transactions: { payments: [{ amount: '1234.50' }] },
+    config: { point: { terminal_id: till.terminalId } },
+  })) as { id: string }
+  await pay(id)
+  return id
+}
+
+/** The refused charge is in doubt with both ids, until a person settles it. */
+async function expectDoubtOfRefused(till: Till, orderId: string, mpOrderId: string) {
+  const { conflict, creation: made } = await orderRow(service, orderId)
+  expect([made, conflict]).toEqual(['refused', expect.stringContaining(mpOrderId)])
+  expect(conflict).toContain(orderId)
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'failed',
+    outcome: 'unknown',
+    standing: 'in_doubt',
+    mp_order_id: null,
+  })
+  const settled = await call(service, {
+    url: `/orders/${orderId}/settle`,
+    token: till.key,
+    body: { as: 'not_paid', reason: 'Ana: it is the sale of the other program' },
+  })
+  expect(settled.json(), settled.body).toMatchObject({ standing: 'not_paid' })
+}
+
+test('a charge that counts as never made is in doubt when an equal order turns up that is not proven to be it', async () => {
+  const till = await openOwnShop(service, 'refused and searched')
+  const orderId = await lostCharge(till, 'W-11', false)
+  service.clock.advance(pastItsTimeMs)
+  await readOrder(service, till, orderId)
+  expect(await orderRow(service, orderId)).toMatchObject({ creation: 'refused', conflict: null })
+  const id = await orderElsewhere(till, 'W-11')
+  await show(id, { created_date: dateOf(service.clock.now().getTime() - 3_600_000) })
+  await sweepAfter(service, 6 * 60_000)
+  await expectDoubtOfRefused(till, orderId, id)
+})
+
+test('a refused charge is in doubt when a webhook names an equal order that is not proven to be it', async () => {
+  const till = await openOwnShop(service, 'refused and told')
+  await breakProvider(service, {
+    ...creation,
+    kind: 'status',
+    status: 400,
+    code: 'property_value',
+  })
+  const { order_id: orderId } = (await charge(service, till, { reference: 'W-12' })).json()
+  await healProvider(service)
+  expect(await orderRow(service, orderId)).toMatchObject({ creation: 'refused', conflict: null })
+  const id = await orderElsewhere(till, 'W-12')
+  await show(id, { integration_data: null })
+  await deliver(service, { dataId: id, body: { user_id: String(till.mpUserId), data: { id } } })
+  await expectDoubtOfRefused(till, orderId, id)
 })
