@@ -1,6 +1,9 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { orderStatuses } from '../domain/order.ts'
+import { isClosedUnpaid } from '../domain/order-state.ts'
+import { endedUnpaid, paymentWords } from '../domain/provider-states.ts'
 import type { OrderRow } from './orders.ts'
 import type { ProviderPaymentRow } from './provider-payments.ts'
 
@@ -142,6 +145,11 @@ export async function listPlacesToRead(
   return [...ids].map((mpPosId) => ({ mpPosId }))
 }
 
+/** Payments of which no money came. */
+const unpaidPayments = [...paymentWords.keys()].filter(endedUnpaid)
+/** Ends of orders of which no money came, unless it came late. */
+const unpaidOrders = orderStatuses.filter(isClosedUnpaid)
+
 /** When the first charge of a place in a time was made or began to be, as far as is on record. */
 export async function findFirstCharge(
   db: Db | Trx,
@@ -154,6 +162,8 @@ export async function findFirstCharge(
     .where(place.column, '=', place.id)
     .where('created_at', '>=', from)
     .where('created_at', '<', to)
+    .where('creation', '<>', 'refused')
+    .where((eb) => eb.or([eb('status', 'not in', unpaidOrders), eb('paid_after_close', '=', true)]))
     .orderBy('created_at')
     .limit(1)
     .executeTakeFirst()
@@ -164,6 +174,7 @@ export async function findFirstCharge(
     .where(place.column, '=', place.id)
     .where('sold_at', '>=', from)
     .where('sold_at', '<', order?.at ?? to)
+    .where('status', 'not in', unpaidPayments)
     .orderBy('sold_at')
     .limit(1)
     .executeTakeFirst()

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { breakProvider, healProvider, openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { asAdmin, call, type Till } from '../support/till.ts'
+import { act, asAdmin, call, charge, readOrder, type Till } from '../support/till.ts'
 import { close, openClosing, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
 
 const hourMs = 3_600_000
@@ -131,10 +131,14 @@ test('charges between two closings are refused with the time that is not closed 
   expect([last.number, ...spanOf(last)]).toEqual([3, at(48), at(68)])
 })
 
-test('days without a charge are joined to the next closing', async () => {
+test('days without a charge that was paid are joined to the next closing', async () => {
   const till = await openOwnShop(service, 'quiet days')
   untilHour(20)
   const first = await close(service, till, { business_day: day() })
+  untilHour(24 * 20)
+  const { order_id } = (await charge(service, till, { reference: 'CANCELED' })).json()
+  await act(service, order_id, { do: 'cancel' })
+  await readOrder(service, till, order_id)
   untilHour(24 * 40 + 20)
   await sell(service, till, 'A-1')
   const next = await close(service, till, { business_day: day(40) })
