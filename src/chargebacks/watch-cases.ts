@@ -1,5 +1,6 @@
 import { readPayment } from '../closings/read-payments.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { chargedBack } from '../domain/provider-states.ts'
 import { AppError } from '../errors.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { withAccess } from '../payments/token-keeper.ts'
@@ -64,7 +65,7 @@ async function readAgain(
 }
 
 /**
- * Takes up the case that a webhook names. Answers the client whose payment it disputes; undefined when it is of none, such as a
+ * Takes up the case that a webhook names. Answers whose payment it disputes, and the order; undefined when it is of none, such as a
  * sale of a web shop at the same account. Throws what reading it throws, and PROVIDER_ERROR for a case that the account does not
  * have.
  */
@@ -72,7 +73,7 @@ export async function takeCase(
   deps: PaymentDeps,
   mpUserId: number | null,
   caseId: string,
-): Promise<ClientName | undefined> {
+): Promise<{ client: ClientName; orderId: string | null } | undefined> {
   const { db } = deps.database
   const known = await findClientsOfCase(db, caseId)
   const named = mpUserId === null ? [] : await findClientsOfAccount(db, mpUserId)
@@ -92,7 +93,7 @@ export async function takeCase(
       const payment = await ownPayment(deps, seen.shop, paymentId)
       if (!payment) continue
       await keepCase(deps, payment, seen.shown)
-      return client
+      return { client, orderId: payment.order_id }
     }
   }
   if (isMissing) throw new AppError('PROVIDER_ERROR', { message: 'The provider has no such case' })
@@ -112,7 +113,7 @@ export async function takeCasesOf(
   for (const { referenceId } of order.payments) {
     if (referenceId === null) continue
     const payment = await ownPayment(deps, shop, referenceId, 'read anew')
-    if (payment?.status !== 'charged_back') continue
+    if (payment?.status !== chargedBack) continue
     const found = caseIds.length > 0 ? caseIds : await searchCases(deps, shop, referenceId)
     let isKept = false
     for (const caseId of found) {

@@ -29,7 +29,5 @@ export function stateOfCase({ coverageApplied }: ProviderChargeback): Chargeback
   return coverageApplied ? 'won' : 'lost'
 }
 
-/** Whether documents can still be handed in: the provider waits for them. */
-export function waitsForDocuments(documentationStatus: string | null): boolean {
-  return documentationStatus === 'pending'
-}
+/** The provider's `documentation_status` while it waits for documents. */
+export const documentsWanted = 'pending'

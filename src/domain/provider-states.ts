@@ -9,6 +9,9 @@ export type Money = 'none' | 'in' | 'out' | 'unknown'
 /** Who must act next. `provider`: nobody here can do anything but wait. */
 export type Actor = 'customer' | 'cashier' | 'provider' | 'shop' | 'nobody'
 
+/** The provider's word, for an order and for a payment, while the buyer disputes it and after the decision. */
+export const chargedBack = 'charged_back'
+
 type OrderWord = {
   status: OrderStatus
   money: Money
@@ -30,7 +33,7 @@ export const orderWords: ReadonlyMap<string, OrderWord> = new Map([
   ['action_required', { status: 'action_required', money: 'unknown', acts: 'cashier' }],
   ['processed', { status: 'processed', money: 'in', acts: 'nobody' }],
   // The sale stays a sale: whether the buyer's bank gets the money is decided in a case of its own.
-  ['charged_back', { status: 'processed', money: 'in', acts: 'shop', isDetail: true }],
+  [chargedBack, { status: 'processed', money: 'in', acts: 'shop', isDetail: true }],
   ['refunded', { status: 'refunded', money: 'out', acts: 'nobody' }],
   ['canceled', { status: 'canceled', money: 'none', acts: 'cashier' }],
   ['failed', { status: 'failed', money: 'none', acts: 'cashier' }],
@@ -76,7 +79,7 @@ export const paymentWords: ReadonlyMap<string, PaymentWord> = new Map([
   ['approved', { money: 'in', isFinal: true }],
   // The buyer disputes it: the provider may keep the money back, and the sale stays a sale.
   ['in_mediation', { money: 'in', isFinal: false }],
-  ['charged_back', { money: 'in', isFinal: false }],
+  [chargedBack, { money: 'in', isFinal: false }],
   ['refunded', { money: 'out', isFinal: true }],
   ['canceled', { money: 'none', isFinal: true }],
   ['cancelled', { money: 'none', isFinal: true }],
@@ -96,10 +99,13 @@ export function wentThrough(status: string): boolean {
   return money === 'in' || money === 'out'
 }
 
+const wordsWith = (...wanted: Money[]): readonly string[] =>
+  [...paymentWords].filter(([, { money }]) => wanted.includes(money)).map(([word]) => word)
+
 /** Statuses of a payment whose money is with the shop, unless it was given back in part. */
-export const receivedStatuses: readonly string[] = [...paymentWords]
-  .filter(([, { money }]) => money === 'in')
-  .map(([word]) => word)
+export const receivedStatuses = wordsWith('in')
+/** Statuses of a payment whose money went to the shop, even if it came back later. */
+export const throughStatuses = wordsWith('in', 'out')
 
 /** Whether a payment of this status has taken no money and never will. */
 export function endedUnpaid(status: string): boolean {

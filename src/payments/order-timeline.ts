@@ -128,7 +128,7 @@ export async function readTimeline(
       at: webhook.received_at,
       kind: 'webhook' as const,
       detail: webhook.status,
-      note: webhook.action,
+      note: webhook.action ?? webhook.topic,
       count: webhook.deliveries,
       durationMs: webhook.duration_ms,
     })),

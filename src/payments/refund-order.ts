@@ -4,6 +4,7 @@ import { canonicalJson } from '../domain/canonical-json.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { erpFromCents, pointFromCents } from '../domain/money.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
+import { isOwn } from '../domain/payment-figures.ts'
 import { providerKey, requestKey } from '../domain/provider-key.ts'
 import {
   AppError,
@@ -162,7 +163,7 @@ async function refund(
 
 /** What a charge-back takes, or may take, is not given back too: the shop would lose it twice. */
 async function refuseDisputed({ database: { db } }: PaymentDeps, order: OrderRow): Promise<void> {
-  const numbers = order.payments.flatMap(({ referenceId }) => referenceId ?? [])
+  const numbers = order.payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? [])
   if (!(await hasLosableChargeback(db, order.client, numbers))) return
   throw new AppError('ORDER_NOT_REFUNDABLE', {
     message:

@@ -2,7 +2,7 @@ import type { Db, Trx } from '../db/database.ts'
 import type { OrderEvidence, ProviderRefund } from '../domain/order.ts'
 import { isPaid } from '../domain/order-state.ts'
 import { asShopRefunds, isOwn, receivedCents } from '../domain/payment-figures.ts'
-import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
+import { isFailedRefund, isPendingRefund, receivedStatuses } from '../domain/provider-states.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts'
 import { type ProviderError, type RefundAnswer, toAppError } from '../provider/provider.ts'
 import {
@@ -91,7 +91,7 @@ function partOf(
   operation: OrderOperationRow,
 ): { paymentId: string; amountCents: number; isWholeAmount?: boolean } | null | undefined {
   const own = order.payments.filter(isOwn)
-  const payment = own.find((entry) => entry.status === 'approved') ?? own[0]
+  const payment = own.find(({ status }) => receivedStatuses.includes(status)) ?? own[0]
   const amountCents = operation.amount_cents as number
   const isAll = payment !== undefined && amountCents === receivedCents(payment)
   // The provider's partial refund must be less than the payment: all of it at once is a total one. Of an order with a

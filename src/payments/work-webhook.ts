@@ -1,5 +1,6 @@
 import { takeCase, takeCasesOf } from '../chargebacks/watch-cases.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
+import { chargedBack } from '../domain/provider-states.ts'
 import { AppError } from '../errors.ts'
 import { isAnswered, ProviderError } from '../provider/provider.ts'
 import { findClientsOfAccount } from '../repositories/oauth.ts'
@@ -135,7 +136,10 @@ async function workOrder(
     known: connection && { row: connection, seenMs },
   })
   if (read.stale) throw new AppError('PROVIDER_ERROR', { cause: read.failure })
-  if (read.order.status_detail === 'charged_back') await workChargebacks(deps, read.order)
+  // An order of more than three months ago cannot be read; the action, which is not signed, makes its payments be read.
+  if (read.order.status_detail === chargedBack || row.action === 'order.charged_back') {
+    await workChargebacks(deps, read.order)
+  }
   const isRepeat =
     read.order.version === before && (await findProcessedDelivery(db, mpOrderId, row.id))
   return {
@@ -149,18 +153,21 @@ async function workOrder(
 async function workChargebacks(deps: PaymentDeps, order: OrderRow): Promise<void> {
   const evidence = await withAccess(deps, order.client, ({ token }) =>
     deps.provider.orders.get(token, order.mp_order_id as string),
-  )
-  await takeCasesOf(deps, order, evidence.caseIds ?? [])
+  ).catch((error: unknown) => {
+    if (error instanceof ProviderError && error.status === 404) return undefined
+    throw error
+  })
+  await takeCasesOf(deps, order, evidence?.caseIds ?? [])
 }
 
 /** The number of a case is signed, whose case it is comes from the case itself. */
 async function workCase(deps: PaymentDeps, row: WebhookRow, caseId: string): Promise<WorkResult> {
   const isNumber = /^\d{1,30}$/.test(caseId)
-  const client = isNumber ? await takeCase(deps, row.mp_user_id, caseId) : undefined
+  const taken = isNumber ? await takeCase(deps, row.mp_user_id, caseId) : undefined
   return {
-    status: client === undefined ? 'ignored' : 'processed',
-    client: client ?? null,
-    orderId: null,
+    status: taken === undefined ? 'ignored' : 'processed',
+    client: taken?.client ?? null,
+    orderId: taken?.orderId ?? null,
   }
 }
 

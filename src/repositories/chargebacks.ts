@@ -1,8 +1,9 @@
 import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../db/database.ts'
 import type { ChargebacksTable } from '../db/tables.ts'
-import type { ChargebackState } from '../domain/chargeback.ts'
+import { type ChargebackState, documentsWanted } from '../domain/chargeback.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { chargedBack } from '../domain/provider-states.ts'
 
 export type ChargebackRow = Selectable<ChargebacksTable>
 
@@ -101,7 +102,7 @@ export async function listChargedBackPayments(
     .selectFrom('provider_payments')
     .select('payment_id')
     .where('client', '=', client)
-    .where('status', '=', 'charged_back')
+    .where('status', '=', chargedBack)
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(
@@ -174,7 +175,7 @@ export async function countChargebacks(
       eb.fn.countAll<number>().as('undecided'),
       eb.fn
         .min<Date | null>('documents_due_at')
-        .filterWhere('documentation_status', '=', 'pending')
+        .filterWhere('documentation_status', '=', documentsWanted)
         .filterWhere('documents_due_at', '>', now)
         .as('documentsDueAt'),
     ])
@@ -216,7 +217,7 @@ export async function takeDueDocuments(trx: Trx, now: Date, until: Date): Promis
     .updateTable('chargebacks')
     .set({ deadline_told_at: now })
     .where('state', 'in', undecided)
-    .where('documentation_status', '=', 'pending')
+    .where('documentation_status', '=', documentsWanted)
     .where('documents_due_at', '>', now)
     .where('documents_due_at', '<=', until)
     .where('deadline_told_at', 'is', null)

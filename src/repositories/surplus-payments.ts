@@ -2,10 +2,8 @@ import { sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { isOwn } from '../domain/payment-figures.ts'
+import { throughStatuses } from '../domain/provider-states.ts'
 import type { OrderRow } from './orders.ts'
-
-/** The provider's words for a payment whose money came in, whatever became of it later. */
-const receivedStates = ['approved', 'refunded', 'in_mediation', 'charged_back']
 
 /** Orders with a payment that they do not name, although they are paid. */
 export async function listOrdersWithSurplus(
@@ -16,7 +14,7 @@ export async function listOrdersWithSurplus(
   const { rows } = await sql<{ id: string }>`
     select distinct orders.id from provider_payments payment join orders on orders.id = payment.order_id
     where payment.client = ${client} and payment.sold_at >= ${since}::timestamptz
-      and payment.status = any(${receivedStates}::text[]) and orders.paid_cents > 0
+      and payment.status = any(${throughStatuses}::text[]) and orders.paid_cents > 0
       and not exists (select from jsonb_array_elements(orders.payments) named
         where named ->> 'referenceId' = payment.payment_id and named -> 'isSurplus' is null)
     limit 200`.execute(db)
@@ -83,7 +81,7 @@ export async function separateSurplus(
     .selectFrom('provider_payments')
     .select(['payment_id', 'order_id', 'surplus_of'])
     .where('client', '=', client)
-    .where('status', 'in', receivedStates)
+    .where('status', 'in', throughStatuses)
     .where((eb) =>
       eb.or([
         eb('order_id', 'in', ids),

@@ -123,6 +123,10 @@ test('the webhook of the case opens it, and the sale of weeks ago stays a sale',
   })
   expect(await actionsOf(till.client)).toEqual(['chargeback.opened'])
   expect(await logsOf(id)).toEqual(['processed'])
+  const { entries } = (
+    await call(service, { url: `/orders/${orderId}/timeline`, token: till.key })
+  ).json()
+  expect(JSON.stringify(entries)).toContain('topic_chargebacks_wh')
   await tell(id, till.mpUserId)
   expect((await listOf(till)).total).toBe(1)
   expect(await actionsOf(till.client)).toEqual(['chargeback.opened'])
@@ -137,6 +141,22 @@ test('the webhook of the order opens the case that the order names', async () =>
     chargebacks: [{ state: 'open', case_id: id, order_id: orderId }],
   })
   expect((await readOrder(service, till, orderId)).json().outcome).toBe('charged')
+})
+
+test('the order’s webhook finds the case of a sale that is too old to be read', async () => {
+  const { till, orderId, mpOrderId } = await withSale('too old')
+  service.clock.advance(100 * dayMs)
+  const { id } = await dispute({ order_id: mpOrderId })
+  await tellOrder(mpOrderId)
+  expect(await listOf(till)).toMatchObject({
+    total: 1,
+    chargebacks: [{ state: 'open', case_id: id, order_id: orderId }],
+  })
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'processed',
+    outcome: 'charged',
+  })
+  expect(await logsOf(mpOrderId)).toContain('processed')
 })
 
 test.each([

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { openOwnShop, sweepAfter } from '../support/money.ts'
+import { cancel, openOwnShop, sweepAfter } from '../support/money.ts'
 import { type ProviderProxy, startProviderProxy } from '../support/provider-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, charge, payByCard, readOrder } from '../support/till.ts'
@@ -127,5 +127,29 @@ test.each(['action_required', 'canceled', 'a_new_word'])(
       status: 'created',
       ...contradicted,
     })
+  },
+)
+
+test.each([
+  ['processing', 'processed', { outcome: 'charged', cashier: { action: 'give_receipt' } }],
+  ['in_process', 'failed', { outcome: 'not_charged', cashier: { action: 'other_payment_method' } }],
+])(
+  'an order that the provider works on (%s) waits, takes no cancel, and ends as %s',
+  async (as, then, end) => {
+    const { till, orderId } = await openOrder(`worked on ${as}`)
+    await act(service, orderId, { do: 'process', as, then, after_ms: 60_000 })
+    const during = {
+      status: 'at_terminal',
+      status_detail: as,
+      outcome: 'unknown',
+      cashier: { action: 'wait' },
+    }
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject(during)
+    expect((await cancel(service, till, orderId)).statusCode).toBe(409)
+    const busy = await charge(service, till, { reference: 'W-2' })
+    expect([busy.statusCode, busy.json().code]).toEqual([409, 'TERMINAL_BUSY'])
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject(during)
+    await sweepAfter(service, 61_000)
+    expect((await readOrder(service, till, orderId)).json()).toMatchObject(end)
   },
 )

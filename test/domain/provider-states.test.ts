@@ -1,0 +1,80 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import {
+  actorOnOpen,
+  endedUnpaid,
+  isFailedRefund,
+  isKnownRefund,
+  isPendingRefund,
+  isUnpaidPayment,
+  orderWords,
+  paymentStatusFrom,
+  paymentWords,
+  receivedStatuses,
+  refundWords,
+  throughStatuses,
+  wentThrough,
+} from '../../src/domain/provider-states.ts'
+
+/** Every word that the provider files name, for orders and for payments of both APIs. */
+const named = {
+  orders:
+    'created at_terminal processing in_process action_required processed charged_back refunded canceled failed expired',
+  payments:
+    'created at_terminal pending authorized processing in_process action_required processed approved in_mediation charged_back refunded canceled cancelled failed rejected expired',
+  refunds:
+    'processed approved refunded created pending authorized processing in_process in_progress failed rejected canceled cancelled expired',
+}
+
+test('the table has every word of the provider files', () => {
+  expect([...orderWords.keys()].sort()).toEqual(named.orders.split(' ').sort())
+  expect([...paymentWords.keys()].sort()).toEqual(named.payments.split(' ').sort())
+  expect([...refundWords.keys()].sort()).toEqual(named.refunds.split(' ').sort())
+})
+
+test('a word of another day is open: it is no money, no end and no contradiction', () => {
+  const word = 'a_word_of_another_day'
+  expect(paymentStatusFrom(word)).toBe(word)
+  expect([wentThrough(word), endedUnpaid(word), isUnpaidPayment(word)]).toEqual([
+    false,
+    false,
+    false,
+  ])
+  expect([isKnownRefund(word), isFailedRefund(word), isPendingRefund(word)]).toEqual([
+    false,
+    false,
+    true,
+  ])
+  expect(actorOnOpen(word)).toBe('provider')
+})
+
+test('disputed money counts as the shop’s until its case says otherwise', () => {
+  for (const word of ['charged_back', 'in_mediation']) {
+    expect(receivedStatuses).toContain(word)
+    expect(paymentWords.get(word)?.isFinal).toBe(false)
+  }
+  expect(throughStatuses).toEqual(expect.arrayContaining([...receivedStatuses, 'refunded']))
+})
+
+test('what a payment is in our words says the same of the money', () => {
+  for (const [word, { money }] of paymentWords) {
+    const ours = paymentWords.get(paymentStatusFrom(word))
+    expect(ours === undefined ? money : ours.money, word).toBe(money)
+    expect(wentThrough(word) && endedUnpaid(word), word).toBe(false)
+  }
+})
+
+test('no other file keeps words of the provider for itself', () => {
+  const root = new URL('../../', import.meta.url).pathname
+  // Reports have states of their own.
+  const others = ['src/domain/provider-states.ts', 'src/provider/reports.ts']
+  const keepers = globSync('src/**/*.ts', { cwd: root })
+    .filter((file) => !/^src\/(sandbox|sync)\//.test(file) && !others.includes(file))
+    .filter((file) =>
+      /'(charged_back|in_mediation|in_process|cancelled|authorized)'/.test(
+        readFileSync(join(root, file), 'utf8'),
+      ),
+    )
+  expect(keepers).toEqual([])
+})
