@@ -123,8 +123,10 @@ function compareBooks(
 ): void {
   for (const book of books) {
     const row = rows.find((each) => each.mp_order_id === book.id)
-    if (!row) wrong(`lost order: the provider's ${book.id} is no order of ours`)
-    else {
+    if (!row) {
+      if (isLeftToPerson(lane, rows, book.id)) continue
+      wrong(`lost order: the provider's ${book.id} is no order of ours`)
+    } else {
       const history = events.filter(({ order_id }) => order_id === row.id)
       compareOrder(lane, row, history, book, wrong)
     }
@@ -132,8 +134,9 @@ function compareBooks(
   for (const row of rows) {
     // Past the provider's memory of its key it stays unknown, and the operator is told; it must not be in the books.
     const isForgotten = lane.world.clock.now().getTime() - row.created_at.getTime() > keyMemoryMs
-    // An equal order of another application leaves it to a person.
-    const isUnproven = [...lane.foreign].some((id) => row.conflict?.includes(id))
+    // An equal order of another application, or one made too late, leaves it to a person.
+    const unproven = [...lane.foreign, ...(isTooLate(lane) ? books.map(({ id }) => id) : [])]
+    const isUnproven = unproven.some((id) => row.conflict?.includes(id))
     const isLeftOpen = isForgotten || isUnproven
     if (row.creation === 'intent' || (row.creation === 'unknown' && !isLeftOpen)) {
       wrong(`order ${row.id} is still ${row.creation}`)
@@ -176,6 +179,16 @@ function compareBooks(
       wrong(`refund ${refund.id} is ${operation.amount_cents} here, ${refund.amount} there`)
     }
   }
+}
+
+const isTooLate = (lane: Lane) => lane.aim === 'an attempt that arrives after all hope'
+
+/** An order that the provider made after ours had expired is not proven to be ours: a person finds it named with ours. */
+function isLeftToPerson(lane: Lane, rows: readonly OrderRow[], mpOrderId: string): boolean {
+  const isNamed = rows.some(
+    (row) => row.creation === 'refused' && row.conflict?.includes(mpOrderId),
+  )
+  return isTooLate(lane) && isNamed
 }
 
 /** What another application has at the provider is never ours, and we never move its money. */
@@ -359,8 +372,7 @@ function judgeClaims(lane: Lane, rows: OrderRow[], books: LedgerOrder[], wrong: 
     }
     const isOpen = book && ['created', 'at_terminal', 'action_required'].includes(book.status)
     // What arrives later than any call is promised to: it may be flagged.
-    const isHopeless =
-      lane.aim === 'an attempt that arrives after all hope' && row?.paid_after_close
+    const isHopeless = isTooLate(lane) && row?.paid_after_close
     if (outcome === 'not_charged' && book && !isHopeless && (netCents(lane, book) > 0 || isOpen)) {
       wrong(`${what} said not_charged, and ${orderId} is ${book.status} at the provider`)
     }
