@@ -100,7 +100,9 @@ export type ErrorExtra = {
   /** The request's own order, never somebody else's. */
   orderId?: string
   status?: string
-  /** The order that holds the terminal, for TERMINAL_BUSY. */
+  /** What the cashier is to do, for TERMINAL_BUSY, in the language of an Accept-Language. */
+  cashier?: (acceptLanguage: string | undefined) => { message: string; action: string }
+  /** The order that holds the terminal, for TERMINAL_BUSY; of another application under the provider's number. */
   openOrder?: { orderId: string; externalReference: string; ageSeconds: number }
   /** The closing that is in the way, for CLOSING_OVERLAPS and CLOSING_SIGNED. */
   closing?: { id: string; number: number; state: string; from: Date; to: Date }

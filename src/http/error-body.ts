@@ -37,7 +37,13 @@ export const ErrorBody = z
         age_seconds: z.number(),
       })
       .optional()
-      .describe('The order that holds the terminal'),
+      .describe(
+        'The order that holds the terminal; of another application under its number at the provider',
+      ),
+    cashier: z
+      .object({ message: z.string(), action: z.string() })
+      .optional()
+      .describe('For TERMINAL_BUSY: what the cashier is to do; language by Accept-Language'),
     closing: z
       .object({
         id: z.uuid(),
@@ -80,10 +86,16 @@ export function answerFor(
     style,
     requestId,
     money,
-  }: { style: ErrorStyle; requestId: string; money?: MoneyRoute | undefined },
+    acceptLanguage,
+  }: {
+    style: ErrorStyle
+    requestId: string
+    money?: MoneyRoute | undefined
+    acceptLanguage?: string | undefined
+  },
 ): Answer {
   if (style === 'plain') return plainAnswer(failure)
-  const { orderId, status, openOrder, closing, uncovered, nextFrom } = failure.extra
+  const { orderId, status, openOrder, cashier, closing, uncovered, nextFrom } = failure.extra
   const { outcome, retrySafe } = money ? verdictOnFailure(failure, money) : failure.extra
   return {
     status: failure.status,
@@ -103,6 +115,7 @@ export function answerFor(
           age_seconds: openOrder.ageSeconds,
         },
       }),
+      ...(cashier && { cashier: cashier(acceptLanguage) }),
       ...(closing && { closing: { ...closing, ...isoSpan(closing) } }),
       ...(uncovered && {
         uncovered: { ...isoSpan(uncovered), business_day: uncovered.businessDay },

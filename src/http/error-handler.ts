@@ -57,6 +57,7 @@ export function sendFailure(
     style: options.style,
     requestId: request.id,
     money: request.routeOptions.config.money,
+    acceptLanguage: request.headers['accept-language'],
   })
   const { retryAfterSeconds = status === 503 ? unavailableRetrySeconds : undefined } = failure.extra
   if (retryAfterSeconds !== undefined) {

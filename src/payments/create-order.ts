@@ -389,7 +389,7 @@ async function orderOf(deps: PaymentDeps, sale: Sale, outcome: CreationOutcome):
       const { order, error } = outcome
       const refusal = error instanceof ProviderError ? toAppError(error, 'order.create') : error
       if (refusal.code === 'TERMINAL_BUSY') {
-        throw await terminalBusy(deps, order.client, order.terminal_id, error)
+        throw await terminalBusy(deps, order.client, order.terminal_id, sale.errand, error)
       }
       throw new AppError(refusal.code, {
         message: refusal.message,

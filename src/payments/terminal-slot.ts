@@ -13,6 +13,7 @@ import { byService, type Errand, timeLeftMs, within } from './errand.ts'
 import { givesWay } from './plan-looks.ts'
 import { refreshOrder } from './read-order.ts'
 import { silenceMs } from './silent-terminal.ts'
+import { adviseOnBusy, findHolder, type Holder } from './terminal-holder.ts'
 
 /** What a charge may spend on a look at its terminal before it begins: the charge itself needs the rest. */
 export const lookWithinMs = 6_000
@@ -57,7 +58,7 @@ export async function freeTerminal(
     const current = await confirmedNow(deps, order, errand)
     if (current === undefined) continue
     if (givesWay(current, deps.now()) && (await tryCancel(deps, current, look))) continue
-    throw await terminalBusy(deps, client, terminalId)
+    throw await terminalBusy(deps, client, terminalId, errand)
   }
 }
 
@@ -115,39 +116,70 @@ export async function cancelForgotten(
   return tryCancel(deps, read.order, errand)
 }
 
-/** 409 with the order that holds the terminal, when it is this client's own. */
+/** 409 with the order that holds the terminal, when it is this client's own or another application's. */
 export async function terminalBusy(
   deps: PaymentDeps,
   client: ClientName,
   terminalId: string,
+  errand: Errand,
   cause?: unknown,
 ): Promise<AppError> {
   const open = await findOpenOrdersOnTerminal(deps.database.db, terminalId)
   const own = open.filter((order) => order.client === client)
   const blocker = own.find((order) => order.creation === 'confirmed') ?? (await arriving(deps, own))
-  return new AppError('TERMINAL_BUSY', {
-    message: busyText(deps, blocker),
-    cause,
-    extra: {
-      ...verdictOn('chargeNotMade'),
-      ...(blocker && {
+  const ageSeconds = (since: Date) =>
+    Math.max(0, Math.floor((deps.now().getTime() - since.getTime()) / 1000))
+  if (blocker) {
+    return new AppError('TERMINAL_BUSY', {
+      message: busyText(deps, blocker),
+      cause,
+      extra: {
+        ...verdictOn('chargeNotMade'),
+        cashier: adviseOnBusy('own'),
         openOrder: {
           orderId: blocker.id,
           externalReference: blocker.external_reference,
-          ageSeconds: Math.max(
-            0,
-            Math.floor((deps.now().getTime() - blocker.created_at.getTime()) / 1000),
-          ),
+          ageSeconds: ageSeconds(blocker.created_at),
+        },
+      },
+    })
+  }
+  // An order of ours that is not this client's is not looked for: nothing of it is told.
+  const isOurs = open.some((order) => order.creation === 'confirmed')
+  const holder: Holder = isOurs
+    ? { kind: 'unknown' }
+    : await findHolder(deps, client, terminalId, errand, cause)
+  return new AppError('TERMINAL_BUSY', {
+    message: holderText(holder),
+    cause,
+    extra: {
+      ...verdictOn('chargeNotMade'),
+      cashier: adviseOnBusy(holder.kind),
+      ...(holder.kind === 'other_application' && {
+        openOrder: {
+          orderId: holder.mpOrderId,
+          externalReference: holder.reference,
+          ageSeconds: holder.createdAt ? ageSeconds(holder.createdAt) : 0,
         },
       }),
     },
   })
 }
 
-function busyText(deps: PaymentDeps, blocker: OrderRow | undefined): string {
-  if (!blocker) {
-    return 'The terminal is busy with a charge that did not come from here: finish it on the terminal, then charge again'
+function holderText(holder: Holder): string {
+  switch (holder.kind) {
+    case 'other_application':
+      return `The terminal is busy with an order of another application (${holder.mpOrderId}): finish or cancel it there, then charge again`
+    case 'print':
+      return 'The terminal is busy and no open order is listed: a print is pending, or another application made an order within the last minute. Wait, then charge again'
+    case 'unknown':
+      return 'The terminal is busy with a charge that did not come from here: finish it on the terminal, then charge again'
+    default:
+      return holder satisfies never
   }
+}
+
+function busyText(deps: PaymentDeps, blocker: OrderRow): string {
   const silentMs = silenceMs(deps, blocker)
   return silentMs === undefined
     ? 'The terminal holds another order: finish or cancel it, then charge again'

@@ -139,10 +139,10 @@ export function createOrders(
       const orders = items.map((order) => foundOrderFrom(order, applicationId))
       return { orders, unreadable: mayBeIt.length }
     },
-    async list(token, { from, to, page }, options) {
+    async list(token, { from, to, page, status }, options) {
       const found = await search(
         token,
-        { begin_date: from.toISOString(), end_date: to.toISOString(), page },
+        { begin_date: from.toISOString(), end_date: to.toISOString(), status, page },
         options,
       )
       const { items, unreadable } = readEntries(MpOrder, found.data)

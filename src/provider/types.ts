@@ -217,7 +217,7 @@ export type Provider = {
      */
     list(
       token: string,
-      q: { from: Date; to: Date; page: number },
+      q: { from: Date; to: Date; page: number; status?: 'created' | 'at_terminal' },
       o?: CallOptions,
     ): Promise<{
       orders: FoundOrder[]

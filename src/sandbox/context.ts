@@ -65,6 +65,8 @@ export type Context = {
   }
   /** Rows that lists show before the real ones, by account and list: rows as they should not be. */
   oddRows: Map<string, unknown[]>
+  /** Terminals with a print that is not done: they take no order. */
+  prints: Set<string>
   /** How long the provider remembers a key, in milliseconds. */
   keyMemoryMs: number
   /** Says that something became due: orders move and webhooks leave on the next turn. */

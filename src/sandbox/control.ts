@@ -121,6 +121,18 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     }
   })
 
+  // A print that another program sent to a terminal, or its end (`pending: false`).
+  app.put('/_sandbox/prints', (request) => {
+    const { terminal_id: id, pending } = isRecord(request.body) ? request.body : {}
+    if (!ctx.world.tables.terminals.has(String(id))) {
+      throw new ControlError(404, 'there is no such terminal')
+    }
+    if (typeof pending !== 'boolean') throw badCall('pending must be boolean')
+    if (pending) ctx.prints.add(String(id))
+    else ctx.prints.delete(String(id))
+    return { terminal_id: id, pending }
+  })
+
   // Rows that a list of an account shows before the real ones.
   app.put('/_sandbox/odd-rows', (request) => {
     const { user_id: userId, list, rows } = isRecord(request.body) ? request.body : {}

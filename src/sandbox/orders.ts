@@ -72,6 +72,14 @@ function createOrder(ctx: Context, seller: Seller, request: FastifyRequest) {
       'The terminal does not belong to the user.',
     )
   }
+  if (ctx.prints.has(terminal.id)) {
+    // The documented code: an accepted print that is not done blocks the next order (provider news 2).
+    throw apiError(
+      409,
+      'already_queued_order_for_terminal',
+      'There is already a queued order for the terminal.',
+    )
+  }
   if (openOrderOn(ctx, terminal.id) !== undefined) {
     // The documentation says ..._for_terminal; this is what was seen on the wire (provider facts 0.2).
     throw apiError(

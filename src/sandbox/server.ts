@@ -100,6 +100,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       arrivals: Promise.resolve(),
       hanging: new Set(),
       oddRows: new Map(),
+      prints: new Set(),
       onHang: options.onHang ?? (() => {}),
       index: {
         lagMs: 0,

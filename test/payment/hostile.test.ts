@@ -219,7 +219,10 @@ function expectSound(answer: LightMyRequestResponse, told: string) {
   expect([typeof error, typeof request_id], told).toEqual(['string', 'string'])
   expect(Array.isArray(details), told).toBe(code === 'VALIDATION_ERROR')
   for (const key of Object.keys(rest)) {
-    expect(['outcome', 'retry_safe', 'order_id', 'status', 'open_order'], told).toContain(key)
+    expect(
+      ['outcome', 'retry_safe', 'order_id', 'status', 'open_order', 'cashier'],
+      told,
+    ).toContain(key)
   }
   if (rest.outcome !== undefined) {
     // The order that a cancel or refund means may be paid.

@@ -28,6 +28,7 @@ import {
   pairTerminal,
   payByCard,
   readOrder,
+  sandboxCall,
 } from '../support/till.ts'
 
 let service: TestService
@@ -242,6 +243,73 @@ test('a charge that did not come from here makes the terminal busy without a nam
   expect([response.statusCode, response.json().code]).toEqual([409, 'TERMINAL_BUSY'])
   expect(response.json().error).toContain('did not come from here')
   expect(response.json()).not.toHaveProperty('open_order')
+})
+
+test('an order of another application that holds the terminal is named as such', async () => {
+  const till = await openOwnShop(service, 'other application')
+  const other = (await sandboxCall(service, 'POST', '/_sandbox/orders', {
+    type: 'point',
+    external_reference: 'OTHER-1',
+    transactions: { payments: [{ amount: '10.00' }] },
+    config: { point: { terminal_id: till.terminalId } },
+  })) as { id: string }
+  service.clock.advance(90_000)
+  const response = await charge(service, till, { reference: 'T-60' })
+  expect([response.statusCode, response.json()]).toMatchObject([
+    409,
+    {
+      code: 'TERMINAL_BUSY',
+      error: expect.stringContaining('an order of another application'),
+      outcome: 'not_charged',
+      retry_safe: true,
+      open_order: { order_id: other.id, external_reference: 'OTHER-1', age_seconds: 90 },
+      cashier: {
+        action: 'look_at_terminal',
+        message: expect.stringContaining('de otro programa'),
+      },
+    },
+  ])
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${other.id}/act`, { do: 'cancel' })
+  expect((await charge(service, till, { reference: 'T-60' })).statusCode).toBe(201)
+})
+
+test('a pending print that blocks the terminal is told as one', async () => {
+  const till = await openOwnShop(service, 'printing')
+  const print = (pending: boolean) =>
+    sandboxCall(service, 'PUT', '/_sandbox/prints', { terminal_id: till.terminalId, pending })
+  await print(true)
+  const response = await charge(service, till, { reference: 'T-61' })
+  expect([response.statusCode, response.json()]).toMatchObject([
+    409,
+    {
+      code: 'TERMINAL_BUSY',
+      error: expect.stringContaining('a print is pending'),
+      outcome: 'not_charged',
+      retry_safe: true,
+      cashier: {
+        action: 'look_at_terminal',
+        message: expect.stringContaining('impresión pendiente'),
+      },
+    },
+  ])
+  expect(response.json()).not.toHaveProperty('open_order')
+  await print(false)
+  expect((await charge(service, till, { reference: 'T-61' })).statusCode).toBe(201)
+})
+
+test('what holds the terminal is not guessed when the provider cannot be read', async () => {
+  const till = await openOwnShop(service, 'unread holder')
+  await sandboxCall(service, 'PUT', '/_sandbox/prints', {
+    terminal_id: till.terminalId,
+    pending: true,
+  })
+  await breakProvider(service, { path: '^/v1/orders$', method: 'GET', kind: '500' })
+  const response = await charge(service, till, { reference: 'T-62' })
+  expect(response.json()).toMatchObject({
+    code: 'TERMINAL_BUSY',
+    error: expect.stringContaining('did not come from here'),
+    cashier: { message: expect.stringContaining('no salió de esta caja') },
+  })
 })
 
 test.each(['already_queued_order_on_terminal', 'already_queued_order_for_terminal'])(
