@@ -3,10 +3,13 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   breakProvider,
+  cancel,
   canceling,
   creation,
+  deliver,
   healProvider,
   openOwnShop,
+  orderRow,
   reading,
   refund,
 } from '../support/money.ts'
@@ -184,6 +187,45 @@ test('an order in doubt is no dead end: the provider is asked now, and what some
   expect(order).toMatchObject({ settled: { as: 'not_paid' }, standing: 'not_paid' })
   await page.goto(`${url}#/orders`)
   await expectText(page.getByRole('row', { name: /DOUBT-1/ }), 'said not to be paid')
+  opened?.expectQuiet()
+})
+
+test('a late payment says what was charged instead, and is settled on its page', async () => {
+  const till = await openOwnShop(service, 'tardía')
+  const made = (await charge(service, till, { reference: 'LATE-1', amount: '100,00' })).json()
+  await cancel(service, till, made.order_id)
+  await sell(till, 'LATE-1', '100,00')
+  await act(service, made.order_id, { ...payByCard, force: true })
+  const { mp_order_id: dataId } = await orderRow(service, made.order_id)
+  await deliver(service, { dataId: String(dataId) })
+  const page = await open(`orders/${made.order_id}`, till.key)
+  await expectText(
+    main(page),
+    /Paid after it counted as not paid: [\s\S]*Charged instead:[\s\S]*LATE-1/,
+  )
+  expect(await seriousBarriers(page)).toEqual([])
+  await button(page, 'Say that it was paid').click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Who looked').fill('Ana, at the account')
+  await button(dialog, 'It was paid').click()
+  await expect.poll(() => button(page, 'Say that it was paid').count()).toBe(0)
+  expect((await readOrder(service, till, made.order_id)).json().needs_decision).toBeNull()
+  opened?.expectQuiet()
+})
+
+test('an order with interest and a further payment shows each amount by its name', async () => {
+  const till = await openOwnShop(service, 'cuotas')
+  const { order_id: id } = (
+    await charge(service, till, { reference: 'PLAN-1', amount: '100,00' })
+  ).json()
+  const inPlan = { ...payByCard, installments: 6, interest_amount: '18.40' }
+  await act(service, id, inPlan)
+  await act(service, id, { ...payByCard, do: 'pay_again' })
+  const page = await open(`orders/${id}`, till.key)
+  await expectText(
+    main(page),
+    /more than one payment[\s\S]*Paid by the buyer[\s\S]*118\.40[\s\S]*Received by the shop[\s\S]*100\.00[\s\S]*further payment/,
+  )
   opened?.expectQuiet()
 })
 

@@ -103,8 +103,7 @@ function list(app, { orphans, total, page, of }) {
 /** The order that the charge is a further payment of. */
 function furtherOf(app, { surplus_of: order }) {
   if (!order) return null
-  const href = app.link('orders', order, { of: app.isAdmin ? app.client : undefined })
-  return html`<p>${t('orphans.further')} <a href=${href}>${t('line.order')}</a></p>`
+  return html`<p>${t('orphans.further')} <a href=${orderHref(app, order)}>${t('line.order')}</a></p>`
 }
 
 function card(app, orphan) {
@@ -140,12 +139,12 @@ function card(app, orphan) {
         </div>`
       }
       ${
-        orphan.similar_order_ids.length > 0 &&
-        state === 'open' &&
-        html`<div>
-          <dt>${t('orphans.similar')}</dt>
-          <dd>${orphan.similar_order_ids.map((id) => html`<a href=${orderHref(app, id)}>${t('line.order')}</a> `)}</dd>
-        </div>`
+        orphan.similar_order_ids.length > 0 && state === 'open'
+          ? html`<div>
+              <dt>${t('orphans.similar')}</dt>
+              <dd>${orphan.similar_order_ids.map((id) => html`<a href=${orderHref(app, id)}>${t('line.order')}</a> `)}</dd>
+            </div>`
+          : null
       }
     </dl>
     ${furtherOf(app, orphan)}
