@@ -342,8 +342,8 @@ export async function connectionStatus(
 }
 
 /**
- * Renews the tokens now, whatever their age. Throws CONFLICT for a token without a refresh token that is still valid: it stays in
- * use, and only a new connection replaces it.
+ * Renews the tokens now, whatever their age. Throws CONFLICT for a token without a valid refresh token that is still valid: it
+ * stays in use, and only a new connection replaces it.
  */
 export async function refreshConnection(
   deps: PaymentDeps,
@@ -361,13 +361,18 @@ export async function refreshConnection(
     const connection = await findConnection(deps.database.db, client)
     if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
     if (connection.refresh_token === null && connection.expires_at > deps.now()) {
-      throw new AppError('CONFLICT', {
-        message:
-          'The provider gave no refresh token for this client; the access token is used until it expires. Connect the client again to replace it',
-      })
+      throw notRenewable()
     }
     const renewed = await renewConnection(deps, client, connection.version, actor)
+    if (renewed.version === connection.version) throw notRenewable()
     return { expiresAt: renewed.expires_at }
+  })
+}
+
+function notRenewable(): AppError {
+  return new AppError('CONFLICT', {
+    message:
+      'The provider has no valid refresh token for this client; the access token is used until it expires. Connect the client again to replace it',
   })
 }
 

@@ -6,6 +6,7 @@ import { ProviderError, type TokenGrant, toAppError } from '../provider/provider
 import {
   beginRenewal,
   type ConnectionRow,
+  dropRefreshToken,
   endRenewal,
   findConnection,
   findConnectionsToRenew,
@@ -207,7 +208,9 @@ const longestStoreAgainMs = 2_000
  * Renews the pair that had `fromVersion`, once: whoever comes while it is being renewed, in this process or another,
  * gets the new pair. The new pair is stored before anybody uses it, since the provider's refresh token works once.
  *
- * Throws CONNECTION_LOST when the provider refuses, PROVIDER_TIMEOUT when its answer is not known, SERVICE_UNAVAILABLE
+ * A pair whose refresh token is refused comes back as it is, without that token, while its access token serves.
+ *
+ * Throws CONNECTION_LOST when the provider refuses both, PROVIDER_TIMEOUT when its answer is not known, SERVICE_UNAVAILABLE
  * while the pair of a process that died or stands still may still come.
  */
 export async function renewConnection(
@@ -260,7 +263,7 @@ async function renewFrom(
   const renewal = { from: connection, startedAt: deps.now() }
   const askedMs = performance.now()
   if (!(await beginRenewal(db, connection, renewal.startedAt))) return undefined
-  if (refreshToken === null) return endAsLost(deps, renewal, 'no_refresh_token')
+  if (refreshToken === null) return endRefused(deps, connection, renewal, 'no_refresh_token')
   if (performance.now() - askedMs > turnMs) {
     await endRenewal(db, renewal)
     return undefined
@@ -273,7 +276,7 @@ async function renewFrom(
     const failure = toAppError(error, 'oauth.refresh')
     // Only a refusal of this very token: wrong credentials of ours must not disconnect every shop.
     if (failure.code === 'CONNECTION_LOST') {
-      return endAsLost(deps, renewal, error.providerCode ?? 'refused', error)
+      return endRefused(deps, connection, renewal, error.providerCode ?? 'refused', error)
     }
     await endRenewal(db, renewal).catch((cause) =>
       deps.log.warn({ client, err: cause }, 'others wait in vain for a renewal that has failed'),
@@ -282,6 +285,44 @@ async function renewFrom(
   }
   await storePair(deps, connection, grant, actor, givenUp)
   return usableConnection(deps, client)
+}
+
+/**
+ * The refresh token is refused, or there is none. While the access token still serves, the connection stays without a refresh
+ * token until that expires; then, or when the provider refuses the access token too, it is lost.
+ */
+async function endRefused(
+  deps: PaymentDeps,
+  connection: ConnectionRow,
+  renewal: Renewal,
+  reason: string,
+  cause?: ProviderError,
+): Promise<ConnectionRow | undefined> {
+  const { client, expires_at: expiresAt } = connection
+  if (expiresAt <= deps.now() || !(await isAccepted(deps, connection))) {
+    return endAsLost(deps, renewal, reason, cause)
+  }
+  if (!(await dropRefreshToken(deps.database.db, renewal))) return undefined
+  deps.log.error(
+    { client, reason, expiresAt },
+    'a connection can no longer be renewed; its access token is used until it expires, so connect the client again before',
+  )
+  return usableConnection(deps, client)
+}
+
+/** Whether the provider takes the access token. What does not answer proves nothing against it. */
+async function isAccepted(
+  deps: PaymentDeps,
+  { client, access_token: sealed }: ConnectionRow,
+): Promise<boolean> {
+  try {
+    const token = openToken(deps, client, 'access_token', sealed)
+    await deps.provider.users.me(token, { untilMs: deps.stopwatch() + renewalPatienceMs })
+    return true
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error
+    return error.kind !== 'unauthorized'
+  }
 }
 
 /**

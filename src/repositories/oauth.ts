@@ -169,6 +169,23 @@ export async function markLost(
   return result.numUpdatedRows === 1n
 }
 
+/**
+ * Drops the refresh token that the provider refuses, and ends its renewal; the access token stays. Undone like `markLost`.
+ * Returns whether it did.
+ */
+export async function dropRefreshToken(
+  db: Db | Trx,
+  { from, startedAt }: Renewal,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('oauth_connections')
+    .set({ refresh_token: null, refresh_started_at: null })
+    .where(isPair(from))
+    .where('refresh_started_at', '=', startedAt)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
 /** Marks the connection as lost while it still has these tokens, which nobody can read. Returns whether it did. */
 export async function markUnreadable(
   db: Db | Trx,

@@ -67,6 +67,8 @@ export type Context = {
   oddRows: Map<string, unknown[]>
   /** Terminals with a print that is not done: they take no order. */
   prints: Set<string>
+  /** Accounts whose token answers have no refresh token. */
+  withoutRefresh: Set<number>
   /** How long the provider remembers a key, in milliseconds. */
   keyMemoryMs: number
   /** Says that something became due: orders move and webhooks leave on the next turn. */

@@ -121,6 +121,16 @@ export function controlRoutes(app: FastifyInstance, ctx: Context): void {
     }
   })
 
+  // Whether token answers about an account have no refresh token: at a connection, or only at a renewal.
+  app.put('/_sandbox/tokens', (request) => {
+    const { user_id: userId, without_refresh: without } = isRecord(request.body) ? request.body : {}
+    if (!Number.isSafeInteger(userId)) throw badCall('user_id must be a whole number')
+    if (typeof without !== 'boolean') throw badCall('without_refresh must be boolean')
+    if (without) ctx.withoutRefresh.add(Number(userId))
+    else ctx.withoutRefresh.delete(Number(userId))
+    return { user_id: userId, without_refresh: without }
+  })
+
   // A print that another program sent to a terminal, or its end (`pending: false`).
   app.put('/_sandbox/prints', (request) => {
     const { terminal_id: id, pending } = isRecord(request.body) ? request.body : {}

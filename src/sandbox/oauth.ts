@@ -163,7 +163,8 @@ function issue(ctx: Context, seller: Seller, scope: string, seconds = accessSeco
   const { clientId } = applicationOf(ctx)
   const access = newAccessToken(clientId, seller.id, now)
   const renewal = newGrant(seller.id)
-  const withRefresh = scope.split(' ').includes('offline_access')
+  const withRefresh =
+    scope.split(' ').includes('offline_access') && !ctx.withoutRefresh.has(seller.id)
   const change: Change = {
     accessTokens: {
       [access]: {

@@ -101,6 +101,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       hanging: new Set(),
       oddRows: new Map(),
       prints: new Set(),
+      withoutRefresh: new Set(),
       onHang: options.onHang ?? (() => {}),
       index: {
         lagMs: 0,

@@ -219,7 +219,7 @@ test('a refresh that never reached the provider can be repeated', async () => {
   }
 })
 
-test('after a renewal whose answer got lost the old token is tried once more, then the connection is lost', async () => {
+test('after a renewal whose answer got lost the old token is tried once more, then the access token serves on', async () => {
   const till = await enrol(service, 'unlucky', '810')
   await fault({ path: '/oauth/token', kind: 'drop_after', count: 1 })
   const answer = await refresh(till)
@@ -229,8 +229,10 @@ test('after a renewal whose answer got lost the old token is tried once more, th
   // Not lost yet: the access token of before still works.
   expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
   const again = await refresh(till)
-  expect([again.statusCode, again.json().code]).toEqual([409, 'CONNECTION_LOST'])
-  expect(service.logLines.join('\n')).toContain('the client must connect again')
+  expect([again.statusCode, again.json().code]).toEqual([409, 'CONFLICT'])
+  expect(service.logLines.join('\n')).toContain('connect the client again before')
+  expect(await rowOf('unlucky')).toMatchObject({ status: 'connected', refresh_token: null })
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
 })
 
 /** Renews while the answer of the provider is held back until `meanwhile` is done. */
@@ -314,7 +316,7 @@ async function renewElsewhere(client: string): Promise<unknown> {
     serviceActor(service.clock.now()),
   )
   return renewal.then(
-    () => 'renewed',
+    (row) => (row.version === version ? 'kept' : 'renewed'),
     (error: AppError) => error.code,
   )
 }
@@ -333,15 +335,15 @@ test('while a process that renews stands still no other one uses up the connecti
   expect((await refresh(till)).statusCode).toBe(200)
 })
 
-test('a pair that comes when the connection counts as lost already heals it', async () => {
+test('a pair that comes after its old refresh token was refused replaces it', async () => {
   const till = await enrol(service, 'late pair', '835')
   let elsewhere: unknown
   await renewDuring('late pair', async () => {
     service.clock.advance(31_000)
     elsewhere = await renewElsewhere('late pair')
-    expect(await rowOf('late pair')).toMatchObject({ status: 'lost' })
+    expect(await rowOf('late pair')).toMatchObject({ status: 'connected', refresh_token: null })
   })
-  expect(elsewhere).toBe('CONNECTION_LOST')
+  expect(elsewhere).toBe('kept')
   expect(await rowOf('late pair')).toMatchObject({ status: 'connected', version: 2 })
   expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
   expect((await refresh(till)).statusCode).toBe(200)
@@ -498,4 +500,48 @@ test('a token without a refresh token serves until it expires, and no renewal en
   service.clock.advance(31_000)
   expect((await read()).json()).toMatchObject({ code: 'CONNECTION_LOST' })
   expect((await rowOf('unrenewable')).status).toBe('lost')
+})
+
+const withoutRefresh = (till: Till, without: boolean) =>
+  sandboxCall(service, 'PUT', '/_sandbox/tokens', {
+    user_id: till.mpUserId,
+    without_refresh: without,
+  })
+
+test('a refusal of the kept refresh token does not lose an access token that still serves', async () => {
+  const till = await enrol(service, 'kept', '817')
+  // The renewal brings no new refresh token, so the old one is kept, which works once.
+  await withoutRefresh(till, true)
+  expect((await refresh(till)).statusCode).toBe(200)
+  const { expires_at: expiresAt } = await rowOf('kept')
+  service.clock.advance(91 * dayMs)
+  await renewDueConnections(service.deps)
+  expect(await rowOf('kept')).toMatchObject({ status: 'connected', refresh_token: null })
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
+  const health = async () =>
+    (await asAdmin(service, { url: '/health/fleet' }))
+      .json()
+      .connections.find(({ client }: { client: string }) => client === 'kept')
+  expect((await health()).cause).not.toBe('connection_expiring')
+  service.clock.advance(expiresAt.getTime() - service.clock.now().getTime() - 3 * dayMs)
+  // Days before its end somebody is told.
+  expect(await health()).toMatchObject({ state: 'attention', cause: 'connection_expiring' })
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
+  service.clock.advance(3 * dayMs)
+  const over = await call(service, { url: '/terminals', token: till.key })
+  expect([over.statusCode, over.json().code]).toEqual([409, 'CONNECTION_LOST'])
+})
+
+test('a single 401 does not lose a token without a refresh token that the provider still takes', async () => {
+  const account = '818'
+  await sandboxCall(service, 'POST', '/_sandbox/users', { id: Number(account) })
+  await withoutRefresh({ mpUserId: Number(account) } as Till, true)
+  const till = await enrol(service, 'one 401', account)
+  await fault({ path: '^/terminals', kind: 'status', status: 401, count: 1 })
+  expect((await call(service, { url: '/terminals', token: till.key })).statusCode).toBe(200)
+  expect(await rowOf('one 401')).toMatchObject({ status: 'connected', refresh_token: null })
+  await sandboxCall(service, 'POST', `/_sandbox/users/${account}/revoke`)
+  const revoked = await call(service, { url: '/terminals', token: till.key })
+  expect([revoked.statusCode, revoked.json().code]).toEqual([409, 'CONNECTION_LOST'])
+  expect((await rowOf('one 401')).status).toBe('lost')
 })
