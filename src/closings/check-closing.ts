@@ -50,24 +50,26 @@ export async function checkDueClosings(
       await checkUntilWritten(deps, shop, closing, signal)
     } catch (error) {
       if (signal.aborted) return
-      await noteFailure(deps, closing)
       failure ??= error
     }
   }
   if (failure !== undefined) throw failure
 }
 
+/** Plans the next attempt, unless the closing was corrected during this one: then it is due as the correction says. */
 async function noteFailure(deps: PaymentDeps, closing: ClosingRow): Promise<void> {
   const failures = closing.failures + 1
   const waitMs = Math.min(longestRetryMs, minuteMs * 2 ** Math.min(failures - 1, 5))
-  await updateClosing(deps.database.db, closing, {
-    failures,
-    next_check_at: new Date(deps.now().getTime() + waitMs),
-    ...(failures >= failuresAtMost && {
-      state: 'unverified' as const,
-      reason: 'provider_unreadable',
+  await deps.database.transaction((trx) =>
+    finishComparison(trx, closing, {
+      failures,
+      next_check_at: new Date(deps.now().getTime() + waitMs),
+      ...(failures >= failuresAtMost && {
+        state: 'unverified' as const,
+        reason: 'provider_unreadable',
+      }),
     }),
-  })
+  )
 }
 
 /** A closing that changes during its comparison is compared again; when it keeps changing, in the next round. */
@@ -80,7 +82,12 @@ async function checkUntilWritten(
   let closing: ClosingRow | undefined = due
   for (let attempt = 0; attempt < comparisonsAtMost; attempt += 1) {
     if (!closing || closing.state === 'signed' || signal.aborted) return
-    if ((await checkClosing(deps, shop, closing, signal)) === 'ended') return
+    try {
+      if ((await checkClosing(deps, shop, closing, signal)) === 'ended') return
+    } catch (error) {
+      if (!signal.aborted) await noteFailure(deps, closing)
+      throw error
+    }
     closing = await findClosing(deps.database.db, due.client, due.id)
   }
 }

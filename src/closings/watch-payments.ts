@@ -193,14 +193,14 @@ async function followChanges(
       })
     } else if (read.mp_user_id !== mpUserId) {
       const from = new Date(nowMs - firstReachMs)
-      await beginReadAgain(db, name, { mpUserId, from, to: new Date(surelyMs) })
+      await beginReadAgain(db, read, { mpUserId, from, to: new Date(surelyMs) })
     } else if (read.finished_at) {
       const isBehind = surelyMs - read.ends_at.getTime() > longestPartMs
       if (!isBehind && nowMs - read.finished_at.getTime() < everyMs) return
       const fromMs = read.ends_at.getTime() - overlapMs
       const toMs = Math.min(surelyMs, fromMs + longestPartMs)
       if (toMs <= read.ends_at.getTime()) return
-      await beginReadAgain(db, name, { mpUserId, from: new Date(fromMs), to: new Date(toMs) })
+      await beginReadAgain(db, read, { mpUserId, from: new Date(fromMs), to: new Date(toMs) })
     }
     if ((await readPayments(deps, name, signal)) === 'open') return
   }

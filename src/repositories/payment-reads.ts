@@ -55,16 +55,20 @@ export async function advanceRead(
     .where('name', '=', before.name)
     .where('next_offset', '=', before.next_offset)
     .where('restarts', '=', before.restarts)
+    // A page of another time says nothing about this one.
+    .where('mp_user_id', '=', before.mp_user_id)
+    .where('begins_at', '=', before.begins_at)
+    .where('ends_at', '=', before.ends_at)
     .where('part_ends_at', 'is not distinct from', before.part_ends_at)
     .where('finished_at', 'is', null)
     .executeTakeFirst()
   return result.numUpdatedRows === 1n
 }
 
-/** Begins a finished reading anew, over another time. */
+/** Begins a reading anew over another time, while it is as it was last seen. */
 export async function beginReadAgain(
   db: Db,
-  { client, name }: Name,
+  before: PaymentReadRow,
   span: { mpUserId: number; from: Date; to: Date },
 ): Promise<void> {
   await db
@@ -81,8 +85,11 @@ export async function beginReadAgain(
       part_begins_at: null,
       part_ends_at: null,
     })
-    .where('client', '=', client)
-    .where('name', '=', name)
+    .where('client', '=', before.client)
+    .where('name', '=', before.name)
+    .where('mp_user_id', '=', before.mp_user_id)
+    .where('ends_at', '=', before.ends_at)
+    .where('finished_at', 'is not distinct from', before.finished_at)
     .execute()
 }
 

@@ -62,10 +62,21 @@ export async function listDueFetches(
     .execute()
 }
 
+/** Notes the next step of a fetch, while it stands as it is known. Undefined when somebody else has moved it since. */
 export async function moveFetch(
   db: Db | Trx,
-  id: string,
+  known: SettlementFetchRow,
   set: Updateable<SettlementFetchesTable>,
-): Promise<void> {
-  await db.updateTable('settlement_fetches').set(set).where('id', '=', id).execute()
+): Promise<SettlementFetchRow | undefined> {
+  return db
+    .updateTable('settlement_fetches')
+    .set(set)
+    .where('id', '=', known.id)
+    .where('state', '=', known.state)
+    .where('ended_at', 'is', null)
+    .where('failures', '=', known.failures)
+    .where('task_id', 'is not distinct from', known.task_id)
+    .where('file_name', 'is not distinct from', known.file_name)
+    .returningAll()
+    .executeTakeFirst()
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Db, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { AppError, invalid } from '../errors.ts'
 import { recordFailure, recordSuccess } from '../payments/activity.ts'
@@ -79,16 +80,35 @@ export async function readFetch(
 export async function workFetches(deps: PaymentDeps, signal: AbortSignal): Promise<void> {
   for (const fetch of await listDueFetches(deps.database.db, deps.now(), fetchesAtOnce)) {
     if (signal.aborted) return
-    await goOn(deps, fetch, signal).catch((error) => postpone(deps, fetch, error, signal))
+    const job = { fetch }
+    await goOn(deps, job, signal)
+      .catch((error) => postpone(deps, job, error, signal))
+      .catch((error: unknown) => {
+        if (!(error instanceof FetchMovedError)) throw error
+        deps.log.info({ client: fetch.client, fetchId: fetch.id }, error.message)
+      })
   }
 }
 
-async function goOn(
-  deps: PaymentDeps,
-  fetch: SettlementFetchRow,
-  signal: AbortSignal,
-): Promise<void> {
+/** A fetch as this process has moved it last. */
+type Job = { fetch: SettlementFetchRow }
+
+/** Another process goes on with the fetch, whose lease was lost here. */
+class FetchMovedError extends Error {
+  override name = 'FetchMovedError'
+  override message = 'another process goes on with this fetch'
+}
+
+/** Writes the next step. Throws FetchMovedError when somebody else has moved the fetch since. */
+async function move(db: Db | Trx, job: Job, set: Parameters<typeof moveFetch>[2]): Promise<void> {
+  const moved = await moveFetch(db, job.fetch, set)
+  if (!moved) throw new FetchMovedError()
+  job.fetch = moved
+}
+
+async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<void> {
   const { db } = deps.database
+  const { fetch } = job
   const { report, client } = fetch
   const options = () => ({ signal, untilMs: deps.stopwatch() + callWithinMs, maxAttempts: 1 })
   await withAccess(deps, client, async ({ token }) => {
@@ -97,7 +117,7 @@ async function goOn(
     if (!config) {
       return refuse(
         deps,
-        fetch,
+        job,
         'The shop has no configuration for this report: it makes one in the provider’s panel',
       )
     }
@@ -105,7 +125,7 @@ async function goOn(
     if (missing.length > 0) {
       return refuse(
         deps,
-        fetch,
+        job,
         `The shop’s own report lacks columns, which it adds in the provider’s panel: ${missing.join(', ')}`,
       )
     }
@@ -125,75 +145,72 @@ async function goOn(
         if (ordered === 'not_created') {
           return refuse(
             deps,
-            fetch,
+            job,
             'The provider received the order and created no report (status 203): it does not make one of these days',
           )
         }
         taskId = ordered.taskId
       }
-      await moveFetch(db, fetch.id, { state: 'ordered', task_id: taskId, file_name: fileName })
+      await move(db, job, { state: 'ordered', task_id: taskId, file_name: fileName })
     }
     if (fileName === null) {
       const task = await reports.task(token, report, String(taskId), options())
       if (task.isFailed) {
-        return refuse(deps, fetch, `The provider has not made the report: ${task.word}`)
+        return refuse(deps, job, `The provider has not made the report: ${task.word}`)
       }
       if (task.fileName === null && task.otherFile !== null && task.word !== 'pending') {
         return refuse(
           deps,
-          fetch,
+          job,
           `The provider made the report as ${task.otherFile.slice(0, 100)}: only CSV can be read, so set the format to CSV in its panel`,
         )
       }
       if (task.fileName === null) {
         const nextLookAt = new Date(deps.now().getTime() + lookAgainMs)
-        return moveFetch(db, fetch.id, { next_look_at: nextLookAt, failures: 0 })
+        return move(db, job, { next_look_at: nextLookAt, failures: 0 })
       }
       fileName = task.fileName
-      await moveFetch(db, fetch.id, { file_name: fileName })
+      await move(db, job, { file_name: fileName })
     }
-    const taken = await takeReportStream(
-      deps,
-      client,
-      reports.file(token, report, fileName, signal),
-      {
-        origin: 'fetched',
-        name: fileName,
-        options: { offset: offsetOfZone(config.zone ?? '') ?? reportZone },
+    await takeReportStream(deps, client, reports.file(token, report, fileName, signal), {
+      origin: 'fetched',
+      name: fileName,
+      options: { offset: offsetOfZone(config.zone ?? '') ?? reportZone },
+      async along(trx, { file, rows, added }) {
+        await move(trx, job, {
+          state: 'taken_in',
+          file_id: file.id,
+          next_look_at: null,
+          ended_at: deps.now(),
+        })
+        await recordSuccess(deps, trx, {
+          ...entryOf(fetch, serviceActor(deps.now())),
+          action: 'settlement.taken_in',
+          metadata: { name: fileName, report, rows, added },
+        })
       },
-    )
-    await deps.database.transaction(async (trx) => {
-      await moveFetch(trx, fetch.id, {
-        state: 'taken_in',
-        file_id: taken.file.id,
-        next_look_at: null,
-        ended_at: deps.now(),
-      })
-      await recordSuccess(deps, trx, {
-        ...entryOf(fetch, serviceActor(deps.now())),
-        action: 'settlement.taken_in',
-        metadata: { name: fileName, report, rows: taken.rows, added: taken.added },
-      })
     })
   })
 }
 
 async function postpone(
   deps: PaymentDeps,
-  fetch: SettlementFetchRow,
+  job: Job,
   error: unknown,
   signal: AbortSignal,
 ): Promise<void> {
+  const { fetch } = job
+  if (error instanceof FetchMovedError) throw error
   if (signal.aborted) return
-  if (error instanceof ReportError) return refuse(deps, fetch, error.message)
+  if (error instanceof ReportError) return refuse(deps, job, error.message)
   const isRefusal = error instanceof ProviderError && error.kind === 'refused'
   if (isRefusal) {
     const code = error.providerCode ?? `status ${error.status}`
-    return refuse(deps, fetch, `The provider refuses the report: ${code}`)
+    return refuse(deps, job, `The provider refuses the report: ${code}`)
   }
   const failures = fetch.failures + 1
   if (failures >= mostFailures) {
-    return refuse(deps, fetch, 'The provider could not be asked for half a day')
+    return refuse(deps, job, 'The provider could not be asked for half a day')
   }
   const { retryAfterSeconds = null, effect } = error as Partial<ProviderError>
   const waitMs = Math.max(
@@ -203,19 +220,19 @@ async function postpone(
   )
   deps.log.warn({ client: fetch.client, err: error }, 'a report could not be fetched yet')
   const nextLookAt = new Date(deps.now().getTime() + waitMs)
-  await moveFetch(deps.database.db, fetch.id, { failures, next_look_at: nextLookAt })
+  await move(deps.database.db, job, { failures, next_look_at: nextLookAt })
 }
 
-async function refuse(deps: PaymentDeps, fetch: SettlementFetchRow, reason: string): Promise<void> {
+async function refuse(deps: PaymentDeps, job: Job, reason: string): Promise<void> {
   await deps.database.transaction(async (trx) => {
-    await moveFetch(trx, fetch.id, {
+    await move(trx, job, {
       state: 'refused',
       reason,
       next_look_at: null,
       ended_at: deps.now(),
     })
     const entry = {
-      ...entryOf(fetch, serviceActor(deps.now())),
+      ...entryOf(job.fetch, serviceActor(deps.now())),
       action: 'settlement.taken_in',
     }
     await recordFailure(deps, trx, entry, reason)

@@ -28,10 +28,16 @@ export async function handInReport(
     resourceId: given.name,
   }
   return auditFailure(deps, entry, async () => {
-    const taken = await takeReportText(deps, client, given.text, {
+    return takeReportText(deps, client, given.text, {
       origin: 'handed_in',
       name: given.name,
       ...(offset !== undefined && { options: { offset } }),
+      along: (trx, { file, rows, added, changed }) =>
+        recordSuccess(deps, trx, {
+          ...entry,
+          resourceId: file.id,
+          metadata: { name: given.name, report: file.report, rows, added, changed },
+        }),
     }).catch((error: unknown) => {
       throw error instanceof ReportError
         ? new AppError('VALIDATION_ERROR', {
@@ -39,19 +45,5 @@ export async function handInReport(
           })
         : error
     })
-    await deps.database.transaction((trx) =>
-      recordSuccess(deps, trx, {
-        ...entry,
-        resourceId: taken.file.id,
-        metadata: {
-          name: given.name,
-          report: taken.file.report,
-          rows: taken.rows,
-          added: taken.added,
-          changed: taken.changed,
-        },
-      }),
-    )
-    return taken
   })
 }

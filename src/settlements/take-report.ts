@@ -40,6 +40,8 @@ export type ReportToTake = {
   origin: SettlementFileRow['origin']
   name: string | null
   options?: ReportOptions
+  /** What is written in the transaction that keeps the report, such as its audit entry. */
+  along: (trx: Trx, taken: TakenReport) => Promise<void>
 }
 
 const linesAtOnce = 500
@@ -129,8 +131,9 @@ async function keep(
   taken: Taken,
 ): Promise<TakenReport> {
   const now = deps.now()
-  const file = await deps.database.transaction((trx) =>
-    keepSettlementFile(trx, {
+  const { rows, added, changed, withoutOrder } = taken
+  return deps.database.transaction(async (trx) => {
+    const file = await keepSettlementFile(trx, {
       id: randomUUID(),
       client,
       report: taken.report,
@@ -144,10 +147,11 @@ async function keep(
       to_at: taken.to,
       created_at: now,
       last_read_at: now,
-    }),
-  )
-  const { rows, added, changed, withoutOrder } = taken
-  return { file, rows, added, changed, withoutOrder }
+    })
+    const kept = { file, rows, added, changed, withoutOrder }
+    await about.along(trx, kept)
+    return kept
+  })
 }
 
 async function takeLines(

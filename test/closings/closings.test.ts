@@ -157,6 +157,35 @@ test('a count that is corrected during the comparison is compared, and told in t
   ])
 })
 
+test('a count that is corrected during a comparison that fails is compared when it is due', async () => {
+  const till = await openOwnShop(service, 'corrected and failing')
+  await sell(service, till, 'A-1')
+  const { id } = (await openClosing(service, till, { declared: { credit_card: '1,00' } })).json()
+  const searching = { path: '^/v1/payments/search$', user_id: till.mpUserId }
+  await breakProvider(service, { ...searching, kind: '500' })
+  for (let round = 0; round < 2; round += 1) await watchAfter(service, 20 * 60_000)
+  await breakProvider(
+    service,
+    { ...searching, kind: 'latency', delay_ms: 1_000, count: 1 },
+    { ...searching, kind: '500' },
+  )
+  service.clock.advance(20 * 60_000)
+  const { db } = service.database
+  await db.updateTable('closings').set({ state: 'open' }).where('id', '=', id).execute()
+  const watched = service.paymentWatch.watchOnce()
+  await expect.poll(async () => (await readClosing(service, till, id)).state).toBe('checking')
+  await openClosing(service, till, { declared: { credit_card: '2,00' } })
+  await watched.catch(() => undefined)
+  // The failed attempt was about the count of before: the corrected one is due, and has not failed yet.
+  const { state, failures, next_check_at } = await db
+    .selectFrom('closings')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  expect([state, failures]).toEqual(['checking', 2])
+  expect(next_check_at?.getTime()).toBeLessThanOrEqual(service.clock.now().getTime())
+})
+
 test('a closing that cannot be written in the audit log is not opened', async () => {
   const till = await openOwnShop(service, 'no log')
   const { db } = service.database

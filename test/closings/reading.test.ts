@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
+import {
+  advanceRead,
+  beginReadAgain,
+  findRead,
+  wantRead,
+} from '../../src/repositories/payment-reads.ts'
 import { listPaymentsSold } from '../../src/repositories/provider-payments.ts'
 import {
   breakProvider,
@@ -332,3 +338,33 @@ async function mpPosOf(till: Till, box = 'CAJA-1'): Promise<string> {
     .executeTakeFirstOrThrow()
   return String(row.mp_pos_id)
 }
+
+test('a page of another time does not advance a reading that was begun anew', async () => {
+  const till = await openOwnShop(service, 'two times')
+  const { db } = service.database
+  const from = new Date(service.clock.now().getTime() - dayMs)
+  const read = await wantRead(db, {
+    client: asClientName(till.client),
+    name: 'two times',
+    mp_user_id: till.mpUserId,
+    range: 'date_created',
+    begins_at: from,
+    ends_at: new Date(from.getTime() + 60_000),
+    mp_pos_id: null,
+    mp_store_id: null,
+  })
+  const until = (ms: number) => ({
+    mpUserId: till.mpUserId,
+    from: read.ends_at,
+    to: new Date(read.ends_at.getTime() + ms),
+  })
+  await beginReadAgain(db, read, until(60_000))
+  expect(await advanceRead(db, read, { ...read, finished_at: service.clock.now() })).toBe(false)
+  // Nor does whoever saw the earlier time begin it again.
+  await beginReadAgain(db, read, until(30_000))
+  expect(await findRead(db, read)).toMatchObject({
+    begins_at: read.ends_at,
+    ends_at: new Date(read.ends_at.getTime() + 60_000),
+    finished_at: null,
+  })
+})

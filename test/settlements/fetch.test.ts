@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { openToken } from '../../src/payments/token-keeper.ts'
 import {
+  auditOf,
   breakProvider,
   forgetRequests,
   healProvider,
@@ -141,6 +142,42 @@ test('without a configuration, or without the columns that count, a fetch is ref
     await asAdmin(service, { url: '/admin/activity?client=unconfigured&status=failed' })
   ).json()
   expect(logs).toHaveLength(2)
+})
+
+test.each([
+  ['ended', { state: 'refused' as const, reason: 'x', next_look_at: null, ended_at: new Date() }],
+  ['moved', { file_name: 'other.csv' }],
+])('a fetch that another process has %s meanwhile stays as that one left it', async (name, set) => {
+  const till = await openOwnShop(service, `fetch ${name}`)
+  const { day } = await sellYesterday(till)
+  await configure(till, {})
+  const { id } = (await want(till, day)).json()
+  await workAfter(0)
+  await workAfter(31_000)
+  const { db } = service.database
+  await forgetRequests(service)
+  await breakProvider(service, {
+    path: '/v1/account/settlement_report/.*csv',
+    kind: 'latency',
+    delay_ms: 800,
+    user_id: till.mpUserId,
+  })
+  service.clock.advance(31_000)
+  const worked = service.settlementWork.workOnce()
+  await expect
+    .poll(async () => (await providerRequests(service)).some(({ path }) => path.endsWith('.csv')))
+    .toBe(true)
+  await db.updateTable('settlement_fetches').set(set).where('id', '=', id).execute()
+  await worked
+  const row = await db
+    .selectFrom('settlement_fetches')
+    .selectAll()
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  expect(row).toMatchObject({ ...set, file_id: null, failures: 0 })
+  const { files } = (await call(service, { url: '/settlements/files', token: till.key })).json()
+  expect(files).toEqual([])
+  expect(await auditOf(service, till.client, 'settlement.taken_in')).toEqual([])
 })
 
 test('a provider that fails is asked again, and the report is fetched once', async () => {

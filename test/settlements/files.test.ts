@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -282,4 +283,26 @@ test('taking in a report is told in the audit log', async () => {
     status: 'success',
     metadata: { report: 'settlement', rows: 3, added: 3 },
   })
+})
+
+test('a report that cannot be written in the audit log is not kept', async () => {
+  const sold = await sell('N-0')
+  const { db } = service.database
+  await sql`create function refuse_report_entry() returns trigger language plpgsql as
+    $$ begin raise exception 'no entry'; end $$`.execute(db)
+  await sql`create trigger refuse_report_entry before insert on activity_log for each row
+    when (new.action like 'settlement.%') execute function refuse_report_entry()`.execute(db)
+  try {
+    expect((await handIn([lineOf(sold)], till, '?name=sin.csv')).statusCode).toBe(500)
+  } finally {
+    await sql`drop trigger refuse_report_entry on activity_log`.execute(db)
+    await sql`drop function refuse_report_entry()`.execute(db)
+  }
+  const names = async () => {
+    const listed = await call(service, { url: '/settlements/files?limit=100', token: till.key })
+    return listed.json().files.map((file: { name: string | null }) => file.name)
+  }
+  expect(await names()).not.toContain('sin.csv')
+  expect((await handIn([lineOf(sold)], till, '?name=sin.csv')).statusCode).toBe(200)
+  expect(await names()).toContain('sin.csv')
 })
