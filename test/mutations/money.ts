@@ -252,7 +252,7 @@ export const money: readonly Mistakes[] = [
   },
   {
     file: 'src/domain/payment-figures.ts',
-    tests: [['test/closings/two-payments.test.ts', 'is an order of its own, and the day agrees']],
+    tests: [['test/provider/evidence.test.ts', 'two payments: ']],
     made: {
       'a further payment that the order lists counts for the order': [
         'sumCents + payment.amountCents > orderCents',

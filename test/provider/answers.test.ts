@@ -197,6 +197,7 @@ test('a refund answers with its short body', async () => {
   const { orders } = providerAt(server.url).provider
   expect(await orders.refund('t', orderId, 'k', { paymentId, amountCents: 23450 })).toEqual({
     mpOrderId: orderId,
+    currency: null,
     status: 'partially_refunded',
     providerStatus: 'processed',
     statusDetail: 'partially_refunded',

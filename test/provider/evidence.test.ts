@@ -48,6 +48,7 @@ test('a paid order gives this evidence, without card data', () => {
     mpUserId: '2025701502',
     externalReference: 'TCK-0001-00004711',
     terminalId: 'NEWLAND_N950__SBX0000001',
+    currency: 'ARS',
     status: 'processed',
     providerStatus: 'processed',
     statusDetail: 'accredited',
@@ -151,6 +152,45 @@ test('a full refund without amounts is the whole paid sum', () => {
   })
 })
 
+/** An order with two approved payments of these amounts. */
+function paidTwice(first: string, second: string, rest: object = {}) {
+  const of = (id: string, amount: string) => ({ ...payment, id, amount, paid_amount: amount })
+  const payments = [of(paymentId, first), of('PAY2', second)]
+  return read({ ...order, ...rest, transactions: { payments, refunds: [] } })
+}
+
+test.each([
+  ['the whole amount again', '1234.50', '1234.50', { total_amount: '1234.50' }, 123_450, true],
+  ['parts of the amount', '1000.00', '234.50', { total_amount: '1234.50' }, 123_450, false],
+  ['a second one of an order whose amount is not told', '1000.00', '234.50', {}, 100_000, true],
+])('two payments: %s', (_, first, second, rest, paidCents, isSurplus) => {
+  const evidence = paidTwice(first, second, rest)
+  expect(evidence.paidCents).toBe(paidCents)
+  expect(evidence.payments.map((one) => one.isSurplus === true)).toEqual([false, isSurplus])
+})
+
+test('what is given back of a further payment is not given back of the order', () => {
+  const payments = [payment, { ...payment, id: 'PAY2', status: 'refunded' }]
+  const refunds = [refunded('1234.50', 'processed', 'PAY2')]
+  const body = {
+    ...order,
+    status_detail: 'partially_refunded',
+    transactions: { payments, refunds },
+  }
+  expect(read(body)).toMatchObject({ status: 'processed', refundedCents: 0, refunds: [] })
+})
+
+test.each([
+  ['with interest', { installments: 6, paid: '1400.00', tip: undefined }, 123_450],
+  ['with interest and a tip', { installments: 6, paid: '1400.00', tip: '10.00' }, 124_450],
+  ['without instalments', { installments: 1, paid: '1400.00', tip: undefined }, 140_000],
+  ['paid less', { installments: 6, paid: '1000.00', tip: undefined }, 100_000],
+])('the shop receives of a payment %s', (_, { installments, paid, tip }, receivedCents) => {
+  const payment_method = { type: 'credit_card', installments, id: 'visa' }
+  const body = withPayment({ paid_amount: paid, tip_amount: tip, payment_method })
+  expect(read(body).paidCents).toBe(receivedCents)
+})
+
 test('a tip counts as paid', () => {
   expect(read(withPayment({ paid_amount: '1300.00', tip_amount: '65.50' }))).toMatchObject({
     amountCents: 123_450,
@@ -204,6 +244,7 @@ test('the short form of a cancel says what it knows and invents nothing', () => 
     mpUserId: null,
     externalReference: null,
     terminalId: null,
+    currency: null,
     status: 'at_terminal',
     providerStatus: 'at_terminal',
     statusDetail: 'cancellation_requested',
