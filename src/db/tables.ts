@@ -708,7 +708,11 @@ export type FlowPauseTable = {
   paused_at: WithDefault<Date>
   paused_by: WithDefault<string>
   reason: string | null
+  code: WithDefault<PauseCode | null>
 }
+
+/** Why the service has paused a flow, where an operator has to answer. */
+export type PauseCode = 'DESTINATION_CHANGED'
 
 export type FlowLimitsTable = {
   flow: string
@@ -736,6 +740,10 @@ export type FlowStateTable = {
   last_success_at: Date | null
   shape: ColumnType<Record<string, unknown> | null, string | undefined, string | null>
   shape_form: WithDefault<string | null>
+  source_identity: WithDefault<string | null>
+  destination_identities: ColumnType<Record<string, string>, string | undefined, string>
+  asked_identities: ColumnType<Record<string, string> | null, string | undefined, string | null>
+  holds_deletes: WithDefault<boolean>
 }
 
 export type FlowItemsTable = {
@@ -773,7 +781,7 @@ export type HeldChangesTable = { flow: string; pk: string; hash: string }
 
 export type DeleteApprovalsTable = {
   flow: string
-  subject: 'deletes' | 'drift'
+  subject: 'deletes' | 'drift' | 'destination'
   pk: string
   read_number: number
   approved_by: string

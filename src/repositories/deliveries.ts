@@ -10,6 +10,23 @@ export type DeliveryRow = Selectable<DeliveriesTable>
 /** The destination that something is owed to. */
 export type DeliveryTarget = { flow: string; destination: string }
 
+/** A destination with what it is; see definition/identity.ts. Without that it counts as the one that is on record. */
+export type SendTarget = DeliveryTarget & { identity?: string | undefined }
+
+/** Whether nothing may be sent to it now: its flow is held, or its deliveries on record are another destination's. */
+export function isHeld({ flow, destination, identity }: SendTarget): RawBuilder<boolean> {
+  const drift = sql<boolean>`exists (select from held_drifts where held_drifts.flow = ${flow}::text)`
+  if (identity === undefined) return drift
+  return sql<boolean>`(${drift} or exists (
+    select from flow_state where flow_state.flow = ${flow}::text
+      and destination_identities->>${destination}::text <> ${identity}::text))`
+}
+
+export async function findHeld(db: Db, target: SendTarget): Promise<boolean> {
+  const { rows } = await sql<{ held: boolean }>`select ${isHeld(target)} as held`.execute(db)
+  return rows[0]?.held ?? false
+}
+
 /** What a read has found of an item. */
 export type DeliveryChange = {
   pk: string
@@ -165,13 +182,13 @@ export function mayBeThere(row: Pick<OwedRow, 'delivered_hash' | 'may_have_arriv
 /** `held`: nothing of the flow may be sent now. */
 export async function findDeliveries(
   db: Db,
-  target: DeliveryTarget,
+  target: SendTarget,
   pks: readonly string[],
 ): Promise<(OwedRow & { held: boolean })[]> {
   return db
     .selectFrom('deliveries')
     .select(owedColumns)
-    .select(sql<boolean>`exists (select from held_drifts where flow = ${target.flow})`.as('held'))
+    .select(isHeld(target).as('held'))
     .where(isOneOf(target, pks))
     .execute()
 }

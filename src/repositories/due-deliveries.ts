@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../db/database.ts'
-import type { DeliveryTarget, OwedRow } from './deliveries.ts'
+import { isHeld, type OwedRow, type SendTarget } from './deliveries.ts'
 
 /** A place in the order in which a destination is sent what it is owed. */
 type Place = { dueAt: string; queuedAt: string; pk: string }
@@ -26,14 +26,15 @@ export const beforeAllDue: DuePlaces = {
  * page: the service has its tables counted within seconds.
  */
 export function dueDeliveries(
-  { flow, destination }: DeliveryTarget,
+  target: SendTarget,
   page: { after: DuePlaces; furthestMs: number; limit: number },
 ): RawBuilder<DueRow> {
+  const { flow, destination } = target
   const rowsOf = (after: Place, last: RawBuilder<boolean>, isLate: boolean) => sql`
     (select pk, version, change_number, kind, hash, payload, state, attempts,
         delivered_hash, delivered_fields, may_have_arrived,
         due_at::text as "dueAt", queued_at::text as "queuedAt", ${sql.lit(isLate)} as "isLate",
-        exists (select from held_drifts where held_drifts.flow = ${flow}::text) as held
+        ${isHeld(target)} as held
       from deliveries
       where state = 'waiting'
         and (flow, destination, due_at, queued_at, pk) > (${flow}::text, ${destination}::text,
@@ -59,7 +60,7 @@ export type DueWalk = {
 }
 
 /** Walks once over what a destination is owed and is due. A row that becomes owed meanwhile may stand behind it. */
-export function walkDue(db: Db, target: DeliveryTarget, furthestMs: number): DueWalk {
+export function walkDue(db: Db, target: SendTarget, furthestMs: number): DueWalk {
   let after = beforeAllDue
   return {
     next: async (limit) => {

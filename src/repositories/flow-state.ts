@@ -39,6 +39,22 @@ export async function insertFlowState(
   return result.numInsertedOrUpdatedRows === 1n
 }
 
+/** By the name of a destination. */
+type Identities = Readonly<Record<string, string>>
+
+/** Takes the identities of a source and of destinations that none is on record of. */
+export async function adoptIdentities(
+  trx: Trx,
+  flow: string,
+  { source, destinations }: { source: string; destinations: Identities },
+): Promise<void> {
+  await sql`
+    update flow_state set
+      source_identity = coalesce(source_identity, ${source}),
+      destination_identities = ${json(destinations)}::jsonb || destination_identities
+    where flow = ${flow}`.execute(trx)
+}
+
 export async function updateFlowState(
   db: Db | Trx,
   flow: string,
@@ -54,11 +70,21 @@ export async function updateFlowState(
       | 'forget_due'
       | 'resets'
       | 'read_number'
+      | 'destination_identities'
+      | 'asked_identities'
     >
-  > & { destinations?: readonly string[]; shape?: Readonly<Record<string, unknown>> },
+  > & {
+    destinations?: readonly string[]
+    shape?: Readonly<Record<string, unknown>>
+    destination_identities?: Identities
+    asked_identities?: Identities | null
+  },
 ): Promise<void> {
-  const { destinations, shape, ...rest } = fields
+  const { destinations, shape, destination_identities: identities, ...others } = fields
+  const { asked_identities: asked, ...rest } = others
   const named = {
+    ...(identities && { destination_identities: json(identities) }),
+    ...(asked !== undefined && { asked_identities: asked && json(asked) }),
     ...(destinations && { destinations: json(destinations) }),
     ...(shape && { shape: json(shape) }),
   }

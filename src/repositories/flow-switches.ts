@@ -1,8 +1,15 @@
 import { sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
+import type { PauseCode } from '../db/tables.ts'
 import { tellFlow } from './flow-news.ts'
 
-export type Pause = { flow: string; pausedAt: Date; pausedBy: string; reason: string | null }
+export type Pause = {
+  flow: string
+  pausedAt: Date
+  pausedBy: string
+  reason: string | null
+  code: PauseCode | null
+}
 
 export async function listPauses(db: Db): Promise<Pause[]> {
   const rows = await db.selectFrom('flow_pause').selectAll().orderBy('flow').execute()
@@ -11,6 +18,7 @@ export async function listPauses(db: Db): Promise<Pause[]> {
     pausedAt: row.paused_at,
     pausedBy: row.paused_by,
     reason: row.reason,
+    code: row.code,
   }))
 }
 
@@ -27,7 +35,7 @@ export async function isPaused(db: Db | Trx, flow: string): Promise<boolean> {
 export async function insertPauses(
   trx: Trx,
   flows: readonly string[],
-  pause: { at: Date; by: string; reason: string | null },
+  pause: { at: Date; by: string; reason: string | null; code?: PauseCode },
 ): Promise<string[]> {
   if (flows.length === 0) return []
   const rows = await trx
@@ -38,6 +46,7 @@ export async function insertPauses(
         paused_at: pause.at,
         paused_by: pause.by,
         reason: pause.reason,
+        code: pause.code ?? null,
       })),
     )
     .onConflict((conflict) => conflict.column('flow').doNothing())
@@ -46,7 +55,7 @@ export async function insertPauses(
   return rows.map(({ flow }) => flow)
 }
 
-/** Puts another hand and reason in place of pauses that the service set for one of these reasons. Answers of which flows. */
+/** Puts another hand and reason in place of pauses that the service set for one of these reasons, or with a code. Answers of which flows. */
 export async function takeOverPauses(
   trx: Trx,
   flows: readonly string[],
@@ -55,15 +64,25 @@ export async function takeOverPauses(
     by,
     reason,
     at,
-  }: { reasons: readonly string[]; by: string; reason: string | null; at: Date },
+    coded = false,
+  }: {
+    reasons: readonly string[]
+    by: string
+    reason: string | null
+    at: Date
+    /** Also those with a code. */
+    coded?: boolean
+  },
 ): Promise<string[]> {
   if (flows.length === 0) return []
   const rows = await trx
     .updateTable('flow_pause')
-    .set({ paused_at: at, paused_by: by, reason })
+    .set({ paused_at: at, paused_by: by, reason, code: null })
     .where('flow', 'in', [...flows])
     .where('paused_by', '=', 'service')
-    .where('reason', 'in', [...reasons])
+    .where((eb) =>
+      eb.or([eb('reason', 'in', [...reasons]), ...(coded ? [eb('code', 'is not', null)] : [])]),
+    )
     .returning('flow')
     .execute()
   return rows.map(({ flow }) => flow)
@@ -83,6 +102,21 @@ export async function isPausedFor(
     .where('reason', '=', reason)
     .executeTakeFirst()
   return row !== undefined
+}
+
+/** What the flow waits to be told with this code; undefined when it is not paused so. */
+export async function findPauseReason(
+  db: Db | Trx,
+  flow: string,
+  code: PauseCode,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('flow_pause')
+    .select('reason')
+    .where('flow', '=', flow)
+    .where('code', '=', code)
+    .executeTakeFirst()
+  return row && (row.reason ?? '')
 }
 
 export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<void> {

@@ -9,6 +9,8 @@ export type FlowRuntime = {
   /** Of what decides how an item looks: where it is the same, hashes can be compared whatever else of the definition changed; and behind a slash, of what decides its key. */
   itemForm: string
   source: Source
+  /** What source and destinations (by name) are, whatever they are called; see definition/identity.ts. */
+  identities: { source: string; destinations: Readonly<Record<string, string>> }
   /**
    * Where an incremental read goes on; undefined when the source is always read whole. A position is worth nothing where
    * `origin` is another: that is what is read and by which field.

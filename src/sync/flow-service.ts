@@ -1,3 +1,4 @@
+import type { PauseCode } from '../db/tables.ts'
 import type { FlowSeen } from '../fleet/observations.ts'
 import type { DelayedDelivery, SkippedDelivery } from '../repositories/delayed-deliveries.ts'
 import type { Poll } from '../repositories/flow-polls.ts'
@@ -13,6 +14,7 @@ export type FlowStatus = {
   pausedAt: Date | null
   pausedBy: string | null
   reason: string | null
+  code: PauseCode | null
   polling: boolean
 }
 

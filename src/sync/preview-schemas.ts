@@ -73,6 +73,23 @@ export const PreviewResponse = z
       .describe(
         'normal: as it was. Changed since the last poll: rebase learns the new form of known items and sends none of them (what changed at the source is sent when the change of definition leaves the items as they are), resync sends everything again, ask reads nothing and pauses the flow',
       ),
+    identity: z
+      .object({
+        source_changed: z
+          .boolean()
+          .describe(
+            'Another source than before: all of it is read, and deletes wait for an approval',
+          ),
+        destinations: z
+          .array(
+            z.object({
+              name: z.string(),
+              items: z.number().describe('Would be sent to it once that is approved'),
+            }),
+          )
+          .describe('Other ones than before: the poll would ask first'),
+      })
+      .describe('By type, origin, database, table and path'),
     scan: z
       .object({
         kind: z.enum(['full', 'incremental']),

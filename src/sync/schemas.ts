@@ -128,6 +128,10 @@ export const FlowStatus = z
     paused_at: Timestamp.nullable(),
     paused_by: z.string().nullable(),
     reason: z.string().nullable(),
+    code: z
+      .enum(['DESTINATION_CHANGED'])
+      .nullable()
+      .describe('What a flow that the service has paused waits to be told: a resume approves it'),
     polling: z.boolean().describe('This process is polling it now'),
   })
   .meta({ id: 'FlowStatus' })

@@ -7,6 +7,8 @@ export type PreviewLimits = { maxRows: number; maxSeconds: number }
 /** What a poll would do now. With `cutOff` not everything was read, and every count is the least it can be. */
 export type SyncPreview = {
   turn: Turn
+  /** What is another one than before: of a destination how many items would be sent to it once that is approved. */
+  identity: { sourceChanged: boolean; destinations: { name: string; items: number }[] }
   /** What the poll would read; null when it would read nothing. */
   scan: { kind: 'full' | 'incremental'; since: string | null } | null
   cutOff: 'rows' | 'time' | null

@@ -113,6 +113,7 @@ export async function createTestPoll(
       read: reader.read,
       hashes: reader,
       usedFields: used,
+      identities: { source: 'source', destinations: {} },
       keyValue: (pk) => ({ id: pk }),
     },
     rows: [],

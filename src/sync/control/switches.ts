@@ -1,7 +1,10 @@
 import type { Database, Db, Trx } from '../../db/database.ts'
+import type { PauseCode } from '../../db/tables.ts'
+import { approve } from '../../repositories/approvals.ts'
 import { askFill } from '../../repositories/destination-fills.ts'
 import { deleteHash } from '../../repositories/flow-items.ts'
 import {
+  findFlowState,
   requestForgetting,
   requestFullScan,
   updateFlowState,
@@ -13,6 +16,7 @@ import {
   deletePauses,
   deleteSpentLimits,
   type FlowActivity,
+  findPauseReason,
   insertFlowActivity,
   insertPauses,
   isPausedFor,
@@ -53,6 +57,7 @@ export type SwitchState = {
   pausedAt: Date | null
   pausedBy: string | null
   reason: string | null
+  code: PauseCode | null
   runLimit: number | null
   runCount: number
 }
@@ -76,6 +81,7 @@ export async function readSwitches(
           pausedAt: pause?.pausedAt ?? null,
           pausedBy: pause?.pausedBy ?? null,
           reason: pause?.reason ?? null,
+          code: pause?.code ?? null,
           runLimit: limit?.runLimit ?? null,
           runCount: limit?.runCount ?? 0,
         },
@@ -98,8 +104,9 @@ export async function pauseFlows(
     const pause = { at, by: by.actor, reason: by.reason }
     await insertPauses(trx, flows, pause)
     const reasons = [missingReason, questionReason]
-    for (const flow of await takeOverPauses(trx, flows, { ...pause, reasons })) {
-      await updateFlowState(trx, flow, { pending_definition_hash: null })
+    for (const flow of await takeOverPauses(trx, flows, { ...pause, reasons, coded: true })) {
+      const nothing = { pending_definition_hash: null, asked_identities: null }
+      await updateFlowState(trx, flow, nothing)
     }
     for (const flow of flows) {
       await writeDown(deps, trx, {
@@ -117,11 +124,68 @@ export async function pauseFlows(
 export async function pauseByService(
   trx: Trx,
   flows: readonly string[],
-  { at, reason }: { at: Date; reason: string },
+  { at, reason, code }: { at: Date; reason: string; code?: PauseCode },
 ): Promise<void> {
-  for (const flow of await insertPauses(trx, flows, { at, by: 'service', reason })) {
+  const pause = { at, by: 'service', reason, ...(code && { code }) }
+  for (const flow of await insertPauses(trx, flows, pause)) {
     const entry = { at, flow, action: 'paused', actor: 'service', detail: reason }
     await insertFlowActivity(trx, entry)
+  }
+}
+
+const otherDestination = 'DESTINATION_CHANGED'
+
+/**
+ * Pauses a flow whose destinations are other ones, and asks whether they get everything. Where somebody else has paused it, it is asked
+ * once that pause is over.
+ */
+export async function askAboutDestinations(
+  trx: Trx,
+  flow: string,
+  {
+    at,
+    reason,
+    identities,
+  }: { at: Date; reason: string; identities: Readonly<Record<string, string>> },
+): Promise<void> {
+  await endDestinationQuestion(trx, flow, at)
+  await pauseByService(trx, [flow], { at, reason, code: otherDestination })
+  const isAsked = (await findPauseReason(trx, flow, otherDestination)) !== undefined
+  await updateFlowState(trx, flow, { asked_identities: isAsked ? identities : null })
+}
+
+/** Takes the question about other destinations back. Answers whether it had paused the flow. */
+export async function endDestinationQuestion(trx: Trx, flow: string, at: Date): Promise<boolean> {
+  await updateFlowState(trx, flow, { asked_identities: null })
+  const reason = await findPauseReason(trx, flow, otherDestination)
+  if (reason === undefined) return false
+  const detail = 'the destinations are those of before, or were asked about anew'
+  await resumeByService(trx, flow, { at, reason, detail })
+  return true
+}
+
+/** What a paused flow waits to be told; undefined when it is paused for something else. */
+export async function questionOf(db: Db, flow: string): Promise<string | undefined> {
+  if (await isAskedAbout(db, flow)) return questionReason
+  return findPauseReason(db, flow, otherDestination)
+}
+
+/** Whoever resumes a flow that asked about other destinations approves them. */
+async function approveDestinations(
+  deps: SwitchDeps,
+  trx: Trx,
+  flow: string,
+  { actor, at }: { actor: string; at: Date },
+): Promise<void> {
+  if ((await findPauseReason(trx, flow, otherDestination)) === undefined) return
+  const asked = (await findFlowState(trx, flow))?.asked_identities ?? {}
+  for (const [destination, identity] of Object.entries(asked)) {
+    await approve(trx, {
+      ...{ flow, subject: 'destination', pk: identity, read_number: 0 },
+      ...{ approved_by: actor, approved_at: at },
+    })
+    const entry = { at, flow, action: 'destination approved', actor, detail: destination }
+    await writeDown(deps, trx, entry)
   }
 }
 
@@ -169,6 +233,7 @@ export async function resumeFlows(
 ): Promise<void> {
   const at = deps.now()
   await deps.database.transaction(async (trx) => {
+    for (const flow of flows) await approveDestinations(deps, trx, flow, { actor, at })
     await deletePauses(trx, flows)
     await deleteSpentLimits(trx, flows)
     for (const flow of flows) {

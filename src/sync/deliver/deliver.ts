@@ -2,6 +2,7 @@ import { notify, type Trx } from '../../db/database.ts'
 import {
   type DeliveryTarget,
   findDeliveries,
+  findHeld,
   holdBack,
   mayBeThere,
   type OwedRow,
@@ -13,8 +14,8 @@ import { listFills } from '../../repositories/destination-fills.ts'
 import { deleteDestinationState } from '../../repositories/destination-states.ts'
 import { walkDue } from '../../repositories/due-deliveries.ts'
 import type { FailedFilter } from '../../repositories/failed-deliveries.ts'
-import { findHeldDrift } from '../../repositories/held-drifts.ts'
 import { findRemembered } from '../../repositories/remembered-values.ts'
+import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import { type DestinationContext, openDestination } from '../destinations/index.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -108,6 +109,7 @@ export type Deliveries = {
 
 type Running = OpenDestination & {
   definition: DestinationDefinition
+  identity: string
   keyNames: readonly string[]
   keepsHistory: boolean
   hold: Hold
@@ -174,7 +176,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
 
   const workOf = (running: Running): Work<Waiting, Outcome> => {
     const { flow, definition, keyNames, keepsHistory } = running
-    const target = { flow, destination: definition.name }
+    const target = { flow, destination: definition.name, identity: running.identity }
     const furthestMs = 2 * Math.max(definition.retry.maxMs, longestWishMs)
     const withMemory = async (rows: readonly OwedRow[]): Promise<Owed<Waiting>[]> => {
       const known = remembers(definition)
@@ -272,8 +274,10 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
       for (const definition of flow.destinations) {
         const { name } = definition
         const destination = openOne(definition, { ...context, flow })
+        const identity = destinationIdentity(definition)
         prepared.set(name, {
           flow: flow.name,
+          identity,
           keyFields: flow.item.key.length,
           keyNames: flow.item.key,
           definition,
@@ -284,7 +288,9 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
           }),
           destination,
           company: createCompany(destination),
-          hold: createHold(async () => (await findHeldDrift(database.db, flow.name)) !== undefined),
+          hold: createHold(() =>
+            findHeld(database.db, { flow: flow.name, destination: name, identity }),
+          ),
           gate: gateFor(definition, before?.get(name), paceOf),
           reports: undefined,
         })

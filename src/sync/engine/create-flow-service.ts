@@ -13,10 +13,9 @@ import { approveHeldDrift, readHeldDrift } from '../control/held-drift.ts'
 import { findItemEverywhere, reportItem } from '../control/item-report.ts'
 import { heldBack, listWaiting } from '../control/open-deliveries.ts'
 import {
-  isAskedAbout,
   limitFlow,
   pauseFlows,
-  questionReason,
+  questionOf,
   refillDestination,
   resetFlow,
   resetItem,
@@ -139,8 +138,8 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     const { poller } = find(name)
     const { db } = deps.database
     if (!force && (await isPaused(db, name))) {
-      const isAsked = await isAskedAbout(db, name)
-      return { changes: 0, skipped: 'paused', ...(isAsked && { reason: questionReason }) }
+      const question = await questionOf(db, name)
+      return { changes: 0, skipped: 'paused', ...(question !== undefined && { reason: question }) }
     }
     const { running } = poller
     const asked = poller.request({ force })
@@ -243,7 +242,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     async resume(which, actor) {
       const flows = names(which)
       const asking = (await listFlowStates(deps.database.db)).filter(
-        (state) => state.pending_definition_hash !== null,
+        (state) => state.pending_definition_hash !== null || state.asked_identities !== null,
       )
       await resumeFlows(deps, flows, actor)
       wake(flows)

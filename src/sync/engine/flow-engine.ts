@@ -6,6 +6,7 @@ import { createSparing } from '../../domain/sparing.ts'
 import { AppError } from '../../errors.ts'
 import { nextRead } from '../../repositories/flow-reads.ts'
 import {
+  adoptIdentities,
   findFlowState,
   insertFlowState,
   listFlowStates,
@@ -16,6 +17,7 @@ import { withLease } from '../../repositories/with-lease.ts'
 import type { Alerts } from '../alerts/alerts.ts'
 import { warnOfMissing, warnOfOwing } from '../control/destinations.ts'
 import {
+  endDestinationQuestion,
   endQuestion,
   forgetLimits,
   missingReason,
@@ -34,6 +36,7 @@ import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowTrace } from '../flow-trace.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import type { GrantKeeper } from '../oauth/grant-keeper.ts'
+import { otherDestinations } from '../poll/identity.ts'
 import { OutdatedError } from '../poll/outdated.ts'
 import { isInQuestion } from '../poll/plan.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
@@ -218,13 +221,14 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     })
   }
 
-  const register = async ({ flow, definitionHash }: LoadedFlow) => {
+  const register = async ({ flow, definitionHash }: LoadedFlow, { identities }: FlowRuntime) => {
     const at = deps.now()
     await deps.database.transaction(async (trx) => {
       const isNew = await insertFlowState(trx, flow.name, definitionHash, at)
       // One that is added before the first poll has ended is no other definition of what was there.
       const destinations = flow.destinations.map(({ name }) => name)
       if (isNew) await updateFlowState(trx, flow.name, { destinations })
+      await adoptIdentities(trx, flow.name, identities)
       if (isNew && flow.startPaused) {
         await pauseByService(trx, [flow.name], { at, reason: 'startPaused in the flow file' })
       }
@@ -258,7 +262,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       await agent.close()
       return problemOf(loaded.file, error)
     }
-    await register(loaded)
+    await register(loaded, runtime)
     if (running) await shut(running)
     const poller = pollerOf(loaded, runtime)
     open.set(name, { loaded, runtime, poller, agent, fingerprint })
@@ -315,8 +319,13 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   const endQuestions = async () => {
     for (const state of await listFlowStates(deps.database.db)) {
       const one = open.get(state.flow)
-      if (!one || state.pending_definition_hash === null) continue
-      if (isInQuestion(one.runtime, state)) continue
+      if (!one) continue
+      if (state.asked_identities !== null && otherDestinations(one.runtime, state).length === 0) {
+        const trxAt = deps.now()
+        await deps.database.transaction((trx) => endDestinationQuestion(trx, state.flow, trxAt))
+        one.poller.wake()
+      }
+      if (state.pending_definition_hash === null || isInQuestion(one.runtime, state)) continue
       await deps.database.transaction((trx) => endQuestion(trx, state.flow, deps.now()))
       one.poller.wake()
     }

@@ -56,6 +56,7 @@ const noSwitches: SwitchState = {
   pausedAt: null,
   pausedBy: null,
   reason: null,
+  code: null,
   runLimit: null,
   runCount: 0,
 }

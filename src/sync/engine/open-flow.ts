@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/canonical-json.ts'
 import { itemFormHash, keyFormHash } from '../definition/definition-hash.ts'
+import { destinationIdentity, sourceIdentity } from '../definition/identity.ts'
 import type { LoadedFlow } from '../definition/load.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -25,6 +26,7 @@ export function openFlow(
     flow,
     definitionHash,
     itemForm: `${itemFormHash(flow)}/${keyFormHash(flow)}`,
+    identities: identitiesOf(flow),
     source: openSource({ ...context, flow }),
     cursor: cursorOf(source),
     fullScanEveryMs: 'fullScanEveryMs' in source ? source.fullScanEveryMs : undefined,
@@ -32,6 +34,15 @@ export function openFlow(
     hashes: reader,
     usedFields: used,
     keyValue: (pk) => keyRecord(item.key, pk),
+  }
+}
+
+function identitiesOf({ source, destinations }: Flow): FlowRuntime['identities'] {
+  return {
+    source: sourceIdentity(source),
+    destinations: Object.fromEntries(
+      destinations.map((one) => [one.name, destinationIdentity(one)]),
+    ),
   }
 }
 

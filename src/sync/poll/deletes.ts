@@ -3,7 +3,7 @@ import { type ApprovalRow, endApprovals, listApprovals } from '../../repositorie
 import { deletedHash } from '../../repositories/deliveries.ts'
 import { countItems, deleteHashes, listPksAfter } from '../../repositories/flow-items.ts'
 import { insertSourceProblem } from '../../repositories/flow-problems.ts'
-import { holdsLease, requestFullScan } from '../../repositories/flow-state.ts'
+import { holdsLease, requestFullScan, updateFlowState } from '../../repositories/flow-state.ts'
 import {
   clearHeldDeletes,
   countMissed,
@@ -22,7 +22,14 @@ import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 const pageSize = 1_000
 
 /** What a complete read says about what is gone. `isCut`: records were left out that a later one gives. */
-type CompleteRead = { seen: KeySet; problems: number; read: number; isCut: boolean }
+type CompleteRead = {
+  seen: KeySet
+  problems: number
+  read: number
+  isCut: boolean
+  /** What is stored was learnt from another source, and nobody has approved the deletes that follow. */
+  isOtherSource: boolean
+}
 
 /**
  * After a complete read: items that the source no longer has are deleted at the destinations, when the flow says so, enough
@@ -39,12 +46,14 @@ export async function sendDeletes(
   const { flow } = runtime
   const { db } = deps.database
   if (flow.deletes.mode !== 'delete') return 0
-  const { seen, problems, read, isCut } = found
+  const { seen, problems, read, isCut, isOtherSource } = found
+  const letDelete = () => updateFlowState(db, flow.name, { holds_deletes: false })
   await forgetShown(db, flow.name, seen)
   const vanished: string[] = []
   for await (const pks of vanishedItems(db, flow.name, seen)) vanished.push(...pks)
   if (vanished.length === 0) {
     await clearHeldDeletes(db, flow.name)
+    if (isOtherSource && problems === 0 && !isCut) await letDelete()
     return 0
   }
   if (isCut) {
@@ -57,6 +66,7 @@ export async function sendDeletes(
   const held = vanished.length - (await countApproved(db, flow.name, approvals))
   const letThrough = (await findHeldDeletes(db, flow.name))?.let_through ?? 0
   const refusalAfter = (deletedSingly: number) =>
+    otherSourceText(isOtherSource, held - deletedSingly) ??
     refusalOf(flow.deletes.guard, {
       ...{ seen: seen.size, known: known - deletedSingly, vanished: held - deletedSingly },
       ...{ letThrough: letThrough + deletedSingly, problems },
@@ -83,6 +93,7 @@ export async function sendDeletes(
     })
   }
   await endApprovals(db, flow.name, approvals)
+  if (isOtherSource && approvals.some(({ pk }) => pk === '')) await letDelete()
   const reason = refusal && refusalAfter(deletedSingly)
   if (reason === undefined) await clearHeldDeletes(db, flow.name)
   else {
@@ -223,6 +234,12 @@ export function refusalOf(
     return `${vanished} deletes held back: ${percent.toFixed(1)} % of ${known} items vanished at once, more than ${guard.maxPercent} %`
   }
   return undefined
+}
+
+/** Why deletes wait that follow from the first comparison with another source; undefined when there are none. */
+export function otherSourceText(isOtherSource: boolean, vanished: number): string | undefined {
+  if (!isOtherSource || vanished === 0) return undefined
+  return `${vanished} deletes held back: the source is another one than before, and its items are compared for the first time`
 }
 
 export function unreadable(vanished: number): string {

@@ -25,6 +25,7 @@ import { cursorText, isAhead, laterCursor } from './cursor.ts'
 import { forgetVanished, sendDeletes } from './deletes.ts'
 import { DriftFound, type DriftWatch, holdFlow, watchDrift } from './drift.ts'
 import { forgetItems } from './forget.ts'
+import { settleIdentity } from './identity.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { refuseOutdated } from './outdated.ts'
 import {
@@ -68,6 +69,8 @@ export async function pollOnce(
   lease: PollLease,
 ): Promise<PollOutcome> {
   const { flow } = runtime
+  const others = await settleIdentity(deps, runtime, lease, await readState(deps, flow.name))
+  if (others !== undefined) return { changes: 0, rowsRead: 0, skipped: 'paused', reason: others }
   const turn = await settleDefinition(deps, runtime, lease, await readState(deps, flow.name))
   if (turn === 'ask') {
     return { changes: 0, rowsRead: 0, skipped: 'paused', reason: questionReason }
@@ -117,7 +120,7 @@ export async function pollOnce(
     if (isFull && turn !== 'rebase') {
       const { problems, read } = progress
       const isCut = isCutOff(progress)
-      const found = { seen, problems, read, isCut }
+      const found = { seen, problems, read, isCut, isOtherSource: state.holds_deletes }
       progress.counts.deleted = await sendDeletes(deps, runtime, lease, found)
       progress.changes += progress.counts.deleted
     }

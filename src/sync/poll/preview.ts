@@ -15,12 +15,14 @@ import { changesOf, type HashForms, readBatch, recordsOf } from './compare.ts'
 import {
   approvedBy,
   countApproved,
+  otherSourceText,
   refusalOf,
   scansToDelete,
   unreadable,
   vanishedItems,
 } from './deletes.ts'
 import { type ForeseenDrift, foreseeDrift } from './drift-preview.ts'
+import { isOtherSource, unapprovedDestinations } from './identity.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { createTally, type Sampled, type Tally } from './preview-tally.ts'
@@ -58,8 +60,12 @@ export async function previewPoll(
   const startedAt = deps.now()
   const state = await findFlowState(deps.db, flow.name)
   if (!state) throw new Error(`the flow ${flow.name} has no state`)
-  const turn = turnOf(runtime, state)
-  const plan = turn === 'ask' ? null : planScan(runtime, state, turn, startedAt)
+  const others = await unapprovedDestinations(deps.db, runtime, state)
+  const items = others.length > 0 ? await countItems(deps.db, flow.name) : 0
+  const isNewSource = isOtherSource(runtime, state)
+  const known = isNewSource ? { ...state, cursor: null } : state
+  const turn = others.length > 0 ? 'ask' : turnOf(runtime, state)
+  const plan = turn === 'ask' ? null : planScan(runtime, known, turn, startedAt)
   const tally = createTally(deps.rehearsals)
   const drift = await foreseeDrift(deps.db, runtime, state)
   let deletes = unasked(runtime, turn, plan?.isFull ?? false)
@@ -71,7 +77,18 @@ export async function previewPoll(
       const sendsChanges = tellsChanges(runtime, state, turn)
       const sendsNews = tellsNews(runtime, state, turn)
       const forms = state.hash_forms
-      const looking = { seen, tally, drift, signal, isForgetting, sendsChanges, sendsNews, forms }
+      const holdsDeletes = isNewSource || state.holds_deletes
+      const looking = {
+        holdsDeletes,
+        seen,
+        tally,
+        drift,
+        signal,
+        isForgetting,
+        sendsChanges,
+        sendsNews,
+        forms,
+      }
       const warn = tally.warn
       const batches = runtime.source.scan({ since: plan.since, signal, lookOnly: true, warn })
       for await (const rows of recordsOf(runtime, upTo(maxRows, batches, tally))) {
@@ -88,6 +105,10 @@ export async function previewPoll(
   }
   return {
     turn,
+    identity: {
+      sourceChanged: isNewSource,
+      destinations: others.map((name) => ({ name, items })),
+    },
     scan: plan && { kind: plan.isFull ? 'full' : 'incremental', since: plan.since },
     cutOff,
     durationMs: deps.now().getTime() - startedAt.getTime(),
@@ -115,6 +136,8 @@ async function* upTo(
 
 /** `isForgetting`: the poll forgets first what was there, as after a reset. */
 type Looking = {
+  /** Deletes wait for an approval, as after another source. */
+  holdsDeletes: boolean
   seen: KeySet
   tally: Tally
   drift: ForeseenDrift
@@ -184,14 +207,17 @@ async function lookForDeletes(
   if (vanished === 0) return { verdict: 'none', count: 0, reason: null }
   if (tally.isCut()) return { verdict: 'hold_back', count: vanished, reason: unreadable(vanished) }
   const { new: added } = tally.report().items
-  const refusal = refusalOf(flow.deletes.guard, {
-    seen: seen.size,
-    // A poll has stored the new ones by then.
-    known: (await countItems(db, flow.name)) + added,
-    vanished: vanished - (await countApproved(db, flow.name, approvals)),
-    letThrough: (await findHeldDeletes(db, flow.name))?.let_through ?? 0,
-    problems: tally.inTheWay(),
-  })
+  const unapproved = vanished - (await countApproved(db, flow.name, approvals))
+  const refusal =
+    otherSourceText(looking.holdsDeletes, unapproved) ??
+    refusalOf(flow.deletes.guard, {
+      seen: seen.size,
+      // A poll has stored the new ones by then.
+      known: (await countItems(db, flow.name)) + added,
+      vanished: unapproved,
+      letThrough: (await findHeldDeletes(db, flow.name))?.let_through ?? 0,
+      problems: tally.inTheWay(),
+    })
   const sent = refusal === undefined ? due : approved
   const waits = `${vanished - sent} wait for another full scan without them`
   const reason = refusal ?? (sent < vanished ? waits : null)

@@ -47,11 +47,15 @@ export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
       if (reply.raw.closed) hangUp()
       try {
         const preview = await flows.preview(name, { maxRows, maxSeconds }, ended.signal)
-        const { turn, scan, changes, items, deletes, problems } = preview
+        const { turn, identity, scan, changes, items, deletes, problems } = preview
         return {
           name,
           paused: preview.paused,
           definition: turn,
+          identity: {
+            source_changed: identity.sourceChanged,
+            destinations: identity.destinations,
+          },
           scan,
           cut_off: preview.cutOff,
           rows_read: preview.rowsRead,

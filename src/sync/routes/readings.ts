@@ -31,6 +31,7 @@ function viewStatus(status: Status) {
     paused_at: status.pausedAt?.toISOString() ?? null,
     paused_by: status.pausedBy,
     reason: status.reason,
+    code: status.code,
     polling: status.polling,
   }
 }

@@ -1,0 +1,133 @@
+import type { Db, Trx } from '../../db/database.ts'
+import { endApprovals, listApprovals } from '../../repositories/approvals.ts'
+import { forgetDeliveries, hasDelivered } from '../../repositories/delivery-memory.ts'
+import { askFill } from '../../repositories/destination-fills.ts'
+import { countItems } from '../../repositories/flow-items.ts'
+import {
+  type FlowStateRow,
+  holdsLease,
+  requestFullScan,
+  updateFlowState,
+} from '../../repositories/flow-state.ts'
+import { askAboutDestinations } from '../control/switches.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+
+type Deps = Pick<PollDeps, 'database' | 'now' | 'log'>
+type Identities = Pick<FlowRuntime, 'identities'>
+
+/** Whether what is known of the source was learnt from another one. */
+export function isOtherSource({ identities }: Identities, state: FlowStateRow): boolean {
+  return state.source_identity !== null && state.source_identity !== identities.source
+}
+
+/** The destinations that were other ones when their deliveries were recorded. */
+export function otherDestinations({ identities }: Identities, state: FlowStateRow): string[] {
+  return Object.entries(identities.destinations).flatMap(([name, identity]) => {
+    const before = state.destination_identities[name]
+    return before !== undefined && before !== identity ? [name] : []
+  })
+}
+
+/** Those of them that an operator has to approve: something was delivered under their name, and nobody has yet. */
+export async function unapprovedDestinations(
+  db: Db,
+  runtime: Pick<FlowRuntime, 'flow' | 'identities'>,
+  state: FlowStateRow,
+): Promise<string[]> {
+  const { name: flow } = runtime.flow
+  const changed = otherDestinations(runtime, state)
+  if (changed.length === 0) return []
+  const approvals = await listApprovals(db, flow, 'destination')
+  const unapproved: string[] = []
+  for (const destination of changed) {
+    const identity = runtime.identities.destinations[destination]
+    if (approvals.some(({ pk }) => pk === identity)) continue
+    if (await hasDelivered(db, { flow, destination })) unapproved.push(destination)
+  }
+  return unapproved
+}
+
+/** What an operator reads of destinations that are other ones; `items` would be sent to each. */
+export function otherDestinationsText(names: readonly string[], items: number): string {
+  const one = names.length === 1
+  const who = one
+    ? `The destination ${names.join()} is another one`
+    : `The destinations ${names.join(', ')} are other ones`
+  return `${who} than before: all ${items} items would be sent to ${one ? 'it' : 'them'}, and nothing of what was delivered counts. Resume: send them. Or write ${one ? 'its former address' : 'their former addresses'} again`
+}
+
+/**
+ * Binds what the flow knows to the source and the destinations that there are now. Of another source everything is read again, and
+ * deletes wait for an approval. Another destination begins with nothing delivered, once that is approved. Answers why the flow was
+ * paused instead.
+ */
+export async function settleIdentity(
+  deps: Deps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  state: FlowStateRow,
+): Promise<string | undefined> {
+  const { db } = deps.database
+  const { name } = runtime.flow
+  const underLease = (work: (trx: Trx) => Promise<void>) =>
+    deps.database.transaction(async (trx) => {
+      if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
+      await work(trx)
+    })
+  if (isOtherSource(runtime, state)) {
+    await underLease(async (trx) => {
+      await updateFlowState(trx, name, {
+        ...{ source_identity: runtime.identities.source, holds_deletes: true },
+        ...{ cursor: null, cursor_origin: null },
+      })
+      await requestFullScan(trx, name)
+    })
+    deps.log.warn({ flow: name }, 'the source of a flow is another one; its deletes wait')
+  }
+  const changed = otherDestinations(runtime, state)
+  if (changed.length === 0) return undefined
+  const asked = await unapprovedDestinations(db, runtime, state)
+  if (asked.length > 0) {
+    const reason = otherDestinationsText(asked, await countItems(db, name))
+    const identities = Object.fromEntries(
+      asked.map((one) => [one, runtime.identities.destinations[one] ?? '']),
+    )
+    await underLease((trx) =>
+      askAboutDestinations(trx, name, { at: deps.now(), reason, identities }),
+    )
+    deps.log.warn({ flow: name, destinations: asked }, 'a destination is another one; it is asked')
+    return reason
+  }
+  const approvals = await listApprovals(db, name, 'destination')
+  // Nothing is sent meanwhile: until the last transaction the destination is not the accepted one.
+  for (const destination of changed) {
+    const isApproved = approvals.some(
+      ({ pk }) => pk === runtime.identities.destinations[destination],
+    )
+    if (!isApproved) continue
+    let isLeft = true
+    while (isLeft) {
+      if (lease.signal.aborted) throw new LeaseLostError()
+      await underLease(async (trx) => {
+        isLeft = await forgetDeliveries(trx, { flow: name, destination }, rowsAtOnce)
+      })
+    }
+  }
+  await underLease(async (trx) => {
+    await updateFlowState(trx, name, {
+      destination_identities: {
+        ...state.destination_identities,
+        ...runtime.identities.destinations,
+      },
+      asked_identities: null,
+    })
+    for (const destination of changed) await askFill(trx, { flow: name, destination })
+    await requestFullScan(trx, name)
+    await endApprovals(trx, name, approvals)
+  })
+  deps.log.info({ flow: name, destinations: changed }, 'a new destination is filled')
+  return undefined
+}
+
+const rowsAtOnce = 1_000
