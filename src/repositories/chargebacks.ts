@@ -23,19 +23,25 @@ export async function findChargebackAnyhow(
   return one.executeTakeFirst()
 }
 
-/** Every row of a payment, with and without a case, locked. */
+/** Every row of a payment, with and without a case. The payment is locked: one process at a time adds a row to it. */
 export async function lockChargebacksOf(
   trx: Trx,
   client: ClientName,
   paymentId: string,
 ): Promise<ChargebackRow[]> {
+  await trx
+    .selectFrom('provider_payments')
+    .select('payment_id')
+    .where('client', '=', client)
+    .where('payment_id', '=', paymentId)
+    .forNoKeyUpdate()
+    .execute()
   return trx
     .selectFrom('chargebacks')
     .selectAll()
     .where('client', '=', client)
     .where('payment_id', '=', paymentId)
     .orderBy('id')
-    .forUpdate()
     .execute()
 }
 

@@ -9,7 +9,7 @@ import { chargebackDetail } from './order-view.ts'
 import { readPage } from './page.ts'
 import { isPaidEntry, paymentsOf } from './payment-view.ts'
 import { type Fields, isRecord } from './problems.ts'
-import type { Change, Chargeback, Order, Seller } from './rows.ts'
+import type { Change, Chargeback, Order, Payment, Seller } from './rows.ts'
 import { mergeChanges } from './state.ts'
 import { orderWebhooks, webhookRows } from './webhooks.ts'
 
@@ -40,7 +40,12 @@ export function chargebackRoutes(app: FastifyInstance, ctx: Context): void {
   })
 }
 
-/** Opens a charge-back, and what becomes of it later. Part of the control surface. */
+/**
+ * Part of the control surface. POST /_sandbox/chargebacks opens a case of `order_id` or `payment_id`, with `amount`, `reason`,
+ * `coverage_eligible` and `deadline` (null: no documents). POST …/{case}/act has `do`: `win`, `lose`, `documentation` with
+ * `status`, or `deadline` with a new one. Both take `webhooks` (both, order, case, none), `form` of the case's (actions, action),
+ * and `odd`, members that the case shows instead of the true ones.
+ */
 export function chargebackControl(app: FastifyInstance, ctx: Context): void {
   app.post('/_sandbox/chargebacks', (request, reply) => {
     const made = openCase(ctx, request.body)
@@ -196,12 +201,17 @@ function commitCase(ctx: Context, one: Chargeback, kind: string, fields: Fields)
   const change: Change = { chargebacks: { [one.id]: one } }
   const order = one.orderId === null ? undefined : ctx.world.tables.orders.get(one.orderId)
   const loose = ctx.world.tables.payments.get(String(one.paymentId))
+  const disputedIn = (payment: Payment): Payment =>
+    payment.referenceId === String(one.paymentId)
+      ? { ...payment, status: 'charged_back', statusDetail }
+      : payment
   const after: Order | undefined = order && {
     ...order,
     status: 'charged_back',
     statusDetail,
     lastUpdatedDate: nanoStamp(ctx.nowMs()),
-    payment: { ...order.payment, status: 'charged_back', statusDetail },
+    payment: disputedIn(order.payment),
+    ...(order.furtherPayments && { furtherPayments: order.furtherPayments.map(disputedIn) }),
     version: order.version + 1,
   }
   if (after) change.orders = { [after.id]: after }

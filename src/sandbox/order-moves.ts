@@ -228,6 +228,8 @@ function withRefunds(ctx: Context, order: Order, refunds: Refund[]): Order {
     const refundedCents = refunds
       .filter(({ status, transactionId }) => status !== 'failed' && transactionId === payment.id)
       .reduce((sum, refund) => sum + refund.amountCents, 0)
+    // A refund that ends later ends no dispute.
+    if (payment.status === 'charged_back') return { ...payment, refundedCents }
     const isWhole = refundedCents === returnableCents(payment)
     const status = isWhole ? ('refunded' as const) : ('processed' as const)
     return { ...payment, status, statusDetail: isWhole ? status : 'accredited', refundedCents }
@@ -236,10 +238,16 @@ function withRefunds(ctx: Context, order: Order, refunds: Refund[]): Order {
   const all = [payment, ...furtherPayments]
   const whole = all.every(({ status }) => status === 'refunded')
   const detail = all.some((one) => one.refundedCents > 0) ? 'partially_refunded' : 'accredited'
+  const state =
+    order.status === 'charged_back'
+      ? { status: order.status, statusDetail: order.statusDetail }
+      : {
+          status: whole ? ('refunded' as const) : ('processed' as const),
+          statusDetail: whole ? 'refunded' : detail,
+        }
   return {
     ...order,
-    status: whole ? 'refunded' : 'processed',
-    statusDetail: whole ? 'refunded' : detail,
+    ...state,
     lastUpdatedDate: nanoStamp(ctx.nowMs()),
     payment,
     ...(furtherPayments.length > 0 && { furtherPayments }),

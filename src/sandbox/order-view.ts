@@ -75,9 +75,11 @@ export function showOrder(ctx: Context, order: Order): Record<string, unknown> {
 export function showChargebacksOf(ctx: Context, order: Order): object[] {
   return [...ctx.world.tables.chargebacks.values()]
     .filter(({ orderId }) => orderId === order.id)
-    .map(({ id, orderCaseId, coverageApplied }) => ({
+    .map(({ id, orderCaseId, coverageApplied, paymentId }) => ({
       id: orderCaseId,
-      transaction_id: order.payment.id,
+      transaction_id: paymentsOfOrder(order).find(
+        ({ referenceId }) => referenceId === String(paymentId),
+      )?.id,
       case_id: id,
       status: chargebackDetail(coverageApplied),
     }))

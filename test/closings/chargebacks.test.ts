@@ -202,6 +202,9 @@ test('a case that is open again after its decision is open here too', async () =
     'chargeback.lost',
     'chargeback.reopened',
   ])
+  await decide(id, { do: 'documentation', odd: { coverage_applied: true } })
+  await watchAfter(service, dayMs + 60_000)
+  expect(await listOf(till)).toMatchObject({ chargebacks: [{ state: 'won' }] })
 })
 
 test('a case that cannot be read yet is unknown, and read later', async () => {

@@ -300,4 +300,44 @@ export const money: readonly Mistakes[] = [
       ],
     },
   },
+  {
+    file: 'src/domain/chargeback.ts',
+    tests: [['test/closings/chargebacks.test.ts', 'without any webhook']],
+    made: {
+      'a charge-back that the shop won counts as lost': [
+        "return coverageApplied ? 'won' : 'lost'",
+        "return coverageApplied ? 'lost' : 'won'",
+      ],
+    },
+  },
+  {
+    file: 'src/repositories/chargebacks.ts',
+    tests: [['test/closings/chargebacks.test.ts', 'not given back too']],
+    made: {
+      'a charge-back that is open is given back too': [
+        ".where('state', '<>', 'won')",
+        ".where('state', '=', 'won')",
+      ],
+    },
+  },
+  {
+    file: 'src/chargebacks/keep-case.ts',
+    tests: [['test/closings/chargebacks.test.ts', 'open again after its decision']],
+    made: {
+      'a charge-back that is open again is never read again': [
+        'next_read_at: isDecided ? null : nextReadAt',
+        'next_read_at: before.decided_at ? null : nextReadAt',
+      ],
+    },
+  },
+  {
+    file: 'src/domain/net.ts',
+    tests: [['test/settlements/chargebacks.test.ts', 'nothing is returned that was not taken']],
+    made: {
+      'a charge-back returns more than it took': [
+        'Math.min(takenCents, sumOfType(chargebackMovements.returned))',
+        'sumOfType(chargebackMovements.returned)',
+      ],
+    },
+  },
 ]

@@ -170,3 +170,20 @@ test('without an end of its own the work of the provider is ended by an act, and
   expect((await act(sandbox, order.id, { do: 'cancel' })).status).toBe(409)
   expect((await act(sandbox, order.id, { do: 'pay' })).body.status).toBe('processed')
 })
+
+test('of two payments of an order only the disputed one is charged back', async () => {
+  const { id } = await paidOrder(sandbox, shop, '100.00')
+  await act(sandbox, id, { do: 'pay_again' })
+  const { body: before } = await getOrder(sandbox, shop, id)
+  const [first, second] = before.transactions.payments
+  const { body: made } = await open({ payment_id: Number(second.reference_id) })
+  const { body: after } = await getOrder(sandbox, shop, id)
+  expect(after.transactions.payments.map(({ status }: { status: string }) => status)).toEqual([
+    'processed',
+    'charged_back',
+  ])
+  expect(after.transactions.chargebacks).toMatchObject([
+    { transaction_id: second.id, case_id: made.id },
+  ])
+  expect((await get(`/v1/payments/${first.reference_id}`)).body.status).toBe('approved')
+})
