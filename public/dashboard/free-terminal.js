@@ -8,7 +8,7 @@ import { money } from './amounts.js'
 import { orderTone } from './views/order-columns.js'
 
 const tones = { clear: 'plain', freed: 'good', would_be_freed: 'warn', held: 'bad' }
-const doable = new Set(['cancel', 'resolve'])
+const doable = new Set(['cancel', 'ask_device', 'resolve'])
 
 /**
  * Frees a terminal that stays busy: first says which orders hold it and what would be done, then asks for a reason, does

@@ -20,9 +20,11 @@ const undecided = new Set(['REFUND_IN_PROGRESS', 'REQUEST_TIMEOUT', 'RATE_LIMITE
 /** Answers of a cancel that asking again does not change. */
 const tooLate = new Set(['ORDER_AT_TERMINAL', 'ORDER_NOT_CANCELABLE'])
 
-/** Whether this page offers to cancel the order. On the terminal only the terminal cancels. */
-export function canCancel({ status, given_up_at: givenUp, settled }) {
-  return status === 'created' && givenUp === null && settled === null
+/** Whether this page offers to cancel the order. One on the terminal is asked for once. */
+export function canCancel({ status, status_detail: detail, given_up_at: givenUp, settled }) {
+  const mayBe =
+    status === 'created' || (status === 'at_terminal' && detail !== 'cancellation_requested')
+  return mayBe && givenUp === null && settled === null
 }
 
 /** Whether there may be money to give back. */
@@ -34,7 +36,10 @@ export function canRefund(order) {
 export function askCancel(app, order) {
   ask({
     title: t('cancel.title'),
-    content: () => [html`<p>${t('cancel.text')}</p>`, about(order)],
+    content: () => [
+      html`<p>${t(order.status === 'at_terminal' ? 'cancel.textAtTerminal' : 'cancel.text')}</p>`,
+      about(order),
+    ],
     confirm: t('cancel.confirm'),
     danger: true,
     async run() {

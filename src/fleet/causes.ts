@@ -53,9 +53,9 @@ export const causes = {
   },
   terminal_held: {
     action: 'free_terminal',
-    es: 'La terminal[ {terminalId}] está ocupada por otro cobro[ ({reference})][ desde hace {for}]: termínelo o cancélelo en la terminal.',
-    en: 'The terminal[ {terminalId}] is held by another charge[ ({reference})][ for {for}]: finish or cancel it on the terminal.',
-    pt: 'O terminal[ {terminalId}] está ocupado por outra cobrança[ ({reference})][ há {for}]: termine-a ou cancele-a no terminal.',
+    es: 'La terminal[ {terminalId}] está ocupada por otro cobro[ ({reference})][ desde hace {for}]: terminalo, o anulalo desde la caja o en la terminal.',
+    en: 'The terminal[ {terminalId}] is held by another charge[ ({reference})][ for {for}]: finish it, or cancel it at the till or on the terminal.',
+    pt: 'O terminal[ {terminalId}] está ocupado por outra cobrança[ ({reference})][ há {for}]: termine-a, ou cancele-a pelo caixa ou no terminal.',
   },
   terminal_waits: {
     action: 'look_at_terminal',

@@ -18,7 +18,7 @@ import { auditFailure, signSuccess, tellActivity } from './activity.ts'
 import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { type Errand, inTime, lookFirstMs, timeLeftMs, within } from './errand.ts'
-import { canNotArrive, nextUnknownLook } from './plan-looks.ts'
+import { canNotArrive, nextCancelTry } from './plan-looks.ts'
 import { refreshOrder, requireOrder, requireOrderAnywhere } from './read-order.ts'
 import { type Claim, firstLook, type Held, heldWith, newSender } from './send-alone.ts'
 import { takeEvidence } from './take-evidence.ts'
@@ -202,7 +202,7 @@ export async function keepOpen(deps: PaymentDeps, operation: OrderOperationRow):
   await settleOperation(deps.database.db, operation.id, {
     state: 'unknown',
     finishedAt: null,
-    nextAttemptAt: nextUnknownLook(deps, operation.created_at),
+    nextAttemptAt: nextCancelTry(deps, operation.created_at),
   })
 }
 

@@ -78,9 +78,9 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
   },
   at_terminal: {
     action: 'ask_customer_to_pay',
-    es: 'El cobro está en la terminal. Pida al cliente que pague; para anular, use la terminal.',
-    en: 'The charge is on the terminal. Ask the customer to pay; to cancel, use the terminal.',
-    pt: 'A cobrança está na maquininha. Peça ao cliente que pague; para cancelar, use a maquininha.',
+    es: 'El cobro está en la terminal. Pedile al cliente que pague; para anular, pedilo desde la caja o hacelo en la terminal.',
+    en: 'The charge is on the terminal. Ask the customer to pay; to cancel, ask for it at the till or do it on the terminal.',
+    pt: 'A cobrança está na maquininha. Peça ao cliente que pague; para cancelar, peça pelo caixa ou faça na maquininha.',
   },
   cancel_requested: {
     action: 'wait',

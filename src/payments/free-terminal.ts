@@ -1,6 +1,6 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
-import { isOpen } from '../domain/order-state.ts'
+import { isCancelRequested, isOpen } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
 import { findClient } from '../repositories/clients.ts'
@@ -16,7 +16,9 @@ import { withAccess } from './token-keeper.ts'
  * What is to be done about an order that may hold a terminal:
  * - `cancel`: it waits for the device; the provider cancels it
  * - `resolve`: whether the provider has it is unknown; it is asked for under its own key, and canceled when it is there
- * - `cancel_on_device`: the device shows it; only the device can cancel it
+ * - `ask_device`: the device shows it; the provider is asked to cancel it there
+ * - `cancel_requested`: that was asked; until the device answers it may still take the money
+ * - `cancel_on_device`: the provider does not take that; only the device can cancel it
  * - `wait`: the provider does not answer; nothing is done blindly
  * - `other_client`: it belongs to another client, whom to name instead
  * - `none`: it does not hold the terminal
@@ -24,6 +26,8 @@ import { withAccess } from './token-keeper.ts'
 export const freeingActions = [
   'cancel',
   'resolve',
+  'ask_device',
+  'cancel_requested',
   'cancel_on_device',
   'wait',
   'other_client',
@@ -130,14 +134,17 @@ async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Pr
   if (order.creation !== 'confirmed') return held(order, 'resolve')
   const read = await refreshOrder(deps, order, ownErrand(deps, 'api'))
   if (read.stale) return held(read.order, 'wait')
-  return held(read.order, actionFor(read.shown ?? null))
+  return held(read.order, actionFor(read.shown ?? null, read.order))
 }
 
 /** By the state that the provider shows. One in `action_required` has left the terminal; what it does not confirm holds nothing. */
-function actionFor(shown: OrderStatus | null): FreeingAction {
+function actionFor(shown: OrderStatus | null, order: OrderRow): FreeingAction {
   if (shown === 'created') return 'cancel'
-  return shown === 'at_terminal' ? 'cancel_on_device' : 'none'
+  if (shown !== 'at_terminal') return 'none'
+  return isCancelRequested(order) ? 'cancel_requested' : 'ask_device'
 }
+
+const carriedOut: readonly FreeingAction[] = ['cancel', 'ask_device', 'resolve']
 
 async function carryOut(
   deps: PaymentDeps,
@@ -145,17 +152,21 @@ async function carryOut(
   held: HeldOrder,
   errand: Errand,
 ): Promise<HeldOrder> {
-  if (held.action !== 'cancel' && held.action !== 'resolve') return held
+  if (!carriedOut.includes(held.action)) return held
   try {
     const order = await cancelOrder(deps, client, held.order.id, errand)
     const done = order.status === 'canceled'
-    return { ...held, order, action: done ? held.action : actionFor(order.status), done }
+    return { ...held, order, action: done ? held.action : actionFor(order.status, order), done }
   } catch (failure) {
     if (!(failure instanceof AppError)) throw failure
     const order = (await findOrder(deps.database.db, client, held.order.id)) ?? held.order
     // It reached the device, or ended, between our look and the cancel: what the provider said then counts.
     const hasMoved = order.creation !== 'unknown' && order.status !== 'created'
-    return { order, action: hasMoved ? actionFor(order.status) : held.action, done: false, failure }
+    if (order.status === 'at_terminal' && failure.code === 'ORDER_AT_TERMINAL') {
+      return { order, action: 'cancel_on_device', done: false, failure }
+    }
+    const action = hasMoved ? actionFor(order.status, order) : held.action
+    return { order, action, done: false, failure }
   }
 }
 

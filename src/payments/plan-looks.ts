@@ -165,6 +165,19 @@ export function nextUnknownLook(
   return notAfterItsEnd(deps, next, doubtfulAt)
 }
 
+/** The longest wait between two tries of a cancel that the terminal does not carry out. */
+const longestCancelWaitMs = minuteMs
+
+/**
+ * When to go on with a cancel that the provider has taken and the terminal has not carried out: each time twice as late, up to
+ * a minute. The order itself is looked at in its own times.
+ */
+export function nextCancelTry({ now }: Pick<Clockwork, 'now'>, createdAt: Date): Date {
+  const at = now().getTime()
+  const ageMs = at - createdAt.getTime()
+  return new Date(at + Math.min(longestCancelWaitMs, Math.max(2 * secondMs, ageMs)))
+}
+
 /** The same for the creation of an order; it is looked at as any other once the provider has forgotten its key. */
 export function nextCreationLook(
   deps: Clockwork,

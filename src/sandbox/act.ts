@@ -3,7 +3,16 @@ import { failureDetails, paymentMethod, paymentTypes } from './buyer.ts'
 import type { Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { wishOf } from './events.ts'
-import { canMove, endRefund, type Move, moveOrder, payAgain, refundOrder } from './order-moves.ts'
+import { nanoStamp } from './ids.ts'
+import {
+  canMove,
+  commitOrder,
+  endRefund,
+  type Move,
+  moveOrder,
+  payAgain,
+  refundOrder,
+} from './order-moves.ts'
 import { refundableCents } from './order-payments.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Change, Order } from './rows.ts'
@@ -17,6 +26,7 @@ const deeds = [
   'hold',
   'expire',
   'panel_cancel',
+  'refuse_cancel',
   'process',
   'refund',
   'end_refund',
@@ -27,6 +37,8 @@ type MoneyDeed = 'refund' | 'end_refund'
 
 /** The buyer pays an order that is paid. */
 type PayAgain = 'pay_again'
+/** The terminal drops the request to cancel, and goes on. */
+type RefuseCancel = 'refuse_cancel'
 
 const methodKeys = 'do payment_method_type payment_method_id installments'
 const paidKeys = 'tip_amount interest_amount interest_refunded paid_amount'
@@ -53,6 +65,7 @@ export function act(ctx: Context, orderId: string, body: unknown): Order {
     const isHidden = fields.body.in_order === false
     return payAgain(ctx, order, { method, tipCents: 0, isHidden })
   }
+  if (deed === 'refuse_cancel') return refuseCancel(ctx, order)
   if (fields.force && forcible.includes(deed))
     return moveOrder(ctx, order, moveOf(order, deed, fields.body))
   if (order.status === 'created' && deed !== 'expire' && deed !== 'panel_cancel') {
@@ -71,6 +84,18 @@ export function act(ctx: Context, orderId: string, body: unknown): Order {
     throw new ControlError(409, `an order in ${order.status} does not take ${deed}`)
   }
   return moveOrder(ctx, order, move, deed === 'process' ? endOf(ctx, order, fields.body) : {})
+}
+
+function refuseCancel(ctx: Context, order: Order): Order {
+  if (order.payment.statusDetail !== 'cancellation_requested') {
+    throw new ControlError(409, 'no cancel of the order is requested')
+  }
+  const now = nanoStamp(ctx.nowMs())
+  const payment = { ...order.payment, statusDetail: null }
+  const kept = { ...order, payment, lastUpdatedDate: now, version: order.version + 1 }
+  return commitOrder(ctx, kept, null, 'order.cancel_dropped', {
+    events: { [`cancel-${order.id}`]: null },
+  })
 }
 
 /** How the provider's work on a payment ends by itself: `then`, so many milliseconds later; without it an act ends it. */
@@ -161,7 +186,11 @@ function moveMoney(ctx: Context, order: Order, deed: MoneyDeed, body: Fields): O
   return refundOrder(ctx, order, cents)
 }
 
-function moveOf(order: Order, deed: Exclude<Deed, MoneyDeed | PayAgain>, body: Fields): Move {
+function moveOf(
+  order: Order,
+  deed: Exclude<Deed, MoneyDeed | PayAgain | RefuseCancel>,
+  body: Fields,
+): Move {
   const method = paymentMethod(wishOf(order, body))
   switch (deed) {
     case 'fetch':

@@ -170,3 +170,26 @@ test('a device that does not take it leaves the cancel to the terminal', async (
   expect(await states(orderId)).toEqual(['refused'])
   expect((await readOrder(service, till, orderId)).json().status_detail).toBe('at_terminal')
 })
+
+test('a requested cancel that the terminal drops is asked again ever more rarely', async () => {
+  const { till, orderId } = await orderAtTerminal('dropped')
+  expect((await cancel(service, till, orderId)).statusCode).toBe(202)
+  await act(service, orderId, { do: 'refuse_cancel' })
+  await forgetRequests(service)
+  for (let second = 0; second < 600; second += 5) await sweepAfter(service, 5_000)
+  expect((await providerRequests(service, canceling)).length).toBeLessThanOrEqual(16)
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'at_terminal',
+    outcome: 'unknown',
+  })
+  await act(service, orderId, payByCard)
+  await sweepAfter(service, 60_000)
+  expect(await states(orderId)).toEqual(['refused'])
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({ outcome: 'charged' })
+}, 60_000)
+
+test('the cashier is told that an order on the terminal can be canceled from the till', async () => {
+  const { till, orderId } = await orderAtTerminal('told')
+  const { cashier } = (await readOrder(service, till, orderId)).json()
+  expect(cashier.message).toContain('pedilo desde la caja')
+})

@@ -103,18 +103,38 @@ test('a waiting order is canceled at the provider, with both audit entries, and 
   expect((await charge(service, shop, { reference: 'T-2' })).statusCode).toBe(201)
 })
 
-test('what the device shows is left to the device, with the way to do it', async () => {
+test('what the device shows is asked to be canceled there, and is named as requested until it is', async () => {
   const { shop, orderId } = await openHeld('shown')
   await act(service, orderId, { do: 'fetch' })
-  for (const dryRun of [true, false]) {
+  expect(await free(shop, true)).toMatchObject({
+    verdict: 'held',
+    orders: [{ status: 'at_terminal', action: 'ask_device', done: false }],
+  })
+  expect(await providerRequests(service, canceling)).toEqual([])
+  for (const dryRun of [false, true]) {
     const answer = await free(shop, dryRun)
     expect(answer).toMatchObject({
       verdict: 'held',
-      orders: [{ status: 'at_terminal', action: 'cancel_on_device', done: false }],
+      orders: [{ status: 'at_terminal', action: 'cancel_requested', done: false }],
     })
-    expect(answer.orders[0].message).toContain('only the device can cancel it')
+    expect(answer.orders[0].message).toContain('may still take the money')
   }
-  expect(await providerRequests(service, canceling)).toEqual([])
+  expect(await providerRequests(service, canceling)).toHaveLength(1)
+  await act(service, orderId, { do: 'cancel' })
+  expect(await free(shop, true)).toMatchObject({ verdict: 'clear' })
+})
+
+test('a device that takes no cancel is left to whoever stands at it, with the way to do it', async () => {
+  const { shop, orderId } = await openHeld('old device')
+  await act(service, orderId, { do: 'fetch' })
+  const refusal = { ...canceling, kind: 'status', status: 409, code: 'cannot_cancel_order' }
+  await breakProvider(service, refusal)
+  const answer = await free(shop, false)
+  expect(answer).toMatchObject({
+    verdict: 'held',
+    orders: [{ status: 'at_terminal', action: 'cancel_on_device', done: false }],
+  })
+  expect(answer.orders[0].message).toContain('only the device can cancel it')
 })
 
 test('an order of unknown creation is settled under its own key before it is canceled, and not by a dry run', async () => {

@@ -126,8 +126,10 @@ export const words = {
   'verdict.held': 'The terminal is still held.',
   'freeing.cancel': 'waits for the terminal; it will be canceled',
   'freeing.resolve': 'unknown whether it arrived; it will be looked for and canceled',
+  'freeing.ask_device': 'is on the screen; the terminal is asked to cancel it',
+  'freeing.cancel_requested': 'its cancel is requested; the terminal may still take the money',
   'freeing.cancel_on_device':
-    'is on the screen: only the device can cancel it; if that does not react, restart it',
+    'is on the screen, and the device takes no cancel from here: cancel on it; if it does not react, restart it',
   'freeing.wait': 'the provider does not answer; try again',
   'freeing.other_client': 'belongs to another client',
   'freeing.none': 'does not hold it',

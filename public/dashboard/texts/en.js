@@ -99,10 +99,12 @@ export const texts = {
   'cancel.title': 'Cancel this order?',
   'cancel.text':
     'The terminal will no longer show it. If the customer is about to pay, tell them first.',
+  'cancel.textAtTerminal':
+    'The customer sees it on the terminal. The terminal is asked to cancel it; until it answers, it may still take the money.',
   'cancel.confirm': 'Cancel the order',
   'cancel.done': 'Order {reference} canceled',
   'cancel.requested': 'Cancel of {reference} requested: the terminal may still take the money',
-  'cancel.atTerminal': 'This order is on the terminal’s screen: cancel it there.',
+  'cancel.waits': 'The cancel is requested: the terminal may still take the money.',
   'refund.button': 'Refund',
   'refund.title': 'Give money back',
   'refund.paid': 'Paid',

@@ -26,7 +26,7 @@ export const orders = {
   'order.closings': 'Closings of this box',
   'cancel.tooLate': 'It is too late to cancel it here',
   'cancel.refusedAtTerminal':
-    'The order is on the terminal’s screen. Cancel it on the terminal, or wait for what the customer does. Do not charge the sale again meanwhile.',
+    'The terminal did not take the cancel from here. Cancel on its screen, or wait for what the customer does. Do not charge the sale again meanwhile.',
   'cancel.ended': 'The order has ended meanwhile: see what became of it.',
   'cancel.understood': 'Understood',
   'doubt.title': 'Nobody knows yet whether the customer has paid',

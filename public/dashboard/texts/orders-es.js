@@ -26,7 +26,7 @@ export const orders = {
   'order.closings': 'Cierres de esta caja',
   'cancel.tooLate': 'Ya es tarde para anularlo desde aquí',
   'cancel.refusedAtTerminal':
-    'El cobro está en la pantalla de la terminal. Anúlelo en ella, o espere lo que haga el cliente. Mientras tanto no vuelva a cobrar la venta.',
+    'La terminal no aceptó anularlo desde aquí. Anulalo en su pantalla o esperá lo que haga el cliente. Mientras tanto no vuelvas a cobrar la venta.',
   'cancel.ended': 'El cobro terminó mientras tanto: vea en qué quedó.',
   'cancel.understood': 'Entendido',
   'doubt.title': 'Todavía no se sabe si el cliente pagó',

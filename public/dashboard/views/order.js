@@ -81,7 +81,7 @@ function summary(app, order) {
           ? html`<button type="button" class="button danger" @click=${() => askCancel(app, order)}>${t('cancel.button')}</button>`
           : nothing
       }
-      ${order.status === 'at_terminal' ? html`<p class="soft">${t('cancel.atTerminal')}</p>` : nothing}
+      ${order.status_detail === 'cancellation_requested' ? html`<p class="soft">${t('cancel.waits')}</p>` : nothing}
     </div>
   </section>`
 }

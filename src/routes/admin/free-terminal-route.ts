@@ -14,7 +14,7 @@ import { FreeTerminalBody, FreeTerminalResponse, TerminalParams } from './free-t
 
 const verdictTexts: Record<TerminalVerdict, string> = {
   clear:
-    'No order of this service holds the terminal. If charges are still refused as TERMINAL_BUSY, the order came from somewhere else: cancel it on the device; if its screen shows none, press refresh there or restart it; at the latest it ends when it expires',
+    'No order of this service holds the terminal. If charges are still refused as TERMINAL_BUSY, the order came from somewhere else: cancel it there or on the device; if its screen shows none, press refresh there or restart it; at the latest it ends when it expires',
   freed: 'No order of this service holds the terminal any more',
   would_be_freed: 'The terminal would be free; send the same with dry_run false',
   held: 'The terminal is still held; each order says what to do',
@@ -24,8 +24,12 @@ const actionTexts: Record<FreeingAction, string> = {
   cancel: 'It waits for the device; the provider can cancel it',
   resolve:
     'Whether the provider has it is unknown: it is asked for under its own key, and canceled when it is there',
+  ask_device:
+    'The device shows it: the provider can be asked to cancel it there; until the device answers it may still take the money',
+  cancel_requested:
+    'The cancel is requested; the device may still take the money: look again in a moment',
   cancel_on_device:
-    'The device shows it, so only the device can cancel it: cancel there; if the screen does not react, restart the device and look again; at the latest it ends when it expires',
+    'The device shows it and takes no cancel from here, so only the device can cancel it: cancel there; if the screen does not react, restart the device and look again; at the latest it ends when it expires',
   wait: 'The provider does not answer, so nothing is done: try again',
   other_client: 'It belongs to another client: name that client',
   none: 'It does not hold the terminal',
@@ -91,7 +95,7 @@ function viewHeldOrder({ order, action, done, failure }: HeldOrder, now: Date) {
 
 function messageOf(action: FreeingAction, done: boolean, failure: string | undefined): string {
   if (done) return 'It is canceled'
-  const isTried = action === 'cancel' || action === 'resolve'
+  const isTried = action === 'cancel' || action === 'ask_device' || action === 'resolve'
   return isTried && failure !== undefined
     ? `It could not be canceled: ${failure}`
     : actionTexts[action]

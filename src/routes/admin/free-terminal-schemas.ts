@@ -49,7 +49,7 @@ export const FreeTerminalResponse = z
           action: z
             .enum(freeingActions)
             .describe(
-              'cancel: the provider cancels it; resolve: unknown whether the provider has it, so it is asked for under its own key and then canceled; cancel_on_device: only the device can cancel it; wait: the provider does not answer; other_client: name its client; none: it does not hold the terminal',
+              'cancel: the provider cancels it; resolve: unknown whether the provider has it, so it is asked for under its own key and then canceled; ask_device: the device shows it, and the provider is asked to cancel it there; cancel_requested: that was asked, and the device may still take the money; cancel_on_device: only the device can cancel it; wait: the provider does not answer; other_client: name its client; none: it does not hold the terminal',
             ),
           done: z.boolean().describe('The action was carried out'),
           message: z.string().describe('What was or would be done, or what to do by hand'),
