@@ -1,4 +1,4 @@
--- The closings of a place tile its time: each begins where another one ends, and no two begin at the same moment.
+-- The closings of a place have neither overlap nor gap: each begins where another one ends, and no two begin at one moment.
 
 alter table closings
   -- The time as it was requested; null in rows of before this migration. A business day is requested from midnight to midnight.

@@ -16,13 +16,13 @@ export function askClose(app, { cajaId, sucursalId, day }) {
   const place = cajaId === undefined ? { sucursal_id: sucursalId } : { caja_id: cajaId }
   askCount(app, {
     title: t('count.title', { place: cajaId ?? sucursalId }),
-    post: (declared) =>
+    post: (body) =>
       app.api.post('/closings', {
         query: app.clientQuery(),
         body: {
           ...place,
           business_day: day,
-          ...declared,
+          ...body,
         },
       }),
   })
@@ -33,7 +33,7 @@ export function askCountAgain(app, { id, caja_id: box, sucursal_id: store, total
   askCount(app, {
     title: t('count.title', { place: box ?? store }),
     media: totals?.media.map(({ medium }) => medium),
-    post: (declared) => act(app, `/closings/${id}/count`, declared),
+    post: (body) => app.api.post(`/closings/${id}/count`, { query: app.clientQuery(), body }),
   })
 }
 

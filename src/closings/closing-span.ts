@@ -75,7 +75,7 @@ export async function resolveSpan(
   if (same && (same.to_at >= until || (isLast && same.state !== 'signed'))) return { same, isLast }
   const end = last.to_at
   if (isDay ? end >= until : end > from) {
-    throw overlapWith((await findClosingEndingAfter(trx, place, from)) ?? last, end)
+    throw overlapWith((await findClosingEndingAfter(trx, place, from)) ?? last, until, end)
   }
   if (end < from) {
     const gap = { client: place.client, place: charged, from: end, to: from }
@@ -85,10 +85,14 @@ export async function resolveSpan(
   return { from: end, to: until }
 }
 
-function overlapWith(closing: ClosingRow, end: Date): AppError {
+function overlapWith(closing: ClosingRow, until: Date, end: Date): AppError {
   const { id, number, state, from_at: from, to_at: to } = closing
+  const which =
+    from >= until
+      ? `The closings of this place begin at ${textOf(from)}`
+      : `Closing ${number} of this place covers ${textOf(from)} to ${textOf(to)}`
   return new AppError('CLOSING_OVERLAPS', {
-    message: `Closing ${number} of this place covers ${textOf(from)} to ${textOf(to)}. The next closing begins at ${textOf(end)}`,
+    message: `${which}. Ask for a time from ${textOf(end)} on`,
     extra: { closing: { id, number, state, from, to }, nextFrom: end },
   })
 }

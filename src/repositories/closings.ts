@@ -27,7 +27,7 @@ export type NewClosing = Pick<
   | 'created_at'
 > & { next_check_at: Date }
 
-/** Whose closings tile one time: a box or a store. */
+/** A box or a store: its closings follow each other. */
 export type ClosingPlace = { client: ClientName; place: string }
 
 /** Two closings of a place were opened, or one was extended, at the same moment: the same again sees the other one. */

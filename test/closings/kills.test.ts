@@ -29,26 +29,26 @@ const sign = (by: TestService, id: string) =>
 function dyingAfter(database: Database, { statements = 1_000_000, commits = 1_000_000 }): Database {
   let statementsLeft = statements
   let commitsLeft = commits
-  const die = () => {
+  const countDown = () => {
     statementsLeft -= 1
     if (statementsLeft < 0 || commitsLeft <= 0) throw new Error('killed')
   }
-  const mortal = <Handle extends Db | Trx>(handle: Handle) =>
+  const limited = <Handle extends Db | Trx>(handle: Handle) =>
     handle.withPlugin({
       transformQuery: ({ node }) => {
-        die()
+        countDown()
         return node
       },
       transformResult: async ({ result }) => result,
     }) as Handle
   return {
     ...database,
-    db: mortal(database.db),
+    db: limited(database.db),
     transaction: async (work) => {
-      die()
-      const done = await database.transaction((trx) => work(mortal(trx)))
+      countDown()
+      const done = await database.transaction((trx) => work(limited(trx)))
       commitsLeft -= 1
-      die()
+      countDown()
       return done
     },
   }

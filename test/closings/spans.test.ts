@@ -109,6 +109,18 @@ test('a time that overlaps is refused with the closing that is in the way', asyn
   }
 })
 
+test('a time before the first closing of a box is refused with where its closings begin', async () => {
+  const till = await openOwnShop(service, 'before')
+  untilHour(8)
+  const first = (await openClosing(service, till, { business_day: day() })).json()
+  const refused = await openClosing(service, till, { business_day: day(-1) })
+  expect([refused.statusCode, refused.json()]).toMatchObject([
+    409,
+    { code: 'CLOSING_OVERLAPS', closing: { id: first.id }, next_from: first.to },
+  ])
+  expect(refused.json().error).toContain(`The closings of this place begin at ${first.from}`)
+})
+
 test('charges between two closings are refused with the time that is not closed yet', async () => {
   const till = await openOwnShop(service, 'gap')
   untilHour(23)

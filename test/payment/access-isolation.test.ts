@@ -109,6 +109,8 @@ const kindOf: Record<
   caja_id: 'box',
   closingId: 'closing',
   orphanId: 'orphan',
+  // A refund of the order that the path names.
+  refund_id: null,
   chargebackId: 'chargeback',
   // Of things that the request makes, which live in the caller's own name.
   external_id: null,
