@@ -23,6 +23,12 @@ export function doubtNote(app, order) {
   ]
 }
 
+function settleButton(app, order) {
+  return order.needs_decision === 'settled_unpaid'
+    ? button(t('decision.notPaid'), () => askSettle(app, order, 'not_paid'))
+    : button(t('decision.paid'), () => askSettle(app, order, 'paid'))
+}
+
 /** Money of which a person must decide: what it is, and the ways to decide. */
 function decisionNote(app, order) {
   const { needs_decision: decision, charged_instead: instead } = order
@@ -38,7 +44,7 @@ function decisionNote(app, order) {
   const ways =
     decision === 'paid_twice'
       ? html`<a class="button" href=${app.link('closings', 'orphans')}>${t('line.orphan')}</a>`
-      : button(t('decision.paid'), () => askSettle(app, order, 'paid'))
+      : settleButton(app, order)
   return note(
     'bad',
     html`<p class="strong">${t(`decision.${decision}`, amounts)}</p>

@@ -98,6 +98,7 @@ const alarms = {
     'contradicted',
     'paid_late',
     'paid_less',
+    'settled_unpaid',
     'owed_for_long',
   ],
   ofOneOrder: causesOfOneOrder,

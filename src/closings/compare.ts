@@ -27,7 +27,7 @@ export type OurCharge = {
   method: string | null
   installments: number | null
   /** A person still has to decide about its money. */
-  undecided: 'paid_late' | 'paid_less' | null
+  undecided: 'paid_late' | 'paid_less' | 'settled_unpaid' | null
   /** The order that was charged instead of one that is paid late. */
   insteadOrderId: string | null
   /** The numbers of its payments at the provider. */
@@ -112,7 +112,8 @@ export function compareCharges(input: {
     const wasPaid = our.paidCents > 0
     const [their, ...more] = paid
     if (!their) {
-      if (wasPaid) line('missing_there', tried[0])
+      const wasSaidPaid = our.undecided === 'settled_unpaid'
+      if (wasPaid || wasSaidPaid) line('missing_there', tried[0])
       return
     }
     if (!wasPaid) {
@@ -125,7 +126,8 @@ export function compareCharges(input: {
     if (!isEqual) line('amount_differs', their)
     if (isOtherMedium(our.method, their.method)) line('other_medium', their)
     if (their.cajaId !== null && their.cajaId !== our.cajaId) line('other_box', their)
-    if (our.undecided !== null && isNow(at)) line(our.undecided, their)
+    const { undecided } = our
+    if (undecided !== null && undecided !== 'settled_unpaid' && isNow(at)) line(undecided, their)
   }
 
   for (const our of input.ours) compareOurs(our)

@@ -1,11 +1,12 @@
 import type { OrderStatus } from './order.ts'
-import { isPaid } from './order-state.ts'
+import { isClosedUnpaid, isPaid } from './order-state.ts'
 
 /**
  * Why a person must decide about the money of an order. `paid_late`: paid after it was closed, or after a person said that it
- * was not paid. `paid_twice`: there is a further payment. `paid_less`: the shop received less than was asked.
+ * was not paid. `paid_twice`: there is a further payment. `paid_less`: the shop received less than was asked. `settled_unpaid`: a
+ * person said that it was paid, and it ended without a payment.
  */
-export const decisions = ['paid_late', 'paid_twice', 'paid_less'] as const
+export const decisions = ['paid_late', 'paid_twice', 'paid_less', 'settled_unpaid'] as const
 export type Decision = (typeof decisions)[number]
 
 export type DecisionOrder = {
@@ -20,6 +21,8 @@ export type DecisionOrder = {
 
 /** What a person must decide about this order; null for nothing. A refund of all decides too. */
 export function decisionOf(order: DecisionOrder): Decision | null {
+  const wasSaidPaid = order.settled_as === 'paid' && !order.paid_after_close
+  if (wasSaidPaid && isClosedUnpaid(order.status)) return 'settled_unpaid'
   const isKept = order.refunded_cents < order.paid_cents && order.settled_as !== 'paid'
   if (isKept && order.paid_after_close) return 'paid_late'
   if (order.surplus === 'open') return 'paid_twice'

@@ -147,6 +147,12 @@ export const causes = {
     en: 'The customer paid less than was asked for the charge {reference}: take the rest and settle it as paid, or refund it.',
     pt: 'Da cobrança {reference} o cliente pagou menos que o pedido: receba o resto e diga que vale, ou devolva-a.',
   },
+  settled_unpaid: {
+    action: 'look_at_order',
+    es: 'Alguien dijo que el cobro {reference} se pagó, y Mercado Pago muestra que no: cobralo de nuevo y decí que no se pagó.',
+    en: 'Somebody said that the charge {reference} was paid, and the provider shows that it was not: charge it again and settle it as not paid.',
+    pt: 'Alguém disse que a cobrança {reference} foi paga, e o Mercado Pago mostra que não: cobre-a de novo e diga que não foi paga.',
+  },
   box_silent: {
     action: 'try_a_charge',
     es: 'La caja no cobra desde hace {for}, y a esta hora suele hacerlo: pregunte si pasa algo.',
@@ -242,7 +248,7 @@ export const causes = {
 export type Cause = keyof typeof causes
 
 /** Causes that are about one order: another order is another trouble. */
-export const causesOfOneOrder: readonly Cause[] = ['paid_late', 'paid_less']
+export const causesOfOneOrder: readonly Cause[] = ['paid_late', 'paid_less', 'settled_unpaid']
 export const causeWords = Object.keys(causes) as [Cause, ...Cause[]]
 
 /** The one thing that helps against a cause. */

@@ -39,6 +39,7 @@ type Situation =
   | 'paid_late'
   | 'paid_twice'
   | 'paid_less'
+  | 'settled_unpaid'
   | 'declined'
   | 'declined_funds'
   | 'declined_card'
@@ -153,6 +154,12 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
     es: 'El cliente pagó menos que lo pedido: {paid} de {asked}. No vuelvas a cobrar todo; avisá al supervisor.',
     en: 'The customer paid less than was asked: {paid} of {asked}. Do not charge all of it again; tell the supervisor.',
     pt: 'O cliente pagou menos que o pedido: {paid} de {asked}. Não cobre tudo de novo; avise o supervisor.',
+  },
+  settled_unpaid: {
+    action: 'call_supervisor',
+    es: 'Alguien dijo que este cobro se pagó, y Mercado Pago muestra que no. Avisá al supervisor antes de entregar nada.',
+    en: 'Somebody said that this charge was paid, and the provider shows that it was not. Tell the supervisor before you hand out anything.',
+    pt: 'Alguém disse que esta cobrança foi paga, e o Mercado Pago mostra que não. Avise o supervisor antes de entregar algo.',
   },
   declined: {
     action: 'other_payment_method',

@@ -1,5 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
-import { decisionOf } from '../domain/order-decision.ts'
+import { type Decision, decisionOf } from '../domain/order-decision.ts'
 import { isOpen } from '../domain/order-state.ts'
 import { AppError } from '../errors.ts'
 import { keepSettlement, type OrderRow, type Settlement } from '../repositories/orders.ts'
@@ -35,7 +35,8 @@ export async function askAboutOrder(
  * proven, and what the provider shows later still counts. From then on nothing is sent that could make the charge, it keeps
  * neither box nor terminal, and one that was not paid stands in the way of no equal sale.
  *
- * A late payment, and one of less than was asked, may be settled as paid: the money then counts for the sale.
+ * A late payment, and one of less than was asked, may be settled as paid: the money then counts for the sale. An order that a
+ * person settled as paid, and that ended without a payment, may be settled as not paid.
  *
  * Throws NOT_FOUND, CONFLICT for an order that is in no doubt and of which nothing is to be decided.
  */
@@ -51,8 +52,7 @@ export async function settleDoubt(
     const order = await requireOrder(deps, client, id)
     const at = deps.now()
     const decision = decisionOf(order)
-    const isDecided = said.as === 'paid' && (decision === 'paid_late' || decision === 'paid_less')
-    if (!isDecided && !isInDoubt(order, at)) throw noDoubt()
+    if (!decides(decision, said.as) && !isInDoubt(order, at)) throw noDoubt()
     const isMade = order.creation === 'confirmed'
     const givesUp = !isMade || (order.status === 'action_required' && said.as === 'not_paid')
     return deps.database.transaction(async (trx) => {
@@ -64,6 +64,12 @@ export async function settleDoubt(
       return settled
     })
   })
+}
+
+/** Whether saying this of an order ends the wait for a person's decision about it. */
+function decides(decision: Decision | null, as: Settlement['as']): boolean {
+  if (as === 'not_paid') return decision === 'settled_unpaid'
+  return decision === 'paid_late' || decision === 'paid_less'
 }
 
 /** Nobody knows whether the customer has paid, and time alone will not tell. */

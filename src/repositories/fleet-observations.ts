@@ -252,7 +252,7 @@ export type UndecidedRow = {
   cajaId: string
   orderId: string
   reference: string
-  decision: 'paid_late' | 'paid_less'
+  decision: 'paid_late' | 'paid_less' | 'settled_unpaid'
   /** The order's last change. */
   since: Date
   /** The reference of the charge that was made instead. */
@@ -268,14 +268,16 @@ export async function listUndecided(
   const { rows } = await sql<UndecidedRow>`
     select distinct on (late.client, late.caja_id) late.client, late.caja_id as "cajaId", late.id as "orderId",
       late.external_reference as reference,
-      case when late.paid_after_close then 'paid_late' else 'paid_less' end as decision,
+      case when late.paid_after_close then 'paid_late' when late.settled_as = 'paid' then 'settled_unpaid'
+        else 'paid_less' end as decision,
       late.last_updated_at as since,
       case when late.paid_after_close then (select instead.external_reference ${chargedInstead}) end as instead
     from orders as late
-    where (late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
-      and late.settled_as is distinct from 'paid' and late.created_at >= ${since}::timestamptz
-      and late.refunded_cents < late.paid_cents
-      and (late.paid_after_close or late.status in ('processed', 'partially_refunded'))
+    where late.created_at >= ${since}::timestamptz and (
+        ((late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
+          and late.settled_as is distinct from 'paid' and late.refunded_cents < late.paid_cents
+          and (late.paid_after_close or late.status in ('processed', 'partially_refunded')))
+        or (late.settled_as = 'paid' and late.status in ('canceled', 'failed', 'expired') and not late.paid_after_close))
       ${client === undefined ? sql`` : sql`and late.client = ${client}`}
     order by late.client, late.caja_id, late.last_updated_at desc, late.id`.execute(db)
   return rows

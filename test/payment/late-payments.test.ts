@@ -212,3 +212,34 @@ test('a late payment whose webhook is lost is found among the payments of the ac
     needs_decision: 'paid_late',
   })
 })
+
+test('an order that somebody settled as paid, and that ended without a payment, waits for a decision', async () => {
+  const till = await openOwnShop(service, 'said paid')
+  await breakProvider(service, { ...creation, kind: 'drop_after' }, { ...reading, kind: '503' })
+  const made = await charge(service, till, { reference: 'A-1', amount: '100,00' })
+  const orderId = String(made.json().order_id)
+  service.clock.advance(60_000)
+  expect((await settle(till, orderId, 'paid')).statusCode).toBe(200)
+  await healProvider(service)
+  const [book] = ordersAtProvider(service, till)
+  const mpOrderId = String(book?.id)
+  await sandboxCall(service, 'POST', `/_sandbox/orders/${mpOrderId}/act`, { do: 'cancel' })
+  await deliver(service, { dataId: mpOrderId, body: { action: 'order.canceled' } })
+  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    status: 'canceled',
+    outcome: 'not_charged',
+    needs_decision: 'settled_unpaid',
+    cashier: { action: 'call_supervisor' },
+  })
+  expect(await boxOf(till)).toMatchObject({ cause: 'settled_unpaid', order_id: orderId })
+  expect(await close(service, till)).toMatchObject({
+    state: 'differs',
+    lines: [{ kind: 'missing_there', order_id: orderId, action: 'call_supervisor' }],
+  })
+  expect((await settle(till, orderId, 'not_paid')).json()).toMatchObject({
+    needs_decision: null,
+    retry_safe: true,
+    cashier: { action: 'charge_again' },
+  })
+  expect((await close(service, till)).state).toBe('agreed')
+})

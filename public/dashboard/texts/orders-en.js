@@ -54,6 +54,11 @@ export const orders = {
     'The other payment is in Charges without a sale: refund it there, take it in, or dismiss it.',
   'decision.instead': 'Charged instead:',
   'decision.paid': 'Say that it was paid',
+  'decision.notPaid': 'Say that it was not paid',
+  'decision.settled_unpaid':
+    'Somebody said that it was paid, and the provider shows that it was not',
+  'decision.settled_unpaid.ways':
+    'See whether goods were handed out, charge the sale again, and say that this charge was not paid.',
   'refundDoubt.title': 'Whether {amount} was refunded is not known',
   'refundDoubt.choose':
     'Look in the panel of Mercado Pago: say which of these refunds is the one of this order, or that none is.',

@@ -55,6 +55,10 @@ export const orders = {
     'El otro pago está en Cobros sin venta: ahí se devuelve, se toma como venta o se descarta.',
   'decision.instead': 'En su lugar se cobró',
   'decision.paid': 'Decir que se pagó',
+  'decision.notPaid': 'Decir que no se pagó',
+  'decision.settled_unpaid': 'Alguien dijo que se pagó, y Mercado Pago muestra que no',
+  'decision.settled_unpaid.ways':
+    'Revisá si se entregó la mercadería, cobrá la venta de nuevo y decí que este cobro no se pagó.',
   'refundDoubt.title': 'No se sabe si se hizo la devolución de {amount}',
   'refundDoubt.choose':
     'Mirá en el panel de Mercado Pago cuál de estas devoluciones es la de este pedido, o si no es ninguna.',

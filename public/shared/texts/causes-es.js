@@ -19,6 +19,7 @@ export const causeTexts = {
   'cause.contradicted': 'el registro y Mercado Pago se contradicen',
   'cause.paid_late': 'pago tardío sin decidir',
   'cause.paid_less': 'pago de menos sin decidir',
+  'cause.settled_unpaid': 'dicho pagado y sin pago',
   'cause.box_silent': 'silencio poco habitual',
   'cause.quiet': 'sin cobros hace un rato',
   'cause.never_charged': 'todavía sin cobros',

@@ -236,7 +236,7 @@ export const OrderResponse = z
       .enum(decisions)
       .nullable()
       .describe(
-        'What a person must decide about its money. paid_late: it counted as not paid, and was paid; settle it as paid or refund it. paid_twice: there is a further payment, see /orphans. paid_less: the shop received less than was asked; settle it as paid or refund it. null: nothing',
+        'What a person must decide about its money. paid_late: it counted as not paid, and was paid; settle it as paid or refund it. paid_twice: there is a further payment, see /orphans. paid_less: the shop received less than was asked; settle it as paid or refund it. settled_unpaid: a person said that it was paid, and it ended without a payment; settle it as not paid. null: nothing',
       ),
     charged_instead: z
       .object({
