@@ -265,6 +265,24 @@ test.each<[string, object, object]>([
   })
 })
 
+test('a case that is found by its webhook, the order’s and the watch at once is one', async () => {
+  const { till, mpOrderId } = await withSale('at once')
+  const { id } = await dispute({ order_id: mpOrderId })
+  await catchUp()
+  await service.database.db.deleteFrom('chargebacks').where('case_id', '=', id).execute()
+  await Promise.all([
+    tell(id, till.mpUserId),
+    tellOrder(mpOrderId),
+    service.paymentWatch.watchOnce(),
+    tell(id, till.mpUserId),
+  ])
+  await service.inbox.idle()
+  expect(await listOf(till)).toMatchObject({
+    total: 1,
+    chargebacks: [{ case_id: id, state: 'open' }],
+  })
+})
+
 test('a charge without an order is disputed too; a sale of a web shop is nobody’s', async () => {
   const till = await openOwnShop(service, 'loose')
   await sell(service, till, 'A-1')
