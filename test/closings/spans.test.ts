@@ -237,6 +237,25 @@ test('only the last closing of a place is extended', async () => {
   expect(early.json()).toMatchObject({ code: 'CLOSING_OVERLAPS', closing: { id: shift.id } })
 })
 
+test('the count of one closing is corrected by its id, and the last one takes in what was sold since', async () => {
+  const till = await openOwnShop(service, 'counted by id')
+  untilHour(12)
+  const { id } = await close(service, till, { business_day: day(), ...credit('1,00') })
+  const count = (body: object) =>
+    call(service, { url: `/closings/${id}/count`, token: till.key, body })
+  await sell(service, till, 'A-1', { amount: '7,00' })
+  untilHour(14)
+  const counted = (await count(credit('7,00'))).json()
+  expect([counted.state, ...spanOf(counted)]).toEqual(['open', at(0), at(14)])
+  await watchAfter(service, 61_000)
+  expect((await count({})).json()).toMatchObject({ id, state: 'agreed' })
+  expect(await declaredOf(id)).toEqual({ credit_card: 700 })
+  await sign(till, id)
+  const late = await count(credit('8,00'))
+  expect([late.statusCode, late.json().code]).toEqual([409, 'CLOSING_SIGNED'])
+  expect((await count(credit('7,00'))).json()).toMatchObject({ id, state: 'signed' })
+})
+
 test('what is sold after a closing that could not be read is read too when it is extended', async () => {
   const till = await openOwnShop(service, 'extended unread')
   untilHour(12)

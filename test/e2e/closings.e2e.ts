@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
+import { readClosing, sell, today, typeCharge, watchAfter } from '../closings/shop-day.ts'
 import { deliver, openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { call, charge, createStore, readOrder, sandboxCall, type Till } from '../support/till.ts'
@@ -257,6 +257,16 @@ test('two shifts of a day show their times, and a day before that is not closed 
     await expectText(boxRow(page), `See closing ${number}`)
   }
   await expectText(boxRow(page), /20\.00[\s\S]*20\.00/)
+  await page.getByRole('link', { name: `See closing ${first.number}` }).click()
+  await button(main(page), 'Count again').click()
+  await dialog(page).getByLabel('credit card', { exact: true }).fill('10.00')
+  await button(dialog(page), 'Compare').click()
+  await expectText(main(page), 'The provider needs a minute')
+  await watchAfter(service, 61_000)
+  await expectText(page.getByRole('row', { name: 'credit card' }), /10\.00[\s\S]*0\.00/)
+  const { totals } = await readClosing(service, till, second.id)
+  expect(totals.media).toMatchObject([{ medium: 'credit_card', declared: null }])
+  await page.getByRole('link', { name: 'Back to the closings' }).click()
   await button(boxRow(page), 'Close what followed').click()
   await button(dialog(page), 'Compare').click()
   await expectText(page.locator('#title'), 'Closing 3 · CAJA-1')
