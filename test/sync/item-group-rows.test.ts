@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { groupAll, groupRows } from '../../src/sync/item/group-rows.ts'
-import type { SourceRow } from '../../src/sync/types.ts'
+import { type SourceRow, whyNoRecord } from '../../src/sync/types.ts'
 
 type Rules = Parameters<typeof groupRows>[0]
 
@@ -72,9 +72,13 @@ test('records of one key that do not follow each other stay two, for the duplica
   ])
 })
 
-test('records of one key that contradict each other stay two', async () => {
-  const rows = [row('S1', '1'), row('S1', '2', { nombre: 'Otra' })]
-  expect(await groupAll(rules(), rows)).toHaveLength(2)
+test('records of one key that contradict each other make no item, and tell the column', async () => {
+  const rows = [row('S1', '1'), row('S1', '2', { nombre: 'Otra' }), row('S2', '1')]
+  const [contrary, other, ...rest] = await groupAll(rules(), rows)
+  expect(contrary && whyNoRecord(contrary)).toBe(
+    'the records of S1 differ in nombre; only the columns of groupBy.children may',
+  )
+  expect([other, ...rest]).toEqual([store('S2', '1')])
 })
 
 test('dates that are equal do not contradict, and ignored fields may differ', async () => {

@@ -26,11 +26,19 @@ export function sourceFindings(flow: Flow): PathFinding[] {
 }
 
 function groupFindings(
-  { item }: Flow,
+  { item, source }: Flow,
   { children }: { children: Readonly<Record<string, readonly string[]>> },
 ): PathFinding[] {
   const under: Path = ['source', 'groupBy', 'children']
   const findings: PathFinding[] = []
+  if (source.type === 'http' && source.cursor && !source.item) {
+    findings.push({
+      path: ['source', 'groupBy'],
+      isKey: true,
+      message: 'needs source.item: with a cursor a changed group is read again whole, by its key',
+      hint: 'add item: { url: "https://…/{pk}" }, or leave cursor out',
+    })
+  }
   if (Object.keys(children).length === 0) {
     const hint = 'write the name of the list and its columns: { cajas: [caja, caja_nombre] }'
     findings.push({ path: under, message: 'names no list', hint })

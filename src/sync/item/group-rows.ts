@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Flow } from '../definition/schema.ts'
-import { SourceError, type SourceRow, whyNoRecord } from '../types.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import { noRecord, SourceError, type SourceRow, whyNoRecord } from '../types.ts'
+import { joinKey } from './key.ts'
 
 type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
 /** One item is held in memory; that many records of one key are a wrong key. */
@@ -11,8 +13,8 @@ type GroupBy = { children: Readonly<Record<string, readonly string[]>> }
 /**
  * Turns consecutive records of one key into one record with lists, as `source.groupBy` says; without it the batches pass
  * as they are. An entry whose columns are all null (an outer join without a match) is left out, and equal entries of a
- * list are one. Records that share the key but differ in another column stay apart, unless `item.hash.ignore` names it:
- * which of them is right is not for us to say, and two items of one key are reported. An entry that is no record may be a part of
+ * list are one. Records that share the key but differ in another column, which `item.hash.ignore` does not name, make no item: which of
+ * them is right is not for us to say. An entry that is no record may be a part of
  * the item before or behind it, which would be sent without that part, so it fails the poll.
  */
 export async function* groupRows(
@@ -26,11 +28,18 @@ export async function* groupRows(
   const ignored = new Set(rules.item.hash.ignore)
 
   let open: Group | undefined
-  const sameParent = (row: SourceRow, first: SourceRow) =>
-    rules.item.key.every((name) => isSame(row[name], first[name])) &&
-    Object.keys(row).every(
-      (name) => childColumns.has(name) || ignored.has(name) || isSame(row[name], first[name]),
+  const isOfKey = (row: SourceRow, first: SourceRow) =>
+    rules.item.key.every((name) => isSame(row[name], first[name]))
+  const contradiction = (row: SourceRow, first: SourceRow) =>
+    Object.keys(row).find(
+      (name) => !childColumns.has(name) && !ignored.has(name) && !isSame(row[name], first[name]),
     )
+  const close = (group: Group) =>
+    group.differs === undefined
+      ? itemOf(group, lists, childColumns)
+      : noRecord(
+          `the records of ${keyText(rules, group.first)} differ in ${group.differs}; only the columns of groupBy.children may`,
+        )
 
   for await (const batch of batches) {
     const done: SourceRow[] = []
@@ -39,10 +48,11 @@ export async function* groupRows(
       if (refused !== undefined) {
         throw new SourceError(`${refused}; with groupBy nobody knows which item it is part of`)
       }
-      if (!open || !sameParent(row, open.first)) {
-        if (open) done.push(close(open, lists, childColumns))
+      if (!open || !isOfKey(row, open.first)) {
+        if (open) done.push(close(open))
         open = { first: row, records: 0, lists: lists.map(([, columns]) => createList(columns)) }
       }
+      open.differs ??= contradiction(row, open.first)
       if (++open.records > maxRecordsOfOneKey) {
         throw new SourceError(`more than ${maxRecordsOfOneKey} records share one item.key`)
       }
@@ -50,7 +60,7 @@ export async function* groupRows(
     }
     if (done.length > 0) yield done
   }
-  if (open) yield [close(open, lists, childColumns)]
+  if (open) yield [close(open)]
 }
 
 /** As groupRows, for the records of one item that are all at hand. */
@@ -64,9 +74,19 @@ async function* oneBatch(rows: SourceRow[]): AsyncGenerator<SourceRow[]> {
   yield rows
 }
 
-type Group = { first: SourceRow; records: number; lists: ReturnType<typeof createList>[] }
+type Group = {
+  first: SourceRow
+  records: number
+  /** A column in which its records contradict each other. */
+  differs?: string | undefined
+  lists: ReturnType<typeof createList>[]
+}
 
-function close(
+function keyText({ item }: Rules, row: SourceRow): string {
+  return shorten(joinKey(item.key.map((name) => String(row[name]))))
+}
+
+function itemOf(
   group: Group,
   lists: [string, readonly string[]][],
   childColumns: ReadonlySet<string>,

@@ -1,6 +1,8 @@
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { groupRows } from '../item/group-rows.ts'
-import type { Item, SourceRow } from '../types.ts'
+import { groupAll, groupRows } from '../item/group-rows.ts'
+import { splitKey } from '../item/key.ts'
+import { shorten } from '../mapping/excerpt.ts'
+import { type Item, SourceError, type SourceRow } from '../types.ts'
 import { breathe } from './breather.ts'
 import type { KeySet } from './key-set.ts'
 
@@ -19,16 +21,72 @@ export type ReadBatch = { items: Item[]; problems: RecordProblem[]; filtered: nu
 /** An item whose hash is not the stored one. `isOwed`: it is to be sent. */
 export type FoundChange = { item: Item; kind: 'new' | 'changed'; isOwed: boolean }
 
-/** The records of a source, put together as the flow's `groupBy` says. */
-export function recordsOf(
-  { flow }: FlowRuntime,
+/** How a poll reads: `since` is where it begins, null for the beginning. */
+type Reading = { since: string | null; signal: AbortSignal }
+
+/**
+ * The records of a source, put together as the flow's `groupBy` says. Of an incremental read the items are read again whole, by their
+ * keys: it has only those of their records that changed.
+ */
+export async function* recordsOf(
+  runtime: FlowRuntime,
   batches: AsyncIterable<SourceRow[]>,
+  { since, signal }: Reading,
 ): AsyncGenerator<SourceRow[]> {
-  const groupBy = 'groupBy' in flow.source ? flow.source.groupBy : undefined
-  return groupRows({ item: flow.item, source: { groupBy } }, batches)
+  const rules = groupRules(runtime)
+  if (rules.source.groupBy === undefined || since === null) yield* groupRows(rules, batches)
+  else yield* wholeGroups(runtime, batches, signal)
 }
 
-/** Makes items of records. `seen` has the keys met so far and gets these too; rejects when `signal` aborts. */
+/** Beyond that one read of everything costs the source less. */
+const mostReadsByKey = 100
+
+async function* wholeGroups(
+  runtime: FlowRuntime,
+  batches: AsyncIterable<SourceRow[]>,
+  signal: AbortSignal,
+): AsyncGenerator<SourceRow[]> {
+  const { source, read } = runtime
+  const rules = groupRules(runtime)
+  const keys = new Map<string, readonly string[]>()
+  const pkOf = async (row: SourceRow): Promise<string | null> => {
+    const found = await read(row)
+    if ('problem' in found) return found.problem.pk
+    return 'item' in found ? found.item.pk : found.pk
+  }
+  for await (const rows of batches) {
+    for (const row of rows) {
+      const pk = await pkOf(row)
+      const key = pk === null ? undefined : splitKey(pk, runtime.flow.item.key.length)
+      if (pk !== null && key) keys.set(pk, key)
+      else yield [row]
+    }
+  }
+  if (keys.size > mostReadsByKey) {
+    const all = source.scan({ since: null, signal, lookOnly: true })
+    for await (const rows of groupRows(rules, all)) {
+      const pks = await Promise.all(rows.map(pkOf))
+      yield rows.filter((_, index) => pks[index] === null || keys.has(pks[index] ?? ''))
+    }
+    return
+  }
+  for (const key of keys.values()) yield groupAll(rules, await source.readItem({ key, signal }))
+}
+
+function groupRules({ flow }: FlowRuntime) {
+  const groupBy = 'groupBy' in flow.source ? flow.source.groupBy : undefined
+  return { item: flow.item, source: { groupBy } }
+}
+
+/** Whether items are put together from several records, so that a key that comes twice means a part of an item. */
+export function isGrouped({ flow }: Pick<FlowRuntime, 'flow'>): boolean {
+  return 'groupBy' in flow.source && flow.source.groupBy !== undefined
+}
+
+/**
+ * Makes items of records. `seen` has the keys met so far and gets these too; rejects when `signal` aborts, and with SourceError when
+ * the records of a grouped item are not neighbours.
+ */
 export async function readBatch(
   runtime: FlowRuntime,
   rows: readonly SourceRow[],
@@ -44,7 +102,12 @@ export async function readBatch(
     if ('problem' in read) batch.problems.push({ ...read.problem, isDuplicate: false })
     else if ('skipped' in read) batch.filtered += 1
     else if (seen.add(read.item.pk)) batch.items.push(read.item)
-    else {
+    else if (isGrouped(runtime)) {
+      const { key } = runtime.flow.item
+      throw new SourceError(
+        `the records of ${shorten(read.item.pk)} are not neighbours, so its lists would be cut; order the source by ${key.join(', ')}`,
+      )
+    } else {
       const message = 'the key stands more than once in the source; only its first record counts'
       batch.problems.push({ pk: read.item.pk, message, isDuplicate: true })
     }

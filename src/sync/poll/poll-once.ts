@@ -20,10 +20,17 @@ import { countRun, isPaused } from '../../repositories/flow-switches.ts'
 import { askAboutDefinition, pauseByService, questionReason } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError, type SourceRow, type SourceWarning } from '../types.ts'
-import { changesOf, type ReadBatch, readBatch, recordsOf, type Telling } from './compare.ts'
+import {
+  changesOf,
+  isGrouped,
+  type ReadBatch,
+  readBatch,
+  recordsOf,
+  type Telling,
+} from './compare.ts'
 import { cursorText, isAhead, laterCursor } from './cursor.ts'
 import { forgetVanished, sendDeletes } from './deletes.ts'
-import { DriftFound, type DriftWatch, holdFlow, watchDrift } from './drift.ts'
+import { DriftFound, type DriftWatch, holdFlow, type PollBatch, watchDrift } from './drift.ts'
 import { forgetItems } from './forget.ts'
 import { settleIdentity } from './identity.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
@@ -56,7 +63,14 @@ type Progress = BatchProgress & {
   drift: DriftWatch
   /** The source is read a second time by the same poll: what is wrong with it was told. */
   isAgain: boolean
+  /** What a read of groups has found, until its end shows that each was whole; undefined once it is sent as it is found. */
+  grouped: HeldGroups | undefined
 }
+
+/** With `isFull` they are more than are held: only whether they are whole is looked at, and the source is read once more. */
+type HeldGroups = { batches: PollBatch[]; size: number; isFull: boolean }
+
+const mostGroupsHeld = 20_000
 
 /**
  * Reads the source once and queues what changed. Hashes and deliveries of a batch are written in one transaction, so a
@@ -112,6 +126,7 @@ export async function pollOnce(
     fills,
     drift: await watchDrift(deps, runtime, lease, state),
     isAgain: false,
+    grouped: isGrouped(runtime) ? { batches: [], size: 0, isFull: false } : undefined,
   }
   await clearProgress(deps.database.db, flow.name)
   try {
@@ -216,18 +231,23 @@ async function readSource(
   progress: Progress,
 ): Promise<KeySet> {
   const seen = createKeySet()
-  await takeAll(deps, runtime, lease, { telling, since, seen, progress })
-  const kept = await progress.drift.end(isCutOff(progress))
   const counts = { new: 0, changed: 0, deleted: 0 }
+  const unread = { rowsRead: 0, problems: 0, mustReadAgain: false, warnings: [] }
+  const readAgain = () => {
+    Object.assign(progress, { ...unread, counts, cursor: progress.from, isAgain: true })
+    return readSource(deps, runtime, lease, telling, since, progress)
+  }
+  await takeAll(deps, runtime, lease, { telling, since, seen, progress })
+  if (progress.grouped?.isFull) {
+    progress.grouped = undefined
+    return readAgain()
+  }
+  const kept = await progress.drift.end(isCutOff(progress))
   if (kept === 'cut') {
     Object.assign(progress, { mustReadAgain: true, counts })
     return seen
   }
-  if (kept === 'again') {
-    const unread = { rowsRead: 0, problems: 0, mustReadAgain: false, warnings: [] }
-    Object.assign(progress, { ...unread, counts, cursor: progress.from, isAgain: true })
-    return readSource(deps, runtime, lease, telling, since, progress)
-  }
+  if (kept === 'again') return readAgain()
   for (const batch of kept) await writeBatch(deps, runtime, lease, batch, progress)
   return seen
 }
@@ -272,7 +292,10 @@ async function takeAll(
   const writes: Writes = new Set()
   let taking: Promise<void> = Promise.resolve()
   try {
-    for await (const rows of recordsOf(runtime, counted(runtime, lease, since, progress))) {
+    for await (const rows of recordsOf(runtime, counted(runtime, lease, since, progress), {
+      since,
+      signal: lease.signal,
+    })) {
       progress.drift.look(rows)
       const batch = await readBatch(runtime, rows, seen, lease.signal)
       await taking
@@ -281,6 +304,10 @@ async function takeAll(
       taking.catch(() => undefined)
     }
     await taking
+    // Now that none of them is known to be a part only.
+    for (const held of progress.grouped?.batches.splice(0) ?? []) {
+      await admitBatch(deps, runtime, lease, held, progress, writes)
+    }
     await Promise.all(writes)
   } catch (error) {
     // Nothing of this poll may be written when it counts as failed.
@@ -311,6 +338,27 @@ async function takeItems(
   await restateHashes(deps.database.db, flow.name, restated)
   for (const { kind } of changes) progress.counts[kind] += 1
   const batch = { items: progress.fills.length > 0 ? items : [], changes }
+  if (progress.grouped) holdGroups(progress.grouped, batch)
+  else await admitBatch(deps, runtime, lease, batch, progress, writes)
+  await noteProgress(deps, flow.name, progress)
+}
+
+function holdGroups(held: HeldGroups, batch: PollBatch): void {
+  held.size += batch.items.length + batch.changes.length
+  held.isFull ||= held.size > mostGroupsHeld
+  if (held.isFull) held.batches.length = 0
+  else held.batches.push(batch)
+}
+
+/** Begins to write a batch, unless it is held back. */
+async function admitBatch(
+  deps: PollDeps,
+  runtime: FlowRuntime,
+  lease: PollLease,
+  batch: PollBatch,
+  progress: Progress,
+  writes: Writes,
+): Promise<void> {
   for (const one of await progress.drift.admit(batch)) {
     if (writes.size >= writesAtOnce) await Promise.race(writes)
     const write = writeBatch(deps, runtime, lease, one, progress)
@@ -320,11 +368,14 @@ async function takeItems(
       () => undefined,
     )
   }
+}
+
+async function noteProgress(deps: PollDeps, flow: string, progress: Progress): Promise<void> {
   const now = deps.now()
   if (now.getTime() - progress.savedAtMs >= 1_000) {
     progress.savedAtMs = now.getTime()
     await saveProgress(deps.database.db, {
-      flow: flow.name,
+      flow,
       started_at: progress.startedAt,
       rows_read: progress.rowsRead,
       changes: progress.changes,

@@ -91,7 +91,10 @@ export async function previewPoll(
       }
       const warn = tally.warn
       const batches = runtime.source.scan({ since: plan.since, signal, lookOnly: true, warn })
-      for await (const rows of recordsOf(runtime, upTo(maxRows, batches, tally))) {
+      for await (const rows of recordsOf(runtime, upTo(maxRows, batches, tally), {
+        since: plan.since,
+        signal,
+      })) {
         await look(deps, runtime, rows, looking)
         await deps.pulse()
       }
