@@ -130,8 +130,19 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
       )
     }
     let { task_id: taskId, file_name: fileName } = fetch
+    const span = spanOf(fetch.from_day, fetch.to_day)
+    /** Has the provider make a report of these days, unless it answers that it makes none. */
+    const order = async () => {
+      const ordered = await reports.order(token, report, span, options())
+      if (ordered !== 'not_created') return ordered.taskId
+      await refuse(
+        deps,
+        job,
+        'The provider received the order and created no report (status 203): it does not make one of these days',
+      )
+      return undefined
+    }
     if (taskId === null && fileName === null) {
-      const span = spanOf(fetch.from_day, fetch.to_day)
       // Reports are limited in number, and an order whose answer got lost has made one.
       const made = await reports.list(token, report, options())
       const fitting = made.find(
@@ -141,15 +152,9 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
       )
       fileName = fitting?.fileName ?? null
       if (fileName === null) {
-        const ordered = await reports.order(token, report, span, options())
-        if (ordered === 'not_created') {
-          return refuse(
-            deps,
-            job,
-            'The provider received the order and created no report (status 203): it does not make one of these days',
-          )
-        }
-        taskId = ordered.taskId
+        const ordered = await order()
+        if (ordered === undefined) return
+        taskId = ordered
       }
       await move(db, job, { state: 'ordered', task_id: taskId, file_name: fileName })
     }
@@ -189,6 +194,14 @@ async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<v
           metadata: { name: fileName, report, rows, added },
         })
       },
+    }).catch(async (error: unknown) => {
+      // A file of the list may be deleted since: then the provider is to make another one.
+      const isGone = taskId === null && error instanceof ProviderError && error.status === 404
+      if (!isGone) throw error
+      const ordered = await order()
+      if (ordered === undefined) return
+      const next_look_at = new Date(deps.now().getTime() + lookAgainMs)
+      await move(db, job, { task_id: ordered, file_name: null, next_look_at })
     })
   })
 }

@@ -253,6 +253,21 @@ test('odd entries of the list are passed over: null, xlsx, deleted, pending, the
   expect(await fetched(till, day)).toMatchObject({ state: 'taken_in', reason: null })
 })
 
+test('a listed file that is gone is not waited for: another report is ordered', async () => {
+  const till = await openOwnShop(service, 'ghost')
+  const { day } = await sellYesterday(till)
+  const ghost = {
+    file_name: 'ghost.csv',
+    begin_date: `${day}T00:00:00.000-04:00`,
+    end_date: `${day}T23:59:59.999-04:00`,
+    date_created: service.clock.now().toISOString(),
+  }
+  await configure(till, { list: [ghost] })
+  await forgetRequests(service)
+  expect(await fetched(till, day, 6)).toMatchObject({ state: 'taken_in', reason: null })
+  expect(await writesAbout(till)).toHaveLength(1)
+})
+
 test('the states data-ready and enabled: the report is made when its file has a name', async () => {
   const till = await openOwnShop(service, 'other words')
   const { day } = await sellYesterday(till)
