@@ -99,6 +99,7 @@ const alarms = {
     'paid_late',
     'paid_less',
     'settled_unpaid',
+    'refund_in_doubt',
     'owed_for_long',
   ],
   ofOneOrder: causesOfOneOrder,

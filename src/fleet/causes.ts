@@ -153,6 +153,12 @@ export const causes = {
     en: 'Somebody said that the charge {reference} was paid, and the provider shows that it was not: charge it again and settle it as not paid.',
     pt: 'Alguém disse que a cobrança {reference} foi paga, e o Mercado Pago mostra que não: cobre-a de novo e diga que não foi paga.',
   },
+  refund_in_doubt: {
+    action: 'settle_doubt',
+    es: 'No se sabe si se hizo una devolución del cobro {reference}: miralo en el panel de Mercado Pago y decí qué viste.',
+    en: 'Whether a refund of the charge {reference} was made is not known: look in the panel of Mercado Pago and say what you saw.',
+    pt: 'Não se sabe se uma devolução da cobrança {reference} foi feita: veja no painel do Mercado Pago e diga o que viu.',
+  },
   box_silent: {
     action: 'try_a_charge',
     es: 'La caja no cobra desde hace {for}, y a esta hora suele hacerlo: pregunte si pasa algo.',
@@ -248,7 +254,12 @@ export const causes = {
 export type Cause = keyof typeof causes
 
 /** Causes that are about one order: another order is another trouble. */
-export const causesOfOneOrder: readonly Cause[] = ['paid_late', 'paid_less', 'settled_unpaid']
+export const causesOfOneOrder: readonly Cause[] = [
+  'paid_late',
+  'paid_less',
+  'settled_unpaid',
+  'refund_in_doubt',
+]
 export const causeWords = Object.keys(causes) as [Cause, ...Cause[]]
 
 /** The one thing that helps against a cause. */

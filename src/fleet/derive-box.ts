@@ -211,9 +211,6 @@ function doubt({ charges }: BoxSeen, now: Date): Health | undefined {
       }
       if (charge.conflict) return trouble('attention', 'contradicted', charge.changedAt, about)
     }
-    if (charge.isRefundInDoubt) {
-      return trouble('attention', 'contradicted', charge.changedAt, about)
-    }
     if (charge.lifeAt !== null) return undefined
   }
   return undefined

@@ -205,7 +205,7 @@ function refundsAfter(
 }
 
 function withRefunded(order: OrderRow, refunds: ProviderRefund[], cents: number): OrderRow {
-  const paidCents = Math.max(order.paid_cents, order.amount_cents)
+  const paidCents = order.paid_cents || order.amount_cents
   const refunded_cents = Math.min(cents, paidCents)
   const next = { ...order, refunds, refunded_cents }
   if (!isPaid(order.status) && order.status !== 'refunded') return next

@@ -183,8 +183,6 @@ export type BoxChargeRow = {
   conflict: boolean
   /** What somebody who looked said of an order in doubt. */
   settledAs: 'paid' | 'not_paid' | null
-  /** A person must say how a refund of it ended. */
-  isRefundInDoubt: boolean
 }
 
 /**
@@ -222,12 +220,11 @@ export async function listBoxCharges(
         else o.last_updated_at
       end as "endedAt",
       o.expires_at as "expiresAt", o.cancel_requested_at is not null as "isGivenUp",
-      o.conflict is not null as conflict, o.settled_as as "settledAs",
-      o.refund_unclear is not null or o.refund_contradicted is not null as "isRefundInDoubt"
+      o.conflict is not null as conflict, o.settled_as as "settledAs"
     from pos
     cross join lateral (
       select id, external_reference, terminal_id, status, creation, created_at, payments, checked_at, last_updated_at,
-        expires_at, cancel_requested_at, conflict, settled_as, refund_unclear, refund_contradicted
+        expires_at, cancel_requested_at, conflict, settled_as
       from orders
       where orders.client = pos.client and orders.caja_id = pos.external_id
       order by created_at desc
@@ -247,38 +244,48 @@ export async function listBoxCharges(
   return rows
 }
 
+const refundInDoubt = sql`(late.refund_unclear is not null or late.refund_contradicted is not null)`
+
 export type UndecidedRow = {
   client: ClientName
   cajaId: string
   orderId: string
   reference: string
-  decision: 'paid_late' | 'paid_less' | 'settled_unpaid'
+  decision: 'paid_late' | 'paid_less' | 'settled_unpaid' | 'refund_in_doubt'
   /** The order's last change. */
   since: Date
   /** The reference of the charge that was made instead. */
   instead: string | null
 }
 
-/** Of each box the newest order of whose money a person must decide, as `decisionOf` has it; none made before `since`. */
+/**
+ * Of each box the newest order of whose money a person must decide, as `decisionOf` and `isRefundInDoubt` have it; none made
+ * before `since`.
+ */
 export async function listUndecided(
   db: Db,
   since: Date,
   client?: ClientName,
 ): Promise<UndecidedRow[]> {
+  const isOf = sql`late.created_at >= ${since}::timestamptz
+    ${client === undefined ? sql`` : sql`and late.client = ${client}`}`
   const { rows } = await sql<UndecidedRow>`
     select distinct on (late.client, late.caja_id) late.client, late.caja_id as "cajaId", late.id as "orderId",
       late.external_reference as reference,
-      case when late.paid_after_close then 'paid_late' when late.settled_as = 'paid' then 'settled_unpaid'
+      case when ${refundInDoubt} then 'refund_in_doubt' when late.paid_after_close then 'paid_late'
+        when late.settled_as = 'paid' then 'settled_unpaid'
         else 'paid_less' end as decision,
       late.last_updated_at as since,
       case when late.paid_after_close then (select instead.external_reference ${chargedInstead}) end as instead
-    from orders as late
-    where late.created_at >= ${since}::timestamptz and (
+    from (
+      select * from orders as late where ${refundInDoubt} and ${isOf}
+      union all
+      select * from orders as late where ${isOf} and (
         ((late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
           and late.settled_as is distinct from 'paid' and late.refunded_cents < late.paid_cents
           and (late.paid_after_close or late.status in ('processed', 'partially_refunded')))
         or (late.settled_as = 'paid' and late.status in ('canceled', 'failed', 'expired') and not late.paid_after_close))
-      ${client === undefined ? sql`` : sql`and late.client = ${client}`}
+    ) as late
     order by late.client, late.caja_id, late.last_updated_at desc, late.id`.execute(db)
   return rows
 }

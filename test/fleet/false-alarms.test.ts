@@ -72,7 +72,6 @@ function seenAt(one: Simulated, now: number): ChargeSeen {
     isGivenUp: hasEnded && one.status === 'canceled',
     conflict: false,
     settledAs: null,
-    isRefundInDoubt: false,
   }
 }
 

@@ -36,7 +36,6 @@ export function chargeSeen(over: Partial<ChargeSeen> = {}): ChargeSeen {
     isGivenUp: false,
     conflict: false,
     settledAs: null,
-    isRefundInDoubt: false,
     ...over,
   }
 }

@@ -111,7 +111,12 @@ test('a refund of unknown outcome is told as in doubt, with the refunds that may
     },
     settled_refunds: [],
   })
-  expect(await doubtsOf(till)).toEqual({ overview: 1, list: 1, cause: 'contradicted' })
+  expect(await doubtsOf(till)).toEqual({ overview: 1, list: 1, cause: 'refund_in_doubt' })
+  // A later charge of the box does not hide it.
+  const next = (await charge(service, till, { reference: 'N', amount: '50,00' })).json()
+  await act(service, next.order_id, payByCard)
+  await readOrder(service, till, next.order_id)
+  expect(await doubtsOf(till)).toMatchObject({ cause: 'refund_in_doubt' })
 })
 
 test('a refund that a person says was made is one of the candidates, and the next one may be made', async () => {
@@ -184,7 +189,7 @@ test('a refund that turns up after a person said that it was not made is flagged
     refund_in_doubt: { why: expect.stringContaining(String(late)), amount: '30.00' },
   })
   expect(await orderRow(service, orderId)).toMatchObject({ refunded_cents: 6_000 })
-  expect(await doubtsOf(till)).toEqual({ overview: 1, list: 1, cause: 'contradicted' })
+  expect(await doubtsOf(till)).toEqual({ overview: 1, list: 1, cause: 'refund_in_doubt' })
   const again = await settle(till, orderId, { as: 'refunded', refund_id: late })
   expect(again.json(), again.body).toMatchObject({ standing: 'refunded', refund_in_doubt: null })
   expect(await operationsOf(service, orderId)).toMatchObject([

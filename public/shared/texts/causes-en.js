@@ -20,6 +20,7 @@ export const causeTexts = {
   'cause.paid_late': 'late payment to be decided',
   'cause.paid_less': 'payment of less to be decided',
   'cause.settled_unpaid': 'said to be paid, without a payment',
+  'cause.refund_in_doubt': 'refund in doubt',
   'cause.box_silent': 'unusually silent',
   'cause.quiet': 'no charge for a while',
   'cause.never_charged': 'no charge yet',

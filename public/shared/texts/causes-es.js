@@ -20,6 +20,7 @@ export const causeTexts = {
   'cause.paid_late': 'pago tardío sin decidir',
   'cause.paid_less': 'pago de menos sin decidir',
   'cause.settled_unpaid': 'dicho pagado y sin pago',
+  'cause.refund_in_doubt': 'devolución en duda',
   'cause.box_silent': 'silencio poco habitual',
   'cause.quiet': 'sin cobros hace un rato',
   'cause.never_charged': 'todavía sin cobros',
