@@ -264,9 +264,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: 'src/provider/translate.ts',
-        find: 'status: deriveStatus(order, paidCents, refundedCents),',
+        find: 'status: deriveStatus(order, paidCents, refundedCents, hasOthers),',
         replace:
-          "status: detailOf(order) === cancelRequested ? 'canceled' : deriveStatus(order, paidCents, refundedCents),",
+          "status: detailOf(order) === cancelRequested ? 'canceled' : deriveStatus(order, paidCents, refundedCents, hasOthers),",
       },
     ],
     seenBy: 'a cancel at the terminal',
@@ -287,8 +287,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: 'src/domain/provider-states.ts',
-        find: "['charged_back', { status: 'processed',",
-        replace: "['charged_back', { status: 'refunded',",
+        find: "[chargedBack, { status: 'processed',",
+        replace: "[chargedBack, { status: 'refunded',",
       },
     ],
     seenBy: 'a charge-back',
