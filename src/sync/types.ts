@@ -79,7 +79,7 @@ export type DeliveryJob = {
   body: unknown
   /** What earlier answers of the destination told of the item, by the names of its definition. */
   remembered?: Remembered | undefined
-  /** The idempotency key of this change: see jobKey. */
+  /** The key of this change: see jobKey. */
   jobKey: string
   /**
    * Asked right before the first byte leaves the house, each time one does: false means that the right to send was lost,

@@ -126,6 +126,7 @@ test('keys and names that only look alike stay apart', () => {
   const one = {
     flow: 'a',
     destination: 'b',
+    identity: 'i',
     pk: 'c',
     change: 12,
     hash: 'd',
@@ -138,8 +139,9 @@ test('keys and names that only look alike stay apart', () => {
     { ...one, kind: 'delete' as const },
     { ...one, change: 1, hash: '2d' },
     { ...one, change: 13 },
+    { ...one, identity: 'j' },
   ]
-  expect(new Set([one, { ...one }, ...others].map(jobKey)).size).toBe(7)
+  expect(new Set([one, { ...one }, ...others].map(jobKey)).size).toBe(8)
   expect(jobKey(one)).toMatch(/^[0-9a-f]{64}$/)
 
   expect(queueName('stores', 'web')).toBe('stores/web')
@@ -179,6 +181,7 @@ function targetOf(answer: Answer, rules: Rules = {}) {
   const web = receiver(answer)
   const target: OpenDestination = {
     flow: flow.name,
+    identity: 'i',
     keyFields: 2,
     definition,
     destination: web,

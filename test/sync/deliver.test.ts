@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { destinationIdentity } from '../../src/sync/definition/identity.ts'
 import { jobKey } from '../../src/sync/deliver/job-key.ts'
 import type { FinalFailure } from '../../src/sync/deliver/outcome.ts'
 import type { DeliveryResult } from '../../src/sync/types.ts'
@@ -52,6 +53,7 @@ test('a change reaches every destination with its mapped body and its key', asyn
     jobKey: jobKey({
       flow: 'all',
       destination: 'web',
+      identity: flow.destinations.map(destinationIdentity)[0] ?? '',
       pk: '7',
       change: 5,
       hash: 'h1:x',

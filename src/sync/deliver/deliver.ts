@@ -109,7 +109,6 @@ export type Deliveries = {
 
 type Running = OpenDestination & {
   definition: DestinationDefinition
-  identity: string
   keyNames: readonly string[]
   keepsHistory: boolean
   hold: Hold

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /**
- * The idempotency key of a delivery, 64 hex digits: the same for every attempt of one change, also after a crash, and another
+ * The key of a delivery, 64 hex digits, of which the idempotency key of each of its requests is made (see requestKey): the same for every attempt of one change, also after a crash, and another
  * for the next change of the item, even back to what it was. A key per content would have a receiver that remembers keys
  * take the second 100 of 100, 90, 100 for done. The content is in it nevertheless: a database that is restored from a
  * backup counts changes anew.
@@ -11,12 +11,14 @@ import { createHash } from 'node:crypto'
 export function jobKey(delivery: {
   flow: string
   destination: string
+  /** What the destination is; see definition/identity.ts. */
+  identity: string
   pk: string
   change: number
   kind: 'upsert' | 'delete'
   hash: string
 }): string {
-  const { flow, destination, pk, change, kind, hash } = delivery
-  const text = JSON.stringify([flow, destination, pk, change, kind, hash])
+  const { flow, destination, identity, pk, change, kind, hash } = delivery
+  const text = JSON.stringify([flow, destination, identity, pk, change, kind, hash])
   return createHash('sha256').update(text).digest('hex')
 }

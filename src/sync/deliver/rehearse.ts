@@ -27,7 +27,10 @@ export type DeliveryRecord = {
 
 /** See Rehearsal; nobody is called and nothing is written. */
 export async function rehearse(
-  target: Pick<OpenDestination, 'flow' | 'keyFields' | 'definition' | 'destination' | 'body'>,
+  target: Pick<
+    OpenDestination,
+    'flow' | 'identity' | 'keyFields' | 'definition' | 'destination' | 'body'
+  >,
   { pk, kind, hash, value: item }: RehearsedChange,
   record: DeliveryRecord | undefined,
 ): Promise<Foreseen> {

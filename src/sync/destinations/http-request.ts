@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import type { Secret } from '../definition/secret.ts'
 import { namesUnder } from '../mapping/delete-needs.ts'
 import { shorten } from '../mapping/excerpt.ts'
@@ -7,7 +7,6 @@ import { ExpressionError } from '../mapping/expression-error.ts'
 import type { RequestMethod } from '../net/request.ts'
 import type { DeliveryJob } from '../types.ts'
 import { type BodyForm, BodyFormError, contentTypes, writeBody } from './http-body.ts'
-import type { exchange } from './http-exchange.ts'
 import { checkTemplate, fillHeader, fillUrl, TemplateError } from './http-template.ts'
 
 export type RequestTemplate = {
@@ -34,7 +33,12 @@ export type Signing = {
   timestampHeader?: string | undefined
 }
 
-export type Request = Pick<Parameters<typeof exchange>[0], 'method' | 'url' | 'headers' | 'body'>
+export type Request = {
+  method: RequestMethod
+  url: string
+  headers: Record<string, string>
+  body?: string
+}
 
 export type RequestMaker = {
   template: RequestTemplate
@@ -57,13 +61,20 @@ export function compileRequest(
 ): RequestMaker {
   checkTemplate(template.url.reveal())
   const expression = template.body === undefined ? undefined : compileExpression(template.body)
+  const namesKey = `${template.url.reveal()} ${template.body ?? ''}`.includes('jobKey')
   const needed = rules.isDelete && template.body !== undefined ? neededIn(template.body) : []
   return {
     template,
     make: async (job) => {
       requireValues(needed, job)
-      const body = expression ? await evaluate(expression, job) : job.body
-      return fillRequest(template, job, body, rules)
+      const fill = async (own: DeliveryJob) =>
+        fillRequest(template, own, expression ? await evaluate(expression, own) : own.body, rules)
+      const first = await fill(job)
+      const keyed = { ...job, jobKey: requestKey(job.jobKey, first) }
+      // What the request says of its key itself is not known before.
+      return namesKey
+        ? await fill(keyed)
+        : { ...first, headers: headersOf(template, keyed, first, rules) }
     },
     problemOf: (job) => {
       try {
@@ -76,6 +87,17 @@ export function compileRequest(
       }
     },
   }
+}
+
+/**
+ * The idempotency key of a request (64 hex digits): the same for each attempt that sends the same, and another for another method, address
+ * or body of the same change. Under one key a receiver answers with what it did at first.
+ */
+export function requestKey(
+  changeKey: string,
+  { method, url, body }: { method: string; url: string; body?: string | undefined },
+): string {
+  return hash('sha256', JSON.stringify([changeKey, method, url, body ?? null]), 'hex')
 }
 
 type Needed = { root: 'body' | 'remembered'; name: string }
@@ -119,18 +141,30 @@ function fillRequest(
   const mayHaveBody = method !== 'GET' && (method !== 'DELETE' || template.body !== undefined)
   const text =
     mayHaveBody && body !== undefined && body !== null ? written(rules.send, body) : undefined
+  const url = fillUrl(template.url.reveal(), job)
+  const made = { method, url, ...(text !== undefined && { body: text }) }
+  return { ...made, headers: headersOf(template, job, made, rules) }
+}
+
+function headersOf(
+  template: RequestTemplate,
+  job: DeliveryJob,
+  { method, url, body }: Omit<Request, 'headers'>,
+  rules: Rules,
+): Record<string, string> {
   const headers: Record<string, string> = {
     accept: 'application/json',
     'user-agent': 'tillbridge',
     'idempotency-key': job.jobKey,
-    ...(text !== undefined && { 'content-type': contentTypes[rules.send] }),
+    ...(body !== undefined && { 'content-type': contentTypes[rules.send] }),
   }
   for (const [name, value] of Object.entries(template.headers)) {
     headers[name.toLowerCase()] = fillHeader(value, job)
   }
-  const url = fillUrl(template.url.reveal(), job)
-  if (rules.sign) sign(rules.sign, { method, url, headers, body: text ?? '', job, now: rules.now })
-  return { method, url, headers, ...(text !== undefined && { body: text }) }
+  if (rules.sign) {
+    sign(rules.sign, { method, url, headers, body: body ?? '', job, now: rules.now })
+  }
+  return headers
 }
 
 function written(form: BodyForm, body: unknown): string {

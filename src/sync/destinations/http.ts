@@ -17,6 +17,7 @@ import {
   type Request,
   type RequestMaker,
   type RequestTemplate,
+  requestKey,
   type Signing,
 } from './http-request.ts'
 import { TemplateError } from './http-template.ts'
@@ -270,13 +271,20 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     if (!first || !compiled || !requests.batch) return []
     const problem = jobs.map(emptyProblem).find((found) => found !== undefined)
     if (problem !== undefined) return refused(problem)
-    const keys = JSON.stringify(jobs.map(({ jobKey }) => jobKey))
+    const { method, url } = requests.batch.template
+    const address = { method, url: url.reveal() }
+    // Each is the key of a request that would have this item alone.
+    const items = jobs.map((job) => ({
+      ...job,
+      jobKey: requestKey(job.jobKey, { ...address, body: JSON.stringify(job.body) }),
+    }))
+    const keys = JSON.stringify(items.map(({ jobKey }) => jobKey))
     const together: DeliveryJob = {
       ...first,
       pk: '',
       // One for the request; `jobKeys` are the items' own.
       jobKey: createHash('sha256').update(keys).digest('hex'),
-      body: await compiled.bodyOf(jobs),
+      body: await compiled.bodyOf(items),
       // Each has to be asked: it notes that it may have arrived.
       mayStart: () => jobs.map((job) => job.mayStart()).every(Boolean),
     }
