@@ -248,9 +248,12 @@ test.each([
     const till = await openOwnShop(service, `refused token ${name}`)
     let isRenewed = false
     proxy.alter = (_answer, { method, path }) => {
+      const refused = { status: 401, body: { code: 'unauthorized' } }
       if (path === '/oauth/token') isRenewed = true
+      // Without a new token the old one is tried where it does nothing.
+      if (path === '/users/me') return second ? undefined : refused
       if (method !== 'POST' || path !== '/v1/orders') return undefined
-      return isRenewed ? second : { status: 401, body: { code: 'unauthorized' } }
+      return isRenewed ? second : refused
     }
     const noRenewal = { path: '/oauth/token', kind: 'status', status: 400, code: 'invalid_grant' }
     await breakProvider(
