@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   auditOf,
@@ -257,4 +258,46 @@ test('an order without an open refund has none to settle, nor one of another cli
   expect(bad.json()).toMatchObject({ code: 'VALIDATION_ERROR' })
   const other = await openOwnShop(service, 'someone else')
   expect((await settle(other, orderId, { as: 'refunded' })).statusCode).toBe(404)
+})
+
+test('a refund that is being sent is not settled, and two persons settle one once', async () => {
+  const { till, orderId } = await unclear('two persons')
+  const { db } = service.database
+  const until = new Date(service.clock.now().getTime() + 5_000)
+  await db
+    .updateTable('order_operations')
+    .set({ sender: randomUUID(), sender_until: until })
+    .where('order_id', '=', orderId)
+    .execute()
+  expect((await settle(till, orderId, { as: 'not_refunded' })).json()).toMatchObject({
+    code: 'REFUND_IN_PROGRESS',
+  })
+  service.clock.advance(6_000)
+  const both = await Promise.all([
+    settle(till, orderId, { as: 'not_refunded' }),
+    settle(till, orderId, { as: 'refunded' }),
+  ])
+  expect(both.map(({ statusCode }) => statusCode).toSorted()).toEqual([200, 409])
+  const settled = await auditOf(service, till.client, 'order.refund_settled')
+  expect(settled.filter(({ status }) => status === 'success')).toHaveLength(1)
+  expect((await readOf(till, orderId)).settled_refunds).toHaveLength(1)
+})
+
+test('a refund call that arrives after a person said that it was not made is flagged', async () => {
+  const { till, orderId } = await paid('arrives late')
+  await breakProvider(service, { ...refunding, kind: 'arrive_late', delay_ms: 600_000 })
+  await refund(service, till, orderId, '30,00', 'K')
+  expect(await operationsOf(service, orderId)).toMatchObject([{ state: 'unknown' }])
+  service.clock.advance(10_000)
+  const settled = await settle(till, orderId, { as: 'not_refunded' })
+  expect(settled.json(), settled.body).toMatchObject({ outcome: 'charged', standing: 'paid' })
+  await healProvider(service)
+  service.clock.advance(600_000)
+  await deliver(service, { dataId: bookOf(till).id })
+  expect(bookOf(till).refunds).toHaveLength(1)
+  expect(await readOf(till, orderId)).toMatchObject({
+    status: 'partially_refunded',
+    standing: 'in_doubt',
+    refund_in_doubt: { why: expect.stringContaining('may be the one') },
+  })
 })
