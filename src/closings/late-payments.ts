@@ -4,7 +4,8 @@ import { ownErrand } from '../payments/errand.ts'
 import { refreshOrder } from '../payments/read-order.ts'
 import { listUnpaidWithPayment } from '../repositories/surplus-payments.ts'
 
-const changedWithinMs = 24 * 3_600_000
+/** A shop whose payments cannot be read is left alone for an hour at most. */
+const changedWithinMs = 6 * 3_600_000
 
 /**
  * Reads orders again that ended without a payment, and of which the provider now has an approved one: their webhook may be

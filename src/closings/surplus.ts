@@ -12,8 +12,8 @@ import {
 } from '../repositories/surplus-payments.ts'
 import { refreshNets } from '../settlements/nets.ts'
 
-/** Orders that were paid long ago are separated when their payments are read again. */
-const reachMs = 2 * 24 * 3_600_000
+/** A shop whose payments cannot be read is left alone for an hour at most; older ones when their payments are read again. */
+const reachMs = 6 * 3_600_000
 
 /** Separates further payments from orders that were not known to be paid when the payments were read. */
 export async function separateLateSurplus(deps: PaymentDeps, client: ClientName): Promise<void> {

@@ -280,11 +280,13 @@ export async function listUndecided(
     from (
       select * from orders as late where ${refundInDoubt} and ${isOf}
       union all
-      select * from orders as late where ${isOf} and (
-        ((late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
-          and late.settled_as is distinct from 'paid' and late.refunded_cents < late.paid_cents
-          and (late.paid_after_close or late.status in ('processed', 'partially_refunded')))
-        or (late.settled_as = 'paid' and late.status in ('canceled', 'failed', 'expired') and not late.paid_after_close))
+      select * from orders as late where ${isOf}
+        and (late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
+        and late.settled_as is distinct from 'paid' and late.refunded_cents < late.paid_cents
+        and (late.paid_after_close or late.status in ('processed', 'partially_refunded'))
+      union all
+      select * from orders as late where ${isOf}
+        and late.settled_as = 'paid' and late.status in ('canceled', 'failed', 'expired') and not late.paid_after_close
     ) as late
     order by late.client, late.caja_id, late.last_updated_at desc, late.id`.execute(db)
   return rows

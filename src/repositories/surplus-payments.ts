@@ -5,52 +5,50 @@ import { isOwn } from '../domain/payment-figures.ts'
 import { throughStatuses } from '../domain/provider-states.ts'
 import type { OrderRow } from './orders.ts'
 
-/** Orders with a payment that they do not name, although they are paid. */
+/** Paid orders that changed since, with a payment that they do not name. */
 export async function listOrdersWithSurplus(
   db: Db,
   client: ClientName,
   since: Date,
 ): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
-    select distinct orders.id from provider_payments payment join orders on orders.id = payment.order_id
-    where payment.client = ${client} and payment.sold_at >= ${since}::timestamptz
-      and payment.status = any(${throughStatuses}::text[]) and orders.paid_cents > 0
-      and not exists (select from jsonb_array_elements(orders.payments) named
+    with changed as materialized (
+      select id, payments from orders
+      where client = ${client} and last_updated_at >= ${since}::timestamptz and paid_cents > 0
+    )
+    select distinct changed.id from changed join provider_payments payment on payment.order_id = changed.id
+    where payment.status = any(${throughStatuses}::text[])
+      and not exists (select from jsonb_array_elements(changed.payments) named
         where named ->> 'referenceId' = payment.payment_id and named -> 'isSurplus' is null)
     limit 200`.execute(db)
   return rows.map(({ id }) => id)
 }
 
-/** Orders that ended without a payment and were last read before an approved payment of theirs was. */
+/** Orders that ended without a payment and were last read before an approved payment of theirs changed, which was since. */
 export async function listUnpaidWithPayment(
   db: Db,
   client: ClientName,
   since: Date,
 ): Promise<OrderRow[]> {
+  const { rows } = await sql<{ id: string }>`
+    with changed as materialized (
+      select order_id, changed_at from provider_payments
+      where client = ${client} and changed_at >= ${since}::timestamptz and status = 'approved' and order_id is not null
+    )
+    select distinct orders.id from changed join orders on orders.id = changed.order_id
+    where orders.paid_cents = 0 and orders.status in ('canceled', 'failed', 'expired')
+      and (orders.checked_at is null or orders.checked_at < changed.changed_at)
+    limit 50`.execute(db)
+  if (rows.length === 0) return []
   return db
     .selectFrom('orders')
     .selectAll()
     .where('client', '=', client)
-    .where('paid_cents', '=', 0)
-    .where('status', 'in', ['canceled', 'failed', 'expired'])
-    .where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom('provider_payments as payment')
-          .select('payment.payment_id')
-          .whereRef('payment.order_id', '=', 'orders.id')
-          .where('payment.client', '=', client)
-          .where('payment.status', '=', 'approved')
-          .where('payment.changed_at', '>=', since)
-          .where((one) =>
-            one.or([
-              one('orders.checked_at', 'is', null),
-              one('payment.changed_at', '>', one.ref('orders.checked_at')),
-            ]),
-          ),
-      ),
+    .where(
+      'id',
+      'in',
+      rows.map(({ id }) => id),
     )
-    .limit(50)
     .execute()
 }
 
