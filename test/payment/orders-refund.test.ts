@@ -457,7 +457,9 @@ test('a refund whose answer was lost before its token was refused is made once',
   const shop = await openOwnShop(service, 'refused token')
   const orderId = await paidOrder(payByCard, shop)
   proxy.alter = (_answer, { path }) =>
-    path.endsWith('/refund') ? { status: 401, body: { code: 'unauthorized' } } : undefined
+    path.endsWith('/refund') || path === '/users/me'
+      ? { status: 401, body: { code: 'unauthorized' } }
+      : undefined
   await breakProvider(
     service,
     { ...refunding, kind: 'drop_after', count: 1 },
