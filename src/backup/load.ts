@@ -3,7 +3,7 @@ import type { Database, Trx } from '../db/database.ts'
 import { listMigrations, lockMigrations, migrateWithin } from '../db/migrate.ts'
 import { fixForms, insertRows, readRows, type Tally, Tallying } from './rows.ts'
 import { CopyError, type Header, type Part, type Source, type Totals } from './source.ts'
-import { type CopiedTable, listTables, setSequence } from './tables.ts'
+import { type CopiedTable, listSelfReferences, listTables, setSequence } from './tables.ts'
 
 export type Loaded<T> = {
   header: Header
@@ -53,6 +53,18 @@ async function requireEmpty(trx: Trx): Promise<void> {
   )
 }
 
+async function alterKeys(
+  trx: Trx,
+  keys: readonly { table: string; name: string }[],
+  how: 'deferrable initially deferred' | 'not deferrable',
+): Promise<void> {
+  for (const { table, name } of keys) {
+    await sql`alter table ${sql.id(table)} alter constraint ${sql.id(name)} ${sql.raw(how)}`.execute(
+      trx,
+    )
+  }
+}
+
 async function fill(trx: Trx, source: Source): Promise<{ header: Header; totals: Totals }> {
   const parts = source[Symbol.asyncIterator]()
   const next = async (): Promise<Part | undefined> => (await parts.next()).value
@@ -63,11 +75,15 @@ async function fill(trx: Trx, source: Source): Promise<{ header: Header; totals:
     await makeTables(trx, header)
     const tables = new Map(header.tables.map((table) => [table.name, table]))
     await sql.raw(inAll(header, (name) => `alter table ${name} disable trigger user`)).execute(trx)
+    const ownKeys = await listSelfReferences(trx)
+    await alterKeys(trx, ownKeys, 'deferrable initially deferred')
     // What the migrations themselves insert is in the copy, as it has become.
     const backwards = { ...header, tables: header.tables.toReversed() }
     await sql.raw(inAll(backwards, (name) => `delete from ${name}`)).execute(trx)
     for (let part = await next(); part; part = await next()) {
       if ('totals' in part) {
+        await sql`set constraints all immediate`.execute(trx)
+        await alterKeys(trx, ownKeys, 'not deferrable')
         await compare(trx, header, part.totals)
         for (const sequence of part.totals.sequences) await setSequence(trx, sequence)
         await sql

@@ -14,7 +14,8 @@ const bookkeeping = ['kysely_migration', 'kysely_migration_lock']
 
 /**
  * Every table of the schema, as the catalog has it, so that none can be forgotten; those that others refer to come first.
- * Throws when tables refer to each other in a circle, or to themselves: no order of rows would do then.
+ * Throws when tables refer to each other in a circle: no order of rows would do then. A table may refer to itself: see
+ * `listSelfReferences`.
  */
 export async function listTables(db: Db): Promise<CopiedTable[]> {
   const tables = await sql<CopiedTable>`
@@ -36,7 +37,9 @@ export async function listTables(db: Db): Promise<CopiedTable[]> {
   while (left.size > 0) {
     const free = [...left.values()].filter(
       ({ name }) =>
-        !references.rows.some(({ source, target }) => source === name && left.has(target)),
+        !references.rows.some(
+          ({ source, target }) => source === name && target !== name && left.has(target),
+        ),
     )
     if (free.length === 0) {
       throw new Error(`these tables refer to each other in a circle: ${[...left.keys()]}`)
@@ -47,6 +50,16 @@ export async function listTables(db: Db): Promise<CopiedTable[]> {
     }
   }
   return ordered
+}
+
+/** Foreign keys of tables to themselves: their rows come in any order, so they are checked after the last one. */
+export async function listSelfReferences(db: Db): Promise<{ table: string; name: string }[]> {
+  const { rows } = await sql<{ table: string; name: string }>`
+    select relname::text as table, conname::text as name
+    from pg_constraint join pg_class on pg_class.oid = conrelid
+    where contype = 'f' and conrelid = confrelid and connamespace = current_schema()::regnamespace
+    order by 1, 2`.execute(db)
+  return rows
 }
 
 /** The migrations that made the tables, in their order; none when the database has never been migrated. */
