@@ -26,7 +26,13 @@ const load = async (folder = dir) => {
 }
 
 test('flow files load by name, a bad one hides none of the others', async () => {
-  await write('b.flow.yaml', flowText({ name: 'name: orders' }))
+  await write(
+    'b.flow.yaml',
+    flowText({
+      name: 'name: orders',
+      destinations: 'destinations:\n  - { name: out, type: file, path: orders.ndjson }',
+    }),
+  )
   await write('a.flow.yml', flowText())
   await write('c.flow.yaml', 'version: [1')
   await write('d.flow.yaml', flowText({ name: 'name: Ñandú' }))

@@ -44,12 +44,13 @@ afterAll(async () => {
 
 /** Reads everything and makes items of it, as a poll does. */
 async function makeItems(source: Source): Promise<string> {
-  const { read } = createItemReader(flowOf({ type: 'file', path: 'f', format: 'csv' }))
+  const flow = flowOf({ type: 'file', path: 'f', format: 'csv' })
+  const { read } = createItemReader(flow)
   const said: string[] = []
   let items = 0
   for await (const rows of source.scan({ since: null, signal: nothing })) {
     const batch = await readBatch(
-      { read } as Parameters<typeof readBatch>[0],
+      { read, flow } as Parameters<typeof readBatch>[0],
       rows,
       createKeySet(),
       nothing,

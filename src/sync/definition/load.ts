@@ -4,9 +4,10 @@ import { GuardedFileError, readGuardedFile } from '../../guarded-file.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import { breathe } from '../poll/breather.ts'
 import type { FlowContext } from './context.ts'
-import type { PlacedFinding } from './findings.ts'
+import { keyText, type PlacedFinding } from './findings.ts'
 import { createFlowReader, type LoadedFlow, problemOf, type ReadFlow } from './read-flow.ts'
 import type { Finding } from './references.ts'
+import { sharedFiles } from './shared-files.ts'
 import { maxFlowFileBytes } from './yaml-file.ts'
 
 export type { LoadedFlow } from './read-flow.ts'
@@ -14,7 +15,8 @@ export type { LoadedFlow } from './read-flow.ts'
 /**
  * Reads every `*.flow.yaml` and `*.flow.yml` of a folder, by name; hidden files (editors leave them) are passed over. A
  * folder that is missing counts as empty. A bad file never hides the others. Of files that give one name, none loads: which
- * of them is meant is not for us to guess, and a running flow keeps the definition it has. `file` is relative to `dir`.
+ * of them is meant is not for us to guess, and a running flow keeps the definition it has; the same of flows that would disturb each
+ * other's files. `file` is relative to `dir`.
  */
 export async function loadFlows(
   dir: string,
@@ -35,7 +37,7 @@ export async function loadFlows(
     else good.push(read)
   }
   const flows: LoadedFlow[] = []
-  for (const { loaded, namedAt } of good) {
+  for (const { loaded, placeOf } of good) {
     const { file, flow } = loaded
     const others = good.filter((one) => one.loaded !== loaded && one.loaded.flow.name === flow.name)
     if (others.length === 0) {
@@ -44,9 +46,17 @@ export async function loadFlows(
     }
     const list = others.map((one) => one.loaded.file).join(', ')
     const message = `is also the name in ${list}, so none of them is loaded`
-    problems.push(problemOf(file, { ...namedAt, key: 'name', message, hint: 'rename one of them' }))
+    problems.push(
+      problemOf(file, { ...placeOf(['name']), key: 'name', message, hint: 'rename one of them' }),
+    )
   }
-  return { flows, problems }
+  const shared = sharedFiles(flows)
+  for (const { flow, path, message, hint } of shared) {
+    const { placeOf } = good.find(({ loaded }) => loaded === flow) ?? {}
+    const place = placeOf?.(path) ?? { line: 1, column: 1 }
+    problems.push(problemOf(flow.file, { ...place, key: keyText(path), message, hint }))
+  }
+  return { flows: flows.filter((one) => !shared.some(({ flow }) => flow === one)), problems }
 }
 
 /** The names of the flow files in a folder, sorted. */

@@ -11,9 +11,8 @@ import { parseYamlFile, type YamlFile } from './yaml-file.ts'
 export type LoadedFlow = { flow: Flow; file: string; definitionHash: string }
 
 export type ReadFlow =
-  /** `namedAt` is where the file says its name. */
-  | { loaded: LoadedFlow; namedAt: { line: number; column: number } }
-  | { problems: FlowProblemView[] }
+  /** `placeOf` says where a part of it stands in the file. */
+  { loaded: LoadedFlow; placeOf: YamlFile['placeOf'] } | { problems: FlowProblemView[] }
 
 /** A wrong file may be wrong in every line; the first ones tell enough. */
 const maxProblems = 50
@@ -55,7 +54,7 @@ function readFlow(
   const flow = parsed.data
   return {
     loaded: { flow, file, definitionHash: definitionHash(flow) },
-    namedAt: yaml.placeOf(['name']),
+    placeOf: yaml.placeOf,
   }
 }
 

@@ -1,5 +1,6 @@
 import { evaluateApart, prepareThread } from './apart.ts'
 import { ExpressionError } from './expression-error.ts'
+import { createFairQueue } from './fair-queue.ts'
 import { compileGuarded, type Variables } from './guarded.ts'
 import { isTame } from './tame.ts'
 import { weightOf } from './weight.ts'
@@ -16,8 +17,6 @@ export type Expression = {
   evaluate(value: unknown, variables?: Variables): Promise<unknown>
 }
 
-let turn: Promise<unknown> = Promise.resolve()
-
 /**
  * Compiles JSONata as `compileGuarded` describes it. Expressions that only pick, compare and convert run inside the
  * process; all others (regular expressions, functions, ranges, sorting) run in a thread that can be ended.
@@ -25,9 +24,11 @@ let turn: Promise<unknown> = Promise.resolve()
  */
 export function compileExpression(text: string): Expression {
   const guarded = compileGuarded(text)
+  const owner = {}
   if (isTame(guarded.ast)) {
     return {
-      evaluate: (value, variables) => inTurn(() => guarded.evaluate(withTexts(value), variables)),
+      evaluate: (value, variables) =>
+        inTurn(owner, () => guarded.evaluate(withTexts(value), variables)),
     }
   }
   prepareThread()
@@ -39,7 +40,7 @@ export function compileExpression(text: string): Expression {
           `the expression would be given more than ${maxWeightApart} characters; one without functions may be`,
         )
       }
-      return await evaluateApart({ text, value, variables })
+      return await evaluateApart(owner, { text, value, variables })
     },
   }
 }
@@ -72,9 +73,19 @@ function withTexts(value: unknown): unknown {
   return changed ?? value
 }
 
-/** One after another: side by side they would spend each other's 250 ms. */
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  const mine = turn.then(work)
-  turn = mine.catch(() => undefined)
-  return await mine
+const waiting = createFairQueue<() => Promise<void>>()
+let isWorking = false
+
+/** One after another, since side by side they would spend each other's 250 ms; expressions take turns. */
+function inTurn<T>(owner: object, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    waiting.add(owner, () => work().then(resolve, reject))
+    if (!isWorking) void workAll()
+  })
+}
+
+async function workAll(): Promise<void> {
+  isWorking = true
+  for (let work = waiting.take(); work; work = waiting.take()) await work()
+  isWorking = false
 }
