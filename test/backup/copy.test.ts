@@ -12,8 +12,10 @@ import { CopyError, type Part, withSource } from '../../src/backup/source.ts'
 import { listTables } from '../../src/backup/tables.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { listMigrations, migrateWithin } from '../../src/db/migrate.ts'
+import { asClientName } from '../../src/domain/client-name.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import { EncryptionKeysError } from '../../src/payments/encryption-keys.ts'
+import { insertClosing } from '../../src/repositories/closings.ts'
 import { walkDue } from '../../src/repositories/due-deliveries.ts'
 import { createDeliveryQueue } from '../../src/sync/queue/queue.ts'
 import {
@@ -44,6 +46,7 @@ beforeAll(async () => {
   await seedSealed(source, [key], 'acme')
   await seedSealed(source, [key], 'ñandú')
   await insertStrangeRows(source, 5_000)
+  await insertChain(source)
   file = join(folder, 'one.backup')
   await write(file)
 })
@@ -52,6 +55,36 @@ afterAll(async () => {
   await source?.close()
   await rm(folder, { recursive: true, force: true })
 })
+
+/** Two closings of a box. The second refers to the first, and comes before it by its id. */
+async function insertChain(database: Database): Promise<void> {
+  const at = (hour: number) => new Date(Date.UTC(2026, 10, 21, hour))
+  const spans = [
+    ['ffffffff-0000-4000-8000-000000000000', at(12), at(18)],
+    ['00000000-0000-4000-8000-000000000000', at(18), at(22)],
+  ] as const
+  await database.transaction(async (trx) => {
+    for (const [id, from, to] of spans) {
+      await insertClosing(trx, {
+        id,
+        client: asClientName('acme'),
+        place: 'caja:CAJA-1',
+        caja_id: 'CAJA-1',
+        sucursal_id: 'SUC-1',
+        mp_user_id: 1,
+        business_day: '2026-11-21',
+        from_at: from,
+        to_at: to,
+        requested_from: from,
+        requested_to: to,
+        time_zone: 'UTC',
+        declared: {},
+        created_at: to,
+        next_check_at: to,
+      })
+    }
+  })
+}
 
 const write = (path: string) =>
   source.maintenance((db) => withSource(db, about, (parts) => writeBackup(path, parts)))
