@@ -11,7 +11,7 @@ import { type Actor, type PaymentDeps, serviceActor } from '../payments/deps.ts'
 import { type Errand, ownErrand } from '../payments/errand.ts'
 import { moveOrder } from '../payments/move-order.ts'
 import { tellOrderChanged } from '../payments/order-changes.ts'
-import { refreshOrder } from '../payments/read-order.ts'
+import { refreshOrder, requireOrder } from '../payments/read-order.ts'
 import { refundOrder } from '../payments/refund-order.ts'
 import { withAccess } from '../payments/token-keeper.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
@@ -304,9 +304,11 @@ export async function refundOrphan(
   id: string,
   reason: string,
   errand: Errand,
-): Promise<{ orphan: OrphanRow; order: OrderRow | null }> {
+): Promise<{ orphan: OrphanRow; order: OrderRow }> {
   const before = await requireOrphan(deps, client, id)
-  if (before.state === 'refunded') return { orphan: before, order: null }
+  if (before.state === 'refunded') {
+    return { orphan: before, order: await requireOrder(deps, client, before.order_id as string) }
+  }
   const wish = { reason, reference: undefined }
   const { orphan } = await adoptOrphan(deps, client, id, wish, errand.actor)
   const { order } = await refundOrder(

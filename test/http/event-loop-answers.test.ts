@@ -25,7 +25,7 @@ beforeAll(async () => {
   await charge(service, shop, { reference: 'FIRST' })
   const files = Array.from({ length: flowCount }, (_, index) => [
     `f${index}.flow.yaml`,
-    { ...jsonFlow(`f${index}`, 'http://127.0.0.1:9/'), description: long(300) },
+    { ...jsonFlow(`f${index}`, 'http://127.0.0.1:9'), description: long(300) },
   ])
   flows = await startTestFlows({ service, files: Object.fromEntries(files) })
   await flows.call('POST', '/flows/pause')

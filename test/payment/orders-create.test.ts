@@ -102,6 +102,11 @@ test('an order reads with exactly the documented fields before and after it is p
     settled_refunds: [],
     standing: 'under_way',
     given_up_at: null,
+    needs_decision: null,
+    charged_instead: null,
+    paid_amount: '0.00',
+    received_amount: '0.00',
+    refunded_amount: '0.00',
   })
   expect(Date.parse(fresh.expires_at) - Date.parse(fresh.created_at)).toBe(30 * 60_000)
 
@@ -120,6 +125,9 @@ test('an order reads with exactly the documented fields before and after it is p
       id: expect.stringMatching(/^PAY/),
       amount: '1234.50',
       paid_amount: '1234.50',
+      received_amount: '1234.50',
+      tip_amount: '0.00',
+      is_surplus: false,
       status: 'approved',
       status_detail: 'accredited',
       payment_method: { type: 'credit_card', installments: 3, id: 'visa' },

@@ -117,7 +117,7 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { reason } = request.body
       const errand = errandOf(deps, request)
       const { orphan, order } = await refundOrphan(deps, client, orphanId, reason, errand)
-      return { ...(await viewOne(deps, orphan)), ...(order ? viewOutcome(order) : givenBack) }
+      return { ...(await viewOne(deps, orphan)), ...viewOutcome(order) }
     },
   )
 
@@ -144,8 +144,6 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
   )
 }
-
-const givenBack = { outcome: 'not_charged' as const, retry_safe: true }
 
 type OrphanView = z.input<typeof OrphanResponse>
 
