@@ -9,9 +9,16 @@ const flow = (withDeletes = true) => {
     pk: 'a',
     kind: 'upsert',
     body: { id: 'a', rev, text: options.text ?? `text ${rev}` },
+    address: 'PUT /a',
     key: options.key ?? `key of ${rev}`,
   })
-  const removal: Arrival = { pk: 'a', kind: 'delete', body: undefined, key: 'key of the delete' }
+  const removal: Arrival = {
+    pk: 'a',
+    kind: 'delete',
+    body: undefined,
+    address: 'DELETE /a',
+    key: 'key of the delete',
+  }
   const deliver = (arrival: Arrival) => {
     ledger.arrived(arrival)
     ledger.applied(arrival)

@@ -5,6 +5,8 @@ export type Arrival = {
   kind: 'upsert' | 'delete'
   /** The body; undefined for a delete. */
   body: SourceItem | undefined
+  /** Method and path of its request: another one is another request, under another key. */
+  address: string
   /** The idempotency key. */
   key: string
   /** It was held up on its way while its sender stood still, or has given it up: what came meanwhile has overtaken it. */
@@ -114,8 +116,8 @@ export class Ledger {
     return found
   }
 
-  #judgeKey({ pk, kind, body, key }: Arrival): void {
-    const content = JSON.stringify([pk, kind, body])
+  #judgeKey({ pk, kind, body, key, address }: Arrival): void {
+    const content = JSON.stringify([address, pk, kind, body])
     const before = this.#keyOf.get(content)
     if (key === '') this.violated(`${pk}: a request without a key`)
     if (before !== undefined) {

@@ -42,8 +42,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   bug(
     'the idempotency key is one for each content',
     'sync/deliver/job-key',
-    'const text = JSON.stringify([flow, destination, pk, change, kind, hash])',
-    'const text = JSON.stringify([flow, destination, pk, kind, hash])',
+    'const text = JSON.stringify([flow, destination, identity, pk, change, kind, hash])',
+    'const text = JSON.stringify([flow, destination, identity, pk, kind, hash])',
   ),
   bug(
     'an item is created without being looked up',

@@ -103,10 +103,12 @@ function read(
 ): Read {
   const key = String(request.headers['idempotency-key'] ?? '')
   const isDelete = request.method === 'DELETE'
+  const address = `${request.method} ${request.url}`
   const single = (pk: string): Arrival => ({
     pk,
     kind: isDelete ? 'delete' : 'upsert',
     body: isDelete ? undefined : (JSON.parse(text) as SourceItem),
+    address,
     key,
   })
   const { shop } = receiver
@@ -120,7 +122,7 @@ function read(
         return { arrivals: [], act: () => look(lane, receiver, request) }
       if (request.method === 'POST') {
         const body = JSON.parse(text) as SourceItem
-        const arrival: Arrival = { pk: body.id, kind: 'upsert', body, key }
+        const arrival: Arrival = { pk: body.id, kind: 'upsert', body, address, key }
         const act = () => {
           const id = shop.create(arrival)
           lane.note('an item got its own id')
@@ -193,6 +195,7 @@ function batch(lane: Lane, receiver: Receiver, body: BatchBody, label: string): 
     pk: body.pks[at] ?? '',
     kind: 'upsert',
     body: item,
+    address: 'batch',
     key: body.keys[at] ?? '',
   }))
   return {
