@@ -10,6 +10,7 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
+import { createTestPoll } from './poll-support.ts'
 
 /** What a flow remembers belongs to the source and the destination that it was learnt from, not to their names. */
 let one: TestTarget
@@ -196,6 +197,22 @@ test('a database of before takes the identities of the first start, without a qu
   await post(`/sync/${name}`)
   await flows.delivered()
   expect(sentTo(other, name)).toEqual([`PUT /${name}/products/one-A`])
+})
+
+test('a process that has not read the files since changes nothing', async () => {
+  const poll = await createTestPoll(flows.service.database, { now: () => new Date() })
+  poll.rows = [[{ id: 'A' }]]
+  await poll.poll()
+  await flows.service.database.db
+    .updateTable('flow_state')
+    .set({ source_identity: 'of the newer file' })
+    .where('flow', '=', poll.name)
+    .execute()
+  poll.deps.isOnFile = async () => false
+  await expect(poll.poll()).rejects.toThrow('polls this flow by another definition')
+  poll.deps.isOnFile = async () => true
+  await poll.poll()
+  expect(poll.scans).toEqual([null, null])
 })
 
 const parsed = (source: object, destination: object) =>

@@ -61,6 +61,19 @@ export function destinationIdentity(destination: Destination): string {
   }
 }
 
+/** Those of a flow; its destinations by their names. */
+export function identitiesOf({ source, destinations }: Pick<Flow, 'source' | 'destinations'>): {
+  source: string
+  destinations: Readonly<Record<string, string>>
+} {
+  return {
+    source: sourceIdentity(source),
+    destinations: Object.fromEntries(
+      destinations.map((one) => [one.name, destinationIdentity(one)]),
+    ),
+  }
+}
+
 function hashed(parts: object): string {
   return hash('sha256', canonicalJson(parts), 'hex')
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import { isDeepStrictEqual } from 'node:util'
 import type { Agent } from 'undici'
 import { notify } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
@@ -27,6 +28,7 @@ import {
   writeDown,
 } from '../control/switches.ts'
 import type { FlowContext } from '../definition/context.ts'
+import { identitiesOf } from '../definition/identity.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
 import { Secret } from '../definition/secret.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
@@ -348,10 +350,13 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
   }
 
   /** A process that stood still, or whose way to the database was away, has not heard of what another one has read. */
-  const isOnFile = async ({ flow: { name }, definitionHash }: FlowRuntime) => {
+  const isOnFile = async ({ flow: { name }, definitionHash, identities }: FlowRuntime) => {
     const { flows } = await loadFlows(deps.flowsDir, deps.files)
     const isChanged = flows.some(
-      (one) => one.flow.name === name && one.definitionHash !== definitionHash,
+      (one) =>
+        one.flow.name === name &&
+        (one.definitionHash !== definitionHash ||
+          !isDeepStrictEqual(identitiesOf(one.flow), identities)),
     )
     if (isChanged) readAgain()
     return !isChanged

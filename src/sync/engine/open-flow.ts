@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../domain/canonical-json.ts'
 import { itemFormHash, keyFormHash } from '../definition/definition-hash.ts'
-import { destinationIdentity, sourceIdentity } from '../definition/identity.ts'
+import { identitiesOf } from '../definition/identity.ts'
 import type { LoadedFlow } from '../definition/load.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
@@ -34,15 +34,6 @@ export function openFlow(
     hashes: reader,
     usedFields: used,
     keyValue: (pk) => keyRecord(item.key, pk),
-  }
-}
-
-function identitiesOf({ source, destinations }: Flow): FlowRuntime['identities'] {
-  return {
-    source: sourceIdentity(source),
-    destinations: Object.fromEntries(
-      destinations.map((one) => [one.name, destinationIdentity(one)]),
-    ),
   }
 }
 

@@ -11,9 +11,10 @@ import {
 } from '../../repositories/flow-state.ts'
 import { askAboutDestinations } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
+import { OutdatedError } from './outdated.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 
-type Deps = Pick<PollDeps, 'database' | 'now' | 'log'>
+type Deps = Pick<PollDeps, 'database' | 'now' | 'log' | 'isOnFile'>
 type Identities = Pick<FlowRuntime, 'identities'>
 
 /** Whether what is known of the source was learnt from another one. */
@@ -75,7 +76,11 @@ export async function settleIdentity(
       if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
       await work(trx)
     })
-  if (isOtherSource(runtime, state)) {
+  const changed = otherDestinations(runtime, state)
+  const isOther = isOtherSource(runtime, state)
+  // What changed may be the files, which this process has not read since.
+  if ((isOther || changed.length > 0) && !(await deps.isOnFile(runtime))) throw new OutdatedError()
+  if (isOther) {
     await underLease(async (trx) => {
       await updateFlowState(trx, name, {
         ...{ source_identity: runtime.identities.source, holds_deletes: true },
@@ -85,7 +90,6 @@ export async function settleIdentity(
     })
     deps.log.warn({ flow: name }, 'the source of a flow is another one; its deletes wait')
   }
-  const changed = otherDestinations(runtime, state)
   if (changed.length === 0) return undefined
   const asked = await unapprovedDestinations(db, runtime, state)
   if (asked.length > 0) {
