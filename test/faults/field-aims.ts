@@ -52,8 +52,11 @@ export async function equalForeignOrder(lane: Lane, pause: Pause): Promise<void>
 
 async function payForeign(lane: Lane, id: string): Promise<void> {
   const path = `/_sandbox/orders/${id}/act`
-  await sandboxCall(lane.world.services[0], 'POST', path, payByCard)
-  lane.history.push(`the buyer pays ${id} of the other application`)
+  const done = await sandboxCall(lane.world.services[0], 'POST', path, payByCard).then(
+    () => 'done',
+    () => 'not possible',
+  )
+  lane.history.push(`the buyer pays ${id} of the other application -> ${done}`)
 }
 
 async function hideApplication(lane: Lane, id: string | undefined): Promise<void> {

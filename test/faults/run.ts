@@ -184,7 +184,8 @@ async function freeBoxes(world: World, lanes: readonly Lane[]): Promise<void> {
   )
   await clearTerminals(world)
   await webhooksArrive(world)
-  await world.passTime(2_000)
+  // A requested cancel is looked at again within a minute.
+  await world.passTime(62_000)
 }
 
 /** Until the provider has told all that it has to tell, or three seconds of real time. */

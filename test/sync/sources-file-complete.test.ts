@@ -239,7 +239,7 @@ describe('a poll of such a file', () => {
 
   const errors = async (flow: string) => {
     const query = database.db.selectFrom('flow_errors').select('error').where('flow', '=', flow)
-    return (await query.orderBy('at').execute()).map(({ error }) => error)
+    return (await query.execute()).map(({ error }) => error).sort()
   }
 
   test('sends what is whole, deletes nothing, and says why; the warning of a cut one stays', async () => {
@@ -254,8 +254,8 @@ describe('a poll of such a file', () => {
       ...['upsert 1', 'upsert 2', 'upsert 2', 'upsert 3'],
     ])
     expect(await errors(poll.name)).toEqual([
-      expect.stringContaining('ends within a line; its last record waits'),
       expect.stringContaining('1 deletes held back'),
+      expect.stringContaining('ends within a line; its last record waits'),
     ])
     later(16 * minute)
     await poll.poll()
