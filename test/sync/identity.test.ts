@@ -218,8 +218,8 @@ test('a process that has not read the files since changes nothing', async () => 
 const parsed = (source: object, destination: object) =>
   flowSchema({
     env: {
-      DB: 'postgres://ana:secret@db.example/erp',
-      DB2: 'postgres://eva:other@DB.example:5432/erp',
+      DB: 'postgres://ana:canary-secret@db.example/erp',
+      DB2: 'postgres://eva:canary-other@DB.example:5432/erp',
     },
     readFile: () => '',
     mail: { smtpUrl: undefined, mailFrom: undefined },
