@@ -1,5 +1,10 @@
 import type { Database } from '../../db/database.ts'
-import { type DeliveryTarget, lockOwed, oweOnceMore } from '../../repositories/deliveries.ts'
+import {
+  type DeliveryTarget,
+  lockOwed,
+  markMayHaveArrived,
+  oweOnceMore,
+} from '../../repositories/deliveries.ts'
 import { deleteHash } from '../../repositories/flow-items.ts'
 import { requestFullScan } from '../../repositories/flow-state.ts'
 import { findContent } from '../../repositories/item-history.ts'
@@ -36,6 +41,8 @@ export async function makeGoodLostClaim(
     const kept = row.payload ?? (await findContent(trx, flow, row))
     const payload = kept ?? (row.kind === 'delete' ? keyRecord(keyNames, pk) : undefined)
     if (!payload) return 'not kept'
+    // A delete that is done has left no record of what was there; the late request may have put it back.
+    await markMayHaveArrived(trx, target, pk, fieldsOf(outcome))
     await oweOnceMore(trx, target, { pk, payload, at: now() })
     queue.wake(flow, destination)
     return 'owed'
@@ -48,4 +55,10 @@ export async function makeGoodLostClaim(
     })
   }
   log.warn({ flow, destination, pk }, 'a late request may have arrived; the item is sent once more')
+}
+
+/** What an attempt sent of the fields that a delete of the same item uses. */
+function fieldsOf(outcome: Outcome): unknown {
+  if (outcome.kind === 'delivered') return outcome.fields
+  return 'begun' in outcome ? outcome.begun?.fields : undefined
 }
