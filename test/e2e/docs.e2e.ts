@@ -1,8 +1,18 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { jsonFlow, startTestFlows } from '../support/flows.ts'
+import { deliver } from '../support/money.ts'
 import { adminToken, startTestService } from '../support/service.ts'
-import { act, asAdmin, call, charge, openShop, payByCard, readOrder } from '../support/till.ts'
+import {
+  act,
+  asAdmin,
+  call,
+  charge,
+  openShop,
+  payByCard,
+  readOrder,
+  sandboxCall,
+} from '../support/till.ts'
 import { button, expectText, launchBrowser, openPage, type WatchedPage } from './browser.ts'
 
 /** The description of each listener can be read and tried in a browser, under the policy of every page. */
@@ -106,6 +116,15 @@ test('every GET of the payment API is executed from its page with a token', asyn
       body: { report: 'settlement', from: day, to: day },
     })
     expect(fetched.statusCode, fetched.body).toBe(202)
+    const { mp_order_id } = (await readOrder(service, shop, orderId)).json()
+    const { id: caseId } = (await sandboxCall(service, 'POST', '/_sandbox/chargebacks', {
+      order_id: mp_order_id,
+      webhooks: 'none',
+    })) as { id: string }
+    const type = 'topic_chargebacks_wh'
+    const body = { type, data: { id: Number(caseId) }, user_id: shop.mpUserId }
+    await deliver(service, { dataId: caseId, type, body })
+    const cases = (await call(service, { url: '/chargebacks', token: shop.key })).json()
     const made = await asAdmin(service, { url: '/admin/invitations', body: { client: 'nueva' } })
     const invitation = new URL(made.json().url).searchParams.get('invitation') as string
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
@@ -128,6 +147,7 @@ test('every GET of the payment API is executed from its page with a token', asyn
         storeExternalId: 'SUC-1',
         closingId: closing.json().id,
         fetchId: fetched.json().id,
+        chargebackId: cases.chargebacks[0].id,
         from: new Date(service.clock.now().getTime() - 3_600_000).toISOString(),
         invitation,
       },
