@@ -15,6 +15,9 @@ const isPaid = (book: LedgerOrder) => book.paid_amount !== null
 /** As long as the service relies on the provider's memory of a key. */
 const keyMemoryMs = 23 * 3600_000
 
+const isKeyForgotten = (lane: Lane, since: Date) =>
+  lane.world.clock.now().getTime() - since.getTime() > keyMemoryMs
+
 /** Money that the shop received for this order. */
 const receivedCents = (lane: Lane, book: LedgerOrder) =>
   isPaid(book) ? (lane.received.get(book.id) ?? cents(book.paid_amount)) : 0
@@ -133,7 +136,7 @@ function compareBooks(
   }
   for (const row of rows) {
     // Past the provider's memory of its key it stays unknown, and the operator is told; it must not be in the books.
-    const isForgotten = lane.world.clock.now().getTime() - row.created_at.getTime() > keyMemoryMs
+    const isForgotten = isKeyForgotten(lane, row.created_at)
     // An equal order of another application, or one made too late, leaves it to a person.
     const unproven = [...lane.foreign, ...(isTooLate(lane) ? books.map(({ id }) => id) : [])]
     const isUnproven = unproven.some((id) => row.conflict?.includes(id))
@@ -148,16 +151,23 @@ function compareBooks(
     if (row.conflict !== null && !isStrange && !isUnproven)
       wrong(`order ${row.id} has a conflict: ${row.conflict}`)
   }
+  // Past the provider's memory of its key nothing proves which refund it was: a person is shown those that may be it.
+  const unclear = operations.filter(
+    ({ state, provider_code, created_at }) =>
+      state === 'unknown' && provider_code === 'refund_unclear' && isKeyForgotten(lane, created_at),
+  )
   for (const { id, kind, state, order_id } of operations) {
     const mpOrderId = rows.find((row) => row.id === order_id)?.mp_order_id ?? ''
     const book = books.find((each) => each.id === mpOrderId)
     // A requested cancel ends when the terminal decides.
     const isRequested = kind === 'cancel' && book?.status === 'at_terminal'
-    if (isRequested || lane.strange.has(mpOrderId)) continue
+    if (isRequested || lane.strange.has(mpOrderId) || unclear.some((one) => one.id === id)) continue
     if (state === 'intent' || state === 'unknown') wrong(`${kind} ${id} is still ${state}`)
   }
+  const leftToPerson = unclear.flatMap(({ possible_refunds: possible }) => possible ?? [])
   const made = books
     .flatMap((book) => book.refunds)
+    .filter((refund) => !leftToPerson.some(({ id }) => id === String(refund.id)))
     // One that failed is none in the end.
     .filter((refund) => refund.status !== 'failed' && !lane.panelRefunds.has(String(refund.id)))
   const settled = operations.filter(({ kind, state }) => kind === 'refund' && state === 'done')
