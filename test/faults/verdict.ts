@@ -151,10 +151,13 @@ function compareBooks(
     if (row.conflict !== null && !isStrange && !isUnproven)
       wrong(`order ${row.id} has a conflict: ${row.conflict}`)
   }
-  // Past the provider's memory of its key nothing proves which refund it was: a person is shown those that may be it.
+  // Nothing proves which refund it was where the list before it could not be read, or past the provider's memory of its key:
+  // a person is shown those that may be it.
   const unclear = operations.filter(
-    ({ state, provider_code, created_at }) =>
-      state === 'unknown' && provider_code === 'refund_unclear' && isKeyForgotten(lane, created_at),
+    ({ state, provider_code, refunds_before, created_at }) =>
+      state === 'unknown' &&
+      provider_code === 'refund_unclear' &&
+      (refunds_before === null || isKeyForgotten(lane, created_at)),
   )
   for (const { id, kind, state, order_id } of operations) {
     const mpOrderId = rows.find((row) => row.id === order_id)?.mp_order_id ?? ''
