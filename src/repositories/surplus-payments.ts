@@ -144,14 +144,15 @@ async function giveBack(
     .where('payment_id', 'in', paymentIds)
     .where('state', '=', 'open')
     .execute()
+  await moveMovements(trx, client, paymentIds, { from: null, to: orderId }, now)
 }
 
-/** Movements of reports follow their payment from one order to another. */
-export async function moveMovements(
+/** Movements of reports follow their payment to its order, or away from an order. */
+async function moveMovements(
   trx: Trx,
   client: ClientName,
   paymentIds: readonly string[],
-  { from, to }: { from: string; to: string | null },
+  { from, to }: { from: string | null; to: string | null },
   now: Date,
 ): Promise<void> {
   await trx
@@ -159,7 +160,7 @@ export async function moveMovements(
     .set({ order_id: to, last_updated_at: now })
     .where('client', '=', client)
     .where('source_id', 'in', [...paymentIds])
-    .where('order_id', '=', from)
+    .where('order_id', from === null ? 'is' : '=', from)
     .execute()
 }
 

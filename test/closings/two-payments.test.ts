@@ -1,4 +1,7 @@
+import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { ClientName } from '../../src/domain/client-name.ts'
+import { separateSurplus } from '../../src/repositories/surplus-payments.ts'
 import { healProvider, openOwnShop, orderRow, ordersAtProvider, refund } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -230,4 +233,30 @@ test('a report that names the order of a further payment counts it in no net of 
   const [orphan] = (await orphansOf(till)).orphans
   const { order_id: adopted } = (await settle(till, orphan.id, 'adopt')).json()
   expect((await readOrder(service, till, adopted)).json().net).toMatchObject({ gross: '100.00' })
+})
+
+test('a payment that its order names after all gets its movements back', async () => {
+  const { till, orderId, surplus } = await paidTwice('named after all', { in_order: false })
+  const { mp_order_id: mpOrderId } = await orderRow(service, orderId)
+  const header = 'SOURCE_ID,TRANSACTION_TYPE,TRANSACTION_AMOUNT,SETTLEMENT_NET_AMOUNT,ORDER_MP'
+  const content = `${header}\r\n${surplus},SETTLEMENT,100.00,95.00,${mpOrderId}\r\n`
+  await call(service, { url: '/settlements/files', token: till.key, body: { content } })
+  const ordersOfMovement = async () =>
+    (
+      await service.database.db
+        .selectFrom('settlement_rows')
+        .select('order_id')
+        .where('source_id', '=', surplus)
+        .execute()
+    ).map(({ order_id }) => order_id)
+  expect(await ordersOfMovement()).toEqual([null])
+  await sql`
+    update orders set payments = payments ||
+      jsonb_build_array(payments -> 0 || jsonb_build_object('referenceId', ${surplus}::text))
+    where id = ${orderId}`.execute(service.database.db)
+  await service.database.transaction((trx) =>
+    separateSurplus(trx, till.client as ClientName, [orderId], service.clock.now()),
+  )
+  expect(await ordersOfMovement()).toEqual([orderId])
+  expect((await orphansOf(till)).orphans).toMatchObject([{ state: 'dismissed' }])
 })
