@@ -180,22 +180,12 @@ function orderLines(app, statistics, { boxes }, names) {
     since: order.created_at ?? null,
     help: linkButton(app.orderLink(order), t(help)),
   })
-  const doubts = statistics.in_doubt
-    .filter(({ order_id: id }) => !told.has(id))
-    .map((order) =>
-      orderLine(
-        order,
-        t('attention.doubt', { reference: order.external_reference }),
-        'help.settle_doubt',
-      ),
-    )
-  const late = statistics.paid_after_close.map((order) =>
-    orderLine(
-      order,
-      t('attention.lateOne', { reference: order.external_reference }),
-      'help.look_at_order',
-    ),
-  )
+  const linesOf = (orders, key, help) =>
+    orders
+      .filter(({ order_id: id }) => !told.has(id))
+      .map((order) => orderLine(order, t(key, { reference: order.external_reference }), help))
+  const doubts = linesOf(statistics.in_doubt, 'attention.doubt', 'help.settle_doubt')
+  const late = linesOf(statistics.paid_after_close, 'attention.lateOne', 'help.look_at_order')
   const counted = (key, number, help) =>
     number > 0
       ? [{ key, tone: 'warn', place: '', text: count(key, number), since: null, help }]
