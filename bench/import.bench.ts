@@ -13,8 +13,8 @@ import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { createLogger } from '../src/http/logging.ts'
 import { openBothSides } from '../test/support/both-sides.ts'
-// As src/start.ts runs the service.
-import '../src/small-heap.ts'
+// As src/app/start.ts runs the service.
+import '../src/app/small-heap.ts'
 
 // What does the first import of many items do to the tills on the embedded database? A process with both sides of the
 // service reads a CSV file and delivers what it finds into another file, and every 200 ms somebody asks the payment side

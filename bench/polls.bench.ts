@@ -7,17 +7,17 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Client } from 'pg'
+import type { FlowSide } from '../src/app/flow-side.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
-import type { FlowSide } from '../src/flow-side.ts'
 import { createLogger } from '../src/http/logging.ts'
 import { upsertHashes } from '../src/repositories/flow-items.ts'
 import { loadFlows } from '../src/sync/definition/load.ts'
 import { openFlow } from '../src/sync/engine/open-flow.ts'
 import { openBothSides } from '../test/support/both-sides.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
-// As src/start.ts runs the service.
-import '../src/small-heap.ts'
+// As src/app/start.ts runs the service.
+import '../src/app/small-heap.ts'
 
 // What does a poll cost in which nothing has changed? A process with both sides of the service polls a table of
 // PostgreSQL; a bare loop that reads the same rows and hashes them says what the reading alone takes. Each contender is a

@@ -33,7 +33,7 @@ export async function startService(shopUrl: string): Promise<ServiceProcess> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const logFile = join(dataDir, 'demo.log')
   const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 })
-  const main = fileURLToPath(new URL('../src/start.ts', import.meta.url))
+  const main = fileURLToPath(new URL('../src/app/start.ts', import.meta.url))
   const child = spawn(process.execPath, [main], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Database, Trx } from '../db/database.ts'
 import { causesOfOneOrder } from '../fleet/causes.ts'
+import { withLease } from '../jobs/with-lease.ts'
 import {
   takeDecidedChargebacks,
   takeDueDocuments,
@@ -20,7 +21,6 @@ import {
 } from '../repositories/fleet-alerts.ts'
 import { listReferences } from '../repositories/orders.ts'
 import { type OrphanRow, takeFoundOrphans, takeSettledOrphans } from '../repositories/orphans.ts'
-import { withLease } from '../repositories/with-lease.ts'
 import type { Channel, ChannelDeps } from '../sync/alerts/channel.ts'
 import { openChannel } from '../sync/alerts/channels.ts'
 import { messageId } from '../sync/alerts/message.ts'

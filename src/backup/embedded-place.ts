@@ -1,9 +1,9 @@
 import { access, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Database, openDatabase } from '../db/database.ts'
-import { syncFolder, syncTree } from '../db/durable-files.ts'
 import { lockFolder } from '../db/folder-lock.ts'
 import { filesOf } from '../db/pglite-engine.ts'
+import { syncFolder, syncTree } from '../files/durable-files.ts'
 import { CopyError } from './source.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Db, Trx } from '../db/database.ts'
-import { OperatorError } from '../operator-error.ts'
+import { OperatorError } from '../errors/operator-error.ts'
 import { fixForms, readRows, type Tally, Tallying } from './rows.ts'
 import {
   type CopiedTable,

@@ -1,7 +1,7 @@
 import { readPayment } from '../closings/read-payments.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { chargedBack } from '../domain/provider-states.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { withAccess } from '../payments/token-keeper.ts'
 import {

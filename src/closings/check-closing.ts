@@ -1,7 +1,7 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { ClosingLine } from '../domain/closing.ts'
 import { rowWithoutId, unreadableStatus } from '../domain/provider-payment.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { ownErrand } from '../payments/errand.ts'
 import { refreshOrder } from '../payments/read-order.ts'

@@ -1,6 +1,6 @@
 import type { Trx } from '../db/database.ts'
 import { dayIn, spanOfDay } from '../domain/time-zone.ts'
-import { AppError, invalid } from '../errors.ts'
+import { AppError, invalid } from '../errors/app-error.ts'
 import { type ChargesWish, findFirstCharge } from '../repositories/closing-charges.ts'
 import {
   type ClosingPlace,

@@ -7,7 +7,7 @@ import type {
 } from '../domain/closing.ts'
 import { addCents } from '../domain/money.ts'
 import { endedUnpaid, refundWords, wentThrough } from '../domain/provider-states.ts'
-import type { Outcome } from '../errors.ts'
+import type { Outcome } from '../errors/app-error.ts'
 
 /** A charge as our order has it. */
 export type OurCharge = {

@@ -1,5 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { withAccess } from '../payments/token-keeper.ts'
 import { ProviderError } from '../provider/provider.ts'

@@ -1,5 +1,5 @@
-import { GuardedFileError, readGuardedFile } from '../guarded-file.ts'
-import { OperatorError } from '../operator-error.ts'
+import { OperatorError } from '../errors/operator-error.ts'
+import { GuardedFileError, readGuardedFile } from '../files/guarded-file.ts'
 
 /** Parameters by which an address of PostgreSQL names files. */
 const parameters = ['sslrootcert', 'sslcert', 'sslkey'] as const

@@ -1,4 +1,4 @@
-import { OperatorError } from '../operator-error.ts'
+import { OperatorError } from '../errors/operator-error.ts'
 
 /** The database could not be asked, or went away while it was asked: whether a running COMMIT took effect is unknown. */
 export class DatabaseUnavailableError extends OperatorError {

@@ -11,7 +11,7 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from 'kysely'
-import { createTurns } from '../turns.ts'
+import { createTurns } from './event-loop-turns.ts'
 import { codeOf, hideValues } from './failures.ts'
 import { PgliteStatements } from './pglite-statements.ts'
 

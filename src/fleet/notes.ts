@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import type { ErrorCode } from '../errors.ts'
+import type { ErrorCode } from '../errors/app-error.ts'
 import {
   addTallies,
   type NewFinding,

@@ -1,5 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
-import type { ErrorCode } from '../errors.ts'
+import type { ErrorCode } from '../errors/app-error.ts'
 import type { BoxChargeRow, UndecidedRow } from '../repositories/fleet-observations.ts'
 
 /** A charge of a box, as far as it tells something about the box. */

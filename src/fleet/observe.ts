@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import type { ErrorCode } from '../errors.ts'
+import type { ErrorCode } from '../errors/app-error.ts'
 import {
   type BoxChargeRow,
   type BoxSightingRow,

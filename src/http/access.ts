@@ -1,6 +1,6 @@
 import type { FastifyInstance, RouteOptions } from 'fastify'
-import type { AppError, ErrorCode } from '../errors.ts'
-import type { MoneyRoute } from '../verdict.ts'
+import type { AppError, ErrorCode } from '../errors/app-error.ts'
+import type { MoneyRoute } from '../errors/money-outcome.ts'
 
 /**
  * Who may call a route: anybody, a client key (or the administrator for a client), the administrator alone, the administrator

@@ -7,7 +7,7 @@ import {
 } from 'fastify'
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { LoggerOptions } from 'pino'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { requireAccessClass } from './access.ts'
 import { answerClientError, answerInsteadOfNode } from './client-errors.ts'
 import { type ConnectionLimits, type Connections, trackConnections } from './connections.ts'

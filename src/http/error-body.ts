@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { type AppError, type ErrorCode, errorCatalogue } from '../errors.ts'
-import { type MoneyRoute, verdictOnFailure } from '../verdict.ts'
+import { type AppError, type ErrorCode, errorCatalogue } from '../errors/app-error.ts'
+import { type MoneyRoute, verdictOnFailure } from '../errors/money-outcome.ts'
 
 const codes = Object.keys(errorCatalogue) as [ErrorCode, ...ErrorCode[]]
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { AppError, type ErrorCode, OutcomeError, withExtra } from '../errors.ts'
+import { AppError, type ErrorCode, OutcomeError, withExtra } from '../errors/app-error.ts'
 import { answerFor, type ErrorStyle } from './error-body.ts'
 
 declare module 'fastify' {

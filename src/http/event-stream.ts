@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { createPlaces, type PlaceLimits } from './places.ts'
 
 /** One event; `data` is sent as one line of JSON. */

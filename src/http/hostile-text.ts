@@ -1,4 +1,4 @@
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 
 /** Deeper JSON than any of our bodies; JSON.stringify of what was stored would overflow at some 100,000. */
 const maxDepth = 32

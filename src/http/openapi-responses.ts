@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
-import { AppError, type ErrorCode, errorCatalogue } from '../errors.ts'
+import { AppError, type ErrorCode, errorCatalogue } from '../errors/app-error.ts'
 import type { AccessClass } from './access.ts'
 import {
   answerFor,

@@ -1,4 +1,4 @@
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 
 /**
  * For the health of either listener: throws SERVICE_UNAVAILABLE, saying which, when the database is away or takes no

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import { AppError } from '../errors.ts'
-import { verdictOn } from '../verdict.ts'
+import { AppError } from '../errors/app-error.ts'
+import { verdictOn } from '../errors/money-outcome.ts'
 import type { Connections } from './connections.ts'
 
 /** How a listener stops; decorated on the app as `shutdown`. */

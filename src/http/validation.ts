@@ -1,6 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
-import { AppError, type ErrorDetail } from '../errors.ts'
+import { AppError, type ErrorDetail } from '../errors/app-error.ts'
 
 /** An attacker's body of many thousand unknown keys must not become an answer of the same size. */
 const maxDetails = 50

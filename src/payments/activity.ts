@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../db/database.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import {
   type ActivityFilter,
   activityChannel,

@@ -4,7 +4,7 @@ import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import { providerKey, saleKey } from '../domain/provider-key.ts'
 import { wholeCurrencyOf } from '../domain/site.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import {
   attemptOfReference,
   type FoundOrder,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hashSecret, maskApiKey, newApiKey } from '../domain/api-key.ts'
 import { asClientName } from '../domain/client-name.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import {
   findKeyById,
   insertApiKey,

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderEvidence } from '../domain/order.ts'
 import { isCancelRequested, isOpen, mayBeCanceled } from '../domain/order-state.ts'
-import { AppError, withMoneyOutcome } from '../errors.ts'
+import { AppError, withMoneyOutcome } from '../errors/app-error.ts'
+import { verdictOn } from '../errors/money-outcome.ts'
 import { type ProviderError, toAppError } from '../provider/provider.ts'
 import type { Along, OperationEnd } from '../repositories/order-moves.ts'
 import {
@@ -13,7 +14,6 @@ import {
   settleOperation,
 } from '../repositories/order-operations.ts'
 import { keepWish, type OrderRow } from '../repositories/orders.ts'
-import { verdictOn } from '../verdict.ts'
 import { auditFailure, signSuccess, tellActivity } from './activity.ts'
 import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'

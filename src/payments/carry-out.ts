@@ -1,4 +1,4 @@
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { type CallOptions, ProviderError } from '../provider/provider.ts'
 import { type OrderOperationRow, settleOperation } from '../repositories/order-operations.ts'
 import type { OrderRow } from '../repositories/orders.ts'

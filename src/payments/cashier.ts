@@ -3,9 +3,9 @@ import { pointFromCents } from '../domain/money.ts'
 import { decisionOf } from '../domain/order-decision.ts'
 import { isCancelRequested } from '../domain/order-state.ts'
 import { actorOnOpen } from '../domain/provider-states.ts'
+import { isRefundUnderWay, outcomeOf } from '../errors/money-outcome.ts'
 import { lengthInWords } from '../fleet/messages.ts'
 import type { OrderRow } from '../repositories/orders.ts'
-import { isRefundUnderWay, outcomeOf } from '../verdict.ts'
 
 /** What a cashier is to do next; a till may show its own text for each. */
 export type CashierAction =

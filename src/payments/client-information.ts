@@ -1,5 +1,5 @@
 import { asClientName } from '../domain/client-name.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { findNewestActiveKey } from '../repositories/api-keys.ts'
 import { findClient, listClients } from '../repositories/clients.ts'
 import { findConnection } from '../repositories/oauth.ts'

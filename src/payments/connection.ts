@@ -5,7 +5,7 @@ import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { sameSecret } from '../domain/constant-time.ts'
 import { codeChallenge, randomToken } from '../domain/pkce.ts'
 import { SealedError } from '../domain/sealed.ts'
-import { AppError, invalid } from '../errors.ts'
+import { AppError, invalid } from '../errors/app-error.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
 import { countApiKeys, revokeKeysOfOtherAccounts } from '../repositories/api-keys.ts'
 import {

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import { providerKey, requestKey, saleKey } from '../domain/provider-key.ts'
-import { AppError, type ErrorExtra, OutcomeError, withMoneyOutcome } from '../errors.ts'
+import { AppError, type ErrorExtra, OutcomeError, withMoneyOutcome } from '../errors/app-error.ts'
+import { verdictOn } from '../errors/money-outcome.ts'
 import { encodeReference, ProviderError, toAppError } from '../provider/provider.ts'
 import {
   type ChargeStart,
@@ -14,7 +15,6 @@ import {
 } from '../repositories/charge-intents.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import { noteDeniedCharge, type PosWithStore } from '../repositories/stores.ts'
-import { verdictOn } from '../verdict.ts'
 import { isSentWhole } from './account-site.ts'
 import { auditFailure } from './activity.ts'
 import type { PaymentDeps } from './deps.ts'

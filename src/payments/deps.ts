@@ -1,15 +1,15 @@
 import type { Database } from '../db/database.ts'
 import type { Sealer } from '../domain/sealed.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import type { LastingWork } from '../jobs/background-work.ts'
+import type { SingleFlight } from '../jobs/single-flight.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import type { KeyUses } from './key-uses.ts'
-import type { LastingWork } from './lasting-work.ts'
 import type { LookNotes } from './look-notes.ts'
 import type { News } from './news.ts'
 import type { OrderCalls } from './order-calls.ts'
 import type { OrderChanges } from './order-changes.ts'
-import type { SingleFlight } from './single-flight.ts'
 import type { Strangers } from './strangers.ts'
 
 export type PaymentSettings = {

@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts'
 import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../domain/sealed.ts'
-import { OperatorError } from '../operator-error.ts'
+import { OperatorError } from '../errors/operator-error.ts'
 import {
   findHeadKey,
   findSealingKeys,

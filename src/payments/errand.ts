@@ -1,4 +1,4 @@
-import { AppError, type ErrorExtra } from '../errors.ts'
+import { AppError, type ErrorExtra } from '../errors/app-error.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
 import { type Actor, type PaymentDeps, serviceActor } from './deps.ts'
 

@@ -1,7 +1,7 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
 import { isCancelRequested, isOpen } from '../domain/order-state.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
 import { findClient } from '../repositories/clients.ts'
 import { findOpenOrdersOnTerminal, findOrder, type OrderRow } from '../repositories/orders.ts'

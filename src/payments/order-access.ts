@@ -1,4 +1,4 @@
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import type { CallOptions } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders.ts'
 import type { PaymentDeps } from './deps.ts'

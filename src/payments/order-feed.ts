@@ -3,8 +3,8 @@ import { changePositionOf, positionBehind } from '../domain/change-position.ts'
 import { asClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import { decisionOf } from '../domain/order-decision.ts'
+import { outcomeOf } from '../errors/money-outcome.ts'
 import { listChangedOrders, type OrderRow } from '../repositories/orders.ts'
-import { outcomeOf } from '../verdict.ts'
 import { buyerPaidCents } from './buyer-paid.ts'
 
 export type OrderChange = Record<string, unknown>

@@ -1,7 +1,7 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { OrderStatus } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { type CallOptions, ProviderError } from '../provider/provider.ts'
 import type { ConnectionRow } from '../repositories/oauth.ts'
 import {

@@ -12,7 +12,8 @@ import {
   type OutcomeError,
   withExtra,
   withMoneyOutcome,
-} from '../errors.ts'
+} from '../errors/app-error.ts'
+import { isRefundUnderWay, verdictOn } from '../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
 import { hasLosableChargeback } from '../repositories/chargebacks.ts'
 import { type IdempotencyScope, untieIdempotencyKey } from '../repositories/idempotency-keys.ts'
@@ -24,7 +25,6 @@ import {
   type RefundStart,
   tieRefund,
 } from '../repositories/refund-intents.ts'
-import { isRefundUnderWay, verdictOn } from '../verdict.ts'
 import { auditFailure } from './activity.ts'
 import type { PaymentDeps } from './deps.ts'
 import {

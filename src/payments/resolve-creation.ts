@@ -1,6 +1,6 @@
 import type { OrderEvidence } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import {
   type CallOptions,
   encodeReference,

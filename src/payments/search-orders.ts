@@ -1,4 +1,5 @@
 import { constraintOf } from '../db/failures.ts'
+import { withLease } from '../jobs/with-lease.ts'
 import type { FoundOrder, ProviderError } from '../provider/provider.ts'
 import { findOrdersOfProvider } from '../repositories/adopted-orders.ts'
 import {
@@ -8,7 +9,6 @@ import {
   planOrderSearches,
 } from '../repositories/order-searches.ts'
 import type { OrderRow } from '../repositories/orders.ts'
-import { withLease } from '../repositories/with-lease.ts'
 import {
   type Account,
   type BoxOfTerminal,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { SendPermit } from '../outbound.ts'
+import type { SendPermit } from '../outbound/outbound.ts'
 import {
   beginAttempt,
   freeSender,

@@ -3,7 +3,8 @@ import type { OrderEvidence, ProviderRefund } from '../domain/order.ts'
 import { isPaid } from '../domain/order-state.ts'
 import { asShopRefunds, isOwn, receivedCents } from '../domain/payment-figures.ts'
 import { isFailedRefund, isPendingRefund, receivedStatuses } from '../domain/provider-states.ts'
-import { AppError, type ErrorCode, type ErrorExtra } from '../errors.ts'
+import { AppError, type ErrorCode, type ErrorExtra } from '../errors/app-error.ts'
+import { type Situation, verdictOn } from '../errors/money-outcome.ts'
 import { type ProviderError, type RefundAnswer, toAppError } from '../provider/provider.ts'
 import {
   findOperation,
@@ -12,7 +13,6 @@ import {
   settleOperation,
 } from '../repositories/order-operations.ts'
 import { lockOrder, type OrderRow } from '../repositories/orders.ts'
-import { type Situation, verdictOn } from '../verdict.ts'
 import { signSuccess, tellActivity } from './activity.ts'
 import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'

@@ -3,7 +3,7 @@ import type { ClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { ProviderRefund } from '../domain/order.ts'
 import { isPaid } from '../domain/order-state.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import {
   keepRefundDecision,
   listOperations,

@@ -1,6 +1,6 @@
 import type { OrderStatus } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { ProviderError, type SimulatedEvent, toAppError } from '../provider/provider.ts'
 import { findConnection } from '../repositories/oauth.ts'
 import { findOrderOfAnyClient, type OrderRow, planCheck } from '../repositories/orders.ts'

@@ -3,7 +3,7 @@ import type { Trx } from '../db/database.ts'
 import { constraintOf } from '../db/failures.ts'
 import type { StoreLocation } from '../db/tables.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import { AppError, invalid } from '../errors.ts'
+import { AppError, invalid } from '../errors/app-error.ts'
 import { encodeExternalId, ProviderError } from '../provider/provider.ts'
 import {
   deletePlannedPos,

@@ -1,5 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
 import {
   findStore,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../domain/client-name.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
+import { withLease } from '../jobs/with-lease.ts'
 import {
   deletePos,
   deleteStore,
@@ -13,7 +14,6 @@ import {
   setPosState,
   setStoreState,
 } from '../repositories/stores.ts'
-import { withLease } from '../repositories/with-lease.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import {

@@ -1,6 +1,7 @@
 import type { ClientName } from '../domain/client-name.ts'
 import { isCancelRequested, mayBeCanceled } from '../domain/order-state.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
+import { withLease } from '../jobs/with-lease.ts'
 import { deleteIdempotencyKeysBefore } from '../repositories/idempotency-keys.ts'
 import { deleteExpiredStates } from '../repositories/oauth.ts'
 import { deleteOrderCalls } from '../repositories/order-calls.ts'
@@ -16,7 +17,6 @@ import {
   type OrderRow,
   planCheck,
 } from '../repositories/orders.ts'
-import { withLease } from '../repositories/with-lease.ts'
 import { createLanes } from './account-lanes.ts'
 import type { AccountPauses } from './account-pauses.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel-order.ts'

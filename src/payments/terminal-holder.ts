@@ -1,6 +1,6 @@
 import type { ClientName } from '../domain/client-name.ts'
 import { type Language, preferredLanguage } from '../domain/language.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { ProviderError } from '../provider/provider.ts'
 import type { CashierAction } from './cashier.ts'
 import type { PaymentDeps } from './deps.ts'

@@ -1,12 +1,12 @@
 import type { ClientName } from '../domain/client-name.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
+import { verdictOn } from '../errors/money-outcome.ts'
 import { lengthInWords } from '../fleet/messages.ts'
 import {
   findOpenOrdersOnTerminal,
   findOrderOfAnyClient,
   type OrderRow,
 } from '../repositories/orders.ts'
-import { verdictOn } from '../verdict.ts'
 import { cancelAtProvider } from './cancel-order.ts'
 import type { PaymentDeps } from './deps.ts'
 import { byService, type Errand, timeLeftMs, within } from './errand.ts'

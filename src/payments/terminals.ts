@@ -1,6 +1,6 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { OperatingMode } from '../domain/order.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { ProviderError, type ProviderTerminal, toAppError } from '../provider/provider.ts'
 import { findPos, findStore, listPos, listStores } from '../repositories/stores.ts'
 import { auditFailure, recordSuccess } from './activity.ts'

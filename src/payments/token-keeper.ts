@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientName } from '../domain/client-name.ts'
 import { SealedError } from '../domain/sealed.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
+import { withLease } from '../jobs/with-lease.ts'
 import { ProviderError, type TokenGrant, toAppError } from '../provider/provider.ts'
 import {
   beginRenewal,
@@ -14,7 +15,6 @@ import {
   type Renewal,
   replaceTokens,
 } from '../repositories/oauth.ts'
-import { withLease } from '../repositories/with-lease.ts'
 import { recordSuccess } from './activity.ts'
 import { type Actor, type PaymentDeps, serviceActor } from './deps.ts'
 

@@ -1,6 +1,6 @@
 import { canonicalJson } from '../domain/canonical-json.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
 import {
   findPos,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hashSecret } from '../domain/api-key.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { verifySignature } from '../provider/signature.ts'
 import {
   type DueDelivery,

@@ -1,7 +1,7 @@
 import { takeCase, takeCasesOf } from '../chargebacks/watch-cases.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { chargedBack } from '../domain/provider-states.ts'
-import { AppError } from '../errors.ts'
+import { AppError } from '../errors/app-error.ts'
 import { isAnswered, ProviderError } from '../provider/provider.ts'
 import { findClientsOfAccount } from '../repositories/oauth.ts'
 import {

@@ -1,5 +1,10 @@
 import type { z } from 'zod'
-import { createOutbound, type HttpMethod, type Outbound, OutboundError } from '../outbound.ts'
+import {
+  createOutbound,
+  type HttpMethod,
+  type Outbound,
+  OutboundError,
+} from '../outbound/outbound.ts'
 import { parseErrorBody } from './error-body.ts'
 import { judgeRefusal } from './judge-refusal.ts'
 import { fromOutbound, ProviderError, requestIdOf } from './provider-error.ts'

@@ -1,5 +1,5 @@
-import { AppError, type ErrorCode, type ErrorExtra, errorCatalogue } from '../errors.ts'
-import { verdictOn } from '../verdict.ts'
+import { AppError, type ErrorCode, type ErrorExtra, errorCatalogue } from '../errors/app-error.ts'
+import { verdictOn } from '../errors/money-outcome.ts'
 import {
   commonRows,
   type ErrorRow,

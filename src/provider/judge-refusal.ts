@@ -1,4 +1,4 @@
-import type { Judgement } from '../outbound.ts'
+import type { Judgement } from '../outbound/outbound.ts'
 import { parseErrorBody } from './error-body.ts'
 import { errorRows, isMoneyOperation } from './error-rows.ts'
 

@@ -1,4 +1,4 @@
-import type { AttemptFailure, Effect, FailureKind, OutboundError } from '../outbound.ts'
+import type { AttemptFailure, Effect, FailureKind, OutboundError } from '../outbound/outbound.ts'
 import { parseErrorBody } from './error-body.ts'
 
 const texts: Record<FailureKind, string> = {

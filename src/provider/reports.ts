@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { download } from '../outbound/download.ts'
-import { OutboundError } from '../outbound.ts'
+import { OutboundError } from '../outbound/outbound.ts'
 import { type ProviderClient, segment } from './client.ts'
 import { fromOutbound, ProviderError } from './provider-error.ts'
 import type { Provider, ProviderSettings } from './types.ts'

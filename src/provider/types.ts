@@ -15,7 +15,7 @@ export type {
   UnreadablePayment,
 } from '../domain/provider-payment.ts'
 
-import type { AttemptTimer, SendPermit } from '../outbound.ts'
+import type { AttemptTimer, SendPermit } from '../outbound/outbound.ts'
 
 export type ProviderSettings = {
   /** Base address without a final slash, for example `https://api.mercadopago.com`. */

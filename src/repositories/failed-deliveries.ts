@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
-import { createTurns } from '../turns.ts'
+import { createTurns } from '../db/event-loop-turns.ts'
 import { inKeyOrder } from './key-order.ts'
 
 export type FailureGroup = {

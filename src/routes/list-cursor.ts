@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { invalid } from '../errors.ts'
+import { invalid } from '../errors/app-error.ts'
 import type {
   ListPage,
   PageWish,

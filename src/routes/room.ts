@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { ErrorCode } from '../errors.ts'
+import type { ErrorCode } from '../errors/app-error.ts'
 import { hasHungUp } from '../http/hung-up.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
 import { type Errand, errandOfRequest } from '../payments/errand.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import { AppError, invalid } from '../errors.ts'
+import { AppError, invalid } from '../errors/app-error.ts'
 import { recordFailure, recordSuccess } from '../payments/activity.ts'
 import { type Actor, type PaymentDeps, serviceActor } from '../payments/deps.ts'
 import { withAccess } from '../payments/token-keeper.ts'

@@ -1,5 +1,5 @@
 import type { ClientName } from '../domain/client-name.ts'
-import { AppError, invalid } from '../errors.ts'
+import { AppError, invalid } from '../errors/app-error.ts'
 import { auditFailure, recordSuccess } from '../payments/activity.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
 import { ReportError } from './read-report.ts'

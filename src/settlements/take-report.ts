@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { createGunzip, createGzip } from 'node:zlib'
 import type { Trx } from '../db/database.ts'
+import { createTurns } from '../db/event-loop-turns.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { addCents } from '../domain/money.ts'
 import { isOwn } from '../domain/payment-figures.ts'
@@ -21,7 +22,6 @@ import {
   updateSettlementRows,
 } from '../repositories/settlements.ts'
 import { findSurplusPayments } from '../repositories/surplus-payments.ts'
-import { createTurns } from '../turns.ts'
 import { refreshNets } from './nets.ts'
 import { type ReportKind, type ReportLine, type ReportOptions, readReport } from './read-report.ts'
 

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createFleetAlerts, type FleetAlerts } from '../../src/alerts/fleet-alerts.ts'
-import { loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/app/config.ts'
 import type { FleetStatesTable } from '../../src/db/tables.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin } from '../support/till.ts'

@@ -29,7 +29,7 @@ const secretName =
   /(?:token|secret|password|signature|verifier|proof|cookie|hmac|api_?key|(?:key|state|browser)_?hash)s?$/i
 const literal = /^(?:undefined|null|true|false|''|""|'(?:string|object|number)'|-?\d[\d_]*)$/
 /** Numbers that grow with each owner of a lease, and hashes of flow definitions. No secrets. */
-const fencing = new Set(['src/repositories/with-lease.ts', 'src/sync/engine/previews.ts'])
+const fencing = new Set(['src/jobs/with-lease.ts', 'src/sync/engine/previews.ts'])
 
 /** The comparisons in this code by which the time of an answer could tell a secret. */
 function bareComparisons(code: string): string[] {
@@ -98,8 +98,8 @@ test('T1: the comparisons in constant time are the ones of Node', async () => {
 const jitter = new Set([
   'src/db/database.ts',
   'src/db/postgres-listener.ts',
-  'src/flow-side.ts',
-  'src/outbound.ts',
+  'src/app/flow-side.ts',
+  'src/outbound/outbound.ts',
 ])
 
 test('T4: no key, state, nonce or id is drawn from a generator that can be foretold', async () => {

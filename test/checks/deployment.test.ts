@@ -2,14 +2,16 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { settings } from '../../src/config-schema.ts'
+import { settings } from '../../src/app/config-schema.ts'
 
 const path = (file: string) => new URL(`../../${file}`, import.meta.url)
 const read = (file: string) => readFileSync(path(file), 'utf8')
 
 const known = new Set(settings.map(({ name }) => name))
 /** run-service.ts: the time within which a stop ends by itself. */
-const stopWithinSeconds = Number(/stopWithinMs = (\d+)_000/.exec(read('src/run-service.ts'))?.[1])
+const stopWithinSeconds = Number(
+  /stopWithinMs = (\d+)_000/.exec(read('src/app/run-service.ts'))?.[1],
+)
 
 type Compose = {
   services: Record<

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { settings } from '../../src/config-schema.ts'
+import { settings } from '../../src/app/config-schema.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
@@ -87,7 +87,7 @@ test('every setting that a page names is one', () => {
   const families =
     /^(MP|SYNC|FLOWS|OAUTH|ADMIN|SWEEP|PROVIDER|RATE_LIMIT|AUTH_FAILURES|TRUST|LOG|SMTP|MAIL|SANDBOX|POS_CREATE|DUPLICATE|DATA|ENCRYPTION|PUBLIC)_[A-Z_]+$/
   const codes = new Set(
-    found(/'?([A-Z]+(?:_[A-Z]+)+)'?: /g, ['src/errors.ts']).map(({ text }) => text),
+    found(/'?([A-Z]+(?:_[A-Z]+)+)'?: /g, ['src/errors/app-error.ts']).map(({ text }) => text),
   )
   for (const { page, text } of found(/\b([A-Z][A-Z]+(?:_[A-Z]+)+)\b/g)) {
     if (families.test(text) && !codes.has(text)) expect(known, `${page}: ${text}`).toContain(text)

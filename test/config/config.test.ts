@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { expect, test } from 'vitest'
-import { ConfigError, loadConfig } from '../../src/config.ts'
-import { isLoopback, settings } from '../../src/config-schema.ts'
+import { ConfigError, loadConfig } from '../../src/app/config.ts'
+import { isLoopback, settings } from '../../src/app/config-schema.ts'
 
 const key = Buffer.alloc(32, 7).toString('base64')
 const live = {

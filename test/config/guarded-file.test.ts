@@ -4,9 +4,9 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findSecrets } from '../../src/app/secrets-file.ts'
 import { checkConnectionFiles } from '../../src/db/connection-files.ts'
-import { GuardedFileError, readGuardedFile } from '../../src/guarded-file.ts'
-import { findSecrets } from '../../src/secrets-file.ts'
+import { GuardedFileError, readGuardedFile } from '../../src/files/guarded-file.ts'
 
 let dir: string
 const at = (name: string) => join(dir, name)

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
-import { ConfigError } from '../../src/config.ts'
-import { ensureSecrets } from '../../src/secrets-file.ts'
+import { ConfigError } from '../../src/app/config.ts'
+import { ensureSecrets } from '../../src/app/secrets-file.ts'
 
 const folders: string[] = []
 
@@ -46,7 +46,7 @@ test('T19: nobody but the owner can read the file or its folder, also after some
 test('processes that start at the same moment agree, one of them made the file, nothing else stays', async () => {
   const dir = dataDir()
   const script = `
-    const { ensureSecrets } = await import(${JSON.stringify(new URL('../../src/secrets-file.ts', import.meta.url).href)})
+    const { ensureSecrets } = await import(${JSON.stringify(new URL('../../src/app/secrets-file.ts', import.meta.url).href)})
     const all = await Promise.all(Array.from({ length: 8 }, () => ensureSecrets(${JSON.stringify(dir)})))
     process.stdout.write(JSON.stringify(all.map((s) => [s.adminToken, s.encryptionKeys[0].key.toString('hex'), s.created])))`
   const runs = await Promise.all(

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
+import { createTableCare } from '../../src/jobs/table-care.ts'
 import { acquireLease } from '../../src/repositories/leases.ts'
-import { createTableCare } from '../../src/table-care.ts'
 import { needsPostgres, openPostgresClone, postgresUrl } from '../support/database.ts'
 
 let database: Database

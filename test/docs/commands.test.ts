@@ -49,7 +49,7 @@ function sourceOf({ script, rest }: Command): string {
     const [, name] = / -- ([a-z-]+)/.exec(rest) ?? []
     return read(`bench/${name}.bench.ts`) + read('bench/whole-options.ts')
   }
-  if (folder === 'src') return read(entry)
+  if (folder === 'src/app' || folder === 'src/commands') return read(entry)
   return readdirSync(join(root, folder))
     .filter((file) => file.endsWith('.ts'))
     .map((file) => read(join(folder, file)))

@@ -5,12 +5,12 @@ import { asClientName } from '../../src/domain/client-name.ts'
 import type { OrderStatus } from '../../src/domain/order.ts'
 import { isUntouchable } from '../../src/domain/order-state.ts'
 import { orderWords, paymentStatusFrom, paymentWords } from '../../src/domain/provider-states.ts'
+import { outcomeOf } from '../../src/errors/money-outcome.ts'
 import { applyEvidence } from '../../src/payments/apply-evidence.ts'
 import { adviseCashier, type CashierAction } from '../../src/payments/cashier.ts'
 import { evidenceFrom } from '../../src/provider/translate.ts'
 import { MpOrder } from '../../src/provider/wire.ts'
 import type { OrderRow } from '../../src/repositories/orders.ts'
-import { outcomeOf } from '../../src/verdict.ts'
 
 const now = new Date('2026-11-21T15:00:00Z')
 const cents = 10_000

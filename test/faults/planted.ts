@@ -62,7 +62,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '2: a refund in processing counts as made',
     changes: [
       {
-        file: 'src/verdict.ts',
+        file: 'src/errors/money-outcome.ts',
         find: 'return order.refund_open || order.refunds.some(({ status }) => isPendingRefund(status))',
         replace: 'return order.refund_open',
       },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ErrorCode } from '../../src/errors.ts'
+import type { ErrorCode } from '../../src/errors/app-error.ts'
 import { deriveHealth } from '../../src/fleet/derive-health.ts'
 import { messageOf } from '../../src/fleet/messages.ts'
 import type { FlowSeen } from '../../src/fleet/observations.ts'

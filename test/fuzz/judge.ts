@@ -1,4 +1,4 @@
-import { errorCatalogue } from '../../src/errors.ts'
+import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { type Document, type Operation, told } from './document.ts'
 import type { Answer } from './send.ts'
 

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { AppError, type ErrorCode, errorCatalogue } from '../../src/errors.ts'
+import { AppError, type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
 import { createServer } from '../../src/http/create-server.ts'
 import { ErrorBody, ValidationErrorBody } from '../../src/http/error-body.ts'
 import { createLogger } from '../../src/http/logging.ts'

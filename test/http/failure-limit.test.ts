@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { AppError } from '../../src/errors.ts'
+import { AppError } from '../../src/errors/app-error.ts'
 import { createFailureLimit } from '../../src/http/failure-limit.ts'
 
 /** A limit on a clock of its own; `try` gives the seconds to wait, or 0 for a try that is let through. */

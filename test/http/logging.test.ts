@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { AppError } from '../../src/errors.ts'
+import { AppError } from '../../src/errors/app-error.ts'
 import { createServer } from '../../src/http/create-server.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { scrub } from '../../src/http/scrub.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { errorCatalogue } from '../../src/errors.ts'
+import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 
 /** What both documents promise to whatever reads them: generators, validators in other languages, and the page at /docs. */

@@ -1,7 +1,7 @@
 import { brotliDecompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { errorCatalogue } from '../../src/errors.ts'
+import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { createServer, type HttpServer } from '../../src/http/create-server.ts'
 import { registerOpenApi } from '../../src/http/openapi.ts'
 import { tidyComponents } from '../../src/http/openapi-components.ts'

@@ -37,7 +37,7 @@ export const audit: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/run-service.ts',
+    file: 'src/app/run-service.ts',
     tests: [['test/process/main.test.ts', 'T46']],
     made: {
       'a database that served the real provider starts in the sandbox': [

@@ -10,7 +10,7 @@ import {
   OutboundError,
   type OutboundRequest,
   type OutboundSettings,
-} from '../../src/outbound.ts'
+} from '../../src/outbound/outbound.ts'
 import { answer, drop, hang, startServer, torn } from './raw-server.ts'
 
 function client(settings: Partial<OutboundSettings> = {}) {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { AppError } from '../../src/errors.ts'
+import { AppError } from '../../src/errors/app-error.ts'
 import { errandOfRequest, inTime } from '../../src/payments/errand.ts'
 import {
   breakProvider,

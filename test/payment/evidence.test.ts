@@ -5,6 +5,7 @@ import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { type OrderEvidence, type OrderStatus, orderStatuses } from '../../src/domain/order.ts'
 import { canMove } from '../../src/domain/order-state.ts'
+import { outcomeOf } from '../../src/errors/money-outcome.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import {
   applyEvidence,
@@ -16,7 +17,6 @@ import { createLookNotes } from '../../src/payments/look-notes.ts'
 import { moveOrder } from '../../src/payments/move-order.ts'
 import { nextCheck } from '../../src/payments/plan-looks.ts'
 import { findOrderOfAnyClient, insertOrder, type OrderRow } from '../../src/repositories/orders.ts'
-import { outcomeOf } from '../../src/verdict.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rounds } from '../support/rounds.ts'
 

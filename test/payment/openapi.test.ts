@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { errorCatalogue } from '../../src/errors.ts'
+import { errorCatalogue } from '../../src/errors/app-error.ts'
 import { lintOpenApi } from '../http/lint-openapi.ts'
 import {
   type ContractRoute,

@@ -8,7 +8,7 @@ import {
   situations,
   verdictOn,
   verdictOnOrder,
-} from '../../src/verdict.ts'
+} from '../../src/errors/money-outcome.ts'
 
 const plain: MoneyState = {
   creation: 'confirmed',

@@ -55,7 +55,7 @@ afterAll(async () => {
 type Command = 'back-up' | 'restore' | 'move-database'
 
 function command(name: Command, words: string[], more: Record<string, string> = {}) {
-  const script = fileURLToPath(new URL(`../../src/${name}.ts`, import.meta.url))
+  const script = fileURLToPath(new URL(`../../src/commands/${name}.ts`, import.meta.url))
   const child = spawn(process.execPath, [script, ...words], {
     env: {
       PATH: process.env.PATH,

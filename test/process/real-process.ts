@@ -11,7 +11,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 const memoryOptions = packageJson.scripts.start
   .split(' ')
   .filter((word) => word.startsWith('--max-'))
-const main = fileURLToPath(new URL('../../src/start.ts', import.meta.url))
+const main = fileURLToPath(new URL('../../src/app/start.ts', import.meta.url))
 /** What a start compiles serves the next one: half of the time that loading the modules takes. */
 export const compiled: string = fileURLToPath(
   new URL('../../node_modules/.cache/tillbridge-compiled', import.meta.url),
@@ -26,7 +26,7 @@ export type RealProcess = {
   ended: Promise<number | string>
 }
 
-/** Starts `src/start.ts` with these settings and nothing of the surroundings but PATH. */
+/** Starts `src/app/start.ts` with these settings and nothing of the surroundings but PATH. */
 export function spawnService(env: Record<string, string>): RealProcess {
   const child = spawn(process.execPath, [...memoryOptions, main], {
     stdio: ['ignore', 'pipe', 'pipe'],

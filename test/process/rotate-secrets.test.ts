@@ -26,7 +26,7 @@ import { isLongForm, needsLongForm } from '../support/rounds.ts'
 import { seedSealed } from '../support/sealed-rows.ts'
 import { compiled } from './real-process.ts'
 
-const command = fileURLToPath(new URL('../../src/rotate-secrets.ts', import.meta.url))
+const command = fileURLToPath(new URL('../../src/commands/rotate-secrets.ts', import.meta.url))
 const old: EncryptionKey = { id: 'k1', key: randomBytes(32) }
 const fresh: EncryptionKey = { id: 'k2', key: randomBytes(32) }
 const third: EncryptionKey = { id: 'k3', key: randomBytes(32) }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type ErrorCode, errorCatalogue } from '../../src/errors.ts'
+import { type ErrorCode, errorCatalogue } from '../../src/errors/app-error.ts'
 import { errorRows } from '../../src/provider/error-rows.ts'
 import { type ProviderOperation, toAppError } from '../../src/provider/provider.ts'
 import { ProviderError, type ProviderErrorFields } from '../../src/provider/provider-error.ts'

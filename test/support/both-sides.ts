@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
-import { loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/app/config.ts'
+import { createFlowSide, type FlowSide, type FlowSideOptions } from '../../src/app/flow-side.ts'
+import { createPaymentSide, type PaymentSide } from '../../src/app/payment-side.ts'
 import type { Database } from '../../src/db/database.ts'
-import { createFlowSide, type FlowSide, type FlowSideOptions } from '../../src/flow-side.ts'
-import { createPaymentSide, type PaymentSide } from '../../src/payment-side.ts'
 
 export type BothSides = { service: PaymentSide; side: FlowSide; close(): Promise<void> }
 

@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/app/config.ts'
+import {
+  createPaymentSide,
+  type PaymentSide,
+  type ProviderAccess,
+} from '../../src/app/payment-side.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import type { StreamLimits } from '../../src/http/event-stream.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import type { PlaceLimits } from '../../src/http/places.ts'
-import { createPaymentSide, type PaymentSide, type ProviderAccess } from '../../src/payment-side.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import type { Tracing } from '../../src/tracing/tracing.ts'
 import { openTestDatabase } from './database.ts'

@@ -1,4 +1,4 @@
-import type { AttemptTimer } from '../../src/outbound.ts'
+import type { AttemptTimer } from '../../src/outbound/outbound.ts'
 import type { HangingCall } from '../../src/sandbox/context.ts'
 
 export type Silence = {

@@ -287,9 +287,13 @@ test('a check lists good and bad files by name and shows no secret', async () =>
 
 test('the command ends with 1 when there are problems', async () => {
   const env = { ...process.env, DEMO_TARGET_URL: 'ftp://hunter2' }
-  const run = promisify(execFile)(process.execPath, ['src/check-flows.ts', 'examples/flows'], {
-    env,
-  })
+  const run = promisify(execFile)(
+    process.execPath,
+    ['src/commands/check-flows.ts', 'examples/flows'],
+    {
+      env,
+    },
+  )
   const failure: { code?: number; stdout?: string; stderr?: string } = await run.catch(
     (error: unknown) => error as object,
   )

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { SendPermit } from '../../src/outbound.ts'
+import type { SendPermit } from '../../src/outbound/outbound.ts'
 import type { OwedRow } from '../../src/repositories/deliveries.ts'
 import { attemptDelivery, type OpenDestination } from '../../src/sync/deliver/attempt.ts'
 import { backoffMs } from '../../src/sync/deliver/backoff.ts'

@@ -1,5 +1,5 @@
 import type { Database } from '../../src/db/database.ts'
-import type { SendPermit } from '../../src/outbound.ts'
+import type { SendPermit } from '../../src/outbound/outbound.ts'
 import { type Flow, flowSchema } from '../../src/sync/definition/schema.ts'
 import {
   createDeliveries,

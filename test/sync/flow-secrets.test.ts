@@ -3,7 +3,7 @@ import { link, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { secretVariables } from '../../src/config-schema.ts'
+import { secretVariables } from '../../src/app/config-schema.ts'
 import {
   jsonFlow,
   startTarget,

@@ -1,7 +1,7 @@
 import type { Database } from '../../src/db/database.ts'
+import { withLease } from '../../src/jobs/with-lease.ts'
 import { recordNews } from '../../src/repositories/deliveries.ts'
 import { insertFlowState } from '../../src/repositories/flow-state.ts'
-import { withLease } from '../../src/repositories/with-lease.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
 import type { FlowRuntime } from '../../src/sync/flow-runtime.ts'
 import { createItemReader } from '../../src/sync/item/item.ts'

@@ -297,7 +297,7 @@ test('flows:new writes a file that is sound once its variables are set, and neve
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-new-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const run = (...given: string[]) =>
-    promisify(execFile)(process.execPath, ['src/new-flow.ts', ...given]).then(
+    promisify(execFile)(process.execPath, ['src/commands/new-flow.ts', ...given]).then(
       ({ stdout }) => ({ code: 0, said: stdout }),
       (error: { code: number; stderr: string }) => ({ code: error.code, said: error.stderr }),
     )

@@ -1,4 +1,4 @@
-import { AppError, invalid } from '../../errors.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { readActivity } from '../../payments/activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'

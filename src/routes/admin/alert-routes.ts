@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { recordSuccess } from '../../payments/activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { pointFromCents } from '../../domain/money.ts'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {

@@ -1,4 +1,4 @@
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/hostile-text.ts'
 import { wantsHtml } from '../../http/html.ts'

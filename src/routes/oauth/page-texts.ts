@@ -1,5 +1,5 @@
 import type { Language } from '../../domain/language.ts'
-import type { ErrorCode } from '../../errors.ts'
+import type { ErrorCode } from '../../errors/app-error.ts'
 
 /** For each language a title, and what to do. */
 export type PageText = Record<Language, readonly [title: string, advice: string]>

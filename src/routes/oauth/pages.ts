@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { preferredLanguage } from '../../domain/language.ts'
-import type { AppError } from '../../errors.ts'
+import type { AppError } from '../../errors/app-error.ts'
 import { wantsHtml } from '../../http/html.ts'
 import {
   connectedText,

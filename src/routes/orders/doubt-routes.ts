@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
-import { invalid } from '../../errors.ts'
+import { invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { askAboutOrder, settleDoubt } from '../../payments/settle-doubt.ts'

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isDatabaseUnavailable } from '../../db/failures.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { AppError, OutcomeError } from '../../errors.ts'
+import { AppError, OutcomeError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 

@@ -6,6 +6,7 @@ import type { NamedAmount, Net } from '../../domain/net.ts'
 import { decisionOf } from '../../domain/order-decision.ts'
 import { standingOf } from '../../domain/order-standing.ts'
 import { isOwn, receivedCents } from '../../domain/payment-figures.ts'
+import { verdictOnOrder } from '../../errors/money-outcome.ts'
 import { buyerPaidCents } from '../../payments/buyer-paid.ts'
 import { adviseCashier } from '../../payments/cashier.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
@@ -16,7 +17,6 @@ import {
   type OrderOperationRow,
 } from '../../repositories/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders.ts'
-import { verdictOnOrder } from '../../verdict.ts'
 import { iso, isoOrNull } from '../fields.ts'
 import type { OrderResponse } from './schemas.ts'
 

@@ -1,5 +1,5 @@
 import { shopTimeZone } from '../../closings/closings.ts'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { iso } from '../fields.ts'

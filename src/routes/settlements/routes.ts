@@ -1,5 +1,5 @@
 import { addCents, negated, signedPointFromCents, sumCents } from '../../domain/money.ts'
-import { AppError, invalid } from '../../errors.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/hostile-text.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'

@@ -1,5 +1,6 @@
 import type { Agent } from 'undici'
 import type { Database } from '../../db/database.ts'
+import { withLease } from '../../jobs/with-lease.ts'
 import { furthestMs, hasCome } from '../../repositories/due.ts'
 import {
   type AlertKey,
@@ -16,7 +17,6 @@ import {
 } from '../../repositories/flow-alerts.ts'
 import { listPauses } from '../../repositories/flow-switches.ts'
 import { type HeldDriftRow, listHeldDrifts } from '../../repositories/held-drifts.ts'
-import { withLease } from '../../repositories/with-lease.ts'
 import type { Flow } from '../definition/schema.ts'
 import { backoffMs, type RetryPolicy } from '../deliver/backoff.ts'
 import type { AlertResult } from '../flow-service.ts'

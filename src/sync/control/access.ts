@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { sameSecret } from '../../domain/constant-time.ts'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { createFailureLimit } from '../../http/failure-limit.ts'
 

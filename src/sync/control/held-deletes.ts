@@ -1,5 +1,5 @@
 import type { Database, Db } from '../../db/database.ts'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import { approve, listApprovals } from '../../repositories/approvals.ts'
 import { requestFullScan } from '../../repositories/flow-state.ts'
 import {

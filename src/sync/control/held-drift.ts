@@ -1,5 +1,5 @@
 import type { Database, Db } from '../../db/database.ts'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import { approve } from '../../repositories/approvals.ts'
 import { findHeldDrift, type HeldDriftRow } from '../../repositories/held-drifts.ts'
 import type { HeldDrift } from '../flow-service.ts'

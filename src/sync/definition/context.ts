@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { readGuardedFile } from '../../guarded-file.ts'
+import { readGuardedFile } from '../../files/guarded-file.ts'
 import { namesMatching } from '../sources/file-store.ts'
 
 /** What a flow file may refer to, and what it needs of the settings; handed in, so that loading touches nothing else. */

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { GuardedFileError, readGuardedFile } from '../../guarded-file.ts'
+import { GuardedFileError, readGuardedFile } from '../../files/guarded-file.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import { breathe } from '../poll/breather.ts'
 import type { FlowContext } from './context.ts'

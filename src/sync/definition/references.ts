@@ -1,4 +1,4 @@
-import { GuardedFileError } from '../../guarded-file.ts'
+import { GuardedFileError } from '../../files/guarded-file.ts'
 import type { FlowContext } from './context.ts'
 import { Secret, type SecretPart } from './secret.ts'
 

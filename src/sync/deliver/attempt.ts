@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { SendPermit } from '../../outbound.ts'
+import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type OwedRow } from '../../repositories/deliveries.ts'
 import type { AttemptNote, FlowTrace } from '../flow-trace.ts'
 import { splitKey } from '../item/key.ts'

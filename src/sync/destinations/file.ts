@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { GuardedFileError } from '../../guarded-file.ts'
+import { GuardedFileError } from '../../files/guarded-file.ts'
 import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { createAppender } from './file-appender.ts'
 import { beginsNdjson, csvRow, ndjsonLine, recordOf } from './file-lines.ts'

@@ -4,7 +4,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Agent } from 'undici'
 import { notify } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { withLease } from '../../jobs/with-lease.ts'
 import { nextRead } from '../../repositories/flow-reads.ts'
 import {
   adoptIdentities,
@@ -14,7 +15,6 @@ import {
   updateFlowState,
 } from '../../repositories/flow-state.ts'
 import { isPaused } from '../../repositories/flow-switches.ts'
-import { withLease } from '../../repositories/with-lease.ts'
 import type { Alerts } from '../alerts/alerts.ts'
 import { warnOfMissing, warnOfOwing } from '../control/destinations.ts'
 import {

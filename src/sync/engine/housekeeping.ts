@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
+import { withLease } from '../../jobs/with-lease.ts'
 import { trimFlowActivity } from '../../repositories/flow-switches.ts'
 import { deleteUnusedGrants } from '../../repositories/oauth-grants.ts'
-import { withLease } from '../../repositories/with-lease.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import { accessesOf, grantIdOf } from '../oauth/lost-grant.ts'

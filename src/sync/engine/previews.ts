@@ -1,5 +1,5 @@
 import type { Database } from '../../db/database.ts'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import { findLease } from '../../repositories/leases.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'

@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import {
   confirmItem,
   lockItems,

@@ -1,6 +1,7 @@
 import type { Database } from '../../db/database.ts'
 import { sameSecret } from '../../domain/constant-time.ts'
 import { SealedError, type Sealer } from '../../domain/sealed.ts'
+import { withLease } from '../../jobs/with-lease.ts'
 import { insertFlowErrors } from '../../repositories/flow-errors.ts'
 import {
   beginGrantRenewal,
@@ -13,7 +14,6 @@ import {
   useGrant,
 } from '../../repositories/oauth-grants.ts'
 import { grantContext } from '../../repositories/sealed-values.ts'
-import { withLease } from '../../repositories/with-lease.ts'
 import { RequestFailure } from '../net/request.ts'
 import { grantIdOf, lostGrantText } from './lost-grant.ts'
 import { requestToken, TokenError, type TokenGrant } from './token-request.ts'

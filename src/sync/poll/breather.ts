@@ -1,4 +1,4 @@
-import { createTurns } from '../../turns.ts'
+import { createTurns } from '../../db/event-loop-turns.ts'
 
 /** Longest stretch of work on items before others get their turn: tills are served by the same thread. */
 const longestStretchMs = 10

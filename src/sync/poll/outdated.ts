@@ -1,4 +1,4 @@
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { FlowStateRow } from '../../repositories/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { PollDeps } from './poll-deps.ts'

@@ -1,4 +1,4 @@
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import { LeaseLostError } from './poll-deps.ts'
 
 /** `held`: the source does not look as it did, so nothing of it is sent. `reason`: what a paused flow waits to be told. */

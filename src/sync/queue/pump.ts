@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import type { SendPermit } from '../../outbound.ts'
+import type { SendPermit } from '../../outbound/outbound.ts'
 import type { QueueLog } from './queue-log.ts'
 import { type Claim, createSettlements, type Settled, type SettlementPace } from './settlements.ts'
 import type { Tenure, Term } from './tenure.ts'

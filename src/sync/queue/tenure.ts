@@ -1,5 +1,5 @@
 import type { Database, Trx } from '../../db/database.ts'
-import type { SendPermit } from '../../outbound.ts'
+import type { SendPermit } from '../../outbound/outbound.ts'
 import {
   acquireLease,
   findLastOwner,

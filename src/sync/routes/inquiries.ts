@@ -1,4 +1,4 @@
-import { AppError } from '../../errors.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { FailureView, FlowService, ItemHistory, WaitingDelivery } from '../flow-service.ts'
 import {

@@ -1,10 +1,10 @@
 import { isIP } from 'node:net'
-import type { Trx } from './db/database.ts'
-import { type AuditDeps, recordSuccess } from './payments/activity.ts'
-import { type PaymentDeps, serviceActor } from './payments/deps.ts'
-import { createRefusedSignIns } from './payments/refused-sign-ins.ts'
-import type { ControlVisits } from './sync/control/access.ts'
-import type { FlowDeed } from './sync/control/switches.ts'
+import type { Trx } from '../db/database.ts'
+import { type AuditDeps, recordSuccess } from '../payments/activity.ts'
+import { type PaymentDeps, serviceActor } from '../payments/deps.ts'
+import { createRefusedSignIns } from '../payments/refused-sign-ins.ts'
+import type { ControlVisits } from '../sync/control/access.ts'
+import type { FlowDeed } from '../sync/control/switches.ts'
 
 /** Puts what is done to flows into the audit log of the payment side: `flow.paused`, `flow.limit_removed` and so on. */
 export function createFlowAudit(payments: AuditDeps) {

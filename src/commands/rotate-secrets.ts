@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { runCommand, say, UsageError } from './command.ts'
-import { type Config, ConfigError, loadConfig } from './config.ts'
-import { openDatabase } from './db/database.ts'
-import { migrate } from './db/migrate.ts'
-import { checkEncryptionKeys, EncryptionKeysError } from './payments/encryption-keys.ts'
-import { type Rotation, rotateSecrets } from './payments/rotate-secrets.ts'
-import { hasTables } from './repositories/sealed-values.ts'
-import { findSecrets, keysSource } from './secrets-file.ts'
+import { type Config, ConfigError, loadConfig } from '../app/config.ts'
+import { findSecrets, keysSource } from '../app/secrets-file.ts'
+import { openDatabase } from '../db/database.ts'
+import { migrate } from '../db/migrate.ts'
+import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption-keys.ts'
+import { type Rotation, rotateSecrets } from '../payments/rotate-secrets.ts'
+import { hasTables } from '../repositories/sealed-values.ts'
+import { runCommand, say, UsageError } from './run-command.ts'
 
 /**
  * `npm run secrets:rotate`: encrypts everything anew under the first key of ENCRYPTION_KEYS. Beside running processes on

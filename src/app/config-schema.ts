@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import type { EncryptionKey } from './domain/sealed.ts'
+import type { EncryptionKey } from '../domain/sealed.ts'
 
 const plainForms = new WeakSet<z.ZodType>()
 

@@ -1,7 +1,7 @@
-import type { OrderStatus, ProviderRefund } from './domain/order.ts'
-import { isOpen, isPaid, isUntouchable } from './domain/order-state.ts'
-import { isPendingRefund } from './domain/provider-states.ts'
-import type { AppError, Outcome } from './errors.ts'
+import type { OrderStatus, ProviderRefund } from '../domain/order.ts'
+import { isOpen, isPaid, isUntouchable } from '../domain/order-state.ts'
+import { isPendingRefund } from '../domain/provider-states.ts'
+import type { AppError, Outcome } from './app-error.ts'
 
 /**
  * What a till is told of the money. Of a request: whether the customer is charged, and whether the same request may be sent

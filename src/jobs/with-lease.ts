@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts'
-import { acquireLease, leaseMs, releaseLease } from './leases.ts'
+import { acquireLease, leaseMs, releaseLease } from '../repositories/leases.ts'
 
 export type LeaseDeps = {
   database: Database

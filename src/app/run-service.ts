@@ -2,21 +2,21 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
-import { openToBackups } from './backup/open-to-backups.ts'
+import { openToBackups } from '../backup/open-to-backups.ts'
+import type { Database } from '../db/database.ts'
+import { migrate } from '../db/migrate.ts'
+import type { EncryptionKey } from '../domain/sealed.ts'
+import { OperatorError } from '../errors/operator-error.ts'
+import { product } from '../http/product.ts'
+import { closeServer } from '../http/shutdown.ts'
+import { requireFittingKeys } from '../payments/encryption-keys.ts'
+import { rememberSetting } from '../repositories/settings.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 import { type Config, urlHost } from './config.ts'
 import { isLoopback } from './config-schema.ts'
-import type { Database } from './db/database.ts'
-import { migrate } from './db/migrate.ts'
-import type { EncryptionKey } from './domain/sealed.ts'
 import { createFlowSide, type FlowSide } from './flow-side.ts'
-import { product } from './http/product.ts'
-import { closeServer } from './http/shutdown.ts'
-import { OperatorError } from './operator-error.ts'
 import { createPaymentSide, type ProviderAccess } from './payment-side.ts'
-import { requireFittingKeys } from './payments/encryption-keys.ts'
-import { rememberSetting } from './repositories/settings.ts'
 import { ensureSecrets, findSecrets, keysSource, type Secrets } from './secrets-file.ts'
-import type { Tracing } from './tracing/tracing.ts'
 
 /** All of a stop happens within this time, or the process ends with status 1. */
 const stopWithinMs = 20_000
@@ -249,7 +249,7 @@ async function findProvider(config: Config, localUrl: string, publicUrl: string)
     })
     return { access: accessOf(config.mpApiUrl, config.mpAuthUrl, await response.json()) }
   }
-  const { startSandbox } = await import('./sandbox/server.ts')
+  const { startSandbox } = await import('../sandbox/server.ts')
   const sandbox = await startSandbox({
     port: config.sandboxPort,
     dataDir: join(config.dataDir, 'sandbox'),
@@ -282,7 +282,7 @@ async function findTracing(
   log: Logger,
 ): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined
-  const { startTracing } = await import('./tracing/tracing.ts')
+  const { startTracing } = await import('../tracing/tracing.ts')
   return startTracing({ endpoint, headers, version: product.version, log })
 }
 

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
+import { OperatorError } from '../errors/operator-error.ts'
 import { isLoopback, type Settings, secretVariables, settingsSchema } from './config-schema.ts'
-import { OperatorError } from './operator-error.ts'
 
 /** The settings are not usable. `message` names every bad variable; it never holds the value of a secret. */
 export class ConfigError extends OperatorError {

@@ -1,7 +1,8 @@
 import { setTimeout as sleepFor } from 'node:timers/promises'
 import { Agent } from 'undici'
-import { type AttemptResult, type AttemptTimer, attemptOnce } from './outbound/attempt.ts'
-import { type Effect, OutboundError } from './outbound/outbound-error.ts'
+import { type AttemptResult, type AttemptTimer, attemptOnce } from './attempt.ts'
+import { type Judgement, judge, kindOf, readResult } from './judge-attempt.ts'
+import { type Effect, OutboundError } from './outbound-error.ts'
 import {
   type AttemptFailure,
   decideRetry,
@@ -10,13 +11,12 @@ import {
   isWrite,
   parseRetryAfter,
   type RetryPolicy,
-} from './outbound/retry-decision.ts'
-import { type Judgement, judge, kindOf, readResult } from './outbound/verdict.ts'
+} from './retry-decision.ts'
 
-export type { AttemptTimer } from './outbound/attempt.ts'
-export { type Effect, type FailureKind, OutboundError } from './outbound/outbound-error.ts'
-export type { AttemptFailure, HttpMethod, RetryPolicy } from './outbound/retry-decision.ts'
-export type { Judgement } from './outbound/verdict.ts'
+export type { AttemptTimer } from './attempt.ts'
+export type { Judgement } from './judge-attempt.ts'
+export { type Effect, type FailureKind, OutboundError } from './outbound-error.ts'
+export type { AttemptFailure, HttpMethod, RetryPolicy } from './retry-decision.ts'
 
 export type OutboundSettings = {
   /** Longest time of one attempt. */

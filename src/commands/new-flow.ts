@@ -8,7 +8,7 @@ import {
   type TemplateSource,
   templateNames,
   templateSources,
-} from './sync/definition/flow-template.ts'
+} from '../sync/definition/flow-template.ts'
 
 const usage = `usage: npm run flows:new -- <template> [--name articulos] [--from ${templateSources.join('|')}] [folder]
 templates: ${templateNames.join(', ')}; --from is where the articles of a shop come from (csv-drop)
@@ -26,7 +26,7 @@ function main(): number {
   }
   const { template, name, from } = wanted
   const folder = wanted.folder ?? (process.env.FLOWS_DIR?.trim() || './flows')
-  const schema = fileURLToPath(new URL('../schema/flow.schema.json', import.meta.url))
+  const schema = fileURLToPath(new URL('../../schema/flow.schema.json', import.meta.url))
   const { text, variables } = flowFromTemplate({
     template,
     name,

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { chmod, link, mkdir, open, unlink } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { parseEnv } from 'node:util'
+import type { EncryptionKey } from '../domain/sealed.ts'
+import { syncFolder } from '../files/durable-files.ts'
+import { GuardedFileError, readGuardedFile } from '../files/guarded-file.ts'
+import type { OwnSecrets } from '../sync/definition/context.ts'
 import { type Config, ConfigError, loadConfig } from './config.ts'
 import { secretVariables } from './config-schema.ts'
-import { syncFolder } from './db/durable-files.ts'
-import type { EncryptionKey } from './domain/sealed.ts'
-import { GuardedFileError, readGuardedFile } from './guarded-file.ts'
-import type { OwnSecrets } from './sync/definition/context.ts'
 
 /** `path` is for a message to the operator; the values are for nobody's log. */
 export type Secrets = {

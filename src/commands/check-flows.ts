@@ -1,6 +1,6 @@
-import { settingsSchema } from './config-schema.ts'
-import { ownSecrets } from './secrets-file.ts'
-import { checkFlows } from './sync/definition/check.ts'
+import { settingsSchema } from '../app/config-schema.ts'
+import { ownSecrets } from '../app/secrets-file.ts'
+import { checkFlows } from '../sync/definition/check.ts'
 
 /** `npm run flows:check [folder]`: says what is wrong with flow files; needs no database and starts nothing. */
 const [folder, ...others] = process.argv.slice(2)

@@ -1,5 +1,5 @@
-import { DatabaseLockedError } from './db/failures.ts'
-import { OperatorError, tellOperator } from './operator-error.ts'
+import { DatabaseLockedError } from '../db/failures.ts'
+import { OperatorError, tellOperator } from '../errors/operator-error.ts'
 
 /** The command line is wrong; the usage says how it should be. */
 export class UsageError extends Error {}

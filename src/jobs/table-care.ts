@@ -1,6 +1,6 @@
-import type { Database } from './db/database.ts'
-import { careForTables, findNeglectedTables } from './repositories/table-care.ts'
-import { withLease } from './repositories/with-lease.ts'
+import type { Database } from '../db/database.ts'
+import { careForTables, findNeglectedTables } from '../repositories/neglected-tables.ts'
+import { withLease } from './with-lease.ts'
 
 export type TableCareDeps = {
   database: Database

@@ -1,8 +1,8 @@
+import { openDatabase } from '../db/database.ts'
+import { OperatorError, tellOperator } from '../errors/operator-error.ts'
+import { createLogger } from '../http/logging.ts'
+import { product } from '../http/product.ts'
 import { loadConfig } from './config.ts'
-import { openDatabase } from './db/database.ts'
-import { createLogger } from './http/logging.ts'
-import { product } from './http/product.ts'
-import { OperatorError, tellOperator } from './operator-error.ts'
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env)

@@ -1,14 +1,14 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { checkLoaded, type KeysAtHand } from './backup/check-loaded.ts'
-import { makeEmbedded } from './backup/embedded-place.ts'
-import { checkBackup, readBackup } from './backup/file.ts'
-import { loadInto } from './backup/load.ts'
-import { describeHeader, describeLoaded } from './backup/report.ts'
-import { runCommand, say, UsageError } from './command.ts'
-import { type Config, loadConfig } from './config.ts'
-import { type Database, openDatabase } from './db/database.ts'
-import { findSecrets, keysSource } from './secrets-file.ts'
+import { type Config, loadConfig } from '../app/config.ts'
+import { findSecrets, keysSource } from '../app/secrets-file.ts'
+import { checkLoaded, type KeysAtHand } from '../backup/check-loaded.ts'
+import { makeEmbedded } from '../backup/embedded-place.ts'
+import { checkBackup, readBackup } from '../backup/file.ts'
+import { loadInto } from '../backup/load.ts'
+import { describeHeader, describeLoaded } from '../backup/report.ts'
+import { type Database, openDatabase } from '../db/database.ts'
+import { runCommand, say, UsageError } from './run-command.ts'
 
 /**
  * `npm run restore -- FILE [--into FOLDER]`: puts a backup into the database that the settings name, which must be empty,

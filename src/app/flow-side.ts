@@ -1,30 +1,30 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import { createClosingFeed } from './closings/closing-feed.ts'
+import { createClosingFeed } from '../closings/closing-feed.ts'
+import type { Database } from '../db/database.ts'
+import type { HttpServer } from '../http/create-server.ts'
+import type { StreamLimits } from '../http/event-stream.ts'
+import { requireDatabase } from '../http/require-database.ts'
+import type { PaymentDeps } from '../payments/deps.ts'
+import { createOrderFeed } from '../payments/order-feed.ts'
+import { createSettlementFeed } from '../settlements/settlement-feed.ts'
+import { createAlerts } from '../sync/alerts/alerts.ts'
+import { createFlowNews } from '../sync/control/flow-news.ts'
+import { createFlowContext } from '../sync/definition/context.ts'
+import { createDeliveries } from '../sync/deliver/deliver.ts'
+import { createFlowService } from '../sync/engine/create-flow-service.ts'
+import { createFlowEngine } from '../sync/engine/flow-engine.ts'
+import { createHousekeeping } from '../sync/engine/housekeeping.ts'
+import { isInWindow } from '../sync/engine/window.ts'
+import type { FlowService } from '../sync/flow-service.ts'
+import { createGrantKeeper } from '../sync/oauth/grant-keeper.ts'
+import type { Tracing } from '../tracing/tracing.ts'
 import type { Config } from './config.ts'
 import { buildControlApi } from './control-api.ts'
-import type { Database } from './db/database.ts'
 import { createControlVisits, createFlowAudit } from './flow-audit.ts'
 import { createPaymentsPort } from './flow-payments.ts'
-import type { HttpServer } from './http/create-server.ts'
-import type { StreamLimits } from './http/event-stream.ts'
-import { requireDatabase } from './http/require-database.ts'
-import type { PaymentDeps } from './payments/deps.ts'
-import { createOrderFeed } from './payments/order-feed.ts'
 import { ownSecrets } from './secrets-file.ts'
-import { createSettlementFeed } from './settlements/settlement-feed.ts'
-import { createAlerts } from './sync/alerts/alerts.ts'
-import { createFlowNews } from './sync/control/flow-news.ts'
-import { createFlowContext } from './sync/definition/context.ts'
-import { createDeliveries } from './sync/deliver/deliver.ts'
-import { createFlowService } from './sync/engine/create-flow-service.ts'
-import { createFlowEngine } from './sync/engine/flow-engine.ts'
-import { createHousekeeping } from './sync/engine/housekeeping.ts'
-import { isInWindow } from './sync/engine/window.ts'
-import type { FlowService } from './sync/flow-service.ts'
-import { createGrantKeeper } from './sync/oauth/grant-keeper.ts'
-import type { Tracing } from './tracing/tracing.ts'
 
 export type FlowSideOptions = {
   config: Config
@@ -120,7 +120,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     tracing: options.tracing,
     trustProxy: config.trustProxy,
     logger: options.logger,
-    adminRoot: fileURLToPath(new URL('../public/admin', import.meta.url)),
+    adminRoot: fileURLToPath(new URL('../../public/admin', import.meta.url)),
   })
   return {
     app,
