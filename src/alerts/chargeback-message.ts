@@ -1,6 +1,6 @@
 import type { ChargebackState } from '../domain/chargeback.ts'
 import { pointFromCents } from '../domain/money.ts'
-import type { ChargebackRow } from '../repositories/chargebacks.ts'
+import type { ChargebackRow } from '../repositories/chargebacks/chargeback-queries.ts'
 import type { Told } from '../sync/alerts/channel.ts'
 import { messageId, oneLine } from '../sync/alerts/message.ts'
 import type { AlertText, Locale } from '../sync/alerts/texts.ts'

@@ -6,7 +6,7 @@ import {
   takeDecidedChargebacks,
   takeDueDocuments,
   takeNewChargebacks,
-} from '../repositories/chargebacks.ts'
+} from '../repositories/chargebacks/chargeback-queries.ts'
 import {
   type AlertMessageRow,
   deleteAlertMessagesBefore,
@@ -18,9 +18,13 @@ import {
   postponeMessages,
   takeRaised,
   takeRecovered,
-} from '../repositories/fleet-alerts.ts'
-import { listReferences } from '../repositories/orders.ts'
-import { type OrphanRow, takeFoundOrphans, takeSettledOrphans } from '../repositories/orphans.ts'
+} from '../repositories/fleet/fleet-alert-queries.ts'
+import { listReferences } from '../repositories/orders/order-queries.ts'
+import {
+  type OrphanRow,
+  takeFoundOrphans,
+  takeSettledOrphans,
+} from '../repositories/unclaimed-payments/unclaimed-queries.ts'
 import type { Channel, ChannelDeps } from '../sync/alerts/channel.ts'
 import { openChannel } from '../sync/alerts/channels.ts'
 import { messageId } from '../sync/alerts/message.ts'

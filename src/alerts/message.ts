@@ -1,6 +1,6 @@
 import type { Cause } from '../fleet/causes.ts'
 import type { HealthState, Particulars, SubjectKind } from '../fleet/states.ts'
-import type { TroubleRow } from '../repositories/fleet-alerts.ts'
+import type { TroubleRow } from '../repositories/fleet/fleet-alert-queries.ts'
 import { messageId } from '../sync/alerts/message.ts'
 import type { ChargebackMessage } from './chargeback-message.ts'
 import type { OrphanMessage } from './orphan-message.ts'

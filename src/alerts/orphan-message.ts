@@ -1,5 +1,5 @@
 import { pointFromCents } from '../domain/money.ts'
-import type { OrphanRow } from '../repositories/orphans.ts'
+import type { OrphanRow } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
 import type { Told } from '../sync/alerts/channel.ts'
 import { messageId, oneLine } from '../sync/alerts/message.ts'
 import type { AlertText, Locale } from '../sync/alerts/texts.ts'

@@ -3,7 +3,7 @@ import { AppError } from '../errors/app-error.ts'
 import { type Actor, type PaymentDeps, serviceActor } from '../payments/deps.ts'
 import { removePos, removeStore } from '../payments/stores.ts'
 import { upsertPos, upsertStore } from '../payments/upsert-store.ts'
-import { findClient } from '../repositories/clients.ts'
+import { findClient } from '../repositories/connection/clients.ts'
 import type { PaymentsOutcome, PaymentsPort } from '../sync/destinations/payments-port.ts'
 
 /** What flows may do on the payment side, with the payment side's own rules and its audit log. */

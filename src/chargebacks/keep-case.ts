@@ -9,8 +9,8 @@ import {
   insertChargeback,
   lockChargebacksOf,
   updateChargeback,
-} from '../repositories/chargebacks.ts'
-import type { ProviderPaymentRow } from '../repositories/provider-payments.ts'
+} from '../repositories/chargebacks/chargeback-queries.ts'
+import type { ProviderPaymentRow } from '../repositories/provider-payments/provider-payments.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

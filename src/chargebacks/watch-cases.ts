@@ -9,10 +9,13 @@ import {
   findClientsOfCase,
   listChargedBackPayments,
   listDueChargebacks,
-} from '../repositories/chargebacks.ts'
-import { findClientsOfAccount } from '../repositories/oauth.ts'
-import type { OrderRow } from '../repositories/orders.ts'
-import { findPayment, type ProviderPaymentRow } from '../repositories/provider-payments.ts'
+} from '../repositories/chargebacks/chargeback-queries.ts'
+import { findClientsOfAccount } from '../repositories/connection/connection-queries.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
+import {
+  findPayment,
+  type ProviderPaymentRow,
+} from '../repositories/provider-payments/provider-payments.ts'
 import { keepCase, keepWithoutCase, postponeCase } from './keep-case.ts'
 
 type Shop = { client: ClientName; mpUserId: number }

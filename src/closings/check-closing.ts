@@ -5,16 +5,16 @@ import { AppError } from '../errors/app-error.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { ownErrand } from '../payments/errand.ts'
 import { refreshOrder } from '../payments/read-order.ts'
-import { listPlacesToRead } from '../repositories/closing-charges.ts'
+import { listPlacesToRead } from '../repositories/closings/closing-charges.ts'
 import {
   type ClosingRow,
   findClosing,
   finishComparison,
   listDueClosings,
   updateClosing,
-} from '../repositories/closings.ts'
-import { findOrder } from '../repositories/orders.ts'
-import { deleteReads, findRead, wantRead } from '../repositories/payment-reads.ts'
+} from '../repositories/closings/closing-queries.ts'
+import { findOrder } from '../repositories/orders/order-queries.ts'
+import { deleteReads, findRead, wantRead } from '../repositories/provider-payments/payment-reads.ts'
 import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
 import { readPayment, readPayments } from './read-payments.ts'
 

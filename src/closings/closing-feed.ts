@@ -1,7 +1,10 @@
 import type { Db } from '../db/database.ts'
 import { changePositionOf, positionBehind } from '../domain/change-position.ts'
 import { pointFromCents, signedPointFromCents } from '../domain/money.ts'
-import { type ChangedClosing, listChangedClosings } from '../repositories/closing-changes.ts'
+import {
+  type ChangedClosing,
+  listChangedClosings,
+} from '../repositories/closings/closing-changes.ts'
 
 export type ClosingFeed = (query: {
   client?: string | undefined

@@ -1,14 +1,14 @@
 import type { Trx } from '../db/database.ts'
 import { dayIn, spanOfDay } from '../domain/time-zone.ts'
 import { AppError, invalid } from '../errors/app-error.ts'
-import { type ChargesWish, findFirstCharge } from '../repositories/closing-charges.ts'
+import { type ChargesWish, findFirstCharge } from '../repositories/closings/closing-charges.ts'
 import {
   type ClosingPlace,
   type ClosingRow,
   findClosingEndingAfter,
   findLastClosing,
   findRequestedClosing,
-} from '../repositories/closings.ts'
+} from '../repositories/closings/closing-queries.ts'
 
 export type RequestedSpan = {
   businessDay: string

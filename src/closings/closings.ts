@@ -9,7 +9,7 @@ import { auditFailure, recordSuccess } from '../payments/activity.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
 import { withAccess } from '../payments/token-keeper.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
-import { type ChargesWish, findFirstCharge } from '../repositories/closing-charges.ts'
+import { type ChargesWish, findFirstCharge } from '../repositories/closings/closing-charges.ts'
 import {
   type AmendmentRow,
   type ClosingRow,
@@ -26,10 +26,10 @@ import {
   setTimeZone,
   signClosing,
   updateClosing,
-} from '../repositories/closings.ts'
-import { findConnection } from '../repositories/oauth.ts'
-import { deleteReads } from '../repositories/payment-reads.ts'
-import { findPos, findStore, type StoreRow } from '../repositories/stores.ts'
+} from '../repositories/closings/closing-queries.ts'
+import { findConnection } from '../repositories/connection/connection-queries.ts'
+import { deleteReads } from '../repositories/provider-payments/payment-reads.ts'
+import { findPos, findStore, type StoreRow } from '../repositories/stores/store-queries.ts'
 import { requestedSpanOf, resolveSpan } from './closing-span.ts'
 import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
 

@@ -2,11 +2,15 @@ import type { Db } from '../db/database.ts'
 import { decisionOf } from '../domain/order-decision.ts'
 import { isOwn } from '../domain/payment-figures.ts'
 import { isRefundUnderWay, outcomeOf } from '../errors/money-outcome.ts'
-import { type ChargedInstead, findChargedInstead } from '../repositories/charged-instead.ts'
-import { type Charges, type ChargesWish, readCharges } from '../repositories/closing-charges.ts'
-import type { ClosingRow } from '../repositories/closings.ts'
-import type { OrderRow } from '../repositories/orders.ts'
-import type { ProviderPaymentRow } from '../repositories/provider-payments.ts'
+import {
+  type Charges,
+  type ChargesWish,
+  readCharges,
+} from '../repositories/closings/closing-charges.ts'
+import type { ClosingRow } from '../repositories/closings/closing-queries.ts'
+import { type ChargedInstead, findChargedInstead } from '../repositories/orders/charged-instead.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
+import type { ProviderPaymentRow } from '../repositories/provider-payments/provider-payments.ts'
 import { type Comparison, compareCharges, type OurCharge, type TheirCharge } from './compare.ts'
 
 /** What is compared of a closing. */

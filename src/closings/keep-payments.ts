@@ -11,7 +11,7 @@ import {
 } from '../domain/provider-payment.ts'
 import { clockMarginMs } from '../payments/found-order.ts'
 import { isEncodedReference } from '../provider/provider.ts'
-import type { PaymentReadRow } from '../repositories/payment-reads.ts'
+import type { PaymentReadRow } from '../repositories/provider-payments/payment-reads.ts'
 import {
   findPayableOrders,
   forgetNamelessRows,
@@ -19,8 +19,8 @@ import {
   type NewProviderPayment,
   type PayableOrder,
   savePayments,
-} from '../repositories/provider-payments.ts'
-import { separateSurplus } from '../repositories/surplus-payments.ts'
+} from '../repositories/provider-payments/provider-payments.ts'
+import { separateSurplus } from '../repositories/unclaimed-payments/surplus-payments.ts'
 import { refreshNets } from '../settlements/nets.ts'
 
 type Owner = { client: ClientName; mpUserId: number }

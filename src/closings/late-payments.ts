@@ -2,7 +2,7 @@ import type { ClientName } from '../domain/client-name.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { ownErrand } from '../payments/errand.ts'
 import { refreshOrder } from '../payments/read-order.ts'
-import { listUnpaidWithPayment } from '../repositories/surplus-payments.ts'
+import { listUnpaidWithPayment } from '../repositories/unclaimed-payments/surplus-payments.ts'
 
 /** A shop whose payments cannot be read is left alone for an hour at most. */
 const changedWithinMs = 6 * 3_600_000

@@ -16,8 +16,12 @@ import { refreshOrder, requireOrder } from '../payments/read-order.ts'
 import { refundOrder } from '../payments/refund-order.ts'
 import { withAccess } from '../payments/token-keeper.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
-import { insertOrderEvent } from '../repositories/order-events.ts'
-import { insertOrder, type OrderRow } from '../repositories/orders.ts'
+import { insertOrderEvent } from '../repositories/orders/order-events.ts'
+import { insertOrder, type OrderRow } from '../repositories/orders/order-queries.ts'
+import {
+  findPayment,
+  type ProviderPaymentRow,
+} from '../repositories/provider-payments/provider-payments.ts'
 import {
   findOrphan,
   insertOrphan,
@@ -29,8 +33,7 @@ import {
   type OrphanRow,
   settleOrphan,
   tiePayment,
-} from '../repositories/orphans.ts'
-import { findPayment, type ProviderPaymentRow } from '../repositories/provider-payments.ts'
+} from '../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { refreshNets } from '../settlements/nets.ts'
 import { readLatePayments } from './late-payments.ts'
 import { readPayment } from './read-payments.ts'

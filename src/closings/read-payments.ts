@@ -8,7 +8,7 @@ import {
   findRead,
   type PaymentReadRow,
   type ReadProgress,
-} from '../repositories/payment-reads.ts'
+} from '../repositories/provider-payments/payment-reads.ts'
 import { keepPayments, unreadableAsPayment } from './keep-payments.ts'
 
 /** 100 are in common use; half of that, since a real payment is long and an answer is read up to 1 MiB. */

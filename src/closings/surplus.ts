@@ -3,13 +3,13 @@ import type { ClientName } from '../domain/client-name.ts'
 import { furtherPaymentNote } from '../payments/apply-evidence.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { moveOrder } from '../payments/move-order.ts'
-import { findOrderOfAnyClient, type OrderRow } from '../repositories/orders.ts'
-import type { OrphanRow } from '../repositories/orphans.ts'
+import { findOrderOfAnyClient, type OrderRow } from '../repositories/orders/order-queries.ts'
 import {
   hasOpenSurplus,
   listOrdersWithSurplus,
   separateSurplus,
-} from '../repositories/surplus-payments.ts'
+} from '../repositories/unclaimed-payments/surplus-payments.ts'
+import type { OrphanRow } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { refreshNets } from '../settlements/nets.ts'
 
 /** A shop whose payments cannot be read is left alone for an hour at most; older ones when their payments are read again. */

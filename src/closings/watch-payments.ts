@@ -3,9 +3,13 @@ import type { ClientName } from '../domain/client-name.ts'
 import { withLease } from '../jobs/with-lease.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import type { ProviderError } from '../provider/provider.ts'
-import { findNextCheck, markUnreachable } from '../repositories/closings.ts'
-import { listConnectedClients } from '../repositories/oauth.ts'
-import { beginReadAgain, findRead, wantRead } from '../repositories/payment-reads.ts'
+import { findNextCheck, markUnreachable } from '../repositories/closings/closing-queries.ts'
+import { listConnectedClients } from '../repositories/connection/connection-queries.ts'
+import {
+  beginReadAgain,
+  findRead,
+  wantRead,
+} from '../repositories/provider-payments/payment-reads.ts'
 import { checkDueClosings } from './check-closing.ts'
 import { findOrphans } from './orphans.ts'
 import { readPayments } from './read-payments.ts'

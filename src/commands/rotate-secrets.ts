@@ -6,7 +6,7 @@ import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from '../payments/rotate-secrets.ts'
-import { hasTables } from '../repositories/sealed-values.ts'
+import { hasTables } from '../repositories/encryption/sealed-values.ts'
 import { runCommand, say, UsageError } from './run-command.ts'
 
 /**

@@ -8,7 +8,7 @@ import { isClosedUnpaid, isOpen } from './order-state.ts'
 export const standings = ['under_way', 'paid', 'not_paid', 'refunded', 'in_doubt'] as const
 export type Standing = (typeof standings)[number]
 
-/** What decides where an order stands. `src/repositories/order-list.ts` has the same in SQL, and a test compares them. */
+/** What decides where an order stands. `src/repositories/orders/order-list.ts` has the same in SQL, and a test compares them. */
 export type StandingOrder = {
   creation: 'intent' | 'unknown' | 'confirmed' | 'refused'
   status: OrderStatus

@@ -1,4 +1,8 @@
-import type { FleetChangeRow, FleetStateRow, NewFleetChange } from '../repositories/fleet-states.ts'
+import type {
+  FleetChangeRow,
+  FleetStateRow,
+  NewFleetChange,
+} from '../repositories/fleet/fleet-states.ts'
 import { type Cause, causesOfOneOrder } from './causes.ts'
 import {
   type FleetHealth,

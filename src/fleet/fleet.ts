@@ -1,6 +1,6 @@
 import type { Database, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
-import { deleteTalliesBefore } from '../repositories/fleet-observations.ts'
+import { deleteTalliesBefore } from '../repositories/fleet/fleet-observations.ts'
 import {
   deleteFleetChangesBefore,
   type FleetChangesWanted,
@@ -11,7 +11,7 @@ import {
   listFleetChangesAfter,
   listFleetStates,
   writeFleetChanges,
-} from '../repositories/fleet-states.ts'
+} from '../repositories/fleet/fleet-states.ts'
 import { acquireLease, isLeaseOf, releaseLease } from '../repositories/leases.ts'
 import {
   type FleetChange,

@@ -8,7 +8,7 @@ import {
   noteFindings,
   noteRefusals,
   type Tally,
-} from '../repositories/fleet-observations.ts'
+} from '../repositories/fleet/fleet-observations.ts'
 import { tellsOfBox } from './derive-box.ts'
 import { slotMs } from './limits.ts'
 

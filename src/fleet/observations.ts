@@ -1,6 +1,6 @@
 import type { ClientName } from '../domain/client-name.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
-import type { BoxChargeRow, UndecidedRow } from '../repositories/fleet-observations.ts'
+import type { BoxChargeRow, UndecidedRow } from '../repositories/fleet/fleet-observations.ts'
 
 /** A charge of a box, as far as it tells something about the box. */
 export type ChargeSeen = Omit<BoxChargeRow, 'client' | 'cajaId'>

@@ -12,8 +12,8 @@ import {
   listUndecided,
   listUntoldPayments,
   type Tally,
-} from '../repositories/fleet-observations.ts'
-import { countUnreadable } from '../repositories/provider-payments.ts'
+} from '../repositories/fleet/fleet-observations.ts'
+import { countUnreadable } from '../repositories/provider-payments/provider-payments.ts'
 import { chargingCalls } from './derive-health.ts'
 import { callsTellMs, slotMs, unreadableForMs, untoldEnds } from './limits.ts'
 import type {

@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts'
-import { listUsualCharges } from '../repositories/fleet-observations.ts'
+import { listUsualCharges } from '../repositories/fleet/fleet-observations.ts'
 import { freshMs } from './limits.ts'
 import type { BoxSeen } from './observations.ts'
 

@@ -5,8 +5,8 @@ import type { ClientName } from '../domain/client-name.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
 import type { HealthState } from '../fleet/states.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
-import type { OrderRow } from '../repositories/orders.ts'
-import { type PaymentFigures, readPaymentFigures } from '../repositories/payment-figures.ts'
+import { type PaymentFigures, readPaymentFigures } from '../repositories/metrics/metric-figures.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import { processMetrics } from './process-metrics.ts'
 
 export type Scrape = { body: string; contentType: string }

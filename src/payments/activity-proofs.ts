@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { canonicalJson } from '../domain/canonical-json.ts'
 import type { Sealer } from '../domain/sealed.ts'
-import type { ActivityRow } from '../repositories/activity.ts'
-import type { HeadRow, SealRow } from '../repositories/activity-chain.ts'
+import type { HeadRow, SealRow } from '../repositories/audit/activity-chain.ts'
+import type { ActivityRow } from '../repositories/audit/activity-queries.ts'
 
 // What makes the audit log tell of tampering: each entry is signed when it is written, each seal covers its entry, its place
 // and the seal before it, and the end of the chain is signed as well. The keys are derived from ENCRYPTION_KEYS, so whoever

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Db, Trx } from '../db/database.ts'
 import { AppError } from '../errors/app-error.ts'
+import { readHead } from '../repositories/audit/activity-chain.ts'
 import {
   type ActivityFilter,
   activityChannel,
@@ -9,8 +10,7 @@ import {
   listActivity,
   type NewActivity,
   toToldActivity,
-} from '../repositories/activity.ts'
-import { readHead } from '../repositories/activity-chain.ts'
+} from '../repositories/audit/activity-queries.ts'
 import type { ListPage, PageWish, SequencePlace } from '../repositories/list-page.ts'
 import { hashEntry, isHeadAuthentic, isSealedWith, isSignedWith } from './activity-proofs.ts'
 import type { Actor, PaymentDeps } from './deps.ts'

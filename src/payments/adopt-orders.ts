@@ -12,15 +12,19 @@ import {
   ProviderError,
   splitReference,
 } from '../provider/provider.ts'
+import { findSite } from '../repositories/closings/closing-queries.ts'
+import {
+  findAccounts,
+  findClientsOfAccount,
+  findConnection,
+} from '../repositories/connection/connection-queries.ts'
 import {
   findBoxesOfProvider,
   findTextOfReference,
   findUnconfirmedByReference,
   isAccountOfClient,
-} from '../repositories/adopted-orders.ts'
-import { findSite } from '../repositories/closings.ts'
-import { findAccounts, findClientsOfAccount, findConnection } from '../repositories/oauth.ts'
-import { insertOrderEvent } from '../repositories/order-events.ts'
+} from '../repositories/orders/adopted-orders.ts'
+import { insertOrderEvent } from '../repositories/orders/order-events.ts'
 import {
   countOrders,
   findAccountsWithUnconfirmedOrders,
@@ -28,8 +32,8 @@ import {
   findOrderOfAnyClient,
   insertOrder,
   type OrderRow,
-} from '../repositories/orders.ts'
-import { findPos, noteFoundOrder, type PosWithStore } from '../repositories/stores.ts'
+} from '../repositories/orders/order-queries.ts'
+import { findPos, noteFoundOrder, type PosWithStore } from '../repositories/stores/store-queries.ts'
 import { recordSuccess } from './activity.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { type PaymentDeps, serviceActor } from './deps.ts'

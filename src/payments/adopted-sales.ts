@@ -2,8 +2,8 @@ import type { Db, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import { isClosedUnpaid } from '../domain/order-state.ts'
 import { attemptOfReference } from '../provider/provider.ts'
-import { findAdoptedOrders } from '../repositories/adopted-orders.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import { findAdoptedOrders } from '../repositories/orders/adopted-orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 
 /**
  * Adopted orders that this sale may have made, oldest first: equal in box and amount, with a reference that can have come

@@ -7,9 +7,9 @@ import {
   insertApiKey,
   revokeApiKeys,
   revokeKeyById,
-} from '../repositories/api-keys.ts'
-import { lockClient } from '../repositories/clients.ts'
-import { findConnection } from '../repositories/oauth.ts'
+} from '../repositories/api-keys/api-key-queries.ts'
+import { lockClient } from '../repositories/connection/clients.ts'
+import { findConnection } from '../repositories/connection/connection-queries.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 

@@ -3,7 +3,7 @@ import type { OrderEvidence, OrderStatus, ProviderRefund } from '../domain/order
 import { canMove, isClosedUnpaid, isOpen, isPaid } from '../domain/order-state.ts'
 import { isKeptSurplus, isOwn } from '../domain/payment-figures.ts'
 import { isFailedRefund, isKnownRefund, isPendingRefund } from '../domain/provider-states.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 
 /** Where evidence came from; kept in the order's history. */
 export type EvidenceSource = 'api' | 'webhook' | 'sweeper' | 'search'

@@ -1,6 +1,6 @@
 import { isOwn } from '../domain/payment-figures.ts'
 import { wentThrough } from '../domain/provider-states.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 
 /** What the buyer paid for an order in cents, the interest of the card issuer included, without further payments. */
 export function buyerPaidCents({

@@ -5,15 +5,15 @@ import { isCancelRequested, isOpen, mayBeCanceled } from '../domain/order-state.
 import { AppError, withMoneyOutcome } from '../errors/app-error.ts'
 import { verdictOn } from '../errors/money-outcome.ts'
 import { type ProviderError, toAppError } from '../provider/provider.ts'
-import type { Along, OperationEnd } from '../repositories/order-moves.ts'
+import type { Along, OperationEnd } from '../repositories/orders/move-queries.ts'
 import {
   findOpenOperation,
   findOperation,
   insertCancel,
   type OrderOperationRow,
   settleOperation,
-} from '../repositories/order-operations.ts'
-import { keepWish, type OrderRow } from '../repositories/orders.ts'
+} from '../repositories/orders/order-operations.ts'
+import { keepWish, type OrderRow } from '../repositories/orders/order-queries.ts'
 import { auditFailure, signSuccess, tellActivity } from './activity.ts'
 import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'

@@ -5,7 +5,7 @@ import { isCancelRequested } from '../domain/order-state.ts'
 import { actorOnOpen } from '../domain/provider-states.ts'
 import { isRefundUnderWay, outcomeOf } from '../errors/money-outcome.ts'
 import { lengthInWords } from '../fleet/messages.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 
 /** What a cashier is to do next; a till may show its own text for each. */
 export type CashierAction =

@@ -7,16 +7,18 @@ import { codeChallenge, randomToken } from '../domain/pkce.ts'
 import { SealedError } from '../domain/sealed.ts'
 import { AppError, invalid } from '../errors/app-error.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
-import { countApiKeys, revokeKeysOfOtherAccounts } from '../repositories/api-keys.ts'
+import {
+  countApiKeys,
+  revokeKeysOfOtherAccounts,
+} from '../repositories/api-keys/api-key-queries.ts'
+import { keepSite } from '../repositories/closings/closing-queries.ts'
 import {
   findClient,
   insertClientIfAbsent,
   lockClient,
   setNickname,
   setPinnedAccount,
-} from '../repositories/clients.ts'
-import { keepSite } from '../repositories/closings.ts'
-import { findInvitation, insertInvitation, useInvitation } from '../repositories/invitations.ts'
+} from '../repositories/connection/clients.ts'
 import {
   consumeState,
   deleteConnection,
@@ -25,7 +27,12 @@ import {
   findState,
   insertState,
   upsertConnection,
-} from '../repositories/oauth.ts'
+} from '../repositories/connection/connection-queries.ts'
+import {
+  findInvitation,
+  insertInvitation,
+  useInvitation,
+} from '../repositories/connection/invitation-queries.ts'
 import { type ActivityEntry, auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { renewConnection, sealContext, sealGrant } from './token-keeper.ts'

@@ -12,9 +12,9 @@ import {
   insertCharge,
   type NewCharge,
   type TerminalUse,
-} from '../repositories/charge-intents.ts'
-import type { OrderRow } from '../repositories/orders.ts'
-import { noteDeniedCharge, type PosWithStore } from '../repositories/stores.ts'
+} from '../repositories/orders/charge-intents.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
+import { noteDeniedCharge, type PosWithStore } from '../repositories/stores/store-queries.ts'
 import { isSentWhole } from './account-site.ts'
 import { auditFailure } from './activity.ts'
 import type { PaymentDeps } from './deps.ts'

@@ -12,7 +12,7 @@ import {
   readSealedBy,
   type SealedColumn,
   type SealedValue,
-} from '../repositories/sealed-values.ts'
+} from '../repositories/encryption/sealed-values.ts'
 import { isSignedWith } from './activity-proofs.ts'
 import { openKeptSigningKeys, signingKeyContext } from './kept-signing-keys.ts'
 import { sealedContext } from './sealed-context.ts'

@@ -2,8 +2,12 @@ import { constraintOf } from '../db/failures.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { OrderEvidence } from '../domain/order.ts'
 import { type FoundOrder, isEncodedReference, ProviderError } from '../provider/provider.ts'
-import { moveIdempotencyKeys } from '../repositories/idempotency-keys.ts'
-import { findOrderOfAnyClient, lockOrder, type OrderRow } from '../repositories/orders.ts'
+import { moveIdempotencyKeys } from '../repositories/orders/idempotency-keys.ts'
+import {
+  findOrderOfAnyClient,
+  lockOrder,
+  type OrderRow,
+} from '../repositories/orders/order-queries.ts'
 import { type ActivityEntry, signSuccess } from './activity.ts'
 import { applyNotCreated, applyUnproven, type EvidenceSource, isAbout } from './apply-evidence.ts'
 import type { Actor, PaymentDeps } from './deps.ts'

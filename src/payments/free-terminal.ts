@@ -3,8 +3,12 @@ import type { OrderStatus } from '../domain/order.ts'
 import { isCancelRequested, isOpen } from '../domain/order-state.ts'
 import { AppError } from '../errors/app-error.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
-import { findClient } from '../repositories/clients.ts'
-import { findOpenOrdersOnTerminal, findOrder, type OrderRow } from '../repositories/orders.ts'
+import { findClient } from '../repositories/connection/clients.ts'
+import {
+  findOpenOrdersOnTerminal,
+  findOrder,
+  type OrderRow,
+} from '../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import { cancelOrder } from './cancel-order.ts'
 import type { PaymentDeps } from './deps.ts'

@@ -1,5 +1,8 @@
 import { AppError } from '../errors/app-error.ts'
-import { deleteOpenInvitation, findInvitation } from '../repositories/invitations.ts'
+import {
+  deleteOpenInvitation,
+  findInvitation,
+} from '../repositories/connection/invitation-queries.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 

@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts'
 import { SealedError, type Sealer } from '../domain/sealed.ts'
-import { readKeptSigningKeys } from '../repositories/sealed-values.ts'
+import { readKeptSigningKeys } from '../repositories/encryption/sealed-values.ts'
 
 /**
  * The signing keys of encryption keys that were exchanged, by their ids: what they signed stays verifiable without them.

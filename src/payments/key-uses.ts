@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts'
-import { touchApiKeys } from '../repositories/api-keys.ts'
+import { touchApiKeys } from '../repositories/api-keys/api-key-queries.ts'
 import type { Log } from './deps.ts'
 
 /** When keys were used last. */

@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts'
-import { type LookNote, noteLooks } from '../repositories/order-moves.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import { type LookNote, noteLooks } from '../repositories/orders/move-queries.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { Log } from './deps.ts'
 
 /** Looks that found nothing new, and when those orders are to be looked at next. */

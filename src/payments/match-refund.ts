@@ -1,6 +1,6 @@
 import type { ProviderRefund } from '../domain/order.ts'
 import { isFailedRefund } from '../domain/provider-states.ts'
-import type { OrderOperationRow } from '../repositories/order-operations.ts'
+import type { OrderOperationRow } from '../repositories/orders/order-operations.ts'
 
 export type RefundMatch =
   | { kind: 'ours'; refund: ProviderRefund }

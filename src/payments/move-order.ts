@@ -1,9 +1,14 @@
 import type { Db, Trx } from '../db/database.ts'
 import type { OrderStatus } from '../domain/order.ts'
 import { isOpen } from '../domain/order-state.ts'
-import type { ToldBy } from '../repositories/account-webhooks.ts'
-import { type Along, type NextLook, noteLook, writeOrderMove } from '../repositories/order-moves.ts'
-import { findOrderOfAnyClient, type OrderRow } from '../repositories/orders.ts'
+import {
+  type Along,
+  type NextLook,
+  noteLook,
+  writeOrderMove,
+} from '../repositories/orders/move-queries.ts'
+import { findOrderOfAnyClient, type OrderRow } from '../repositories/orders/order-queries.ts'
+import type { ToldBy } from '../repositories/webhooks/account-webhooks.ts'
 import { tellActivity } from './activity.ts'
 import type { EvidenceSource, Move } from './apply-evidence.ts'
 import type { PaymentDeps } from './deps.ts'

@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts'
-import { activityChannel, type ToldActivity } from '../repositories/activity.ts'
-import { type ToldWebhook, webhookChannel } from '../repositories/webhook-log.ts'
+import { activityChannel, type ToldActivity } from '../repositories/audit/activity-queries.ts'
+import { type ToldWebhook, webhookChannel } from '../repositories/webhooks/webhook-log.ts'
 import type { ChangedOrder, OrderChanges } from './order-changes.ts'
 
 /** Something that happened. `key` is equal for two that tell of the same thing, of which the later one is enough. */

@@ -1,6 +1,6 @@
 import { AppError } from '../errors/app-error.ts'
 import type { CallOptions } from '../provider/provider.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from './deps.ts'
 import type { Errand } from './errand.ts'
 import { type KnownConnection, withAccess } from './token-keeper.ts'

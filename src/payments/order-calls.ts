@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts'
 import { isDatabaseUnavailable } from '../db/failures.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
-import { insertOrderCalls, type NewOrderCall } from '../repositories/order-calls.ts'
+import { insertOrderCalls, type NewOrderCall } from '../repositories/orders/order-call-queries.ts'
 import type { Log } from './deps.ts'
 
 /** The record of calls about orders: what tills asked us and what we asked the provider. */

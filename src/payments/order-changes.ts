@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts'
 import type { OrderStatus } from '../domain/order.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 
 const orderChangedChannel = 'order_changed'
 

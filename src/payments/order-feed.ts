@@ -4,7 +4,7 @@ import { asClientName } from '../domain/client-name.ts'
 import { pointFromCents } from '../domain/money.ts'
 import { decisionOf } from '../domain/order-decision.ts'
 import { outcomeOf } from '../errors/money-outcome.ts'
-import { listChangedOrders, type OrderRow } from '../repositories/orders.ts'
+import { listChangedOrders, type OrderRow } from '../repositories/orders/order-queries.ts'
 import { buyerPaidCents } from './buyer-paid.ts'
 
 export type OrderChange = Record<string, unknown>

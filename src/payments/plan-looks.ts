@@ -1,12 +1,12 @@
 import { isOpen } from '../domain/order-state.ts'
 import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
-import type { NextLook } from '../repositories/order-moves.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { NextLook } from '../repositories/orders/move-queries.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from './deps.ts'
 
 /*
  * When orders, cancels and refunds are looked at again, when an order counts as forgotten, and how long the provider
- * remembers. `repositories/due.ts` knows how far ahead the plan reaches, to notice a clock that was set back.
+ * remembers. `due-times.ts` knows how far ahead the plan reaches, to notice a clock that was set back.
  */
 
 const secondMs = 1_000

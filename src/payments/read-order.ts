@@ -3,13 +3,13 @@ import type { OrderStatus } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type CallOptions, ProviderError } from '../provider/provider.ts'
-import type { ConnectionRow } from '../repositories/oauth.ts'
+import type { ConnectionRow } from '../repositories/connection/connection-queries.ts'
 import {
   findOrder,
   findOrderWithConnection,
   type OrderRow,
   planCheck,
-} from '../repositories/orders.ts'
+} from '../repositories/orders/order-queries.ts'
 import { meetOrderOfClient } from './adopt-orders.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
 import type { PaymentDeps } from './deps.ts'

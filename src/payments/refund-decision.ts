@@ -1,7 +1,7 @@
 import type { OrderEvidence } from '../domain/order.ts'
 import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
-import type { OrderOperationRow } from '../repositories/order-operations.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderOperationRow } from '../repositories/orders/order-operations.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import { fits } from './match-refund.ts'
 
 /** A person's decision on a refund, and what the provider shows against it. */

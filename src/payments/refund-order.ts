@@ -15,16 +15,19 @@ import {
 } from '../errors/app-error.ts'
 import { isRefundUnderWay, verdictOn } from '../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../provider/provider.ts'
-import { hasLosableChargeback } from '../repositories/chargebacks.ts'
-import { type IdempotencyScope, untieIdempotencyKey } from '../repositories/idempotency-keys.ts'
-import type { OrderOperationRow } from '../repositories/order-operations.ts'
-import { noteDeniedRefund, type OrderRow } from '../repositories/orders.ts'
+import { hasLosableChargeback } from '../repositories/chargebacks/chargeback-queries.ts'
+import {
+  type IdempotencyScope,
+  untieIdempotencyKey,
+} from '../repositories/orders/idempotency-keys.ts'
+import type { OrderOperationRow } from '../repositories/orders/order-operations.ts'
+import { noteDeniedRefund, type OrderRow } from '../repositories/orders/order-queries.ts'
 import {
   findRefundStart,
   insertRefund,
   type RefundStart,
   tieRefund,
-} from '../repositories/refund-intents.ts'
+} from '../repositories/orders/refund-intents.ts'
 import { auditFailure } from './activity.ts'
 import type { PaymentDeps } from './deps.ts'
 import {

@@ -8,7 +8,11 @@ import {
   type NewProviderOrder,
   ProviderError,
 } from '../provider/provider.ts'
-import { findOrderOfAnyClient, type OrderRow, planCheck } from '../repositories/orders.ts'
+import {
+  findOrderOfAnyClient,
+  type OrderRow,
+  planCheck,
+} from '../repositories/orders/order-queries.ts'
 import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './apply-evidence.ts'
 import { carryOut, codeOf, endsIntent } from './carry-out.ts'
 import type { PaymentDeps } from './deps.ts'

@@ -1,7 +1,6 @@
 import type { Database, Db } from '../db/database.ts'
 import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../domain/sealed.ts'
-import { markUnreadable } from '../repositories/oauth.ts'
-import { giveUpGrant } from '../repositories/oauth-grants.ts'
+import { markUnreadable } from '../repositories/connection/connection-queries.ts'
 import {
   deleteStatesSealedBy,
   findSealingKeys,
@@ -15,7 +14,8 @@ import {
   replaceSealed,
   type SealedColumn,
   type SealedValue,
-} from '../repositories/sealed-values.ts'
+} from '../repositories/encryption/sealed-values.ts'
+import { giveUpGrant } from '../repositories/flows/oauth-grants.ts'
 import { recordSuccess } from './activity.ts'
 import { serviceActor } from './deps.ts'
 import { sealSigningKey, signingKeyContext } from './kept-signing-keys.ts'

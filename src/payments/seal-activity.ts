@@ -11,7 +11,7 @@ import {
   type SealRow,
   tryLockHead,
   writeHead,
-} from '../repositories/activity-chain.ts'
+} from '../repositories/audit/activity-chain.ts'
 import { isHeadAuthentic, isSignedWith, sealEntry, signHead } from './activity-proofs.ts'
 import type { Log } from './deps.ts'
 

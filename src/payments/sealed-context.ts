@@ -1,4 +1,8 @@
-import { grantContext, type SealedColumn, type SealedValue } from '../repositories/sealed-values.ts'
+import {
+  grantContext,
+  type SealedColumn,
+  type SealedValue,
+} from '../repositories/encryption/sealed-values.ts'
 import { sealContext } from './token-keeper.ts'
 
 /** What a sealed value is bound to. */

@@ -1,14 +1,14 @@
 import { constraintOf } from '../db/failures.ts'
 import { withLease } from '../jobs/with-lease.ts'
 import type { FoundOrder, ProviderError } from '../provider/provider.ts'
-import { findOrdersOfProvider } from '../repositories/adopted-orders.ts'
+import { findOrdersOfProvider } from '../repositories/orders/adopted-orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import {
   advanceSearch,
   findOpenSearch,
   listOpenSearches,
   planOrderSearches,
-} from '../repositories/order-searches.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+} from '../repositories/orders/order-searches.ts'
 import {
   type Account,
   type BoxOfTerminal,

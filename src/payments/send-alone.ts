@@ -6,7 +6,7 @@ import {
   type KeyedTable,
   keepSender,
   takeSender,
-} from '../repositories/senders.ts'
+} from '../repositories/operations/send-leases.ts'
 import type { PaymentDeps } from './deps.ts'
 
 /** A process that dies while it sends keeps the others from the key no longer than this. */

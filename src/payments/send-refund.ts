@@ -11,8 +11,8 @@ import {
   listOperations,
   type OrderOperationRow,
   settleOperation,
-} from '../repositories/order-operations.ts'
-import { lockOrder, type OrderRow } from '../repositories/orders.ts'
+} from '../repositories/orders/order-operations.ts'
+import { lockOrder, type OrderRow } from '../repositories/orders/order-queries.ts'
 import { signSuccess, tellActivity } from './activity.ts'
 import { carryOut, endOrKeep, endsIntent, refuse } from './carry-out.ts'
 import type { Actor, PaymentDeps } from './deps.ts'

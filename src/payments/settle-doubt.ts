@@ -2,7 +2,11 @@ import type { ClientName } from '../domain/client-name.ts'
 import { type Decision, decisionOf } from '../domain/order-decision.ts'
 import { isOpen } from '../domain/order-state.ts'
 import { AppError } from '../errors/app-error.ts'
-import { keepSettlement, type OrderRow, type Settlement } from '../repositories/orders.ts'
+import {
+  keepSettlement,
+  type OrderRow,
+  type Settlement,
+} from '../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { PaymentDeps } from './deps.ts'
 import type { Errand } from './errand.ts'

@@ -9,8 +9,8 @@ import {
   listOperations,
   lockOperations,
   type OrderOperationRow,
-} from '../repositories/order-operations.ts'
-import { lockOrder, type OrderRow } from '../repositories/orders.ts'
+} from '../repositories/orders/order-operations.ts'
+import { lockOrder, type OrderRow } from '../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { PaymentDeps } from './deps.ts'
 import type { Errand } from './errand.ts'

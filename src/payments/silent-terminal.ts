@@ -1,5 +1,5 @@
 import { silentAfterMs } from '../fleet/limits.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from './deps.ts'
 
 /**

@@ -2,8 +2,12 @@ import type { OrderStatus } from '../domain/order.ts'
 import { isUntouchable } from '../domain/order-state.ts'
 import { AppError } from '../errors/app-error.ts'
 import { ProviderError, type SimulatedEvent, toAppError } from '../provider/provider.ts'
-import { findConnection } from '../repositories/oauth.ts'
-import { findOrderOfAnyClient, type OrderRow, planCheck } from '../repositories/orders.ts'
+import { findConnection } from '../repositories/connection/connection-queries.ts'
+import {
+  findOrderOfAnyClient,
+  type OrderRow,
+  planCheck,
+} from '../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { ownErrand } from './errand.ts'

@@ -17,7 +17,7 @@ import {
   lockStore,
   type StoreRow,
   updateUnfinishedStore,
-} from '../repositories/stores.ts'
+} from '../repositories/stores/store-queries.ts'
 import type { PaymentDeps } from './deps.ts'
 
 /** Lengths that the provider takes: a store's id up to 60, a box's under 40. */

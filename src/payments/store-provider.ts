@@ -10,7 +10,7 @@ import {
   type StoreRow,
   setPosCreated,
   setStoreCreated,
-} from '../repositories/stores.ts'
+} from '../repositories/stores/store-queries.ts'
 import { recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { withAccess } from './token-keeper.ts'

@@ -13,7 +13,7 @@ import {
   type StoreRow,
   setPosState,
   setStoreState,
-} from '../repositories/stores.ts'
+} from '../repositories/stores/store-queries.ts'
 import { auditFailure, recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import {

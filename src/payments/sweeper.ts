@@ -2,21 +2,21 @@ import type { ClientName } from '../domain/client-name.ts'
 import { isCancelRequested, mayBeCanceled } from '../domain/order-state.ts'
 import { AppError } from '../errors/app-error.ts'
 import { withLease } from '../jobs/with-lease.ts'
-import { deleteIdempotencyKeysBefore } from '../repositories/idempotency-keys.ts'
-import { deleteExpiredStates } from '../repositories/oauth.ts'
-import { deleteOrderCalls } from '../repositories/order-calls.ts'
+import { deleteExpiredStates } from '../repositories/connection/connection-queries.ts'
+import { deleteIdempotencyKeysBefore } from '../repositories/orders/idempotency-keys.ts'
+import { deleteOrderCalls } from '../repositories/orders/order-call-queries.ts'
 import {
   claimDueOperations,
   type OrderOperationRow,
   planAttempt,
   settleOperation,
-} from '../repositories/order-operations.ts'
+} from '../repositories/orders/order-operations.ts'
 import {
   claimDueOrders,
   findOrderOfAnyClient,
   type OrderRow,
   planCheck,
-} from '../repositories/orders.ts'
+} from '../repositories/orders/order-queries.ts'
 import { createLanes } from './account-lanes.ts'
 import type { AccountPauses } from './account-pauses.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel-order.ts'

@@ -2,13 +2,13 @@ import type { Trx } from '../db/database.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { OrderEvidence, ProviderRefund } from '../domain/order.ts'
 import { isFailedRefund, isPendingRefund } from '../domain/provider-states.ts'
-import type { Along } from '../repositories/order-moves.ts'
+import type { Along } from '../repositories/orders/move-queries.ts'
 import {
   finishRefund,
   listOperations,
   type OrderOperationRow,
-} from '../repositories/order-operations.ts'
-import { lockOrder, type OrderRow } from '../repositories/orders.ts'
+} from '../repositories/orders/order-operations.ts'
+import { lockOrder, type OrderRow } from '../repositories/orders/order-queries.ts'
 import { type ActivityEntry, recordFailure, recordSuccess } from './activity.ts'
 import { type Applied, applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { type Actor, type PaymentDeps, serviceActor } from './deps.ts'

@@ -6,7 +6,7 @@ import {
   findOpenOrdersOnTerminal,
   findOrderOfAnyClient,
   type OrderRow,
-} from '../repositories/orders.ts'
+} from '../repositories/orders/order-queries.ts'
 import { cancelAtProvider } from './cancel-order.ts'
 import type { PaymentDeps } from './deps.ts'
 import { byService, type Errand, timeLeftMs, within } from './errand.ts'

@@ -14,7 +14,7 @@ import {
   markLost,
   type Renewal,
   replaceTokens,
-} from '../repositories/oauth.ts'
+} from '../repositories/connection/connection-queries.ts'
 import { recordSuccess } from './activity.ts'
 import { type Actor, type PaymentDeps, serviceActor } from './deps.ts'
 

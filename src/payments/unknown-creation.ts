@@ -1,6 +1,6 @@
 import { AppError } from '../errors/app-error.ts'
 import { verdictOn } from '../errors/money-outcome.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 
 /**
  * 504: the provider may have the order. The till asks for this order, or repeats the same request; that is safe unless

@@ -10,7 +10,7 @@ import {
   renamePos,
   renameStore,
   type StoreRow,
-} from '../repositories/stores.ts'
+} from '../repositories/stores/store-queries.ts'
 import { recordSuccess } from './activity.ts'
 import type { Actor, PaymentDeps } from './deps.ts'
 import { addPos, createStore, type NewPos, type NewStore } from './stores.ts'

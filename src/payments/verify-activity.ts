@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Db } from '../db/database.ts'
 import type { Sealer } from '../domain/sealed.ts'
-import type { ActivityRow } from '../repositories/activity.ts'
 import {
   type HeadRow,
   readBeyondHead,
@@ -10,7 +9,8 @@ import {
   readSealed,
   readUnchained,
   type SealedEntry,
-} from '../repositories/activity-chain.ts'
+} from '../repositories/audit/activity-chain.ts'
+import type { ActivityRow } from '../repositories/audit/activity-queries.ts'
 import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-proofs.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 

@@ -1,6 +1,6 @@
 import type { ClientName } from '../domain/client-name.ts'
 import { isUntouchable } from '../domain/order-state.ts'
-import type { OrderRow } from '../repositories/orders.ts'
+import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from './deps.ts'
 import { ownErrand } from './errand.ts'
 import { isReadForWatcher } from './plan-looks.ts'

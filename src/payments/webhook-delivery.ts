@@ -7,7 +7,7 @@ import {
   receiveDelivery,
   storeDelivery,
   trimRejected,
-} from '../repositories/webhook-log.ts'
+} from '../repositories/webhooks/webhook-log.ts'
 import { claimMs } from './account-lanes.ts'
 import type { PaymentDeps } from './deps.ts'
 import { tellWebhooks } from './work-webhook.ts'

@@ -5,7 +5,7 @@ import {
   findDelivery,
   releaseDelivery,
   type WebhookRow,
-} from '../repositories/webhook-log.ts'
+} from '../repositories/webhooks/webhook-log.ts'
 import { createLanes } from './account-lanes.ts'
 import type { AccountPauses } from './account-pauses.ts'
 import { recordSuccess } from './activity.ts'

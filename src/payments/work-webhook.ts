@@ -3,19 +3,19 @@ import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { chargedBack } from '../domain/provider-states.ts'
 import { AppError } from '../errors/app-error.ts'
 import { isAnswered, ProviderError } from '../provider/provider.ts'
-import { findClientsOfAccount } from '../repositories/oauth.ts'
+import { findClientsOfAccount } from '../repositories/connection/connection-queries.ts'
 import {
   findOrderOfAnyClient,
   findOrderWithConnection,
   type OrderRow,
-} from '../repositories/orders.ts'
+} from '../repositories/orders/order-queries.ts'
 import {
   findProcessedDelivery,
   finishDeliveries,
   type ToldWebhook,
   type WebhookRow,
   webhookChannel,
-} from '../repositories/webhook-log.ts'
+} from '../repositories/webhooks/webhook-log.ts'
 import { providerErrorOf } from './account-pauses.ts'
 import { meetOrderAnywhere } from './adopt-orders.ts'
 import type { PaymentDeps } from './deps.ts'

@@ -17,11 +17,11 @@ import {
   findActiveKeyByHash,
   findActiveKeyById,
   findKeyById,
-} from '../repositories/api-keys.ts'
-import { findClient } from '../repositories/clients.ts'
-import { findKeyAndOrder } from '../repositories/orders.ts'
-import { deleteSession, insertSession, isSessionOpen } from '../repositories/sessions.ts'
-import { actorOf } from './room.ts'
+} from '../repositories/api-keys/api-key-queries.ts'
+import { findClient } from '../repositories/connection/clients.ts'
+import { findKeyAndOrder } from '../repositories/orders/order-queries.ts'
+import { deleteSession, insertSession, isSessionOpen } from '../repositories/session/sessions.ts'
+import { actorOf } from './route-context.ts'
 import {
   endedCookie,
   type Session,

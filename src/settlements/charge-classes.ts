@@ -1,7 +1,7 @@
 import type { ChargeClass } from '../domain/net.ts'
 import { auditFailure, recordSuccess } from '../payments/activity.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
-import { type ChargeClassRow, putChargeClass } from '../repositories/nets.ts'
+import { type ChargeClassRow, putChargeClass } from '../repositories/settlements/net-queries.ts'
 import { applyChargeClasses } from './nets.ts'
 
 /** How long who asks waits until every net goes by a new rule; the rest follows. */

@@ -12,7 +12,7 @@ import {
   moveFetch,
   type SettlementFetchRow,
   wantFetch,
-} from '../repositories/settlement-fetches.ts'
+} from '../repositories/settlements/settlement-fetches.ts'
 import { missingColumns, ReportError, type ReportKind } from './read-report.ts'
 import { offsetOfZone, reportZone } from './report-amounts.ts'
 import { takeReportStream } from './take-report.ts'

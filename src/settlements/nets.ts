@@ -22,8 +22,8 @@ import {
   newestUnappliedClass,
   type PaymentToNet,
   writeNets,
-} from '../repositories/nets.ts'
-import type { SettlementRow } from '../repositories/settlements.ts'
+} from '../repositories/settlements/net-queries.ts'
+import type { SettlementRow } from '../repositories/settlements/settlement-queries.ts'
 import { providerDay } from './report-amounts.ts'
 
 /**

@@ -2,7 +2,10 @@ import type { Db } from '../db/database.ts'
 import { changePositionOf, positionBehind } from '../domain/change-position.ts'
 import { asClientName } from '../domain/client-name.ts'
 import { signedPointFromCents } from '../domain/money.ts'
-import { listChangedSettlements, type SettlementRow } from '../repositories/settlements.ts'
+import {
+  listChangedSettlements,
+  type SettlementRow,
+} from '../repositories/settlements/settlement-queries.ts'
 
 export type SettlementFeed = (query: {
   client?: string | undefined

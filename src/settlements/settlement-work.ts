@@ -1,7 +1,7 @@
 import { withLease } from '../jobs/with-lease.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { newestUnappliedClass } from '../repositories/nets.ts'
-import { listDueFetches } from '../repositories/settlement-fetches.ts'
+import { newestUnappliedClass } from '../repositories/settlements/net-queries.ts'
+import { listDueFetches } from '../repositories/settlements/settlement-fetches.ts'
 import { workFetches } from './fetch-reports.ts'
 import { applyChargeClasses } from './nets.ts'
 

@@ -9,7 +9,7 @@ import type { ClientName } from '../domain/client-name.ts'
 import { addCents } from '../domain/money.ts'
 import { isOwn } from '../domain/payment-figures.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { findOrdersOfPayments } from '../repositories/provider-payments.ts'
+import { findOrdersOfPayments } from '../repositories/provider-payments/provider-payments.ts'
 import {
   findOrdersOfReport,
   findSettlementRows,
@@ -20,8 +20,8 @@ import {
   type SettlementFileRow,
   type SettlementRow,
   updateSettlementRows,
-} from '../repositories/settlements.ts'
-import { findSurplusPayments } from '../repositories/surplus-payments.ts'
+} from '../repositories/settlements/settlement-queries.ts'
+import { findSurplusPayments } from '../repositories/unclaimed-payments/surplus-payments.ts'
 import { refreshNets } from './nets.ts'
 import { type ReportKind, type ReportLine, type ReportOptions, readReport } from './read-report.ts'
 

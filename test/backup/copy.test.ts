@@ -15,8 +15,8 @@ import { listMigrations, migrateWithin } from '../../src/db/migrate.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { EncryptionKey } from '../../src/domain/sealed.ts'
 import { EncryptionKeysError } from '../../src/payments/encryption-keys.ts'
-import { insertClosing } from '../../src/repositories/closings.ts'
-import { walkDue } from '../../src/repositories/due-deliveries.ts'
+import { insertClosing } from '../../src/repositories/closings/closing-queries.ts'
+import { walkDue } from '../../src/repositories/flows/due-deliveries.ts'
 import { createDeliveryQueue } from '../../src/sync/queue/queue.ts'
 import {
   nameInRun,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database, Db, Trx } from '../../src/db/database.ts'
-import type { ClosingRow } from '../../src/repositories/closings.ts'
+import type { ClosingRow } from '../../src/repositories/closings/closing-queries.ts'
 import { openOwnShop } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { call, type Till } from '../support/till.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { listPaymentsSold } from '../../src/repositories/provider-payments.ts'
+import { listPaymentsSold } from '../../src/repositories/provider-payments/provider-payments.ts'
 import { openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, type Till } from '../support/till.ts'

@@ -5,8 +5,8 @@ import {
   beginReadAgain,
   findRead,
   wantRead,
-} from '../../src/repositories/payment-reads.ts'
-import { listPaymentsSold } from '../../src/repositories/provider-payments.ts'
+} from '../../src/repositories/provider-payments/payment-reads.ts'
+import { listPaymentsSold } from '../../src/repositories/provider-payments/provider-payments.ts'
 import {
   breakProvider,
   forgetRequests,

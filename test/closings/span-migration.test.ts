@@ -12,7 +12,7 @@ import {
   insertClosing,
   isSpanRaced,
   type NewClosing,
-} from '../../src/repositories/closings.ts'
+} from '../../src/repositories/closings/closing-queries.ts'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
 import { newPgliteTemplate } from '../support/pglite-template.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ClosingRow } from '../../src/repositories/closings.ts'
+import type { ClosingRow } from '../../src/repositories/closings/closing-queries.ts'
 import { openOwnShop } from '../support/money.ts'
 import { rounds } from '../support/rounds.ts'
 import { startTestService, type TestService } from '../support/service.ts'

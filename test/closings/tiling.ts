@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import type { ClosingRow } from '../../src/repositories/closings.ts'
+import type { ClosingRow } from '../../src/repositories/closings/closing-queries.ts'
 import type { TestService } from '../support/service.ts'
 import type { Till } from '../support/till.ts'
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ClientName } from '../../src/domain/client-name.ts'
-import { separateSurplus } from '../../src/repositories/surplus-payments.ts'
+import { separateSurplus } from '../../src/repositories/unclaimed-payments/surplus-payments.ts'
 import { healProvider, openOwnShop, orderRow, ordersAtProvider, refund } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {

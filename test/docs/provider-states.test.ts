@@ -10,7 +10,7 @@ import { applyEvidence } from '../../src/payments/apply-evidence.ts'
 import { adviseCashier, type CashierAction } from '../../src/payments/cashier.ts'
 import { evidenceFrom } from '../../src/provider/translate.ts'
 import { MpOrder } from '../../src/provider/wire.ts'
-import type { OrderRow } from '../../src/repositories/orders.ts'
+import type { OrderRow } from '../../src/repositories/orders/order-queries.ts'
 
 const now = new Date('2026-11-21T15:00:00Z')
 const cents = 10_000

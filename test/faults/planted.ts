@@ -180,7 +180,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         replace: 'if (',
       },
       {
-        file: 'src/repositories/senders.ts',
+        file: 'src/repositories/operations/send-leases.ts',
         find: 'orders: sql`cancel_requested_at is null`',
         replace: 'orders: sql`true`',
       },
@@ -230,7 +230,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '13: an order to be looked at at the terminal answers for the sale although it is given up',
     changes: [
       {
-        file: 'src/repositories/orders.ts',
+        file: 'src/repositories/orders/order-queries.ts',
         find: "eb.or([eb('status', '=', 'created'), eb('cancel_requested_at', 'is', null)]),",
         replace: '',
       },

@@ -22,7 +22,7 @@ const bug = (
 export const plantedBugs: readonly PlantedBug[] = [
   bug(
     'a read that began earlier replaces what a later one has shown',
-    'repositories/flow-items',
+    'repositories/flows/flow-items',
     `.whereRef('flow_items.read_number', '<', 'excluded.read_number'),`,
     `.whereRef('flow_items.read_number', '<>', 'excluded.read_number'),`,
   ),

@@ -23,7 +23,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/routes/webhooks/routes.ts',
+    file: 'src/routes/webhooks/webhook-routes.ts',
     tests: [['test/payment/webhooks.test.ts', 'the body decides nothing']],
     made: {
       'the order of a webhook comes from its body': [
@@ -90,7 +90,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/api-keys.ts',
+    file: 'src/repositories/api-keys/api-key-queries.ts',
     tests: [['test/payment/access.test.ts', 'lets in whom it should']],
     made: {
       'a revoked key is found': [
@@ -100,7 +100,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/orders.ts',
+    file: 'src/repositories/orders/order-queries.ts',
     tests: [['test/payment/look-notes.test.ts', 'a key finds the order of its own client only']],
     made: {
       'a revoked key is found together with its order': [

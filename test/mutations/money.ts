@@ -3,7 +3,7 @@ import type { Mistakes } from './mistakes.ts'
 /** Orders, refunds and the keys they are sent under. */
 export const money: readonly Mistakes[] = [
   {
-    file: 'src/repositories/charge-intents.ts',
+    file: 'src/repositories/orders/charge-intents.ts',
     tests: [['test/payment/orders-twice.test.ts', 'T34'], ['test/payment/charge-intents.test.ts']],
     made: {
       'the attempts of a reference are counted over all clients': [
@@ -25,7 +25,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/order-moves.ts',
+    file: 'src/repositories/orders/move-queries.ts',
     tests: [['test/payment/evidence.test.ts']],
     made: {
       'a move is written over one that nobody knew of': ['and version = :known_version\n', '\n'],
@@ -36,7 +36,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/orders.ts',
+    file: 'src/repositories/orders/order-queries.ts',
     tests: [['test/payment/access-isolation.test.ts']],
     made: {
       'an order is found for any client': [
@@ -48,7 +48,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/order-list.ts',
+    file: 'src/repositories/orders/order-list.ts',
     tests: [['test/payment/access-isolation.test.ts']],
     made: {
       'orders of every client are listed': [
@@ -59,7 +59,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/orders.ts',
+    file: 'src/repositories/orders/order-queries.ts',
     tests: [['test/payment/orders-twice.test.ts', 'T34']],
     made: {
       'an equal order of another client answers': [
@@ -70,7 +70,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/orders.ts',
+    file: 'src/repositories/orders/order-queries.ts',
     tests: [['test/sync/payments-flow.test.ts', 'every change of a charge']],
     made: {
       'the feed of changes tells of every client': [
@@ -81,7 +81,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/idempotency-keys.ts',
+    file: 'src/repositories/orders/idempotency-keys.ts',
     tests: [['test/payment/orders-twice.test.ts', 'T34']],
     made: {
       'an Idempotency-Key is looked up without its client': [
@@ -261,7 +261,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/surplus-payments.ts',
+    file: 'src/repositories/unclaimed-payments/surplus-payments.ts',
     tests: [['test/closings/two-payments.test.ts', 'is an unclaimed payment']],
     made: {
       'a further payment stays with its order': [
@@ -311,7 +311,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/chargebacks.ts',
+    file: 'src/repositories/chargebacks/chargeback-queries.ts',
     tests: [['test/closings/chargebacks.test.ts', 'not given back too']],
     made: {
       'a charge-back that is open is given back too': [

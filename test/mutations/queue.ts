@@ -39,7 +39,7 @@ export const queue: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/repositories/deliveries.ts',
+    file: 'src/repositories/flows/deliveries.ts',
     tests: [['test/sync/settle-arrived.test.ts']],
     made: {
       'what arrived is written down although its claim was lost': [

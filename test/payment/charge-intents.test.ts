@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { serviceActor } from '../../src/payments/deps.ts'
 import { renewConnection } from '../../src/payments/token-keeper.ts'
-import { findConnection } from '../../src/repositories/oauth.ts'
+import { findConnection } from '../../src/repositories/connection/connection-queries.ts'
 import { newAccount, openOwnShop, orderRow, ordersAtProvider } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {

@@ -6,7 +6,7 @@ import { errandOfRequest } from '../../src/payments/errand.ts'
 import { nextCheck } from '../../src/payments/plan-looks.ts'
 import { createStrangers } from '../../src/payments/strangers.ts'
 import { ProviderError } from '../../src/provider/provider.ts'
-import { furthestMs } from '../../src/repositories/due.ts'
+import { furthestMs } from '../../src/repositories/due-times.ts'
 import { acquireLease, leaseMs, releaseLease } from '../../src/repositories/leases.ts'
 import {
   breakProvider,

@@ -16,7 +16,11 @@ import type { PaymentDeps } from '../../src/payments/deps.ts'
 import { createLookNotes } from '../../src/payments/look-notes.ts'
 import { moveOrder } from '../../src/payments/move-order.ts'
 import { nextCheck } from '../../src/payments/plan-looks.ts'
-import { findOrderOfAnyClient, insertOrder, type OrderRow } from '../../src/repositories/orders.ts'
+import {
+  findOrderOfAnyClient,
+  insertOrder,
+  type OrderRow,
+} from '../../src/repositories/orders/order-queries.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rounds } from '../support/rounds.ts'
 

@@ -4,7 +4,7 @@ import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { PaymentDeps } from '../../src/payments/deps.ts'
 import { type Claim, type Held, newSender, sendAlone } from '../../src/payments/send-alone.ts'
-import { insertOrder } from '../../src/repositories/orders.ts'
+import { insertOrder } from '../../src/repositories/orders/order-queries.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { latch } from '../sync/deliver-support.ts'
 

@@ -103,7 +103,10 @@ test('nothing else decides what a till is told of the money', () => {
   const says = /\bretrySafe: (true|false)|\boutcome: '(charged|not_charged|unknown)'/
   const authors = sources.filter(({ text }) => says.test(text)).map(({ path }) => path)
   // Examples of the interface's description.
-  expect(authors.sort()).toEqual(['src/routes/orders/schemas.ts', 'src/routes/orphans/schemas.ts'])
+  expect(authors.sort()).toEqual([
+    'src/routes/orders/order-schemas.ts',
+    'src/routes/unclaimed-payments/unclaimed-schemas.ts',
+  ])
 })
 
 test('every situation is one that arises', () => {

@@ -14,7 +14,11 @@ import { rotateSecrets } from '../../src/payments/rotate-secrets.ts'
 import { sealWaiting } from '../../src/payments/seal-activity.ts'
 import { sealContext } from '../../src/payments/token-keeper.ts'
 import { verifyActivityChain } from '../../src/payments/verify-activity.ts'
-import { beginRenewal, findConnection, replaceTokens } from '../../src/repositories/oauth.ts'
+import {
+  beginRenewal,
+  findConnection,
+  replaceTokens,
+} from '../../src/repositories/connection/connection-queries.ts'
 import {
   needsPostgres,
   openPostgresClone,

@@ -6,8 +6,11 @@ import { recordSuccess } from '../../src/payments/activity.ts'
 import { serviceActor } from '../../src/payments/deps.ts'
 import { takeOverHead } from '../../src/payments/seal-activity.ts'
 import { sealContext } from '../../src/payments/token-keeper.ts'
-import { insertClientIfAbsent } from '../../src/repositories/clients.ts'
-import { insertState, upsertConnection } from '../../src/repositories/oauth.ts'
+import { insertClientIfAbsent } from '../../src/repositories/connection/clients.ts'
+import {
+  insertState,
+  upsertConnection,
+} from '../../src/repositories/connection/connection-queries.ts'
 
 /** A connected client, a login under way and an audit entry, all under the first of the keys. */
 export async function seedSealed(

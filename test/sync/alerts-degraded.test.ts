@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { insertPoll } from '../../src/repositories/flow-polls.ts'
+import { insertPoll } from '../../src/repositories/flows/flow-polls.ts'
 import {
   clearProgress,
   insertFlowState,
   saveProgress,
   updateFlowState,
-} from '../../src/repositories/flow-state.ts'
-import { deletePauses, insertPauses } from '../../src/repositories/flow-switches.ts'
-import { addJobTotals } from '../../src/repositories/flow-totals.ts'
+} from '../../src/repositories/flows/flow-state.ts'
+import { deletePauses, insertPauses } from '../../src/repositories/flows/flow-switches.ts'
+import { addJobTotals } from '../../src/repositories/flows/flow-totals.ts'
 import type { AlertDeps, Alerts } from '../../src/sync/alerts/alerts.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { openHttpReceiver, openMailReceiver } from './alerts-receivers.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
-import { markFailed, recordChanges } from '../../src/repositories/deliveries.ts'
+import { markFailed, recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import type { Alerts } from '../../src/sync/alerts/alerts.ts'
 import {
   needsPostgres,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { clearHeldDrift, writeHeldDrift } from '../../src/repositories/held-drifts.ts'
+import { clearHeldDrift, writeHeldDrift } from '../../src/repositories/flows/schema-changes.ts'
 import type { AlertFlow, Alerts } from '../../src/sync/alerts/alerts.ts'
 import { Secret } from '../../src/sync/definition/secret.ts'
 import { grantIdOf } from '../../src/sync/oauth/lost-grant.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Database } from '../../src/db/database.ts'
-import { markDelivered, recordChanges } from '../../src/repositories/deliveries.ts'
+import { markDelivered, recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { type AlertDeps, type AlertFlow, createAlerts } from '../../src/sync/alerts/alerts.ts'
 import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
 import { alertsOf } from './alerts-receivers.ts'

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { upsertHashes } from '../../src/repositories/flow-items.ts'
+import { upsertHashes } from '../../src/repositories/flows/flow-items.ts'
 import type { FinalFailure } from '../../src/sync/deliver/outcome.ts'
 import { useService } from './deliver-service.ts'
 import {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SendPermit } from '../../src/outbound/outbound.ts'
-import type { OwedRow } from '../../src/repositories/deliveries.ts'
+import type { OwedRow } from '../../src/repositories/flows/deliveries.ts'
 import { attemptDelivery, type OpenDestination } from '../../src/sync/deliver/attempt.ts'
 import { backoffMs } from '../../src/sync/deliver/backoff.ts'
 import { createCompany } from '../../src/sync/deliver/company.ts'

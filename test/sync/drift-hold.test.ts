@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { approve as approveRow } from '../../src/repositories/approvals.ts'
+import { approve as approveRow } from '../../src/repositories/flows/approvals.ts'
 import {
   jsonFlow,
   startTarget,

@@ -2,7 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { beforeAllDue, dueDeliveries, walkDue } from '../../src/repositories/due-deliveries.ts'
+import {
+  beforeAllDue,
+  dueDeliveries,
+  walkDue,
+} from '../../src/repositories/flows/due-deliveries.ts'
 import { createDeliveryQueue, type DeliveryQueue } from '../../src/sync/queue/queue.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { memoryLog } from './deliver-support.ts'

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { tellDeliveries } from '../../src/repositories/flow-news.ts'
+import { tellDeliveries } from '../../src/repositories/flows/flow-events.ts'
 import { type OpenStream, openStream } from '../support/event-stream.ts'
 import {
   jsonFlow,

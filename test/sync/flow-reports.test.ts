@@ -2,8 +2,12 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { createSparing } from '../../src/domain/sparing.ts'
-import { countItemsByFlow } from '../../src/repositories/flow-items.ts'
-import { insertPoll, readLatestPolls, sumChangesSince } from '../../src/repositories/flow-polls.ts'
+import { countItemsByFlow } from '../../src/repositories/flows/flow-items.ts'
+import {
+  insertPoll,
+  readLatestPolls,
+  sumChangesSince,
+} from '../../src/repositories/flows/flow-polls.ts'
 import { openTestDatabase } from '../support/database.ts'
 
 let database: Database

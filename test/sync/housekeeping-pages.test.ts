@@ -6,16 +6,16 @@ import {
   beforeAllDeliveries,
   deleteFinished,
   finishedRows,
-} from '../../src/repositories/finished-deliveries.ts'
-import { deleteFlowErrorsBefore } from '../../src/repositories/flow-errors.ts'
+} from '../../src/repositories/flows/finished-deliveries.ts'
+import { deleteFlowErrorsBefore } from '../../src/repositories/flows/flow-errors.ts'
 import {
   attemptsKept,
   historyKinds,
   historyRows,
   trimItemHistory,
   versionsKept,
-} from '../../src/repositories/item-history.ts'
-import { inKeyOrder } from '../../src/repositories/key-order.ts'
+} from '../../src/repositories/flows/item-versions.ts'
+import { inKeyOrder } from '../../src/repositories/flows/key-order.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rowsRead } from './explained.ts'
 

@@ -8,7 +8,7 @@ import {
   listItemHistory,
   trimItemHistory,
   versionsKept,
-} from '../../src/repositories/item-history.ts'
+} from '../../src/repositories/flows/item-versions.ts'
 import { cleanDeliveries } from '../../src/sync/deliver/clean.ts'
 import {
   jsonFlow,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { lockItems, upsertHashes } from '../../src/repositories/flow-items.ts'
+import { lockItems, upsertHashes } from '../../src/repositories/flows/flow-items.ts'
 import { needsPostgres, openTestDatabase, postgresUrl } from '../support/database.ts'
 import { latch } from './deliver-support.ts'
 

@@ -6,14 +6,14 @@ import {
   beforeAllOpen,
   countOpenDeliveries,
   openParts,
-} from '../../src/repositories/delivery-reports.ts'
+} from '../../src/repositories/flows/delivery-reports.ts'
 import {
   beforeAllFailed,
   failedRows,
   failureParts,
   groupFailures,
-} from '../../src/repositories/failed-deliveries.ts'
-import { inKeyOrder } from '../../src/repositories/key-order.ts'
+} from '../../src/repositories/flows/failed-deliveries.ts'
+import { inKeyOrder } from '../../src/repositories/flows/key-order.ts'
 import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { rowsRead } from './explained.ts'

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { insertAmendment } from '../../src/repositories/closings.ts'
+import { insertAmendment } from '../../src/repositories/closings/closing-queries.ts'
 import { startTestFlows, type TestFlows } from '../support/flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {

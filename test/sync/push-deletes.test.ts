@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { nextRead } from '../../src/repositories/flow-reads.ts'
+import { nextRead } from '../../src/repositories/flows/flow-reads.ts'
 import {
   jsonFlow,
   startTarget,

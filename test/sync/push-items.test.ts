@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { nextRead } from '../../src/repositories/flow-reads.ts'
+import { nextRead } from '../../src/repositories/flows/flow-reads.ts'
 import {
   jsonFlow,
   startTarget,

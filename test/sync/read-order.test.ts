@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { findFlowState } from '../../src/repositories/flow-state.ts'
+import { findFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { resetItem } from '../../src/sync/control/switches.ts'
 import { syncItem } from '../../src/sync/engine/sync-item.ts'
 import { openTestDatabase } from '../support/database.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { countItems } from '../../src/repositories/flow-items.ts'
+import { countItems } from '../../src/repositories/flows/flow-items.ts'
 import {
   jsonFlow,
   startTarget,

@@ -3,7 +3,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { recordSuccess } from '../../payments/activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../room.ts'
+import { actorOf } from '../route-context.ts'
 
 export type TestAlerts = () => Promise<
   { type: string; target: string; ok: boolean; error?: string }[]

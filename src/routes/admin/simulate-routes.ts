@@ -1,8 +1,8 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { simulateOrder } from '../../payments/simulate-order.ts'
-import { actorOf, providerErrors } from '../room.ts'
-import { SimulateBody, SimulateParams, SimulateQuery, SimulateResponse } from './schemas.ts'
+import { actorOf, providerErrors } from '../route-context.ts'
+import { SimulateBody, SimulateParams, SimulateQuery, SimulateResponse } from './admin-schemas.ts'
 
 /** The specification gives the path in two forms; both are served. */
 const paths = [

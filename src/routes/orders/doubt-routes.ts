@@ -5,12 +5,12 @@ import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { askAboutOrder, settleDoubt } from '../../payments/settle-doubt.ts'
 import { settleRefund } from '../../payments/settle-refund.ts'
-import type { OrderRow } from '../../repositories/orders.ts'
-import { ClientOnlyQuery, text } from '../fields.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import { ClientOnlyQuery, text } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
-import { errandOf } from '../room.ts'
-import { OrderParams, OrderResponse } from './schemas.ts'
-import { readBeside, viewOrder } from './view.ts'
+import { errandOf } from '../route-context.ts'
+import { readBeside, viewOrder } from './order-answer.ts'
+import { OrderParams, OrderResponse } from './order-schemas.ts'
 
 const SettleBody = z
   .strictObject({

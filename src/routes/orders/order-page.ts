@@ -9,10 +9,10 @@ import {
   type OrderFilter,
   type StandingTotal,
   totalOrders,
-} from '../../repositories/order-list.ts'
+} from '../../repositories/orders/order-list.ts'
 import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
-import type { ListOrdersQuery } from './schemas.ts'
-import { readBeside, viewOrder } from './view.ts'
+import { readBeside, viewOrder } from './order-answer.ts'
+import type { ListOrdersQuery } from './order-schemas.ts'
 
 /** A page of orders on the wire, of those that `among` lets in; of every client when it names none. */
 export async function findOrderPage(

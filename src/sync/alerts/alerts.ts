@@ -1,7 +1,7 @@
 import type { Agent } from 'undici'
 import type { Database } from '../../db/database.ts'
 import { withLease } from '../../jobs/with-lease.ts'
-import { furthestMs, hasCome } from '../../repositories/due.ts'
+import { furthestMs, hasCome } from '../../repositories/due-times.ts'
 import {
   type AlertKey,
   type AlertRow,
@@ -14,9 +14,9 @@ import {
   markSent,
   postponeChannel,
   readFlowHealth,
-} from '../../repositories/flow-alerts.ts'
-import { listPauses } from '../../repositories/flow-switches.ts'
-import { type HeldDriftRow, listHeldDrifts } from '../../repositories/held-drifts.ts'
+} from '../../repositories/flows/flow-alerts.ts'
+import { listPauses } from '../../repositories/flows/flow-switches.ts'
+import { type HeldDriftRow, listHeldDrifts } from '../../repositories/flows/schema-changes.ts'
 import type { Flow } from '../definition/schema.ts'
 import { backoffMs, type RetryPolicy } from '../deliver/backoff.ts'
 import type { AlertResult } from '../flow-service.ts'

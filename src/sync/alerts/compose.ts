@@ -1,6 +1,6 @@
 import type { Trx } from '../../db/database.ts'
 import { scrub } from '../../http/scrub.ts'
-import { listOpenDeliveries } from '../../repositories/delivery-reports.ts'
+import { listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import {
   type AlertKey,
   type AlertRow,
@@ -12,7 +12,7 @@ import {
   lockAlert,
   stopFiring,
   writeMessage,
-} from '../../repositories/flow-alerts.ts'
+} from '../../repositories/flows/flow-alerts.ts'
 import {
   type AlertContent,
   type AlertMessage,

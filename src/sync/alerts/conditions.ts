@@ -1,4 +1,4 @@
-import type { FlowHealth } from '../../repositories/flow-alerts.ts'
+import type { FlowHealth } from '../../repositories/flows/flow-alerts.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { Condition } from './message.ts'
 import type { Verdict } from './plan.ts'

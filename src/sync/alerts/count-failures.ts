@@ -1,6 +1,11 @@
 import type { Database } from '../../db/database.ts'
-import type { DeliveryTarget } from '../../repositories/deliveries.ts'
-import { addPending, examplesKept, listUntold, takeUntold } from '../../repositories/flow-alerts.ts'
+import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
+import {
+  addPending,
+  examplesKept,
+  listUntold,
+  takeUntold,
+} from '../../repositories/flows/flow-alerts.ts'
 import { exampleOf } from './compose.ts'
 
 export type AlertTarget = DeliveryTarget & {

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts'
-import { listLostGrants } from '../../repositories/oauth-grants.ts'
+import { listLostGrants } from '../../repositories/flows/oauth-grants.ts'
 import type { Flow } from '../definition/schema.ts'
 import { accessesOf, causeOf, grantIdOf, lossOf, placeOf } from '../oauth/lost-grant.ts'
 import type { HeldBack } from './compose.ts'

@@ -1,4 +1,4 @@
-import type { AlertRow } from '../../repositories/flow-alerts.ts'
+import type { AlertRow } from '../../repositories/flows/flow-alerts.ts'
 import type { Flow } from '../definition/schema.ts'
 
 export type Group = Flow['alerts']['group']

@@ -1,5 +1,5 @@
 import type { Database, Db } from '../../db/database.ts'
-import { listOpenDestinations } from '../../repositories/delivery-reports.ts'
+import { listOpenDestinations } from '../../repositories/flows/delivery-reports.ts'
 import type { QueueLog } from '../queue/queue-log.ts'
 
 export type NamedDestination = { name: string; type: string }

@@ -1,5 +1,9 @@
 import type { Database } from '../../db/database.ts'
-import { type FlowChange, flowChannel, tellDeliveries } from '../../repositories/flow-news.ts'
+import {
+  type FlowChange,
+  flowChannel,
+  tellDeliveries,
+} from '../../repositories/flows/flow-events.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 
 /** What changes about flows, in whichever process: hints for those who then look themselves. */

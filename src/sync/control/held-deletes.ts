@@ -1,14 +1,14 @@
 import type { Database, Db } from '../../db/database.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { approve, listApprovals } from '../../repositories/approvals.ts'
-import { requestFullScan } from '../../repositories/flow-state.ts'
+import { approve, listApprovals } from '../../repositories/flows/approvals.ts'
+import { requestFullScan } from '../../repositories/flows/flow-state.ts'
 import {
   countMissedSince,
   findHeldDeletes,
   findMissed,
   type HeldDeletesRow,
   listMissed,
-} from '../../repositories/missed-items.ts'
+} from '../../repositories/flows/missed-items.ts'
 import type { FlowService, HeldDeletes } from '../flow-service.ts'
 import { type SwitchDeps, writeDown } from './switches.ts'
 

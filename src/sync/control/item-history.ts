@@ -3,7 +3,7 @@ import {
   type ItemAttemptRow,
   type ItemVersionRow,
   listItemHistory,
-} from '../../repositories/item-history.ts'
+} from '../../repositories/flows/item-versions.ts'
 import type { ItemAttempt, ItemHistory, ItemVersion } from '../flow-service.ts'
 import { compareVersions } from '../item/differences.ts'
 import { breathe } from '../poll/breather.ts'

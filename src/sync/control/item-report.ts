@@ -3,9 +3,9 @@ import {
   type ItemDelivery,
   listItemDeliveries,
   listItemEverywhere,
-} from '../../repositories/delivery-reports.ts'
-import { findItem, findItemInFlows } from '../../repositories/flow-items.ts'
-import { listRemembered } from '../../repositories/remembered-values.ts'
+} from '../../repositories/flows/delivery-reports.ts'
+import { findItem, findItemInFlows } from '../../repositories/flows/flow-items.ts'
+import { listRemembered } from '../../repositories/flows/remembered-values.ts'
 import type { FoundItem, ItemDestination, ItemView } from '../flow-service.ts'
 import { missingType, type NamedDestination, withMissing } from './destinations.ts'
 import { reportItemHistory } from './item-history.ts'

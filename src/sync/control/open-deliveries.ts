@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts'
-import { listOpenDeliveries } from '../../repositories/delivery-reports.ts'
+import { listOpenDeliveries } from '../../repositories/flows/delivery-reports.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowService, WaitingDelivery } from '../flow-service.ts'
 import { withMissing } from './destinations.ts'

@@ -2,7 +2,7 @@ import type { Db } from '../../db/database.ts'
 import {
   type DestinationStateRow,
   listDestinationStates,
-} from '../../repositories/destination-states.ts'
+} from '../../repositories/flows/destination-states.ts'
 import type { Sending } from '../flow-service.ts'
 
 const flowing: Sending = {

@@ -1,14 +1,14 @@
 import type { Database, Db, Trx } from '../../db/database.ts'
 import type { PauseCode } from '../../db/tables.ts'
-import { approve } from '../../repositories/approvals.ts'
-import { askFill } from '../../repositories/destination-fills.ts'
-import { deleteHash } from '../../repositories/flow-items.ts'
+import { approve } from '../../repositories/flows/approvals.ts'
+import { askFill } from '../../repositories/flows/destination-fills.ts'
+import { deleteHash } from '../../repositories/flows/flow-items.ts'
 import {
   findFlowState,
   requestForgetting,
   requestFullScan,
   updateFlowState,
-} from '../../repositories/flow-state.ts'
+} from '../../repositories/flows/flow-state.ts'
 import {
   deleteAllLimits,
   deleteLimits,
@@ -24,7 +24,7 @@ import {
   listPauses,
   takeOverPauses,
   upsertLimit,
-} from '../../repositories/flow-switches.ts'
+} from '../../repositories/flows/flow-switches.ts'
 
 /** Pauses by the service that end by themselves, once the file is back or says again what was accepted. */
 export const missingReason = 'definition missing'

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SendPermit } from '../../outbound/outbound.ts'
-import { mayBeThere, type OwedRow } from '../../repositories/deliveries.ts'
+import { mayBeThere, type OwedRow } from '../../repositories/flows/deliveries.ts'
 import type { AttemptNote, FlowTrace } from '../flow-trace.ts'
 import { splitKey } from '../item/key.ts'
 import { shorten } from '../mapping/excerpt.ts'

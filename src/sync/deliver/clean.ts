@@ -1,7 +1,7 @@
 import type { Database } from '../../db/database.ts'
-import { deleteFinished } from '../../repositories/finished-deliveries.ts'
-import { deleteFlowErrorsBefore } from '../../repositories/flow-errors.ts'
-import { trimItemHistory } from '../../repositories/item-history.ts'
+import { deleteFinished } from '../../repositories/flows/finished-deliveries.ts'
+import { deleteFlowErrorsBefore } from '../../repositories/flows/flow-errors.ts'
+import { trimItemHistory } from '../../repositories/flows/item-versions.ts'
 import type { Flow } from '../definition/schema.ts'
 
 /** How many rows are gone. */

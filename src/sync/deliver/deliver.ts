@@ -8,13 +8,13 @@ import {
   type OwedRow,
   recordChanges,
   recordNews,
-} from '../../repositories/deliveries.ts'
-import { countWaiting } from '../../repositories/delivery-reports.ts'
-import { listFills } from '../../repositories/destination-fills.ts'
-import { deleteDestinationState } from '../../repositories/destination-states.ts'
-import { walkDue } from '../../repositories/due-deliveries.ts'
-import type { FailedFilter } from '../../repositories/failed-deliveries.ts'
-import { findRemembered } from '../../repositories/remembered-values.ts'
+} from '../../repositories/flows/deliveries.ts'
+import { countWaiting } from '../../repositories/flows/delivery-reports.ts'
+import { listFills } from '../../repositories/flows/destination-fills.ts'
+import { deleteDestinationState } from '../../repositories/flows/destination-states.ts'
+import { walkDue } from '../../repositories/flows/due-deliveries.ts'
+import type { FailedFilter } from '../../repositories/flows/failed-deliveries.ts'
+import { findRemembered } from '../../repositories/flows/remembered-values.ts'
 import { destinationIdentity } from '../definition/identity.ts'
 import type { Flow } from '../definition/schema.ts'
 import { type DestinationContext, openDestination } from '../destinations/index.ts'

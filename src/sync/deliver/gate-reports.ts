@@ -1,10 +1,10 @@
 import type { Database } from '../../db/database.ts'
-import type { DeliveryTarget } from '../../repositories/deliveries.ts'
+import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import {
   deleteDestinationState,
   writeDestinationState,
-} from '../../repositories/destination-states.ts'
-import { tellDeliveries } from '../../repositories/flow-news.ts'
+} from '../../repositories/flows/destination-states.ts'
+import { tellDeliveries } from '../../repositories/flows/flow-events.ts'
 import type { QueueLog } from '../queue/queue-log.ts'
 import type { Gate, GateState } from './gate.ts'
 

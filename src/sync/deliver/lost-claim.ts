@@ -4,10 +4,10 @@ import {
   lockOwed,
   markMayHaveArrived,
   oweOnceMore,
-} from '../../repositories/deliveries.ts'
-import { deleteHash } from '../../repositories/flow-items.ts'
-import { requestFullScan } from '../../repositories/flow-state.ts'
-import { findContent } from '../../repositories/item-history.ts'
+} from '../../repositories/flows/deliveries.ts'
+import { deleteHash } from '../../repositories/flows/flow-items.ts'
+import { requestFullScan } from '../../repositories/flows/flow-state.ts'
+import { findContent } from '../../repositories/flows/item-versions.ts'
 import { keyRecord } from '../item/key.ts'
 import type { DeliveryQueue } from '../queue/queue.ts'
 import type { QueueLog } from '../queue/queue-log.ts'

@@ -6,8 +6,8 @@ import {
   failedRows,
   reviveFailed,
   wantedAmong,
-} from '../../repositories/failed-deliveries.ts'
-import { inKeyOrder } from '../../repositories/key-order.ts'
+} from '../../repositories/flows/failed-deliveries.ts'
+import { inKeyOrder } from '../../repositories/flows/key-order.ts'
 import type { DeliveryQueue } from '../queue/queue.ts'
 
 const rowsAtOnce = 1_000

@@ -12,11 +12,11 @@ import {
   type Settling,
   settleArrived,
   settleDelivered,
-} from '../../repositories/deliveries.ts'
-import { insertFlowErrors } from '../../repositories/flow-errors.ts'
-import { addJobTotals } from '../../repositories/flow-totals.ts'
-import { insertItemAttempts, type NewItemAttempt } from '../../repositories/item-history.ts'
-import { forgetRemembered, writeRemembered } from '../../repositories/remembered-values.ts'
+} from '../../repositories/flows/deliveries.ts'
+import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
+import { addJobTotals } from '../../repositories/flows/flow-totals.ts'
+import { insertItemAttempts, type NewItemAttempt } from '../../repositories/flows/item-versions.ts'
+import { forgetRemembered, writeRemembered } from '../../repositories/flows/remembered-values.ts'
 import { proveClaims, type Settled } from '../queue/settlements.ts'
 import type { FinalFailure, Outcome } from './outcome.ts'
 

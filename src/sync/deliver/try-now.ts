@@ -1,6 +1,6 @@
 import type { Database } from '../../db/database.ts'
-import { endPauses } from '../../repositories/delayed-deliveries.ts'
-import type { DeliveryTarget } from '../../repositories/deliveries.ts'
+import { endPauses } from '../../repositories/flows/delayed-deliveries.ts'
+import type { DeliveryTarget } from '../../repositories/flows/deliveries.ts'
 import type { DeliveryQueue } from '../queue/queue.ts'
 
 const rowsAtOnce = 1_000

@@ -6,15 +6,15 @@ import { notify } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
-import { nextRead } from '../../repositories/flow-reads.ts'
+import { nextRead } from '../../repositories/flows/flow-reads.ts'
 import {
   adoptIdentities,
   findFlowState,
   insertFlowState,
   listFlowStates,
   updateFlowState,
-} from '../../repositories/flow-state.ts'
-import { isPaused } from '../../repositories/flow-switches.ts'
+} from '../../repositories/flows/flow-state.ts'
+import { isPaused } from '../../repositories/flows/flow-switches.ts'
 import type { Alerts } from '../alerts/alerts.ts'
 import { warnOfMissing, warnOfOwing } from '../control/destinations.ts'
 import {

@@ -5,19 +5,23 @@ import {
   countDone,
   countOpenDeliveries,
   type TargetCounts,
-} from '../../repositories/delivery-reports.ts'
-import { listFlowErrors } from '../../repositories/flow-errors.ts'
-import { countItemsByFlow } from '../../repositories/flow-items.ts'
+} from '../../repositories/flows/delivery-reports.ts'
+import { listFlowErrors } from '../../repositories/flows/flow-errors.ts'
+import { countItemsByFlow } from '../../repositories/flows/flow-items.ts'
 import {
   type LatestPolls,
   readLatestPolls,
   readPollFigures,
   sumChangesSince,
-} from '../../repositories/flow-polls.ts'
-import { type FlowStateRow, listFlowStates, listProgress } from '../../repositories/flow-state.ts'
-import { listTotals } from '../../repositories/flow-totals.ts'
-import { listHeldDrifts } from '../../repositories/held-drifts.ts'
-import { listHeldDeletes } from '../../repositories/missed-items.ts'
+} from '../../repositories/flows/flow-polls.ts'
+import {
+  type FlowStateRow,
+  listFlowStates,
+  listProgress,
+} from '../../repositories/flows/flow-state.ts'
+import { listTotals } from '../../repositories/flows/flow-totals.ts'
+import { listHeldDeletes } from '../../repositories/flows/missed-items.ts'
+import { listHeldDrifts } from '../../repositories/flows/schema-changes.ts'
 import { withOpen } from '../control/destinations.ts'
 import { heldOf } from '../control/held-deletes.ts'
 import { heldDriftOf } from '../control/held-drift.ts'

@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import { deletedHash, findDeliveries } from '../../repositories/deliveries.ts'
+import { deletedHash, findDeliveries } from '../../repositories/flows/deliveries.ts'
 import {
   confirmItems,
   countItems,
@@ -7,14 +7,14 @@ import {
   lockItems,
   restateHashes,
   upsertHashes,
-} from '../../repositories/flow-items.ts'
-import { hasPollBegunSince } from '../../repositories/flow-reads.ts'
+} from '../../repositories/flows/flow-items.ts'
+import { hasPollBegunSince } from '../../repositories/flows/flow-reads.ts'
 import {
   type FlowStateRow,
   findFlowState,
   keepHashForm,
   requestFullScan,
-} from '../../repositories/flow-state.ts'
+} from '../../repositories/flows/flow-state.ts'
 import { findLastOwner } from '../../repositories/leases.ts'
 import { askAboutDefinition } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'

@@ -5,10 +5,10 @@ import {
   lockItems,
   restateHashes,
   upsertHashes,
-} from '../../repositories/flow-items.ts'
-import { insertSourceProblem } from '../../repositories/flow-problems.ts'
-import { hasPollBegunSince, nextRead } from '../../repositories/flow-reads.ts'
-import { findFlowState, keepHashForm } from '../../repositories/flow-state.ts'
+} from '../../repositories/flows/flow-items.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
+import { hasPollBegunSince, nextRead } from '../../repositories/flows/flow-reads.ts'
+import { findFlowState, keepHashForm } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { groupAll } from '../item/group-rows.ts'
 import { splitKey } from '../item/key.ts'

@@ -2,7 +2,8 @@ import type { Database } from '../../db/database.ts'
 import { sameSecret } from '../../domain/constant-time.ts'
 import { SealedError, type Sealer } from '../../domain/sealed.ts'
 import { withLease } from '../../jobs/with-lease.ts'
-import { insertFlowErrors } from '../../repositories/flow-errors.ts'
+import { grantContext } from '../../repositories/encryption/sealed-values.ts'
+import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import {
   beginGrantRenewal,
   endGrantRenewal,
@@ -12,8 +13,7 @@ import {
   loseGrant,
   renewGrant,
   useGrant,
-} from '../../repositories/oauth-grants.ts'
-import { grantContext } from '../../repositories/sealed-values.ts'
+} from '../../repositories/flows/oauth-grants.ts'
 import { RequestFailure } from '../net/request.ts'
 import { grantIdOf, lostGrantText } from './lost-grant.ts'
 import { requestToken, TokenError, type TokenGrant } from './token-request.ts'

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { GrantRow } from '../../repositories/oauth-grants.ts'
+import type { GrantRow } from '../../repositories/flows/oauth-grants.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { OAuthSettings } from './tokens.ts'
 

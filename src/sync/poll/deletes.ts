@@ -1,9 +1,17 @@
 import type { Db, Trx } from '../../db/database.ts'
-import { type ApprovalRow, endApprovals, listApprovals } from '../../repositories/approvals.ts'
-import { deletedHash } from '../../repositories/deliveries.ts'
-import { countItems, deleteHashes, listPksAfter } from '../../repositories/flow-items.ts'
-import { insertSourceProblem } from '../../repositories/flow-problems.ts'
-import { holdsLease, requestFullScan, updateFlowState } from '../../repositories/flow-state.ts'
+import {
+  type ApprovalRow,
+  endApprovals,
+  listApprovals,
+} from '../../repositories/flows/approvals.ts'
+import { deletedHash } from '../../repositories/flows/deliveries.ts'
+import { countItems, deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
+import {
+  holdsLease,
+  requestFullScan,
+  updateFlowState,
+} from '../../repositories/flows/flow-state.ts'
 import {
   clearHeldDeletes,
   countMissed,
@@ -13,7 +21,7 @@ import {
   listMissed,
   type MissedItem,
   writeHeldDeletes,
-} from '../../repositories/missed-items.ts'
+} from '../../repositories/flows/missed-items.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { KeySet } from './key-set.ts'

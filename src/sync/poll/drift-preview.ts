@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts'
-import type { FlowStateRow } from '../../repositories/flow-state.ts'
+import type { FlowStateRow } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { DriftPreview } from '../sync-preview.ts'
 import type { SourceRow } from '../types.ts'

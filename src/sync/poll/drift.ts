@@ -1,9 +1,17 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Db, Trx } from '../../db/database.ts'
-import { type ApprovalRow, endApprovals, listApprovals } from '../../repositories/approvals.ts'
-import { countItems, listPksAfter } from '../../repositories/flow-items.ts'
-import { insertSourceProblem } from '../../repositories/flow-problems.ts'
-import { type FlowStateRow, holdsLease, updateFlowState } from '../../repositories/flow-state.ts'
+import {
+  type ApprovalRow,
+  endApprovals,
+  listApprovals,
+} from '../../repositories/flows/approvals.ts'
+import { countItems, listPksAfter } from '../../repositories/flows/flow-items.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
+import {
+  type FlowStateRow,
+  holdsLease,
+  updateFlowState,
+} from '../../repositories/flows/flow-state.ts'
 import {
   clearHeldDrift,
   findHeldChanges,
@@ -12,7 +20,7 @@ import {
   type HeldDriftRow,
   keepHeldChanges,
   writeHeldDrift,
-} from '../../repositories/held-drifts.ts'
+} from '../../repositories/flows/schema-changes.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { usedFields } from '../mapping/used-fields.ts'

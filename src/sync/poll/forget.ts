@@ -1,5 +1,5 @@
-import { deleteHashes, listPksAfter } from '../../repositories/flow-items.ts'
-import { findFlowState, holdsLease, settleForgetting } from '../../repositories/flow-state.ts'
+import { deleteHashes, listPksAfter } from '../../repositories/flows/flow-items.ts'
+import { findFlowState, holdsLease, settleForgetting } from '../../repositories/flows/flow-state.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 
 const rowsAtOnce = 1_000

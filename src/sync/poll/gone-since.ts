@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import { findDeletedSince } from '../../repositories/deliveries.ts'
+import { findDeletedSince } from '../../repositories/flows/deliveries.ts'
 import type { Flow } from '../definition/schema.ts'
 
 /**

@@ -1,14 +1,14 @@
 import type { Db, Trx } from '../../db/database.ts'
-import { endApprovals, listApprovals } from '../../repositories/approvals.ts'
-import { forgetDeliveries, hasDelivered } from '../../repositories/delivery-memory.ts'
-import { askFill } from '../../repositories/destination-fills.ts'
-import { countItems } from '../../repositories/flow-items.ts'
+import { endApprovals, listApprovals } from '../../repositories/flows/approvals.ts'
+import { forgetDeliveries, hasDelivered } from '../../repositories/flows/delivery-memory.ts'
+import { askFill } from '../../repositories/flows/destination-fills.ts'
+import { countItems } from '../../repositories/flows/flow-items.ts'
 import {
   type FlowStateRow,
   holdsLease,
   requestFullScan,
   updateFlowState,
-} from '../../repositories/flow-state.ts'
+} from '../../repositories/flows/flow-state.ts'
 import { askAboutDestinations } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { OutdatedError } from './outdated.ts'

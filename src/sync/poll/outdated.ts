@@ -1,5 +1,5 @@
 import { AppError } from '../../errors/app-error.ts'
-import type { FlowStateRow } from '../../repositories/flow-state.ts'
+import type { FlowStateRow } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { PollDeps } from './poll-deps.ts'
 

@@ -1,5 +1,5 @@
-import { hasCome } from '../../repositories/due.ts'
-import type { FlowStateRow } from '../../repositories/flow-state.ts'
+import { hasCome } from '../../repositories/due-times.ts'
+import type { FlowStateRow } from '../../repositories/flows/flow-state.ts'
 import { definitionHash } from '../definition/definition-hash.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'

@@ -1,9 +1,9 @@
 import type { Trx } from '../../db/database.ts'
-import { askFill, listFills, settleFills } from '../../repositories/destination-fills.ts'
-import { findHashes, isOnRecord, restateHashes } from '../../repositories/flow-items.ts'
-import { insertPoll } from '../../repositories/flow-polls.ts'
-import { insertSourceProblem } from '../../repositories/flow-problems.ts'
-import { beginPollRead } from '../../repositories/flow-reads.ts'
+import { askFill, listFills, settleFills } from '../../repositories/flows/destination-fills.ts'
+import { findHashes, isOnRecord, restateHashes } from '../../repositories/flows/flow-items.ts'
+import { insertPoll } from '../../repositories/flows/flow-polls.ts'
+import { insertSourceProblem } from '../../repositories/flows/flow-problems.ts'
+import { beginPollRead } from '../../repositories/flows/flow-reads.ts'
 import {
   clearProgress,
   type FlowStateRow,
@@ -15,8 +15,8 @@ import {
   saveProgress,
   settleFullScan,
   updateFlowState,
-} from '../../repositories/flow-state.ts'
-import { countRun, isPaused } from '../../repositories/flow-switches.ts'
+} from '../../repositories/flows/flow-state.ts'
+import { countRun, isPaused } from '../../repositories/flows/flow-switches.ts'
 import { askAboutDefinition, pauseByService, questionReason } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError, type SourceRow, type SourceWarning } from '../types.ts'

@@ -1,4 +1,4 @@
-import { contentBytesKept } from '../../repositories/item-history.ts'
+import { contentBytesKept } from '../../repositories/flows/item-versions.ts'
 import type { Rehearsal, RehearsedChange } from '../deliver/rehearse.ts'
 import type { DestinationPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
 import type { SourceWarning } from '../types.ts'

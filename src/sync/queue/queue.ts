@@ -5,7 +5,7 @@ import {
   forgetHands,
   handsToldMs,
   tellHands,
-} from '../../repositories/delivery-hands.ts'
+} from '../../repositories/flows/delivery-workers.ts'
 import { type Pump, startPump, type Work } from './pump.ts'
 import type { QueueLog } from './queue-log.ts'
 import { queueName } from './queue-name.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { HttpServer } from '../../http/create-server.ts'
 import { createEventStreams, type StreamEvent } from '../../http/event-stream.ts'
-import type { FlowChange } from '../../repositories/flow-news.ts'
+import type { FlowChange } from '../../repositories/flows/flow-events.ts'
 import type { ControlDeps } from './room.ts'
 
 const description = `Server-sent events: small hints at what changed, after which one reads what one shows. \`flow\` has

@@ -1,0 +1,138 @@
+import type { Selectable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import { fixedStatement } from '../../db/fixed-statement.ts'
+import type { ActivityLogTable, ActivitySealsTable } from '../../db/tables.ts'
+import {
+  type ListPage,
+  type PageWish,
+  reachOf,
+  type SequencePlace,
+  toListPage,
+} from '../list-page.ts'
+
+export type ActivityRow = Selectable<ActivityLogTable>
+
+export const activityChannel = 'activity_recorded'
+
+/** What listeners hear of a new entry. */
+export type ToldActivity = {
+  id: string
+  client: string | null
+  action: string
+  resource_type: string
+  resource_id: string | null
+  status: 'success' | 'failed'
+}
+
+/** An entry as it is written; `metadata` as JSON text is what its hash covers. */
+export type NewActivity = Omit<ActivityRow, 'seq' | 'previous_hash'>
+
+/**
+ * The parts of a statement that writes the entries in `:entries` (JSON) if the condition holds, still to be sealed; they wait
+ * for nobody.
+ */
+export function insertEntries(condition: string): string {
+  return `entries as (
+    insert into activity_log (id, client_name, ip_address, action, resource_type, resource_id, status,
+      error_message, metadata, duration_ms, created_at, key_id, hash)
+    select id, client_name, ip_address, action, resource_type, resource_id, status,
+      error_message, metadata, duration_ms, created_at, key_id, hash
+    from jsonb_to_recordset(:entries::jsonb) as new (id uuid, client_name text, ip_address text, action text,
+      resource_type text, resource_id text, status text, error_message text, metadata jsonb, duration_ms integer,
+      created_at timestamptz, key_id text, hash text)
+    where ${condition}
+    returning id
+  ), unsealed as (
+    insert into activity_unsealed (entry_id) select id from entries
+  )`
+}
+
+const append = fixedStatement<{ entries: string }, never>(`with ${insertEntries('true')} select`)
+
+/** Writes entries in one statement. */
+export async function appendActivity(db: Db | Trx, entries: readonly NewActivity[]): Promise<void> {
+  await append(db, { entries: JSON.stringify(entries) })
+}
+
+/** What listeners hear of an entry. */
+export function toToldActivity(entry: NewActivity): ToldActivity {
+  return {
+    id: entry.id,
+    client: entry.client_name,
+    action: entry.action,
+    resource_type: entry.resource_type,
+    resource_id: entry.resource_id?.slice(0, 200) ?? null,
+    status: entry.status,
+  }
+}
+
+export type ActivityFilter = {
+  action?: string | undefined
+  resourceType?: string | undefined
+  status?: 'success' | 'failed' | undefined
+  client?: string | undefined
+}
+
+/** With its place in the chain; null while the entry is still to be sealed. */
+export type ListedActivity = ActivityRow & { seal: Selectable<ActivitySealsTable> | null }
+
+/**
+ * A page of entries, newest first, with the number of all that fit the filter. Rows that are neither sealed nor waiting for
+ * it were written by somebody else, and are left out; so are, when the head is authentic, rows sealed beyond it.
+ */
+export async function listActivity(
+  db: Db,
+  filter: ActivityFilter,
+  wish: PageWish<SequencePlace>,
+  { isHeadAuthentic }: { isHeadAuthentic: boolean },
+): Promise<ListPage<ListedActivity>> {
+  let query = db.selectFrom('activity_log')
+  if (filter.action !== undefined) query = query.where('action', '=', filter.action)
+  if (filter.resourceType !== undefined) {
+    query = query.where('resource_type', '=', filter.resourceType)
+  }
+  if (filter.status !== undefined) query = query.where('status', '=', filter.status)
+  if (filter.client !== undefined) query = query.where('client_name', '=', filter.client)
+  const { place } = wish
+  const isBack = place?.side === 'newer'
+  const part = place ? query.where('activity_log.seq', isBack ? '>' : '<', place.seq) : query
+  const rows = await part
+    .leftJoinLateral(
+      (eb) => {
+        const seals = eb
+          .selectFrom('activity_seals')
+          .select([
+            'activity_seals.seq as place',
+            'activity_seals.previous_hash as link',
+            'activity_seals.hash as seal_hash',
+          ])
+          .whereRef('activity_seals.entry_id', '=', 'activity_log.id')
+          .where('activity_seals.seq', '>=', 1)
+          .orderBy('activity_seals.seq')
+          .limit(1)
+        const upToHead = seals.where('activity_seals.seq', '<=', (inner) =>
+          inner.selectFrom('activity_head').select('activity_head.seq'),
+        )
+        return (isHeadAuthentic ? upToHead : seals).as('seal')
+      },
+      (join) => join.onTrue(),
+    )
+    .leftJoin('activity_unsealed', 'activity_unsealed.entry_id', 'activity_log.id')
+    .where((eb) =>
+      eb.or([eb('seal.place', 'is not', null), eb('activity_unsealed.entry_id', 'is not', null)]),
+    )
+    .selectAll('activity_log')
+    .select(['seal.place', 'seal.link', 'seal.seal_hash'])
+    .orderBy('activity_log.seq', isBack ? 'asc' : 'desc')
+    .limit(reachOf(wish))
+    .offset(wish.offset)
+    .execute()
+  const listed = rows.map(({ place: seq, link, seal_hash: hash, ...row }) => ({
+    ...row,
+    seal:
+      seq === null || link === null || hash === null
+        ? null
+        : { seq, entry_id: row.id, previous_hash: link, hash },
+  }))
+  return toListPage(db, 'activity_log', query, listed, wish)
+}

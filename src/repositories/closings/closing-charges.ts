@@ -1,0 +1,182 @@
+import { sql } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { orderStatuses } from '../../domain/order.ts'
+import { isClosedUnpaid } from '../../domain/order-state.ts'
+import { endedUnpaid, paymentWords } from '../../domain/provider-states.ts'
+import type { OrderRow } from '../orders/order-queries.ts'
+import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
+
+export type ChargesWish = {
+  client: ClientName
+  /** Of one box, or of a store: where a charge was made counts, not where the box stands today. */
+  place: { column: 'caja_id' | 'sucursal_id'; id: string }
+  from: Date
+  to: Date
+}
+
+/** An order waits for its buyer three hours at most, and a little longer when it was sent late. */
+const longestOrderMs = 4 * 3_600_000
+/** How long a charge may be given back. */
+const refundPeriodMs = 370 * 24 * 3_600_000
+
+export type Charges = { payments: ProviderPaymentRow[]; orders: OrderRow[] }
+
+/**
+ * What both sides have of a place and a time: payments sold in it or given back in it, orders that could be paid in it or were
+ * given back in it, and of each the other side, whenever that was and wherever the provider says that it was paid.
+ */
+export async function readCharges(db: Db, wish: ChargesWish): Promise<Charges> {
+  const { client, place, from, to } = wish
+  const orders = await db
+    .selectFrom('orders')
+    .selectAll()
+    .where('client', '=', client)
+    .where(place.column, '=', place.id)
+    .where('creation', '<>', 'refused')
+    .where((eb) =>
+      eb.or([
+        eb.and([
+          eb('created_at', '>=', new Date(from.getTime() - longestOrderMs)),
+          eb('created_at', '<', to),
+        ]),
+        eb(
+          'id',
+          'in',
+          eb
+            .selectFrom('order_operations')
+            .select('order_id')
+            .where('order_operations.client', '=', client)
+            .where('kind', '=', 'refund')
+            .where('state', '=', 'done')
+            .where('finished_at', '>=', from)
+            .where('finished_at', '<', to),
+        ),
+      ]),
+    )
+    .execute()
+  const ids = orders.map(({ id }) => id)
+  const payments = await db
+    .selectFrom('provider_payments')
+    .selectAll()
+    .where('client', '=', client)
+    .where((eb) =>
+      eb.or([
+        eb.and([
+          eb(place.column, '=', place.id),
+          eb.or([
+            eb.and([eb('sold_at', '>=', from), eb('sold_at', '<', to)]),
+            eb.and([
+              eb('refunded_cents', '>', 0),
+              eb('updated_at', '>=', from),
+              eb('sold_at', '<', from),
+              eb('sold_at', '>=', new Date(from.getTime() - refundPeriodMs)),
+            ]),
+          ]),
+        ]),
+        sql<boolean>`order_id = any(${ids}::uuid[])`,
+      ]),
+    )
+    .execute()
+  const known = new Set(ids)
+  const others = [...new Set(payments.flatMap(({ order_id }) => order_id ?? []))].filter(
+    (id) => !known.has(id),
+  )
+  if (others.length === 0) return { payments, orders }
+  const further = await db
+    .selectFrom('orders')
+    .selectAll()
+    .where('client', '=', client)
+    .where(sql<boolean>`id = any(${others}::uuid[])`)
+    .execute()
+  const seen = new Set(payments.map(({ payment_id }) => payment_id))
+  const theirs = await db
+    .selectFrom('provider_payments')
+    .selectAll()
+    .where('client', '=', client)
+    .where(sql<boolean>`order_id = any(${others}::uuid[])`)
+    .execute()
+  return {
+    payments: [...payments, ...theirs.filter(({ payment_id }) => !seen.has(payment_id))],
+    orders: [...orders, ...further],
+  }
+}
+
+/** Where the provider has the boxes of a place now, and has had them at this time. */
+export async function listPlacesToRead(
+  db: Db,
+  { client, place, from, to }: ChargesWish,
+): Promise<{ mpPosId?: string; mpStoreId?: string }[]> {
+  if (place.column === 'sucursal_id') {
+    const now = await db
+      .selectFrom('stores')
+      .select('mp_store_id')
+      .where('client', '=', client)
+      .where('external_id', '=', place.id)
+      .execute()
+    const then = await db
+      .selectFrom('provider_payments')
+      .select('mp_store_id')
+      .distinct()
+      .where('client', '=', client)
+      .where('sucursal_id', '=', place.id)
+      .where('sold_at', '>=', from)
+      .where('sold_at', '<', to)
+      .execute()
+    const ids = new Set([...now, ...then].flatMap(({ mp_store_id }) => mp_store_id ?? []))
+    return [...ids].map((mpStoreId) => ({ mpStoreId }))
+  }
+  const now = await db
+    .selectFrom('pos')
+    .select('mp_pos_id')
+    .where('client', '=', client)
+    .where('external_id', '=', place.id)
+    .execute()
+  const then = await db
+    .selectFrom('provider_payments')
+    .select('mp_pos_id')
+    .distinct()
+    .where('client', '=', client)
+    .where('caja_id', '=', place.id)
+    .where('sold_at', '>=', from)
+    .where('sold_at', '<', to)
+    .execute()
+  const ids = new Set([...now, ...then].flatMap(({ mp_pos_id }) => mp_pos_id ?? []))
+  return [...ids].map((mpPosId) => ({ mpPosId }))
+}
+
+/** Payments of which no money came. */
+const unpaidPayments = [...paymentWords.keys()].filter(endedUnpaid)
+/** Ends of orders of which no money came, unless it came late. */
+const unpaidOrders = orderStatuses.filter(isClosedUnpaid)
+
+/** When the first charge of a place in a time was made or began to be, as far as is on record. */
+export async function findFirstCharge(
+  db: Db | Trx,
+  { client, place, from, to }: ChargesWish,
+): Promise<Date | undefined> {
+  const order = await db
+    .selectFrom('orders')
+    .select('created_at as at')
+    .where('client', '=', client)
+    .where(place.column, '=', place.id)
+    .where('created_at', '>=', from)
+    .where('created_at', '<', to)
+    .where('creation', '<>', 'refused')
+    .where((eb) => eb.or([eb('status', 'not in', unpaidOrders), eb('paid_after_close', '=', true)]))
+    .orderBy('created_at')
+    .limit(1)
+    .executeTakeFirst()
+  const payment = await db
+    .selectFrom('provider_payments')
+    .select('sold_at as at')
+    .where('client', '=', client)
+    .where(place.column, '=', place.id)
+    .where('sold_at', '>=', from)
+    .where('sold_at', '<', order?.at ?? to)
+    .where('status', 'not in', unpaidPayments)
+    .orderBy('sold_at')
+    .limit(1)
+    .executeTakeFirst()
+  return (payment ?? order)?.at
+}

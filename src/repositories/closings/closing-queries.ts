@@ -1,0 +1,379 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type Selectable, sql } from 'kysely'
+import { type Db, json, type Trx } from '../../db/database.ts'
+import { constraintOf } from '../../db/failures.ts'
+import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import type { ClosingLine, ClosingResult, ClosingTotals } from '../../domain/closing.ts'
+
+export type ClosingRow = Selectable<ClosingsTable>
+export type AmendmentRow = Selectable<ClosingAmendmentsTable>
+
+export type NewClosing = Pick<
+  ClosingRow,
+  | 'id'
+  | 'client'
+  | 'place'
+  | 'caja_id'
+  | 'sucursal_id'
+  | 'mp_user_id'
+  | 'business_day'
+  | 'from_at'
+  | 'to_at'
+  | 'requested_from'
+  | 'requested_to'
+  | 'time_zone'
+  | 'declared'
+  | 'created_at'
+> & { next_check_at: Date }
+
+/** A box or a store: its closings follow each other. */
+export type ClosingPlace = { client: ClientName; place: string }
+
+/** Two closings of a place were opened, or one was extended, at the same moment: the same again sees the other one. */
+const raced: readonly (string | undefined)[] = [
+  'closings_client_place_number_key',
+  'closings_first',
+  'closings_follows_key',
+  'closings_follows_fkey',
+  'closings_next_key',
+]
+
+/** Whether a change of a closing failed since another one of its place came before it. */
+export function isSpanRaced(error: unknown): boolean {
+  return raced.includes(constraintOf(error))
+}
+
+/**
+ * Opens a closing with the next number of its place, taken in the statement that makes the row: a number exists with its
+ * closing or not at all. Throws what `isSpanRaced` is true of when the span no longer begins where the last one ends.
+ */
+export async function insertClosing(trx: Trx, closing: NewClosing): Promise<ClosingRow> {
+  await sql`
+        insert into closings (id, client, place, number, caja_id, sucursal_id, mp_user_id, business_day, from_at, to_at,
+          requested_from, requested_to, time_zone, declared, state, created_at, next_check_at)
+        select ${closing.id}::uuid, ${closing.client}::text, ${closing.place}::text,
+          coalesce((select max(number) from closings
+            where client = ${closing.client} and place = ${closing.place}), 0) + 1,
+          ${closing.caja_id}::text, ${closing.sucursal_id}::text, ${closing.mp_user_id}::bigint,
+          ${closing.business_day}::date, ${closing.from_at}::timestamptz, ${closing.to_at}::timestamptz,
+          ${closing.requested_from}::timestamptz, ${closing.requested_to}::timestamptz,
+          ${closing.time_zone}::text, ${json(closing.declared)}::jsonb, 'open',
+          ${closing.created_at}::timestamptz, ${closing.next_check_at}::timestamptz`.execute(trx)
+  return (await findClosing(trx, closing.client, closing.id)) as ClosingRow
+}
+
+function closings(db: Db | Trx, client: ClientName) {
+  return db.selectFrom('closings').selectAll().where('client', '=', client)
+}
+
+export async function findClosing(
+  db: Db | Trx,
+  client: ClientName,
+  id: string,
+): Promise<ClosingRow | undefined> {
+  return closings(db, client).where('id', '=', id).executeTakeFirst()
+}
+
+/** The same, and nobody else changes it before the transaction ends. */
+export async function lockClosing(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+): Promise<ClosingRow | undefined> {
+  return closings(trx, client).where('id', '=', id).forUpdate().executeTakeFirst()
+}
+
+function ofPlace(trx: Trx, { client, place }: ClosingPlace) {
+  return closings(trx, client).where('place', '=', place)
+}
+
+/** The closing that the next one of its place follows. */
+export async function findLastClosing(
+  trx: Trx,
+  place: ClosingPlace,
+): Promise<ClosingRow | undefined> {
+  return ofPlace(trx, place)
+    .where('next_from', 'is not', null)
+    .orderBy('next_from', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** The first closing of a place that ends after a moment. */
+export async function findClosingEndingAfter(
+  trx: Trx,
+  place: ClosingPlace,
+  at: Date,
+): Promise<ClosingRow | undefined> {
+  return ofPlace(trx, place)
+    .where('to_at', '>', at)
+    .orderBy('from_at')
+    .orderBy('number')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/**
+ * The last closing of a place that was requested for this time, or has it. One of before requests were kept is of its day
+ * when it begins with the day.
+ */
+export async function findRequestedClosing(
+  trx: Trx,
+  place: ClosingPlace,
+  span: { businessDay: string; isDay: boolean; from: Date; to: Date; until: Date },
+): Promise<ClosingRow | undefined> {
+  const { from, to, until } = span
+  return ofPlace(trx, place)
+    .where((eb) =>
+      eb.or([
+        eb.and([eb('requested_from', '=', from), eb('requested_to', '=', to)]),
+        eb.and([eb('from_at', '=', from), eb('to_at', '=', until)]),
+        eb.and([
+          eb.val(span.isDay),
+          eb('requested_to', 'is', null),
+          eb('business_day', '=', sql<string>`${span.businessDay}::date`),
+          eb('from_at', '=', from),
+          eb('to_at', '<=', to),
+        ]),
+      ]),
+    )
+    .orderBy('to_at', 'desc')
+    .orderBy('number', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Closings of a client, newest day first. */
+export async function listClosings(
+  db: Db,
+  client: ClientName,
+  filter: {
+    cajaId: string | undefined
+    sucursalId: string | undefined
+    from: string | undefined
+    to: string | undefined
+    limit: number
+    offset: number
+  },
+): Promise<{ rows: ClosingRow[]; total: number }> {
+  let query = db.selectFrom('closings').where('client', '=', client)
+  if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
+  if (filter.sucursalId !== undefined) query = query.where('sucursal_id', '=', filter.sucursalId)
+  const day = (text: string) => sql<string>`${text}::date`
+  if (filter.from !== undefined) query = query.where('business_day', '>=', day(filter.from))
+  if (filter.to !== undefined) query = query.where('business_day', '<=', day(filter.to))
+  const { total } = await query
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow()
+  const rows = await query
+    .selectAll()
+    .orderBy('closings.business_day', 'desc')
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(filter.limit)
+    .offset(filter.offset)
+    .execute()
+  return { rows, total }
+}
+
+/** Closings of a client that are to be looked at now. */
+export async function listDueClosings(
+  db: Db,
+  client: ClientName,
+  now: Date,
+): Promise<ClosingRow[]> {
+  return closings(db, client)
+    .where('next_check_at', '<=', now)
+    .where('state', '<>', 'signed')
+    .orderBy('next_check_at')
+    .orderBy('id')
+    .execute()
+}
+
+/** When the next closing is to be looked at, of those that are not due yet. */
+export async function findNextCheck(db: Db, now: Date): Promise<Date | undefined> {
+  const row = await db
+    .selectFrom('closings')
+    .select('next_check_at')
+    .where('next_check_at', '>', now)
+    .orderBy('next_check_at')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.next_check_at ?? undefined
+}
+
+export type ClosingChange = Partial<
+  Pick<
+    ClosingRow,
+    'state' | 'result' | 'reason' | 'read_at' | 'to_at' | 'failures' | 'next_check_at'
+  >
+> & {
+  totals?: ClosingTotals
+  lines?: readonly ClosingLine[]
+  declared?: Record<string, number>
+}
+
+/** Notes how far a closing is; a signed one stays as it is. */
+export async function updateClosing(
+  db: Db | Trx,
+  { client, id }: Pick<ClosingRow, 'client' | 'id'>,
+  { totals, lines, declared, ...fields }: ClosingChange,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('closings')
+    .set({
+      ...fields,
+      ...(totals && { totals: json(totals) }),
+      ...(lines && { lines: json(lines) }),
+      ...(declared && { declared: json(declared) }),
+    })
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .where('state', '<>', 'signed')
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/**
+ * Writes the result of a comparison, unless what it was made from has changed since: the count, the span, or that the
+ * comparison is still wanted. Answers whether it was written.
+ */
+export async function finishComparison(
+  trx: Trx,
+  compared: Pick<ClosingRow, 'client' | 'id' | 'declared' | 'to_at'>,
+  change: ClosingChange,
+): Promise<boolean> {
+  const now = await lockClosing(trx, compared.client, compared.id)
+  const isSame =
+    now?.state === 'checking' &&
+    now.to_at.getTime() === compared.to_at.getTime() &&
+    isDeepStrictEqual(now.declared, compared.declared)
+  return isSame && updateClosing(trx, compared, change)
+}
+
+/** Signs a closing that has a result, as it is at this moment. Answers whether it did. */
+export async function signClosing(
+  trx: Trx,
+  { client, id }: Pick<ClosingRow, 'client' | 'id'>,
+  { at, by }: { at: Date; by: string | null },
+): Promise<boolean> {
+  const result = await trx
+    .updateTable('closings')
+    .set({
+      state: 'signed',
+      result: sql<ClosingResult>`state`,
+      signed_at: at,
+      signed_by: by,
+      next_check_at: null,
+    })
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .where('state', 'in', ['agreed', 'differs', 'unverified'])
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Closings that nobody can check, since their clients are not connected. */
+export async function markUnreachable(db: Db, now: Date, nextCheckAt: Date): Promise<void> {
+  await sql`
+    update closings set state = 'unverified', result = null, reason = 'not_connected', next_check_at = ${nextCheckAt}
+    where next_check_at <= ${now} and state <> 'signed' and not exists (
+      select from oauth_connections connection
+      where connection.client = closings.client and connection.status = 'connected')`.execute(db)
+}
+
+/** Adds an amendment to a closing, with the next number of that closing. */
+export async function insertAmendment(
+  trx: Trx,
+  amendment: Omit<AmendmentRow, 'number'>,
+): Promise<AmendmentRow> {
+  // In line: the row of the closing is held until the amendment is in.
+  await sql`select from closings where id = ${amendment.closing_id} and client = ${amendment.client}
+    for update`.execute(trx)
+  const last = await trx
+    .selectFrom('closing_amendments')
+    .select((eb) => eb.fn.max('number').as('number'))
+    .where('client', '=', amendment.client)
+    .where('closing_id', '=', amendment.closing_id)
+    .executeTakeFirst()
+  return trx
+    .insertInto('closing_amendments')
+    .values({
+      ...amendment,
+      number: (last?.number ?? 0) + 1,
+      totals: json(amendment.totals),
+      lines: json(amendment.lines),
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+export async function listAmendments(
+  db: Db,
+  client: ClientName,
+  closingId: string,
+): Promise<AmendmentRow[]> {
+  return db
+    .selectFrom('closing_amendments')
+    .selectAll()
+    .where('client', '=', client)
+    .where('closing_id', '=', closingId)
+    .orderBy('number')
+    .execute()
+}
+
+/** The country of an account, if it is known. */
+export async function findSite(
+  db: Db | Trx,
+  mpUserId: number,
+): Promise<{ site_id: string | null } | undefined> {
+  return db
+    .selectFrom('account_sites')
+    .select('site_id')
+    .where('mp_user_id', '=', mpUserId)
+    .executeTakeFirst()
+}
+
+export async function keepSite(
+  db: Db,
+  site: { mpUserId: number; siteId: string | null; at: Date },
+): Promise<void> {
+  await db
+    .insertInto('account_sites')
+    .values({ mp_user_id: site.mpUserId, site_id: site.siteId, read_at: site.at })
+    .onConflict((conflict) =>
+      conflict.column('mp_user_id').doUpdateSet({ site_id: site.siteId, read_at: site.at }),
+    )
+    .execute()
+}
+
+/** Where a client's shops are, or everybody's: the zone that a store was given, and the country of its account. */
+export async function listShopPlaces(
+  db: Db,
+  client: ClientName | null,
+): Promise<{ time_zone: string | null; mp_user_id: number | null; site_id: string | null }[]> {
+  return db
+    .selectFrom('clients')
+    .leftJoin('stores', 'stores.client', 'clients.name')
+    .leftJoin('account_sites', 'account_sites.mp_user_id', 'clients.mp_user_id')
+    .select(['stores.time_zone', 'account_sites.mp_user_id', 'account_sites.site_id'])
+    .distinct()
+    .where('clients.mp_user_id', 'is not', null)
+    .$if(client !== null, (query) => query.where('clients.name', '=', client as ClientName))
+    .execute()
+}
+
+export async function setTimeZone(
+  trx: Trx,
+  client: ClientName,
+  storeId: string,
+  timeZone: string | null,
+): Promise<void> {
+  await trx
+    .updateTable('stores')
+    .set({ time_zone: timeZone })
+    .where('client', '=', client)
+    .where('id', '=', storeId)
+    .execute()
+}

@@ -1,0 +1,187 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { ActivityRow } from '../audit/activity-queries.ts'
+
+/** A column with sealed values: who finds them by key, whom they are bound to, and what names the row. */
+export type SealedColumn = {
+  table: 'oauth_connections' | 'oauth_states' | 'oauth_grants'
+  column: 'access_token' | 'refresh_token' | 'code_verifier'
+  primaryKey: 'client' | 'state_hash' | 'id'
+  /** The column that says whose the value is, for people: a client, or the flow and the destination. */
+  owner: 'client' | 'used_by'
+  /** Which rows still matter. */
+  alive: RawBuilder<boolean>
+}
+
+const always = sql<boolean>`true`
+const ofClients = {
+  table: 'oauth_connections',
+  primaryKey: 'client',
+  owner: 'client',
+  alive: always,
+} as const
+const ofFlows = {
+  table: 'oauth_grants',
+  primaryKey: 'id',
+  owner: 'used_by',
+  alive: always,
+} as const
+
+/** Every column with values of the sealer; the index `split_part(column, '.', 2), primaryKey` belongs to each. */
+const sealedColumns: readonly SealedColumn[] = [
+  { ...ofClients, column: 'access_token' },
+  { ...ofClients, column: 'refresh_token' },
+  {
+    table: 'oauth_states',
+    column: 'code_verifier',
+    primaryKey: 'state_hash',
+    owner: 'client',
+    alive: sql<boolean>`expires_at > now()`,
+  },
+  { ...ofFlows, column: 'access_token' },
+  { ...ofFlows, column: 'refresh_token' },
+]
+
+/** The columns with sealed values that are there: before the latest migrations some are not. */
+export async function listSealedColumns(db: Db): Promise<readonly SealedColumn[]> {
+  const { rows } = await sql<{ found: boolean }>`
+    select to_regclass('oauth_grants') is not null as found`.execute(db)
+  return rows[0]?.found
+    ? sealedColumns
+    : sealedColumns.filter(({ table }) => table !== ofFlows.table)
+}
+
+/** What the values of an access of a flow are bound to. */
+export function grantContext(id: string): string {
+  return `oauth_grant:${id}`
+}
+
+/** A sealed value, what names its row, and whose it is. */
+export type SealedValue = { row: string; owner: string; sealed: string }
+
+/** False before the first migration. */
+export async function hasTables(db: Db): Promise<boolean> {
+  const { rows } = await sql<{ found: boolean }>`
+    select to_regclass('activity_log') is not null as found`.execute(db)
+  return rows[0]?.found === true
+}
+
+/** The ids of the keys that sealed what stands in the column; one step of the index per id, however many rows. */
+export function findSealingKeys(db: Db, { table, column, alive }: SealedColumn): Promise<string[]> {
+  return distinct(db, table, sql`split_part(${sql.ref(column)}, '.', 2)`, alive)
+}
+
+/** The ids of the keys that signed entries of the audit log, in the same way. */
+export function findSigningKeys(db: Db): Promise<string[]> {
+  return distinct(db, 'activity_log', sql`key_id`, always)
+}
+
+/** The id of the key that signed the end of the log; undefined before it was signed, and before the migration for that. */
+export async function findHeadKey(db: Db): Promise<string | undefined> {
+  const { rows } = await sql<{ id: string | null }>`
+    select to_jsonb(activity_head) ->> 'key_id' as id from activity_head`.execute(db)
+  return rows[0]?.id ?? undefined
+}
+
+/** DISTINCT would read every row: https://wiki.postgresql.org/wiki/Loose_indexscan */
+async function distinct(
+  db: Db,
+  table: string,
+  id: RawBuilder<unknown>,
+  alive: RawBuilder<boolean>,
+): Promise<string[]> {
+  const from = sql`${sql.table(table)} where ${alive}`
+  const { rows } = await sql<{ id: string }>`
+    with recursive found as (
+      (select ${id} as id from ${from} and ${id} is not null order by ${id} limit 1)
+      union all
+      select (select ${id} from ${from} and ${id} > found.id order by ${id} limit 1)
+      from found where found.id is not null
+    )
+    select id from found where id is not null`.execute(db)
+  return rows.map((row) => row.id)
+}
+
+/** Values under the key, by primary key, from after `after` on. */
+export async function readSealedBy(
+  db: Db,
+  { table, column, primaryKey, owner, alive }: SealedColumn,
+  keyId: string,
+  { after = '', limit }: { after?: string; limit: number },
+): Promise<SealedValue[]> {
+  const { rows } = await sql<SealedValue>`
+    select ${sql.ref(primaryKey)} as row, ${sql.ref(owner)} as owner, ${sql.ref(column)} as sealed from ${sql.table(table)}
+    where ${alive} and split_part(${sql.ref(column)}, '.', 2) = ${keyId} and ${sql.ref(primaryKey)} > ${after}
+    order by ${sql.ref(primaryKey)} limit ${limit}`.execute(db)
+  return rows
+}
+
+/** Puts the new form of a value in the place of the old one. False when somebody else has changed it meanwhile. */
+export async function replaceSealed(
+  db: Db,
+  { table, column, primaryKey }: SealedColumn,
+  { row, sealed }: SealedValue,
+  renewed: string,
+): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    update ${sql.table(table)} set ${sql.ref(column)} = ${renewed}
+    where ${sql.ref(primaryKey)} = ${row} and ${sql.ref(column)} = ${sealed}`.execute(db)
+  return numAffectedRows === 1n
+}
+
+export async function deleteStatesSealedBy(db: Db, keyId: string): Promise<void> {
+  await sql`delete from oauth_states where split_part(code_verifier, '.', 2) = ${keyId}`.execute(db)
+}
+
+/** The newest entries of the audit log that name the key, newest first. */
+export async function readEntriesSignedBy(
+  db: Db,
+  keyId: string,
+  limit: number,
+): Promise<ActivityRow[]> {
+  return db
+    .selectFrom('activity_log')
+    .selectAll()
+    .where('key_id', '=', keyId)
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute()
+}
+
+const keptPrefix = 'signing_key:'
+
+/** Signing keys of encryption keys that were exchanged: by id, sealed, or empty when the key was lost. */
+export async function readKeptSigningKeys(db: Db): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom('settings')
+    .select(['name', 'value'])
+    .where('name', 'like', `${keptPrefix}%`)
+    .execute()
+  return new Map(rows.map(({ name, value }) => [name.slice(keptPrefix.length), value]))
+}
+
+/** Keeps the signing key of an id; `before` is what stood there, undefined for nothing. False when that is no longer so. */
+export async function keepSigningKey(
+  db: Db | Trx,
+  id: string,
+  sealed: string,
+  before: string | undefined,
+  now: Date,
+): Promise<boolean> {
+  const name = `${keptPrefix}${id}`
+  if (before === undefined) {
+    const { numInsertedOrUpdatedRows } = await db
+      .insertInto('settings')
+      .values({ name, value: sealed, updated_at: now })
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .executeTakeFirst()
+    return numInsertedOrUpdatedRows === 1n
+  }
+  const { numUpdatedRows } = await db
+    .updateTable('settings')
+    .set({ value: sealed, updated_at: now })
+    .where('name', '=', name)
+    .where('value', '=', before)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}

@@ -1,0 +1,380 @@
+import { sql } from 'kysely'
+import { type Db, json } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import type { OrderStatus } from '../../domain/order.ts'
+import { chargedInstead } from '../orders/charged-instead.ts'
+
+/** Attempts of one kind of call, counted over a stretch of time. */
+export type Tally = {
+  operation: string
+  slot: Date
+  answered: number
+  failed: number
+  throttled: number
+  lastCode: string | null
+}
+
+/** Adds to what is counted already, here and by other processes. */
+export async function addTallies(db: Db, tallies: readonly Tally[]): Promise<void> {
+  // In one sequence everywhere, so that two processes never wait for each other.
+  const rows = tallies.toSorted((a, b) => (a.operation < b.operation ? -1 : 1))
+  await sql`
+    insert into provider_tallies (operation, slot, answered, failed, throttled, last_code)
+    select operation, slot, answered, failed, throttled, "lastCode"
+    from jsonb_to_recordset(${json(rows)}::jsonb) as one
+      (operation text, slot timestamptz, answered integer, failed integer, throttled integer, "lastCode" text)
+    order by operation, slot
+    on conflict (operation, slot) do update set
+      answered = provider_tallies.answered + excluded.answered,
+      failed = provider_tallies.failed + excluded.failed,
+      throttled = provider_tallies.throttled + excluded.throttled,
+      last_code = coalesce(excluded.last_code, provider_tallies.last_code)`.execute(db)
+}
+
+/** What was counted since a moment, newest first. */
+export async function listTallies(db: Db, since: Date): Promise<Tally[]> {
+  return db
+    .selectFrom('provider_tallies')
+    .select(['operation', 'slot', 'answered', 'failed', 'throttled', 'last_code as lastCode'])
+    .where('slot', '>=', since)
+    .orderBy('slot', 'desc')
+    .orderBy('operation')
+    .execute()
+}
+
+/** Every kind of call that was ever counted here stays known by its state; only the counts are forgotten. */
+export async function deleteTalliesBefore(db: Db, before: Date): Promise<void> {
+  await db.deleteFrom('provider_tallies').where('slot', '<', before).execute()
+}
+
+/** Refused charges of a box, in a row for one reason. */
+export type NewRefusal = {
+  client: ClientName
+  cajaId: string
+  code: string
+  since: Date
+  at: Date
+  count: number
+}
+
+/** Keeps the newest row of refusals of each box that there is; a refusal for the same reason continues it. */
+export async function noteRefusals(db: Db, refusals: readonly NewRefusal[]): Promise<void> {
+  await sql`
+    insert into box_sightings (client, caja_id, refused_code, refused_since, refused_at, refusals)
+    select one.client, "cajaId", code, since, at, count
+    from jsonb_to_recordset(${json(inSequence(refusals))}::jsonb) as one
+      (client text, "cajaId" text, code text, since timestamptz, at timestamptz, count integer)
+    join pos on pos.client = one.client and pos.external_id = "cajaId"
+    order by one.client, "cajaId"
+    on conflict (client, caja_id) do update set
+      refused_code = excluded.refused_code,
+      refused_at = excluded.refused_at,
+      refused_since = case when ${continues} then box_sightings.refused_since else excluded.refused_since end,
+      refusals = case when ${continues} then box_sightings.refusals else 0 end + excluded.refusals`.execute(
+    db,
+  )
+}
+
+/** No charge of the box was taken in between. */
+const continues = sql`(box_sightings.refused_code = excluded.refused_code and not exists (
+  select from orders where orders.client = box_sightings.client and orders.caja_id = box_sightings.caja_id
+    and orders.created_at > box_sightings.refused_at and orders.creation = 'confirmed'))`
+
+/** What was read about the terminals of a box. */
+export type NewFinding = {
+  client: ClientName
+  cajaId: string
+  found: 'pdv' | 'standalone' | 'missing'
+  terminalId: string | null
+  at: Date
+}
+
+/** Keeps what was found last about the terminals of each box. */
+export async function noteFindings(db: Db, findings: readonly NewFinding[]): Promise<void> {
+  await sql`
+    insert into box_sightings (client, caja_id, found, terminal_id, found_since, found_at)
+    select client, "cajaId", found, "terminalId", at, at
+    from jsonb_to_recordset(${json(inSequence(findings))}::jsonb) as one
+      (client text, "cajaId" text, found text, "terminalId" text, at timestamptz)
+    order by client, "cajaId"
+    on conflict (client, caja_id) do update set
+      found = excluded.found,
+      terminal_id = excluded.terminal_id,
+      found_at = excluded.found_at,
+      found_since = case when box_sightings.found = excluded.found then box_sightings.found_since
+        else excluded.found_since end`.execute(db)
+}
+
+function inSequence<T extends { client: string; cajaId: string }>(rows: readonly T[]): T[] {
+  const place = ({ client, cajaId }: T) => JSON.stringify([client, cajaId])
+  return rows.toSorted((a, b) => (place(a) < place(b) ? -1 : 1))
+}
+
+export type BoxSightingRow = {
+  client: ClientName
+  cajaId: string
+  sucursalId: string
+  refusedCode: string | null
+  refusedSince: Date | null
+  refusedAt: Date | null
+  refusals: number | null
+  found: 'pdv' | 'standalone' | 'missing' | null
+  terminalId: string | null
+  foundSince: Date | null
+  foundAt: Date | null
+}
+
+/** Every box in use with what was noted about it; of one client, or of all. */
+export async function listSightings(db: Db, client?: ClientName): Promise<BoxSightingRow[]> {
+  let query = db
+    .selectFrom('pos')
+    .innerJoin('stores', 'stores.id', 'pos.store_id')
+    .leftJoin('box_sightings', (join) =>
+      join
+        .onRef('box_sightings.client', '=', 'pos.client')
+        .onRef('box_sightings.caja_id', '=', 'pos.external_id'),
+    )
+    .where('pos.state', '=', 'active')
+  if (client !== undefined) query = query.where('pos.client', '=', client)
+  return query
+    .select([
+      'pos.client',
+      'pos.external_id as cajaId',
+      'stores.external_id as sucursalId',
+      'refused_code as refusedCode',
+      'refused_since as refusedSince',
+      'refused_at as refusedAt',
+      'refusals',
+      'found',
+      'terminal_id as terminalId',
+      'found_since as foundSince',
+      'found_at as foundAt',
+    ])
+    .orderBy('pos.client')
+    .orderBy('stores.external_id')
+    .orderBy('pos.external_id')
+    .execute()
+}
+
+/** A charge of a box, as far as it tells something about the box. */
+export type BoxChargeRow = {
+  client: ClientName
+  cajaId: string
+  orderId: string
+  reference: string
+  terminalId: string
+  status: OrderStatus
+  /** Whether the provider is known to have it. */
+  creation: 'intent' | 'unknown' | 'confirmed' | 'refused'
+  createdAt: Date
+  /** When the provider was first known to have it. */
+  confirmedAt: Date | null
+  /** When the terminal first gave a sign that it has it; null while it never did. */
+  lifeAt: Date | null
+  /** When the provider was last asked about it. */
+  checkedAt: Date | null
+  /** Its last change. */
+  changedAt: Date
+  /** When it left the terminal; null while it may be there, and when it never was at the provider. */
+  endedAt: Date | null
+  expiresAt: Date
+  /** Somebody here asked for its cancel. */
+  isGivenUp: boolean
+  conflict: boolean
+  /** What somebody who looked said of an order in doubt. */
+  settledAs: 'paid' | 'not_paid' | null
+}
+
+/**
+ * The newest charges of every box in use, or of those `among` them, newest first. The terminal shows an order some time before anybody asks, so of one
+ * that was paid or declined the answer itself is the sign of life; of one that ended otherwise its history tells.
+ */
+export async function listBoxCharges(
+  db: Db,
+  limit: number,
+  {
+    client,
+    among,
+  }: {
+    client?: ClientName | undefined
+    among?: readonly { client: ClientName; cajaId: string }[]
+  },
+): Promise<BoxChargeRow[]> {
+  const isAmong = sql`and (pos.client, pos.external_id) in (select client, "cajaId"
+    from jsonb_to_recordset(${json(among ?? [])}::jsonb) as one (client text, "cajaId" text))`
+  const { rows } = await sql<BoxChargeRow>`
+    select pos.client, pos.external_id as "cajaId", o.id as "orderId", o.external_reference as reference,
+      o.terminal_id as "terminalId", o.status, o.creation, o.created_at as "createdAt",
+      case when o.creation = 'confirmed' then coalesce(seen.confirmed, o.created_at) end as "confirmedAt",
+      case
+        when o.creation <> 'confirmed' then null
+        when o.status in ('at_terminal', 'action_required', 'processed', 'failed') then o.last_updated_at
+        when o.payments -> -1 ->> 'statusDetail' = 'canceled_on_terminal' then o.last_updated_at
+        when o.status in ('refunded', 'partially_refunded') then coalesce(seen.paid, o.last_updated_at)
+        else seen.life
+      end as "lifeAt",
+      o.checked_at as "checkedAt", o.last_updated_at as "changedAt",
+      case
+        when o.creation <> 'confirmed' or o.status in ('created', 'at_terminal') then null
+        when o.status in ('refunded', 'partially_refunded') then coalesce(seen.paid, o.last_updated_at)
+        else o.last_updated_at
+      end as "endedAt",
+      o.expires_at as "expiresAt", o.cancel_requested_at is not null as "isGivenUp",
+      o.conflict is not null as conflict, o.settled_as as "settledAs"
+    from pos
+    cross join lateral (
+      select id, external_reference, terminal_id, status, creation, created_at, payments, checked_at, last_updated_at,
+        expires_at, cancel_requested_at, conflict, settled_as
+      from orders
+      where orders.client = pos.client and orders.caja_id = pos.external_id
+      order by created_at desc
+      limit ${limit}
+    ) as o
+    left join lateral (
+      select max(at) filter (where to_status = 'created') as confirmed,
+        min(at) filter (where to_status in ('at_terminal', 'action_required')) as life,
+        min(at) filter (where to_status = 'processed') as paid
+      from order_events
+      where order_events.order_id = o.id
+        and o.status in ('created', 'canceled', 'expired', 'refunded', 'partially_refunded')
+    ) as seen on true
+    where pos.state = 'active' ${client === undefined ? sql`` : sql`and pos.client = ${client}`}
+      ${among === undefined ? sql`` : isAmong}
+    order by pos.client, pos.external_id, o.created_at desc`.execute(db)
+  return rows
+}
+
+const refundInDoubt = sql`(late.refund_unclear is not null or late.refund_contradicted is not null)`
+
+export type UndecidedRow = {
+  client: ClientName
+  cajaId: string
+  orderId: string
+  reference: string
+  decision: 'paid_late' | 'paid_less' | 'settled_unpaid' | 'refund_in_doubt'
+  /** The order's last change. */
+  since: Date
+  /** The reference of the charge that was made instead. */
+  instead: string | null
+}
+
+/**
+ * Of each box the newest order of whose money a person must decide, as `decisionOf` and `isRefundInDoubt` have it; none made
+ * before `since`.
+ */
+export async function listUndecided(
+  db: Db,
+  since: Date,
+  client?: ClientName,
+): Promise<UndecidedRow[]> {
+  const isOf = sql`late.created_at >= ${since}::timestamptz
+    ${client === undefined ? sql`` : sql`and late.client = ${client}`}`
+  const { rows } = await sql<UndecidedRow>`
+    select distinct on (late.client, late.caja_id) late.client, late.caja_id as "cajaId", late.id as "orderId",
+      late.external_reference as reference,
+      case when ${refundInDoubt} then 'refund_in_doubt' when late.paid_after_close then 'paid_late'
+        when late.settled_as = 'paid' then 'settled_unpaid'
+        else 'paid_less' end as decision,
+      late.last_updated_at as since,
+      case when late.paid_after_close then (select instead.external_reference ${chargedInstead}) end as instead
+    from (
+      select * from orders as late where ${refundInDoubt} and ${isOf}
+      union all
+      select * from orders as late where ${isOf}
+        and (late.paid_after_close or (late.paid_cents > 0 and late.paid_cents < late.amount_cents))
+        and late.settled_as is distinct from 'paid' and late.refunded_cents < late.paid_cents
+        and (late.paid_after_close or late.status in ('processed', 'partially_refunded'))
+      union all
+      select * from orders as late where ${isOf}
+        and late.settled_as = 'paid' and late.status in ('canceled', 'failed', 'expired') and not late.paid_after_close
+    ) as late
+    order by late.client, late.caja_id, late.last_updated_at desc, late.id`.execute(db)
+  return rows
+}
+
+export type ClientConnectionRow = {
+  client: ClientName
+  status: 'connected' | 'lost' | null
+  isPinned: boolean
+  expiresAt: Date | null
+  isRenewable: boolean | null
+  refreshedAt: Date | null
+  refreshStartedAt: Date | null
+}
+
+/** Every client with the state of its connection; of one client, or of all. */
+export async function listClientConnections(
+  db: Db,
+  client?: ClientName,
+): Promise<ClientConnectionRow[]> {
+  let query = db
+    .selectFrom('clients')
+    .leftJoin('oauth_connections', 'oauth_connections.client', 'clients.name')
+  if (client !== undefined) query = query.where('clients.name', '=', client)
+  return query
+    .select((eb) => [
+      'clients.name as client',
+      'status',
+      eb('clients.mp_user_id', 'is not', null).as('isPinned'),
+      'expires_at as expiresAt',
+      eb('refresh_token', 'is not', null).as('isRenewable'),
+      'refreshed_at as refreshedAt',
+      'refresh_started_at as refreshStartedAt',
+    ])
+    .orderBy('clients.name')
+    .execute() as Promise<ClientConnectionRow[]>
+}
+
+/**
+ * Payments of each client that were found by looking since its last webhook, up to `limit`, none older than `since`: a
+ * webhook may come a little after, so those of the last moments (`before`) do not count yet.
+ */
+export async function listUntoldPayments(
+  db: Db,
+  {
+    client,
+    since,
+    before,
+    limit,
+  }: { client?: ClientName | undefined; since: Date; before: Date; limit: number },
+): Promise<{ client: ClientName; count: number; since: Date }[]> {
+  const { rows } = await sql<{ client: ClientName; count: number; since: Date }>`
+    select clients.name as client, untold.count::integer as count, untold.since
+    from clients
+    left join lateral (
+      select received_at from webhook_log where client = clients.name order by received_at desc limit 1
+    ) as told on true
+    cross join lateral (
+      select count(*) as count, min(at) as since from (
+        select at from order_events
+        where client = clients.name and to_status = 'processed' and source <> 'webhook'
+          and at > greatest(told.received_at, ${since}::timestamptz) and at < ${before}::timestamptz
+        limit ${limit}
+      ) as ends
+    ) as untold
+    where untold.count > 0 ${client === undefined ? sql`` : sql`and clients.name = ${client}`}`.execute(
+    db,
+  )
+  return rows
+}
+
+/** Charges an hour that each of these boxes made at this time of the week, over some weeks before; none for new boxes. */
+export async function listUsualCharges(
+  db: Db,
+  boxes: readonly { client: ClientName; cajaId: string }[],
+  now: Date,
+  weeks: number,
+): Promise<{ client: ClientName; cajaId: string; perHour: number }[]> {
+  const { rows } = await sql<{ client: ClientName; cajaId: string; perHour: number }>`
+    select client, "cajaId", (sum(hour.count) / ${weeks}::integer)::double precision as "perHour"
+    from jsonb_to_recordset(${json(boxes)}::jsonb) as box (client text, "cajaId" text)
+    cross join generate_series(1, ${weeks}::integer) as week
+    cross join lateral (
+      select count(*) as count from orders
+      where orders.client = box.client and orders.caja_id = box."cajaId"
+        and created_at >= ${now}::timestamptz - week * interval '168 hours' - interval '30 minutes'
+        and created_at < ${now}::timestamptz - week * interval '168 hours' + interval '30 minutes'
+    ) as hour
+    group by 1, 2`.execute(db)
+  return rows
+}

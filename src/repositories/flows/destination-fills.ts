@@ -1,0 +1,39 @@
+import { sql } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { DeliveryTarget } from './deliveries.ts'
+
+/** The number of the read from which on a destination is to get every item. */
+export type DestinationFill = { destination: string; asked: number }
+
+export async function listFills(db: Db | Trx, flow: string): Promise<DestinationFill[]> {
+  return db
+    .selectFrom('destination_fills')
+    .select(['destination', 'asked'])
+    .where('flow', '=', flow)
+    .orderBy('destination')
+    .execute()
+}
+
+/** Once more for one that is being filled: it begins anew. */
+export async function askFill(trx: Trx, { flow, destination }: DeliveryTarget): Promise<void> {
+  await sql`
+    insert into destination_fills (flow, destination, asked)
+    values (${flow}, ${destination}, nextval('flow_reads'))
+    on conflict (flow, destination) do update set asked = excluded.asked`.execute(trx)
+}
+
+/** These are done; one that was asked for meanwhile stays. */
+export async function settleFills(
+  trx: Trx,
+  flow: string,
+  fills: readonly DestinationFill[],
+): Promise<void> {
+  for (const { destination, asked } of fills) {
+    await trx
+      .deleteFrom('destination_fills')
+      .where('flow', '=', flow)
+      .where('destination', '=', destination)
+      .where('asked', '=', asked)
+      .execute()
+  }
+}

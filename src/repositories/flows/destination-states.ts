@@ -1,0 +1,40 @@
+import type { Db } from '../../db/database.ts'
+import type { DestinationStatesTable } from '../../db/tables.ts'
+import type { DeliveryTarget } from './deliveries.ts'
+
+export type DestinationStateRow = DestinationStatesTable
+
+/** Every destination that is sent nothing, or less than it could be; of all flows, or of one. */
+export async function listDestinationStates(db: Db, flow?: string): Promise<DestinationStateRow[]> {
+  const query = db.selectFrom('destination_states').selectAll()
+  return (flow === undefined ? query : query.where('flow', '=', flow)).execute()
+}
+
+/** The same state goes on since it began. */
+export async function writeDestinationState(db: Db, row: DestinationStateRow): Promise<void> {
+  const { flow, destination, since, ...changed } = row
+  await db
+    .insertInto('destination_states')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict.columns(['flow', 'destination']).doUpdateSet((eb) => ({
+        ...changed,
+        since: eb
+          .case()
+          .when('destination_states.state', '=', row.state)
+          .then(eb.ref('destination_states.since'))
+          .else(since)
+          .end(),
+      })),
+    )
+    .execute()
+}
+
+/** Nothing is in the way of a destination, or of any of a flow. */
+export async function deleteDestinationState(
+  db: Db,
+  { flow, destination }: { flow: string; destination?: DeliveryTarget['destination'] },
+): Promise<void> {
+  const query = db.deleteFrom('destination_states').where('flow', '=', flow)
+  await (destination === undefined ? query : query.where('destination', '=', destination)).execute()
+}

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto'
+import { type Selectable, sql } from 'kysely'
+import type { Db } from '../../db/database.ts'
+import type { FlowErrorsTable } from '../../db/tables.ts'
+
+export type FlowErrorRow = Selectable<FlowErrorsTable>
+
+export type NewFlowError = {
+  flow: string
+  /** The destination's name, or `source`. */
+  adapter: string
+  pk: string
+  /** For people; no secrets. */
+  error: string
+  at: Date
+  status?: number | null
+  attempts?: number
+}
+
+/** At most 1,000 rows. */
+export async function insertFlowErrors(db: Db, errors: readonly NewFlowError[]): Promise<void> {
+  if (errors.length === 0) return
+  await db.insertInto('flow_errors').values(errors.map(toRow)).execute()
+}
+
+export type FlowErrorFilter = {
+  flow?: string | undefined
+  adapter?: string | undefined
+  pk?: string | undefined
+  limit: number
+}
+
+/** Newest first. */
+export async function listFlowErrors(db: Db, filter: FlowErrorFilter): Promise<FlowErrorRow[]> {
+  let query = db.selectFrom('flow_errors').selectAll()
+  if (filter.flow !== undefined) query = query.where('flow', '=', filter.flow)
+  if (filter.adapter !== undefined) query = query.where('adapter', '=', filter.adapter)
+  if (filter.pk !== undefined) query = query.where('pk', '=', filter.pk)
+  return query.orderBy('at', 'desc').orderBy('id').limit(filter.limit).execute()
+}
+
+/** Answers how many there were; `limit` in each statement. */
+export async function deleteFlowErrorsBefore(
+  db: Db,
+  flow: string,
+  before: Date,
+  limit = 5_000,
+): Promise<number> {
+  let gone = 0
+  for (let found = limit; found === limit; gone += found) {
+    const { numAffectedRows } = await sql`
+      delete from flow_errors where ctid = any(array(
+        select ctid from flow_errors where flow = ${flow} and at < ${before}
+        order by at limit ${limit}))`.execute(db)
+    found = Number(numAffectedRows ?? 0)
+  }
+  return gone
+}
+
+function toRow(error: NewFlowError): FlowErrorRow {
+  return {
+    id: randomUUID(),
+    flow: error.flow,
+    adapter: error.adapter,
+    pk: error.pk,
+    error: error.error,
+    status: error.status ?? null,
+    attempts: error.attempts ?? 1,
+    at: error.at,
+  }
+}

@@ -1,0 +1,186 @@
+import { type Selectable, sql } from 'kysely'
+import { type Db, json, type Trx } from '../../db/database.ts'
+import type { FlowProgressTable, FlowStateTable } from '../../db/tables.ts'
+import { tellFlow } from './flow-events.ts'
+
+export type FlowStateRow = Selectable<FlowStateTable>
+
+export async function findFlowState(db: Db | Trx, flow: string): Promise<FlowStateRow | undefined> {
+  return db.selectFrom('flow_state').selectAll().where('flow', '=', flow).executeTakeFirst()
+}
+
+export async function listFlowStates(db: Db): Promise<FlowStateRow[]> {
+  return db.selectFrom('flow_state').selectAll().execute()
+}
+
+/** Writes the first row of a flow. Answers whether the flow was new. */
+export async function insertFlowState(
+  trx: Trx,
+  flow: string,
+  definitionHash: string,
+  now: Date,
+): Promise<boolean> {
+  const result = await trx
+    .insertInto('flow_state')
+    .values({
+      flow,
+      definition_hash: definitionHash,
+      pending_definition_hash: null,
+      item_form: null,
+      cursor: null,
+      cursor_origin: null,
+      last_full_scan_at: null,
+      first_seen_at: now,
+      last_poll_at: null,
+      last_success_at: null,
+    })
+    .onConflict((conflict) => conflict.column('flow').doNothing())
+    .executeTakeFirst()
+  return result.numInsertedOrUpdatedRows === 1n
+}
+
+/** By the name of a destination. */
+type Identities = Readonly<Record<string, string>>
+
+/** Takes the identities of a source and of destinations that none is on record of. */
+export async function adoptIdentities(
+  trx: Trx,
+  flow: string,
+  { source, destinations }: { source: string; destinations: Identities },
+): Promise<void> {
+  await sql`
+    update flow_state set
+      source_identity = coalesce(source_identity, ${source}),
+      destination_identities = ${json(destinations)}::jsonb || destination_identities
+    where flow = ${flow}`.execute(trx)
+}
+
+export async function updateFlowState(
+  db: Db | Trx,
+  flow: string,
+  fields: Partial<
+    Omit<
+      FlowStateRow,
+      | 'flow'
+      | 'first_seen_at'
+      | 'hash_forms'
+      | 'destinations'
+      | 'shape'
+      | 'full_scan_due'
+      | 'forget_due'
+      | 'resets'
+      | 'read_number'
+      | 'destination_identities'
+      | 'asked_identities'
+    >
+  > & {
+    destinations?: readonly string[]
+    shape?: Readonly<Record<string, unknown>>
+    destination_identities?: Identities
+    asked_identities?: Identities | null
+  },
+): Promise<void> {
+  const { destinations, shape, destination_identities: identities, ...others } = fields
+  const { asked_identities: asked, ...rest } = others
+  const named = {
+    ...(identities && { destination_identities: json(identities) }),
+    ...(asked !== undefined && { asked_identities: asked && json(asked) }),
+    ...(destinations && { destinations: json(destinations) }),
+    ...(shape && { shape: json(shape) }),
+  }
+  await db
+    .updateTable('flow_state')
+    .set({ ...rest, ...named })
+    .where('flow', '=', flow)
+    .execute()
+}
+
+/** What forms of hashes stand for, this one among them from now on. */
+export async function keepHashForm(
+  db: Db | Trx,
+  flow: string,
+  form: string,
+  fields: readonly string[] | null,
+): Promise<Record<string, string[]>> {
+  const state = await db
+    .selectFrom('flow_state')
+    .select('hash_forms')
+    .where('flow', '=', flow)
+    .executeTakeFirst()
+  const forms = state?.hash_forms ?? {}
+  if (fields === null || Object.hasOwn(forms, form)) return forms
+  const own = { [form]: [...fields] }
+  await sql`
+    update flow_state set hash_forms = hash_forms || ${json(own)}::jsonb
+    where flow = ${flow}`.execute(db)
+  return { ...forms, ...own }
+}
+
+/** Has the next poll read everything from the beginning. */
+export async function requestFullScan(trx: Trx, flow: string): Promise<void> {
+  await trx
+    .updateTable('flow_state')
+    .set((eb) => ({ full_scan_due: true, resets: eb('resets', '+', 1) }))
+    .where('flow', '=', flow)
+    .execute()
+}
+
+/** Has the next poll forget all items and read everything from the beginning. */
+export async function requestForgetting(trx: Trx, flow: string): Promise<void> {
+  await requestFullScan(trx, flow)
+  await trx.updateTable('flow_state').set({ forget_due: true }).where('flow', '=', flow).execute()
+}
+
+/** Everything was forgotten that was there when there had been `resets`; a later reset still wants its own. */
+export async function settleForgetting(trx: Trx, flow: string, resets: number): Promise<void> {
+  await trx
+    .updateTable('flow_state')
+    .set({ forget_due: false })
+    .where('flow', '=', flow)
+    .where('resets', '=', resets)
+    .execute()
+}
+
+/** Everything was read by a poll that began when there had been `resets`; a later reset still wants its own. */
+export async function settleFullScan(trx: Trx, flow: string, resets: number): Promise<void> {
+  await trx
+    .updateTable('flow_state')
+    .set({ full_scan_due: false })
+    .where('flow', '=', flow)
+    .where('resets', '=', resets)
+    .execute()
+}
+
+/** Whether the lease is held under this token at this moment; keeps it from being taken until the transaction ends. */
+export async function holdsLease(
+  trx: Trx,
+  lease: { name: string; token: number; now: Date },
+): Promise<boolean> {
+  const row = await trx
+    .selectFrom('leases')
+    .select('token')
+    .where('name', '=', lease.name)
+    .where('token', '=', lease.token)
+    .where('deadline', '>', lease.now)
+    .forUpdate()
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export async function saveProgress(db: Db, progress: Selectable<FlowProgressTable>): Promise<void> {
+  const { flow, ...fields } = progress
+  await db
+    .insertInto('flow_progress')
+    .values(progress)
+    .onConflict((conflict) => conflict.column('flow').doUpdateSet(fields))
+    .returning(tellFlow('progress').as('told'))
+    .execute()
+}
+
+export async function clearProgress(db: Db | Trx, flow: string): Promise<void> {
+  await db.deleteFrom('flow_progress').where('flow', '=', flow).execute()
+}
+
+export async function listProgress(db: Db) {
+  return db.selectFrom('flow_progress').selectAll().execute()
+}

@@ -1,0 +1,245 @@
+import { sql } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { PauseCode } from '../../db/tables.ts'
+import { tellFlow } from './flow-events.ts'
+
+export type Pause = {
+  flow: string
+  pausedAt: Date
+  pausedBy: string
+  reason: string | null
+  code: PauseCode | null
+}
+
+export async function listPauses(db: Db): Promise<Pause[]> {
+  const rows = await db.selectFrom('flow_pause').selectAll().orderBy('flow').execute()
+  return rows.map((row) => ({
+    flow: row.flow,
+    pausedAt: row.paused_at,
+    pausedBy: row.paused_by,
+    reason: row.reason,
+    code: row.code,
+  }))
+}
+
+export async function isPaused(db: Db | Trx, flow: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('flow_pause')
+    .select('flow')
+    .where('flow', '=', flow)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Pauses the flows; one that is paused keeps who paused it first, and why. Answers those that were not. */
+export async function insertPauses(
+  trx: Trx,
+  flows: readonly string[],
+  pause: { at: Date; by: string; reason: string | null; code?: PauseCode },
+): Promise<string[]> {
+  if (flows.length === 0) return []
+  const rows = await trx
+    .insertInto('flow_pause')
+    .values(
+      flows.map((flow) => ({
+        flow,
+        paused_at: pause.at,
+        paused_by: pause.by,
+        reason: pause.reason,
+        code: pause.code ?? null,
+      })),
+    )
+    .onConflict((conflict) => conflict.column('flow').doNothing())
+    .returning('flow')
+    .execute()
+  return rows.map(({ flow }) => flow)
+}
+
+/** Puts another hand and reason in place of pauses that the service set for one of these reasons, or with a code. Answers of which flows. */
+export async function takeOverPauses(
+  trx: Trx,
+  flows: readonly string[],
+  {
+    reasons,
+    by,
+    reason,
+    at,
+    coded = false,
+  }: {
+    reasons: readonly string[]
+    by: string
+    reason: string | null
+    at: Date
+    /** Also those with a code. */
+    coded?: boolean
+  },
+): Promise<string[]> {
+  if (flows.length === 0) return []
+  const rows = await trx
+    .updateTable('flow_pause')
+    .set({ paused_at: at, paused_by: by, reason, code: null })
+    .where('flow', 'in', [...flows])
+    .where('paused_by', '=', 'service')
+    .where((eb) =>
+      eb.or([eb('reason', 'in', [...reasons]), ...(coded ? [eb('code', 'is not', null)] : [])]),
+    )
+    .returning('flow')
+    .execute()
+  return rows.map(({ flow }) => flow)
+}
+
+/** Whether the flow is paused by this hand for this reason. */
+export async function isPausedFor(
+  db: Db | Trx,
+  flow: string,
+  { by, reason }: { by: string; reason: string },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('flow_pause')
+    .select('flow')
+    .where('flow', '=', flow)
+    .where('paused_by', '=', by)
+    .where('reason', '=', reason)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** What the flow waits to be told with this code; undefined when it is not paused so. */
+export async function findPauseReason(
+  db: Db | Trx,
+  flow: string,
+  code: PauseCode,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('flow_pause')
+    .select('reason')
+    .where('flow', '=', flow)
+    .where('code', '=', code)
+    .executeTakeFirst()
+  return row && (row.reason ?? '')
+}
+
+export async function deletePauses(trx: Trx, flows: readonly string[]): Promise<void> {
+  if (flows.length === 0) return
+  await trx
+    .deleteFrom('flow_pause')
+    .where('flow', 'in', [...flows])
+    .execute()
+}
+
+/** Takes away a pause that was set by this hand for this reason, and no other. Answers whether there was one. */
+export async function deletePauseFor(
+  trx: Trx,
+  flow: string,
+  { by, reason }: { by: string; reason: string },
+): Promise<boolean> {
+  const result = await trx
+    .deleteFrom('flow_pause')
+    .where('flow', '=', flow)
+    .where('paused_by', '=', by)
+    .where('reason', '=', reason)
+    .executeTakeFirst()
+  return result.numDeletedRows === 1n
+}
+
+export type RunLimit = { flow: string; runLimit: number; runCount: number }
+
+export async function listLimits(db: Db | Trx): Promise<RunLimit[]> {
+  const rows = await db.selectFrom('flow_limits').selectAll().execute()
+  return rows.map((row) => ({
+    flow: row.flow,
+    runLimit: row.run_limit,
+    runCount: row.run_count,
+  }))
+}
+
+export async function findLimit(db: Db | Trx, flow: string): Promise<RunLimit | undefined> {
+  const row = await db
+    .selectFrom('flow_limits')
+    .selectAll()
+    .where('flow', '=', flow)
+    .executeTakeFirst()
+  return row && { flow: row.flow, runLimit: row.run_limit, runCount: row.run_count }
+}
+
+/** Sets the limit and starts counting at zero. */
+export async function upsertLimit(trx: Trx, flow: string, limit: number, now: Date): Promise<void> {
+  const fields = { run_limit: limit, run_count: 0, set_at: now }
+  await trx
+    .insertInto('flow_limits')
+    .values({ flow, ...fields })
+    .onConflict((conflict) => conflict.column('flow').doUpdateSet(fields))
+    .execute()
+}
+
+export async function deleteLimits(trx: Trx, flows: readonly string[]): Promise<void> {
+  if (flows.length === 0) return
+  await trx
+    .deleteFrom('flow_limits')
+    .where('flow', 'in', [...flows])
+    .execute()
+}
+
+/** Limits that are used up: a resume takes them away. */
+export async function deleteSpentLimits(trx: Trx, flows: readonly string[]): Promise<void> {
+  if (flows.length === 0) return
+  await trx
+    .deleteFrom('flow_limits')
+    .where('flow', 'in', [...flows])
+    .where((eb) => eb('run_count', '>=', eb.ref('run_limit')))
+    .execute()
+}
+
+export async function deleteAllLimits(trx: Trx): Promise<void> {
+  await trx.deleteFrom('flow_limits').execute()
+}
+
+/** Counts a completed poll against the limit. Answers whether the limit is reached now. */
+export async function countRun(trx: Trx, flow: string): Promise<boolean> {
+  const row = await trx
+    .updateTable('flow_limits')
+    .set((eb) => ({ run_count: eb('run_count', '+', 1) }))
+    .where('flow', '=', flow)
+    .returning(['run_count', 'run_limit'])
+    .executeTakeFirst()
+  return row !== undefined && row.run_count >= row.run_limit
+}
+
+export type FlowActivity = {
+  id: number
+  at: Date
+  flow: string | null
+  action: string
+  actor: string
+  detail: string | null
+}
+
+export async function insertFlowActivity(trx: Trx, entry: Omit<FlowActivity, 'id'>): Promise<void> {
+  await trx
+    .insertInto('flow_activity')
+    .values(entry)
+    .returning(tellFlow('state').as('told'))
+    .execute()
+}
+
+export async function listFlowActivity(
+  db: Db,
+  filter: { flow?: string | undefined },
+  limit: number,
+): Promise<FlowActivity[]> {
+  let query = db.selectFrom('flow_activity').selectAll()
+  if (filter.flow !== undefined) query = query.where('flow', '=', filter.flow)
+  return query.orderBy('id', 'desc').limit(limit).execute()
+}
+
+/** Keeps the newest `keep` entries. */
+export async function trimFlowActivity(db: Db, keep: number): Promise<void> {
+  await db
+    .deleteFrom('flow_activity')
+    .where('id', '<=', (eb) =>
+      eb
+        .selectFrom('flow_activity')
+        .select((inner) => sql<number>`${inner.fn.max('id')} - ${keep}`.as('oldest')),
+    )
+    .execute()
+}

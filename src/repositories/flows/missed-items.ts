@@ -1,0 +1,110 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { HeldDeletesTable } from '../../db/tables.ts'
+
+export type HeldDeletesRow = HeldDeletesTable
+
+/** An item that a full scan has missed; `scans` in a row that count, `since` the read of this number. */
+export type MissedItem = { pk: string; scans: number; since: number }
+
+/**
+ * A full scan, number `read`, has missed these items; beyond `most` they are counted no further, so that what is held back for
+ * weeks is not written again by each scan. One that does not count only says since when. Locked until the transaction ends, and
+ * without those that a later read has shown.
+ */
+export async function countMissed(
+  trx: Trx,
+  flow: string,
+  pks: readonly string[],
+  { read, most, counts }: { read: number; most: number; counts: boolean },
+): Promise<MissedItem[]> {
+  const step = sql.lit(counts ? 1 : 0)
+  const { rows } = await sql<MissedItem>`
+    with missed as materialized (
+      select pk, missed_scans, missed_since from flow_items
+      where flow = ${flow} and pk = any(${pks}::text[]) and read_number <= ${read}
+      order by pk
+      for update
+    ), counted as (
+      update flow_items as item
+      set missed_scans = missed.missed_scans + ${step},
+        missed_since = coalesce(missed.missed_since, ${read})
+      from missed
+      where item.flow = ${flow} and item.pk = missed.pk
+        and (missed.missed_since is null or (${sql.lit(counts)} and missed.missed_scans < ${most}))
+    )
+    select pk, least(missed_scans + ${step}, ${most}) as scans, coalesce(missed_since, ${read}) as since
+    from missed`.execute(trx)
+  return rows
+}
+
+/** The items of a flow that its last full scan has missed, after a key, in their order. */
+export function missedAfter(
+  flow: string,
+  after: string | undefined,
+  limit: number,
+): RawBuilder<{ pk: string }> {
+  return sql<{ pk: string }>`
+    select pk from flow_items
+    where flow = ${flow} and missed_since is not null ${after === undefined ? sql`` : sql`and pk > ${after}`}
+    order by flow, pk
+    limit ${limit}`
+}
+
+export async function listMissed(
+  db: Db,
+  flow: string,
+  after: string | undefined,
+  limit: number,
+): Promise<string[]> {
+  return (await missedAfter(flow, after, limit).execute(db)).rows.map(({ pk }) => pk)
+}
+
+/** How many were missing in the read of this number or before, and still are. */
+export async function countMissedSince(db: Db, flow: string, read: number): Promise<number> {
+  const { rows } = await sql<{ missed: number }>`
+    select count(*) as missed from flow_items
+    where flow = ${flow} and missed_since <= ${read}`.execute(db)
+  return rows[0]?.missed ?? 0
+}
+
+/** Of these items what is known of the full scans that have missed them; an item that none has missed is absent. */
+export async function findMissed(
+  db: Db,
+  flow: string,
+  pks: readonly string[],
+): Promise<MissedItem[]> {
+  const { rows } = await sql<MissedItem>`
+    select pk, missed_scans as scans, missed_since as since from flow_items
+    where flow = ${flow} and pk = any(${pks}::text[]) and missed_since is not null`.execute(db)
+  return rows
+}
+
+/** The source has shown these again. */
+export async function forgetMissed(db: Db, flow: string, pks: readonly string[]): Promise<void> {
+  await sql`
+    update flow_items set missed_scans = 0, missed_since = null
+    where flow = ${flow} and pk = any(${pks}::text[])`.execute(db)
+}
+
+export async function findHeldDeletes(db: Db, flow: string): Promise<HeldDeletesRow | undefined> {
+  return db.selectFrom('held_deletes').selectAll().where('flow', '=', flow).executeTakeFirst()
+}
+
+export async function listHeldDeletes(db: Db): Promise<HeldDeletesRow[]> {
+  return db.selectFrom('held_deletes').selectAll().execute()
+}
+
+/** `since` stays as it was while deletes are held without a break. */
+export async function writeHeldDeletes(db: Db, row: HeldDeletesRow): Promise<void> {
+  const { flow: _, since: __, ...changed } = row
+  await db
+    .insertInto('held_deletes')
+    .values(row)
+    .onConflict((conflict) => conflict.column('flow').doUpdateSet(changed))
+    .execute()
+}
+
+export async function clearHeldDeletes(db: Db, flow: string): Promise<void> {
+  await db.deleteFrom('held_deletes').where('flow', '=', flow).execute()
+}

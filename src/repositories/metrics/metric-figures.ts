@@ -1,0 +1,81 @@
+import { sql } from 'kysely'
+import type { Db } from '../../db/database.ts'
+
+/** What waits on the payment side, counted at one moment. */
+export type PaymentFigures = {
+  /** Orders that wait for their end, by status. */
+  open: Record<string, number>
+  /** Of these, charges of which nobody knows whether the provider has them. */
+  unknown: number
+  oldestUnknownAt: Date | null
+  /** Cancels and refunds whose outcome is not known. */
+  openOperations: Record<string, number>
+  oldestOperationAt: Date | null
+  /** Since when an order or operation is due to be looked at that nobody has taken up. */
+  dueSince: Date | null
+  webhooksWaiting: number
+  oldestWebhookAt: Date | null
+  /** When a signed webhook came last. */
+  lastWebhookAt: Date | null
+  connections: Record<string, number>
+  /** When the first token ends that is still good. */
+  connectionEndsAt: Date | null
+  unsealedEntries: number
+  /** Charges that no order stands for and nobody has done anything about. */
+  openOrphans: number
+  /** Charge-backs that are not decided. */
+  undecidedChargebacks: number
+  /** Payments of the provider of the last 30 days that cannot be read. */
+  unreadablePayments: number
+  /** How many things of each kind are in each state, for each reason. */
+  states: { kind: string; state: string; cause: string | null; count: number }[]
+}
+
+/** A backlog is counted no further: what is beyond makes no difference to who reads it. */
+const countedAtMost = 10_000
+
+/** In one statement, by indexes that hold only what is open. */
+export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigures> {
+  const { rows } = await sql<PaymentFigures>`
+    with open as materialized (
+      select status, creation, created_at from orders
+      where status in ('created', 'at_terminal', 'action_required')
+    ), operations as materialized (
+      select kind, created_at, next_attempt_at from order_operations
+      where state in ('intent', 'unknown')
+    ), webhooks as materialized (
+      select received_at from webhook_log where next_attempt_at is not null limit ${countedAtMost}
+    )
+    select
+      (select coalesce(jsonb_object_agg(status, n), '{}') from
+        (select status, count(*) as n from open group by status) as one) as open,
+      (select count(*) from open where creation in ('intent', 'unknown')) as unknown,
+      (select min(created_at) from open where creation in ('intent', 'unknown')) as "oldestUnknownAt",
+      (select coalesce(jsonb_object_agg(kind, n), '{}') from
+        (select kind, count(*) as n from operations group by kind) as one) as "openOperations",
+      (select min(created_at) from operations) as "oldestOperationAt",
+      least(
+        (select min(next_check_at) from orders where next_check_at <= ${now}),
+        (select min(next_attempt_at) from operations where next_attempt_at <= ${now})) as "dueSince",
+      (select count(*) from webhooks) as "webhooksWaiting",
+      (select min(received_at) from webhooks) as "oldestWebhookAt",
+      (select received_at from webhook_log where signature_valid
+        order by received_at desc limit 1) as "lastWebhookAt",
+      (select coalesce(jsonb_object_agg(status, n), '{}') from
+        (select status, count(*) as n from oauth_connections group by status) as one) as connections,
+      (select min(expires_at) from oauth_connections where status = 'connected') as "connectionEndsAt",
+      (select count(*) from (select from activity_unsealed limit ${countedAtMost}) as one)
+        as "unsealedEntries",
+      (select count(*) from (select from orphans where state = 'open' limit ${countedAtMost}) as one)
+        as "openOrphans",
+      (select count(*) from (select from chargebacks where state in ('open', 'unknown') limit ${countedAtMost}) as one)
+        as "undecidedChargebacks",
+      (select count(*) from provider_payments where status = 'unreadable'
+        and sold_at > ${now}::timestamptz - interval '30 days') as "unreadablePayments",
+      (select coalesce(jsonb_agg(one), '[]') from
+        (select kind, state, cause, count(*) as count from fleet_states group by kind, state, cause)
+          as one) as states`.execute(db)
+  const [row] = rows
+  if (!row) throw new Error('a select without a table answers one row')
+  return row
+}

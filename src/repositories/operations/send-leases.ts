@@ -1,0 +1,91 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Db } from '../../db/database.ts'
+import { columnHasCome } from '../due-times.ts'
+
+/** Rows whose id is a key at the provider. */
+export type KeyedTable = 'orders' | 'order_operations'
+
+/** Claims are short and follow each other; one that lies further ahead is of before the clock was set back. */
+const claimsAhead = 2
+
+/** When the background takes such a row up by itself. */
+const nextLook = { orders: sql.ref('next_check_at'), order_operations: sql.ref('next_attempt_at') }
+
+/** While this holds nobody knows what became of the row. */
+const isOpen = {
+  orders: sql`creation in ('intent', 'unknown')`,
+  order_operations: sql`state in ('intent', 'unknown')`,
+}
+
+/** Nothing that could charge a customer is sent for an order that its cashier wished to cancel. */
+const isWanted: Record<KeyedTable, RawBuilder<unknown>> = {
+  orders: sql`cancel_requested_at is null`,
+  order_operations: sql`true`,
+}
+
+/** How long a claim on a row's key lasts, and when the background may look at the row after it. */
+export type ClaimTimes = { now: Date; until: Date; lookAt: Date }
+
+/** Takes the right to send under the key of a row: undefined while somebody else has it. Answers which attempt has none. */
+export async function takeSender(
+  db: Db,
+  table: KeyedTable,
+  id: string,
+  sender: string,
+  { now, until }: Pick<ClaimTimes, 'now' | 'until'>,
+): Promise<{ unansweredAt: Date | null } | undefined> {
+  const furthestMs = claimsAhead * (until.getTime() - now.getTime())
+  const isOver = columnHasCome('sender_until', now, furthestMs)
+  const result = await sql<{ unanswered_at: Date | null }>`update ${sql.table(table)}
+    set sender = ${sender}, sender_until = ${until}
+    where id = ${id} and (sender is null or ${isOver})
+    returning unanswered_at`.execute(db)
+  const [row] = result.rows
+  return row && { unansweredAt: row.unanswered_at }
+}
+
+/**
+ * Proves that the claim is still ours and notes that an attempt begins now, both in one statement right before it is sent.
+ * Answers whether it may be.
+ */
+export async function beginAttempt(
+  db: Db,
+  table: KeyedTable,
+  id: string,
+  sender: string,
+  { now, until, lookAt }: ClaimTimes,
+): Promise<boolean> {
+  const sentAt = table === 'orders' ? sql`, sent_at = coalesce(sent_at, ${now})` : sql``
+  const result = await sql`update ${sql.table(table)}
+    set sender_until = ${until}, unanswered_at = ${now}, ${nextLook[table]} = ${lookAt} ${sentAt}
+    where id = ${id} and sender = ${sender} and ${isOpen[table]} and ${isWanted[table]}`.execute(db)
+  return result.numAffectedRows === 1n
+}
+
+/** Prolongs the claim, while it is still ours. */
+export async function keepSender(
+  db: Db,
+  table: KeyedTable,
+  id: string,
+  sender: string,
+  { until, lookAt }: Pick<ClaimTimes, 'until' | 'lookAt'>,
+): Promise<void> {
+  const look = nextLook[table]
+  await sql`update ${sql.table(table)}
+    set sender_until = ${until}, ${look} = case when ${isOpen[table]} then ${lookAt} else ${look} end
+    where id = ${id} and sender = ${sender}`.execute(db)
+}
+
+/** Gives the claim back. `unansweredAt` is the attempt that still has no answer; undefined leaves what stands. */
+export async function freeSender(
+  db: Db,
+  table: KeyedTable,
+  id: string,
+  sender: string,
+  unansweredAt: Date | null | undefined,
+): Promise<void> {
+  const answered =
+    unansweredAt === undefined ? sql`` : sql`, unanswered_at = ${unansweredAt}::timestamptz`
+  await sql`update ${sql.table(table)} set sender = null, sender_until = null ${answered}
+    where id = ${id} and sender = ${sender}`.execute(db)
+}

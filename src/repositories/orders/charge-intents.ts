@@ -1,0 +1,213 @@
+import type { Insertable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import { constraintOf } from '../../db/failures.ts'
+import { fixedStatement } from '../../db/fixed-statement.ts'
+import type { OrdersTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { type ConnectionRow, reviveConnection } from '../connection/connection-queries.ts'
+import type { PosWithStore } from '../stores/store-queries.ts'
+import type { OrderRow } from './order-queries.ts'
+
+/** What there is before a charge is begun, all of one moment. */
+export type ChargeStart = {
+  pos: PosWithStore | undefined
+  connection: ConnectionRow | undefined
+  /** The site of the connected account; null where the provider names none, undefined when it was never read. */
+  site: string | null | undefined
+  /** Nothing stands for this charge: no key, no equal order and none that was found at the provider. */
+  isNew: boolean
+}
+
+type StartRow = PosWithStore & {
+  connection: object | null
+  has_earlier: boolean
+  site_id: string | null
+  is_site_read: boolean
+}
+
+const start = fixedStatement<Record<string, unknown>, StartRow>(`
+  select pos.*, stores.external_id as store_external_id, stores.mp_store_id, row_to_json(c) as connection,
+    s.site_id, s.mp_user_id is not null as is_site_read,
+    exists (select from idempotency_keys where client = :client and route = :route and key = :key)
+    or exists (select from orders where client = :client and caja_id = :caja_id
+      and amount_cents = :amount_cents and adopted_at is not null)
+    or (:by_content and exists (select from orders where client = :client and caja_id = :caja_id
+      and amount_cents = :amount_cents and normalize(external_reference) = normalize(:reference::text)
+      and (status in ('processed', 'partially_refunded', 'created', 'at_terminal', 'action_required')
+        or paid_after_close or creation in ('intent', 'unknown')))) as has_earlier
+  from (select 1) as always
+  left join (pos join stores on stores.id = pos.store_id) on pos.client = :client and pos.external_id = :caja_id
+  left join oauth_connections c on c.client = :client
+  left join account_sites s on s.mp_user_id = c.mp_user_id`)
+
+/** The box, the client's connection, and whether anything may stand for this charge already: by its key or by its content. */
+export async function findChargeStart(
+  db: Db,
+  client: ClientName,
+  charge: {
+    route: string
+    key: string | undefined
+    byContent: boolean
+    cajaId: string
+    externalReference: string
+    amountCents: number
+  },
+): Promise<ChargeStart> {
+  const [row] = await start(db, {
+    client,
+    route: charge.route,
+    key: charge.key,
+    by_content: charge.byContent,
+    caja_id: charge.cajaId,
+    reference: charge.externalReference,
+    amount_cents: charge.amountCents,
+  })
+  if (!row) throw new Error('a row is always there')
+  const { connection, has_earlier: hasEarlier, site_id: siteId, is_site_read: isRead, ...pos } = row
+  return {
+    pos: pos.id === null ? undefined : pos,
+    connection: connection ? reviveConnection(connection) : undefined,
+    site: isRead ? siteId : undefined,
+    isNew: !hasEarlier,
+  }
+}
+
+/** What the terminal is used for, and how often the same was asked for before. */
+export type TerminalUse = {
+  /** As `findOpenOrdersOnTerminal`. */
+  open: OrderRow[]
+  /** Orders that repeat the request. */
+  repeated: number
+  /** The highest attempt of a reference that was made from the text. */
+  attempts: number
+}
+
+type UseRow = OrderRow & { repeated: number; attempts: number }
+
+const use = fixedStatement<Record<string, unknown>, UseRow>(`
+  select open.*, counted.* from (
+    select (select count(*) from orders where request_key = :request_key)::integer as repeated,
+      (select coalesce(max(reference_attempt), 0) from orders
+        where client = :client and normalize(external_reference) = normalize(:reference::text)) as attempts
+  ) as counted
+  left join lateral (
+    select * from orders where terminal_id = :terminal_id and status in ('created', 'at_terminal')
+    order by created_at desc limit 10
+  ) as open on true`)
+
+export async function findTerminalUse(
+  db: Db,
+  client: ClientName,
+  charge: { terminalId: string; requestKey: string; externalReference: string },
+): Promise<TerminalUse> {
+  const rows = await use(db, {
+    client,
+    terminal_id: charge.terminalId,
+    request_key: charge.requestKey,
+    reference: charge.externalReference,
+  })
+  const { repeated = 0, attempts = 0 } = rows[0] ?? {}
+  const open = rows
+    .filter(({ id }) => id !== null)
+    .map(({ repeated: _, attempts: __, ...order }) => order)
+  return { open, repeated, attempts }
+}
+
+const types = {
+  id: 'uuid',
+  request_key: 'text',
+  client: 'text',
+  caja_id: 'text',
+  sucursal_id: 'text',
+  terminal_id: 'text',
+  mp_user_id: 'bigint',
+  external_reference: 'text',
+  mp_external_reference: 'text',
+  reference_attempt: 'integer',
+  amount_cents: 'bigint',
+  whole_amount: 'boolean',
+  description: 'text',
+  ticket_number: 'text',
+  send_ticket_number: 'boolean',
+  print_ticket: 'boolean',
+  payment_method: 'text',
+  expiration_minutes: 'integer',
+  creation: 'text',
+  status: 'text',
+  sent_at: 'timestamptz',
+  unanswered_at: 'timestamptz',
+  created_at: 'timestamptz',
+  last_updated_at: 'timestamptz',
+  expires_at: 'timestamptz',
+  next_check_at: 'timestamptz',
+  sender: 'uuid',
+  sender_until: 'timestamptz',
+} as const satisfies Partial<Record<keyof Insertable<OrdersTable>, string>>
+
+/** The row of an intent; what is not named has no value yet. */
+export type NewCharge = Required<Pick<Insertable<OrdersTable>, keyof typeof types>>
+
+const columns = Object.keys(types).join(', ')
+const values = Object.entries(types)
+  .map(([column, type]) => `:${column}::${type}`)
+  .join(', ')
+
+type InsertedRow = OrderRow & { is_taken: boolean }
+
+const insert = fixedStatement<Record<string, unknown>, InsertedRow>(`
+  with taken as (
+    select exists (select from orders where mp_user_id = :mp_user_id::bigint
+      and mp_external_reference = :mp_external_reference::text) as is_taken
+  ), box as (
+    update pos set revision = revision + 1
+    where id = :pos_id and client = :client and state = 'active'
+      and revision = :revision and denied_charges = :denied_charges
+      and exists (select from oauth_connections c where c.client = :client and c.access_token = :access_token)
+      and not (select is_taken from taken)
+    returning id
+  ), tie as (
+    insert into idempotency_keys (client, route, key, fingerprint, order_id, operation_id, created_at)
+    select :client::text, :route::text, :key::text, :fingerprint::text, :id::uuid, null, :created_at::timestamptz from box where :key::text is not null
+    on conflict (client, route, key) do update set fingerprint = excluded.fingerprint, order_id = excluded.order_id,
+      operation_id = null, created_at = excluded.created_at
+    where exists (select from orders where id = idempotency_keys.order_id and creation = 'refused')
+    returning key
+  ), intent as (
+    insert into orders (${columns})
+    select ${values} from box where :key::text is null or exists (select from tie)
+    returning *
+  )
+  select intent.*, taken.is_taken from taken left join intent on true`)
+
+/**
+ * Commits an intent in one statement, under the lock of its box: only while the box and the client's connection are as they
+ * were looked up, its reference is free (`isTaken` else) and its key stands for nothing. Without an order one of these no
+ * longer holds, or the key went to a charge of another box, or a twin of the same id or reference came first.
+ */
+export async function insertCharge(
+  db: Db | Trx,
+  order: NewCharge,
+  seen: Pick<PosWithStore, 'id' | 'revision' | 'denied_charges'>,
+  connection: Pick<ConnectionRow, 'access_token'>,
+  tie: { route: string; key: string | undefined; fingerprint: string },
+): Promise<{ order: OrderRow | undefined; isTaken: boolean }> {
+  try {
+    const [row] = await insert(db, {
+      ...order,
+      pos_id: seen.id,
+      revision: seen.revision,
+      denied_charges: seen.denied_charges,
+      // Sealed anew with every pair, while versions begin again with each connection.
+      access_token: connection.access_token,
+      ...tie,
+    })
+    const { is_taken: isTaken = false, ...inserted } = row ?? ({} as Partial<InsertedRow>)
+    return { order: inserted.id ? (inserted as OrderRow) : undefined, isTaken }
+  } catch (error) {
+    const twin = constraintOf(error)
+    if (twin !== 'orders_pkey' && twin !== referenceKey) throw error
+    return { order: undefined, isTaken: twin === referenceKey }
+  }
+}
+
+const referenceKey = 'orders_mp_user_id_mp_external_reference_key'

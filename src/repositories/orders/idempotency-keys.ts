@@ -1,0 +1,93 @@
+import type { Selectable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { IdempotencyKeysTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+
+export type IdempotencyKeyRow = Selectable<IdempotencyKeysTable>
+
+export type IdempotencyScope = { client: ClientName; route: string; key: string }
+
+export async function findIdempotencyKey(
+  db: Db | Trx,
+  scope: IdempotencyScope,
+): Promise<IdempotencyKeyRow | undefined> {
+  return db
+    .selectFrom('idempotency_keys')
+    .selectAll()
+    .where('client', '=', scope.client)
+    .where('route', '=', scope.route)
+    .where('key', '=', scope.key)
+    .executeTakeFirst()
+}
+
+/**
+ * Ties the key to its order or operation. Returns whether it did: a key that is tied already stays so, unless what it is
+ * tied to was refused by the provider. A transaction that ties the key at the same time is waited for.
+ */
+export async function tieIdempotencyKey(
+  trx: Trx,
+  scope: IdempotencyScope,
+  tie: { fingerprint: string; orderId: string; operationId: string | null; createdAt: Date },
+): Promise<boolean> {
+  const fields = {
+    fingerprint: tie.fingerprint,
+    order_id: tie.orderId,
+    operation_id: tie.operationId,
+    created_at: tie.createdAt,
+  }
+  const result = await trx
+    .insertInto('idempotency_keys')
+    .values({ ...scope, ...fields })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['client', 'route', 'key'])
+        .doUpdateSet(fields)
+        .where((eb) =>
+          eb.or([
+            eb.exists(
+              eb
+                .selectFrom('orders')
+                .select('orders.id')
+                .whereRef('orders.id', '=', 'idempotency_keys.order_id')
+                .where('orders.creation', '=', 'refused'),
+            ),
+            eb.exists(
+              eb
+                .selectFrom('order_operations')
+                .select('order_operations.id')
+                .whereRef('order_operations.id', '=', 'idempotency_keys.operation_id')
+                .where('order_operations.state', '=', 'refused'),
+            ),
+            eb('idempotency_keys.operation_id', '=', tie.operationId),
+          ]),
+        ),
+    )
+    .executeTakeFirst()
+  return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
+}
+
+/** Ties keys to the order that turned out to be theirs. */
+export async function moveIdempotencyKeys(
+  trx: Trx,
+  { from, to }: { from: string; to: string },
+): Promise<void> {
+  await trx
+    .updateTable('idempotency_keys')
+    .set({ order_id: to })
+    .where('order_id', '=', from)
+    .execute()
+}
+
+/** Frees a key. */
+export async function untieIdempotencyKey(db: Db | Trx, scope: IdempotencyScope): Promise<void> {
+  await db
+    .deleteFrom('idempotency_keys')
+    .where('client', '=', scope.client)
+    .where('route', '=', scope.route)
+    .where('key', '=', scope.key)
+    .execute()
+}
+
+export async function deleteIdempotencyKeysBefore(db: Db, before: Date): Promise<void> {
+  await db.deleteFrom('idempotency_keys').where('created_at', '<', before).execute()
+}

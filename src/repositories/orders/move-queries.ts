@@ -1,0 +1,222 @@
+import type { Db, Trx } from '../../db/database.ts'
+import { fixedStatement } from '../../db/fixed-statement.ts'
+import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
+import {
+  noteNews,
+  noteRepeat,
+  type ToldBy,
+  webhooksArrive,
+  webhookValues,
+} from '../webhooks/account-webhooks.ts'
+import type { OrderOperationRow } from './order-operations.ts'
+import type { OrderRow } from './order-queries.ts'
+
+/** What a move may change. */
+const moved = [
+  'creation',
+  'mp_order_id',
+  'status',
+  'status_detail',
+  'version',
+  'payments',
+  'refunds',
+  'paid_cents',
+  'refunded_cents',
+  'paid_after_close',
+  'surplus',
+  'conflict',
+  'cancel_requested_at',
+  'unanswered_at',
+  'reopened_at',
+  'expires_at',
+  'last_updated_at',
+  'refund_contradicted',
+  'refund_settled',
+  'currency',
+] as const satisfies (keyof OrderRow)[]
+
+/** How a cancel or refund ends, with the move that its answer caused. */
+export type OperationEnd = Pick<OrderOperationRow, 'id' | 'amount_cents' | 'mp_refund_id'> & {
+  state: 'done' | 'refused'
+  providerCode: string | null
+  finishedAt: Date | null
+}
+
+/** What is written together with a move, or not at all. */
+export type Along = {
+  /** Entries of the audit log; with `ends` only if that was still open. */
+  entries?: readonly NewActivity[] | undefined
+  ends?: OperationEnd | undefined
+  /** The claim on the order's key that is given back. */
+  frees?: string | undefined
+  /** The move is this sender's alone. */
+  onlyOf?: string | undefined
+}
+
+/** When an order is looked at next: at another time, if not null, while the webhooks of its account arrive. */
+export type NextLook = { at: Date | null; whileTold: Date | null }
+
+/** What a look at the provider says of the webhooks of its account. `startedAt`: of this process. */
+export type News = { toldBy: ToldBy | null; now: Date; startedAt: Date }
+
+export type OrderMove = {
+  before: OrderRow
+  after: OrderRow
+  source: string
+  note: string | null
+  next: NextLook
+  news: News
+} & Along
+
+const nextLook = `next_check_at = case when :while_told::timestamptz is not null and ${webhooksArrive}
+  then :while_told::timestamptz else :next_check_at::timestamptz end`
+
+function lookValues(
+  { at, whileTold }: NextLook,
+  { now, startedAt }: Pick<News, 'now' | 'startedAt'>,
+) {
+  return { next_check_at: at, while_told: whileTold, ...webhookValues(now, startedAt) }
+}
+
+type MovedRow = OrderRow & { has_ended: boolean }
+
+const writeWith = (news: string) =>
+  fixedStatement<Record<string, unknown>, MovedRow>(`
+  with moved as (
+    update orders set ${moved.map((column) => `${column} = :${column}`).join(', ')}, ${nextLook},
+      sender = case when sender = :frees::uuid then null else sender end,
+      sender_until = case when sender = :frees::uuid then null else sender_until end,
+      refund_open = case when :ended_id::uuid is null then refund_open else exists (
+        select from order_operations where order_id = :id and kind = 'refund'
+          and state in ('intent', 'unknown') and id <> :ended_id::uuid) end,
+      refund_unclear = case when :ended_id::uuid is null then refund_unclear end
+    where id = :id and version = :known_version
+      and cancel_requested_at is not distinct from :known_wish::timestamptz
+      and unanswered_at is not distinct from :known_unanswered::timestamptz
+      and (:only_of::uuid is null or sender = :only_of::uuid)
+    returning *
+  ), ended as (
+    update order_operations set state = :ended_state, finished_at = :finished_at, next_attempt_at = null,
+      mp_refund_id = :ended_refund, amount_cents = :ended_cents, provider_code = :provider_code,
+      sender = null, sender_until = null, unanswered_at = null
+    from moved where order_operations.id = :ended_id::uuid
+      and (order_operations.state in ('intent', 'unknown') or order_operations.state = 'refused' and :ended_state = 'done')
+    returning order_operations.id
+  ), event as (
+    insert into order_events (order_id, client, at, source, from_status, to_status, status_detail, version, note)
+    select id, client, last_updated_at, :source, :from_status, status, status_detail, version, :note from moved
+  ), ${news} ${insertEntries(
+    'exists (select from moved) and (:ended_id::uuid is null or exists (select from ended))',
+  )}
+  select moved.*, exists (select from ended) as has_ended from moved`)
+
+const write = {
+  nobody: writeWith(''),
+  webhook: writeWith(`${noteNews.webhook},`),
+  look: writeWith(`${noteNews.look},`),
+}
+
+/**
+ * Writes a move with its history and what belongs to it, in one statement. Undefined when the order is no longer as it was
+ * known (`before`): then nothing is written, and whoever moves it looks again.
+ */
+export async function writeOrderMove(
+  db: Db | Trx,
+  { before, after, source, note, next, news, entries, ends, frees, onlyOf }: OrderMove,
+): Promise<{ order: OrderRow; hasEnded: boolean } | undefined> {
+  const [row] = await write[news.toldBy ?? 'nobody'](db, {
+    ...Object.fromEntries(moved.map((column) => [column, after[column]])),
+    ...lookValues(next, news),
+    payments: JSON.stringify(after.payments),
+    refunds: JSON.stringify(after.refunds),
+    id: before.id,
+    known_version: before.version,
+    known_wish: before.cancel_requested_at,
+    known_unanswered: before.unanswered_at,
+    from_status: before.status,
+    source,
+    note,
+    frees,
+    only_of: onlyOf,
+    ended_id: ends?.id,
+    ended_state: ends?.state,
+    ended_refund: ends?.mp_refund_id,
+    ended_cents: ends?.amount_cents,
+    provider_code: ends?.providerCode,
+    finished_at: ends?.finishedAt,
+    entries: JSON.stringify(entries ?? []),
+  })
+  if (!row) return undefined
+  const { has_ended: hasEnded, ...order } = row
+  return { order, hasEnded }
+}
+
+export type Look = { checkedAt: Date | null; next: NextLook; news: News }
+
+const lookWith = (news: string) =>
+  fixedStatement<Record<string, unknown>, OrderRow>(`
+  ${news} update orders set ${nextLook}, checked_at = coalesce(:checked_at, checked_at),
+    checks = checks + case when :checked_at::timestamptz is null then 0 else 1 end
+  where id = :id and version = :version returning *`)
+
+const look = { look: lookWith(''), webhook: lookWith(`with ${noteRepeat}`) }
+
+/** Plans the next look, while the order is as it is known: undefined when it has moved. The version stays: nothing is new. */
+export async function noteLook(
+  db: Db | Trx,
+  { id, version, mp_user_id }: Pick<OrderRow, 'id' | 'version' | 'mp_user_id'>,
+  { checkedAt, next, news }: Look,
+): Promise<OrderRow | undefined> {
+  const [row] = await look[news.toldBy ?? 'look'](db, {
+    id,
+    version,
+    mp_user_id,
+    checked_at: checkedAt,
+    ...lookValues(next, news),
+  })
+  return row
+}
+
+/** Looks at one order, as it was known, that found nothing new. */
+export type LookNote = Pick<OrderRow, 'id' | 'version'> & {
+  checkedAt: Date
+  next: NextLook
+  /** What stood in its row as the time of the next look. */
+  knownNext: Date | null
+  /** How many looks this stands for. */
+  times: number
+}
+
+const noteAll = fixedStatement<Record<string, unknown>, never>(`
+  with look as (
+    select * from jsonb_to_recordset(:looks::jsonb) as look (id uuid, version integer, checked_at timestamptz, times integer,
+      known_next timestamptz, next_check_at timestamptz, while_told timestamptz)
+  ), free as (
+    select orders.id from orders join look on look.id = orders.id and look.version = orders.version
+    for update of orders skip locked
+  )
+  update orders set checked_at = look.checked_at, checks = checks + look.times,
+    next_check_at = case when orders.next_check_at is distinct from look.known_next then orders.next_check_at
+      when look.while_told is not null and ${webhooksArrive} then look.while_told else look.next_check_at end
+  from look where orders.id = look.id and orders.id in (select id from free)`)
+
+/**
+ * Notes looks of before, of orders that have not moved since: one that somebody else is just writing is left to him, and so is
+ * a next look that was planned anew meanwhile.
+ */
+export async function noteLooks(
+  db: Db,
+  notes: readonly LookNote[],
+  by: Pick<News, 'now' | 'startedAt'>,
+): Promise<void> {
+  const looks = notes.map(({ id, version, checkedAt, next, knownNext, times }) => ({
+    id,
+    version,
+    checked_at: checkedAt,
+    times,
+    known_next: knownNext,
+    next_check_at: next.at,
+    while_told: next.whileTold,
+  }))
+  await noteAll(db, { looks: JSON.stringify(looks), ...webhookValues(by.now, by.startedAt) })
+}

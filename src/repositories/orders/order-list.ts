@@ -1,0 +1,161 @@
+import { type SelectQueryBuilder, sql } from 'kysely'
+import type { Db } from '../../db/database.ts'
+import type { Tables } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import type { OrderStatus } from '../../domain/order.ts'
+import type { Standing } from '../../domain/order-standing.ts'
+import {
+  beyondTime,
+  countSparingly,
+  type ListPage,
+  type PageWish,
+  reachOf,
+  rowsHeld,
+  type TimePlace,
+  toListPage,
+} from '../list-page.ts'
+import { isReference, type OrderRow, placeOfId } from './order-queries.ts'
+
+export type OrderFilter = {
+  /** Ours or the provider's. */
+  id?: string | undefined
+  client?: ClientName | undefined
+  status?: OrderStatus | undefined
+  standing?: Standing | undefined
+  cajaId?: string | undefined
+  externalReference?: string | undefined
+  /** Part of a text a person may know the order by. */
+  text?: string | undefined
+  /** The amounts that this text may mean, in cents; both ends belong to it. */
+  amounts?: { from: number; to: number } | undefined
+  from?: Date | undefined
+  to?: Date | undefined
+  /** Now: which orders stand where changes with the time. */
+  at: Date
+}
+
+/** A page of orders, newest first, with the number of all that fit the filter. */
+export async function listOrders(
+  db: Db,
+  filter: OrderFilter,
+  wish: PageWish<TimePlace>,
+): Promise<ListPage<OrderRow>> {
+  const query = ordersOf(db, filter)
+  const { place } = wish
+  const isBack = place?.side === 'newer'
+  const part = place ? query.where(beyondTime(place, 'created_at')) : query
+  const rows = await part
+    .selectAll()
+    .orderBy('created_at', isBack ? 'asc' : 'desc')
+    .orderBy('id', isBack ? 'desc' : 'asc')
+    .limit(reachOf(wish))
+    .offset(wish.offset)
+    .execute()
+  return toListPage(db, 'orders', query, rows, wish, ordersOf(db, { ...filter, at: anyMoment }))
+}
+
+export type StandingTotal = {
+  standing: Standing
+  orders: number
+  amountCents: number | bigint
+  paidCents: number | bigint
+  refundedCents: number | bigint
+}
+
+/** How many orders fit the filter and what they come to, by where they stand; whatever standing it asks for. */
+export async function totalOrders(db: Db, filter: OrderFilter): Promise<StandingTotal[]> {
+  const query = totalsOf(db, filter)
+  return countSparingly(db, totalsOf(db, { ...filter, at: anyMoment }).compile(), async () => {
+    const value = await query.execute()
+    const { rows } = await sql<{
+      held: number | null
+    }>`select ${rowsHeld('orders')} as held`.execute(db)
+    const found = value.reduce((sum, { orders }) => sum + orders, 0)
+    return { value, rows: Math.max(found, rows[0]?.held ?? 0) }
+  })
+}
+
+function totalsOf(db: Db, filter: OrderFilter) {
+  return ordersOf(db, { ...filter, standing: undefined })
+    .select(({ fn }) => [
+      standingAt(filter.at).as('standing'),
+      fn.countAll<number>().as('orders'),
+      sql<number | bigint>`coalesce(sum(amount_cents), 0)::bigint`.as('amountCents'),
+      sql<number | bigint>`coalesce(sum(paid_cents) filter (where ${wasPaid}), 0)::bigint`.as(
+        'paidCents',
+      ),
+      sql<number | bigint>`coalesce(sum(refunded_cents) filter (where ${wasPaid}), 0)::bigint`.as(
+        'refundedCents',
+      ),
+    ])
+    .groupBy('standing')
+}
+
+function ordersOf(db: Db, filter: OrderFilter): SelectQueryBuilder<Tables, 'orders', object> {
+  let query = db.selectFrom('orders')
+  if (filter.id !== undefined) {
+    const { column, value } = placeOfId(filter.id)
+    query = query.where(column, '=', value)
+  }
+  if (filter.client !== undefined) query = query.where('client', '=', filter.client)
+  if (filter.status !== undefined) query = query.where('status', '=', filter.status)
+  if (filter.standing !== undefined) {
+    // Both say the same: the first is what an index knows.
+    query = query
+      .where(where[filter.standing])
+      .where(standingAt(filter.at), '=', sql.lit(filter.standing))
+  }
+  if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
+  if (filter.externalReference !== undefined) {
+    query = query.where(isReference(filter.externalReference))
+  }
+  if (filter.text !== undefined) {
+    const { amounts } = filter
+    const pattern = `%${filter.text.replace(/[\\%_]/g, '\\$&')}%`
+    query = query.where((eb) =>
+      eb.or([
+        eb('external_reference', 'ilike', pattern),
+        eb('ticket_number', 'ilike', pattern),
+        eb('description', 'ilike', pattern),
+        eb('mp_order_id', 'ilike', pattern),
+        eb(eb.cast<string>('id', 'text'), 'ilike', pattern),
+        ...(amounts ? [eb.between('amount_cents', amounts.from, amounts.to)] : []),
+      ]),
+    )
+  }
+  if (filter.from !== undefined) query = query.where('created_at', '>=', filter.from)
+  if (filter.to !== undefined) query = query.where('created_at', '<', filter.to)
+  return query
+}
+
+/** In the name of a question that is the same at every moment. */
+const anyMoment = new Date(0)
+
+const wasPaid = sql`(status in ('processed', 'partially_refunded', 'refunded') or paid_after_close)`
+const mayEnd = sql<boolean>`(status in ('created', 'at_terminal', 'action_required') or conflict is not null)`
+const isRefundInDoubt = sql<boolean>`(refund_unclear is not null or refund_contradicted is not null)`
+/** Among which orders those that stand so are. */
+const where = {
+  under_way: mayEnd,
+  in_doubt: sql<boolean>`(${mayEnd} or ${isRefundInDoubt})`,
+  paid: sql<boolean>`true`,
+  not_paid: sql<boolean>`true`,
+  refunded: sql<boolean>`(refunded_cents > 0 or status in ('refunded', 'partially_refunded') or paid_after_close)`,
+} satisfies Record<Standing, unknown>
+
+/** As `standingOf` has it. */
+function standingAt(at: Date) {
+  return sql<Standing>`case
+    when conflict is not null and settled_as is null then 'in_doubt'
+    when ${isRefundInDoubt} then 'in_doubt'
+    when paid_after_close then case when refunded_cents < paid_cents then 'paid' else 'refunded' end
+    when status in ('created', 'at_terminal', 'action_required') then case
+      when settled_as is not null then settled_as
+      when creation = 'unknown' or status = 'action_required'
+        or (creation = 'intent' and cancel_requested_at is not null)
+        or expires_at < ${at}::timestamptz then 'in_doubt'
+      else 'under_way' end
+    when status in ('canceled', 'failed', 'expired') then 'not_paid'
+    when status = 'processed' then 'paid'
+    else 'refunded' end`
+}

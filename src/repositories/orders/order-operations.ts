@@ -1,0 +1,284 @@
+import type { Insertable, Selectable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import { fixedStatement } from '../../db/fixed-statement.ts'
+import type { OrderOperationsTable } from '../../db/tables.ts'
+import type { ProviderRefund } from '../../domain/order.ts'
+import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
+import { type ClaimRoom, roomOfAccount } from '../claim-room.ts'
+import { columnHasCome, furthestMs } from '../due-times.ts'
+import type { OrderRow } from './order-queries.ts'
+
+export type OrderOperationRow = Selectable<OrderOperationsTable>
+
+const cancel = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
+  with locked as (
+    select id, client from orders where id = :order_id and status in ('created', 'at_terminal') for update
+  )
+  insert into order_operations (id, order_id, client, kind, state, next_attempt_at, sender, sender_until, unanswered_at,
+    created_at)
+  select :id::uuid, id, client, 'cancel', 'intent', :next_attempt_at::timestamptz, :sender::uuid,
+    :sender_until::timestamptz, :unanswered_at::timestamptz, :created_at::timestamptz from locked
+  on conflict (order_id, kind) where state in ('intent', 'unknown') do nothing
+  returning *`)
+
+type NewCancel = Pick<
+  Required<Insertable<OrderOperationsTable>>,
+  'id' | 'next_attempt_at' | 'sender' | 'sender_until' | 'unanswered_at' | 'created_at'
+>
+
+/** The intent of a cancel; undefined when one is open already, or the order can be canceled no more. */
+export async function insertCancel(
+  db: Db,
+  orderId: string,
+  intent: NewCancel,
+): Promise<OrderOperationRow | undefined> {
+  const [row] = await cancel(db, { ...intent, order_id: orderId })
+  return row
+}
+
+/** The cancel or refund of this order that has no settled outcome yet. */
+export async function findOpenOperation(
+  db: Db | Trx,
+  orderId: string,
+  kind: 'cancel' | 'refund',
+): Promise<OrderOperationRow | undefined> {
+  return db
+    .selectFrom('order_operations')
+    .selectAll()
+    .where('order_id', '=', orderId)
+    .where('kind', '=', kind)
+    .where('state', 'in', ['intent', 'unknown'])
+    .executeTakeFirst()
+}
+
+export async function findOperation(
+  db: Db | Trx,
+  id: string,
+): Promise<OrderOperationRow | undefined> {
+  return db.selectFrom('order_operations').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+export async function listOperations(
+  db: Db | Trx,
+  orderIds: readonly string[],
+): Promise<OrderOperationRow[]> {
+  if (orderIds.length === 0) return []
+  return db
+    .selectFrom('order_operations')
+    .selectAll()
+    .where('order_id', 'in', [...orderIds])
+    .orderBy('created_at')
+    .execute()
+}
+
+/** The cancels and refunds of those orders that have a refund, made, in doubt or decided; asks nothing for others. */
+export async function listOperationsOfRefunded(
+  db: Db,
+  orders: readonly Pick<OrderRow, 'id' | 'refunds' | 'refund_unclear' | 'refund_settled'>[],
+): Promise<OrderOperationRow[]> {
+  const refunded = orders.filter(
+    ({ refunds, refund_unclear, refund_settled }) =>
+      refunds.length > 0 || refund_unclear !== null || refund_settled,
+  )
+  return listOperations(
+    db,
+    refunded.map(({ id }) => id),
+  )
+}
+
+/** The same, locked until the transaction ends. */
+export async function lockOperations(trx: Trx, orderId: string): Promise<OrderOperationRow[]> {
+  return trx
+    .selectFrom('order_operations')
+    .selectAll()
+    .where('order_id', '=', orderId)
+    .orderBy('created_at')
+    .forUpdate()
+    .execute()
+}
+
+/** Keeps what a person decided on a refund, with the provider's refunds that he was shown, and what that makes of it. */
+export async function keepRefundDecision(
+  trx: Trx,
+  { id, order_id }: Pick<OrderOperationRow, 'id' | 'order_id'>,
+  decision: {
+    as: 'refunded' | 'not_refunded'
+    at: Date
+    reason: string
+    possible: readonly ProviderRefund[]
+    mpRefundId: string | null
+    amountCents: number
+  },
+): Promise<void> {
+  const isMade = decision.as === 'refunded'
+  await trx
+    .updateTable('order_operations')
+    .set({
+      state: isMade ? 'done' : 'refused',
+      mp_refund_id: decision.mpRefundId,
+      amount_cents: decision.amountCents,
+      provider_code: isMade ? null : 'said_not_made',
+      finished_at: decision.at,
+      next_attempt_at: null,
+      sender: null,
+      sender_until: null,
+      settled_as: decision.as,
+      settled_at: decision.at,
+      settled_reason: decision.reason,
+      possible_refunds: JSON.stringify(decision.possible),
+    })
+    .where('id', '=', id)
+    .execute()
+  // One refund of an order is open at most.
+  await trx
+    .updateTable('orders')
+    .set({ refund_open: false, refund_unclear: null })
+    .where('id', '=', order_id)
+    .execute()
+}
+
+/** Ends a refund that the provider had taken: it is through, or it has failed and counts as refused. */
+export async function finishRefund(
+  trx: Trx,
+  id: string,
+  { hasFailed, at }: { hasFailed: boolean; at: Date },
+): Promise<void> {
+  await trx
+    .updateTable('order_operations')
+    .set({
+      finished_at: at,
+      ...(hasFailed && { state: 'refused' as const, provider_code: 'refund_failed' }),
+    })
+    .where('id', '=', id)
+    .where('state', '=', 'done')
+    .execute()
+}
+
+/** Plans the next attempt of an operation that is still open. */
+export async function planAttempt(db: Db | Trx, id: string, at: Date): Promise<void> {
+  await db
+    .updateTable('order_operations')
+    .set({ next_attempt_at: at })
+    .where('id', '=', id)
+    .where('state', 'in', ['intent', 'unknown'])
+    .execute()
+}
+
+const settle = fixedStatement<Record<string, unknown>, { id: string }>(`
+  with settled as (
+    update order_operations set state = :state, finished_at = :finished_at, next_attempt_at = :next_attempt_at,
+      mp_refund_id = case when :has_refund::boolean then :mp_refund_id else mp_refund_id end,
+      provider_code = case when :has_code::boolean then :provider_code else provider_code end,
+      possible_refunds = coalesce(:possible_refunds::jsonb, possible_refunds),
+      amount_cents = coalesce(:amount_cents::bigint, amount_cents)
+    where id = :id and (state in ('intent', 'unknown') or state = 'refused' and :state = 'done')
+      and (:sender::uuid is null or sender = :sender::uuid)
+    returning id, order_id, kind
+  ), noted as (
+    update orders set refund_open = :state = 'unknown' or exists (
+      select from order_operations open where open.order_id = orders.id and open.kind = 'refund'
+        and open.state in ('intent', 'unknown') and open.id <> :id),
+      refund_unclear = case when :state = 'unknown' then coalesce(:unclear::text, refund_unclear) end
+    from settled where orders.id = settled.order_id and settled.kind = 'refund'
+  ), ${insertEntries('exists (select from settled)')}
+  select id from settled`)
+
+/**
+ * Settles an operation that is still open, with the entries of the audit log that tell of it. Returns whether it was. One
+ * that another process has called refused is still open for the provider's word that it is done. With `sender` only while
+ * that one has the right to send.
+ */
+export async function settleOperation(
+  db: Db | Trx,
+  id: string,
+  outcome: {
+    state: 'unknown' | 'done' | 'refused'
+    mpRefundId?: string | null
+    /** What the provider gave back, in cents, when that is not what was meant. */
+    amountCents?: number | undefined
+    providerCode?: string | null
+    finishedAt: Date | null
+    nextAttemptAt?: Date | null
+    sender?: string | undefined
+    entries?: readonly NewActivity[]
+    /** Why a person must say how the refund ended; it stays until the refund has ended. */
+    unclear?: { why: string; possible: readonly ProviderRefund[] }
+  },
+): Promise<boolean> {
+  const settled = await settle(db, {
+    id,
+    state: outcome.state,
+    finished_at: outcome.finishedAt,
+    next_attempt_at: outcome.nextAttemptAt,
+    has_refund: outcome.mpRefundId !== undefined,
+    mp_refund_id: outcome.mpRefundId,
+    has_code: outcome.providerCode !== undefined,
+    provider_code: outcome.providerCode,
+    amount_cents: outcome.amountCents,
+    sender: outcome.sender,
+    unclear: outcome.unclear?.why,
+    possible_refunds: outcome.unclear && JSON.stringify(outcome.unclear.possible),
+    entries: JSON.stringify(outcome.entries ?? []),
+  })
+  return settled.length > 0
+}
+
+/** An operation, and the provider account that its order was made on. */
+export type DueOperation = OrderOperationRow & { mp_user_id: number }
+
+/**
+ * Takes open operations whose time has come, by moving their next attempt into the future. The longest due of each provider
+ * account come first.
+ */
+export async function claimDueOperations(
+  db: Db | Trx,
+  now: Date,
+  claimUntil: Date,
+  room: ClaimRoom,
+): Promise<DueOperation[]> {
+  const isDue = (column: string) => columnHasCome(column, now, furthestMs.operation)
+  return db
+    .updateTable('order_operations')
+    .from('orders')
+    .whereRef('orders.id', '=', 'order_operations.order_id')
+    .set((eb) => ({
+      next_attempt_at: claimUntil,
+      attempts: eb('order_operations.attempts', '+', 1),
+    }))
+    .where('order_operations.id', 'in', (eb) =>
+      eb
+        .selectFrom('order_operations')
+        .select('id')
+        .where('id', 'in', (ranked) =>
+          ranked
+            .selectFrom((due) =>
+              due
+                .selectFrom('order_operations as open')
+                .innerJoin('orders as own', 'own.id', 'open.order_id')
+                .select((row) => [
+                  'open.id',
+                  'own.mp_user_id',
+                  row.fn
+                    .agg<number>('row_number')
+                    .over((over) =>
+                      over.partitionBy('own.mp_user_id').orderBy('open.next_attempt_at'),
+                    )
+                    .as('place'),
+                ])
+                .where('open.state', 'in', ['intent', 'unknown'])
+                .where(isDue('open.next_attempt_at'))
+                .as('due'),
+            )
+            .select('due.id')
+            .where('due.place', '<=', roomOfAccount('due.mp_user_id', room)),
+        )
+        .orderBy('next_attempt_at')
+        .limit(room.limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .where(isDue('order_operations.next_attempt_at'))
+    .returningAll('order_operations')
+    .returning('orders.mp_user_id')
+    .execute()
+}

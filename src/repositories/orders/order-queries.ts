@@ -1,0 +1,368 @@
+import { type ExpressionBuilder, type Insertable, type Selectable, sql } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import { fixedStatement } from '../../db/fixed-statement.ts'
+import type { OrdersTable, Tables } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import type { ApiKeyRow } from '../api-keys/api-key-queries.ts'
+import { type ClaimRoom, roomOfAccount } from '../claim-room.ts'
+import { type ConnectionRow, reviveConnection } from '../connection/connection-queries.ts'
+import { columnHasCome, furthestMs } from '../due-times.ts'
+
+export type OrderRow = Selectable<OrdersTable>
+
+/** An id of ours; the provider's look otherwise. */
+export const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** Where an id stands that is ours or the provider's. */
+export function placeOfId(id: string) {
+  return uuidShape.test(id)
+    ? { column: 'id' as const, value: id.toLowerCase() }
+    : { column: 'mp_order_id' as const, value: id }
+}
+
+/** An order by our id or the provider's, among the orders of one client. */
+export async function findOrder(
+  db: Db | Trx,
+  client: ClientName,
+  id: string,
+): Promise<OrderRow | undefined> {
+  const { column, value } = placeOfId(id)
+  const query = db.selectFrom('orders').selectAll().where('client', '=', client)
+  return query.where(column, '=', value).executeTakeFirst()
+}
+
+type WithConnection = OrderRow & { connection: object | null }
+
+const byId = (column: 'id' | 'mp_order_id') =>
+  fixedStatement<Record<string, unknown>, WithConnection>(`
+    select orders.*, row_to_json(c) as connection from orders
+    left join oauth_connections c on c.client = orders.client
+    where orders.${column} = :value and (:client::text is null or orders.client = :client::text)`)
+const withConnection = { id: byId('id'), mp_order_id: byId('mp_order_id') }
+
+/** The same, with the connection of its client; without a client for whoever may see every one. */
+export async function findOrderWithConnection(
+  db: Db,
+  client: ClientName | null,
+  id: string,
+): Promise<{ order: OrderRow; connection: ConnectionRow | undefined } | undefined> {
+  const { column, value } = placeOfId(id)
+  const [row] = await withConnection[column](db, { client, value })
+  return row && split(row)
+}
+
+type OfKey = WithConnection & { key_id: string; key_client: ClientName; key_hash: string }
+
+const ofKeyById = (column: 'id' | 'mp_order_id') =>
+  fixedStatement<Record<string, unknown>, OfKey>(`
+    select orders.*, row_to_json(c) as connection, k.id as key_id, k.client as key_client, k.key_hash
+    from api_keys k
+    left join orders on orders.client = k.client and orders.${column} = :value
+    left join oauth_connections c on c.client = k.client
+    where k.key_hash = :key_hash and k.active`)
+const ofKey = { id: ofKeyById('id'), mp_order_id: ofKeyById('mp_order_id') }
+
+/**
+ * The active key with this hash, and in the same round trip the order that its request names, if the key's client has it, with
+ * the client's connection. Undefined without such a key, as `findActiveKeyByHash`.
+ */
+export async function findKeyAndOrder(
+  db: Db,
+  keyHash: string,
+  orderId: string,
+): Promise<
+  | {
+      key: Pick<ApiKeyRow, 'id' | 'client' | 'key_hash'>
+      found: { order: OrderRow; connection: ConnectionRow | undefined } | undefined
+    }
+  | undefined
+> {
+  const { column, value } = placeOfId(orderId)
+  const [row] = await ofKey[column](db, { key_hash: keyHash, value })
+  if (!row) return undefined
+  const { key_id: id, key_client: client, key_hash, ...rest } = row
+  return { key: { id, client, key_hash }, found: rest.id === null ? undefined : split(rest) }
+}
+
+function split({ connection, ...order }: WithConnection) {
+  return { order, connection: connection ? reviveConnection(connection) : undefined }
+}
+
+/** The same for whoever may see every client: the administrator, the sweeper, the webhook inbox. */
+export async function findOrderOfAnyClient(
+  db: Db | Trx,
+  id: string,
+): Promise<OrderRow | undefined> {
+  const { column, value } = placeOfId(id)
+  return db.selectFrom('orders').selectAll().where(column, '=', value).executeTakeFirst()
+}
+
+/** The ERP's references of these orders, by their id. */
+export async function listReferences(
+  db: Db | Trx,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('orders')
+    .select(['id', 'external_reference'])
+    .where('id', 'in', [...new Set(ids)])
+    .execute()
+  return new Map(rows.map(({ id, external_reference: reference }) => [id, reference]))
+}
+
+export async function lockOrder(trx: Trx, id: string): Promise<OrderRow> {
+  return trx
+    .selectFrom('orders')
+    .selectAll()
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirstOrThrow()
+}
+
+export async function insertOrder(trx: Trx, order: Insertable<OrdersTable>): Promise<OrderRow> {
+  return trx.insertInto('orders').values(order).returningAll().executeTakeFirstOrThrow()
+}
+
+/** Keeps since when nobody wants the order any more. */
+export async function keepWish(db: Db, id: string, at: Date): Promise<void> {
+  await db
+    .updateTable('orders')
+    .set({ cancel_requested_at: at })
+    .where('id', '=', id)
+    .where('cancel_requested_at', 'is', null)
+    .execute()
+}
+
+/** What somebody who looked said of an order in doubt. */
+export type Settlement = { as: 'paid' | 'not_paid'; at: Date; reason: string }
+
+/**
+ * Keeps what was said of an order as it was known, and with `givesUp` that nobody wants it any more. Undefined when it has
+ * moved since.
+ */
+export async function keepSettlement(
+  trx: Trx,
+  { id, client, version }: Pick<OrderRow, 'id' | 'client' | 'version'>,
+  { as, at, reason }: Settlement,
+  givesUp: boolean,
+): Promise<OrderRow | undefined> {
+  return trx
+    .updateTable('orders')
+    .set((eb) => ({
+      settled_as: as,
+      settled_at: at,
+      settled_reason: reason,
+      ...(givesUp && { cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(at)) }),
+    }))
+    .where('id', '=', id)
+    .where('client', '=', client)
+    .where('version', '=', version)
+    .returningAll()
+    .executeTakeFirst()
+}
+
+/** Notes that a refund of the order is answered as refused, and locks the order until the transaction ends. */
+export async function noteDeniedRefund(trx: Trx, id: string): Promise<void> {
+  await trx
+    .updateTable('orders')
+    .set((eb) => ({ denied_refunds: eb('denied_refunds', '+', 1) }))
+    .where('id', '=', id)
+    .execute()
+}
+
+/**
+ * The order that an equal request (client, box, reference and amount) must not double: one that is charged, or else the
+ * newest that still may be. One that the provider confirmed as open long ago (its time ended before `endedBefore`), that
+ * was given up at the terminal, or of which somebody who looked said that it was not paid, waits for nobody.
+ */
+export async function findEqualOrder(
+  db: Db | Trx,
+  client: ClientName,
+  equal: { cajaId: string; externalReference: string; amountCents: number },
+  endedBefore: Date,
+): Promise<OrderRow | undefined> {
+  return db
+    .selectFrom('orders')
+    .selectAll()
+    .where('client', '=', client)
+    .where('caja_id', '=', equal.cajaId)
+    .where(isReference(equal.externalReference))
+    .where('amount_cents', '=', equal.amountCents)
+    .where((eb) =>
+      eb.or([
+        isChargedNow(eb),
+        eb.and([
+          eb('settled_as', 'is distinct from', 'not_paid'),
+          eb.or([
+            eb('creation', 'in', ['intent', 'unknown']),
+            eb.and([
+              eb('status', 'in', ['created', 'at_terminal', 'action_required']),
+              eb('expires_at', '>=', endedBefore),
+              eb.or([eb('status', '=', 'created'), eb('cancel_requested_at', 'is', null)]),
+            ]),
+          ]),
+        ]),
+      ]),
+    )
+    .orderBy((eb) => eb.case().when(isChargedNow(eb)).then(0).else(1).end())
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/**
+ * One text has several spellings in Unicode, which look the same and which an ERP may change with its version or its
+ * machine: compared by one of them, so that a paid sale is not charged again.
+ */
+export function isReference(text: string) {
+  return sql<boolean>`normalize(external_reference) = normalize(${text}::text)`
+}
+
+/** Paid, or paid after it was closed and not given back since. */
+function isChargedNow(eb: ExpressionBuilder<Tables, 'orders'>) {
+  return eb.or([
+    eb('status', 'in', ['processed', 'partially_refunded']),
+    eb.and([eb('paid_after_close', '=', true), eb('refunded_cents', '<', eb.ref('paid_cents'))]),
+  ])
+}
+
+/** How many orders repeat the same request. */
+export async function countOrders(trx: Trx, requestKey: string): Promise<number> {
+  const row = await trx
+    .selectFrom('orders')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('request_key', '=', requestKey)
+    .executeTakeFirstOrThrow()
+  return row.count
+}
+
+/**
+ * Orders that may still hold this terminal, whichever client made them. Newest first: the provider takes no order on a
+ * taken terminal, so an older one holds it less likely. One in `action_required` has left the terminal, and may stay so for
+ * ever.
+ */
+export async function findOpenOrdersOnTerminal(db: Db, terminalId: string): Promise<OrderRow[]> {
+  return db
+    .selectFrom('orders')
+    .selectAll()
+    .where('terminal_id', '=', terminalId)
+    .where('status', 'in', ['created', 'at_terminal'])
+    .orderBy('created_at', 'desc')
+    .limit(10)
+    .execute()
+}
+
+/** Accounts with an order whose creation is not confirmed. */
+export async function findAccountsWithUnconfirmedOrders(db: Db, limit: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom('orders')
+    .select('mp_user_id')
+    .distinct()
+    .where('creation', 'in', ['intent', 'unknown'])
+    .limit(limit)
+    .execute()
+  return rows.map((row) => row.mp_user_id)
+}
+
+/** The newest order of these clients on a terminal of an account. */
+export async function findLastOrderOnTerminal(
+  db: Db,
+  clients: readonly ClientName[],
+  mpUserId: number,
+  terminalId: string,
+): Promise<OrderRow | undefined> {
+  if (clients.length === 0) return undefined
+  return db
+    .selectFrom('orders')
+    .selectAll()
+    .where('client', 'in', [...clients])
+    .where('mp_user_id', '=', mpUserId)
+    .where('terminal_id', '=', terminalId)
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/**
+ * Takes due orders for this process by moving their next look into the future; when the process dies they fall due
+ * again by themselves. The longest due of each provider account come first.
+ */
+export async function claimDueOrders(
+  db: Db | Trx,
+  now: Date,
+  claimUntil: Date,
+  room: ClaimRoom,
+): Promise<OrderRow[]> {
+  const isDue = columnHasCome('next_check_at', now, furthestMs.look)
+  return db
+    .updateTable('orders')
+    .set({ next_check_at: claimUntil })
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('orders')
+        .select('id')
+        .where('id', 'in', (ranked) =>
+          ranked
+            .selectFrom((due) =>
+              due
+                .selectFrom('orders')
+                .select((row) => [
+                  'id',
+                  'mp_user_id',
+                  row.fn
+                    .agg<number>('row_number')
+                    .over((over) => over.partitionBy('mp_user_id').orderBy('next_check_at'))
+                    .as('place'),
+                ])
+                .where(isDue)
+                .as('due'),
+            )
+            .select('due.id')
+            .where('due.place', '<=', roomOfAccount('due.mp_user_id', room)),
+        )
+        .orderBy('next_check_at')
+        .limit(room.limit)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .where(isDue)
+    .returningAll()
+    .execute()
+}
+
+/** Plans the next look without touching the version: nothing about the order has changed. */
+export async function planCheck(
+  db: Db | Trx,
+  id: string,
+  plan: { checkedAt: Date | null; nextCheckAt: Date | null },
+): Promise<void> {
+  await db
+    .updateTable('orders')
+    .set((eb) => ({
+      next_check_at: plan.nextCheckAt,
+      ...(plan.checkedAt ? { checked_at: plan.checkedAt, checks: eb('checks', '+', 1) } : {}),
+    }))
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Orders changed after this position, in the sequence of their changes. */
+export async function listChangedOrders(
+  db: Db,
+  query: {
+    client?: ClientName | undefined
+    after: { at: Date; id: string } | null
+    limit: number
+  },
+): Promise<OrderRow[]> {
+  const { client, after } = query
+  let orders = db.selectFrom('orders').selectAll()
+  if (client !== undefined) orders = orders.where('client', '=', client)
+  if (after) {
+    orders = orders.where((eb) =>
+      eb(eb.refTuple('last_updated_at', 'id'), '>', eb.tuple(after.at, after.id)),
+    )
+  }
+  return orders.orderBy('last_updated_at').orderBy('id').limit(query.limit).execute()
+}

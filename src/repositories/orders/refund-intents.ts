@@ -1,0 +1,147 @@
+import type { Insertable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import { constraintOf } from '../../db/failures.ts'
+import { fixedStatement } from '../../db/fixed-statement.ts'
+import type { OrderOperationsTable } from '../../db/tables.ts'
+import type { IdempotencyScope } from './idempotency-keys.ts'
+import type { OrderOperationRow } from './order-operations.ts'
+import type { OrderRow } from './order-queries.ts'
+
+/** What there is before a refund is begun, all of one moment. */
+export type RefundStart = {
+  /** What the key stands for. */
+  tied: { operation: OrderOperationRow; fingerprint: string; at: Date } | undefined
+  /** The refund of the order that has no settled outcome. */
+  open: OrderOperationRow | undefined
+  /** Refunds of the order that repeat the request. */
+  repeated: number
+}
+
+type StartRow = OrderOperationRow & {
+  is_tied: boolean
+  fingerprint: string
+  tied_at: Date
+  repeated: number
+}
+
+const start = fixedStatement<Record<string, unknown>, StartRow>(`
+  select operation.*, operation.id = tie.operation_id as is_tied, tie.fingerprint, tie.created_at as tied_at,
+    counted.repeated
+  from (select count(*)::integer as repeated from order_operations
+    where order_id = :order_id and request_key = :request_key) as counted
+  left join idempotency_keys tie on tie.client = :client and tie.route = :route and tie.key = :key
+  left join order_operations operation on operation.id = tie.operation_id
+    or operation.order_id = :order_id and operation.kind = 'refund' and operation.state in ('intent', 'unknown')`)
+
+export async function findRefundStart(
+  db: Db | Trx,
+  orderId: string,
+  scope: IdempotencyScope,
+  requestKey: string,
+): Promise<RefundStart> {
+  const rows = await start(db, { ...scope, order_id: orderId, request_key: requestKey })
+  let found: RefundStart = { tied: undefined, open: undefined, repeated: rows[0]?.repeated ?? 0 }
+  for (const { is_tied: isTied, fingerprint, tied_at: at, repeated, ...operation } of rows) {
+    if (operation.id === null) continue
+    if (isTied) found = { ...found, tied: { operation, fingerprint, at } }
+    const isOpen = operation.state === 'intent' || operation.state === 'unknown'
+    if (isOpen && operation.order_id === orderId) found = { ...found, open: operation }
+  }
+  return found
+}
+
+const tieValues = `select :client::text, :route::text, :key::text, :fingerprint::text, :order_id::uuid, :operation_id::uuid,
+      :created_at::timestamptz`
+
+/** A refund without a key of the till takes its tie over from the last one; another only from what was refused. */
+const tieConflict = `on conflict (client, route, key) do update set fingerprint = excluded.fingerprint,
+      order_id = excluded.order_id, operation_id = excluded.operation_id, created_at = excluded.created_at
+    where :is_bare::boolean or exists (select from orders where id = idempotency_keys.order_id and creation = 'refused')
+      or exists (select from order_operations where id = idempotency_keys.operation_id and state = 'refused')
+      or idempotency_keys.operation_id = excluded.operation_id`
+
+const insert = fixedStatement<Record<string, unknown>, OrderOperationRow>(`
+  with locked as (
+    select id from orders where id = :order_id::uuid and version = :version and denied_refunds = :denied_refunds for update
+  ), tie as (
+    insert into idempotency_keys (client, route, key, fingerprint, order_id, operation_id, created_at)
+    ${tieValues} from locked
+    ${tieConflict}
+    returning key
+  ), intent as (
+    insert into order_operations (id, order_id, client, kind, refund_type, amount_cents, state, next_attempt_at,
+      sender, sender_until, unanswered_at, request_key, refunds_before, created_at)
+    select :operation_id::uuid, :order_id::uuid, :client::text, 'refund', :refund_type::text, :amount_cents::bigint,
+      'intent', :next_attempt_at::timestamptz, :sender::uuid, :sender_until::timestamptz,
+      :unanswered_at::timestamptz, :request_key::text, :refunds_before::jsonb, :created_at::timestamptz from tie
+    returning *
+  ), noted as (
+    update orders set refund_open = true from intent where orders.id = intent.order_id
+  )
+  select * from intent`)
+
+export type NewRefund = Pick<
+  Required<Insertable<OrderOperationsTable>>,
+  | 'id'
+  | 'refund_type'
+  | 'amount_cents'
+  | 'next_attempt_at'
+  | 'sender'
+  | 'sender_until'
+  | 'unanswered_at'
+  | 'request_key'
+  | 'refunds_before'
+  | 'created_at'
+>
+
+export type RefundTie = IdempotencyScope & { fingerprint: string; isBare: boolean }
+
+/**
+ * Commits the intent of a refund with its tie in one statement, only while the order is as it is known, no other refund of
+ * it is open, and the key stands for nothing. Undefined when one of these no longer holds.
+ */
+export async function insertRefund(
+  db: Db,
+  order: Pick<OrderRow, 'id' | 'version' | 'denied_refunds'>,
+  refund: NewRefund,
+  { isBare, ...tie }: RefundTie,
+): Promise<OrderOperationRow | undefined> {
+  try {
+    const [row] = await insert(db, {
+      ...refund,
+      ...tie,
+      is_bare: isBare,
+      operation_id: refund.id,
+      order_id: order.id,
+      version: order.version,
+      denied_refunds: order.denied_refunds,
+    })
+    return row
+  } catch (error) {
+    // Another refund was begun, or this one by a twin.
+    const came = constraintOf(error)
+    if (came === 'order_operations_one_open' || came === 'order_operations_pkey') return undefined
+    throw error
+  }
+}
+
+const tieAgain = fixedStatement<Record<string, unknown>, { key: string }>(`
+  insert into idempotency_keys (client, route, key, fingerprint, order_id, operation_id, created_at)
+  ${tieValues} ${tieConflict} returning key`)
+
+/** Ties a key to a refund that is there. Returns whether it did. */
+export async function tieRefund(
+  db: Db,
+  { id, order_id }: Pick<OrderOperationRow, 'id' | 'order_id'>,
+  { isBare, ...tie }: RefundTie,
+  at: Date,
+): Promise<boolean> {
+  const rows = await tieAgain(db, {
+    ...tie,
+    is_bare: isBare,
+    operation_id: id,
+    order_id,
+    created_at: at,
+  })
+  return rows.length > 0
+}

@@ -1,0 +1,103 @@
+import type { Insertable, Selectable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { PaymentReadsTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+
+export type PaymentReadRow = Selectable<PaymentReadsTable>
+/** How far a reading has got: what a page changes. */
+export type ReadProgress = Pick<
+  PaymentReadRow,
+  | 'next_offset'
+  | 'total'
+  | 'began_at'
+  | 'finished_at'
+  | 'restarts'
+  | 'part_begins_at'
+  | 'part_ends_at'
+>
+type Name = { client: ClientName; name: string }
+
+/** Wants payments read; one that is under way under this name stays as it is. Answers the row. */
+export async function wantRead(
+  db: Db,
+  read: Insertable<PaymentReadsTable>,
+): Promise<PaymentReadRow> {
+  await db
+    .insertInto('payment_reads')
+    .values(read)
+    .onConflict((conflict) => conflict.columns(['client', 'name']).doNothing())
+    .execute()
+  return findRead(db, read).then((row) => row as PaymentReadRow)
+}
+
+export async function findRead(
+  db: Db | Trx,
+  { client, name }: Name,
+): Promise<PaymentReadRow | undefined> {
+  return db
+    .selectFrom('payment_reads')
+    .selectAll()
+    .where('client', '=', client)
+    .where('name', '=', name)
+    .executeTakeFirst()
+}
+
+/** Notes how far a reading has got; answers whether it still stood where it was last seen. */
+export async function advanceRead(
+  db: Db | Trx,
+  before: PaymentReadRow,
+  after: ReadProgress,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('payment_reads')
+    .set(after)
+    .where('client', '=', before.client)
+    .where('name', '=', before.name)
+    .where('next_offset', '=', before.next_offset)
+    .where('restarts', '=', before.restarts)
+    // A page of another time says nothing about this one.
+    .where('mp_user_id', '=', before.mp_user_id)
+    .where('begins_at', '=', before.begins_at)
+    .where('ends_at', '=', before.ends_at)
+    .where('part_ends_at', 'is not distinct from', before.part_ends_at)
+    .where('finished_at', 'is', null)
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Begins a reading anew over another time, while it is as it was last seen. */
+export async function beginReadAgain(
+  db: Db,
+  before: PaymentReadRow,
+  span: { mpUserId: number; from: Date; to: Date },
+): Promise<void> {
+  await db
+    .updateTable('payment_reads')
+    .set({
+      mp_user_id: span.mpUserId,
+      begins_at: span.from,
+      ends_at: span.to,
+      next_offset: 0,
+      total: null,
+      began_at: null,
+      finished_at: null,
+      restarts: 0,
+      part_begins_at: null,
+      part_ends_at: null,
+    })
+    .where('client', '=', before.client)
+    .where('name', '=', before.name)
+    .where('mp_user_id', '=', before.mp_user_id)
+    .where('ends_at', '=', before.ends_at)
+    .where('finished_at', 'is not distinct from', before.finished_at)
+    .execute()
+}
+
+/** Forgets the readings of a client whose names begin like this. */
+export async function deleteReads(db: Db | Trx, client: ClientName, prefix: string): Promise<void> {
+  await db
+    .deleteFrom('payment_reads')
+    .where('client', '=', client)
+    .where((eb) => eb.fn<boolean>('starts_with', ['name', eb.val(prefix)]))
+    .execute()
+}

@@ -1,0 +1,249 @@
+import { type Insertable, type Selectable, sql } from 'kysely'
+import { type Db, json, type Trx } from '../../db/database.ts'
+import type { ProviderPaymentsTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import {
+  type ProviderPayment,
+  rowWithoutId,
+  unreadableStatus,
+} from '../../domain/provider-payment.ts'
+import type { OrderRow } from '../orders/order-queries.ts'
+
+export type ProviderPaymentRow = Selectable<ProviderPaymentsTable>
+export type NewProviderPayment = Insertable<ProviderPaymentsTable>
+
+/** Written once, when the payment is first read; the rest follows the provider. */
+const lasting = ['client', 'payment_id', 'first_read_at'] as const
+/** Known once, they stay: a box may stand elsewhere tomorrow. */
+const keptOnceKnown = ['caja_id', 'sucursal_id', 'order_id'] as const
+
+/**
+ * Keeps payments of a client as the provider shows them now, each in one row. What is older than the row, as an index that
+ * lags may answer, changes nothing, and neither does what is equal. Answers the orders whose payments are written.
+ */
+export async function savePayments(
+  db: Db | Trx,
+  payments: readonly NewProviderPayment[],
+): Promise<string[]> {
+  const [first] = payments
+  if (first === undefined) return []
+  const columns = (Object.keys(first) as (keyof NewProviderPayment)[]).filter(
+    (column) => !lasting.some((fixed) => fixed === column),
+  )
+  const next = Object.fromEntries(
+    columns.map((column) => [
+      column,
+      keptOnceKnown.some((kept) => kept === column)
+        ? sql`coalesce(provider_payments.${sql.ref(column)}, excluded.${sql.ref(column)})`
+        : sql`excluded.${sql.ref(column)}`,
+    ]),
+  )
+  // A further payment of an order stays apart from it.
+  next.order_id = sql`case when provider_payments.surplus_of is null
+    then coalesce(provider_payments.order_id, excluded.order_id) else provider_payments.order_id end`
+  const written = await db
+    .insertInto('provider_payments')
+    .values([...payments])
+    .onConflict((conflict) =>
+      conflict
+        .columns(['client', 'payment_id'])
+        .doUpdateSet(next)
+        .where(
+          sql<boolean>`(provider_payments.updated_at is null or excluded.updated_at is null
+              or excluded.updated_at >= provider_payments.updated_at)
+            and (provider_payments.fingerprint <> excluded.fingerprint
+              or provider_payments.order_id is null and provider_payments.surplus_of is null
+                and excluded.order_id is not null)`,
+        ),
+    )
+    .returning('order_id')
+    .execute()
+  return written.flatMap(({ order_id }) => order_id ?? [])
+}
+
+/**
+ * Forgets rows without an id that stand for these payments, which are shown with their id by now: same time to the
+ * millisecond, box, reference and order.
+ */
+export async function forgetNamelessRows(
+  trx: Trx,
+  client: ClientName,
+  shown: readonly Pick<
+    ProviderPayment,
+    'createdAt' | 'approvedAt' | 'mpPosId' | 'externalReference' | 'mpOrderId'
+  >[],
+): Promise<void> {
+  if (shown.length === 0) return
+  await sql`
+    delete from provider_payments as row using jsonb_to_recordset(${json(shown)}::jsonb) as one
+      ("createdAt" timestamptz, "approvedAt" timestamptz, "mpPosId" text, "externalReference" text, "mpOrderId" text)
+    where row.client = ${client} and row.status = ${sql.lit(unreadableStatus)}
+      and starts_with(row.payment_id, ${rowWithoutId}) and row.sold_at in (one."createdAt", one."approvedAt")
+      and row.mp_pos_id is not distinct from one."mpPosId"
+      and row.external_reference is not distinct from one."externalReference"
+      and row.mp_order_id is not distinct from one."mpOrderId"`.execute(trx)
+}
+
+/** Payments of each client that cannot be read, sold since then. */
+export async function countUnreadable(
+  db: Db,
+  since: Date,
+  client?: ClientName,
+): Promise<{ client: ClientName; count: number; since: Date }[]> {
+  let query = db
+    .selectFrom('provider_payments')
+    .where('status', '=', sql.lit(unreadableStatus))
+    .where('sold_at', '>=', since)
+  if (client !== undefined) query = query.where('client', '=', client)
+  return query
+    .select((eb) => [
+      'client',
+      eb.fn.countAll<number>().as('count'),
+      eb.fn.min('first_read_at').as('since'),
+    ])
+    .groupBy('client')
+    .execute()
+}
+
+const payableColumns = [
+  'id',
+  'mp_order_id',
+  'mp_external_reference',
+  'caja_id',
+  'sucursal_id',
+  'amount_cents',
+  'paid_cents',
+  'created_at',
+  'sent_at',
+  'expires_at',
+] as const
+
+/** An order of ours that a payment may belong to. */
+export type PayableOrder = Pick<OrderRow, (typeof payableColumns)[number]> & {
+  /** The numbers of its payments. */
+  payment_ids: string[]
+}
+
+const payable = sql<string[]>`coalesce((select array_agg(payment->>'referenceId')
+  from jsonb_array_elements(orders.payments) payment where payment->>'referenceId' is not null), '{}')`
+
+/** Orders that were sent with these references, or that say themselves that these payments are theirs. */
+export async function findPayableOrders(
+  db: Db | Trx,
+  client: ClientName,
+  wanted: {
+    mpUserId: number
+    references: readonly string[]
+    paymentIds: readonly string[]
+    /** The boxes at which they were paid, which mostly are those of their orders. */
+    boxes: readonly string[]
+    from: Date
+    to: Date
+  },
+): Promise<PayableOrder[]> {
+  const { mpUserId, references, paymentIds, boxes, from, to } = wanted
+  const byReference =
+    references.length === 0
+      ? []
+      : await db
+          .selectFrom('orders')
+          .select([...payableColumns, payable.as('payment_ids')])
+          .where('client', '=', client)
+          .where('mp_user_id', '=', mpUserId)
+          .where('mp_external_reference', 'in', [...references])
+          .execute()
+  const unknown = (among: readonly PayableOrder[]) => {
+    const found = new Set(among.flatMap(({ payment_ids }) => payment_ids))
+    return paymentIds.filter((id) => !found.has(id))
+  }
+  const byPayment = async (ids: readonly string[], boxes?: readonly string[]) => {
+    if (ids.length === 0 || boxes?.length === 0) return []
+    let query = db
+      .selectFrom('orders')
+      .select([...payableColumns, payable.as('payment_ids')])
+      .where('client', '=', client)
+      .where('mp_user_id', '=', mpUserId)
+      .where('created_at', '>=', from)
+      .where('created_at', '<=', to)
+    // To look into the payments of an order costs more than all the rest.
+    if (boxes) query = query.where('caja_id', 'in', [...boxes])
+    return query.where(sql<boolean>`${payable} && ${ids}::text[]`).execute()
+  }
+  const here = await byPayment(unknown(byReference), boxes)
+  const known = [...byReference, ...here]
+  return [...known, ...(await byPayment(unknown(known)))]
+}
+
+/** Where the client's boxes and stores stand at the provider, with the ERP's ids. */
+export async function listPlaces(
+  db: Db | Trx,
+  client: ClientName,
+): Promise<{
+  boxes: { mp_pos_id: string; caja_id: string; sucursal_id: string }[]
+  stores: { mp_store_id: string; sucursal_id: string }[]
+}> {
+  const boxes = await db
+    .selectFrom('pos')
+    .innerJoin('stores', 'stores.id', 'pos.store_id')
+    .select(['pos.mp_pos_id', 'pos.external_id as caja_id', 'stores.external_id as sucursal_id'])
+    .where('pos.client', '=', client)
+    .where('pos.mp_pos_id', 'is not', null)
+    .$narrowType<{ mp_pos_id: string }>()
+    .execute()
+  const stores = await db
+    .selectFrom('stores')
+    .select(['mp_store_id', 'external_id as sucursal_id'])
+    .where('client', '=', client)
+    .where('mp_store_id', 'is not', null)
+    .$narrowType<{ mp_store_id: string }>()
+    .execute()
+  return { boxes, stores }
+}
+
+export async function findPayment(
+  db: Db | Trx,
+  client: ClientName,
+  paymentId: string,
+): Promise<ProviderPaymentRow | undefined> {
+  return db
+    .selectFrom('provider_payments')
+    .selectAll()
+    .where('client', '=', client)
+    .where('payment_id', '=', paymentId)
+    .executeTakeFirst()
+}
+
+/** Payments of a client that were sold in this time, oldest first. */
+export async function listPaymentsSold(
+  db: Db | Trx,
+  client: ClientName,
+  { from, to }: { from: Date; to: Date },
+): Promise<ProviderPaymentRow[]> {
+  return db
+    .selectFrom('provider_payments')
+    .selectAll()
+    .where('client', '=', client)
+    .where('sold_at', '>=', from)
+    .where('sold_at', '<', to)
+    .orderBy('sold_at')
+    .orderBy('payment_id')
+    .execute()
+}
+
+/** The orders that these payments of a client are of, by the payment's number. */
+export async function findOrdersOfPayments(
+  db: Db | Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+): Promise<Map<string, string>> {
+  if (paymentIds.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('provider_payments')
+    .select(['payment_id', 'order_id'])
+    .where('client', '=', client)
+    .where('payment_id', 'in', [...paymentIds])
+    .where('order_id', 'is not', null)
+    .$narrowType<{ order_id: string }>()
+    .execute()
+  return new Map(rows.map(({ payment_id, order_id }) => [payment_id, order_id]))
+}

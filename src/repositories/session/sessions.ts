@@ -1,0 +1,42 @@
+import type { Selectable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { SessionsTable } from '../../db/tables.ts'
+
+/** Stores a session; of the same key, or of the administrator, only the `keep` newest stay. What is over goes. */
+export async function insertSession(
+  trx: Trx,
+  session: Selectable<SessionsTable>,
+  keep: number,
+): Promise<void> {
+  await trx.insertInto('sessions').values(session).execute()
+  await trx.deleteFrom('sessions').where('expires_at', '<=', session.created_at).execute()
+  await trx
+    .deleteFrom('sessions')
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('sessions')
+        .select('id')
+        .where('key_id', 'is not distinct from', session.key_id)
+        .orderBy('created_at', 'desc')
+        .orderBy('id')
+        .offset(keep),
+    )
+    .execute()
+}
+
+/** Whether the session was begun, and neither ended nor left to its end. */
+export async function isSessionOpen(db: Db, id: string, now: Date): Promise<boolean> {
+  const row = await db
+    .selectFrom('sessions')
+    .select('id')
+    .where('id', '=', id)
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Returns whether it was there. */
+export async function deleteSession(trx: Trx, id: string): Promise<boolean> {
+  const result = await trx.deleteFrom('sessions').where('id', '=', id).executeTakeFirst()
+  return result.numDeletedRows === 1n
+}

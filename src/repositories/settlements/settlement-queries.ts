@@ -1,0 +1,174 @@
+import { type Insertable, type Selectable, sql } from 'kysely'
+import { type Db, json, type Trx } from '../../db/database.ts'
+import type { SettlementFilesTable, SettlementRowsTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import type { Payment } from '../../domain/order.ts'
+import {
+  beyondTime,
+  type ListPage,
+  type PageWish,
+  reachOf,
+  type TimePlace,
+  toListPage,
+} from '../list-page.ts'
+
+export type SettlementRow = Selectable<SettlementRowsTable>
+export type SettlementFileRow = Selectable<SettlementFilesTable>
+
+/** Keeps two readings of a client's reports from taking the same movement in side by side. */
+export async function lockReportsOf(trx: Trx, client: ClientName): Promise<void> {
+  await trx
+    .selectFrom('clients')
+    .select('name')
+    .where('name', '=', client)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+}
+
+/** Movements of a client with these sources, by one kind of report. */
+export async function findSettlementRows(
+  trx: Trx,
+  client: ClientName,
+  report: SettlementRow['report'],
+  sourceIds: readonly string[],
+): Promise<SettlementRow[]> {
+  if (sourceIds.length === 0) return []
+  return trx
+    .selectFrom('settlement_rows')
+    .selectAll()
+    .where('client', '=', client)
+    .where('report', '=', report)
+    .where('source_id', 'in', [...sourceIds])
+    .orderBy('at')
+    .orderBy('id')
+    .execute()
+}
+
+const columns =
+  sql.raw(`id uuid, client text, report text, source_id text, type text, detail text, at timestamptz,
+  order_id uuid, mp_order_id text, external_reference text, gross_cents bigint, fee_cents bigint, financing_cents bigint,
+  taxes_cents bigint, taxes jsonb, net_cents bigint, release_on text, is_released boolean, installments integer,
+  others jsonb, seen_in uuid, created_at timestamptz, last_updated_at timestamptz`)
+
+export async function insertSettlementRows(
+  trx: Trx,
+  rows: readonly SettlementRow[],
+): Promise<void> {
+  if (rows.length === 0) return
+  await sql`
+    insert into settlement_rows select one.*
+    from jsonb_to_recordset(${json(rows)}::jsonb) as one (${columns})`.execute(trx)
+}
+
+/** What a later reading says of movements that are known. */
+export async function updateSettlementRows(
+  trx: Trx,
+  rows: readonly SettlementRow[],
+): Promise<void> {
+  if (rows.length === 0) return
+  await sql`
+    update settlement_rows set detail = one.detail, at = one.at, order_id = one.order_id, mp_order_id = one.mp_order_id,
+      external_reference = one.external_reference, gross_cents = one.gross_cents, fee_cents = one.fee_cents,
+      financing_cents = one.financing_cents, taxes_cents = one.taxes_cents, taxes = one.taxes, net_cents = one.net_cents,
+      release_on = one.release_on, is_released = one.is_released, installments = one.installments, others = one.others,
+      last_updated_at = one.last_updated_at
+    from jsonb_to_recordset(${json(rows)}::jsonb) as one (${columns})
+    where settlement_rows.id = one.id`.execute(trx)
+}
+
+/** Notes that a reading has met these movements. */
+export async function markSeen(trx: Trx, ids: readonly string[], reading: string): Promise<void> {
+  if (ids.length === 0) return
+  await trx
+    .updateTable('settlement_rows')
+    .set({ seen_in: reading })
+    .where('id', 'in', [...ids])
+    .execute()
+}
+
+export type OrderOfReport = {
+  id: string
+  mp_order_id: string | null
+  mp_external_reference: string
+  payments: Payment[]
+}
+
+/** Orders of a client that a report may speak of, by the provider's id or the reference that the provider was given. */
+export async function findOrdersOfReport(
+  trx: Trx,
+  client: ClientName,
+  by: { mpOrderIds: readonly string[]; references: readonly string[] },
+): Promise<OrderOfReport[]> {
+  if (by.mpOrderIds.length + by.references.length === 0) return []
+  return trx
+    .selectFrom('orders')
+    .select(['id', 'mp_order_id', 'mp_external_reference', 'payments'])
+    .where('client', '=', client)
+    .where((eb) =>
+      eb.or([
+        ...(by.mpOrderIds.length > 0 ? [eb('mp_order_id', 'in', [...by.mpOrderIds])] : []),
+        ...(by.references.length > 0
+          ? [eb('mp_external_reference', 'in', [...by.references])]
+          : []),
+      ]),
+    )
+    .execute()
+}
+
+/** Keeps that a report was read; one with the same content counts as read again. Answers the row that stands for it. */
+export async function keepSettlementFile(
+  trx: Trx,
+  file: Insertable<SettlementFilesTable>,
+): Promise<SettlementFileRow> {
+  return trx
+    .insertInto('settlement_files')
+    .values(file)
+    .onConflict((conflict) =>
+      conflict.columns(['client', 'report', 'digest']).doUpdateSet((eb) => ({
+        readings: eb('settlement_files.readings', '+', 1),
+        last_read_at: eb.ref('excluded.last_read_at'),
+      })),
+    )
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** Reports that were read for a client, newest first. */
+export async function listSettlementFiles(
+  db: Db,
+  client: ClientName,
+  wish: PageWish<TimePlace>,
+): Promise<ListPage<SettlementFileRow>> {
+  const query = db.selectFrom('settlement_files').where('client', '=', client)
+  const { place } = wish
+  const isBack = place?.side === 'newer'
+  const part = place ? query.where(beyondTime(place, 'created_at')) : query
+  const rows = await part
+    .selectAll()
+    .orderBy('created_at', isBack ? 'asc' : 'desc')
+    .orderBy('id', isBack ? 'desc' : 'asc')
+    .limit(reachOf(wish))
+    .offset(wish.offset)
+    .execute()
+  return toListPage(db, 'settlement_files', query, rows, wish)
+}
+
+/** Movements that were taken in or changed after this position, in the sequence of their changes. */
+export async function listChangedSettlements(
+  db: Db,
+  query: {
+    client?: ClientName | undefined
+    after: { at: Date; id: string } | null
+    limit: number
+  },
+): Promise<SettlementRow[]> {
+  const { client, after } = query
+  let rows = db.selectFrom('settlement_rows').selectAll()
+  if (client !== undefined) rows = rows.where('client', '=', client)
+  if (after) {
+    rows = rows.where((eb) =>
+      eb(eb.refTuple('last_updated_at', 'id'), '>', eb.tuple(after.at, after.id)),
+    )
+  }
+  return rows.orderBy('last_updated_at').orderBy('id').limit(query.limit).execute()
+}

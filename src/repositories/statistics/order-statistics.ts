@@ -1,0 +1,196 @@
+import { sql } from 'kysely'
+import type { Db } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import type { OrderStatus } from '../../domain/order.ts'
+
+export type Span = { client?: ClientName | undefined; from: Date; to: Date }
+
+export type HourRow = {
+  /** Whole hours since the start of the span. */
+  hour: number
+  orders: number
+  /** Orders whose money came in, be it given back later or not. */
+  paid: number
+  /** Orders that failed with a payment tried. */
+  declined: number
+  paidCents: number | bigint
+  refundedCents: number | bigint
+}
+
+/** Orders created in a span, counted by the hour of their creation; hours without any are left out. */
+export async function countOrdersByHour(db: Db, span: Span): Promise<HourRow[]> {
+  const { rows } = await sql<HourRow>`
+    select
+      floor(extract(epoch from (created_at - ${span.from}::timestamptz)) / 3600)::integer as hour,
+      count(*)::integer as orders,
+      (count(*) filter (where ${wasPaid}))::integer as paid,
+      (count(*) filter (where status = 'failed' and not paid_after_close
+        and jsonb_array_length(payments) > 0))::integer as declined,
+      coalesce(sum(paid_cents) filter (where ${wasPaid}), 0)::bigint as "paidCents",
+      coalesce(sum(refunded_cents) filter (where ${wasPaid}), 0)::bigint as "refundedCents"
+    from orders
+    where ${within(span)}
+    group by 1
+    order by 1`.execute(db)
+  return rows
+}
+
+/** The median of the time from a till's wish to the money, in milliseconds; null when nothing was paid. */
+export async function medianChargeMs(db: Db, span: Span): Promise<number | null> {
+  const { rows } = await sql<{ ms: number | null }>`
+    select (percentile_cont(0.5) within group (
+      order by extract(epoch from (paid.at - orders.created_at))::double precision * 1000
+    ))::double precision as ms
+    from orders
+    join (
+      select order_id, min(at) as at from order_events
+      where to_status = 'processed' and at >= ${span.from}::timestamptz
+      group by order_id
+    ) as paid on paid.order_id = orders.id
+    where ${within(span)}`.execute(db)
+  const ms = rows[0]?.ms ?? null
+  return ms === null ? null : Math.round(ms)
+}
+
+export type BoxRow = {
+  client: ClientName
+  storeId: string
+  boxId: string
+  boxName: string
+  storeName: string
+  lastStatus: OrderStatus | null
+  lastDetail: string | null
+  lastAt: Date | null
+  open: number
+  /** Newest order that waits for its end; null for none. */
+  openId: string | null
+  openReference: string | null
+  openStatus: OrderStatus | null
+  openCents: number | null
+  openAt: Date | null
+  /** Orders of the span whose money came in, be it given back later or not. */
+  paid: number
+  paidCents: number | bigint
+}
+
+/**
+ * Every box in use, with its sales of a span, what it charges now and its newest order since a moment; boxes being made
+ * or removed are left out.
+ */
+export async function listBoxStates(
+  db: Db,
+  { span, since, limit }: { span: Span; since: Date; limit: number },
+): Promise<BoxRow[]> {
+  const { client } = span
+  const { rows } = await sql<BoxRow>`
+    select pos.client, stores.external_id as "storeId", pos.external_id as "boxId",
+      pos.name as "boxName", stores.name as "storeName", last.status as "lastStatus", last.status_detail as "lastDetail",
+      last.created_at as "lastAt",
+      coalesce(waiting.count, 0)::integer as open, newest.id as "openId",
+      newest.external_reference as "openReference", newest.status as "openStatus",
+      newest.amount_cents as "openCents", newest.created_at as "openAt",
+      coalesce(sold.paid, 0)::integer as paid, coalesce(sold.cents, 0)::bigint as "paidCents"
+    from pos
+    join stores on stores.id = pos.store_id
+    left join lateral (
+      select status, status_detail, created_at from orders
+      where orders.client = pos.client and orders.caja_id = pos.external_id
+        and orders.created_at >= ${since}::timestamptz
+      order by created_at desc
+      limit 1
+    ) as last on true
+    left join (
+      select client, caja_id, count(*) as count, (array_agg(id order by created_at desc))[1] as newest
+      from orders
+      where status in ('created', 'at_terminal', 'action_required') and settled_as is null
+      group by client, caja_id
+    ) as waiting on waiting.client = pos.client and waiting.caja_id = pos.external_id
+    left join orders as newest on newest.id = waiting.newest
+    left join (
+      select client, caja_id, count(*) as paid, sum(paid_cents) as cents
+      from orders
+      where ${within(span)} and ${wasPaid}
+      group by client, caja_id
+    ) as sold on sold.client = pos.client and sold.caja_id = pos.external_id
+    where pos.state = 'active' ${client === undefined ? sql`` : sql`and pos.client = ${client}`}
+    order by pos.client, stores.external_id, pos.external_id
+    limit ${limit}`.execute(db)
+  return rows
+}
+
+export type LateRow = { id: string; client: ClientName; externalReference: string }
+
+/** Orders of a span whose money came after they were closed, and of which nobody has decided yet, newest first. */
+export async function listPaidAfterClose(db: Db, span: Span, limit: number): Promise<LateRow[]> {
+  let query = db
+    .selectFrom('orders')
+    .select(['id', 'client', 'external_reference as externalReference'])
+    .where('paid_after_close', '=', true)
+    .where('settled_as', 'is distinct from', 'paid')
+    .where((eb) => eb('refunded_cents', '<', eb.ref('paid_cents')))
+    .where('created_at', '>=', span.from)
+    .where('created_at', '<', span.to)
+  if (span.client !== undefined) query = query.where('client', '=', span.client)
+  return query.orderBy('created_at', 'desc').limit(limit).execute()
+}
+
+export type DoubtRow = LateRow & { cajaId: string; createdAt: Date }
+
+/**
+ * Orders of which nobody knows whether the customer was charged, or whether a refund was made, begun before a moment, newest first; without those of which
+ * somebody who looked has said it.
+ */
+export async function listInDoubt(
+  db: Db,
+  { client, before, limit }: { client: ClientName | undefined; before: Date; limit: number },
+): Promise<DoubtRow[]> {
+  const begun = db
+    .selectFrom('orders')
+    .select([
+      'id',
+      'client',
+      'external_reference as externalReference',
+      'caja_id as cajaId',
+      'created_at as createdAt',
+    ])
+    .where('created_at', '<', before)
+    .$if(client !== undefined, (query) => query.where('client', '=', client as ClientName))
+  // Each part has an index of its own.
+  const charges = begun
+    .where('settled_as', 'is', null)
+    .where((eb) =>
+      eb.or([eb('creation', 'in', ['intent', 'unknown']), eb('conflict', 'is not', null)]),
+    )
+  const refunds = begun.where((eb) =>
+    eb.or([eb('refund_unclear', 'is not', null), eb('refund_contradicted', 'is not', null)]),
+  )
+  return charges.union(refunds).orderBy('createdAt', 'desc').limit(limit).execute()
+}
+
+/**
+ * How many orders wait for their end, and how many of them for somebody to look at the terminal. Of what somebody has looked
+ * at and settled nobody waits for anything.
+ */
+export async function countOpenOrders(
+  db: Db,
+  client: ClientName | undefined,
+): Promise<{ open: number; actionRequired: number }> {
+  let query = db
+    .selectFrom('orders')
+    .where('status', 'in', ['created', 'at_terminal', 'action_required'])
+    .where('settled_as', 'is', null)
+  if (client !== undefined) query = query.where('client', '=', client)
+  return query
+    .select((eb) => [
+      eb.fn.countAll<number>().as('open'),
+      eb.fn.countAll<number>().filterWhere('status', '=', 'action_required').as('actionRequired'),
+    ])
+    .executeTakeFirstOrThrow()
+}
+
+const wasPaid = sql`(status in ('processed', 'partially_refunded', 'refunded') or paid_after_close)`
+
+function within({ client, from, to }: Span) {
+  return sql`orders.created_at >= ${from}::timestamptz and orders.created_at < ${to}::timestamptz
+    ${client === undefined ? sql`` : sql`and orders.client = ${client}`}`
+}

@@ -1,0 +1,280 @@
+import type { Insertable, Selectable, Updateable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { CreationState, PosTable, StoresTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+
+export type StoreRow = Selectable<StoresTable>
+export type PosRow = Selectable<PosTable>
+
+export async function listStores(db: Db | Trx, client: ClientName): Promise<StoreRow[]> {
+  return db
+    .selectFrom('stores')
+    .selectAll()
+    .where('client', '=', client)
+    .orderBy('created_at')
+    .orderBy('external_id')
+    .execute()
+}
+
+export async function findStore(
+  db: Db | Trx,
+  client: ClientName,
+  externalId: string,
+): Promise<StoreRow | undefined> {
+  return db
+    .selectFrom('stores')
+    .selectAll()
+    .where('client', '=', client)
+    .where('external_id', '=', externalId)
+    .executeTakeFirst()
+}
+
+/** Locks the store's row, so that two requests never work on one store together. */
+export async function lockStore(
+  trx: Trx,
+  client: ClientName,
+  externalId: string,
+): Promise<StoreRow | undefined> {
+  return trx
+    .selectFrom('stores')
+    .selectAll()
+    .where('client', '=', client)
+    .where('external_id', '=', externalId)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+export async function insertStore(trx: Trx, store: Insertable<StoresTable>): Promise<void> {
+  await trx.insertInto('stores').values(store).execute()
+}
+
+async function updateStore(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  fields: Updateable<StoresTable>,
+): Promise<void> {
+  await trx
+    .updateTable('stores')
+    .set(fields)
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .execute()
+}
+
+export async function updateUnfinishedStore(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  fields: { name: string; location: string },
+): Promise<void> {
+  await trx
+    .updateTable('stores')
+    .set(fields)
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .where('mp_store_id', 'is', null)
+    .execute()
+}
+
+export async function setStoreCreated(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  mpStoreId: string,
+): Promise<void> {
+  await updateStore(trx, client, id, { mp_store_id: mpStoreId, state: 'active' })
+}
+
+export async function setStoreState(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  state: CreationState,
+): Promise<void> {
+  await updateStore(trx, client, id, { state })
+}
+
+export async function deleteStore(trx: Trx, client: ClientName, id: string): Promise<boolean> {
+  const result = await trx
+    .deleteFrom('stores')
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return result.numDeletedRows === 1n
+}
+
+export async function listPos(db: Db | Trx, client: ClientName): Promise<PosRow[]> {
+  return db
+    .selectFrom('pos')
+    .selectAll()
+    .where('client', '=', client)
+    .orderBy('created_at')
+    .orderBy('external_id')
+    .execute()
+}
+
+export async function listPosOfStore(
+  db: Db | Trx,
+  client: ClientName,
+  storeId: string,
+): Promise<PosRow[]> {
+  return db
+    .selectFrom('pos')
+    .selectAll()
+    .where('client', '=', client)
+    .where('store_id', '=', storeId)
+    .orderBy('created_at')
+    .orderBy('external_id')
+    .execute()
+}
+
+export type PosWithStore = PosRow & { store_external_id: string; mp_store_id: string | null }
+
+/** A box by the ERP's id, with the ERP's id of its store. */
+export async function findPos(
+  db: Db | Trx,
+  client: ClientName,
+  externalId: string,
+): Promise<PosWithStore | undefined> {
+  return db
+    .selectFrom('pos')
+    .innerJoin('stores', 'stores.id', 'pos.store_id')
+    .selectAll('pos')
+    .select(['stores.external_id as store_external_id', 'stores.mp_store_id'])
+    .where('pos.client', '=', client)
+    .where('pos.external_id', '=', externalId)
+    .executeTakeFirst()
+}
+
+/** Puts the orders of one box in line: whoever holds the row decides about duplicates alone. */
+export async function lockPos(trx: Trx, client: ClientName, id: string): Promise<boolean> {
+  const row = await trx
+    .selectFrom('pos')
+    .select('id')
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .where('state', '=', 'active')
+    .forUpdate()
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Notes that the box has an order that no charge of it began, and locks the box until the transaction ends. */
+export async function noteFoundOrder(trx: Trx, client: ClientName, id: string): Promise<boolean> {
+  const result = await trx
+    .updateTable('pos')
+    .set((eb) => ({ revision: eb('revision', '+', 1) }))
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .where('state', '=', 'active')
+    .executeTakeFirst()
+  return result.numUpdatedRows === 1n
+}
+
+/** Notes that a charge of the box is answered as not charged, and locks the box until the transaction ends. */
+export async function noteDeniedCharge(trx: Trx, client: ClientName, id: string): Promise<void> {
+  await trx
+    .updateTable('pos')
+    .set((eb) => ({ denied_charges: eb('denied_charges', '+', 1) }))
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .execute()
+}
+
+export async function insertPos(trx: Trx, boxes: Insertable<PosTable>[]): Promise<void> {
+  if (boxes.length > 0) await trx.insertInto('pos').values(boxes).execute()
+}
+
+async function updatePos(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  fields: Updateable<PosTable>,
+): Promise<void> {
+  await trx
+    .updateTable('pos')
+    .set(fields)
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .execute()
+}
+
+export async function setPosCreated(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  mpPosId: string,
+): Promise<void> {
+  await updatePos(trx, client, id, { mp_pos_id: mpPosId, state: 'active' })
+}
+
+export async function setPosState(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  state: CreationState,
+): Promise<void> {
+  await updatePos(trx, client, id, { state })
+}
+
+/** Removes the boxes of a store that never got as far as the provider. */
+export async function deletePlannedPos(
+  trx: Trx,
+  client: ClientName,
+  storeId: string,
+): Promise<void> {
+  await trx
+    .deleteFrom('pos')
+    .where('client', '=', client)
+    .where('store_id', '=', storeId)
+    .where('mp_pos_id', 'is', null)
+    .execute()
+}
+
+/** Whether a row stands for this store of the provider; of any client, since two may share one account. */
+export async function isMpStoreKnown(db: Db, mpStoreId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('stores')
+    .select('id')
+    .where('mp_store_id', '=', mpStoreId)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Whether a row stands for this box of the provider; of any client, since two may share one account. */
+export async function isMpPosKnown(db: Db, mpPosId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('pos')
+    .select('id')
+    .where('mp_pos_id', '=', mpPosId)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export async function deletePos(trx: Trx, client: ClientName, id: string): Promise<boolean> {
+  const result = await trx
+    .deleteFrom('pos')
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return result.numDeletedRows === 1n
+}
+
+export async function renameStore(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  fields: { name: string; location: string },
+): Promise<void> {
+  await updateStore(trx, client, id, fields)
+}
+
+export async function renamePos(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+  name: string,
+): Promise<void> {
+  await updatePos(trx, client, id, { name })
+}

@@ -1,0 +1,194 @@
+import { sql } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { isOwn } from '../../domain/payment-figures.ts'
+import { throughStatuses } from '../../domain/provider-states.ts'
+import type { OrderRow } from '../orders/order-queries.ts'
+
+/** Paid orders that changed since, with a payment that they do not name. */
+export async function listOrdersWithSurplus(
+  db: Db,
+  client: ClientName,
+  since: Date,
+): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    with changed as materialized (
+      select id, payments from orders
+      where client = ${client} and last_updated_at >= ${since}::timestamptz and paid_cents > 0
+    )
+    select distinct changed.id from changed join provider_payments payment on payment.order_id = changed.id
+    where payment.status = any(${throughStatuses}::text[])
+      and not exists (select from jsonb_array_elements(changed.payments) named
+        where named ->> 'referenceId' = payment.payment_id and named -> 'isSurplus' is null)
+    limit 200`.execute(db)
+  return rows.map(({ id }) => id)
+}
+
+/** Orders that ended without a payment and were last read before an approved payment of theirs changed, which was since. */
+export async function listUnpaidWithPayment(
+  db: Db,
+  client: ClientName,
+  since: Date,
+): Promise<OrderRow[]> {
+  const { rows } = await sql<{ id: string }>`
+    with changed as materialized (
+      select order_id, changed_at from provider_payments
+      where client = ${client} and changed_at >= ${since}::timestamptz and status = 'approved' and order_id is not null
+    )
+    select distinct orders.id from changed join orders on orders.id = changed.order_id
+    where orders.paid_cents = 0 and orders.status in ('canceled', 'failed', 'expired')
+      and (orders.checked_at is null or orders.checked_at < changed.changed_at)
+    limit 50`.execute(db)
+  if (rows.length === 0) return []
+  return db
+    .selectFrom('orders')
+    .selectAll()
+    .where('client', '=', client)
+    .where(
+      'id',
+      'in',
+      rows.map(({ id }) => id),
+    )
+    .execute()
+}
+
+/**
+ * Separates the further payments of these orders from the orders: each stays with what it is a further payment of, and counts
+ * for none. An order's own payment is the one that it names, or the first where it names none. While an order is open, or the
+ * payment that it names was not read, nothing is separated. A payment that its order names after all is given back to it.
+ */
+export async function separateSurplus(
+  trx: Trx,
+  client: ClientName,
+  orderIds: readonly string[],
+  now: Date,
+): Promise<void> {
+  if (orderIds.length === 0) return
+  const orders = await trx
+    .selectFrom('orders')
+    .select(['id', 'payments', 'paid_cents'])
+    .where('client', '=', client)
+    .where('id', 'in', [...orderIds])
+    .where('creation', '=', 'confirmed')
+    .where('status', 'not in', ['created', 'at_terminal', 'action_required'])
+    .orderBy('id')
+    .execute()
+  if (orders.length === 0) return
+  const ids = orders.map(({ id }) => id)
+  const rows = await trx
+    .selectFrom('provider_payments')
+    .select(['payment_id', 'order_id', 'surplus_of'])
+    .where('client', '=', client)
+    .where('status', 'in', throughStatuses)
+    .where((eb) =>
+      eb.or([
+        eb('order_id', 'in', ids),
+        eb.and([eb('surplus_of', 'in', ids), eb('order_id', 'is', null)]),
+      ]),
+    )
+    .orderBy('sold_at')
+    .orderBy('payment_id')
+    .execute()
+  for (const { id, payments, paid_cents: paidCents } of orders) {
+    const own = new Set(payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? []))
+    const tied = rows.filter(({ order_id }) => order_id === id)
+    const isNamed = ({ payment_id }: { payment_id: string }) => own.has(payment_id)
+    const named = tied.filter(isNamed)
+    // The payment that the order names is not read yet: which of them is further is not known.
+    if (named.length === 0 && paidCents > 0 && own.size > 0) continue
+    const surplus = named.length > 0 ? tied.filter((row) => !isNamed(row)) : tied.slice(1)
+    const numbers = surplus.map(({ payment_id }) => payment_id)
+    if (numbers.length > 0) await separate(trx, client, id, numbers, now)
+    const back = rows.filter(
+      (row) => row.surplus_of === id && row.order_id === null && isNamed(row),
+    )
+    if (back.length === 0) continue
+    const returned = back.map(({ payment_id }) => payment_id)
+    await giveBack(trx, client, id, returned, now)
+  }
+}
+
+async function separate(
+  trx: Trx,
+  client: ClientName,
+  orderId: string,
+  paymentIds: string[],
+  now: Date,
+): Promise<void> {
+  await trx
+    .updateTable('provider_payments')
+    .set({ order_id: null, surplus_of: orderId })
+    .where('client', '=', client)
+    .where('payment_id', 'in', paymentIds)
+    .execute()
+  await moveMovements(trx, client, paymentIds, { from: orderId, to: null }, now)
+}
+
+async function giveBack(
+  trx: Trx,
+  client: ClientName,
+  orderId: string,
+  paymentIds: string[],
+  now: Date,
+): Promise<void> {
+  await trx
+    .updateTable('provider_payments')
+    .set({ order_id: orderId, surplus_of: null })
+    .where('client', '=', client)
+    .where('payment_id', 'in', paymentIds)
+    .execute()
+  await trx
+    .updateTable('orphans')
+    .set({ state: 'dismissed', reason: 'the order names this payment as its own', settled_at: now })
+    .where('client', '=', client)
+    .where('payment_id', 'in', paymentIds)
+    .where('state', '=', 'open')
+    .execute()
+  await moveMovements(trx, client, paymentIds, { from: null, to: orderId }, now)
+}
+
+/** Movements of reports follow their payment to its order, or away from an order. */
+async function moveMovements(
+  trx: Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+  { from, to }: { from: string | null; to: string | null },
+  now: Date,
+): Promise<void> {
+  await trx
+    .updateTable('settlement_rows')
+    .set({ order_id: to, last_updated_at: now })
+    .where('client', '=', client)
+    .where('source_id', 'in', [...paymentIds])
+    .where('order_id', from === null ? 'is' : '=', from)
+    .execute()
+}
+
+/** Which of these payments are further payments of an order, and not the order's. */
+export async function findSurplusPayments(
+  trx: Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+): Promise<Set<string>> {
+  if (paymentIds.length === 0) return new Set()
+  const rows = await trx
+    .selectFrom('provider_payments')
+    .select('payment_id')
+    .where('client', '=', client)
+    .where('payment_id', 'in', [...paymentIds])
+    .where('surplus_of', 'is not', null)
+    .execute()
+  return new Set(rows.map(({ payment_id }) => payment_id))
+}
+
+/** Whether somebody still has to decide about a further payment of this order. */
+export async function hasOpenSurplus(trx: Trx, orderId: string): Promise<boolean> {
+  const row = await trx
+    .selectFrom('orphans')
+    .select('id')
+    .where('surplus_of', '=', orderId)
+    .where('state', '=', 'open')
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}

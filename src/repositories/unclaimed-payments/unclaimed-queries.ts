@@ -1,0 +1,263 @@
+import { type Selectable, sql } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import type { OrphansTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { receivedStatuses } from '../../domain/provider-states.ts'
+import type { OrderRow } from '../orders/order-queries.ts'
+import type { ProviderPaymentRow } from '../provider-payments/provider-payments.ts'
+
+export type OrphanRow = Selectable<OrphansTable>
+
+/** Payments with money at a client's boxes that are of no order of ours and no orphan yet, oldest first. */
+export async function listLonePayments(
+  db: Db,
+  client: ClientName,
+  since: Date,
+): Promise<ProviderPaymentRow[]> {
+  return db
+    .selectFrom('provider_payments')
+    .selectAll()
+    .where('client', '=', client)
+    .where('order_id', 'is', null)
+    .where('sold_at', '>=', since)
+    .where('status', 'in', receivedStatuses)
+    .where('amount_cents', '>', 0)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('orphans')
+            .select('orphans.id')
+            .whereRef('orphans.client', '=', 'provider_payments.client')
+            .whereRef('orphans.payment_id', '=', 'provider_payments.payment_id'),
+        ),
+      ),
+    )
+    .orderBy('sold_at')
+    .limit(200)
+    .execute()
+}
+
+/** Orders of a client that may still turn out to be paid by a payment of this amount and moment. */
+export async function listUnsettledOrders(
+  db: Db,
+  client: ClientName,
+  { amountCents, from, to }: { amountCents: number; from: Date; to: Date },
+): Promise<OrderRow[]> {
+  return (
+    db
+      .selectFrom('orders')
+      .selectAll()
+      .where('client', '=', client)
+      .where('amount_cents', '=', amountCents)
+      .where('created_at', '>=', from)
+      .where('created_at', '<=', to)
+      .where('paid_cents', '=', 0)
+      // A person has looked at it, so the payment is for a person too.
+      .where('settled_as', 'is', null)
+      .where((eb) =>
+        eb.or([
+          eb('status', 'in', ['created', 'at_terminal', 'action_required']),
+          eb('creation', '=', 'unknown'),
+        ]),
+      )
+      .orderBy('created_at')
+      .limit(20)
+      .execute()
+  )
+}
+
+/** How many charges without an order wait for somebody, of a client or of all. */
+export async function countOpenOrphans(db: Db, client: ClientName | undefined): Promise<number> {
+  let query = db.selectFrom('orphans').where('state', '=', 'open')
+  if (client !== undefined) query = query.where('client', '=', client)
+  const { count } = await query
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .executeTakeFirstOrThrow()
+  return count
+}
+
+/** Notes an orphan; answers whether nobody had yet. */
+export async function insertOrphan(trx: Trx, orphan: OrphanRow): Promise<boolean> {
+  const result = await trx
+    .insertInto('orphans')
+    .values(orphan)
+    .onConflict((conflict) => conflict.columns(['client', 'payment_id']).doNothing())
+    .executeTakeFirst()
+  return (result.numInsertedOrUpdatedRows ?? 0n) > 0n
+}
+
+export async function findOrphan(
+  db: Db | Trx,
+  client: ClientName,
+  id: string,
+): Promise<OrphanRow | undefined> {
+  return db
+    .selectFrom('orphans')
+    .selectAll()
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .executeTakeFirst()
+}
+
+/** Adopted orphans whose own refund is through: the one that stands behind the key of `refundOrphan`. */
+export async function listRefundedOrphans(db: Db, client: ClientName): Promise<OrphanRow[]> {
+  return db
+    .selectFrom('orphans')
+    .innerJoin('idempotency_keys as tie', (join) =>
+      join
+        .onRef('tie.client', '=', 'orphans.client')
+        .on('tie.route', '=', 'POST /orders/refund')
+        .on('tie.key', '=', sql<string>`'orphan-' || orphans.id`),
+    )
+    .innerJoin('order_operations as refund', 'refund.id', 'tie.operation_id')
+    .selectAll('orphans')
+    .where('orphans.client', '=', client)
+    .where('orphans.state', '=', 'adopted')
+    .where('refund.state', '=', 'done')
+    .where('refund.finished_at', 'is not', null)
+    .execute()
+}
+
+/** Locks an orphan, so that two people never do two things about one charge. */
+export async function lockOrphan(
+  trx: Trx,
+  client: ClientName,
+  id: string,
+): Promise<OrphanRow | undefined> {
+  return trx
+    .selectFrom('orphans')
+    .selectAll()
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+export async function settleOrphan(
+  trx: Trx,
+  { client, id }: Pick<OrphanRow, 'client' | 'id'>,
+  end: Pick<OrphanRow, 'state' | 'reason' | 'order_id' | 'settled_at'>,
+): Promise<void> {
+  await trx
+    .updateTable('orphans')
+    .set(end)
+    .where('client', '=', client)
+    .where('id', '=', id)
+    .execute()
+}
+
+export async function listOrphans(
+  db: Db,
+  client: ClientName,
+  filter: {
+    state: OrphanRow['state'] | undefined
+    cajaId: string | undefined
+    limit: number
+    offset: number
+  },
+): Promise<{ rows: OrphanRow[]; total: number }> {
+  let query = db.selectFrom('orphans').where('client', '=', client)
+  if (filter.state !== undefined) query = query.where('state', '=', filter.state)
+  if (filter.cajaId !== undefined) query = query.where('caja_id', '=', filter.cajaId)
+  const { total } = await query.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+  const rows = await query
+    .selectAll()
+    .orderBy('sold_at', 'desc')
+    .orderBy('id')
+    .limit(filter.limit)
+    .offset(filter.offset)
+    .execute()
+  return { rows, total }
+}
+
+/** What the provider says of an orphan's payment, and the orders of ours that have its reference. */
+export type OrphanPayment = {
+  payment_id: string
+  external_reference: string | null
+  mp_order_id: string | null
+  similar_order_ids: string[]
+}
+
+export async function listOrphanPayments(
+  db: Db | Trx,
+  client: ClientName,
+  paymentIds: readonly string[],
+): Promise<Map<string, OrphanPayment>> {
+  if (paymentIds.length === 0) return new Map()
+  const { rows } = await sql<OrphanPayment>`
+    select payment_id, external_reference, mp_order_id, coalesce((
+      select array_agg(orders.id::text order by orders.created_at) from orders
+      where orders.client = payment.client and orders.mp_user_id = payment.mp_user_id
+        and orders.mp_external_reference = payment.external_reference
+        and orders.id is distinct from payment.order_id), '{}') as similar_order_ids
+    from provider_payments payment
+    where client = ${client} and payment_id = any(${[...paymentIds]}::text[])`.execute(db)
+  return new Map(rows.map((row) => [row.payment_id, row]))
+}
+
+/**
+ * Takes the orphans that nobody was told of, once the first has waited until `before`; nothing is taken twice. What was settled
+ * before that is told to nobody.
+ */
+export async function takeFoundOrphans(trx: Trx, now: Date, before: Date): Promise<OrphanRow[]> {
+  await trx
+    .updateTable('orphans')
+    .set({ told_at: now, end_told_at: now })
+    .where('told_at', 'is', null)
+    .where('state', '<>', 'open')
+    .execute()
+  return trx
+    .updateTable('orphans')
+    .set({ told_at: now })
+    .where('told_at', 'is', null)
+    .where('state', '=', 'open')
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('orphans as first')
+          .select('first.id')
+          .where('first.told_at', 'is', null)
+          .where('first.found_at', '<=', before),
+      ),
+    )
+    .returningAll()
+    .execute()
+}
+
+/** Takes the orphans that somebody did something about, `before` or earlier, since they were told. */
+export async function takeSettledOrphans(trx: Trx, now: Date, before: Date): Promise<OrphanRow[]> {
+  return trx
+    .updateTable('orphans')
+    .set({ end_told_at: now })
+    .where('end_told_at', 'is', null)
+    .where('state', '<>', 'open')
+    .where('settled_at', '<=', before)
+    .returningAll()
+    .execute()
+}
+
+/** The payment of an orphan is its order's from now on, and so are movements of reports and a dispute about it. */
+export async function tiePayment(
+  trx: Trx,
+  { client, payment_id }: Pick<OrphanRow, 'client' | 'payment_id'>,
+  orderId: string,
+): Promise<void> {
+  await trx
+    .updateTable('settlement_rows')
+    .set({ order_id: orderId })
+    .where('client', '=', client)
+    .where('source_id', '=', payment_id)
+    .where('order_id', 'is', null)
+    .execute()
+  await trx
+    .updateTable('provider_payments')
+    .set({ order_id: orderId })
+    .where('client', '=', client)
+    .where('payment_id', '=', payment_id)
+    .execute()
+  await trx
+    .updateTable('chargebacks')
+    .set({ order_id: orderId })
+    .where('client', '=', client)
+    .where('payment_id', '=', payment_id)
+    .execute()
+}

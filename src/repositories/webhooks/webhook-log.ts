@@ -1,0 +1,251 @@
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
+import type { Db, Trx } from '../../db/database.ts'
+import { fixedStatement } from '../../db/fixed-statement.ts'
+import type { WebhookLogTable } from '../../db/tables.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { type ClaimRoom, roomOfAccount } from '../claim-room.ts'
+import { columnHasCome, furthestMs } from '../due-times.ts'
+import {
+  beyondTime,
+  type ListPage,
+  type PageWish,
+  reachOf,
+  type TimePlace,
+  toListPage,
+} from '../list-page.ts'
+
+export type WebhookRow = Selectable<WebhookLogTable>
+
+export const webhookChannel = 'webhook_worked'
+
+/** What listeners hear of a delivery that was worked or refused. */
+export type ToldWebhook = Pick<WebhookRow, 'id' | 'client' | 'order_id' | 'topic' | 'status'>
+
+/**
+ * Stores a delivery. One that was stored before (same signed parts) only counts up: `fresh` is false then.
+ */
+export async function storeDelivery(
+  db: Db | Trx,
+  delivery: Insertable<WebhookLogTable>,
+): Promise<{ row: WebhookRow; fresh: boolean }> {
+  const row = await db
+    .insertInto('webhook_log')
+    .values(delivery)
+    .onConflict((conflict) =>
+      conflict
+        .column('delivery_key')
+        .doUpdateSet({ deliveries: sql<number>`webhook_log.deliveries + 1` }),
+    )
+    .returningAll()
+    .executeTakeFirstOrThrow()
+  return { row, fresh: row.id === delivery.id }
+}
+
+export async function findDelivery(db: Db | Trx, id: string): Promise<WebhookRow | undefined> {
+  return db.selectFrom('webhook_log').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** An account's lane, of a delivery `w` that is about the order `o`. */
+const laneOf = `coalesce(o.mp_user_id, -w.mp_user_id, 0)`
+/** What deliveries of one order have in common. */
+const subjectOf = `case when w.resource_id ilike 'ORD%' then upper(w.resource_id) else w.id::text end`
+
+const stored = [
+  'id',
+  'delivery_key',
+  'mp_user_id',
+  'request_id',
+  'topic',
+  'action',
+  'resource_id',
+  'live_mode',
+  'signature_valid',
+  'signature_form',
+  'signed_at',
+  'status',
+  'payload',
+  'received_at',
+  'next_attempt_at',
+] as const satisfies (keyof WebhookRow)[]
+
+type NewDelivery = Pick<Insertable<WebhookLogTable>, (typeof stored)[number]>
+
+const receive = fixedStatement<Record<string, unknown>, DueDelivery>(`
+  with w as (
+    insert into webhook_log (${stored.join(', ')}) values (${stored.map((name) => `:${name}`).join(', ')})
+    on conflict (delivery_key) do update set deliveries = webhook_log.deliveries + 1
+    returning *
+  )
+  select w.*, ${laneOf} as lane, ${subjectOf} as subject from w left join orders o on o.mp_order_id = upper(w.resource_id)`)
+
+/** Stores a delivery that was claimed with it (`next_attempt_at`), and answers where it is worked. Else as `storeDelivery`. */
+export async function receiveDelivery(
+  db: Db,
+  delivery: NewDelivery,
+): Promise<{ row: DueDelivery; fresh: boolean }> {
+  const [row] = await receive(db, delivery)
+  if (!row) throw new Error('a delivery that is stored is answered')
+  return { row, fresh: row.id === delivery.id }
+}
+
+/** Gives the claim of a delivery back that nobody has begun to work. */
+export async function releaseDelivery(db: Db, id: string, now: Date): Promise<void> {
+  await db
+    .updateTable('webhook_log')
+    .set({ next_attempt_at: now })
+    .where('id', '=', id)
+    .where('status', '=', 'received')
+    .execute()
+}
+
+/** Writes what became of deliveries, and answers what to tell of them. Counts one more attempt of each. */
+export async function finishDeliveries(
+  db: Db | Trx,
+  ids: readonly string[],
+  fields: Updateable<WebhookLogTable>,
+): Promise<ToldWebhook[]> {
+  if (ids.length === 0) return []
+  return db
+    .updateTable('webhook_log')
+    .set((eb) => ({ ...fields, attempts: eb('attempts', '+', 1) }))
+    .where('id', 'in', [...ids])
+    .returning(['id', 'client', 'order_id', 'topic', 'status'])
+    .execute()
+}
+
+/** A delivery that was claimed, and in whose lane it is worked. */
+export type DueDelivery = WebhookRow & {
+  /**
+   * The provider account of the order that it is about; without one of ours that account negative which its unsigned body
+   * names, so that what nobody knows holds up no order.
+   */
+  lane: number
+  /** Deliveries of one subject are about the same order. */
+  subject: string
+}
+
+/**
+ * Takes deliveries that are still to be worked, by moving their next attempt into the future: in each lane those of the
+ * subjects that wait longest, and of a subject all that are due. The room is counted in subjects. Oldest first.
+ */
+export async function claimDueDeliveries(
+  db: Db | Trx,
+  now: Date,
+  claimUntil: Date,
+  room: ClaimRoom,
+): Promise<DueDelivery[]> {
+  const isDue = columnHasCome('w.next_attempt_at', now, furthestMs.webhook)
+  const { rows } = await sql<DueDelivery>`
+    with due as (
+      select w.id, w.next_attempt_at, ${sql.raw(laneOf)} as lane, ${sql.raw(subjectOf)} as subject
+      from webhook_log w left join orders o on o.mp_order_id = upper(w.resource_id)
+      where ${isDue}
+    ), subjects as (
+      select lane, subject, min(next_attempt_at) as since,
+        row_number() over (partition by lane order by min(next_attempt_at)) as place
+      from due group by lane, subject
+    ), taken as (
+      select lane, subject from subjects
+      where place <= ${roomOfAccount('lane', room)} order by since limit ${room.limit}
+    ), free as (
+      select w.id, taken.lane, taken.subject
+      from webhook_log w join due using (id) join taken using (lane, subject)
+      for update of w skip locked
+    ), claimed as (
+      update webhook_log w set next_attempt_at = ${claimUntil}
+      from free where w.id = free.id and ${isDue}
+      returning w.*, free.lane, free.subject
+    )
+    select * from claimed order by received_at`.execute(db)
+  return rows
+}
+
+/** A page of webhooks, newest first, with the number of all that fit the filter. */
+export async function listDeliveries(
+  db: Db,
+  filter: { client?: string | undefined },
+  wish: PageWish<TimePlace>,
+): Promise<ListPage<WebhookRow>> {
+  let query = db.selectFrom('webhook_log')
+  if (filter.client !== undefined) query = query.where('client', '=', filter.client as ClientName)
+  const { place } = wish
+  const isBack = place?.side === 'newer'
+  const part = place ? query.where(beyondTime(place, 'received_at')) : query
+  const rows = await part
+    .selectAll()
+    .orderBy('received_at', isBack ? 'asc' : 'desc')
+    .orderBy('id', isBack ? 'desc' : 'asc')
+    .limit(reachOf(wish))
+    .offset(wish.offset)
+    .execute()
+  return toListPage(db, 'webhook_log', query, rows, wish)
+}
+
+/** Webhooks about one order, oldest first. */
+export async function listDeliveriesOfOrder(
+  db: Db,
+  client: ClientName,
+  orderId: string,
+): Promise<WebhookRow[]> {
+  return db
+    .selectFrom('webhook_log')
+    .selectAll()
+    .where('client', '=', client)
+    .where('order_id', '=', orderId)
+    .orderBy('received_at')
+    .limit(200)
+    .execute()
+}
+
+/** How webhooks fared since a moment: of one client, or of all with the refused ones, which are nobody's. */
+export async function countDeliveries(
+  db: Db,
+  filter: { client?: ClientName | undefined; since: Date },
+): Promise<{ received: number; failed: number; rejected: number; lastReceivedAt: Date | null }> {
+  let query = db.selectFrom('webhook_log').where('received_at', '>=', filter.since)
+  if (filter.client !== undefined) query = query.where('client', '=', filter.client)
+  return query
+    .select((eb) => [
+      eb.fn.countAll<number>().filterWhere('signature_valid', '=', true).as('received'),
+      eb.fn.countAll<number>().filterWhere('status', '=', 'failed').as('failed'),
+      eb.fn.countAll<number>().filterWhere('status', '=', 'rejected').as('rejected'),
+      eb.fn
+        .max<Date | null>('received_at')
+        .filterWhere('signature_valid', '=', true)
+        .as('lastReceivedAt'),
+    ])
+    .executeTakeFirstOrThrow()
+}
+
+/** Keeps the newest `keep` rejected deliveries: forged ones must not fill the disk. */
+export async function trimRejected(db: Db, keep: number): Promise<void> {
+  await db
+    .deleteFrom('webhook_log')
+    .where('status', '=', 'rejected')
+    .where('id', 'not in', (eb) =>
+      eb
+        .selectFrom('webhook_log')
+        .select('id')
+        .where('status', '=', 'rejected')
+        .orderBy('received_at', 'desc')
+        .limit(keep),
+    )
+    .execute()
+}
+
+/** Whether another delivery about this resource was worked before. */
+export async function findProcessedDelivery(
+  db: Db,
+  resourceId: string,
+  exceptId: string,
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('webhook_log')
+    .select('id')
+    .where((eb) => eb(eb.fn<string>('upper', ['resource_id']), '=', resourceId))
+    .where('status', '=', 'processed')
+    .where('id', '<>', exceptId)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}

@@ -1,0 +1,205 @@
+import { asClientName } from '../../domain/client-name.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { readClientInformation, readClientSummaries } from '../../payments/client-information.ts'
+import { unpinAccount } from '../../payments/connection.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import type { WebhookInbox } from '../../payments/webhook-inbox.ts'
+import { listDeliveries } from '../../repositories/webhooks/webhook-log.ts'
+import { addActivityRoutes } from '../audit/activity-routes.ts'
+import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'
+import { iso, isoOrNull } from '../field-schemas.ts'
+import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
+import { findOrderPage } from '../orders/order-page.ts'
+import { OrdersResponse } from '../orders/order-schemas.ts'
+import { actorOf } from '../route-context.ts'
+import { addFreeTerminalRoute } from '../terminals/free-terminal-route.ts'
+import {
+  AdminOrdersQuery,
+  ClientParams,
+  ClientResponse,
+  ClientsResponse,
+  ReplayResponse,
+  UnpinResponse,
+  WebhookLogsQuery,
+  WebhookLogsResponse,
+  WebhookParams,
+} from './admin-schemas.ts'
+import { viewWebhook } from './admin-views.ts'
+import { addAlertRoutes, type TestAlerts } from './alert-routes.ts'
+import { addSimulateRoutes } from './simulate-routes.ts'
+
+const tags = ['Administration']
+
+export function addAdminRoutes(
+  app: HttpServer,
+  deps: PaymentDeps,
+  inbox: WebhookInbox,
+  testAlerts: TestAlerts,
+): void {
+  addAlertRoutes(app, deps, testAlerts)
+  addClientRoutes(app, deps)
+  addInvitationAdminRoutes(app, deps)
+  addWebhookLogRoutes(app, deps, inbox)
+  addActivityRoutes(app, deps)
+  addSimulateRoutes(app, deps)
+  addFreeTerminalRoute(app, deps)
+
+  app.get(
+    '/admin/orders',
+    {
+      config: { access: 'admin', compressed: true },
+      schema: {
+        operationId: 'listAllOrders',
+        summary: 'Orders of all clients, newest first',
+        tags,
+        querystring: AdminOrdersQuery,
+        response: { 200: OrdersResponse },
+      },
+    },
+    async (request) => {
+      const { client, order_id } = request.query
+      return findOrderPage(
+        deps,
+        { client: client === undefined ? undefined : asClientName(client), id: order_id },
+        request.query,
+        request.headers,
+      )
+    },
+  )
+}
+
+function addClientRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/admin/clients',
+    {
+      config: { access: 'admin', compressed: true },
+      schema: {
+        operationId: 'listClients',
+        summary: 'All clients, without their tokens',
+        tags,
+        response: { 200: ClientsResponse },
+      },
+    },
+    async () => {
+      const clients = await readClientSummaries(deps)
+      return {
+        clients: clients.map((client) => ({
+          client: client.client,
+          nickname: client.nickname,
+          connection: client.connection,
+          live_mode: client.liveMode,
+          expires_at: isoOrNull(client.expiresAt),
+          active_keys: client.activeKeys,
+          created_at: iso(client.createdAt),
+        })),
+        total: clients.length,
+      }
+    },
+  )
+
+  app.get(
+    '/admin/clients/:clientName',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'readClient',
+        summary: 'Connection, tokens and key of a client; every look at tokens is audited',
+        tags,
+        params: ClientParams,
+        response: { 200: ClientResponse },
+      },
+    },
+    async (request) => {
+      const found = await readClientInformation(
+        deps,
+        request.params.clientName,
+        actorOf(deps, request),
+      )
+      const { connection, key } = found
+      return {
+        client: found.client,
+        nickname: found.nickname,
+        pinned_mp_user_id: found.pinnedMpUserId,
+        created_at: iso(found.createdAt),
+        oauth: {
+          authenticated: connection?.authenticated ?? false,
+          mp_user_id: connection?.mpUserId ?? null,
+          live_mode: connection?.liveMode ?? null,
+          expires_at: isoOrNull(connection?.expiresAt ?? null),
+          access_token: connection?.accessToken ?? null,
+          refresh_token: connection?.refreshToken ?? null,
+          public_key: connection?.publicKey ?? null,
+        },
+        api_key: {
+          active: key !== undefined,
+          key: key?.mask ?? null,
+          last_used_at: isoOrNull(key?.lastUsedAt ?? null),
+        },
+      }
+    },
+  )
+
+  app.post(
+    '/admin/clients/:clientName/unpin',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'unpinAccount',
+        summary: 'Let the next connection of a client choose its account',
+        description:
+          'The next connection then needs an invitation or the admin token. Keys that were made for the released account end when the client is connected on another one.',
+        tags,
+        params: ClientParams,
+        response: { 200: UnpinResponse },
+      },
+    },
+    async (request) => {
+      const { clientName } = request.params
+      const { mpUserId } = await unpinAccount(deps, clientName, actorOf(deps, request))
+      return { message: 'The account is released', client: clientName, mp_user_id: mpUserId }
+    },
+  )
+}
+
+function addWebhookLogRoutes(app: HttpServer, deps: PaymentDeps, inbox: WebhookInbox): void {
+  app.get(
+    '/admin/webhooks/logs',
+    {
+      config: { access: 'admin', compressed: true },
+      schema: {
+        operationId: 'listWebhooks',
+        summary: 'Latest webhooks, newest first',
+        tags,
+        querystring: WebhookLogsQuery,
+        response: { 200: WebhookLogsResponse },
+      },
+    },
+    async (request) => {
+      const { client } = request.query
+      const page = await listDeliveries(deps.database.db, { client }, timeWish(request.query))
+      return {
+        logs: page.rows.map(viewWebhook),
+        total: page.total,
+        ...cursorsOf(page, (row) => timePlace(row.received_at, row.id)),
+      }
+    },
+  )
+
+  app.post(
+    '/admin/webhooks/:id/replay',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'replayWebhook',
+        summary: 'Work a stored webhook again; the provider is read, so it is harmless',
+        tags,
+        params: WebhookParams,
+        response: { 200: ReplayResponse },
+      },
+    },
+    async (request) => {
+      const row = await inbox.replay(request.params.id, actorOf(deps, request))
+      return { message: 'The webhook was worked again', webhook: viewWebhook(row) }
+    },
+  )
+}

@@ -1,0 +1,105 @@
+import type { HttpServer } from '../../http/create-server.ts'
+import { createApiKey, revokeApiKey, revokeClientKeys } from '../../payments/api-keys.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { listApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
+import { MessageResponse } from '../connection/oauth-schemas.ts'
+import { iso, isoOrNull } from '../field-schemas.ts'
+import { actorOf } from '../route-context.ts'
+import {
+  ApiKeysResponse,
+  CreateApiKeyBody,
+  CreateApiKeyResponse,
+  RevokeBody,
+} from './api-key-schemas.ts'
+
+const tags = ['API keys']
+
+export function addApiKeyRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/api-keys',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'listApiKeys',
+        summary: 'All keys of all clients, newest first',
+        tags,
+        response: { 200: ApiKeysResponse },
+      },
+    },
+    async () => {
+      await deps.keyUses.flush()
+      const keys = await listApiKeys(deps.database.db)
+      return {
+        keys: keys.map((key) => ({
+          id: key.id,
+          client: key.client,
+          description: key.description,
+          active: key.active,
+          created_at: iso(key.created_at),
+          last_used_at: isoOrNull(key.last_used_at),
+          key: key.key_mask,
+          mp_user_id: key.mp_user_id,
+        })),
+      }
+    },
+  )
+
+  app.post(
+    '/api-keys',
+    {
+      config: { access: 'admin', errors: ['OAUTH_NOT_CONNECTED'] },
+      schema: {
+        operationId: 'createApiKey',
+        summary: 'Make a key for a connected client',
+        description:
+          'The value is shown in this answer only. Earlier keys stay valid until they are revoked, so keys can be changed without a gap.',
+        tags,
+        body: CreateApiKeyBody,
+        response: { 201: CreateApiKeyResponse },
+      },
+    },
+    async (request, reply) => {
+      const { client, description } = request.body
+      const created = await createApiKey(
+        deps,
+        { client, description: description ?? null },
+        actorOf(deps, request),
+      )
+      return reply.code(201).send({
+        message: 'The key is shown only now: store it',
+        id: created.id,
+        client,
+        key: created.key,
+        mp_user_id: created.mpUserId,
+        nickname: created.nickname,
+      })
+    },
+  )
+
+  app.post(
+    '/api-keys/revoke',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      schema: {
+        operationId: 'revokeApiKeys',
+        summary: 'End all keys of a client at once, or one key',
+        description:
+          'With `client` all of its keys stop working, with `key_id` that one alone; exactly one of the two is given.',
+        tags,
+        body: RevokeBody,
+        response: { 200: MessageResponse },
+      },
+    },
+    async (request) => {
+      const { client, key_id } = request.body
+      const actor = actorOf(deps, request)
+      if (key_id !== undefined) {
+        await revokeApiKey(deps, key_id, actor)
+        return { message: 'The key was revoked' }
+      }
+      // The schema has seen to it that one of the two is there.
+      const count = await revokeClientKeys(deps, client as string, actor)
+      return { message: count === 1 ? 'The key was revoked' : `${count} keys were revoked` }
+    },
+  )
+}

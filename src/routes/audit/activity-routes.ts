@@ -1,0 +1,106 @@
+import { AppError, invalid } from '../../errors/app-error.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { readActivity } from '../../payments/activity.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { verifyActivityChain } from '../../payments/verify-activity.ts'
+import {
+  ActivityQuery,
+  ActivityResponse,
+  VerifyQuery,
+  VerifyResponse,
+} from '../admin/admin-schemas.ts'
+import { viewActivity, viewCheck } from '../admin/admin-views.ts'
+import { cursorsOf, sequenceWish } from '../list-cursor.ts'
+
+const tags = ['Administration']
+
+/** Each walks the whole log, beside tills on the same database. */
+const checksAtOnce = 2
+
+const verifyDescription = `Walks the whole log. \`valid\` is false when an entry was changed, removed, added or moved, when the end was cut off, and when
+the end of the chain is not the one that the service signed; \`findings\` tells where. Entries of the last second may still
+wait for their place in the chain: \`unsealed\`. A log that was set back as a whole to what it once was fits in itself; with the
+place and hash of a later line \`activity log checkpoint\` of the service's log it is told. At most ${checksAtOnce} checks at a time (429);
+hang up to end one.`
+
+export function addActivityRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/admin/activity',
+    {
+      config: { access: 'admin', compressed: true },
+      schema: {
+        operationId: 'listActivity',
+        summary: 'The audit log, newest first',
+        tags,
+        querystring: ActivityQuery,
+        response: { 200: ActivityResponse },
+      },
+    },
+    async (request) => {
+      const { action, resource_type, status, client } = request.query
+      const page = await readActivity(
+        deps,
+        { action, resourceType: resource_type, status, client },
+        sequenceWish(request.query),
+      )
+      return {
+        logs: page.rows.filter(({ isForged }) => !isForged).map(viewActivity),
+        total: page.total,
+        ...cursorsOf(page, (row) => String(row.seq)),
+      }
+    },
+  )
+
+  let checks = 0
+  app.get(
+    '/admin/activity/verify',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'verifyActivity',
+        summary: 'Check that no entry of the audit log was changed, removed or added',
+        description: verifyDescription,
+        tags,
+        querystring: VerifyQuery,
+        response: { 200: VerifyResponse },
+      },
+    },
+    async (request, reply) => {
+      const { checkpoint_seq: seq, checkpoint_hash: hash } = request.query
+      if ((seq === undefined) !== (hash === undefined)) {
+        const missing = seq === undefined ? 'checkpoint_seq' : 'checkpoint_hash'
+        throw invalid(missing, 'a checkpoint has both a place and a hash')
+      }
+      if (checks >= checksAtOnce) throw new AppError('RATE_LIMITED', retrySoon)
+      const ended = new AbortController()
+      const forget = app.shutdown.onClosing(() =>
+        ended.abort(
+          new AppError('SERVICE_UNAVAILABLE', {
+            message: 'The service is stopping; try again',
+            ...retrySoon,
+          }),
+        ),
+      )
+      const hangUp = () => ended.abort(new AppError('SERVICE_UNAVAILABLE', retrySoon))
+      reply.raw.once('close', hangUp)
+      if (reply.raw.closed) hangUp()
+      checks += 1
+      try {
+        const check = await verifyActivityChain(
+          { sealer: deps.sealer, db: deps.database.db },
+          {
+            checkpoint: seq === undefined || hash === undefined ? undefined : { seq, hash },
+            signal: ended.signal,
+          },
+        )
+        return viewCheck(check)
+      } finally {
+        checks -= 1
+        forget()
+        reply.raw.off('close', hangUp)
+      }
+    },
+  )
+}
+
+const retrySoon = { extra: { retryAfterSeconds: 1 } }

@@ -1,0 +1,297 @@
+import type { FastifyRequest } from 'fastify'
+import {
+  amend,
+  type ClosingRequest,
+  countClosing,
+  openClosing,
+  readClosing,
+  setStoreTimeZone,
+  sign,
+} from '../../closings/closings.ts'
+import { preferredLanguage } from '../../domain/language.ts'
+import { centsFromPoint } from '../../domain/money.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { listClosings } from '../../repositories/closings/closing-queries.ts'
+import { ClientOnlyQuery } from '../field-schemas.ts'
+import { tenantOfRequest } from '../guards.ts'
+import { actorOf, providerErrors } from '../route-context.ts'
+import { StoreParams } from '../stores/store-schemas.ts'
+import { closingCsv, closingPage, csvName } from './closing-paper.ts'
+import {
+  AmendBody,
+  AmendmentResponse,
+  ClosingCsv,
+  ClosingOpened,
+  ClosingPage,
+  ClosingParams,
+  ClosingResponse,
+  ClosingsResponse,
+  CountClosingBody,
+  ListClosingsQuery,
+  OpenClosingBody,
+  PaperQuery,
+  TimeZoneBody,
+  TimeZoneResponse,
+} from './closing-schemas.ts'
+import { viewAmendment, viewClosing, viewOpened, viewWholeClosing } from './closing-view.ts'
+
+const tags = ['Closings']
+const spanErrors = ['CLOSING_OVERLAPS', 'CLOSING_GAP', 'CLOSING_SIGNED'] as const
+const json = <Schema>(schema: Schema) => ({ 'application/json': { schema } })
+
+/** The day of a box or a store, compared with what the provider itself has. */
+export function addClosingRoutes(app: HttpServer, deps: PaymentDeps): void {
+  const language = (request: FastifyRequest) =>
+    preferredLanguage(request.headers['accept-language'])
+  const wholeOf = async (request: FastifyRequest, id: string, words = language(request)) => {
+    const { closing, amendments } = await readClosing(deps, tenantOfRequest(request), id)
+    return viewWholeClosing(closing, amendments, words)
+  }
+
+  app.post(
+    '/closings',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', ...spanErrors, ...providerErrors] },
+      schema: {
+        operationId: 'openClosing',
+        summary: 'Close the day of a box or a store',
+        description:
+          'The closings of a box or store follow each other: no overlap, no gap, several a day. `business_day` closes what is left of the day, up to this moment while it is not over; `from` and `to` name another time, such as a shift. The same time again is the same closing, with its count corrected while it is not signed. Time before it without charges is joined to it. 409 CLOSING_OVERLAPS names the closing in the way, CLOSING_GAP the time that must be closed first. The provider is read from a minute after the end of the time; read the closing until it has a result.',
+        tags,
+        querystring: ClientOnlyQuery,
+        body: OpenClosingBody,
+        response: {
+          200: {
+            description: 'The closing of this time, which was opened before',
+            content: json(ClosingOpened),
+          },
+          202: { description: 'The closing is opened', content: json(ClosingOpened) },
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request
+      const wanted: ClosingRequest = {
+        cajaId: body.caja_id,
+        sucursalId: body.sucursal_id,
+        businessDay: body.business_day,
+        from: body.from === undefined ? undefined : new Date(body.from),
+        to: body.to === undefined ? undefined : new Date(body.to),
+        declared: body.declared && centsByMedium(body.declared),
+      }
+      const actor = actorOf(deps, request)
+      const { closing, isNew } = await openClosing(deps, tenantOfRequest(request), wanted, actor)
+      return reply.code(isNew ? 202 : 200).send(viewOpened(closing))
+    },
+  )
+
+  app.get(
+    '/closings',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'listClosings',
+        summary: 'Closings of the client, newest day first',
+        tags,
+        querystring: ListClosingsQuery,
+        response: { 200: ClosingsResponse },
+      },
+    },
+    async (request) => {
+      const { query } = request
+      const { rows, total } = await listClosings(deps.database.db, tenantOfRequest(request), {
+        cajaId: query.caja_id,
+        sucursalId: query.sucursal_id,
+        from: query.from?.slice(0, 10),
+        to: query.to?.slice(0, 10),
+        limit: query.limit,
+        offset: query.offset,
+      })
+      return {
+        closings: rows.map((row) => ({ ...viewClosing(row), differences: row.lines.length })),
+        total,
+      }
+    },
+  )
+
+  app.get(
+    '/closings/:closingId',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'readClosing',
+        summary: 'A closing with what differs, and its amendments',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: ClosingResponse },
+      },
+    },
+    async (request) => wholeOf(request, request.params.closingId),
+  )
+
+  app.get(
+    '/closings/:closingId/csv',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'downloadClosing',
+        summary: 'What differs in a closing, for a spreadsheet',
+        tags,
+        params: ClosingParams,
+        querystring: PaperQuery,
+        response: {
+          200: {
+            description: 'Lines as CSV; separators by the language',
+            content: { 'text/csv': { schema: ClosingCsv } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const words = request.query.language ?? language(request)
+      const closing = await wholeOf(request, request.params.closingId, words)
+      return reply
+        .type('text/csv; charset=utf-8')
+        .header('content-disposition', `attachment; filename="${csvName(closing)}"`)
+        .serializer(String)
+        .send(closingCsv(closing, words))
+    },
+  )
+
+  app.get(
+    '/closings/:closingId/print',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'printClosing',
+        summary: 'A closing as a page to print and sign on paper',
+        tags,
+        params: ClosingParams,
+        querystring: PaperQuery,
+        response: {
+          200: {
+            description: 'A page in that language',
+            content: { 'text/html': { schema: ClosingPage } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const words = request.query.language ?? language(request)
+      const closing = await wholeOf(request, request.params.closingId, words)
+      return reply
+        .type('text/html; charset=utf-8')
+        .serializer(String)
+        .send(closingPage(closing, words))
+    },
+  )
+
+  app.post(
+    '/closings/:closingId/count',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_SIGNED'] },
+      schema: {
+        operationId: 'countClosing',
+        summary: 'Correct what was counted for a closing that is not signed',
+        description:
+          'It is compared anew; without `declared` with the count that it has. The last closing of a box or store, of a time that was not over, is extended when something was sold since.',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        body: CountClosingBody,
+        response: { 200: ClosingOpened },
+      },
+    },
+    async (request) => {
+      const { closingId } = request.params
+      const declared = request.body.declared && centsByMedium(request.body.declared)
+      const client = tenantOfRequest(request)
+      return viewOpened(
+        await countClosing(deps, client, closingId, declared, actorOf(deps, request)),
+      )
+    },
+  )
+
+  app.post(
+    '/closings/:closingId/sign',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_NOT_CHECKED'] },
+      schema: {
+        operationId: 'signClosing',
+        summary: 'Sign a closing, which never changes from then on',
+        description: 'Also one that differs or is unverified: its result is signed with it.',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: ClosingResponse },
+      },
+    },
+    async (request) => {
+      const { closingId } = request.params
+      await sign(deps, tenantOfRequest(request), closingId, actorOf(deps, request))
+      return wholeOf(request, closingId)
+    },
+  )
+
+  app.post(
+    '/closings/:closingId/amendments',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'CLOSING_NOT_SIGNED'] },
+      schema: {
+        operationId: 'amendClosing',
+        summary: 'Add to a signed closing what its time looks like now',
+        description: 'Such as money that came after it. The closing itself stays as it was signed.',
+        tags,
+        params: ClosingParams,
+        querystring: ClientOnlyQuery,
+        body: AmendBody,
+        response: { 201: AmendmentResponse },
+      },
+    },
+    async (request, reply) => {
+      const { closingId } = request.params
+      const { reason } = request.body
+      const actor = actorOf(deps, request)
+      const amendment = await amend(deps, tenantOfRequest(request), closingId, reason, actor)
+      return reply.code(201).send(viewAmendment(amendment, language(request)))
+    },
+  )
+
+  app.put(
+    '/stores/:storeExternalId/time-zone',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND'] },
+      schema: {
+        operationId: 'setStoreTimeZone',
+        summary: 'Set by whose clock the days of a store begin',
+        tags,
+        params: StoreParams,
+        querystring: ClientOnlyQuery,
+        body: TimeZoneBody,
+        response: { 200: TimeZoneResponse },
+      },
+    },
+    async (request) => {
+      const store = await setStoreTimeZone(
+        deps,
+        tenantOfRequest(request),
+        request.params.storeExternalId,
+        request.body.time_zone,
+        actorOf(deps, request),
+      )
+      return { sucursal_id: store.external_id, time_zone: store.time_zone }
+    },
+  )
+}
+
+function centsByMedium(declared: Record<string, string>): Record<string, number> {
+  return Object.fromEntries(
+    // The schema has let through only amounts that convert.
+    Object.entries(declared).map(([medium, amount]) => [
+      medium,
+      centsFromPoint(amount.replace(',', '.')) as number,
+    ]),
+  )
+}

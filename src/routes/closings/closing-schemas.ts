@@ -1,0 +1,337 @@
+import { z } from 'zod'
+import { lineActions } from '../../closings/line-texts.ts'
+import { closingStates, lineKinds } from '../../domain/closing.ts'
+import { languages } from '../../domain/language.ts'
+import {
+  ClientQuery,
+  ErpId,
+  PointAmount,
+  queryLimit,
+  queryOffset,
+  Timestamp,
+  text,
+} from '../field-schemas.ts'
+
+export const Day = z.iso
+  .date()
+  .regex(/^(19|20|21)/, 'must be a day of our time')
+  .describe('A day by the clock of the store')
+  .meta({ example: '2026-11-21' })
+
+/** What was counted may be nothing, and is written as a till or as an answer of ours writes it. */
+const CountedAmount = z
+  .string()
+  .regex(/^[0-9]{1,12}(?:[.,][0-9]{1,2})?$/, 'must be an amount such as 1000,00')
+  .describe('Decimal comma or point')
+
+const SignedAmount = z
+  .string()
+  .regex(/^-?[0-9]+\.[0-9]{2}$/)
+  .describe('Decimal point, two decimals; may be below zero')
+
+const Declared = z
+  .record(text(1, 40), CountedAmount)
+  .describe('What was counted, by means of payment')
+
+export const OpenClosingBody = z
+  .strictObject({
+    caja_id: ErpId.optional()
+      .describe('Box to close; or `sucursal_id`')
+      .meta({ example: 'CAJA-07' }),
+    sucursal_id: ErpId.optional().describe('Store to close, all its boxes together; or `caja_id`'),
+    business_day: Day.optional().describe(
+      'Day by the clock of the store: what is left of it is closed, up to this moment while it is not over. Or `from` and `to`',
+    ),
+    from: z.iso.datetime({ offset: true }).optional().describe('Start of another time than a day'),
+    to: z.iso.datetime({ offset: true }).optional().describe('Its end, at most 32 days later'),
+    declared: Declared.optional(),
+  })
+  .meta({
+    id: 'NewClosing',
+    example: {
+      caja_id: 'CAJA-07',
+      business_day: '2026-11-21',
+      declared: { credit_card: '182340,50', debit_card: '90210,00' },
+    },
+  })
+
+const State = z
+  .enum(closingStates)
+  .describe(
+    'open: its time is not over for a minute yet; checking: it is being read; agreed: right to the cent; differs; unverified: something is open or could not be read',
+  )
+
+export const CountClosingBody = z.strictObject({ declared: Declared.optional() }).meta({
+  id: 'ClosingCount',
+  example: { declared: { credit_card: '182340,50', debit_card: '90210,00' } },
+})
+
+export const ClosingOpened = z
+  .object({
+    id: z.uuid(),
+    number: z.number(),
+    state: State,
+    business_day: z.string(),
+    from: Timestamp.describe('Where the closing before it ended'),
+    to: Timestamp,
+  })
+  .meta({
+    id: 'ClosingOpened',
+    example: {
+      id: '0a4c2b3e-51f0-4d5f-9d3a-7d3f0a6b1c22',
+      number: 41,
+      state: 'open',
+      business_day: '2026-11-21',
+      from: '2026-11-21T03:00:00.000Z',
+      to: '2026-11-22T01:00:00.000Z',
+    },
+  })
+
+const Side = z
+  .object({
+    amount: PointAmount.nullable().describe('null: it cannot be read'),
+    refunded: PointAmount,
+    method: z.string().nullable(),
+    status: z.string(),
+    caja_id: z.string().nullable(),
+    at: Timestamp,
+  })
+  .nullable()
+
+const Line = z
+  .object({
+    kind: z.enum(lineKinds),
+    order_id: z.uuid().nullable(),
+    payment_id: z.string().nullable().describe("The payment's number at the provider"),
+    external_reference: z.string().nullable(),
+    here: Side.describe('What this service has'),
+    there: Side.describe('What the provider has'),
+    charged_instead: z
+      .uuid()
+      .nullable()
+      .describe('Of a late payment: the order that was charged instead, where one is found'),
+    message: z.string().describe('For the cashier; language by Accept-Language (es, en, pt)'),
+    action: z.enum(lineActions),
+  })
+  .meta({ id: 'ClosingLine' })
+
+const CountedSum = z.object({ count: z.number(), amount: PointAmount })
+
+const Totals = z
+  .object({
+    here: z.object({ count: z.number(), amount: PointAmount, refunded: PointAmount }),
+    there: z.object({
+      count: z.number(),
+      amount: PointAmount,
+      refunded: PointAmount,
+      net: SignedAmount.nullable().describe('null until the provider tells it of every charge'),
+    }),
+    media: z.array(
+      z.object({
+        medium: z.string(),
+        here: CountedSum,
+        there: CountedSum,
+        declared: PointAmount.nullable(),
+        difference: SignedAmount.nullable().describe('What was declared less what is here'),
+      }),
+    ),
+    installments: z.array(
+      z.object({ installments: z.number(), count: z.number(), amount: PointAmount }),
+    ),
+    refunds: CountedSum.describe('Given back in this time, whenever it was sold'),
+    net: SignedAmount.nullable(),
+  })
+  .meta({ id: 'ClosingTotals' })
+
+const exampleSide = {
+  amount: '1234.50',
+  refunded: '0.00',
+  method: 'credit_card',
+  status: 'approved',
+  caja_id: 'CAJA-07',
+  at: '2026-11-21T14:30:00.000Z',
+}
+const exampleLine = {
+  kind: 'missing_here' as const,
+  order_id: null,
+  payment_id: '115019989861',
+  external_reference: null,
+  here: null,
+  there: exampleSide,
+  charged_instead: null,
+  message:
+    'El proveedor cobró esto y aquí no figura como cobrado. Busque la venta: tómela como propia o devuelva el dinero.',
+  action: 'adopt_or_refund' as const,
+}
+const exampleTotals = {
+  here: { count: 40, amount: '182340.50', refunded: '0.00' },
+  there: { count: 41, amount: '183575.00', refunded: '0.00', net: '172560.51' },
+  media: [
+    {
+      medium: 'credit_card',
+      here: { count: 40, amount: '182340.50' },
+      there: { count: 41, amount: '183575.00' },
+      declared: '182340.50',
+      difference: '0.00',
+    },
+  ],
+  installments: [{ installments: 1, count: 41, amount: '183575.00' }],
+  refunds: { count: 0, amount: '0.00' },
+  net: '172560.51',
+}
+
+export const AmendmentResponse = z
+  .object({
+    id: z.uuid(),
+    closing_id: z.uuid(),
+    number: z.number(),
+    reason: z.string(),
+    result: z.enum(['agreed', 'differs', 'unverified']),
+    totals: Totals,
+    lines: z.array(Line),
+    created_at: Timestamp,
+  })
+  .meta({
+    id: 'ClosingAmendment',
+    example: {
+      id: '77a9d3c1-0f5c-4a77-b0ab-2f7f8d1e6c10',
+      closing_id: '0a4c2b3e-51f0-4d5f-9d3a-7d3f0a6b1c22',
+      number: 1,
+      reason: 'Un cobro llegó después del cierre',
+      result: 'differs',
+      totals: exampleTotals,
+      lines: [exampleLine],
+      created_at: '2026-11-22T13:00:00.000Z',
+    },
+  })
+
+const closingFields = {
+  id: z.uuid(),
+  number: z.number().describe('1, 2, 3 and so on of this box or store, without a gap'),
+  state: State,
+  result: z
+    .enum(['agreed', 'differs', 'unverified'])
+    .nullable()
+    .describe('What was signed; null until it is'),
+  reason: z
+    .string()
+    .nullable()
+    .describe(
+      'Why it is unverified: something_open, payment_unreadable, provider_unreadable, not_connected, account_changed, box_not_at_provider',
+    ),
+  caja_id: z.string().nullable().describe('null: of the whole store'),
+  sucursal_id: z.string(),
+  business_day: z.string(),
+  time_zone: z.string(),
+  from: Timestamp.describe('Where the closing before it ended'),
+  to: Timestamp,
+  requested_from: Timestamp.nullable().describe(
+    'As it was requested, a day from midnight to midnight; null: not kept at that time',
+  ),
+  requested_to: Timestamp.nullable(),
+  read_at: Timestamp.nullable().describe('When the first page of the comparison was asked for'),
+  next_check_at: Timestamp.nullable().describe(
+    'When it is compared, or compared anew; null: it is not',
+  ),
+  totals: Totals.nullable().describe('null until it was compared'),
+  created_at: Timestamp,
+  signed_at: Timestamp.nullable(),
+}
+
+const exampleClosing = {
+  id: '0a4c2b3e-51f0-4d5f-9d3a-7d3f0a6b1c22',
+  number: 41,
+  state: 'differs' as const,
+  result: null,
+  reason: null,
+  caja_id: 'CAJA-07',
+  sucursal_id: 'SUC-001',
+  business_day: '2026-11-21',
+  time_zone: 'America/Argentina/Buenos_Aires',
+  from: '2026-11-21T03:00:00.000Z',
+  to: '2026-11-22T01:00:00.000Z',
+  requested_from: '2026-11-21T03:00:00.000Z',
+  requested_to: '2026-11-22T03:00:00.000Z',
+  read_at: '2026-11-22T01:01:00.000Z',
+  next_check_at: null,
+  totals: exampleTotals,
+  created_at: '2026-11-22T01:00:00.000Z',
+  signed_at: null,
+}
+
+export const ClosingResponse = z
+  .object({ ...closingFields, lines: z.array(Line), amendments: z.array(AmendmentResponse) })
+  .meta({ id: 'Closing', example: { ...exampleClosing, lines: [exampleLine], amendments: [] } })
+
+export const ClosingsResponse = z
+  .object({
+    closings: z.array(
+      z.object({ ...closingFields, differences: z.number().describe('Lines of the closing') }),
+    ),
+    total: z.number(),
+  })
+  .meta({
+    id: 'Closings',
+    example: { closings: [{ ...exampleClosing, differences: 1 }], total: 1 },
+  })
+
+export const ClosingParams = z.object({
+  closingId: text(1, 100)
+    .describe('Id of the closing')
+    .meta({ example: '0a4c2b3e-51f0-4d5f-9d3a-7d3f0a6b1c22' }),
+})
+
+/** A day, or a moment of which the day counts. */
+export const PaperQuery = z.object({
+  ...ClientQuery,
+  language: z
+    .enum(languages)
+    .optional()
+    .describe('Instead of Accept-Language, which a link on a page cannot set'),
+})
+
+const DayQuery = z.union([z.iso.date(), z.iso.datetime({ offset: true })])
+
+export const ListClosingsQuery = z.object({
+  ...ClientQuery,
+  caja_id: ErpId.optional().describe('Closings of this box only').meta({ example: 'CAJA-07' }),
+  sucursal_id: ErpId.optional().describe('Closings of this store and its boxes only'),
+  from: DayQuery.optional().describe('First business day'),
+  to: DayQuery.optional().describe('Last business day'),
+  limit: queryLimit(200, 50),
+  offset: queryOffset(1_000_000),
+})
+
+export const AmendBody = z
+  .strictObject({ reason: text(1, 500).describe('Why, for whoever reads it later') })
+  .meta({ id: 'NewAmendment', example: { reason: 'Un cobro llegó después del cierre' } })
+
+export const TimeZoneBody = z
+  .strictObject({
+    time_zone: z
+      .string()
+      .min(1)
+      .max(60)
+      .nullable()
+      .describe("An IANA name; null: that of the account's country"),
+  })
+  .meta({ id: 'StoreTimeZone', example: { time_zone: 'America/Argentina/Ushuaia' } })
+
+export const TimeZoneResponse = z
+  .object({ sucursal_id: z.string(), time_zone: z.string().nullable() })
+  .meta({
+    id: 'StoreTimeZoneSet',
+    example: { sucursal_id: 'SUC-001', time_zone: 'America/Argentina/Ushuaia' },
+  })
+
+export const ClosingCsv = z.string().meta({
+  id: 'ClosingCsv',
+  description: 'Lines of the closing for a spreadsheet',
+  example: '"kind","external_reference"\r\n"missing_here",""\r\n',
+})
+
+export const ClosingPage = z.string().meta({
+  id: 'ClosingPage',
+  description: 'The closing as a page to print',
+  example: '<!doctype html><title>Cierre 41</title>',
+})

@@ -1,0 +1,85 @@
+import type { HttpServer } from '../../http/create-server.ts'
+import { createInvitation } from '../../payments/connection.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { revokeInvitation } from '../../payments/invitations.ts'
+import { listOpenInvitations } from '../../repositories/connection/invitation-queries.ts'
+import {
+  InvitationBody,
+  InvitationParams,
+  InvitationResponse,
+  InvitationsResponse,
+} from '../admin/admin-schemas.ts'
+import { iso } from '../field-schemas.ts'
+import { actorOf } from '../route-context.ts'
+import { MessageResponse } from './oauth-schemas.ts'
+
+const tags = ['Administration']
+/** Each lives a day, so there are hardly ever more than a few. */
+const listedAtMost = 200
+
+/** Links with which shops connect their accounts themselves. */
+export function addInvitationAdminRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/admin/invitations',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'listInvitations',
+        summary: 'Invitations that nobody has used yet, newest first',
+        description: `Without their links, which are shown when they are made. At most ${listedAtMost}.`,
+        tags,
+        response: { 200: InvitationsResponse },
+      },
+    },
+    async () => {
+      const open = await listOpenInvitations(deps.database.db, deps.now(), listedAtMost)
+      return {
+        invitations: open.map(({ id, client, created_at, expires_at }) => ({
+          id,
+          client,
+          created_at: iso(created_at),
+          expires_at: iso(expires_at),
+        })),
+      }
+    },
+  )
+
+  app.post(
+    '/admin/invitations',
+    {
+      config: { access: 'admin', errors: ['CONFLICT'] },
+      schema: {
+        operationId: 'createInvitation',
+        summary: 'Make a single-use link that connects a client without an account',
+        tags,
+        body: InvitationBody,
+        response: { 201: InvitationResponse },
+      },
+    },
+    async (request, reply) => {
+      const { client } = request.body
+      const { id, url, expiresAt } = await createInvitation(deps, client, actorOf(deps, request))
+      return reply
+        .code(201)
+        .send({ message: 'The link works once', id, client, url, expires_at: iso(expiresAt) })
+    },
+  )
+
+  app.delete(
+    '/admin/invitations/:invitationId',
+    {
+      config: { access: 'admin', errors: ['NOT_FOUND'] },
+      schema: {
+        operationId: 'revokeInvitation',
+        summary: 'End an invitation that nobody has used: its link works no more',
+        tags,
+        params: InvitationParams,
+        response: { 200: MessageResponse },
+      },
+    },
+    async (request) => {
+      await revokeInvitation(deps, request.params.invitationId, actorOf(deps, request))
+      return { message: 'The invitation was revoked' }
+    },
+  )
+}

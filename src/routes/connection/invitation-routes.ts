@@ -1,0 +1,125 @@
+import { AppError } from '../../errors/app-error.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { refuseHostileText } from '../../http/hostile-text.ts'
+import { wantsHtml } from '../../http/html.ts'
+import { isFromOwnPage } from '../../http/same-origin.ts'
+import { checkInvitation, startLogin } from '../../payments/connection.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import type { Guards } from '../guards.ts'
+import { browserTokenCookie } from './browser-cookie.ts'
+import { failurePage, invitationPage, onTheWayPage } from './oauth-pages.ts'
+import {
+  AcceptInvitationBody,
+  InvitationPage,
+  InvitationQuery,
+  LoginBegunPage,
+  LoginBegunResponse,
+} from './oauth-schemas.ts'
+
+const tags = ['OAuth']
+const path = '/oauth/invitation'
+const html = 'text/html; charset=utf-8'
+
+/**
+ * The page of an invitation link. Messengers and mail filters open links to show or check them, so opening it changes
+ * nothing; the button on it begins the login, in the browser that pressed it. It is a form, since it must work where no
+ * script does.
+ */
+export function addInvitationRoutes(app: HttpServer, deps: PaymentDeps, guards: Guards): void {
+  const ownOrigin = new URL(deps.settings.publicUrl).origin
+
+  app.get(
+    path,
+    {
+      config: {
+        access: 'public',
+        errors: ['INVITATION_INVALID', 'OAUTH_ALREADY_CONNECTED'],
+        errorPage: failurePage,
+      },
+      schema: {
+        operationId: 'showInvitation',
+        summary: 'The page of an invitation link; looking at it changes nothing',
+        tags,
+        querystring: InvitationQuery,
+        response: {
+          200: {
+            description: 'A page in the language of the browser, with the button that begins',
+            content: { 'text/html': { schema: InvitationPage } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      guards.countTry(request)
+      const { client, invitation, target_url } = request.query
+      await checkInvitation(deps, client, invitation)
+      // Without any referrer a browser hides the origin of the form as well, and over plain http nothing else tells it.
+      return reply
+        .header('referrer-policy', 'same-origin')
+        .type(html)
+        .send(invitationPage(request, { client, invitation, target_url }))
+    },
+  )
+
+  app.register(async (scope) => {
+    scope.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string' },
+      async (_request: unknown, text: string | Buffer) => {
+        const fields = Object.fromEntries(new URLSearchParams(String(text)))
+        refuseHostileText(fields, 'body')
+        return fields
+      },
+    )
+    // The type provider does not reach into a new scope by itself.
+    ;(scope as unknown as HttpServer).post(
+      path,
+      {
+        config: {
+          access: 'public',
+          errors: ['INVITATION_INVALID', 'OAUTH_ALREADY_CONNECTED', 'API_KEY_REQUIRED'],
+          errorPage: failurePage,
+        },
+        schema: {
+          operationId: 'acceptInvitation',
+          summary: 'Begin the login of an invitation, which is used up',
+          description:
+            'The button of the invitation’s page. Only that page may send it (`Sec-Fetch-Site` or `Origin`), so that nobody is led into a login by another site. A browser gets a page that leads on to the provider.',
+          tags,
+          consumes: ['application/x-www-form-urlencoded', 'application/json'],
+          body: AcceptInvitationBody,
+          response: {
+            200: {
+              description: 'The login began; a page for browsers, JSON otherwise',
+              content: {
+                'application/json': { schema: LoginBegunResponse },
+                'text/html': { schema: LoginBegunPage },
+              },
+            },
+          },
+        },
+      },
+      async (request, reply) => {
+        if (!isFromOwnPage(request.headers, { ownOrigin, isRead: false })) {
+          throw new AppError('BAD_REQUEST', {
+            message: 'An invitation begins with the button of its own page',
+          })
+        }
+        guards.countTry(request)
+        const { client, invitation, target_url } = request.body
+        const login = await startLogin(deps, {
+          client,
+          targetUrl: target_url,
+          invitation,
+          isAdmin: false,
+        })
+        if (ownOrigin.startsWith('https:')) {
+          reply.header('set-cookie', browserTokenCookie(login.browserToken))
+        }
+        if (wantsHtml(request))
+          return reply.type(html).send(onTheWayPage(request, login.redirectTo))
+        return { message: 'The login goes on at the provider', url: login.redirectTo }
+      },
+    )
+  })
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { createNewsReader } from '../../payments/news.ts'
+import { ClientName, StreamQuery } from '../field-schemas.ts'
+import { type Guards, placeOwner } from '../guards.ts'
+
+const EventsQuery = z.object({
+  client: ClientName.optional().describe(
+    'With the admin token: events of this client only. With a client key it may only name its own client',
+  ),
+  ...StreamQuery,
+})
+
+const description = `Server-sent events, for pages and monitoring: small hints at what changed, after which one reads what one
+shows.
+
+| event | data | who hears it |
+|---|---|---|
+| \`resync\` | \`{}\` | everybody: read everything now. It comes first, and whenever something may have been missed |
+| \`order\` | \`{order_id, client, caja_id, status, version}\` | the client, and the administrator |
+| \`webhook\` | \`{id, client, order_id, topic, status}\` | the administrator |
+| \`activity\` | \`{id, client, action, resource_type, resource_id, status}\` | the administrator |
+| \`end\` | \`{reason}\` | as on \`GET /orders/{orderId}/events\` |
+
+Events are sent at most four times a second; of several changes of one thing only the last is told, and a \`resync\` stands for
+more than twenty things at once.`
+
+const Events = z.string().meta({
+  example:
+    'retry: 2000\n\nevent: resync\ndata: {}\n\nevent: order\ndata: {"order_id":"5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7","client":"acme","caja_id":"CAJA-07","status":"processed","version":3}\n\n',
+})
+
+const paceMs = 250
+
+export function addEventRoutes(
+  app: HttpServer,
+  deps: PaymentDeps,
+  guards: Guards,
+  streams: EventStreams,
+): void {
+  app.get(
+    '/events',
+    {
+      config: { access: 'client', allClients: true },
+      schema: {
+        operationId: 'followEvents',
+        summary: 'Follow everything that happens live, as server-sent events',
+        description,
+        tags: ['Service'],
+        querystring: EventsQuery,
+        response: {
+          200: {
+            description: 'Hints at what changed',
+            content: { 'text/event-stream': { schema: Events } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const reader = createNewsReader(deps.news, {
+        isAdmin: request.principal?.type === 'admin',
+        client: request.tenant ?? undefined,
+      })
+      return streams.open(request, reply, {
+        owner: placeOwner(request),
+        paceMs,
+        maxSeconds: request.query.max_seconds,
+        watch: reader.watch,
+        isOver: () => false,
+        checkAccess: () => guards.check(request),
+        async read(): Promise<StreamEvent[]> {
+          const { missed, items } = reader.take()
+          if (missed) return [{ event: 'resync', data: {} }]
+          return items.map(({ kind, data }) => ({ event: kind, data }))
+        },
+      }) as never
+    },
+  )
+}

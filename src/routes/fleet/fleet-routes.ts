@@ -1,0 +1,147 @@
+import { type Language, preferredLanguage } from '../../domain/language.ts'
+import { actionOf } from '../../fleet/causes.ts'
+import type { FleetChange } from '../../fleet/changes.ts'
+import { messageOf } from '../../fleet/messages.ts'
+import { type BoxHealth, type FleetHealth, type Health, isProblem } from '../../fleet/states.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { iso, isoOrNull } from '../field-schemas.ts'
+import {
+  causeTable,
+  FleetChangesQuery,
+  FleetChangesResponse,
+  FleetQuery,
+  FleetResponse,
+} from './fleet-schemas.ts'
+
+const description = `Every box, connection, kind of call to the provider, flow and destination with its state, why, since when and
+what helps. The provider has no call that tells how a terminal is, so all of it is learned from charges and reads: what nobody
+has used for a while is \`unknown\`, and what was used last is told as it was seen then.
+
+A key sees its own boxes and connection; the provider fares the same for all.
+
+${causeTable}`
+
+export function addFleetRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/health/fleet',
+    {
+      config: { access: 'client', allClients: true, compressed: true },
+      schema: {
+        operationId: 'readFleetHealth',
+        summary: 'Whether every box can sell, and if not, why',
+        description,
+        tags: ['Service'],
+        querystring: FleetQuery,
+        response: { 200: FleetResponse },
+      },
+    },
+    async (request) => {
+      const health = await deps.fleet.read(request.tenant ?? undefined)
+      const language = preferredLanguage(request.headers['accept-language'])
+      return viewFleet(health, language, request.query.only === undefined ? () => true : isProblem)
+    },
+  )
+
+  app.get(
+    '/health/fleet/changes',
+    {
+      config: { access: 'client', allClients: true, compressed: true },
+      schema: {
+        operationId: 'listFleetChanges',
+        summary:
+          'What has changed in the states of boxes, connections, provider and flows, newest first',
+        description:
+          'Kept for 90 days. A key sees the changes of its own boxes and connection; those of the provider and of flows belong to no client, so only the administrator sees them, when he asks for no client.',
+        tags: ['Service'],
+        querystring: FleetChangesQuery,
+        response: { 200: FleetChangesResponse },
+      },
+    },
+    async (request) => {
+      const { caja_id: cajaId, before, limit } = request.query
+      const client = request.tenant ?? undefined
+      const language = preferredLanguage(request.headers['accept-language'])
+      const changes = await deps.fleet.history({ client, cajaId, before, limit: limit + 1 })
+      const shown = changes.slice(0, limit)
+      return {
+        changes: shown.map((change) => viewChange(change, language)),
+        next_before: changes.length > limit ? (shown.at(-1)?.id ?? null) : null,
+      }
+    },
+  )
+}
+
+/** How everything fares, of what `isWanted`, as the API tells it. */
+export function viewFleet(
+  health: FleetHealth,
+  language: Language,
+  isWanted: (one: Health) => boolean,
+) {
+  const view = (one: Health) => viewHealth(one, language, health.at)
+  return {
+    at: iso(health.at),
+    boxes: health.boxes.filter(isWanted).map((box) => ({
+      client: box.client,
+      caja_id: box.cajaId,
+      sucursal_id: box.sucursalId,
+      ...viewBoxHealth(box, language, health.at),
+    })),
+    connections: health.connections
+      .filter(isWanted)
+      .map((one) => ({ client: one.client, ...view(one) })),
+    provider: health.provider
+      .filter(isWanted)
+      .map((one) => ({ operation: one.operation, ...view(one) })),
+    flows: health.flows
+      .filter((flow) => isWanted(flow) || flow.destinations.some(isWanted))
+      .map((flow) => ({
+        flow: flow.flow,
+        ...view(flow),
+        destinations: flow.destinations.filter(isWanted).map((one) => ({
+          name: one.name,
+          ...view(one),
+          next_try_at: isoOrNull(one.nextTryAt),
+          owed: one.owed,
+        })),
+      })),
+  }
+}
+
+/** How a box fares, of a moment. */
+export function viewBoxHealth(box: BoxHealth, language: Language, at: Date) {
+  return {
+    terminal_id: box.terminalId,
+    ...viewHealth(box, language, at),
+    order_id: box.about.orderId ?? null,
+  }
+}
+
+/** A cause that had just begun is told without its length. */
+const lastingMs = 60_000
+
+function viewChange({ id, at, subject, from, to }: FleetChange, language: Language) {
+  const { kind, scope, name } = subject
+  const hasLasted = to.since !== null && at.getTime() - to.since.getTime() >= lastingMs
+  return {
+    id,
+    at: iso(at),
+    kind,
+    client: kind === 'box' || kind === 'connection' ? scope : null,
+    flow: kind === 'destination' ? scope : null,
+    name: name === '' ? null : name,
+    from: from && { state: from.state, cause: from.cause },
+    to: { state: to.state, cause: to.cause },
+    message: messageOf({ ...to, since: hasLasted ? to.since : null }, language, at),
+  }
+}
+
+function viewHealth(health: Health, language: Language, at: Date) {
+  return {
+    state: health.state,
+    cause: health.cause,
+    since: isoOrNull(health.since),
+    action: actionOf(health.cause),
+    message: messageOf(health, language, at),
+  }
+}

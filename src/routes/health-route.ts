@@ -1,0 +1,118 @@
+import { z } from 'zod'
+import type { HttpServer } from '../http/create-server.ts'
+import { product } from '../http/product.ts'
+import { requireDatabase } from '../http/require-database.ts'
+import type { PaymentDeps } from '../payments/deps.ts'
+import { iso, isoOrNull, Timestamp } from './field-schemas.ts'
+import type { Guards } from './guards.ts'
+
+const HealthResponse = z
+  .object({
+    status: z.literal('ok'),
+    timestamp: Timestamp,
+    mode: z.enum(['sandbox', 'mercadopago']).describe('Which provider charges go to'),
+    version: z.string().optional().describe('With the admin token only, like commit and checks'),
+    commit: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('What runs, as git names it; null when nothing tells'),
+    flows_page: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Address of the page of the flows; null where browsers cannot reach one'),
+    sandbox_url: z
+      .string()
+      .optional()
+      .describe('Where the virtual terminals are, under the sandbox; loopback of its machine'),
+    checks: z
+      .object({
+        database: z.object({
+          status: z.enum(['ok', 'degraded']),
+          engine: z.enum(['pglite', 'postgres']),
+          warnings: z.array(z.string()),
+        }),
+        writes: z.object({
+          status: z
+            .enum(['ok'])
+            .describe(
+              'A write was committed within the last 3 seconds; the answer is 503 otherwise',
+            ),
+        }),
+        provider: z.object({
+          status: z.enum(['ok', 'degraded', 'unknown']),
+          last_answer_at: Timestamp.nullable(),
+          last_failure_at: Timestamp.nullable(),
+        }),
+        waiting_tills: z.number(),
+      })
+      .optional(),
+  })
+  .meta({
+    id: 'Health',
+    example: { status: 'ok', timestamp: '2026-11-21T14:30:00.000Z', mode: 'mercadopago' },
+  })
+
+export type HealthSource = {
+  mode: 'sandbox' | 'mercadopago'
+  /** Of the provider's stand-in; undefined with the real one. */
+  sandboxUrl: string | undefined
+  provider: () => {
+    status: 'ok' | 'degraded' | 'unknown'
+    lastAnswerAt: Date | null
+    lastFailureAt: Date | null
+  }
+}
+
+export function addHealthRoute(
+  app: HttpServer,
+  deps: PaymentDeps,
+  guards: Guards,
+  source: HealthSource,
+): void {
+  app.get(
+    '/health',
+    {
+      config: { access: 'public', errors: ['SERVICE_UNAVAILABLE'] },
+      schema: {
+        operationId: 'readHealth',
+        summary: 'Whether the service can work',
+        description:
+          '503 when the database cannot be reached or commits no writes (a standby, a full disk, a lost quorum). Trouble at the provider is a degraded check and still 200.',
+        tags: ['Service'],
+        response: { 200: HealthResponse },
+      },
+    },
+    async (request) => {
+      await requireDatabase(deps.database)
+      const answer = { status: 'ok' as const, timestamp: iso(deps.now()), mode: source.mode }
+      const principal = await guards.identify(request)
+      if (!principal && request.headers['x-api-token'] !== undefined) guards.countTry(request)
+      if (principal?.type !== 'admin') return answer
+      const warnings = await deps.database.durabilityWarnings()
+      const provider = source.provider()
+      return {
+        ...answer,
+        version: product.version,
+        commit: await product.commit(),
+        flows_page: deps.fleet.flowsPage() ?? null,
+        ...(source.sandboxUrl !== undefined && { sandbox_url: source.sandboxUrl }),
+        checks: {
+          database: {
+            status: warnings.length > 0 ? ('degraded' as const) : ('ok' as const),
+            engine: deps.database.engine,
+            warnings,
+          },
+          writes: { status: 'ok' as const },
+          provider: {
+            status: provider.status,
+            last_answer_at: isoOrNull(provider.lastAnswerAt),
+            last_failure_at: isoOrNull(provider.lastFailureAt),
+          },
+          waiting_tills: deps.changes.waiting(),
+        },
+      }
+    },
+  )
+}

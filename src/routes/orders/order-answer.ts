@@ -1,0 +1,221 @@
+import type { z } from 'zod'
+import type { Db } from '../../db/database.ts'
+import type { Language } from '../../domain/language.ts'
+import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
+import type { NamedAmount, Net } from '../../domain/net.ts'
+import { decisionOf } from '../../domain/order-decision.ts'
+import { standingOf } from '../../domain/order-standing.ts'
+import { isOwn, receivedCents } from '../../domain/payment-figures.ts'
+import { verdictOnOrder } from '../../errors/money-outcome.ts'
+import { buyerPaidCents } from '../../payments/buyer-paid.ts'
+import { adviseCashier } from '../../payments/cashier.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { silenceMs } from '../../payments/silent-terminal.ts'
+import {
+  type ChargedInstead,
+  findChargedInstead,
+} from '../../repositories/orders/charged-instead.ts'
+import {
+  listOperationsOfRefunded,
+  type OrderOperationRow,
+} from '../../repositories/orders/order-operations.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import { iso, isoOrNull } from '../field-schemas.ts'
+import type { OrderResponse } from './order-schemas.ts'
+
+export type OrderView = z.input<typeof OrderResponse>
+
+/** What stands beside orders on the wire. */
+export type Beside = {
+  /** Their cancels and refunds, for what only we know of a refund. */
+  operations: readonly OrderOperationRow[]
+  /** By the id of an order that is paid late: the charge that was made instead. */
+  instead: ReadonlyMap<string, ChargedInstead>
+}
+
+/** Reads what stands beside these orders. */
+export async function readBeside(db: Db, orders: readonly OrderRow[]): Promise<Beside> {
+  const late = orders.filter((order) => decisionOf(order) === 'paid_late')
+  return {
+    operations: await listOperationsOfRefunded(db, orders),
+    instead: await findChargedInstead(
+      db,
+      late.map(({ id }) => id),
+    ),
+  }
+}
+
+/** An order on the wire. */
+export function viewOrder(
+  deps: Pick<PaymentDeps, 'fleet' | 'now'>,
+  order: OrderRow,
+  { operations, instead }: Beside,
+  language: Language,
+  stale = false,
+): OrderView {
+  const advice = viewAdvice(deps, order, language)
+  return {
+    order_id: order.id,
+    external_reference: order.external_reference,
+    caja_id: order.caja_id,
+    sucursal_id: order.sucursal_id,
+    amount: pointFromCents(order.amount_cents),
+    paid_amount: pointFromCents(buyerPaidCents(order)),
+    received_amount: pointFromCents(order.paid_cents),
+    refunded_amount: pointFromCents(order.refunded_cents),
+    description: order.description,
+    ticket_number: order.ticket_number,
+    status: order.status,
+    status_detail: order.status_detail,
+    payments: order.payments.filter(hasMethod).map((payment) => ({
+      id: payment.id,
+      amount: pointFromCents(payment.amountCents),
+      paid_amount: payment.paidCents === null ? null : pointFromCents(payment.paidCents),
+      tip_amount: pointFromCents(payment.tipCents ?? 0),
+      received_amount: payment.paidCents === null ? null : pointFromCents(receivedCents(payment)),
+      is_surplus: !isOwn(payment),
+      status: payment.status,
+      status_detail: payment.statusDetail,
+      payment_method: {
+        type: payment.methodType,
+        installments: payment.installments,
+        id: payment.methodId,
+      },
+    })),
+    refunds: order.refunds.map((refund) => {
+      const ours = operations.find((operation) => operation.mp_refund_id === refund.id)
+      const isAll = refund.amountCents !== null && refund.amountCents >= order.paid_cents
+      return {
+        id: refund.id,
+        transaction_id: refund.transactionId,
+        reference_id: refund.referenceId,
+        amount: refund.amountCents === null ? null : pointFromCents(refund.amountCents),
+        buyer_amount: refund.buyerCents === undefined ? null : pointFromCents(refund.buyerCents),
+        status: refund.status,
+        type: ours?.refund_type ?? (isAll ? 'total' : 'partial'),
+        created_at: isoOrNull(ours?.created_at ?? null),
+      }
+    }),
+    created_at: iso(order.created_at),
+    last_updated_at: iso(order.last_updated_at),
+    version: order.version,
+    ...viewOutcome(order),
+    cashier: advice,
+    terminal_id: order.terminal_id,
+    payment_method: order.payment_method,
+    expires_at: iso(order.expires_at),
+    mp_order_id: order.mp_order_id,
+    paid_after_close: order.paid_after_close,
+    needs_decision: decisionOf(order),
+    charged_instead: viewInstead(instead.get(order.id)),
+    net: order.net && viewNet(order.net),
+    standing: standingOf(order, deps.now()),
+    given_up_at: isoOrNull(order.cancel_requested_at),
+    settled: viewSettlement(order),
+    refund_in_doubt: viewRefundInDoubt(order, operations),
+    settled_refunds: operations.filter(isSettledOf(order)).map(viewSettledRefund),
+    client: order.client,
+    stale,
+  }
+}
+
+function viewInstead(instead: ChargedInstead | undefined) {
+  if (!instead) return null
+  return {
+    order_id: instead.id,
+    external_reference: instead.external_reference,
+    amount: pointFromCents(instead.amount_cents),
+    status: instead.status,
+    created_at: iso(instead.created_at),
+  }
+}
+
+function viewNet(net: Net) {
+  const { expected, chargedBack } = net
+  return {
+    state: net.state,
+    gross: signedPointFromCents(net.grossCents),
+    fee: signedPointFromCents(net.feeCents),
+    financing: signedPointFromCents(net.financingCents),
+    taxes: net.taxes.map(viewNamed),
+    not_classed: net.notClassed.map(viewNamed),
+    unexplained: signedPointFromCents(net.unexplainedCents),
+    net: signedPointFromCents(net.netCents),
+    release_on: net.releaseOn,
+    charged_back: chargedBack
+      ? {
+          taken: signedPointFromCents(chargedBack.takenCents),
+          returned: signedPointFromCents(chargedBack.returnedCents),
+        }
+      : null,
+    expected: expected && {
+      gross: signedPointFromCents(expected.grossCents),
+      net: expected.netCents === null ? null : signedPointFromCents(expected.netCents),
+    },
+  }
+}
+
+function viewNamed({ name, detail, entity, cents }: NamedAmount) {
+  return { name, detail, entity, amount: signedPointFromCents(cents) }
+}
+
+/** Until somebody has chosen how to pay there is nothing to tell. */
+function hasMethod({ methodType }: OrderRow['payments'][number]): boolean {
+  return methodType !== null
+}
+
+function viewSettlement({ settled_as, settled_at, settled_reason }: OrderRow) {
+  return settled_as === null || settled_at === null || settled_reason === null
+    ? null
+    : { as: settled_as, at: iso(settled_at), reason: settled_reason }
+}
+
+/** The refund of which a person must say how it ended: the open one, or one of which the provider contradicts the decision. */
+function viewRefundInDoubt(order: OrderRow, operations: readonly OrderOperationRow[]) {
+  const why = order.refund_unclear ?? order.refund_contradicted
+  if (why === null) return null
+  const own = operations.filter(({ order_id, kind }) => order_id === order.id && kind === 'refund')
+  const refund =
+    own.find(({ state }) => state === 'unknown') ?? own.findLast(isSettledOf(order)) ?? own.at(-1)
+  if (!refund) return null
+  return {
+    why,
+    type: refund.refund_type ?? ('total' as const),
+    amount: pointFromCents(refund.amount_cents ?? 0),
+    created_at: iso(refund.created_at),
+    candidates: (refund.possible_refunds ?? []).map(({ id, amountCents, status }) => ({
+      id,
+      amount: amountCents === null ? null : pointFromCents(amountCents),
+      status,
+    })),
+  }
+}
+
+function isSettledOf({ id }: OrderRow) {
+  return ({ order_id, settled_as }: OrderOperationRow) => order_id === id && settled_as !== null
+}
+
+function viewSettledRefund(operation: OrderOperationRow) {
+  return {
+    as: operation.settled_as as 'refunded' | 'not_refunded',
+    amount: pointFromCents(operation.amount_cents ?? 0),
+    refund_id: operation.mp_refund_id,
+    at: iso(operation.settled_at as Date),
+    reason: operation.settled_reason ?? '',
+  }
+}
+
+export function viewAdvice(
+  deps: Pick<PaymentDeps, 'fleet' | 'now'>,
+  order: OrderRow,
+  language: Language,
+) {
+  const advice = adviseCashier(order, language, silenceMs(deps, order))
+  return { ...advice, retry_safe: verdictOnOrder(order).retrySafe }
+}
+
+/** Whether money moved, and whether a new charge for the same sale is safe. */
+export function viewOutcome(order: OrderRow) {
+  const { outcome, retrySafe } = verdictOnOrder(order)
+  return { outcome, retry_safe: retrySafe }
+}

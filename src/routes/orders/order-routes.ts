@@ -1,0 +1,313 @@
+import type { FastifyRequest } from 'fastify'
+import { preferredLanguage } from '../../domain/language.ts'
+import { centsFromErp, pointFromCents } from '../../domain/money.ts'
+import { isRefundUnderWay } from '../../errors/money-outcome.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { Places } from '../../http/places.ts'
+import { cancelOrder } from '../../payments/cancel-order.ts'
+import { createOrder } from '../../payments/create-order.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { readOrder } from '../../payments/read-order.ts'
+import { type Refunded, refundOrder } from '../../payments/refund-order.ts'
+import { ClientOnlyQuery, iso } from '../field-schemas.ts'
+import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
+import { errandOf, providerErrors } from '../route-context.ts'
+import { readBeside, viewAdvice, viewOrder, viewOutcome } from './order-answer.ts'
+import { findOrderPage } from './order-page.ts'
+import {
+  CancelOrderBody,
+  CancelOrderResponse,
+  CancelRequestedResponse,
+  CreateOrderBody,
+  CreateOrderResponse,
+  IdempotencyHeaders,
+  ListOrdersQuery,
+  OrderParams,
+  OrderResponse,
+  OrdersResponse,
+  ReadOrderQuery,
+  RefundOrderBody,
+  RefundOrderResponse,
+} from './order-schemas.ts'
+
+const tags = ['Orders']
+
+/** When a till asks again that was not kept waiting because too many are. */
+const askAgainSeconds = 2
+
+/** `waits` are the places of long-polls. */
+export function addOrderRoutes(
+  app: HttpServer,
+  deps: PaymentDeps,
+  guards: Guards,
+  waits: Places,
+): void {
+  app.post(
+    '/orders',
+    {
+      config: {
+        access: 'client',
+        ofOrder: true,
+        money: { retrySafeWhenUnknown: deps.settings.duplicateOrderGuard },
+        errors: [
+          ...providerErrors,
+          'NOT_FOUND',
+          'TERMINAL_NOT_FOUND',
+          'TERMINAL_NOT_PDV',
+          'TERMINAL_BUSY',
+          'IDEMPOTENCY_CONFLICT',
+          'ORDER_ALREADY_PAID',
+        ],
+      },
+      schema: {
+        operationId: 'createOrder',
+        summary: 'Charge on the terminal of a box',
+        description:
+          'Repeating a request is safe: the same Idempotency-Key, or without one the same box, reference and amount, gives the first order (200) while it is open, and ORDER_ALREADY_PAID once it is paid.',
+        tags,
+        querystring: ClientOnlyQuery,
+        headers: IdempotencyHeaders,
+        body: CreateOrderBody,
+        response: {
+          200: {
+            description: 'The order that an equal request made before',
+            headers: {
+              'idempotent-replayed': { schema: { type: 'string' }, description: '`true`' },
+            },
+            content: { 'application/json': { schema: CreateOrderResponse } },
+          },
+          201: {
+            description: 'The order waits for the terminal',
+            content: { 'application/json': { schema: CreateOrderResponse } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request
+      const { order, replayed } = await createOrder(
+        deps,
+        tenantOfRequest(request),
+        {
+          cajaId: body.caja_id,
+          externalReference: body.external_reference,
+          // The schema has let through only amounts that convert.
+          amountCents: centsFromErp(body.amount) as number,
+          description: body.description || null,
+          ticketNumber: body.ticket_number || null,
+          printTicket: body.print_ticket,
+          paymentMethod: body.payment_method,
+          expirationMinutes: body.expiration_minutes,
+        },
+        request.headers['idempotency-key'],
+        errandOf(deps, request),
+      )
+      request.aboutOrder = order
+      if (replayed) reply.header('idempotent-replayed', 'true')
+      return reply.code(replayed ? 200 : 201).send({
+        message: replayed
+          ? 'This request made an order before; this is its state now'
+          : 'The order is on its way to the terminal',
+        order_id: order.id,
+        external_reference: order.external_reference,
+        status: order.status,
+        ...viewOutcome(order),
+        version: order.version,
+        expires_at: iso(order.expires_at),
+        cashier: viewAdvice(deps, order, preferredLanguage(request.headers['accept-language'])),
+      })
+    },
+  )
+
+  app.get(
+    '/orders',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'listOrders',
+        summary: 'Orders of the client, newest first',
+        description: 'The local records; reading one order asks the provider too.',
+        tags,
+        querystring: ListOrdersQuery,
+        response: { 200: OrdersResponse },
+      },
+    },
+    async (request) =>
+      findOrderPage(deps, { client: tenantOfRequest(request) }, request.query, request.headers),
+  )
+
+  app.get(
+    '/orders/:orderId',
+    {
+      config: { access: 'client', ofOrder: true, findsOrder: true },
+      schema: {
+        operationId: 'readOrder',
+        summary: 'The order as the provider sees it now',
+        description:
+          'With `wait` the answer is held until the order changes. Of one client 500 requests wait at a time, of all 5,000; the next is answered at once, with `Retry-After`.',
+        tags,
+        params: OrderParams,
+        querystring: ReadOrderQuery,
+        response: { 200: OrderResponse },
+      },
+    },
+    async (request, reply) => {
+      const { wait, version } = request.query
+      const place = wait === undefined ? undefined : waits.take(placeOwner(request))
+      const leave = typeof place === 'function' ? place : undefined
+      // Beyond the limit the state is told at once: a till in the midst of a payment needs it more than a refusal.
+      if (wait !== undefined && !leave) reply.header('retry-after', String(askAgainSeconds))
+      const waiting = leave && endOfWait(app, request)
+      try {
+        const { order, stale } = await readOrder(
+          deps,
+          tenantOfRequest(request),
+          request.params.orderId,
+          {
+            found: request.foundOrder ?? undefined,
+            wait:
+              wait === undefined || !waiting
+                ? undefined
+                : {
+                    waitSeconds: wait,
+                    knownVersion: version,
+                    signal: waiting.signal,
+                    checkAccess: () => guards.check(request),
+                  },
+          },
+        )
+        if (stale) reply.header('x-order-stale', 'true')
+        const beside = await readBeside(deps.database.db, [order])
+        const language = preferredLanguage(request.headers['accept-language'])
+        return viewOrder(deps, order, beside, language, stale)
+      } finally {
+        waiting?.forget()
+        leave?.()
+      }
+    },
+  )
+
+  app.post(
+    '/orders/cancel',
+    {
+      config: {
+        access: 'client',
+        ofOrder: true,
+        money: { retrySafeWhenUnknown: true, namesOrder: true },
+        errors: [
+          ...providerErrors,
+          'NOT_FOUND',
+          'ORDER_AT_TERMINAL',
+          'ORDER_NOT_CANCELABLE',
+          'ACCOUNT_MISMATCH',
+        ],
+      },
+      schema: {
+        operationId: 'cancelOrder',
+        summary: 'Cancel an order that waits for the customer',
+        description:
+          'For an order on the terminal the provider is asked to cancel it there: 202 when it has taken the request, ORDER_AT_TERMINAL when only the terminal can cancel. After 202 the terminal may still take the money: read the order until `outcome` is known. Canceling a canceled order answers like the first time.',
+        tags,
+        querystring: ClientOnlyQuery,
+        body: CancelOrderBody,
+        response: {
+          200: CancelOrderResponse,
+          202: {
+            description: 'The cancel is requested; the terminal may still take the money',
+            content: { 'application/json': { schema: CancelRequestedResponse } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const order = await cancelOrder(
+        deps,
+        tenantOfRequest(request),
+        request.body.order_id,
+        errandOf(deps, request),
+      )
+      const answer = {
+        order_id: order.id,
+        status: order.status,
+        status_detail: order.status_detail,
+        ...viewOutcome(order),
+      }
+      if (order.status === 'canceled') return { message: 'The order is canceled', ...answer }
+      const language = preferredLanguage(request.headers['accept-language'])
+      return reply.code(202).send({
+        message: 'The cancel is requested; the terminal may still take the money',
+        ...answer,
+        cashier: viewAdvice(deps, order, language),
+      })
+    },
+  )
+
+  app.post(
+    '/orders/refund',
+    {
+      config: {
+        access: 'client',
+        ofOrder: true,
+        money: { retrySafeWhenUnknown: true, namesOrder: true },
+        errors: [
+          ...providerErrors,
+          'NOT_FOUND',
+          'ORDER_NOT_REFUNDABLE',
+          'ORDER_ALREADY_REFUNDED',
+          'REFUND_IN_PROGRESS',
+          'PARTIAL_REFUND_NOT_SUPPORTED',
+          'REFUND_AMOUNT_EXCEEDS',
+          'IDEMPOTENCY_CONFLICT',
+          'ACCOUNT_MISMATCH',
+        ],
+      },
+      schema: {
+        operationId: 'refundOrder',
+        summary: 'Give money back, all of it or a part',
+        description:
+          'Send an Idempotency-Key to repeat a refund safely. Without one, a refund whose outcome got lost is taken up again by an equal request.',
+        tags,
+        querystring: ClientOnlyQuery,
+        headers: IdempotencyHeaders,
+        body: RefundOrderBody,
+        response: { 200: RefundOrderResponse },
+      },
+    },
+    async (request, reply) => {
+      const { order_id, amount } = request.body
+      const refunded = await refundOrder(
+        deps,
+        tenantOfRequest(request),
+        {
+          orderId: order_id,
+          amountCents: amount === undefined ? undefined : centsFromErp(amount),
+        },
+        request.headers['idempotency-key'],
+        errandOf(deps, request),
+      )
+      if (refunded.replayed) reply.header('idempotent-replayed', 'true')
+      return {
+        message: refundMessage(refunded),
+        order_id: refunded.order.id,
+        type: refunded.type,
+        amount: pointFromCents(refunded.amountCents),
+        status: refunded.order.status,
+        status_detail: refunded.order.status_detail,
+        ...viewOutcome(refunded.order),
+      }
+    },
+  )
+}
+
+/** Aborts when the caller hangs up or the service stops. Only for a caller who waits: it is not free. */
+function endOfWait(app: HttpServer, { raw }: FastifyRequest) {
+  const ended = new AbortController()
+  const abort = () => ended.abort()
+  raw.once('close', abort)
+  return { signal: ended.signal, forget: app.shutdown.onClosing(abort) }
+}
+
+function refundMessage({ order, type }: Refunded): string {
+  if (isRefundUnderWay(order)) return 'The provider has taken the refund and works on it'
+  return type === 'total' ? 'The order is refunded' : 'The amount is refunded'
+}

@@ -1,0 +1,118 @@
+import { z } from 'zod'
+import { pointFromCents } from '../../domain/money.ts'
+import { orderStatuses } from '../../domain/order.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { readTimeline, timelineKinds } from '../../payments/order-timeline.ts'
+import { ClientOnlyQuery, iso, PointAmount, Timestamp } from '../field-schemas.ts'
+import { tenantOfRequest } from '../guards.ts'
+import { OrderParams } from './order-schemas.ts'
+
+const TimelineResponse = z
+  .object({
+    order_id: z.uuid(),
+    complete: z
+      .boolean()
+      .describe(
+        'False when there were more requests and calls than the 1,000 newest, which are here',
+      ),
+    entries: z.array(
+      z
+        .object({
+          at: Timestamp,
+          kind: z
+            .enum(timelineKinds)
+            .describe(
+              'What happened; `request` is a call of this API, `call` one of the provider, `expires` lies ahead, `checked` is the last look only',
+            ),
+          source: z
+            .string()
+            .nullable()
+            .describe(
+              'Who brought a state or caused a call: api, webhook or sweeper; who sent a request: key, admin or page',
+            ),
+          from_status: z.enum(orderStatuses).nullable(),
+          to_status: z.enum(orderStatuses).nullable(),
+          detail: z
+            .string()
+            .nullable()
+            .describe(
+              'Status detail, state of a cancel or refund, what became of a webhook, or the name of a request or call',
+            ),
+          note: z.string().nullable().describe('A remark, or the code of an error'),
+          amount: PointAmount.nullable(),
+          count: z.number().nullable().describe('Deliveries, checks or attempts'),
+          duration_ms: z.number().nullable(),
+          http_status: z
+            .number()
+            .nullable()
+            .describe('Of the answer to a request or call; null: there was none'),
+          request_id: z
+            .string()
+            .nullable()
+            .describe('Of a request ours, of a call the provider’s: for logs and support'),
+        })
+        .meta({
+          id: 'TimelineEntry',
+          example: {
+            at: '2026-11-21T14:30:00.000Z',
+            kind: 'state',
+            source: 'webhook',
+            from_status: 'at_terminal',
+            to_status: 'processed',
+            detail: 'accredited',
+            note: null,
+            amount: null,
+            count: null,
+            duration_ms: null,
+            http_status: null,
+            request_id: null,
+          },
+        }),
+    ),
+  })
+  .meta({ id: 'Timeline' })
+
+export function addTimelineRoute(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/orders/:orderId/timeline',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND'], compressed: true },
+      schema: {
+        operationId: 'readTimeline',
+        summary: 'What happened to an order, oldest first',
+        description:
+          'From the records alone: the provider is not asked. Requests and calls to the provider are kept for 30 days, those that only looked at the order for 3; what a page looked at is not recorded.',
+        tags: ['Orders'],
+        params: OrderParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: TimelineResponse },
+      },
+    },
+    async (request) => {
+      const { order, entries, isComplete } = await readTimeline(
+        deps,
+        tenantOfRequest(request),
+        request.params.orderId,
+      )
+      return {
+        order_id: order.id,
+        complete: isComplete,
+        entries: entries.map((entry) => ({
+          at: iso(entry.at),
+          kind: entry.kind,
+          source: entry.source,
+          from_status: entry.fromStatus,
+          to_status: entry.toStatus,
+          detail: entry.detail,
+          note: entry.note,
+          amount: entry.amountCents === null ? null : pointFromCents(entry.amountCents),
+          count: entry.count,
+          duration_ms: entry.durationMs,
+          http_status: entry.httpStatus,
+          request_id: entry.requestId,
+        })),
+      }
+    },
+  )
+}

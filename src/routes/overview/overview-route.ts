@@ -1,0 +1,83 @@
+import { preferredLanguage } from '../../domain/language.ts'
+import { type Health, isProblem } from '../../fleet/states.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { viewBoxHealth, viewFleet } from '../fleet/fleet-routes.ts'
+import { readStatistics } from '../statistics/statistics-routes.ts'
+import { OverviewQuery, OverviewResponse } from './overview-schemas.ts'
+
+const description = `The numbers of \`GET /statistics\` and the troubles of \`GET /health/fleet\` in one answer, each box with how it
+fares: what the dashboard shows first. A chain of a thousand boxes need not hear of them all: \`most_boxes\` asks for those that
+need somebody first.`
+
+/** What the dashboard shows first, in one answer. */
+export function addOverviewRoute(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/overview',
+    {
+      config: { access: 'client', allClients: true, compressed: true },
+      schema: {
+        operationId: 'readOverview',
+        summary: 'The numbers of a span, and what needs somebody first',
+        description,
+        tags: ['Service'],
+        querystring: OverviewQuery,
+        response: { 200: OverviewResponse },
+      },
+    },
+    async (request) => {
+      const client = request.tenant ?? undefined
+      const [{ boxes, ...statistics }, seen] = await Promise.all([
+        readStatistics(deps, client, request.query),
+        deps.fleet.read(client),
+      ])
+      const language = preferredLanguage(request.headers['accept-language'])
+      const { boxes: _boxes, ...fleet } = viewFleet(seen, language, isProblem)
+      const healthOf = new Map(
+        seen.boxes.map((one) => [keyOf({ client: one.client, caja_id: one.cajaId }), one]),
+      )
+      const inDoubt = new Set(statistics.in_doubt.map(keyOf))
+      const standings = boxes.map((box) => ({ box, health: healthOf.get(keyOf(box)) }))
+      const first = new Set(
+        standings.toSorted((a, b) => rankOf(a) - rankOf(b)).slice(0, request.query.most_boxes),
+      )
+      const isTold = (one: (typeof standings)[number]) =>
+        first.has(one) || (one.health && isProblem(one.health)) || inDoubt.has(keyOf(one.box))
+      return {
+        ...statistics,
+        boxes: standings.filter(isTold).map(({ box, health }) => ({
+          ...box,
+          health: health ? viewBoxHealth(health, language, seen.at) : null,
+        })),
+        box_counts: {
+          total: boxes.length,
+          ok: seen.boxes.filter(({ state }) => state === 'ok').length,
+        },
+        fleet,
+      }
+    },
+  )
+}
+
+const keyOf = ({ client, caja_id: box }: { client: string; caja_id: string }) =>
+  JSON.stringify([client, box])
+
+type Standing = {
+  box: { open: number; last_status: string | null; last_status_detail: string | null }
+  health: Health | undefined
+}
+
+/** What needs somebody comes first, then what is at work, then what stands still. */
+function rankOf({
+  box: { open, last_status: status, last_status_detail: detail },
+  health,
+}: Standing) {
+  if (health?.state === 'down') return 0
+  if (health?.state === 'attention') return 1
+  if (health?.state === 'unknown' && health.cause !== 'never_charged') return 4
+  if (status === 'action_required') return 1
+  if (open > 0) return 2
+  if (status === null) return 4
+  if (status === 'failed' && detail === 'not_created') return 0
+  return status === 'expired' ? 1 : 3
+}

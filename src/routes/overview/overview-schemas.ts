@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { FleetQuery, FleetResponse } from '../fleet/fleet-schemas.ts'
+import {
+  AllStatisticsQuery,
+  mostBoxes,
+  StatisticsResponse,
+} from '../statistics/statistics-schemas.ts'
+
+export const OverviewQuery = z.object({
+  ...AllStatisticsQuery.shape,
+  client: FleetQuery.shape.client,
+  most_boxes: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(mostBoxes)
+    .default(mostBoxes)
+    .describe(
+      'Only so many boxes, chosen by what needs somebody most. A box with trouble, or with an order in doubt, is told in any case',
+    ),
+})
+
+const { boxes, ...fleet } = FleetResponse.shape
+const { client: _client, caja_id: _caja, sucursal_id: _sucursal, ...health } = boxes.element.shape
+
+export const OverviewResponse = z
+  .object({
+    ...StatisticsResponse.shape,
+    boxes: z
+      .array(
+        z.object({
+          ...StatisticsResponse.shape.boxes.element.shape,
+          health: z.object(health).nullable().describe('How it fares, as in `GET /health/fleet`'),
+        }),
+      )
+      .describe('Boxes in use'),
+    box_counts: z
+      .object({ total: z.number(), ok: z.number().describe('Seen to work a short while ago') })
+      .describe('Of the boxes in use, 2,000 at most'),
+    fleet: z
+      .object(fleet)
+      .describe(
+        'What else wants attention or is down, as `GET /health/fleet?only=problems` tells it',
+      ),
+  })
+  .meta({ id: 'Overview' })

@@ -1,0 +1,368 @@
+import { addCents, negated, signedPointFromCents, sumCents } from '../../domain/money.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import { refuseHostileText } from '../../http/hostile-text.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import {
+  listChargeClasses,
+  listNotClassed,
+  sumNamedParts,
+  sumNets,
+} from '../../repositories/settlements/net-queries.ts'
+import type { SettlementFetchRow } from '../../repositories/settlements/settlement-fetches.ts'
+import {
+  listSettlementFiles,
+  type SettlementFileRow,
+} from '../../repositories/settlements/settlement-queries.ts'
+import { setChargeClass } from '../../settlements/charge-classes.ts'
+import { askForReport, readFetch } from '../../settlements/fetch-reports.ts'
+import { handInReport } from '../../settlements/hand-in.ts'
+import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
+import { tenantOfRequest } from '../guards.ts'
+import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
+import { actorOf } from '../route-context.ts'
+import {
+  ChargeClassBody,
+  ChargeClassesResponse,
+  ChargeClassResponse,
+  FetchBody,
+  FetchParams,
+  FetchResponse,
+  FilesQuery,
+  FilesResponse,
+  HandInBody,
+  HandInQuery,
+  HandInResponse,
+  NetQuery,
+  NetResponse,
+} from './settlement-schemas.ts'
+
+const tags = ['Settlements']
+
+/** Some 20,000 movements; a connection has 3 s to send them. */
+const reportLimitBytes = 8 * 1024 * 1024
+
+const dayMs = 86_400_000
+/** A month and a day, so that a whole month fits in any time zone. */
+const longestSpanMs = 32 * dayMs
+const mostNames = 100
+
+/** What the provider keeps of each charge, and its reports that say so. */
+export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
+  // A scope of its own: only here a file may come as it is.
+  app.register(async (scope) => {
+    const utf8 = new TextDecoder('utf-8', { fatal: true })
+    scope.addContentTypeParser(
+      'text/csv',
+      { parseAs: 'buffer', bodyLimit: reportLimitBytes },
+      (_request, bytes, done) => {
+        try {
+          const body = { content: utf8.decode(bytes as Buffer) }
+          refuseHostileText(body, 'body')
+          done(null, body)
+        } catch (cause) {
+          const message = 'The file is not valid UTF-8'
+          done(
+            cause instanceof AppError ? cause : new AppError('BAD_REQUEST', { message, cause }),
+            undefined,
+          )
+        }
+      },
+    )
+    // The type provider does not reach into a new scope by itself.
+    addHandIn(scope as unknown as HttpServer, deps)
+  })
+
+  app.get(
+    '/settlements/files',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'listSettlementFiles',
+        summary: 'Reports that were taken in, newest first',
+        tags,
+        querystring: FilesQuery,
+        response: { 200: FilesResponse },
+      },
+    },
+    async (request) => {
+      const client = tenantOfRequest(request)
+      const page = await listSettlementFiles(deps.database.db, client, timeWish(request.query))
+      return {
+        files: page.rows.map((file) => ({
+          ...viewFile(file),
+          origin: file.origin,
+          added: file.added,
+          readings: file.readings,
+          created_at: iso(file.created_at),
+          last_read_at: iso(file.last_read_at),
+        })),
+        total: page.total,
+        ...cursorsOf(page, (file) => timePlace(file.created_at, file.id)),
+      }
+    },
+  )
+
+  app.get(
+    '/settlements/net',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'readNet',
+        summary: 'What the charges of a span leave to the seller, by fee, financing and tax',
+        tags,
+        querystring: NetQuery,
+        response: { 200: NetResponse },
+      },
+    },
+    async (request) => {
+      const { from, to } = request.query
+      const span = {
+        client: tenantOfRequest(request),
+        from: new Date(from),
+        to: to === undefined ? deps.now() : new Date(to),
+      }
+      const lengthMs = span.to.getTime() - span.from.getTime()
+      if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
+        throw invalid('to', 'must be after `from` and at most 32 days later')
+      }
+      const sums = await sumNets(deps.database.db, span)
+      const named = await sumNamedParts(deps.database.db, span, 2 * mostNames)
+      return viewSpan(span, sums, named)
+    },
+  )
+
+  addFetchRoutes(app, deps)
+  addClassRoutes(app, deps)
+}
+
+function addHandIn(app: HttpServer, deps: PaymentDeps): void {
+  app.post(
+    '/settlements/files',
+    {
+      config: { access: 'client' },
+      schema: {
+        operationId: 'handInSettlementFile',
+        summary: 'Take in a settlement or release report of the provider',
+        description:
+          'The CSV file, as `text/csv` (up to 8 MiB) or as `content` of a JSON body. Separator, decimal comma and lists of taxes without quotes are found out. Each movement is taken in once, whichever reports have it, and reading a file again adds nothing. A file that cannot be read is refused whole, with its line.',
+        tags,
+        querystring: HandInQuery,
+        body: HandInBody,
+        response: { 200: HandInResponse },
+      },
+    },
+    async (request) => {
+      const { name = null, zone } = request.query
+      const { file, rows, added, changed, withoutOrder } = await handInReport(
+        deps,
+        tenantOfRequest(request),
+        { text: request.body.content, name, zone },
+        actorOf(deps, request),
+      )
+      return {
+        message: added > 0 ? 'The report is taken in' : 'Everything in the report was known',
+        ...viewFile(file),
+        added,
+        changed,
+        known: rows - added - changed,
+        without_order: withoutOrder,
+      }
+    },
+  )
+}
+
+function addFetchRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.post(
+    '/settlements/fetches',
+    {
+      config: { access: 'client' },
+      schema: {
+        operationId: 'fetchSettlements',
+        summary: 'Have a report fetched from the provider',
+        description:
+          'With the configuration that the shop has for its own reports, which is only read: without one, or without the columns that count, the fetch is refused with its reason. An equal request gives the fetch that is open (200).',
+        tags,
+        querystring: ClientOnlyQuery,
+        body: FetchBody,
+        response: { 200: FetchResponse, 202: FetchResponse },
+      },
+    },
+    async (request, reply) => {
+      const { report, from, to } = request.body
+      const { fetch, isNew } = await askForReport(
+        deps,
+        tenantOfRequest(request),
+        { report, fromDay: from, toDay: to },
+        actorOf(deps, request),
+      )
+      return reply.code(isNew ? 202 : 200).send(viewFetch(fetch))
+    },
+  )
+
+  app.get(
+    '/settlements/fetches/:fetchId',
+    {
+      config: { access: 'client' },
+      schema: {
+        operationId: 'readSettlementFetch',
+        summary: 'How far a report is that is fetched',
+        tags,
+        params: FetchParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: FetchResponse },
+      },
+    },
+    async (request) =>
+      viewFetch(await readFetch(deps, tenantOfRequest(request), request.params.fetchId)),
+  )
+}
+
+function viewFetch(fetch: SettlementFetchRow) {
+  return {
+    id: fetch.id,
+    report: fetch.report,
+    from: fetch.from_day,
+    to: fetch.to_day,
+    state: fetch.state,
+    reason: fetch.reason,
+    file_id: fetch.file_id,
+    created_at: iso(fetch.created_at),
+    ended_at: isoOrNull(fetch.ended_at),
+  }
+}
+
+function addClassRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/admin/charge-classes',
+    {
+      config: { access: 'admin', compressed: true },
+      schema: {
+        operationId: 'listChargeClasses',
+        summary: 'What the names of the provider’s charges mean, and which no rule knows',
+        tags: ['Administration'],
+        response: { 200: ChargeClassesResponse },
+      },
+    },
+    async () => {
+      const { db } = deps.database
+      const since = new Date(deps.now().getTime() - longestSpanMs)
+      const classes = await listChargeClasses(db)
+      const unknown = await listNotClassed(db, since, mostNames)
+      return {
+        classes: classes.map(
+          ({ name, entity, class: chargeClass, origin, updated_at, applied }) => ({
+            name,
+            entity: entity || null,
+            class: chargeClass,
+            origin,
+            updated_at: iso(updated_at),
+            applied,
+          }),
+        ),
+        not_classed: unknown.map(({ name, entity, orders, cents }) => ({
+          name,
+          entity,
+          orders,
+          amount: signedPointFromCents(cents),
+        })),
+      }
+    },
+  )
+
+  app.put(
+    '/admin/charge-classes',
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'setChargeClass',
+        summary: 'Say what the provider’s charges of a name are',
+        description:
+          'For all clients; every net is computed again. A name as a whole counts before the beginning of one, and a longer beginning before a shorter one.',
+        tags: ['Administration'],
+        body: ChargeClassBody,
+        response: { 200: ChargeClassResponse },
+      },
+    },
+    async (request) => {
+      const { name, entity, class: chargeClass } = request.body
+      const { rule, isApplied } = await setChargeClass(
+        deps,
+        { name, entity: entity ?? '', class: chargeClass },
+        actorOf(deps, request),
+      )
+      return {
+        message: 'Charges of this name are classed',
+        name: rule.name,
+        entity: rule.entity || null,
+        class: rule.class,
+        applied: isApplied,
+      }
+    },
+  )
+}
+
+function viewFile(file: SettlementFileRow) {
+  const { totals } = file
+  return {
+    id: file.id,
+    report: file.report,
+    name: file.name,
+    rows: file.rows,
+    totals: {
+      gross: signedPointFromCents(totals.grossCents),
+      fee: signedPointFromCents(totals.feeCents),
+      financing: signedPointFromCents(totals.financingCents),
+      taxes: signedPointFromCents(totals.taxesCents),
+      net: signedPointFromCents(totals.netCents),
+    },
+    from: isoOrNull(file.from_at),
+    to: isoOrNull(file.to_at),
+  }
+}
+
+function viewSpan(
+  { from, to }: { from: Date; to: Date },
+  sums: Awaited<ReturnType<typeof sumNets>>,
+  named: Awaited<ReturnType<typeof sumNamedParts>>,
+) {
+  const known = sums.filter(({ state }) => state !== null)
+  const unknown = sums.find(({ state }) => state === null)
+  const ordersIn = (state: string) => known.find((part) => part.state === state)?.orders ?? 0
+  const gross = sumCents(known, ({ grossCents }) => grossCents)
+  const fee = sumCents(known, ({ feeCents }) => feeCents)
+  const financing = sumCents(known, ({ financingCents }) => financingCents)
+  const unexplained = sumCents(known, ({ unexplainedCents }) => unexplainedCents)
+  const net = sumCents(known, ({ netCents }) => netCents)
+  const taxes = sumCents([fee, financing, unexplained, net], negated)
+  const partsOf = (wanted: (typeof named)[number]['part']) =>
+    named
+      .filter(({ part }) => part === wanted)
+      .slice(0, mostNames)
+      .map(({ name, entity, cents }) => ({ name, entity, amount: signedPointFromCents(cents) }))
+  return {
+    from: iso(from),
+    to: iso(to),
+    orders: known.reduce((total, { orders }) => total + orders, 0),
+    estimated: ordersIn('estimated'),
+    settled: ordersIn('settled'),
+    differs: ordersIn('differs'),
+    gross: signedPointFromCents(gross),
+    fee: signedPointFromCents(fee),
+    financing: signedPointFromCents(financing),
+    taxes: partsOf('taxes'),
+    // What each net leaves for its taxes, so that the sum is right whatever the number of names.
+    taxes_total: signedPointFromCents(addCents(gross, taxes)),
+    not_classed: partsOf('notClassed'),
+    unexplained: signedPointFromCents(unexplained),
+    net: signedPointFromCents(net),
+    charged_back: {
+      taken: signedPointFromCents(sumCents(known, ({ takenCents }) => takenCents)),
+      returned: signedPointFromCents(sumCents(known, ({ returnedCents }) => returnedCents)),
+    },
+    unknown: {
+      orders: unknown?.orders ?? 0,
+      gross: signedPointFromCents(unknown?.grossCents ?? 0),
+    },
+  }
+}

@@ -1,0 +1,173 @@
+import { asClientName, type ClientName } from '../../domain/client-name.ts'
+import { pointFromCents, sumCents } from '../../domain/money.ts'
+import { invalid } from '../../errors/app-error.ts'
+import { doubtAfterMs } from '../../fleet/limits.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import { countChargebacks } from '../../repositories/chargebacks/chargeback-queries.ts'
+import {
+  type BoxRow,
+  countOpenOrders,
+  countOrdersByHour,
+  listBoxStates,
+  listInDoubt,
+  listPaidAfterClose,
+  medianChargeMs,
+} from '../../repositories/statistics/order-statistics.ts'
+import { countOpenOrphans } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
+import { countDeliveries } from '../../repositories/webhooks/webhook-log.ts'
+import { iso, isoOrNull } from '../field-schemas.ts'
+import { tenantOfRequest } from '../guards.ts'
+import {
+  AllStatisticsQuery,
+  mostBoxes,
+  StatisticsQuery,
+  StatisticsResponse,
+} from './statistics-schemas.ts'
+
+const dayMs = 86_400_000
+/** A month and a day, so that a whole month fits in any time zone. */
+const longestSpanMs = 32 * dayMs
+const mostLate = 20
+const mostDoubts = 20
+
+/** Numbers of a day for the dashboard: counted by the database, so that a busy day costs no more than a quiet one. */
+export function addStatisticsRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/statistics',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'readStatistics',
+        summary: 'Sales by hour, approval, speed and boxes of the client',
+        tags: ['Orders'],
+        querystring: StatisticsQuery,
+        response: { 200: StatisticsResponse },
+      },
+    },
+    async (request) => readStatistics(deps, tenantOfRequest(request), request.query),
+  )
+
+  app.get(
+    '/admin/statistics',
+    {
+      config: { access: 'admin', compressed: true },
+      schema: {
+        operationId: 'readAllStatistics',
+        summary: 'Sales by hour, approval, speed and boxes of all clients',
+        tags: ['Administration'],
+        querystring: AllStatisticsQuery,
+        response: { 200: StatisticsResponse },
+      },
+    },
+    async (request) => {
+      const { client } = request.query
+      const of = client === undefined ? undefined : asClientName(client)
+      return readStatistics(deps, of, request.query)
+    },
+  )
+}
+
+/** The numbers of a span, of one client or of all. */
+export async function readStatistics(
+  deps: PaymentDeps,
+  client: ClientName | undefined,
+  query: { from: string; to?: string | undefined },
+) {
+  const { db } = deps.database
+  const now = deps.now()
+  const from = new Date(query.from)
+  const to = query.to === undefined ? now : new Date(query.to)
+  const lengthMs = to.getTime() - from.getTime()
+  if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
+    throw invalid('to', 'must be after `from` and at most 32 days later')
+  }
+  const span = { client, from, to }
+  const hours = await countOrdersByHour(db, span)
+  const medianMs = await medianChargeMs(db, span)
+  const { open, actionRequired } = await countOpenOrders(db, client)
+  const late = await listPaidAfterClose(db, span, mostLate)
+  const before = new Date(now.getTime() - doubtAfterMs)
+  const doubts = await listInDoubt(db, { client, before, limit: mostDoubts })
+  const since = new Date(now.getTime() - dayMs)
+  const boxes = await listBoxStates(db, { span, since, limit: mostBoxes })
+  const webhooks = await countDeliveries(db, { client, since: from })
+  const orphans = await countOpenOrphans(db, client)
+  const chargebacks = await countChargebacks(db, client, now)
+  const sum = (of: (hour: (typeof hours)[number]) => number) =>
+    hours.reduce((total, hour) => total + of(hour), 0)
+  return {
+    from: iso(from),
+    to: iso(to),
+    orders: sum(({ orders }) => orders),
+    paid: sum(({ paid }) => paid),
+    declined: sum(({ declined }) => declined),
+    paid_amount: pointFromCents(sumCents(hours, ({ paidCents }) => paidCents)),
+    refunded_amount: pointFromCents(sumCents(hours, ({ refundedCents }) => refundedCents)),
+    open,
+    action_required: actionRequired,
+    paid_after_close: late.map((order) => ({
+      order_id: order.id,
+      client: order.client,
+      external_reference: order.externalReference,
+    })),
+    in_doubt: doubts.map((order) => ({
+      order_id: order.id,
+      client: order.client,
+      caja_id: order.cajaId,
+      external_reference: order.externalReference,
+      created_at: iso(order.createdAt),
+    })),
+    orphans,
+    chargebacks: {
+      undecided: chargebacks.undecided,
+      documents_due_at: isoOrNull(chargebacks.documentsDueAt),
+    },
+    median_charge_seconds: medianMs === null ? null : medianMs / 1000,
+    hours: hours.map(({ hour, orders, paid, paidCents }) => ({
+      from: iso(new Date(from.getTime() + hour * 3_600_000)),
+      orders,
+      paid,
+      paid_amount: pointFromCents(paidCents),
+    })),
+    boxes: boxes.map(viewBox),
+    webhooks: {
+      received: webhooks.received,
+      failed: webhooks.failed,
+      rejected: webhooks.rejected,
+      last_received_at: isoOrNull(webhooks.lastReceivedAt),
+    },
+  }
+}
+
+function viewBox(box: BoxRow) {
+  const { openId, openReference, openStatus, openCents, openAt } = box
+  const isOpen =
+    openId !== null &&
+    openReference !== null &&
+    openStatus !== null &&
+    openCents !== null &&
+    openAt !== null
+  return {
+    client: box.client,
+    sucursal_id: box.storeId,
+    store_name: box.storeName,
+    caja_id: box.boxId,
+    name: box.boxName,
+    paid: box.paid,
+    paid_amount: pointFromCents(box.paidCents),
+    open: box.open,
+    open_order: isOpen
+      ? {
+          order_id: openId,
+          external_reference: openReference,
+          amount: pointFromCents(openCents),
+          status: openStatus,
+          created_at: iso(openAt),
+        }
+      : null,
+    last_status: box.lastStatus,
+    last_status_detail: box.lastDetail,
+    last_order_at: isoOrNull(box.lastAt),
+  }
+}

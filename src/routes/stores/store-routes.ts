@@ -1,0 +1,237 @@
+import type { z } from 'zod'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import {
+  addPos,
+  createStore,
+  readStore,
+  readStores,
+  removePos,
+  removeStore,
+  type StoreWithPos,
+} from '../../payments/stores.ts'
+import type { PosRow } from '../../repositories/stores/store-queries.ts'
+import { ClientOnlyQuery, iso } from '../field-schemas.ts'
+import { tenantOfRequest } from '../guards.ts'
+import { actorOf, providerErrors } from '../route-context.ts'
+import {
+  AddPosBody,
+  AddPosResponse,
+  CreateStoreBody,
+  CreateStoreResponse,
+  DeletedResponse,
+  PosParams,
+  StoreParams,
+  StoreResponse,
+  StoresResponse,
+} from './store-schemas.ts'
+
+const tags = ['Stores']
+
+export function addStoreRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/stores',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'listStores',
+        summary: 'Stores of the client with their boxes',
+        tags,
+        querystring: ClientOnlyQuery,
+        response: { 200: StoresResponse },
+      },
+    },
+    async (request) => {
+      const stores = await readStores(deps, tenantOfRequest(request))
+      return { stores: stores.map(viewStore), total: stores.length }
+    },
+  )
+
+  app.get(
+    '/stores/:storeExternalId',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'readStore',
+        summary: 'One store with its boxes',
+        tags,
+        params: StoreParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: StoreResponse },
+      },
+    },
+    async (request) =>
+      viewStore(await readStore(deps, tenantOfRequest(request), request.params.storeExternalId)),
+  )
+
+  app.post(
+    '/stores',
+    {
+      config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
+      schema: {
+        operationId: 'createStore',
+        summary: 'Create a store, with its boxes if wanted',
+        description:
+          'There are two seconds between the creations of two boxes. After a failure in the middle, the same request adopts what exists and creates the rest.',
+        tags,
+        querystring: ClientOnlyQuery,
+        body: CreateStoreBody,
+        response: { 201: CreateStoreResponse },
+      },
+    },
+    async (request, reply) => {
+      const { name, external_id, location, pos } = request.body
+      const created = await createStore(
+        deps,
+        tenantOfRequest(request),
+        {
+          store: {
+            externalId: external_id,
+            name,
+            location: {
+              streetName: location.street_name,
+              streetNumber: location.street_number,
+              cityName: location.city_name,
+              stateName: location.state_name,
+              latitude: location.latitude,
+              longitude: location.longitude,
+              reference: location.reference || null,
+            },
+          },
+          pos: toNewPos(pos ?? []),
+        },
+        actorOf(deps, request),
+      )
+      return reply.code(201).send({
+        message: 'The store is created',
+        store: {
+          id: created.store.id,
+          mpStoreId: created.store.mp_store_id as string,
+          externalId: created.store.external_id,
+          name: created.store.name,
+        },
+        pos: created.pos.map(viewCreatedPos),
+      })
+    },
+  )
+
+  app.post(
+    '/stores/:storeExternalId/pos',
+    {
+      config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
+      schema: {
+        operationId: 'addPos',
+        summary: 'Add boxes to a store',
+        tags,
+        params: StoreParams,
+        querystring: ClientOnlyQuery,
+        body: AddPosBody,
+        response: { 201: AddPosResponse },
+      },
+    },
+    async (request, reply) => {
+      const created = await addPos(
+        deps,
+        tenantOfRequest(request),
+        request.params.storeExternalId,
+        toNewPos(request.body.pos),
+        actorOf(deps, request),
+      )
+      return reply
+        .code(201)
+        .send({ message: 'The boxes are created', pos: created.map(viewCreatedPos) })
+    },
+  )
+
+  app.delete(
+    '/stores/:storeExternalId/pos/:posExternalId',
+    {
+      config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
+      schema: {
+        operationId: 'deletePos',
+        summary: 'Delete a box, at the provider and here',
+        tags,
+        params: PosParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: DeletedResponse },
+      },
+    },
+    async (request) => {
+      const { storeExternalId, posExternalId } = request.params
+      await removePos(
+        deps,
+        tenantOfRequest(request),
+        storeExternalId,
+        posExternalId,
+        actorOf(deps, request),
+      )
+      return { message: 'The box is deleted', deleted: { store: 0, pos: 1 } }
+    },
+  )
+
+  app.delete(
+    '/stores/:storeExternalId',
+    {
+      config: { access: 'client', errors: ['CONFLICT', ...providerErrors] },
+      schema: {
+        operationId: 'deleteStore',
+        summary: 'Delete a store with all its boxes; irreversible',
+        tags,
+        params: StoreParams,
+        querystring: ClientOnlyQuery,
+        response: { 200: DeletedResponse },
+      },
+    },
+    async (request) => {
+      const deleted = await removeStore(
+        deps,
+        tenantOfRequest(request),
+        request.params.storeExternalId,
+        actorOf(deps, request),
+      )
+      return { message: 'The store is deleted', deleted }
+    },
+  )
+}
+
+function toNewPos(pos: { name: string; external_id: string }[]) {
+  return pos.map((box) => ({ name: box.name, externalId: box.external_id }))
+}
+
+function viewCreatedPos(box: PosRow) {
+  return {
+    id: box.id,
+    // A creation answers only once the provider has every box.
+    mpPosId: box.mp_pos_id as string,
+    externalId: box.external_id,
+    name: box.name,
+  }
+}
+
+function viewStore({ store, pos }: StoreWithPos): z.input<typeof StoreResponse> {
+  const { location } = store
+  return {
+    id: store.id,
+    external_id: store.external_id,
+    name: store.name,
+    mp_store_id: store.mp_store_id,
+    location: {
+      street_name: location.streetName,
+      street_number: location.streetNumber,
+      city_name: location.cityName,
+      state_name: location.stateName,
+      latitude: location.latitude,
+      longitude: location.longitude,
+      reference: location.reference,
+    },
+    pos: pos.map((box) => ({
+      id: box.id,
+      external_id: box.external_id,
+      name: box.name,
+      mp_pos_id: box.mp_pos_id,
+      state: box.state,
+    })),
+    created_at: iso(store.created_at),
+    state: store.state,
+  }
+}

@@ -1,0 +1,102 @@
+import { asClientName } from '../../domain/client-name.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import {
+  type FreeingAction,
+  freeTerminalByHand,
+  type HeldOrder,
+  type TerminalVerdict,
+} from '../../payments/free-terminal.ts'
+import { iso } from '../field-schemas.ts'
+import { errandOf, providerErrors } from '../route-context.ts'
+import { FreeTerminalBody, FreeTerminalResponse, TerminalParams } from './free-terminal-schemas.ts'
+
+const verdictTexts: Record<TerminalVerdict, string> = {
+  clear:
+    'No order of this service holds the terminal. If charges are still refused as TERMINAL_BUSY, the order came from somewhere else: cancel it there or on the device; if its screen shows none, press refresh there or restart it; at the latest it ends when it expires',
+  freed: 'No order of this service holds the terminal any more',
+  would_be_freed: 'The terminal would be free; send the same with dry_run false',
+  held: 'The terminal is still held; each order says what to do',
+}
+
+const actionTexts: Record<FreeingAction, string> = {
+  cancel: 'It waits for the device; the provider can cancel it',
+  resolve:
+    'Whether the provider has it is unknown: it is asked for under its own key, and canceled when it is there',
+  ask_device:
+    'The device shows it: the provider can be asked to cancel it there; until the device answers it may still take the money',
+  cancel_requested:
+    'The cancel is requested; the device may still take the money: look again in a moment',
+  cancel_on_device:
+    'The device shows it and takes no cancel from here, so only the device can cancel it: cancel there; if the screen does not react, restart the device and look again; at the latest it ends when it expires',
+  wait: 'The provider does not answer, so nothing is done: try again',
+  other_client: 'It belongs to another client: name that client',
+  none: 'It does not hold the terminal',
+}
+
+export function addFreeTerminalRoute(app: HttpServer, deps: PaymentDeps): void {
+  app.post(
+    '/admin/terminals/:terminalId/free',
+    {
+      config: {
+        access: 'admin',
+        errors: [...providerErrors, 'NOT_FOUND', 'TERMINAL_NOT_FOUND'],
+      },
+      schema: {
+        operationId: 'freeTerminal',
+        summary: 'Say which orders hold a terminal, and cancel what can be canceled',
+        description:
+          'Every order is read at the provider first. A dry run, which is the default, changes nothing.',
+        tags: ['Administration'],
+        params: TerminalParams,
+        body: FreeTerminalBody,
+        response: { 200: FreeTerminalResponse },
+      },
+    },
+    async (request) => {
+      const { terminalId } = request.params
+      const { client, dry_run, reason } = request.body
+      const { verdict, orders } = await freeTerminalByHand(
+        deps,
+        asClientName(client),
+        { terminalId, dryRun: dry_run, reason },
+        errandOf(deps, request),
+      )
+      return {
+        message: verdictTexts[verdict],
+        verdict,
+        client,
+        terminal_id: terminalId,
+        dry_run,
+        orders: orders.map((held) => viewHeldOrder(held, deps.now())),
+      }
+    },
+  )
+}
+
+function viewHeldOrder({ order, action, done, failure }: HeldOrder, now: Date) {
+  const ageMs = now.getTime() - order.created_at.getTime()
+  return {
+    order_id: order.id,
+    mp_order_id: order.mp_order_id,
+    client: order.client,
+    caja_id: order.caja_id,
+    external_reference: order.external_reference,
+    amount: pointFromCents(order.amount_cents),
+    status: order.status,
+    age_seconds: Math.max(0, Math.floor(ageMs / 1000)),
+    expires_at: iso(order.expires_at),
+    action,
+    done,
+    message: messageOf(action, done, failure?.message),
+  }
+}
+
+function messageOf(action: FreeingAction, done: boolean, failure: string | undefined): string {
+  if (done) return 'It is canceled'
+  const isTried = action === 'cancel' || action === 'ask_device' || action === 'resolve'
+  return isTried && failure !== undefined
+    ? `It could not be canceled: ${failure}`
+    : actionTexts[action]
+}

@@ -1,0 +1,181 @@
+import type { z } from 'zod'
+import { adoptOrphan, dismissOrphan, refundOrphan } from '../../closings/orphans.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import type { HttpServer } from '../../http/create-server.ts'
+import type { PaymentDeps } from '../../payments/deps.ts'
+import {
+  listOrphanPayments,
+  listOrphans,
+  type OrphanPayment,
+  type OrphanRow,
+} from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
+import { ClientOnlyQuery, iso } from '../field-schemas.ts'
+import { tenantOfRequest } from '../guards.ts'
+import { viewOutcome } from '../orders/order-answer.ts'
+import { actorOf, errandOf, providerErrors } from '../route-context.ts'
+import {
+  AdoptBody,
+  ListOrphansQuery,
+  OrphanBody,
+  OrphanParams,
+  OrphanRefundResponse,
+  OrphanResponse,
+  OrphansResponse,
+} from './unclaimed-schemas.ts'
+
+const tags = ['Closings']
+
+/** Charges of a shop's boxes that no order stands for, and what somebody does about them. */
+export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
+  app.get(
+    '/orphans',
+    {
+      config: { access: 'client', compressed: true },
+      schema: {
+        operationId: 'listOrphans',
+        summary: 'Charges that the provider has and no order stands for, newest first',
+        tags,
+        querystring: ListOrphansQuery,
+        response: { 200: OrphansResponse },
+      },
+    },
+    async (request) => {
+      const { query } = request
+      const { rows, total } = await listOrphans(deps.database.db, tenantOfRequest(request), {
+        state: query.state,
+        cajaId: query.caja_id,
+        limit: query.limit,
+        offset: query.offset,
+      })
+      return { orphans: await viewOrphans(deps, rows), total }
+    },
+  )
+
+  app.post(
+    '/orphans/:orphanId/adopt',
+    {
+      config: {
+        access: 'client',
+        errors: [...providerErrors, 'NOT_FOUND', 'ORPHAN_SETTLED', 'ACCOUNT_MISMATCH'],
+      },
+      schema: {
+        operationId: 'adoptOrphan',
+        summary: 'Take a charge in as an order of its box',
+        tags,
+        params: OrphanParams,
+        querystring: ClientOnlyQuery,
+        body: AdoptBody,
+        response: { 200: OrphanResponse },
+      },
+    },
+    async (request) => {
+      const { reason, external_reference: reference } = request.body
+      const { orphanId } = request.params
+      const client = tenantOfRequest(request)
+      const actor = actorOf(deps, request)
+      return viewOne(
+        deps,
+        (await adoptOrphan(deps, client, orphanId, { reason, reference }, actor)).orphan,
+      )
+    },
+  )
+
+  app.post(
+    '/orphans/:orphanId/refund',
+    {
+      config: {
+        access: 'client',
+        money: { retrySafeWhenUnknown: true, namesOrder: true },
+        errors: [
+          ...providerErrors,
+          'NOT_FOUND',
+          'ORPHAN_SETTLED',
+          'ORDER_NOT_REFUNDABLE',
+          'ORDER_ALREADY_REFUNDED',
+          'REFUND_IN_PROGRESS',
+          'PARTIAL_REFUND_NOT_SUPPORTED',
+          'REFUND_AMOUNT_EXCEEDS',
+          'IDEMPOTENCY_CONFLICT',
+          'ACCOUNT_MISMATCH',
+        ],
+      },
+      schema: {
+        operationId: 'refundOrphan',
+        summary: 'Give the money of a charge without an order back',
+        description:
+          'It is taken in as an order first, and refunded like any other. The same request again is the same refund. While the provider works on the refund, `state` is `adopted` and `outcome` is `unknown`; the state becomes `refunded` when the refund is through.',
+        tags,
+        params: OrphanParams,
+        querystring: ClientOnlyQuery,
+        body: OrphanBody,
+        response: { 200: OrphanRefundResponse },
+      },
+    },
+    async (request) => {
+      const { orphanId } = request.params
+      const client = tenantOfRequest(request)
+      const { reason } = request.body
+      const errand = errandOf(deps, request)
+      const { orphan, order } = await refundOrphan(deps, client, orphanId, reason, errand)
+      return { ...(await viewOne(deps, orphan)), ...viewOutcome(order) }
+    },
+  )
+
+  app.post(
+    '/orphans/:orphanId/dismiss',
+    {
+      config: { access: 'client', errors: ['NOT_FOUND', 'ORPHAN_SETTLED'] },
+      schema: {
+        operationId: 'dismissOrphan',
+        summary: 'Say that nothing is to be done about a charge',
+        tags,
+        params: OrphanParams,
+        querystring: ClientOnlyQuery,
+        body: OrphanBody,
+        response: { 200: OrphanResponse },
+      },
+    },
+    async (request) => {
+      const { orphanId } = request.params
+      const client = tenantOfRequest(request)
+      const actor = actorOf(deps, request)
+      const { reason } = request.body
+      return viewOne(deps, await dismissOrphan(deps, client, orphanId, reason, actor))
+    },
+  )
+}
+
+type OrphanView = z.input<typeof OrphanResponse>
+
+/** Orphans of one client, each with what the provider says of its payment. */
+async function viewOrphans(deps: PaymentDeps, rows: readonly OrphanRow[]): Promise<OrphanView[]> {
+  const [first] = rows
+  if (!first) return []
+  const ids = rows.map(({ payment_id }) => payment_id)
+  const payments = await listOrphanPayments(deps.database.db, first.client, ids)
+  return rows.map((orphan) => viewOrphan(orphan, payments.get(orphan.payment_id)))
+}
+
+async function viewOne(deps: PaymentDeps, orphan: OrphanRow): Promise<OrphanView> {
+  const [view] = await viewOrphans(deps, [orphan])
+  return view as OrphanView
+}
+
+function viewOrphan(orphan: OrphanRow, payment: OrphanPayment | undefined): OrphanView {
+  return {
+    id: orphan.id,
+    state: orphan.state,
+    payment_id: orphan.payment_id,
+    caja_id: orphan.caja_id,
+    sucursal_id: orphan.sucursal_id,
+    amount: pointFromCents(orphan.amount_cents),
+    at: iso(orphan.sold_at),
+    found_at: iso(orphan.found_at),
+    order_id: orphan.order_id,
+    surplus_of: orphan.surplus_of,
+    external_reference: payment?.external_reference ?? null,
+    mp_order_id: payment?.mp_order_id ?? null,
+    similar_order_ids: payment?.similar_order_ids ?? [],
+    reason: orphan.reason,
+  }
+}

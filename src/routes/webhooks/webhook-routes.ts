@@ -1,0 +1,91 @@
+import type { FastifyRequest } from 'fastify'
+import type { HttpServer } from '../../http/create-server.ts'
+import { refuseHostileText } from '../../http/hostile-text.ts'
+import type { WebhookInbox } from '../../payments/webhook-inbox.ts'
+import { WebhookHeaders, WebhookQuery, WebhookResponse } from './webhook-schemas.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the verified signature says; set on the webhook route. */
+    signedBy: ReturnType<WebhookInbox['verify']> | null
+  }
+}
+
+/**
+ * A scope of its own: the signature covers only headers and query, so it is checked before a body is read, and the body
+ * is taken whatever it looks like, since it decides nothing.
+ */
+export function addWebhookRoutes(app: HttpServer, inbox: WebhookInbox): void {
+  app.register(async (scope) => {
+    scope.decorateRequest('signedBy', null)
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) =>
+      done(null, readLoosely(String(text))),
+    )
+    scope.addHook('onRequest', async (request) => {
+      const signed = signedParts(request)
+      try {
+        request.signedBy = inbox.verify(signed)
+      } catch (error) {
+        await inbox
+          .reject({ ...signed, topic: single(query(request).type) })
+          .catch((cause) => request.log.warn({ err: cause }, 'a refused webhook was not logged'))
+        throw error
+      }
+    })
+    // The type provider does not reach into a new scope by itself.
+    ;(scope as unknown as HttpServer).post(
+      '/webhooks',
+      {
+        config: { access: 'public', errors: ['UNAUTHORIZED'], mayComeLate: true },
+        schema: {
+          operationId: 'receiveWebhook',
+          summary: 'Receiver of the provider’s webhooks',
+          description:
+            'Authenticated by the HMAC signature in x-signature. The delivery is stored, answered, and worked on afterwards.',
+          tags: ['Webhooks'],
+          querystring: WebhookQuery,
+          headers: WebhookHeaders,
+          response: { 200: WebhookResponse },
+        },
+      },
+      async (request) => {
+        if (request.signedBy === null) throw new Error('the signature was not checked')
+        const delivery = {
+          ...signedParts(request),
+          topic: single(request.query.type),
+          body: request.body,
+        }
+        await inbox.accept(delivery, request.signedBy)
+        return { received: true }
+      },
+    )
+  })
+}
+
+function query(request: FastifyRequest): Record<string, string | string[] | undefined> {
+  return request.query as Record<string, string | string[] | undefined>
+}
+
+function signedParts(request: FastifyRequest) {
+  return {
+    xSignature: request.headers['x-signature'],
+    xRequestId: request.headers['x-request-id'],
+    dataId: query(request)['data.id'],
+  }
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value
+}
+
+/** JSON that the log can keep, or nothing. */
+function readLoosely(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    refuseHostileText(value, 'body')
+    return value
+  } catch {
+    return undefined
+  }
+}
