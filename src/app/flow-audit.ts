@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import type { Trx } from '../db/database.ts'
-import { type AuditDeps, recordSuccess } from '../payments/activity.ts'
+import { type AuditDeps, recordSuccess } from '../payments/audit/activity.ts'
+import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
 import { type PaymentDeps, serviceActor } from '../payments/deps.ts'
-import { createRefusedSignIns } from '../payments/refused-sign-ins.ts'
 import type { ControlVisits } from '../sync/control/access.ts'
 import type { FlowDeed } from '../sync/control/switches.ts'
 

@@ -1,8 +1,8 @@
 import { asClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type Actor, type PaymentDeps, serviceActor } from '../payments/deps.ts'
-import { removePos, removeStore } from '../payments/stores.ts'
-import { upsertPos, upsertStore } from '../payments/upsert-store.ts'
+import { removePos, removeStore } from '../payments/stores/manage-stores.ts'
+import { upsertPos, upsertStore } from '../payments/stores/upsert-store.ts'
 import { findClient } from '../repositories/connection/clients.ts'
 import type { PaymentsOutcome, PaymentsPort } from '../sync/destinations/payments-port.ts'
 

@@ -3,7 +3,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { createFleetAlerts, type FleetAlerts } from '../alerts/fleet-alerts.ts'
-import { createPaymentWatch, type PaymentWatch } from '../closings/watch-payments.ts'
 import { startDatabaseClock } from '../db/clock.ts'
 import type { Database } from '../db/database.ts'
 import { createSealer, type EncryptionKey } from '../domain/sealed.ts'
@@ -17,21 +16,32 @@ import { createSingleFlight } from '../jobs/single-flight.ts'
 import { createTableCare, type TableCare } from '../jobs/table-care.ts'
 import { createPaymentMetrics } from '../metrics/payment-metrics.ts'
 import type { AttemptTimer } from '../outbound/outbound.ts'
-import { createAccountPauses } from '../payments/account-pauses.ts'
+import { createKeyUses } from '../payments/api-keys/key-uses.ts'
+import {
+  type ActivityChain,
+  createActivityChain,
+  takeOverHead,
+} from '../payments/audit/seal-activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { createKeyUses } from '../payments/key-uses.ts'
-import { createLookNotes } from '../payments/look-notes.ts'
-import { createNews } from '../payments/news.ts'
-import { createOrderCalls } from '../payments/order-calls.ts'
-import { createOrderChanges } from '../payments/order-changes.ts'
-import { type ActivityChain, createActivityChain, takeOverHead } from '../payments/seal-activity.ts'
-import { createOrderSearch, type OrderSearch } from '../payments/search-orders.ts'
-import { createStrangers } from '../payments/strangers.ts'
-import { createSweeper, type Sweeper } from '../payments/sweeper.ts'
-import { createWebhookInbox, type WebhookInbox } from '../payments/webhook-inbox.ts'
+import { createNews } from '../payments/events/event-subscribers.ts'
+import { createAccountPauses } from '../payments/operations/account-pauses.ts'
+import { createStrangers } from '../payments/orders/foreign-orders.ts'
+import { createOrderCalls } from '../payments/orders/order-calls.ts'
+import { createOrderChanges } from '../payments/orders/order-changes.ts'
+import { createOrderSearch, type OrderSearch } from '../payments/orders/search.ts'
+import { createLookNotes } from '../payments/orders/status-check-notes.ts'
+import { createSweeper, type Sweeper } from '../payments/orders/sweeper.ts'
+import {
+  createPaymentWatch,
+  type PaymentWatch,
+} from '../payments/provider-payments/watch-payments.ts'
+import {
+  createSettlementWork,
+  type SettlementWork,
+} from '../payments/settlements/settlement-work.ts'
+import { createWebhookInbox, type WebhookInbox } from '../payments/webhooks/webhook-inbox.ts'
 import { createProviderHealth } from '../provider/health.ts'
 import { createProvider, type ProviderCallLog } from '../provider/provider.ts'
-import { createSettlementWork, type SettlementWork } from '../settlements/settlement-work.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import type { Config } from './config.ts'
 import { buildPaymentApi } from './payment-api.ts'

@@ -1,8 +1,8 @@
 import type { Trx } from '../db/database.ts'
 import { createSealer, type EncryptionKey } from '../domain/sealed.ts'
-import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption-keys.ts'
-import { takeOverHeadWithin } from '../payments/seal-activity.ts'
-import { type ChainCheck, verifyActivityChain } from '../payments/verify-activity.ts'
+import { takeOverHeadWithin } from '../payments/audit/seal-activity.ts'
+import { type ChainCheck, verifyActivityChain } from '../payments/audit/verify-activity.ts'
+import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption/encryption-keys.ts'
 
 export type KeysAtHand = {
   keys: readonly EncryptionKey[]

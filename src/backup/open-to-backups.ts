@@ -1,4 +1,4 @@
-import { recordSuccess } from '../payments/activity.ts'
+import { recordSuccess } from '../payments/audit/activity.ts'
 import { type PaymentDeps, serviceActor } from '../payments/deps.ts'
 import { openSnapshotDoor, type SnapshotDoor } from './snapshot-door.ts'
 

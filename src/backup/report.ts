@@ -1,4 +1,4 @@
-import type { ChainCheck } from '../payments/verify-activity.ts'
+import type { ChainCheck } from '../payments/audit/verify-activity.ts'
 import type { Loaded } from './load.ts'
 import type { Header, Totals } from './source.ts'
 

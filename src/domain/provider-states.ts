@@ -2,7 +2,7 @@ import type { OrderStatus } from './order.ts'
 
 /**
  * Where the money of the buyer is: not taken, with the shop, given back to the buyer, or not known. A charge-back leaves it
- * `in`: its case decides (src/chargebacks).
+ * `in`: its case decides (src/payments/chargebacks).
  */
 export type Money = 'none' | 'in' | 'out' | 'unknown'
 

@@ -5,12 +5,12 @@ import type { LastingWork } from '../jobs/background-work.ts'
 import type { SingleFlight } from '../jobs/single-flight.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
-import type { KeyUses } from './key-uses.ts'
-import type { LookNotes } from './look-notes.ts'
-import type { News } from './news.ts'
-import type { OrderCalls } from './order-calls.ts'
-import type { OrderChanges } from './order-changes.ts'
-import type { Strangers } from './strangers.ts'
+import type { KeyUses } from './api-keys/key-uses.ts'
+import type { News } from './events/event-subscribers.ts'
+import type { Strangers } from './orders/foreign-orders.ts'
+import type { OrderCalls } from './orders/order-calls.ts'
+import type { OrderChanges } from './orders/order-changes.ts'
+import type { LookNotes } from './orders/status-check-notes.ts'
 
 export type PaymentSettings = {
   /** Base of the OAuth redirect, without a trailing slash. */

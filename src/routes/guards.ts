@@ -8,10 +8,10 @@ import { AppError, invalid } from '../errors/app-error.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
 import { isFromOwnPage } from '../http/same-origin.ts'
-import { type ActivityEntry, recordSuccess } from '../payments/activity.ts'
+import { type ActivityEntry, recordSuccess } from '../payments/audit/activity.ts'
+import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { type FoundOrder, foundAt } from '../payments/read-order.ts'
-import { createRefusedSignIns } from '../payments/refused-sign-ins.ts'
+import { type FoundOrder, foundAt } from '../payments/orders/read.ts'
 import {
   type ApiKeyRow,
   findActiveKeyByHash,

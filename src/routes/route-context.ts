@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { ErrorCode } from '../errors/app-error.ts'
 import { hasHungUp } from '../http/hung-up.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
-import { type Errand, errandOfRequest } from '../payments/errand.ts'
+import { type Errand, errandOfRequest } from '../payments/operations/request-context.ts'
 import type { Principal } from './guards.ts'
 
 /** What a route that calls the provider may answer besides its own errors. */

@@ -1,22 +1,28 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { basename, dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
 
 const root = new URL('../../', import.meta.url).pathname
+const sources = globSync('src/**/*.ts', { cwd: root })
+  .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
+  .sort((a, b) => (a.file < b.file ? -1 : 1))
 
 /** Every import of one file of the source by another; those of types alone count too. */
-const imports = globSync('src/**/*.ts', { cwd: root }).flatMap((from) => {
-  const text = readFileSync(join(root, from), 'utf8')
+const imports = sources.flatMap(({ file, text }) => {
   const places = text.matchAll(/(?:\bfrom|\bimport\(?)\s*'(\.[^']+)'/g)
-  return [...places].map(([, place = '']) => ({ from, to: normalize(join(dirname(from), place)) }))
+  return [...places].map(([, place = '']) => ({
+    from: file,
+    to: normalize(join(dirname(file), place)),
+  }))
 })
 
-/** What puts everything together, and alone reads settings. */
-const settings = ['src/app/', 'src/commands/']
+/** What puts everything together, and alone reads settings: nothing else imports it. */
+const top = ['src/app/', 'src/commands/']
 const rooms = {
   routes: 'src/routes/',
   payments: 'src/payments/',
   sync: 'src/sync/',
+  alerts: 'src/alerts/',
   provider: 'src/provider/',
   repositories: 'src/repositories/',
   http: 'src/http/',
@@ -24,32 +30,35 @@ const rooms = {
   sandbox: 'src/sandbox/',
   backup: 'src/backup/',
   fleet: 'src/fleet/',
-  closings: 'src/closings/',
-  chargebacks: 'src/chargebacks/',
+  jobs: 'src/jobs/',
   metrics: 'src/metrics/',
 }
-const { routes, payments, sync, provider, repositories, http, db, sandbox, backup, fleet } = rooms
-const { closings, chargebacks, metrics } = rooms
+const { routes, payments, sync, alerts, provider, repositories, http, db, sandbox } = rooms
+const { backup, fleet, jobs, metrics } = rooms
 const everyRoom = Object.values(rooms)
 const pure = ['src/domain/', 'src/errors/']
 
 /** What a room never imports, whatever the depth of the folder in which the file lies. */
 const fences: [room: string, never: string[]][] = [
-  [routes, [provider, sandbox, sync, ...settings]],
-  [payments, [routes, http, sandbox, sync, ...settings]],
-  [sync, [payments, provider, routes, sandbox, ...settings]],
-  [closings, [routes, http, sandbox, sync, ...settings]],
-  [chargebacks, [routes, http, sandbox, sync, ...settings]],
-  [metrics, [payments, routes, http, sync, ...settings]],
-  [fleet, [payments, provider, routes, sync, http, sandbox, ...settings]],
-  [provider, [repositories, db, payments, routes, http, sandbox, sync, ...settings]],
-  [repositories, [payments, provider, routes, http, sandbox, sync, ...settings]],
-  [http, [repositories, db, payments, provider, routes, sandbox, sync, 'src/domain/', ...settings]],
-  ['src/outbound/', [...everyRoom, 'src/domain/', ...settings]],
-  ['src/files/', [...everyRoom, 'src/domain/', ...settings]],
-  ['src/jobs/', [payments, provider, routes, http, sandbox, sync, ...settings]],
-  [db, [repositories, payments, provider, routes, http, sandbox, sync, backup, ...settings]],
-  ...pure.map((room): [string, string[]] => [room, [...everyRoom, ...settings]]),
+  [routes, [provider, sandbox, sync, ...top]],
+  [payments, [routes, http, sandbox, sync, alerts, ...top]],
+  [sync, [payments, provider, routes, sandbox, alerts, ...top]],
+  [alerts, [payments, provider, routes, sandbox, ...top]],
+  [metrics, [payments, routes, http, sync, ...top]],
+  [fleet, [payments, provider, routes, sync, alerts, http, sandbox, ...top]],
+  [backup, [routes, provider, sync, alerts, sandbox, ...top]],
+  ['src/tracing/', [payments, repositories, routes, ...top]],
+  [provider, [repositories, jobs, db, payments, fleet, routes, http, sandbox, sync, ...top]],
+  [jobs, [payments, fleet, provider, routes, http, sandbox, sync, alerts, ...top]],
+  [repositories, [payments, fleet, jobs, provider, routes, http, sandbox, sync, alerts, ...top]],
+  [
+    http,
+    [repositories, jobs, db, payments, provider, routes, sandbox, sync, 'src/domain/', ...top],
+  ],
+  ['src/outbound/', [...everyRoom, 'src/domain/', ...top]],
+  ['src/files/', [...everyRoom, 'src/domain/', ...top]],
+  [db, [...everyRoom.filter((room) => room !== db), ...top]],
+  ...pure.map((room): [string, string[]] => [room, [...everyRoom, ...top]]),
 ]
 
 test.each(fences)('%s imports nothing from above', (room, never) => {
@@ -68,10 +77,71 @@ test('the sandbox stands alone', () => {
   expect(from).toEqual(['src/app/run-service.ts'])
 })
 
-test('the fences stand around what there is', () => {
+test('the fences stand around all there is', () => {
   for (const [room, never] of fences) {
     for (const place of [room, ...never]) {
       expect([place, existsSync(join(root, place))]).toEqual([place, true])
     }
   }
+  const fenced = new Set([...fences.map(([room]) => room), ...top, sandbox])
+  const outside = sources.filter(({ file }) => ![...fenced].some((room) => file.startsWith(room)))
+  expect(outside.map(({ file }) => file)).toEqual([])
+})
+
+const families = {
+  payments: [
+    'admin api-keys audit chargebacks closings connection encryption events operations orders',
+    'provider-payments settlements stores terminals unclaimed-payments webhooks',
+  ],
+  repositories: [
+    'api-keys audit chargebacks closings connection encryption fleet flows metrics operations orders',
+    'provider-payments session settlements statistics stores unclaimed-payments webhooks',
+  ],
+  routes: [
+    'admin api-keys audit chargebacks closings connection events fleet metrics orders overview',
+    'session settlements statistics stores terminals unclaimed-payments webhooks',
+  ],
+}
+
+test.each(Object.entries(families))(
+  '%s lies by family, under the names that each layer has',
+  (layer, names) => {
+    const folders = sources.flatMap(({ file }) => {
+      const [, room, folder, name] = file.split('/')
+      return room === layer && name !== undefined ? [folder] : []
+    })
+    expect([...new Set(folders)]).toEqual(names.flatMap((line) => line.split(' ')))
+  },
+)
+
+test('a file name of the layers stands once in the source', () => {
+  const layered = /^src\/(app|commands|errors|files|jobs|payments|repositories|routes)\//
+  const places = Map.groupBy(sources, ({ file }) => basename(file))
+  const twice = [...places.values()]
+    .map((group) => group.map(({ file }) => file))
+    .filter((files) => files.length > 1 && files.some((file) => layered.test(file)))
+  expect(twice).toEqual([])
+})
+
+const statement = /\bsql(?:<[^`;]*>)?`|\.(?:selectFrom|insertInto|updateTable|deleteFrom)\(/
+
+test('statements stand in repositories alone', () => {
+  // What the database itself needs, copies of whole tables, and what flows write into databases of others.
+  const others = [repositories, db, backup, 'src/sync/destinations/sql-statements.ts']
+  const files = sources
+    .filter(({ file, text }) => !others.some((one) => file.startsWith(one)) && statement.test(text))
+    .map(({ file }) => file)
+  expect(files).toEqual([])
+})
+
+test('settings are read in app and by commands alone', () => {
+  // How git is found; and the sandbox alone, which shares nothing.
+  const others = [...top, 'src/http/product.ts', 'src/sandbox/run-sandbox.ts']
+  const files = sources
+    .filter(
+      ({ file, text }) =>
+        !others.some((one) => file.startsWith(one)) && /process\.env\b/.test(text),
+    )
+    .map(({ file }) => file)
+  expect(files).toEqual([])
 })

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest'
-import { compareCharges, type OurCharge, type TheirCharge } from '../../src/closings/compare.ts'
+import {
+  compareCharges,
+  type OurCharge,
+  type TheirCharge,
+} from '../../src/payments/closings/compare-charges.ts'
 
 const span = { from: new Date('2026-11-21T03:00:00Z'), to: new Date('2026-11-22T03:00:00Z') }
 const noon = new Date('2026-11-21T15:00:00Z')

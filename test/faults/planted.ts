@@ -18,7 +18,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a new key for every call of a charge',
     changes: [
       {
-        file: payments('resolve-creation'),
+        file: payments('orders/resolve-creation'),
         find: 'orders.create(token, order.id, ',
         replace: 'orders.create(token, crypto.randomUUID(), ',
       },
@@ -29,7 +29,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a new key for every call of a refund',
     changes: [
       {
-        file: payments('send-refund'),
+        file: payments('orders/send-refund'),
         find: 'order.mp_order_id as string, known.id, part',
         replace: 'order.mp_order_id as string, crypto.randomUUID(), part',
       },
@@ -40,7 +40,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '1: a refund with a key takes up an equal one of another key',
     changes: [
       {
-        file: payments('refund-order'),
+        file: payments('orders/refund'),
         find: 'if (isBare && isEqual && !isSentNow) return open',
         replace: 'if (isEqual && !isSentNow) return open',
       },
@@ -51,7 +51,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '2: a refund that fails later gives nothing back',
     changes: [
       {
-        file: payments('apply-evidence'),
+        file: payments('orders/apply-evidence'),
         find: 'failedCents: failed.reduce((sum, { amountCents }) => sum + (amountCents ?? 0), 0),',
         replace: 'failedCents: 0,',
       },
@@ -73,7 +73,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '3: a refusal counts also after an attempt without an answer',
     changes: [
       {
-        file: payments('carry-out'),
+        file: payments('operations/runner'),
         find: 'if (claim.unansweredAt !== null) return false',
         replace: '',
       },
@@ -95,7 +95,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '3: an order that shows up for a refused row is passed over',
     changes: [
       {
-        file: payments('apply-evidence'),
+        file: payments('orders/apply-evidence'),
         find: "if (order.creation === 'refused') return reopen(order, evidence, now)",
         replace:
           "if (order.creation === 'refused') return { move: undefined, shown: evidence.status }",
@@ -107,7 +107,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '4: the claim is not proven before the first byte',
     changes: [
       {
-        file: payments('send-alone'),
+        file: payments('operations/lease'),
         find: 'if (!(await beginAttempt(db, table, id, sender, begun))) return undefined',
         replace: 'await beginAttempt(db, table, id, sender, begun)',
       },
@@ -118,7 +118,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '4: a claim that was proven counts for ever',
     changes: [
       {
-        file: payments('send-alone'),
+        file: payments('operations/lease'),
         find: 'return () => performance.now() - askedAt < freshMs',
         replace: 'return () => askedAt >= 0',
       },
@@ -140,13 +140,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '6: an error after the call of a refund says how the order stood before',
     changes: [
       {
-        file: payments('refund-order'),
+        file: payments('orders/refund'),
         find: 'return withMoneyOutcome(undecided(order), async () => {',
         replace: 'return withMoneyOutcome(standing(order), async () => {',
       },
       // The look before a refusal would see what was begun.
       {
-        file: payments('refund-order'),
+        file: payments('orders/refund'),
         find: 'await withMoneyOutcome(undecided(found), () => denyRefund(deps, asked))',
         replace: 'undefined as OrderOperationRow | undefined',
       },
@@ -157,14 +157,14 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '7: a charge whose commit was not answered counts as not begun',
     changes: [
       {
-        file: payments('create-order'),
+        file: payments('orders/charge'),
         find: 'await withMoneyOutcome(undecided(sale), () => writeIntent(',
         replace:
           "await withMoneyOutcome({ outcome: 'not_charged', retrySafe: true }, () => writeIntent(",
       },
       // The look before a denial would see the intent.
       {
-        file: payments('create-order'),
+        file: payments('orders/charge'),
         find: '(await withMoneyOutcome(undecided(sale), () => denyCharge(deps, sale, pos)))',
         replace: '(undefined as OrderRow | undefined)',
       },
@@ -175,7 +175,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '8: what is given up is sent again',
     changes: [
       {
-        file: payments('resolve-creation'),
+        file: payments('orders/resolve-creation'),
         find: 'if (order.cancel_requested_at !== null || ',
         replace: 'if (',
       },
@@ -191,7 +191,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '9: a total refund gives back what was known, not what was left',
     changes: [
       {
-        file: payments('send-refund'),
+        file: payments('orders/send-refund'),
         find: 'const amountCents = refund?.amountCents ?? (operation.amount_cents as number)',
         replace: 'const amountCents = operation.amount_cents as number',
       },
@@ -202,12 +202,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '10: what the provider does not confirm holds the box',
     changes: [
       {
-        file: payments('terminal-slot'),
+        file: payments('terminals/choose-terminal'),
         find: "return shown === 'created' || shown === 'at_terminal' ? current : undefined",
         replace: "return isOpenHere(current) || shown === 'created' ? current : undefined",
       },
       {
-        file: payments('terminal-slot'),
+        file: payments('terminals/choose-terminal'),
         find: 'async function tryCancel(',
         replace:
           "const isOpenHere = (order: OrderRow) => ['created', 'at_terminal'].includes(order.status)\n\nasync function tryCancel(",
@@ -241,7 +241,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '14: an equal order of another application is taken for ours',
     changes: [
       {
-        file: payments('found-order'),
+        file: payments('orders/found-order'),
         find: "return isNamed && isPoint && isOfItsTime ? 'ours' : 'unproven'",
         replace: "return isPoint && isOfItsTime ? 'ours' : 'unproven'",
       },
@@ -252,7 +252,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '15: an equal refund that was there before answers for ours',
     changes: [
       {
-        file: payments('match-refund'),
+        file: payments('orders/match-refund'),
         find: 'const before = operation.refunds_before',
         replace: 'const before: readonly string[] | null = []',
       },

@@ -36,7 +36,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/webhook-delivery.ts',
+    file: 'src/payments/webhooks/webhook-delivery.ts',
     tests: [['test/payment/webhooks.test.ts', 'the same delivery again']],
     made: {
       'what is a duplicate comes from the body': [
@@ -48,7 +48,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/webhook-delivery.ts',
+    file: 'src/payments/webhooks/webhook-delivery.ts',
     tests: [['test/payment/webhooks.test.ts', 'missing, forged']],
     made: {
       'a captured webhook is good for ever': [
@@ -58,7 +58,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/webhook-delivery.ts',
+    file: 'src/payments/webhooks/webhook-delivery.ts',
     tests: [['test/payment/webhooks.test.ts', 'a flood of forged']],
     made: {
       'refused webhooks are all kept': ['if (window.count > rejectedPerMinute) return', ''],

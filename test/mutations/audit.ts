@@ -3,7 +3,7 @@ import type { Mistakes } from './mistakes.ts'
 /** The audit log, and what a start must not forget. */
 export const audit: readonly Mistakes[] = [
   {
-    file: 'src/payments/seal-activity.ts',
+    file: 'src/payments/audit/seal-activity.ts',
     tests: [['test/payment/audit-chain.test.ts', 'the sealer works every second']],
     made: {
       'no checkpoint is written to the log': [
@@ -17,7 +17,7 @@ export const audit: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/verify-activity.ts',
+    file: 'src/payments/audit/verify-activity.ts',
     tests: [['test/payment/audit-tampering.test.ts', 'a log that was set back as a whole']],
     made: {
       'a checkpoint that the log does not hold is passed over': [
@@ -27,7 +27,7 @@ export const audit: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/verify-activity.ts',
+    file: 'src/payments/audit/verify-activity.ts',
     tests: [['test/payment/audit-tampering.test.ts', 'unseen']],
     made: {
       'rows beyond the head are not looked for': [

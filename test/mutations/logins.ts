@@ -3,7 +3,7 @@ import type { Mistakes } from './mistakes.ts'
 /** Connections of accounts. */
 export const logins: readonly Mistakes[] = [
   {
-    file: 'src/payments/connection.ts',
+    file: 'src/payments/connection/oauth-login.ts',
     tests: [['test/checks/comparisons.test.ts']],
     made: {
       'the mark of a browser is compared by ===': [
@@ -13,7 +13,7 @@ export const logins: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/connection.ts',
+    file: 'src/payments/connection/oauth-login.ts',
     tests: [['test/payment/oauth-callback.test.ts', 'a return that names another server']],
     made: {
       'any server may send the browser back': [
@@ -23,7 +23,7 @@ export const logins: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/connection.ts',
+    file: 'src/payments/connection/oauth-login.ts',
     tests: [['test/payment/oauth-invitation.test.ts']],
     made: {
       'a return of another browser is taken': [
@@ -43,7 +43,7 @@ export const logins: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/connection.ts',
+    file: 'src/payments/connection/oauth-login.ts',
     tests: [['test/payment/oauth-callback.test.ts']],
     made: {
       'a state works twice': [
@@ -53,7 +53,7 @@ export const logins: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/connection.ts',
+    file: 'src/payments/connection/oauth-login.ts',
     tests: [['test/payment/oauth-callback.test.ts', 'a login is good for']],
     made: {
       'a state works for ever': [
@@ -63,7 +63,7 @@ export const logins: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/connection.ts',
+    file: 'src/payments/connection/oauth-login.ts',
     tests: [['test/payment/oauth-callback.test.ts', 'another account is 409']],
     made: {
       'another account takes the place of the pinned one': [
@@ -73,7 +73,7 @@ export const logins: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/connection.ts',
+    file: 'src/payments/connection/oauth-login.ts',
     tests: [['test/payment/takeover.test.ts']],
     made: {
       'a stranger chooses the account of a released client': [
@@ -88,7 +88,7 @@ export const logins: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/connection.ts',
+    file: 'src/payments/connection/oauth-login.ts',
     tests: [['test/payment/oauth-target.test.ts']],
     made: {
       'any origin is a target': [

@@ -105,7 +105,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/send-alone.ts',
+    file: 'src/payments/operations/lease.ts',
     tests: [['test/payment/send-alone.test.ts']],
     made: {
       'a claim that somebody holds is taken all the same': [
@@ -172,7 +172,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/plan-looks.ts',
+    file: 'src/payments/orders/plan-status-checks.ts',
     tests: [['test/payment/plan-looks.test.ts']],
     made: {
       'nothing arrives late': [
@@ -223,7 +223,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/take-evidence.ts',
+    file: 'src/payments/orders/take-evidence.ts',
     tests: [['test/payment/aimed-refunds.test.ts']],
     made: {
       'a refund that failed later stays done': [
@@ -271,7 +271,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/send-refund.ts',
+    file: 'src/payments/orders/send-refund.ts',
     tests: [['test/closings/two-payments.test.ts', 'gives back its own payment only']],
     made: {
       'the refund of an order with a further payment names no payment': [
@@ -281,7 +281,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/apply-evidence.ts',
+    file: 'src/payments/orders/apply-evidence.ts',
     tests: [['test/payment/late-payments.test.ts', 'is told to the till until it is decided']],
     made: {
       'an order that a person settled as not paid is paid in silence': [
@@ -321,7 +321,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/chargebacks/keep-case.ts',
+    file: 'src/payments/chargebacks/keep-case.ts',
     tests: [['test/closings/chargebacks.test.ts', 'open again after its decision']],
     made: {
       'a charge-back that is open again is never read again': [

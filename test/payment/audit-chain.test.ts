@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sealWaiting, takeOverHead } from '../../src/payments/seal-activity.ts'
-import { verifyActivityChain } from '../../src/payments/verify-activity.ts'
+import { sealWaiting, takeOverHead } from '../../src/payments/audit/seal-activity.ts'
+import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { type AuditWorld, openAuditWorld, withoutTriggers, writeEntry } from '../support/audit.ts'
 import {
   needsPostgres,

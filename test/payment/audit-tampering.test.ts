@@ -3,8 +3,8 @@ import { type RawBuilder, sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Trx } from '../../src/db/database.ts'
 import { createSealer } from '../../src/domain/sealed.ts'
-import { sealWaiting } from '../../src/payments/seal-activity.ts'
-import { type ChainCheck, verifyActivityChain } from '../../src/payments/verify-activity.ts'
+import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
+import { type ChainCheck, verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
 import { type AuditWorld, openAuditWorld } from '../support/audit.ts'
 
 // T42: whoever can write to the database, triggers or not, and lacks the encryption key, changes nothing unseen.

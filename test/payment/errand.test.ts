@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { AppError } from '../../src/errors/app-error.ts'
-import { errandOfRequest, inTime } from '../../src/payments/errand.ts'
+import { errandOfRequest, inTime } from '../../src/payments/operations/request-context.ts'
 import {
   breakProvider,
   cancel,

@@ -1,5 +1,9 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { createNewsReader, type News, type NewsItem } from '../../src/payments/news.ts'
+import {
+  createNewsReader,
+  type News,
+  type NewsItem,
+} from '../../src/payments/events/event-subscribers.ts'
 import { type OpenStream, openStream } from '../support/event-stream.ts'
 import { cancel, deliver, openOwnShop, orderRow } from '../support/money.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'

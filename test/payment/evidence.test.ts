@@ -7,15 +7,15 @@ import { type OrderEvidence, type OrderStatus, orderStatuses } from '../../src/d
 import { canMove } from '../../src/domain/order-state.ts'
 import { outcomeOf } from '../../src/errors/money-outcome.ts'
 import { createLogger } from '../../src/http/logging.ts'
+import type { PaymentDeps } from '../../src/payments/deps.ts'
 import {
   applyEvidence,
   applyNotCreated,
   applyUnknownCreation,
-} from '../../src/payments/apply-evidence.ts'
-import type { PaymentDeps } from '../../src/payments/deps.ts'
-import { createLookNotes } from '../../src/payments/look-notes.ts'
-import { moveOrder } from '../../src/payments/move-order.ts'
-import { nextCheck } from '../../src/payments/plan-looks.ts'
+} from '../../src/payments/orders/apply-evidence.ts'
+import { moveOrder } from '../../src/payments/orders/move-order.ts'
+import { nextCheck } from '../../src/payments/orders/plan-status-checks.ts'
+import { createLookNotes } from '../../src/payments/orders/status-check-notes.ts'
 import {
   findOrderOfAnyClient,
   insertOrder,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { type ChangedOrder, createOrderChanges } from '../../src/payments/order-changes.ts'
+import { type ChangedOrder, createOrderChanges } from '../../src/payments/orders/order-changes.ts'
 
 /** Changes over a database whose connection the test controls. */
 async function overWire() {

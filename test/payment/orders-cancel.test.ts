@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { cancelAtProvider } from '../../src/payments/cancel-order.ts'
-import { ownErrand } from '../../src/payments/errand.ts'
+import { ownErrand } from '../../src/payments/operations/request-context.ts'
+import { cancelAtProvider } from '../../src/payments/orders/cancel.ts'
 import {
   auditOf,
   breakProvider,

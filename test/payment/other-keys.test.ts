@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createSealer } from '../../src/domain/sealed.ts'
-import { sealContext } from '../../src/payments/token-keeper.ts'
+import { sealContext } from '../../src/payments/connection/token-keeper.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, charge, openShop, type Till } from '../support/till.ts'
 

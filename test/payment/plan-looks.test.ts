@@ -12,7 +12,7 @@ import {
   nextUnknownLook,
   type Planned,
   planLook,
-} from '../../src/payments/plan-looks.ts'
+} from '../../src/payments/orders/plan-status-checks.ts'
 
 const start = Date.parse('2026-11-20T12:00:00Z')
 const at = (seconds: number) => new Date(start + seconds * 1000)

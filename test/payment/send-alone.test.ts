@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { PaymentDeps } from '../../src/payments/deps.ts'
-import { type Claim, type Held, newSender, sendAlone } from '../../src/payments/send-alone.ts'
+import { type Claim, type Held, newSender, sendAlone } from '../../src/payments/operations/lease.ts'
 import { insertOrder } from '../../src/repositories/orders/order-queries.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { latch } from '../sync/deliver-support.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { serviceActor } from '../../src/payments/deps.ts'
-import { upsertStore } from '../../src/payments/upsert-store.ts'
+import { upsertStore } from '../../src/payments/stores/upsert-store.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, enrol, sandboxCall, type Till } from '../support/till.ts'
 

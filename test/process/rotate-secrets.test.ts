@@ -9,11 +9,11 @@ import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
-import { checkEncryptionKeys } from '../../src/payments/encryption-keys.ts'
-import { rotateSecrets } from '../../src/payments/rotate-secrets.ts'
-import { sealWaiting } from '../../src/payments/seal-activity.ts'
-import { sealContext } from '../../src/payments/token-keeper.ts'
-import { verifyActivityChain } from '../../src/payments/verify-activity.ts'
+import { sealWaiting } from '../../src/payments/audit/seal-activity.ts'
+import { verifyActivityChain } from '../../src/payments/audit/verify-activity.ts'
+import { sealContext } from '../../src/payments/connection/token-keeper.ts'
+import { checkEncryptionKeys } from '../../src/payments/encryption/encryption-keys.ts'
+import { rotateSecrets } from '../../src/payments/encryption/seal-anew.ts'
 import {
   beginRenewal,
   findConnection,

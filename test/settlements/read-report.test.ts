@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { type ReportLine, readReport } from '../../src/settlements/read-report.ts'
+import { type ReportLine, readReport } from '../../src/payments/settlements/read-report.ts'
 import {
   centsOfReport,
   dayOfReport,
   offsetOfZone,
   taxesOfCell,
-} from '../../src/settlements/report-amounts.ts'
+} from '../../src/payments/settlements/report-amounts.ts'
 
 async function read(text: string, chunk = text.length, offset?: string): Promise<ReportLine[]> {
   const parts: string[] = []

@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Database, Trx } from '../../src/db/database.ts'
 import { createSealer, type Sealer } from '../../src/domain/sealed.ts'
-import { recordSuccess } from '../../src/payments/activity.ts'
-import { serviceActor } from '../../src/payments/deps.ts'
-import { takeOverHead } from '../../src/payments/seal-activity.ts'
+import { recordSuccess } from '../../src/payments/audit/activity.ts'
+import { takeOverHead } from '../../src/payments/audit/seal-activity.ts'
 import {
   type ChainCheck,
   type VerifyOptions,
   verifyActivityChain,
-} from '../../src/payments/verify-activity.ts'
+} from '../../src/payments/audit/verify-activity.ts'
+import { serviceActor } from '../../src/payments/deps.ts'
 import { openTestDatabase } from './database.ts'
 
 /** An audit log without a service around it. */

@@ -2,10 +2,10 @@ import { sql } from 'kysely'
 import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
-import { recordSuccess } from '../../src/payments/activity.ts'
+import { recordSuccess } from '../../src/payments/audit/activity.ts'
+import { takeOverHead } from '../../src/payments/audit/seal-activity.ts'
+import { sealContext } from '../../src/payments/connection/token-keeper.ts'
 import { serviceActor } from '../../src/payments/deps.ts'
-import { takeOverHead } from '../../src/payments/seal-activity.ts'
-import { sealContext } from '../../src/payments/token-keeper.ts'
 import { insertClientIfAbsent } from '../../src/repositories/connection/clients.ts'
 import {
   insertState,

@@ -1,9 +1,12 @@
 import { asClientName } from '../../domain/client-name.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import { readClientInformation, readClientSummaries } from '../../payments/client-information.ts'
-import { unpinAccount } from '../../payments/connection.ts'
+import {
+  readClientInformation,
+  readClientSummaries,
+} from '../../payments/admin/client-information.ts'
+import { unpinAccount } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import type { WebhookInbox } from '../../payments/webhook-inbox.ts'
+import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
 import { listDeliveries } from '../../repositories/webhooks/webhook-log.ts'
 import { addActivityRoutes } from '../audit/activity-routes.ts'
 import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'

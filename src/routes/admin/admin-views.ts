@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ChainCheck } from '../../payments/verify-activity.ts'
+import type { ChainCheck } from '../../payments/audit/verify-activity.ts'
 import type { ListedActivity } from '../../repositories/audit/activity-queries.ts'
 import type { WebhookRow } from '../../repositories/webhooks/webhook-log.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import { recordSuccess } from '../../payments/activity.ts'
+import { recordSuccess } from '../../payments/audit/activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { actorOf } from '../route-context.ts'
 

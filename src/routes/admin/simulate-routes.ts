@@ -1,6 +1,6 @@
 import type { HttpServer } from '../../http/create-server.ts'
+import { simulateOrder } from '../../payments/admin/simulate-order.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { simulateOrder } from '../../payments/simulate-order.ts'
 import { actorOf, providerErrors } from '../route-context.ts'
 import { SimulateBody, SimulateParams, SimulateQuery, SimulateResponse } from './admin-schemas.ts'
 

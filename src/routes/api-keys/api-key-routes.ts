@@ -1,5 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
-import { createApiKey, revokeApiKey, revokeClientKeys } from '../../payments/api-keys.ts'
+import { createApiKey, revokeApiKey, revokeClientKeys } from '../../payments/api-keys/api-keys.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { listApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
 import { MessageResponse } from '../connection/oauth-schemas.ts'

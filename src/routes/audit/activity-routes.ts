@@ -1,8 +1,8 @@
 import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import { readActivity } from '../../payments/activity.ts'
+import { readActivity } from '../../payments/audit/activity.ts'
+import { verifyActivityChain } from '../../payments/audit/verify-activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { verifyActivityChain } from '../../payments/verify-activity.ts'
 import {
   ActivityQuery,
   ActivityResponse,

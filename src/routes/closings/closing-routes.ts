@@ -1,4 +1,7 @@
 import type { FastifyRequest } from 'fastify'
+import { preferredLanguage } from '../../domain/language.ts'
+import { centsFromPoint } from '../../domain/money.ts'
+import type { HttpServer } from '../../http/create-server.ts'
 import {
   amend,
   type ClosingRequest,
@@ -7,10 +10,7 @@ import {
   readClosing,
   setStoreTimeZone,
   sign,
-} from '../../closings/closings.ts'
-import { preferredLanguage } from '../../domain/language.ts'
-import { centsFromPoint } from '../../domain/money.ts'
-import type { HttpServer } from '../../http/create-server.ts'
+} from '../../payments/closings/closings.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { listClosings } from '../../repositories/closings/closing-queries.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'

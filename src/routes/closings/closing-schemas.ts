@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { lineActions } from '../../closings/line-texts.ts'
 import { closingStates, lineKinds } from '../../domain/closing.ts'
 import { languages } from '../../domain/language.ts'
+import { lineActions } from '../../payments/closings/line-texts.ts'
 import {
   ClientQuery,
   ErpId,

@@ -1,7 +1,7 @@
 import type { HttpServer } from '../../http/create-server.ts'
-import { createInvitation } from '../../payments/connection.ts'
+import { revokeInvitation } from '../../payments/connection/invitations.ts'
+import { createInvitation } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { revokeInvitation } from '../../payments/invitations.ts'
 import { listOpenInvitations } from '../../repositories/connection/invitation-queries.ts'
 import {
   InvitationBody,

@@ -7,7 +7,7 @@ import {
   logout,
   refreshConnection,
   startLogin,
-} from '../../payments/connection.ts'
+} from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
 import { type Guards, tenantOfRequest } from '../guards.ts'

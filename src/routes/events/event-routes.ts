@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { EventStreams, StreamEvent } from '../../http/event-stream.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { createNewsReader } from '../../payments/news.ts'
+import { createNewsReader } from '../../payments/events/event-subscribers.ts'
 import { ClientName, StreamQuery } from '../field-schemas.ts'
 import { type Guards, placeOwner } from '../guards.ts'
 

@@ -7,10 +7,10 @@ import { decisionOf } from '../../domain/order-decision.ts'
 import { standingOf } from '../../domain/order-standing.ts'
 import { isOwn, receivedCents } from '../../domain/payment-figures.ts'
 import { verdictOnOrder } from '../../errors/money-outcome.ts'
-import { buyerPaidCents } from '../../payments/buyer-paid.ts'
-import { adviseCashier } from '../../payments/cashier.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { silenceMs } from '../../payments/silent-terminal.ts'
+import { buyerPaidCents } from '../../payments/orders/buyer-paid.ts'
+import { adviseCashier } from '../../payments/orders/cashier.ts'
+import { silenceMs } from '../../payments/terminals/silent-terminal.ts'
 import {
   type ChargedInstead,
   findChargedInstead,

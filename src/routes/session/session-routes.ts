@@ -1,6 +1,6 @@
-import { shopTimeZone } from '../../closings/closings.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
+import { shopTimeZone } from '../../payments/closings/closings.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { iso } from '../field-schemas.ts'
 import type { Guards, Principal } from '../guards.ts'

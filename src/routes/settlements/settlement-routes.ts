@@ -3,6 +3,9 @@ import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/hostile-text.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import { setChargeClass } from '../../payments/settlements/charge-classes.ts'
+import { askForReport, readFetch } from '../../payments/settlements/fetch-reports.ts'
+import { handInReport } from '../../payments/settlements/hand-in.ts'
 import {
   listChargeClasses,
   listNotClassed,
@@ -14,9 +17,6 @@ import {
   listSettlementFiles,
   type SettlementFileRow,
 } from '../../repositories/settlements/settlement-queries.ts'
-import { setChargeClass } from '../../settlements/charge-classes.ts'
-import { askForReport, readFetch } from '../../settlements/fetch-reports.ts'
-import { handInReport } from '../../settlements/hand-in.ts'
 import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'

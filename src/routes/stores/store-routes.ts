@@ -9,7 +9,7 @@ import {
   removePos,
   removeStore,
   type StoreWithPos,
-} from '../../payments/stores.ts'
+} from '../../payments/stores/manage-stores.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'

@@ -7,7 +7,7 @@ import {
   freeTerminalByHand,
   type HeldOrder,
   type TerminalVerdict,
-} from '../../payments/free-terminal.ts'
+} from '../../payments/terminals/free-terminal.ts'
 import { iso } from '../field-schemas.ts'
 import { errandOf, providerErrors } from '../route-context.ts'
 import { FreeTerminalBody, FreeTerminalResponse, TerminalParams } from './free-terminal-schemas.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { freeingActions, terminalVerdicts } from '../../payments/free-terminal.ts'
+import { freeingActions, terminalVerdicts } from '../../payments/terminals/free-terminal.ts'
 import { ClientName, PointAmount, Timestamp, text } from '../field-schemas.ts'
 import { Status } from '../orders/order-schemas.ts'
 

@@ -1,6 +1,6 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { listTerminals, setOperatingMode } from '../../payments/terminals.ts'
+import { listTerminals, setOperatingMode } from '../../payments/terminals/list-terminals.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { actorOf, providerErrors } from '../route-context.ts'

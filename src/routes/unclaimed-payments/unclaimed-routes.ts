@@ -1,8 +1,12 @@
 import type { z } from 'zod'
-import { adoptOrphan, dismissOrphan, refundOrphan } from '../../closings/orphans.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
+import {
+  adoptOrphan,
+  dismissOrphan,
+  refundOrphan,
+} from '../../payments/unclaimed-payments/unclaimed-payments.ts'
 import {
   listOrphanPayments,
   listOrphans,

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/hostile-text.ts'
-import type { WebhookInbox } from '../../payments/webhook-inbox.ts'
+import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
 import { WebhookHeaders, WebhookQuery, WebhookResponse } from './webhook-schemas.ts'
 
 declare module 'fastify' {

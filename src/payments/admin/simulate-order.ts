@@ -1,0 +1,83 @@
+import type { OrderStatus } from '../../domain/order.ts'
+import { isUntouchable } from '../../domain/order-state.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { ProviderError, type SimulatedEvent, toAppError } from '../../provider/provider.ts'
+import { findConnection } from '../../repositories/connection/connection-queries.ts'
+import {
+  findOrderOfAnyClient,
+  type OrderRow,
+  planCheck,
+} from '../../repositories/orders/order-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { ownErrand } from '../operations/request-context.ts'
+import { nextAfterSimulation } from '../orders/plan-status-checks.ts'
+import { refreshOrder } from '../orders/read.ts'
+
+/**
+ * Asks the provider to play an event on an order of test credentials. The change comes later, by webhook or read.
+ *
+ * Throws NOT_FOUND, NOT_SANDBOX, CONFLICT (an ended order), ORDER_NOT_REFUNDABLE, or the provider's failure.
+ */
+export async function simulateOrder(
+  deps: PaymentDeps,
+  request: { id: string; client: string | undefined; event: SimulatedEvent },
+  actor: Actor,
+): Promise<{ order: OrderRow; expectedWithinSeconds: number }> {
+  const { db } = deps.database
+  const order = await findOrderOfAnyClient(db, request.id)
+  if (!order || (request.client !== undefined && order.client !== request.client)) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such order' })
+  }
+  const entry = {
+    client: order.client,
+    actor,
+    action: 'order.simulated',
+    resourceType: 'order',
+    resourceId: order.id,
+    metadata: { status: request.event.status, mp_order_id: order.mp_order_id },
+  }
+  return auditFailure(deps, entry, async () => {
+    const connection = await findConnection(db, order.client)
+    if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
+    if (connection.live_mode) throw new AppError('NOT_SANDBOX')
+    // What happened at the terminal meanwhile counts: the provider would refuse the event without a reason of ours.
+    const { order: current } = await refreshOrder(deps, order, ownErrand(deps, 'api'))
+    checkMove(current, request.event.status)
+    const mpOrderId = current.mp_order_id
+    if (mpOrderId === null) {
+      throw new AppError('CONFLICT', { message: 'The provider has not confirmed this order yet' })
+    }
+    await withAccess(deps, order.client, (access) =>
+      deps.provider.orders.simulate(access.token, mpOrderId, request.event, {
+        about: { client: order.client, orderId: order.id, source: 'api' },
+      }),
+    ).catch((error) => {
+      throw error instanceof ProviderError ? toAppError(error, 'order.simulate') : error
+    })
+    await deps.database.transaction((trx) => recordSuccess(deps, trx, entry))
+    await planCheck(db, order.id, {
+      checkedAt: null,
+      nextCheckAt: nextAfterSimulation(deps.now()),
+    })
+    return {
+      order: current,
+      expectedWithinSeconds: request.event.status === 'action_required' ? 40 : 10,
+    }
+  })
+}
+
+function checkMove(order: OrderRow, wanted: OrderStatus): void {
+  if (wanted === 'refunded') {
+    if (order.status !== 'processed') {
+      throw new AppError('ORDER_NOT_REFUNDABLE', {
+        message: 'Only a processed order can be refunded',
+      })
+    }
+    return
+  }
+  if (isUntouchable(order.status) || order.status === 'partially_refunded') {
+    throw new AppError('CONFLICT', { message: `The order has ended already: ${order.status}` })
+  }
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import { hashSecret, maskApiKey, newApiKey } from '../../domain/api-key.ts'
+import { asClientName } from '../../domain/client-name.ts'
+import { AppError } from '../../errors/app-error.ts'
+import {
+  findKeyById,
+  insertApiKey,
+  revokeApiKeys,
+  revokeKeyById,
+} from '../../repositories/api-keys/api-key-queries.ts'
+import { lockClient } from '../../repositories/connection/clients.ts'
+import { findConnection } from '../../repositories/connection/connection-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+
+export type CreatedKey = { id: string; key: string; mpUserId: number; nickname: string | null }
+
+/**
+ * Makes a key for a connected client and answers its value, which exists nowhere else afterwards. The account it will
+ * charge for comes with it, so that the administrator sees whose money it is.
+ *
+ * Throws OAUTH_NOT_CONNECTED.
+ */
+export async function createApiKey(
+  deps: PaymentDeps,
+  request: { client: string; description: string | null },
+  actor: Actor,
+): Promise<CreatedKey> {
+  const entry = {
+    client: request.client,
+    actor,
+    action: 'api_key.created',
+    resourceType: 'api_key',
+    resourceId: null,
+  }
+  return auditFailure(deps, entry, async () => {
+    const client = asClientName(request.client)
+    const key = newApiKey()
+    const id = randomUUID()
+    return deps.database.transaction(async (trx) => {
+      // Locked as by a connection that ends: the key's account cannot change before the key is there to end with it.
+      const account = await lockClient(trx, client)
+      const connection = await findConnection(trx, client)
+      const now = deps.now()
+      if (!connection || connection.status === 'lost' || connection.expires_at <= now) {
+        throw new AppError('OAUTH_NOT_CONNECTED')
+      }
+      await insertApiKey(trx, {
+        id,
+        client,
+        key_hash: hashSecret(key),
+        key_mask: maskApiKey(key),
+        mp_user_id: connection.mp_user_id,
+        description: request.description,
+        active: true,
+        created_at: now,
+        last_used_at: null,
+        revoked_at: null,
+      })
+      await recordSuccess(deps, trx, { ...entry, resourceId: id })
+      return { id, key, mpUserId: connection.mp_user_id, nickname: account?.mp_nickname ?? null }
+    })
+  })
+}
+
+/** Ends all keys of a client at once. Throws NOT_FOUND when there is none to end. */
+export async function revokeClientKeys(
+  deps: PaymentDeps,
+  client: string,
+  actor: Actor,
+): Promise<number> {
+  const entry = {
+    client,
+    actor,
+    action: 'api_key.revoked',
+    resourceType: 'api_key',
+    resourceId: client,
+  }
+  return auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      const revoked = await revokeApiKeys(trx, client, deps.now())
+      if (revoked === 0) {
+        throw new AppError('NOT_FOUND', { message: 'The client has no active API key' })
+      }
+      await recordSuccess(deps, trx, { ...entry, metadata: { revoked } })
+      return revoked
+    }),
+  )
+}
+
+/** Ends one key at once; the others of its client go on. Throws NOT_FOUND when it is unknown or was revoked before. */
+export async function revokeApiKey(deps: PaymentDeps, id: string, actor: Actor): Promise<void> {
+  const known = await findKeyById(deps.database.db, id)
+  const entry = {
+    client: known?.client ?? null,
+    actor,
+    action: 'api_key.revoked',
+    resourceType: 'api_key',
+    resourceId: id,
+  }
+  await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      if (!(await revokeKeyById(trx, id, deps.now()))) {
+        throw new AppError('NOT_FOUND', { message: 'There is no active API key with this id' })
+      }
+      await recordSuccess(deps, trx, { ...entry, metadata: { revoked: 1 } })
+    }),
+  )
+}

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import type { Db, Trx } from '../../db/database.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { readHead } from '../../repositories/audit/activity-chain.ts'
+import {
+  type ActivityFilter,
+  activityChannel,
+  appendActivity,
+  type ListedActivity,
+  listActivity,
+  type NewActivity,
+  toToldActivity,
+} from '../../repositories/audit/activity-queries.ts'
+import type { ListPage, PageWish, SequencePlace } from '../../repositories/list-page.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { hashEntry, isHeadAuthentic, isSealedWith, isSignedWith } from './activity-proofs.ts'
+import { openKeptSigningKeys } from './kept-signing-keys.ts'
+
+/** What it takes to write an entry. */
+export type AuditDeps = Pick<PaymentDeps, 'sealer' | 'now'> & {
+  database: Pick<PaymentDeps['database'], 'announce'>
+}
+
+export type ActivityEntry = {
+  client: string | null
+  actor: Actor
+  action: string
+  resourceType: string
+  resourceId: string | null
+  metadata?: Record<string, unknown>
+}
+
+/** Appends a success to the audit log, in the transaction of the change that it reports. */
+export async function recordSuccess(
+  deps: AuditDeps,
+  trx: Trx,
+  entry: ActivityEntry,
+): Promise<void> {
+  await append(deps, trx, signSuccess(deps, entry))
+}
+
+/** Appends a failure that is part of a change, in its transaction. */
+export async function recordFailure(
+  deps: AuditDeps,
+  trx: Trx,
+  entry: ActivityEntry,
+  errorMessage: string,
+): Promise<void> {
+  await append(deps, trx, signFailure(deps, entry, errorMessage))
+}
+
+/**
+ * Runs a write and reports its failure in the audit log. The failure itself always travels on: a log that cannot be
+ * written must not hide it.
+ */
+export async function auditFailure<T>(
+  deps: PaymentDeps,
+  entry: ActivityEntry,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const code = error instanceof AppError ? error.code : 'INTERNAL_ERROR'
+    // A refusal of the request's own form is no write that failed; one that the provider caused is.
+    const isBadForm = code === 'VALIDATION_ERROR' && !(error as AppError).cause
+    if (!isBadForm && code !== 'SERVICE_UNAVAILABLE') {
+      const errorMessage = error instanceof AppError ? `${code}: ${error.message}` : code
+      await append(deps, deps.database.db, signFailure(deps, entry, errorMessage)).catch((cause) =>
+        deps.log.error({ err: cause }, 'a failure could not be audited'),
+      )
+    }
+    throw error
+  }
+}
+
+/**
+ * A page of the audit log, newest first. `isForged`: neither the row nor its seal was made by a process of ours, so it is none
+ * of the entries; it is not to be shown, and stands in the page so that the next one begins after it.
+ */
+export async function readActivity(
+  { database: { db }, sealer }: Pick<PaymentDeps, 'database' | 'sealer'>,
+  filter: ActivityFilter,
+  wish: PageWish<SequencePlace>,
+): Promise<ListPage<ListedActivity & { isForged: boolean }>> {
+  const head = await readHead(db)
+  const kept = await openKeptSigningKeys(db, sealer)
+  const page = await listActivity(db, filter, wish, {
+    isHeadAuthentic: isHeadAuthentic(sealer, head),
+  })
+  const isForged = ({ seal, ...entry }: ListedActivity) => {
+    const key = sealer.signingKeyById(entry.key_id) ?? kept.get(entry.key_id)
+    if (!key || isSignedWith(key, entry)) return false
+    // One that was changed after it was sealed stays in sight.
+    return !seal || !isSealedWith(key, entry, seal)
+  }
+  return { ...page, rows: page.rows.map((row) => ({ ...row, isForged: isForged(row) })) }
+}
+
+type NewEntry = ActivityEntry & { status: 'success' | 'failed'; errorMessage: string | null }
+
+/** An entry of a success, signed, to be written with what it tells of. */
+export function signSuccess(
+  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  entry: ActivityEntry,
+): NewActivity {
+  return sign(deps, { ...entry, status: 'success', errorMessage: null })
+}
+
+/** The same of a failure. */
+export function signFailure(
+  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  entry: ActivityEntry,
+  errorMessage: string,
+): NewActivity {
+  return sign(deps, { ...entry, status: 'failed', errorMessage })
+}
+
+/** Tells whoever watches the log of entries that were written. */
+export function tellActivity(
+  { database }: Pick<AuditDeps, 'database'>,
+  entries: readonly NewActivity[],
+): void {
+  for (const entry of entries) {
+    database.announce(activityChannel, JSON.stringify(toToldActivity(entry)))
+  }
+}
+
+async function append(deps: AuditDeps, db: Db | Trx, entry: NewActivity): Promise<void> {
+  await appendActivity(db, [entry])
+  tellActivity(deps, [entry])
+}
+
+function sign({ sealer, now }: Pick<PaymentDeps, 'sealer' | 'now'>, entry: NewEntry): NewActivity {
+  const createdAt = now()
+  const signing = sealer.signingKey()
+  const { keyId, sessionId } = entry.actor
+  const metadata = JSON.stringify({
+    ...entry.metadata,
+    ...(keyId !== undefined && { key_id: keyId }),
+    ...(sessionId !== undefined && { session_id: sessionId }),
+  })
+  const row = {
+    id: randomUUID(),
+    client_name: entry.client,
+    ip_address: entry.actor.ipAddress,
+    action: entry.action,
+    resource_type: entry.resourceType,
+    // What is no character would be refused as JSON.
+    resource_id: entry.resourceId?.toWellFormed() ?? null,
+    status: entry.status,
+    error_message: entry.errorMessage?.toWellFormed() ?? null,
+    // As it will be read again.
+    metadata: JSON.parse(metadata),
+    duration_ms: Math.max(0, createdAt.getTime() - entry.actor.startedAt.getTime()),
+    created_at: createdAt,
+    key_id: signing.id,
+  }
+  return { ...row, hash: hashEntry(signing.key, row) }
+}

@@ -1,0 +1,188 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Db } from '../../db/database.ts'
+import type { Sealer } from '../../domain/sealed.ts'
+import {
+  type HeadRow,
+  readBeyondHead,
+  readHead,
+  readLostUnsealed,
+  readSealed,
+  readUnchained,
+  type SealedEntry,
+} from '../../repositories/audit/activity-chain.ts'
+import type { ActivityRow } from '../../repositories/audit/activity-queries.ts'
+import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-proofs.ts'
+import { openKeptSigningKeys } from './kept-signing-keys.ts'
+
+/** One thing that does not fit. */
+export type ChainFinding = {
+  /** The place in the chain; of what has none, the place after its end. */
+  seq: number
+  entryId: string | null
+  reason: string
+}
+
+export type ChainCheck = {
+  valid: boolean
+  /** How many fit, from the first on. */
+  entries: number
+  /** Where the chain breaks first, and why; null when it holds. */
+  brokenAt: number | null
+  reason: string | null
+  /** Up to where it is sealed. */
+  head: { seq: number; hash: string }
+  /** Genuine entries after it, which are still to be sealed. */
+  unsealed: number
+  /** By place; at most 100. */
+  findings: ChainFinding[]
+  /** Whether the chain holds what was asked for; null when nothing was. */
+  checkpoint: { seq: number; found: boolean } | null
+}
+
+export type VerifyOptions = {
+  /** Place and hash of an entry as an earlier check or the service's log has shown them. */
+  checkpoint?: { seq: number; hash: string } | undefined
+  /** Ends the check, with its reason. */
+  signal?: AbortSignal
+  /** Entries read at a time. */
+  batch?: number
+}
+
+const findingsAtMost = 100
+
+/**
+ * Walks the audit log and says whether, and where, it was tampered with. It changes nothing, reads each row twice at the
+ * most and in batches, lets others have their turn between them, and ends at 100 findings. Rows that no process of ours has
+ * written are told and count as nothing else.
+ */
+export async function verifyActivityChain(
+  { sealer, db }: { sealer: Sealer; db: Db },
+  { checkpoint, signal, batch = 500 }: VerifyOptions = {},
+): Promise<ChainCheck> {
+  const head = await readHead(db)
+  const isTrusted = isHeadAuthentic(sealer, head)
+  const kept = await openKeptSigningKeys(db, sealer)
+  const keyOf = ({ key_id }: ActivityRow) => sealer.signingKeyById(key_id) ?? kept.get(key_id)
+  const findings: ChainFinding[] = []
+  const find = (seq: number, entryId: string | null, reason: string) => {
+    findings.push({ seq, entryId, reason })
+  }
+  const isFull = () => findings.length >= findingsAtMost
+  const turn = async () => {
+    await nextTurn()
+    signal?.throwIfAborted()
+  }
+
+  const end = await walkSeals()
+  judgeHead(head, end)
+  if (isTrusted && !isFull()) {
+    for (const { seq, entry_id } of await readBeyondHead(db, findingsAtMost)) {
+      find(Number(seq), entry_id, 'an entry was added')
+    }
+  }
+  const unsealed = isFull() ? 0 : await countUnsealed()
+  const found = checkpoint && (await holds(checkpoint))
+  if (checkpoint && !found) {
+    find(Math.min(checkpoint.seq, end.seq + 1), null, 'the checkpoint is not in the log')
+  }
+
+  const told = findings.toSorted((a, b) => a.seq - b.seq).slice(0, findingsAtMost)
+  const first = told[0]
+  return {
+    valid: first === undefined,
+    entries: first === undefined ? end.seq : Math.max(0, Math.min(end.seq, first.seq - 1)),
+    brokenAt: first?.seq ?? null,
+    reason: first?.reason ?? null,
+    head: { seq: Number(head?.seq ?? 0), hash: head?.hash ?? '' },
+    unsealed,
+    findings: told,
+    checkpoint: checkpoint ? { seq: checkpoint.seq, found: found === true } : null,
+  }
+
+  /** Up to the head, or to the last seal when nobody knows where the head was. Answers where it came to. */
+  async function walkSeals(): Promise<{ seq: number; hash: string }> {
+    let previous = { seq: 0, hash: '' }
+    let cursor: { seq: number; hash: string } | undefined
+    while (!isFull()) {
+      await turn()
+      const rows = await readSealed(db, cursor, batch)
+      for (const [index, { seal, entry }] of rows.entries()) {
+        if (isFull()) return previous
+        cursor = seal
+        // Beyond the head is told apart; while this walk takes its time, genuine ones come there too.
+        if (isTrusted && head && seal.seq > head.seq) return previous
+        const wrong = judge({ seal, entry })
+        const hasRival = rows[index + 1]?.seal.seq === seal.seq
+        if (seal.seq <= previous.seq || (wrong !== undefined && hasRival)) {
+          find(Number(seal.seq), seal.entry_id, 'an entry was added')
+          continue
+        }
+        if (seal.seq > previous.seq + 1) find(previous.seq + 1, null, 'an entry is missing')
+        else if (wrong === undefined && seal.previous_hash !== previous.hash) {
+          find(seal.seq, seal.entry_id, 'the link is broken')
+        }
+        if (wrong !== undefined) find(Number(seal.seq), seal.entry_id, wrong)
+        previous = { seq: Number(seal.seq), hash: seal.hash }
+      }
+      if (rows.length < batch) break
+    }
+    return previous
+  }
+
+  /** What is wrong with a seal and its entry, whatever stands before. */
+  function judge({ seal, entry }: SealedEntry): string | undefined {
+    if (!entry) return 'an entry is missing'
+    const key = keyOf(entry)
+    if (!key) return 'its encryption key is not configured'
+    if (!isSignedWith(key, entry)) return 'the entry was changed'
+    return isSealedWith(key, entry, seal) ? undefined : 'the link is broken'
+  }
+
+  function judgeHead(row: HeadRow | undefined, last: { seq: number; hash: string }): void {
+    if (isFull()) return
+    if (!row) find(last.seq + 1, null, 'the head of the log is missing')
+    else if (!isTrusted) {
+      find(Math.min(Number(row.seq), last.seq) + 1, null, 'the head of the log was changed')
+    } else if (last.seq < row.seq) find(last.seq + 1, null, 'the end of the log is missing')
+    else if (last.hash !== row.hash) find(row.seq, null, 'the end of the log was changed')
+  }
+
+  /** Tells of entries that have no place and are none of those that wait for one. */
+  async function countUnsealed(): Promise<number> {
+    let count = 0
+    let after: number | undefined
+    const next = end.seq + 1
+    const told = new Set(findings.map(({ entryId }) => entryId))
+    while (!isFull()) {
+      await turn()
+      const page = await readUnchained(db, {
+        ...(after !== undefined && { after }),
+        limit: batch,
+        isHeadAuthentic: isTrusted,
+      })
+      for (const { isWaiting, ...entry } of page.entries) {
+        const key = keyOf(entry)
+        const isOurs = key !== undefined && entry.previous_hash === null && isSignedWith(key, entry)
+        if (isWaiting && sealer.signingKeyById(entry.key_id) === undefined) {
+          find(next, entry.id, 'its encryption key is not configured')
+        } else if (!isOurs) {
+          // With a seal beyond the head it was told with that.
+          if (!told.has(entry.id)) find(next, entry.id, 'an entry was added')
+        } else if (isWaiting) count += 1
+        else find(next, entry.id, 'an entry was kept out of the chain')
+      }
+      if (page.last === undefined) break
+      after = page.last
+    }
+    for (const id of await readLostUnsealed(db, findingsAtMost)) {
+      find(next, id, 'an entry is missing')
+    }
+    return count
+  }
+
+  async function holds({ seq, hash }: { seq: number; hash: string }): Promise<boolean> {
+    if (seq > end.seq) return false
+    const from = await readSealed(db, { seq, hash: '' }, findingsAtMost)
+    return from.some(({ seal }) => seal.seq === seq && seal.hash === hash)
+  }
+}

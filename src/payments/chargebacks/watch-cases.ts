@@ -1,0 +1,166 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { chargedBack } from '../../domain/provider-states.ts'
+import { AppError } from '../../errors/app-error.ts'
+import {
+  type ChargebackRow,
+  findClientsOfCase,
+  listChargedBackPayments,
+  listDueChargebacks,
+} from '../../repositories/chargebacks/chargeback-queries.ts'
+import { findClientsOfAccount } from '../../repositories/connection/connection-queries.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import {
+  findPayment,
+  type ProviderPaymentRow,
+} from '../../repositories/provider-payments/provider-payments.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { readPayment } from '../provider-payments/read-payments.ts'
+import { keepCase, keepWithoutCase, postponeCase } from './keep-case.ts'
+
+type Shop = { client: ClientName; mpUserId: number }
+
+const callWithinMs = 15_000
+const casesAtOnce = 20
+
+/**
+ * Reads the cases of a shop that are due, and looks for the cases of payments that the provider shows as charged back: so a
+ * webhook that got lost loses no case. Only for whoever holds the account's lease.
+ */
+export async function watchChargebacks(
+  deps: PaymentDeps,
+  shop: Shop,
+  signal: AbortSignal,
+): Promise<void> {
+  const { db } = deps.database
+  for (const paymentId of await listChargedBackPayments(db, shop.client, casesAtOnce)) {
+    const payment = await findPayment(db, shop.client, paymentId)
+    if (payment) await keepWithoutCase(deps, payment)
+  }
+  for (const row of await listDueChargebacks(db, shop.client, deps.now(), casesAtOnce)) {
+    if (signal.aborted) return
+    await readAgain(deps, shop, row, signal).catch(async (error: unknown) => {
+      if (signal.aborted) return
+      const about = { client: row.client, caseId: row.case_id, paymentId: row.payment_id }
+      deps.log.warn({ ...about, err: error }, 'a charge-back could not be read yet')
+      await postponeCase(deps, row)
+    })
+  }
+}
+
+async function readAgain(
+  deps: PaymentDeps,
+  shop: Shop,
+  row: ChargebackRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const payment = await findPayment(deps.database.db, row.client, row.payment_id)
+  const caseIds =
+    row.case_id === null ? await searchCases(deps, shop, row.payment_id, signal) : [row.case_id]
+  let isRead = false
+  for (const caseId of caseIds) {
+    const shown = await readCase(deps, shop, caseId, signal)
+    if (!shown || !payment) continue
+    await keepCase(deps, payment, shown)
+    isRead = true
+  }
+  if (!isRead) await postponeCase(deps, row)
+}
+
+/**
+ * Takes up the case that a webhook names. Answers whose payment it disputes, and the order; undefined when it is of none, such as a
+ * sale of a web shop at the same account. Throws what reading it throws, and PROVIDER_ERROR for a case that the account does not
+ * have.
+ */
+export async function takeCase(
+  deps: PaymentDeps,
+  mpUserId: number | null,
+  caseId: string,
+): Promise<{ client: ClientName; orderId: string | null } | undefined> {
+  const { db } = deps.database
+  const known = await findClientsOfCase(db, caseId)
+  const named = mpUserId === null ? [] : await findClientsOfAccount(db, mpUserId)
+  const clients = [...new Set([...known, ...named])]
+  let isMissing = false
+  for (const client of clients) {
+    const seen = await withAccess(deps, client, async (access) => {
+      const shop = { client, mpUserId: access.mpUserId }
+      const shown = await deps.provider.chargebacks.get(access.token, access.mpUserId, caseId, {
+        untilMs: deps.stopwatch() + callWithinMs,
+      })
+      return shown && { shop, shown }
+    })
+    isMissing ||= !seen
+    if (!seen) continue
+    for (const paymentId of seen.shown.paymentIds) {
+      const payment = await ownPayment(deps, seen.shop, paymentId)
+      if (!payment) continue
+      await keepCase(deps, payment, seen.shown)
+      return { client, orderId: payment.order_id }
+    }
+  }
+  if (isMissing) throw new AppError('PROVIDER_ERROR', { message: 'The provider has no such case' })
+  return undefined
+}
+
+/**
+ * Takes up the charge-backs of an order that the provider shows as charged back: the cases that it names, or else those of its
+ * payments. A payment whose case cannot be found is kept without one.
+ */
+export async function takeCasesOf(
+  deps: PaymentDeps,
+  order: OrderRow,
+  caseIds: readonly string[],
+): Promise<void> {
+  const shop = { client: order.client, mpUserId: order.mp_user_id }
+  for (const { referenceId } of order.payments) {
+    if (referenceId === null) continue
+    const payment = await ownPayment(deps, shop, referenceId, 'read anew')
+    if (payment?.status !== chargedBack) continue
+    const found = caseIds.length > 0 ? caseIds : await searchCases(deps, shop, referenceId)
+    let isKept = false
+    for (const caseId of found) {
+      const shown = await readCase(deps, shop, caseId)
+      if (!shown?.paymentIds.includes(referenceId)) continue
+      await keepCase(deps, payment, shown)
+      isKept = true
+    }
+    if (!isKept) await keepWithoutCase(deps, payment)
+  }
+}
+
+/** A payment, if it is of this client. One that was read long ago is read once more where it is said to have changed. */
+async function ownPayment(
+  deps: PaymentDeps,
+  shop: Shop,
+  paymentId: string,
+  how: 'as kept' | 'read anew' = 'as kept',
+): Promise<ProviderPaymentRow | undefined> {
+  const { db } = deps.database
+  const kept = await findPayment(db, shop.client, paymentId)
+  if (kept && how === 'as kept') return kept
+  await readPayment(deps, shop, paymentId)
+  return findPayment(db, shop.client, paymentId)
+}
+
+function readCase(deps: PaymentDeps, shop: Shop, caseId: string, signal?: AbortSignal) {
+  return withAccess(deps, shop.client, ({ token, mpUserId }) => {
+    if (mpUserId !== shop.mpUserId) throw new AppError('ACCOUNT_MISMATCH')
+    const untilMs = deps.stopwatch() + callWithinMs
+    return deps.provider.chargebacks.get(token, mpUserId, caseId, {
+      untilMs,
+      ...(signal && { signal }),
+    })
+  })
+}
+
+function searchCases(deps: PaymentDeps, shop: Shop, paymentId: string, signal?: AbortSignal) {
+  return withAccess(deps, shop.client, ({ token, mpUserId }) => {
+    if (mpUserId !== shop.mpUserId) throw new AppError('ACCOUNT_MISMATCH')
+    const untilMs = deps.stopwatch() + callWithinMs
+    return deps.provider.chargebacks.search(token, mpUserId, paymentId, {
+      untilMs,
+      ...(signal && { signal }),
+    })
+  })
+}

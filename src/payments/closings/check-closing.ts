@@ -1,0 +1,215 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import type { ClosingLine } from '../../domain/closing.ts'
+import { rowWithoutId, unreadableStatus } from '../../domain/provider-payment.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { listPlacesToRead } from '../../repositories/closings/closing-charges.ts'
+import {
+  type ClosingRow,
+  findClosing,
+  finishComparison,
+  listDueClosings,
+  updateClosing,
+} from '../../repositories/closings/closing-queries.ts'
+import { findOrder } from '../../repositories/orders/order-queries.ts'
+import {
+  deleteReads,
+  findRead,
+  wantRead,
+} from '../../repositories/provider-payments/payment-reads.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { ownErrand } from '../operations/request-context.ts'
+import { refreshOrder } from '../orders/read.ts'
+import { readPayment, readPayments } from '../provider-payments/read-payments.ts'
+import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
+
+type Shop = { client: ClientName; mpUserId: number }
+
+const minuteMs = 60_000
+/** A payment may be made a while before it is approved, which is when its money counts. */
+const approvalMs = 60 * minuteMs
+/** What differs is looked at once more, one by one: a charge that is read by its number is as it is now. */
+const suspectsAtMost = 200
+const betweenReadsMs = 250
+/** So many failures in a row, and whoever waits is told that it is not verified. */
+const failuresAtMost = 3
+/** Of a closing that is corrected each time while it is compared. */
+const comparisonsAtMost = 3
+const longestRetryMs = 15 * minuteMs
+/** What is open or unknown is looked at again for so long. */
+const recheckForMs = 24 * 60 * minuteMs
+
+/**
+ * Checks the closings of a shop that are due. Only for whoever holds the account's lease. Each goes on after a crash where it
+ * was; one that cannot be read is `unverified` after a while, and read again. Throws what the provider last failed with.
+ */
+export async function checkDueClosings(
+  deps: PaymentDeps,
+  shop: Shop,
+  signal: AbortSignal,
+): Promise<void> {
+  let failure: unknown
+  for (const closing of await listDueClosings(deps.database.db, shop.client, deps.now())) {
+    if (signal.aborted) return
+    try {
+      await checkUntilWritten(deps, shop, closing, signal)
+    } catch (error) {
+      if (signal.aborted) return
+      failure ??= error
+    }
+  }
+  if (failure !== undefined) throw failure
+}
+
+/** Plans the next attempt, unless the closing was corrected during this one: then it is due as the correction says. */
+async function noteFailure(deps: PaymentDeps, closing: ClosingRow): Promise<void> {
+  const failures = closing.failures + 1
+  const waitMs = Math.min(longestRetryMs, minuteMs * 2 ** Math.min(failures - 1, 5))
+  await deps.database.transaction((trx) =>
+    finishComparison(trx, closing, {
+      failures,
+      next_check_at: new Date(deps.now().getTime() + waitMs),
+      ...(failures >= failuresAtMost && {
+        state: 'unverified' as const,
+        reason: 'provider_unreadable',
+      }),
+    }),
+  )
+}
+
+/** A closing that changes during its comparison is compared again; when it keeps changing, in the next round. */
+async function checkUntilWritten(
+  deps: PaymentDeps,
+  shop: Shop,
+  due: ClosingRow,
+  signal: AbortSignal,
+): Promise<void> {
+  let closing: ClosingRow | undefined = due
+  for (let attempt = 0; attempt < comparisonsAtMost; attempt += 1) {
+    if (!closing || closing.state === 'signed' || signal.aborted) return
+    try {
+      if ((await checkClosing(deps, shop, closing, signal)) === 'ended') return
+    } catch (error) {
+      if (!signal.aborted) await noteFailure(deps, closing)
+      throw error
+    }
+    closing = await findClosing(deps.database.db, due.client, due.id)
+  }
+}
+
+async function checkClosing(
+  deps: PaymentDeps,
+  shop: Shop,
+  closing: ClosingRow,
+  signal: AbortSignal,
+): Promise<'ended' | 'changed'> {
+  const { db } = deps.database
+  // A search says nothing about its last moments, so none is asked before the time is over for so long.
+  const surely = new Date(closing.to_at.getTime() + deps.settings.searchLagMs)
+  if (deps.now() < surely) {
+    await updateClosing(db, closing, { state: 'open', next_check_at: surely })
+    return 'ended'
+  }
+  if (closing.mp_user_id !== shop.mpUserId) {
+    const reason = 'account_changed'
+    await updateClosing(db, closing, { state: 'unverified', reason, next_check_at: null })
+    return 'ended'
+  }
+  await updateClosing(db, closing, { state: 'checking' })
+  const readAt = await readEverything(deps, shop, closing, signal)
+  if (readAt === 'stopped') return 'ended'
+  await lookCloser(deps, shop, closing, signal)
+  if (signal.aborted) return 'ended'
+  const { lines, totals, result } = await compareClosing(db, closing)
+  const isOpen = lines.some(({ kind }) => kind === 'pending')
+  const isUnreadable = lines.some(({ there }) => there?.status === unreadableStatus)
+  const whyOpen = isUnreadable ? 'payment_unreadable' : isOpen ? 'something_open' : null
+  const now = deps.now()
+  const again = now.getTime() - closing.created_at.getTime() < recheckForMs
+  const isUnread = readAt === 'nowhere'
+  return deps.database.transaction(async (trx) => {
+    const isWritten = await finishComparison(trx, closing, {
+      state: isUnread ? 'unverified' : result,
+      reason: isUnread ? 'box_not_at_provider' : whyOpen,
+      read_at: isUnread ? null : readAt,
+      lines,
+      totals,
+      failures: 0,
+      next_check_at: isOpen && again ? new Date(now.getTime() + minuteMs) : null,
+    })
+    await deleteReads(trx, shop.client, readsOf(closing))
+    return isWritten ? 'ended' : 'changed'
+  })
+}
+
+const ranges = ['date_created', 'date_last_updated'] as const
+
+/** Reads every page of what was sold and of what was changed in the time. Answers when the first page was asked for. */
+async function readEverything(
+  deps: PaymentDeps,
+  { client, mpUserId }: Shop,
+  closing: ClosingRow,
+  signal: AbortSignal,
+): Promise<Date | 'stopped' | 'nowhere'> {
+  const { db } = deps.database
+  const places = await listPlacesToRead(db, wishOf(closing))
+  let readAt: Date | undefined
+  for (const place of places) {
+    for (const range of ranges) {
+      const name = {
+        client,
+        name: `${readsOf(closing)}${range} ${place.mpPosId ?? place.mpStoreId}`,
+      }
+      const from =
+        range === 'date_created'
+          ? closing.from_at.getTime() - approvalMs
+          : closing.from_at.getTime()
+      await wantRead(db, {
+        ...name,
+        mp_user_id: mpUserId,
+        range,
+        begins_at: new Date(from),
+        ends_at: closing.to_at,
+        mp_pos_id: place.mpPosId ?? null,
+        mp_store_id: place.mpStoreId ?? null,
+      })
+      const outcome = await readPayments(deps, name, signal)
+      if (signal.aborted) return 'stopped'
+      if (outcome === 'open') throw new AppError('PROVIDER_ERROR')
+      const began = (await findRead(db, name))?.began_at
+      if (began && (!readAt || began < readAt)) readAt = began
+    }
+  }
+  return readAt ?? 'nowhere'
+}
+
+/**
+ * Reads one by one what would differ: our orders whose end is not known here, and the provider's payments by their numbers. So
+ * an index that lags, a webhook that never came or a box that stands elsewhere makes no difference of its own.
+ */
+async function lookCloser(
+  deps: PaymentDeps,
+  shop: Shop,
+  closing: ClosingRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const { lines } = await compareClosing(deps.database.db, closing)
+  for (const line of lines.slice(0, suspectsAtMost)) {
+    if (signal.aborted) return
+    await readAgain(deps, shop, line, signal)
+    await deps.sleep(betweenReadsMs, signal).catch(() => undefined)
+  }
+}
+
+async function readAgain(
+  deps: PaymentDeps,
+  shop: Shop,
+  { orderId, paymentId, kind }: ClosingLine,
+  signal: AbortSignal,
+): Promise<void> {
+  const order = orderId && (await findOrder(deps.database.db, shop.client, orderId))
+  if (order && kind !== 'other_box' && kind !== 'other_medium') {
+    await refreshOrder(deps, order, ownErrand(deps, 'search'))
+  }
+  if (paymentId !== null && !paymentId.startsWith(rowWithoutId))
+    await readPayment(deps, shop, paymentId, signal)
+}

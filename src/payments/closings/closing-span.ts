@@ -1,0 +1,114 @@
+import type { Trx } from '../../db/database.ts'
+import { dayIn, spanOfDay } from '../../domain/time-zone.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import { type ChargesWish, findFirstCharge } from '../../repositories/closings/closing-charges.ts'
+import {
+  type ClosingPlace,
+  type ClosingRow,
+  findClosingEndingAfter,
+  findLastClosing,
+  findRequestedClosing,
+} from '../../repositories/closings/closing-queries.ts'
+
+export type RequestedSpan = {
+  businessDay: string
+  /** Whether the day was requested; its times otherwise. */
+  isDay: boolean
+  from: Date
+  to: Date
+  /** By whose clock days begin. */
+  timeZone: string
+  /** `to`, or this moment while that is in the future. */
+  until: Date
+}
+
+/** A month and a day, so that a whole month fits in any time zone. */
+const longestSpanMs = 32 * 24 * 3_600_000
+
+/** The time that a request names. Throws VALIDATION_ERROR. */
+export function requestedSpanOf(
+  {
+    businessDay,
+    from,
+    to,
+  }: { businessDay: string | undefined; from: Date | undefined; to: Date | undefined },
+  timeZone: string,
+  now: Date,
+): RequestedSpan {
+  if (businessDay !== undefined) {
+    if (from || to) throw invalid('from', 'does not go with business_day')
+    const day = spanOfDay(timeZone, businessDay)
+    if (day.from >= now) throw invalid('business_day', 'has not begun yet')
+    return { businessDay, isDay: true, timeZone, ...day, until: earlier(day.to, now) }
+  }
+  if (!from || !to) throw invalid('business_day', 'is required, or else from and to')
+  if (from >= now) throw invalid('from', 'is in the future')
+  const lengthMs = to.getTime() - from.getTime()
+  if (!(lengthMs > 0 && lengthMs <= longestSpanMs)) {
+    throw invalid('to', 'must be after `from` and at most 32 days later')
+  }
+  return {
+    businessDay: dayIn(timeZone, from),
+    isDay: false,
+    timeZone,
+    from,
+    to,
+    until: earlier(to, now),
+  }
+}
+
+/**
+ * The closing that a request means, or the span of a new one: it begins where the last closing of the place ended. Time
+ * without charges in between is joined to it. Throws CLOSING_OVERLAPS and CLOSING_GAP.
+ */
+export async function resolveSpan(
+  trx: Trx,
+  place: ClosingPlace,
+  charged: ChargesWish['place'],
+  requested: RequestedSpan,
+): Promise<{ same: ClosingRow; isLast: boolean } | { from: Date; to: Date }> {
+  const { from, until, isDay, timeZone } = requested
+  const last = await findLastClosing(trx, place)
+  if (!last) return { from, to: until }
+  const same = await findRequestedClosing(trx, place, requested)
+  const isLast = same?.id === last.id
+  if (same && (same.to_at >= until || (isLast && same.state !== 'signed'))) return { same, isLast }
+  const end = last.to_at
+  if (isDay ? end >= until : end > from) {
+    throw overlapWith((await findClosingEndingAfter(trx, place, from)) ?? last, until, end)
+  }
+  if (end < from) {
+    const gap = { client: place.client, place: charged, from: end, to: from }
+    const firstCharge = await findFirstCharge(trx, gap)
+    if (firstCharge) throw gapOf(gap, dayIn(timeZone, firstCharge))
+  }
+  return { from: end, to: until }
+}
+
+function overlapWith(closing: ClosingRow, until: Date, end: Date): AppError {
+  const { id, number, state, from_at: from, to_at: to } = closing
+  const which =
+    from >= until
+      ? `The closings of this place begin at ${textOf(from)}`
+      : `Closing ${number} of this place covers ${textOf(from)} to ${textOf(to)}`
+  return new AppError('CLOSING_OVERLAPS', {
+    message: `${which}. Ask for a time from ${textOf(end)} on`,
+    extra: { closing: { id, number, state, from, to }, nextFrom: end },
+  })
+}
+
+/** `businessDay` is that of the first charge. */
+function gapOf({ from, to }: { from: Date; to: Date }, businessDay: string): AppError {
+  return new AppError('CLOSING_GAP', {
+    message: `There are charges from ${textOf(from)} to ${textOf(to)} that no closing covers. Close ${businessDay} first`,
+    extra: { uncovered: { from, to, businessDay }, nextFrom: from },
+  })
+}
+
+function textOf(at: Date): string {
+  return at.toISOString()
+}
+
+function earlier(one: Date, other: Date): Date {
+  return one < other ? one : other
+}

@@ -1,0 +1,391 @@
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { Trx } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import { isTimeZone, timeZoneOfSite } from '../../domain/time-zone.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { type ChargesWish, findFirstCharge } from '../../repositories/closings/closing-charges.ts'
+import {
+  type AmendmentRow,
+  type ClosingRow,
+  findClosing,
+  findLastClosing,
+  findSite,
+  insertAmendment,
+  insertClosing,
+  isSpanRaced,
+  keepSite,
+  listAmendments,
+  listShopPlaces,
+  lockClosing,
+  setTimeZone,
+  signClosing,
+  updateClosing,
+} from '../../repositories/closings/closing-queries.ts'
+import { findConnection } from '../../repositories/connection/connection-queries.ts'
+import { deleteReads } from '../../repositories/provider-payments/payment-reads.ts'
+import { findPos, findStore, type StoreRow } from '../../repositories/stores/store-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { requestedSpanOf, resolveSpan } from './closing-span.ts'
+import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
+
+export type ClosingRequest = {
+  cajaId: string | undefined
+  sucursalId: string | undefined
+  businessDay: string | undefined
+  from: Date | undefined
+  to: Date | undefined
+  declared: Declared | undefined
+}
+
+/** Cents by medium. */
+type Declared = Record<string, number>
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const siteWithinMs = 10_000
+/** Requests for one place at the same moment. */
+const attemptsAtMost = 50
+
+/**
+ * Opens the closing of a box or a store for a day or a time; the payment watch compares it afterwards. The closings of a place
+ * follow each other without gap or overlap. The same time again is the same closing: while it is not signed its count is
+ * corrected, and the last one of the place is extended up to this moment when something was sold since.
+ *
+ * Throws NOT_FOUND, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, CLOSING_OVERLAPS, CLOSING_GAP, CLOSING_SIGNED, and
+ * what the provider fails with.
+ */
+export async function openClosing(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: ClosingRequest,
+  actor: Actor,
+): Promise<{ closing: ClosingRow; isNew: boolean }> {
+  const { db } = deps.database
+  const where = await placeOf(deps, client, request)
+  const connection = await findConnection(db, client)
+  if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
+  const timeZone = await timeZoneOf(deps, client, where.store, connection.mp_user_id)
+  const now = deps.now()
+  const requested = requestedSpanOf(request, timeZone, now)
+  const place = { client, place: where.place }
+  return untilNotRaced(deps, async (trx) => {
+    const span = await resolveSpan(trx, place, where.charged, requested)
+    if ('same' in span) {
+      const until = span.isLast ? requested.until : span.same.to_at
+      const { declared } = request
+      return {
+        closing: await countAgain(deps, trx, span.same, { until, declared, actor }),
+        isNew: false,
+      }
+    }
+    const closing = await insertClosing(trx, {
+      id: randomUUID(),
+      client,
+      place: where.place,
+      caja_id: where.cajaId,
+      sucursal_id: where.store.external_id,
+      mp_user_id: connection.mp_user_id,
+      business_day: requested.businessDay,
+      from_at: span.from,
+      to_at: span.to,
+      requested_from: requested.from,
+      requested_to: requested.to,
+      time_zone: timeZone,
+      declared: request.declared ?? {},
+      created_at: now,
+      next_check_at: new Date(span.to.getTime() + deps.settings.searchLagMs),
+    })
+    await recordSuccess(deps, trx, {
+      ...entryOf(closing, actor, 'closing.opened'),
+      metadata: {
+        place: closing.place,
+        number: closing.number,
+        business_day: closing.business_day,
+        from: closing.from_at.toISOString(),
+        to: closing.to_at.toISOString(),
+        declared: textsOf(closing.declared),
+      },
+    })
+    return { closing, isNew: true }
+  })
+}
+
+/**
+ * Corrects what was counted for a closing that is not signed, and extends it as a request for its time would. Without a count
+ * it is compared anew. Throws NOT_FOUND and CLOSING_SIGNED.
+ */
+export async function countClosing(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  declared: Declared | undefined,
+  actor: Actor,
+): Promise<ClosingRow> {
+  const { closing } = await readClosing(deps, client, id)
+  const now = deps.now()
+  return untilNotRaced(deps, async (trx) => {
+    const last = await findLastClosing(trx, closing)
+    const { requested_to: end, to_at: to } = closing
+    const isOver = last?.id !== id || end === null || end <= to
+    const until = isOver ? to : end < now ? end : now
+    return countAgain(deps, trx, closing, { until, declared, actor })
+  })
+}
+
+/** Runs a change of a place's closings again when another one came before it. */
+async function untilNotRaced<T>(
+  { database }: PaymentDeps,
+  work: (trx: Trx) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await database.transaction(work)
+    } catch (error) {
+      if (!isSpanRaced(error) || attempt === attemptsAtMost) throw error
+    }
+  }
+}
+
+type Where = {
+  place: string
+  cajaId: string | null
+  store: StoreRow
+  /** Whose charges its closings count. */
+  charged: ChargesWish['place']
+}
+
+async function placeOf(
+  { database: { db } }: PaymentDeps,
+  client: ClientName,
+  { cajaId, sucursalId }: ClosingRequest,
+): Promise<Where> {
+  const box = cajaId === undefined ? undefined : await findPos(db, client, cajaId)
+  if (cajaId !== undefined && !box) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such box' })
+  }
+  const storeId = sucursalId ?? box?.store_external_id
+  const store = storeId === undefined ? undefined : await findStore(db, client, storeId)
+  if (storeId !== undefined && !store) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such store' })
+  }
+  if (!store || (cajaId !== undefined && sucursalId !== undefined)) {
+    throw invalid('caja_id', 'name either a box or a store')
+  }
+  const id = cajaId ?? store.external_id
+  return cajaId === undefined
+    ? { place: `sucursal:${id}`, cajaId: null, store, charged: { column: 'sucursal_id', id } }
+    : { place: `caja:${id}`, cajaId, store, charged: { column: 'caja_id', id } }
+}
+
+/** The store's own zone, or that of its account's country. */
+async function timeZoneOf(
+  deps: PaymentDeps,
+  client: ClientName,
+  store: StoreRow,
+  mpUserId: number,
+): Promise<string> {
+  if (store.time_zone !== null) return store.time_zone
+  const { db } = deps.database
+  const known = await findSite(db, mpUserId)
+  if (known) return timeZoneOfSite(known.site_id)
+  const { siteId } = await withAccess(deps, client, ({ token }) =>
+    deps.provider.users.me(token, { untilMs: deps.stopwatch() + siteWithinMs }),
+  ).catch((error: unknown) => {
+    throw error instanceof ProviderError ? toAppError(error, 'user.read') : error
+  })
+  await keepSite(db, { mpUserId, siteId, at: deps.now() })
+  return timeZoneOfSite(siteId)
+}
+
+/** The one zone of a client's shops, or of everybody's; null where there are several, or where one is not known. */
+export async function shopTimeZone(
+  { database }: PaymentDeps,
+  client: ClientName | null,
+): Promise<string | null> {
+  const places = await listShopPlaces(database.db, client)
+  const zones = places.map(({ time_zone: own, mp_user_id: account, site_id: site }) =>
+    own === null && account !== null ? timeZoneOfSite(site) : own,
+  )
+  return new Set(zones).size === 1 ? (zones[0] ?? null) : null
+}
+
+/**
+ * Corrects the count of a closing, and extends it to `until` when something was sold since it ended: it is compared anew then.
+ * Throws CLOSING_SIGNED when another count is given for a signed one.
+ */
+async function countAgain(
+  deps: PaymentDeps,
+  trx: Trx,
+  { client, id }: ClosingRow,
+  { until, declared, actor }: { until: Date; declared: Declared | undefined; actor: Actor },
+): Promise<ClosingRow> {
+  // Locked, so that a comparison that ends in this moment is seen, and compared again.
+  const known = (await lockClosing(trx, client, id)) as ClosingRow
+  const isOther = declared !== undefined && !isDeepStrictEqual(declared, known.declared)
+  if (known.state === 'signed') {
+    if (isOther) throw signedError(known)
+    return known
+  }
+  const hasResult = known.state !== 'open' && known.state !== 'checking'
+  const isMore =
+    until > known.to_at &&
+    (await findFirstCharge(trx, { ...wishOf(known), from: known.to_at, to: until })) !== undefined
+  const isAgain = hasResult && known.state !== 'agreed'
+  if (!declared && !isMore && !isAgain) return known
+  await updateClosing(trx, known, {
+    ...(declared && { declared }),
+    ...(isMore && { to_at: until }),
+    ...((hasResult || isMore) && {
+      state: 'open',
+      reason: null,
+      failures: 0,
+      next_check_at: isMore ? new Date(until.getTime() + deps.settings.searchLagMs) : deps.now(),
+    }),
+  })
+  const { place, number } = known
+  if (isMore) {
+    // Pages that were read of the shorter time say nothing about what is added.
+    await deleteReads(trx, client, readsOf(known))
+    await recordSuccess(deps, trx, {
+      ...entryOf(known, actor, 'closing.extended'),
+      metadata: { place, number, before: known.to_at.toISOString(), to: until.toISOString() },
+    })
+  }
+  if (isOther) {
+    await recordSuccess(deps, trx, {
+      ...entryOf(known, actor, 'closing.counted'),
+      metadata: { place, number, before: textsOf(known.declared), declared: textsOf(declared) },
+    })
+  }
+  return (await findClosing(trx, client, id)) as ClosingRow
+}
+
+function signedError({ id, number, state, from_at: from, to_at: to }: ClosingRow): AppError {
+  return new AppError('CLOSING_SIGNED', { extra: { closing: { id, number, state, from, to } } })
+}
+
+function entryOf({ client, id }: ClosingRow, actor: Actor, action: string) {
+  return { client, actor, action, resourceType: 'closing', resourceId: id }
+}
+
+function textsOf(declared: Readonly<Record<string, number>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(declared).map(([medium, cents]) => [medium, pointFromCents(cents)]),
+  )
+}
+
+/** A closing of this client with its amendments. Throws NOT_FOUND, for another client's too. */
+export async function readClosing(
+  { database: { db } }: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<{ closing: ClosingRow; amendments: AmendmentRow[] }> {
+  const closing = uuid.test(id) ? await findClosing(db, client, id) : undefined
+  if (!closing) throw new AppError('NOT_FOUND', { message: 'There is no such closing' })
+  return { closing, amendments: await listAmendments(db, client, id) }
+}
+
+/**
+ * Signs a closing as it is: from then on it never changes. Signing it again answers the same. Throws NOT_FOUND, and
+ * CLOSING_NOT_CHECKED while it has no result.
+ */
+export async function sign(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  actor: Actor,
+): Promise<ClosingRow> {
+  const { closing } = await readClosing(deps, client, id)
+  const entry = {
+    client,
+    actor,
+    action: 'closing.signed',
+    resourceType: 'closing',
+    resourceId: id,
+    metadata: { place: closing.place, number: closing.number, result: closing.state },
+  }
+  return auditFailure(deps, entry, async () => {
+    const isSigned = await deps.database.transaction(async (trx) => {
+      const by = actor.keyId ?? null
+      if (!(await signClosing(trx, closing, { at: deps.now(), by }))) return false
+      await recordSuccess(deps, trx, entry)
+      return true
+    })
+    const after = (await readClosing(deps, client, id)).closing
+    if (!isSigned && after.state !== 'signed') throw new AppError('CLOSING_NOT_CHECKED')
+    return after
+  })
+}
+
+/**
+ * Adds to a signed closing what its time looks like now, such as with money that came after it. The closing itself stays as it
+ * was signed. Throws NOT_FOUND, and CLOSING_NOT_SIGNED for one that can still be checked anew.
+ */
+export async function amend(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  reason: string,
+  actor: Actor,
+): Promise<AmendmentRow> {
+  const { closing } = await readClosing(deps, client, id)
+  const entry = {
+    client,
+    actor,
+    action: 'closing.amended',
+    resourceType: 'closing',
+    resourceId: id,
+    metadata: { place: closing.place, number: closing.number, reason },
+  }
+  return auditFailure(deps, entry, async () => {
+    if (closing.state !== 'signed') throw new AppError('CLOSING_NOT_SIGNED')
+    const { lines, totals, result } = await compareClosing(deps.database.db, closing)
+    return deps.database.transaction(async (trx) => {
+      const amendment = await insertAmendment(trx, {
+        id: randomUUID(),
+        closing_id: id,
+        client,
+        reason,
+        result,
+        totals,
+        lines,
+        created_at: deps.now(),
+        created_by: actor.keyId ?? null,
+      })
+      await recordSuccess(deps, trx, entry)
+      return amendment
+    })
+  })
+}
+
+/** Sets the zone by whose clock the days of a store begin; null for that of the account's country. Throws NOT_FOUND. */
+export async function setStoreTimeZone(
+  deps: PaymentDeps,
+  client: ClientName,
+  storeId: string,
+  timeZone: string | null,
+  actor: Actor,
+): Promise<StoreRow> {
+  const { db } = deps.database
+  const store = await findStore(db, client, storeId)
+  if (!store) throw new AppError('NOT_FOUND', { message: 'There is no such store' })
+  if (timeZone !== null && !isTimeZone(timeZone)) {
+    throw invalid('time_zone', 'must be a name such as America/Argentina/Buenos_Aires')
+  }
+  await deps.database.transaction(async (trx) => {
+    await setTimeZone(trx, client, store.id, timeZone)
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'store.time_zone_set',
+      resourceType: 'store',
+      resourceId: storeId,
+      metadata: { time_zone: timeZone },
+    })
+  })
+  return { ...store, time_zone: timeZone }
+}

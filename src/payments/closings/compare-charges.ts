@@ -1,0 +1,289 @@
+import type {
+  ClosingLine,
+  ClosingResult,
+  ClosingTotals,
+  LineKind,
+  LineSide,
+} from '../../domain/closing.ts'
+import { addCents } from '../../domain/money.ts'
+import { endedUnpaid, refundWords, wentThrough } from '../../domain/provider-states.ts'
+import type { Outcome } from '../../errors/app-error.ts'
+
+/** A charge as our order has it. */
+export type OurCharge = {
+  orderId: string
+  reference: string
+  cajaId: string
+  sucursalId: string
+  status: string
+  outcome: Outcome
+  /** The provider has told of it what contradicts our record. */
+  hasConflict: boolean
+  /** A refund of which nobody knows the end. */
+  isRefundOpen: boolean
+  amountCents: number
+  paidCents: number
+  refundedCents: number
+  method: string | null
+  installments: number | null
+  /** A person still has to decide about its money. */
+  undecided: 'paid_late' | 'paid_less' | 'settled_unpaid' | null
+  /** The order that was charged instead of one that is paid late. */
+  insteadOrderId: string | null
+  /** The numbers of its payments at the provider. */
+  paymentIds: readonly string[]
+  createdAt: Date
+}
+
+/** A refund as the provider lists it; a status of null was not told, and counts as made. */
+type TheirRefund = { cents: number | null; at: Date | null; status: string | null }
+
+/** A charge as the provider has it. */
+export type TheirCharge = {
+  paymentId: string
+  /** The order that it was found to be of when it was read. */
+  orderId: string | null
+  /** The order that it is a further payment of. */
+  surplusOf: string | null
+  cajaId: string | null
+  status: string
+  amountCents: number | null
+  refundedCents: number
+  netCents: number | null
+  method: string | null
+  installments: number | null
+  /** A charge without one that can be read counts as given back when it was not told. */
+  refunds: readonly TheirRefund[]
+  soldAt: Date
+}
+
+export type Comparison = { lines: ClosingLine[]; totals: ClosingTotals; result: ClosingResult }
+
+/** A refund whose status is not told counts as made. */
+function refundState({ status }: TheirRefund): 'done' | 'failed' | 'open' {
+  return status === null ? 'done' : (refundWords.get(status) ?? 'open')
+}
+
+type Span = { from: Date; to: Date }
+
+/**
+ * Compares the charges of a time: theirs and ours in, what differs out. Reads nothing, and depends on no order of its input. A
+ * charge belongs to the time at which the provider had its money; one that only we know to the time at which it was made.
+ * `cajaId` is the box of a closing of one box; null for a closing of the whole store `sucursalId`.
+ */
+export function compareCharges(input: {
+  theirs: readonly TheirCharge[]
+  ours: readonly OurCharge[]
+  span: Span
+  cajaId: string | null
+  sucursalId: string
+  declared: Readonly<Record<string, number>>
+}): Comparison {
+  const { span, cajaId, sucursalId, declared } = input
+  const isNow = (at: Date) => at >= span.from && at < span.to
+  const lines: ClosingLine[] = []
+  const count = createTotals(declared)
+  const pairs = pairUp(input.theirs, input.ours)
+
+  const compareOurs = (our: OurCharge) => {
+    const tried = pairs.of(our)
+    const paid = tried.filter(({ status }) => wentThrough(status))
+    const unclear = tried.filter(
+      (their) => !wentThrough(their.status) && !endedUnpaid(their.status),
+    )
+    const at = paid[0]?.soldAt ?? unclear[0]?.soldAt ?? our.createdAt
+    const isOwn = cajaId === null ? our.sucursalId === sucursalId : our.cajaId === cajaId
+    if (isOwn) for (const their of paid) count.refunds(their, isNow)
+    const refundsNow = paid
+      .flatMap(({ refunds }) => refunds)
+      .filter(({ at }) => at !== null && isNow(at))
+    const isGivenBackNow = refundsNow.some((refund) => refundState(refund) !== 'failed')
+    if (!isNow(at) && !isGivenBackNow) return
+    const line = (kind: LineKind, their: TheirCharge | undefined) =>
+      lines.push(lineOf(kind, our, their))
+    if (isOwn && isNow(at)) count.pair(our, paid)
+    const isRefundOpen =
+      our.isRefundOpen || refundsNow.some((refund) => refundState(refund) === 'open')
+    if (our.outcome === 'unknown' || isRefundOpen || unclear.length > 0) {
+      const isContradicted = our.hasConflict && paid[0] && paid[0].amountCents !== our.amountCents
+      line(isContradicted ? 'amount_differs' : 'pending', paid[0] ?? unclear[0])
+      return
+    }
+    const wasPaid = our.paidCents > 0
+    const [their, ...more] = paid
+    if (!their) {
+      const wasSaidPaid = our.undecided === 'settled_unpaid'
+      if (wasPaid || wasSaidPaid) line('missing_there', tried[0])
+      return
+    }
+    if (!wasPaid) {
+      line('missing_here', their)
+      return
+    }
+    // Further payments that were not separated yet.
+    for (const extra of more) line('missing_here', extra)
+    const isEqual = their.amountCents === our.paidCents && their.refundedCents === our.refundedCents
+    if (!isEqual) line('amount_differs', their)
+    if (isOtherMedium(our.method, their.method)) line('other_medium', their)
+    if (their.cajaId !== null && their.cajaId !== our.cajaId) line('other_box', their)
+    const { undecided } = our
+    if (undecided !== null && undecided !== 'settled_unpaid' && isNow(at)) line(undecided, their)
+  }
+
+  for (const our of input.ours) compareOurs(our)
+  for (const their of pairs.alone) {
+    const isMoney = wentThrough(their.status)
+    if (isMoney) count.refunds(their, isNow)
+    if (!isNow(their.soldAt) || endedUnpaid(their.status)) continue
+    if (isMoney) count.pair(null, [their])
+    lines.push(lineOf(isMoney ? 'missing_here' : 'pending', null, their))
+  }
+  lines.sort((a, b) => timeOf(a).localeCompare(timeOf(b)))
+  const totals = count.totals()
+  return { lines, totals, result: resultOf(lines, totals) }
+}
+
+function timeOf({ here, there }: ClosingLine): string {
+  return (there ?? here)?.at ?? ''
+}
+
+/** Agreed only when nothing is open and nothing differs, what somebody counted included. */
+function resultOf(lines: readonly ClosingLine[], totals: ClosingTotals): ClosingResult {
+  if (lines.some(({ kind }) => kind !== 'pending')) return 'differs'
+  if (lines.length > 0) return 'unverified'
+  const isCountedAlike = totals.media.every(
+    ({ declaredCents, here }) => declaredCents === null || declaredCents === here.cents,
+  )
+  return isCountedAlike ? 'agreed' : 'differs'
+}
+
+/** Theirs by ours: as was found when they were read, or by the number that the order itself names. */
+function pairUp(theirs: readonly TheirCharge[], ours: readonly OurCharge[]) {
+  const byNumber = new Map(ours.flatMap((our) => our.paymentIds.map((id) => [id, our.orderId])))
+  const known = new Set(ours.map(({ orderId }) => orderId))
+  const byOrder = new Map<string, TheirCharge[]>()
+  const alone: TheirCharge[] = []
+  for (const their of theirs) {
+    const orderId = byNumber.get(their.paymentId) ?? their.orderId
+    if (orderId === null || !known.has(orderId)) alone.push(their)
+    else byOrder.set(orderId, [...(byOrder.get(orderId) ?? []), their])
+  }
+  return {
+    alone,
+    /** The one that the order names comes first. */
+    of: (our: OurCharge): TheirCharge[] =>
+      (byOrder.get(our.orderId) ?? []).toSorted(
+        (a, b) =>
+          Number(our.paymentIds.includes(b.paymentId)) -
+            Number(our.paymentIds.includes(a.paymentId)) || a.soldAt.getTime() - b.soldAt.getTime(),
+      ),
+  }
+}
+
+/**
+ * Both sides name the medium of a card alike. What was scanned is `qr` here and there what it was paid from, so that says
+ * nothing.
+ */
+function isOtherMedium(here: string | null, there: string | null): boolean {
+  if (here === null || there === null || here === 'qr' || there === 'qr') return false
+  return here !== there
+}
+
+function lineOf(
+  kind: LineKind,
+  our: OurCharge | null,
+  their: TheirCharge | undefined,
+): ClosingLine {
+  const here: LineSide | null = our && {
+    cents: our.paidCents > 0 ? our.paidCents : our.amountCents,
+    refundedCents: our.refundedCents,
+    method: our.method,
+    status: our.status,
+    cajaId: our.cajaId,
+    at: our.createdAt.toISOString(),
+  }
+  const there: LineSide | null = their
+    ? {
+        cents: their.amountCents,
+        refundedCents: their.refundedCents,
+        method: their.method,
+        status: their.status,
+        cajaId: their.cajaId,
+        at: their.soldAt.toISOString(),
+      }
+    : null
+  return {
+    kind,
+    orderId: our?.orderId ?? their?.surplusOf ?? null,
+    paymentId: their?.paymentId ?? our?.paymentIds[0] ?? null,
+    reference: our?.reference ?? null,
+    here,
+    there,
+    ...(kind === 'paid_late' && { insteadOrderId: our?.insteadOrderId ?? null }),
+  }
+}
+
+type Sum = ClosingTotals['refunds']
+
+function createTotals(declared: Readonly<Record<string, number>>) {
+  const here: ClosingTotals['here'] = { count: 0, cents: 0, refundedCents: 0 }
+  const there: ClosingTotals['there'] = { count: 0, cents: 0, refundedCents: 0, netCents: 0 }
+  const refunds: Sum = { count: 0, cents: 0 }
+  const media = new Map<string, ClosingTotals['media'][number]>()
+  const installments = new Map<number, Sum>()
+  const mediumOf = (medium: string) => {
+    const entry = media.get(medium) ?? {
+      medium,
+      here: { count: 0, cents: 0 },
+      there: { count: 0, cents: 0 },
+      declaredCents: null,
+    }
+    media.set(medium, entry)
+    return entry
+  }
+  const add = (sum: Sum, cents: number) => {
+    sum.count += 1
+    sum.cents = addCents(sum.cents, cents)
+  }
+  for (const [medium, cents] of Object.entries(declared)) mediumOf(medium).declaredCents = cents
+  return {
+    /** A charge of this time: what we have of it, and what they have. */
+    pair(our: OurCharge | null, paid: readonly TheirCharge[]) {
+      const medium = our?.method ?? paid[0]?.method ?? 'unknown'
+      if (our && our.paidCents > 0) {
+        add(here, our.paidCents)
+        here.refundedCents = addCents(here.refundedCents, our.refundedCents)
+        add(mediumOf(medium).here, our.paidCents)
+      }
+      for (const their of paid) {
+        const cents = their.amountCents ?? 0
+        add(there, cents)
+        there.refundedCents = addCents(there.refundedCents, their.refundedCents)
+        there.netCents =
+          there.netCents === null || their.netCents === null
+            ? null
+            : addCents(there.netCents, their.netCents)
+        add(mediumOf(our ? medium : (their.method ?? 'unknown')).there, cents)
+        const plan = their.installments ?? our?.installments ?? 1
+        const entry = installments.get(plan) ?? { count: 0, cents: 0 }
+        add(entry, cents)
+        installments.set(plan, entry)
+      }
+    },
+    refunds(their: TheirCharge, isNow: (at: Date) => boolean) {
+      for (const refund of their.refunds) {
+        const { cents, at } = refund
+        if (at && isNow(at) && refundState(refund) === 'done') add(refunds, cents ?? 0)
+      }
+    },
+    totals: (): ClosingTotals => ({
+      here,
+      there,
+      media: [...media.values()].sort((a, b) => a.medium.localeCompare(b.medium)),
+      installments: [...installments]
+        .map(([plan, sum]) => ({ installments: plan, ...sum }))
+        .sort((a, b) => a.installments - b.installments),
+      refunds,
+    }),
+  }
+}

@@ -1,0 +1,117 @@
+import type { Db } from '../../db/database.ts'
+import { decisionOf } from '../../domain/order-decision.ts'
+import { isOwn } from '../../domain/payment-figures.ts'
+import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
+import {
+  type Charges,
+  type ChargesWish,
+  readCharges,
+} from '../../repositories/closings/closing-charges.ts'
+import type { ClosingRow } from '../../repositories/closings/closing-queries.ts'
+import {
+  type ChargedInstead,
+  findChargedInstead,
+} from '../../repositories/orders/charged-instead.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
+import {
+  type Comparison,
+  compareCharges,
+  type OurCharge,
+  type TheirCharge,
+} from './compare-charges.ts'
+
+/** What is compared of a closing. */
+export function wishOf(closing: ClosingRow): ChargesWish {
+  return {
+    client: closing.client,
+    place:
+      closing.caja_id === null
+        ? { column: 'sucursal_id', id: closing.sucursal_id }
+        : { column: 'caja_id', id: closing.caja_id },
+    from: closing.from_at,
+    to: closing.to_at,
+  }
+}
+
+/** How the names of a closing's `payment_reads` begin. */
+export function readsOf({ id }: ClosingRow): string {
+  return `closing ${id} `
+}
+
+/** Compares a closing's time by what is on record of both sides at this moment. */
+export async function compareClosing(db: Db, closing: ClosingRow): Promise<Comparison> {
+  const charges = await readCharges(db, wishOf(closing))
+  const late = charges.orders.filter((order) => decisionOf(order) === 'paid_late')
+  const ids = late.map(({ id }) => id)
+  return compare(closing, charges, await findChargedInstead(db, ids))
+}
+
+function compare(
+  closing: ClosingRow,
+  { payments, orders }: Charges,
+  instead: ReadonlyMap<string, ChargedInstead>,
+): Comparison {
+  return compareCharges({
+    theirs: payments.map(theirChargeOf),
+    ours: orders.map((order) => ({
+      ...ourChargeOf(order),
+      insteadOrderId: instead.get(order.id)?.id ?? null,
+    })),
+    span: { from: closing.from_at, to: closing.to_at },
+    cajaId: closing.caja_id,
+    sucursalId: closing.sucursal_id,
+    declared: closing.declared,
+  })
+}
+
+export function theirChargeOf(row: ProviderPaymentRow): TheirCharge {
+  return {
+    paymentId: row.payment_id,
+    orderId: row.order_id,
+    surplusOf: row.order_id === null ? row.surplus_of : null,
+    cajaId: row.caja_id,
+    status: row.status,
+    amountCents: row.amount_cents,
+    refundedCents: row.refunded_cents,
+    netCents: row.net_cents,
+    method: row.method_type,
+    installments: row.installments,
+    refunds: row.refunds.map(({ amount, at, status }) => ({
+      status,
+      cents: amount.cents,
+      at: at === null ? null : new Date(at),
+    })),
+    soldAt: row.sold_at,
+  }
+}
+
+/** A further payment has a line of its own. */
+function undecidedOf(order: OrderRow): OurCharge['undecided'] {
+  const decision = decisionOf(order)
+  return decision === 'paid_twice' ? null : decision
+}
+
+export function ourChargeOf(order: OrderRow): OurCharge {
+  const own = order.payments.filter(isOwn)
+  const paid = own.find(({ paidCents }) => paidCents !== null) ?? own.at(-1)
+  return {
+    orderId: order.id,
+    reference: order.external_reference,
+    cajaId: order.caja_id,
+    sucursalId: order.sucursal_id,
+    status: order.status,
+    outcome: outcomeOf(order),
+    hasConflict: order.conflict !== null,
+    isRefundOpen: isRefundUnderWay(order),
+    amountCents: order.amount_cents,
+    paidCents: order.paid_cents,
+    refundedCents: order.refunded_cents,
+    method: paid?.methodType ?? null,
+    installments: paid?.installments ?? null,
+    paymentIds: own.flatMap(({ referenceId }) => referenceId ?? []),
+    undecided: undecidedOf(order),
+    insteadOrderId: null,
+    createdAt: order.created_at,
+  }
+}

@@ -1,0 +1,73 @@
+import type { ClosingLine, LineKind } from '../../domain/closing.ts'
+import type { Language } from '../../domain/language.ts'
+
+/** What somebody does about a line; a till may show its own text for each. */
+export const lineActions = [
+  'adopt_or_refund',
+  'call_supervisor',
+  'compare_receipts',
+  'correct_medium',
+  'correct_box',
+  'wait',
+] as const
+export type LineAction = (typeof lineActions)[number]
+
+const texts: Record<LineKind, { action: LineAction } & Record<Language, string>> = {
+  missing_here: {
+    action: 'adopt_or_refund',
+    es: 'El proveedor cobró esto y aquí no figura como cobrado. Busque la venta: tómela como propia o devuelva el dinero.',
+    en: 'The provider charged this and it is not charged here. Look for the sale: take it over or give the money back.',
+    pt: 'O provedor cobrou isto e aqui não consta como cobrado. Procure a venda: assuma-a ou devolva o dinheiro.',
+  },
+  missing_there: {
+    action: 'call_supervisor',
+    es: 'Aquí figura como cobrado y el proveedor no lo tiene. No entregue más mercadería por esta venta; avise al supervisor.',
+    en: 'It is charged here and the provider does not have it. Hand out nothing more for this sale; tell the supervisor.',
+    pt: 'Aqui consta como cobrado e o provedor não o tem. Não entregue mais nada por esta venda; avise o supervisor.',
+  },
+  amount_differs: {
+    action: 'compare_receipts',
+    es: 'El importe cobrado o devuelto no es el mismo en los dos lados. Compare con el comprobante de la terminal.',
+    en: 'What was charged or given back is not the same on both sides. Compare it with the receipt of the terminal.',
+    pt: 'O valor cobrado ou devolvido não é o mesmo nos dois lados. Compare com o comprovante da maquininha.',
+  },
+  other_medium: {
+    action: 'correct_medium',
+    es: 'El medio de pago no es el mismo en los dos lados. Corrija el medio de la venta en el sistema.',
+    en: 'The means of payment is not the same on both sides. Correct it in the system.',
+    pt: 'O meio de pagamento não é o mesmo nos dois lados. Corrija-o no sistema.',
+  },
+  other_box: {
+    action: 'correct_box',
+    es: 'Se cobró en la terminal de otra caja. Cuéntelo en la caja de la venta.',
+    en: 'It was charged on the terminal of another box. Count it at the box of the sale.',
+    pt: 'Foi cobrado na maquininha de outro caixa. Conte-o no caixa da venda.',
+  },
+  paid_late: {
+    action: 'call_supervisor',
+    es: 'Esta venta se dio por no pagada y después se pagó. Fijate si se cobró de nuevo: decí que se pagó o devolvé el dinero.',
+    en: 'This sale counted as not paid and was paid afterwards. See whether it was charged again: settle it as paid or give the money back.',
+    pt: 'Esta venda foi dada como não paga e depois foi paga. Veja se foi cobrada de novo: diga que foi paga ou devolva o dinheiro.',
+  },
+  paid_less: {
+    action: 'call_supervisor',
+    es: 'El cliente pagó menos que lo pedido. Cobrá el resto de otra forma y decí que se pagó, o devolvé el dinero.',
+    en: 'The customer paid less than was asked. Take the rest otherwise and settle it as paid, or give the money back.',
+    pt: 'O cliente pagou menos que o pedido. Receba o resto de outra forma e diga que foi paga, ou devolva o dinheiro.',
+  },
+  pending: {
+    action: 'wait',
+    es: 'Todavía no se sabe cómo termina. No vuelva a cobrar: espere, el cierre se repite solo.',
+    en: 'It is not known yet how this ends. Do not charge again: wait, the closing is repeated by itself.',
+    pt: 'Ainda não se sabe como termina. Não cobre de novo: espere, o fechamento se repete sozinho.',
+  },
+}
+
+/** The sentence of a line, and what to do. */
+export function adviseOnLine(
+  { kind }: Pick<ClosingLine, 'kind'>,
+  language: Language,
+): { message: string; action: LineAction } {
+  const text = texts[kind]
+  return { message: text[language], action: text.action }
+}

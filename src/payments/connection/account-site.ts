@@ -1,0 +1,80 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { erpFromCents } from '../../domain/money.ts'
+import { wholeCurrencyOf } from '../../domain/site.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { verdictOn } from '../../errors/money-outcome.ts'
+import { ProviderError } from '../../provider/provider.ts'
+import { keepSite } from '../../repositories/closings/closing-queries.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { type Errand, within } from '../operations/request-context.ts'
+import { type KnownConnection, withAccess } from './token-keeper.ts'
+
+const readWithinMs = 3_000
+
+/**
+ * Whether a charge of this amount is sent without decimals. `site` is the kept one, undefined when none is kept: then it is
+ * read at the provider.
+ *
+ * Throws VALIDATION_ERROR for cents that the account's currency does not have, and PROVIDER_ERROR for an amount with cents
+ * while the site cannot be read: a currency without cents might round it. An amount without cents has the same value in both
+ * forms, so it is sent with two decimals then. In both cases nothing was sent.
+ */
+export async function isSentWhole(
+  deps: PaymentDeps,
+  client: ClientName,
+  amountCents: number,
+  {
+    site,
+    known,
+    errand,
+  }: { site: string | null | undefined; known: KnownConnection | undefined; errand: Errand },
+): Promise<boolean> {
+  const siteId = site === undefined ? await readSite(deps, client, known, errand) : site
+  const hasCents = amountCents % 100 !== 0
+  if (siteId === 'unreadable') {
+    if (!hasCents) return false
+    throw new AppError('PROVIDER_ERROR', {
+      message:
+        'The country of the provider account could not be read, so it is not known whether it takes cents; nothing was charged',
+      extra: verdictOn('chargeNotMade'),
+    })
+  }
+  const currency = wholeCurrencyOf(siteId)
+  if (currency !== undefined && hasCents) throw centsRefused(amountCents, currency)
+  return currency !== undefined
+}
+
+/** The 422 for an amount with cents; nothing was sent. */
+function centsRefused(amountCents: number, currency: string): AppError {
+  const amount = erpFromCents(amountCents)
+  const message = `Must end in ",00", since the provider account takes ${currency} without cents (got "${amount}")`
+  return new AppError('VALIDATION_ERROR', {
+    details: [{ path: 'amount', message }],
+    extra: verdictOn('chargeImpossible'),
+  })
+}
+
+async function readSite(
+  deps: PaymentDeps,
+  client: ClientName,
+  known: KnownConnection | undefined,
+  errand: Errand,
+): Promise<string | null | 'unreadable'> {
+  const options = within(deps, errand, readWithinMs)
+  try {
+    return await withAccess(
+      deps,
+      client,
+      async ({ token, mpUserId }) => {
+        const { siteId } = await deps.provider.users.me(token, options)
+        await keepSite(deps.database.db, { mpUserId, siteId, at: deps.now() })
+        return siteId
+      },
+      { known, untilMs: errand.untilMs },
+    )
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error
+    deps.log.warn({ client, err: error }, 'the country of a provider account could not be read')
+    return 'unreadable'
+  }
+}

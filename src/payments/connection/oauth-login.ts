@@ -1,0 +1,506 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import type { Trx } from '../../db/database.ts'
+import { hashSecret } from '../../domain/api-key.ts'
+import { asClientName, type ClientName } from '../../domain/client-name.ts'
+import { sameSecret } from '../../domain/constant-time.ts'
+import { codeChallenge, randomToken } from '../../domain/pkce.ts'
+import { SealedError } from '../../domain/sealed.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import { ProviderError, toAppError } from '../../provider/provider.ts'
+import {
+  countApiKeys,
+  revokeKeysOfOtherAccounts,
+} from '../../repositories/api-keys/api-key-queries.ts'
+import { keepSite } from '../../repositories/closings/closing-queries.ts'
+import {
+  findClient,
+  insertClientIfAbsent,
+  lockClient,
+  setNickname,
+  setPinnedAccount,
+} from '../../repositories/connection/clients.ts'
+import {
+  consumeState,
+  deleteConnection,
+  deleteExpiredStates,
+  findConnection,
+  findState,
+  insertState,
+  upsertConnection,
+} from '../../repositories/connection/connection-queries.ts'
+import {
+  findInvitation,
+  insertInvitation,
+  useInvitation,
+} from '../../repositories/connection/invitation-queries.ts'
+import { type ActivityEntry, auditFailure, recordSuccess } from '../audit/activity.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { renewConnection, sealContext, sealGrant } from './token-keeper.ts'
+
+const stateLifeMs = 10 * 60_000
+const invitationLifeMs = 24 * 3600_000
+
+export type LoginRequest = {
+  client: string
+  targetUrl?: string | undefined
+  invitation?: string | undefined
+  isAdmin: boolean
+}
+
+/**
+ * Starts a connection: stores state and PKCE verifier, answers where the browser goes, and the value that binds the
+ * state to this browser.
+ *
+ * Throws OAUTH_ALREADY_CONNECTED, API_KEY_REQUIRED, FORBIDDEN, INVITATION_INVALID, VALIDATION_ERROR.
+ */
+export async function startLogin(
+  deps: PaymentDeps,
+  request: LoginRequest,
+): Promise<{ redirectTo: string; browserToken: string }> {
+  const { db } = deps.database
+  const targetUrl = request.targetUrl === undefined ? null : allowedTarget(deps, request.targetUrl)
+  const client = asClientName(request.client)
+  const now = deps.now()
+
+  await refuseConnected(deps, client)
+  const mayChooseAccount = await checkEnrolment(deps, request, now)
+
+  const state = randomToken()
+  const verifier = randomToken()
+  const browserToken = randomToken()
+  await deleteExpiredStates(db, now)
+  await insertState(db, {
+    state_hash: hashSecret(state),
+    client,
+    code_verifier: deps.sealer.seal(verifier, sealContext(client, 'code_verifier')),
+    target_url: targetUrl,
+    browser_hash: hashSecret(browserToken),
+    may_choose_account: mayChooseAccount,
+    created_at: now,
+    expires_at: new Date(now.getTime() + stateLifeMs),
+  })
+  const redirectTo = deps.provider.oauth.authorizationUrl({
+    state,
+    codeChallenge: codeChallenge(verifier),
+    redirectUri: redirectUri(deps),
+  })
+  return { redirectTo, browserToken }
+}
+
+async function refuseConnected(deps: PaymentDeps, client: ClientName): Promise<void> {
+  const connection = await findConnection(deps.database.db, client)
+  if (connection?.status === 'connected' && connection.expires_at > deps.now()) {
+    throw new AppError('OAUTH_ALREADY_CONNECTED')
+  }
+}
+
+/**
+ * Lets a login begin, and says whether it may choose the client's account: only by the administrator's will, which is his
+ * own request or his invitation. Anybody else gets at most what can do no harm: the account that is pinned, or, where
+ * enrolment is open, a name that was never connected.
+ */
+async function checkEnrolment(
+  deps: PaymentDeps,
+  request: LoginRequest,
+  now: Date,
+): Promise<boolean> {
+  const { db } = deps.database
+  const known = await findClient(db, request.client)
+  const isPinned = known !== undefined && known.mp_user_id !== null
+  const keys = await countApiKeys(db, request.client)
+  if (isPinned && keys.total > 0) {
+    if (keys.active === 0) throw new AppError('API_KEY_REQUIRED')
+    return request.isAdmin
+  }
+  if (request.invitation !== undefined) {
+    const id = readInvitation(deps, request.invitation, request.client)
+    const used = id !== undefined && (await useInvitation(db, id, request.client, now))
+    if (!used) throw new AppError('INVITATION_INVALID')
+    return true
+  }
+  if (request.isAdmin) return true
+  if (keys.total > 0 && keys.active === 0) throw new AppError('API_KEY_REQUIRED')
+  if (deps.settings.enrolment === 'invite' || (known && !isPinned)) throw needsInvitation()
+  return false
+}
+
+function needsInvitation(): AppError {
+  return new AppError('FORBIDDEN', {
+    message: 'This connection needs an invitation link from the administrator',
+  })
+}
+
+/** The registered redirect address: always from PUBLIC_URL, never from the request's Host. */
+export function redirectUri(deps: PaymentDeps): string {
+  return `${deps.settings.publicUrl}/oauth/callback`
+}
+
+/**
+ * Refuses addresses that would make this service a springboard: only our own origin, loopback, and the listed origins,
+ * compared as parsed origins and never as text.
+ */
+function allowedTarget(deps: PaymentDeps, text: string): string {
+  const refused = () =>
+    invalid(
+      'target_url',
+      'Must be an absolute http(s) URL of this service, of loopback, or of an origin in OAUTH_TARGET_ORIGINS',
+    )
+  // The URL parser drops tabs and line breaks and reads a backslash as a slash: such texts are never honest addresses.
+  if (/[\s\\]/.test(text) || !URL.canParse(text)) throw refused()
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '') throw refused()
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refused()
+  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(url.hostname)
+  const isOurs = url.origin === new URL(deps.settings.publicUrl).origin
+  if (!isLoopback && !isOurs && !deps.settings.oauthTargetOrigins.includes(url.origin)) {
+    throw refused()
+  }
+  return url.href
+}
+
+export type CallbackRequest = {
+  code: string | undefined
+  state: string | undefined
+  denied: boolean
+  /** Who says to have sent the browser back; undefined when nobody says. */
+  issuer: string | undefined
+  /** The browser's copy of the binding value, when it sent one. */
+  browserToken: string | undefined
+}
+
+/**
+ * Ends a connection: exchanges the code, checks the account against the pinned one, stores the tokens sealed. Keys that
+ * were made for another account end with it.
+ *
+ * Throws OAUTH_STATE_INVALID, OAUTH_DENIED, ACCOUNT_MISMATCH, FORBIDDEN, or the provider's failure.
+ */
+export async function finishLogin(
+  deps: PaymentDeps,
+  request: CallbackRequest,
+  actor: Actor,
+): Promise<{ client: ClientName; targetUrl: string | null }> {
+  const { database } = deps
+  const stateHash = request.state === undefined ? undefined : hashSecret(request.state)
+  const waiting = stateHash === undefined ? undefined : await findState(database.db, stateHash)
+  if (stateHash === undefined || !waiting || waiting.expires_at <= deps.now()) {
+    throw new AppError('OAUTH_STATE_INVALID')
+  }
+  // Over plain http no browser keeps the cookie (browser-cookie.ts), and the state alone must do.
+  const isBound = deps.settings.publicUrl.startsWith('https:') || request.browserToken !== undefined
+  const mark = hashSecret(request.browserToken ?? '')
+  if (isBound && !sameSecret(mark, waiting.browser_hash ?? '')) {
+    throw new AppError('OAUTH_STATE_INVALID')
+  }
+  // The code of another server must not be told to ours, nor ours be taken for the one asked (RFC 9207).
+  if (request.issuer !== undefined && !deps.provider.oauth.isIssuer(request.issuer)) {
+    deps.log.warn({ client: waiting.client }, 'a login came back from a server that was not asked')
+    throw new AppError('OAUTH_STATE_INVALID')
+  }
+  if (!request.denied && request.code === undefined) throw invalid('code', 'Required')
+  const state = await consumeState(database.db, stateHash)
+  if (!state) throw new AppError('OAUTH_STATE_INVALID')
+  if (request.denied || request.code === undefined) throw new AppError('OAUTH_DENIED')
+
+  const client = asClientName(state.client)
+  const codeVerifier = openVerifier(deps, state)
+  const entry = {
+    client: state.client,
+    actor,
+    action: 'oauth.connected',
+    resourceType: 'oauth',
+    resourceId: state.client,
+  }
+  const proof = { code: request.code, codeVerifier }
+  const mayChoose = state.may_choose_account
+  await auditFailure(deps, entry, () => connect(deps, client, proof, { mayChoose, entry }))
+  return { client, targetUrl: state.target_url }
+}
+
+/** Throws OAUTH_STATE_INVALID when another process sealed it with a key that this one does not have. */
+function openVerifier(
+  deps: PaymentDeps,
+  { client, code_verifier }: { client: string; code_verifier: string },
+): string {
+  try {
+    return deps.sealer.open(code_verifier, sealContext(client, 'code_verifier'))
+  } catch (error) {
+    if (!(error instanceof SealedError)) throw error
+    deps.log.error(
+      { client, keyId: error.keyId, err: error },
+      'a login cannot go on: this process lacks the key that another one encrypts with (ENCRYPTION_KEYS)',
+    )
+    throw new AppError('OAUTH_STATE_INVALID', { cause: error })
+  }
+}
+
+async function connect(
+  deps: PaymentDeps,
+  client: ClientName,
+  proof: { code: string; codeVerifier: string },
+  { mayChoose, entry }: { mayChoose: boolean; entry: ActivityEntry },
+): Promise<void> {
+  try {
+    const grant = await deps.provider.oauth.exchangeCode({
+      ...proof,
+      redirectUri: redirectUri(deps),
+    })
+    const mpUserId = grant.mpUserId ?? (await deps.provider.users.me(grant.accessToken)).id
+    await deps.database.transaction(async (trx) => {
+      const now = deps.now()
+      const isNew = await insertClientIfAbsent(trx, client, now)
+      const row = await lockClient(trx, client)
+      const pinned = row?.mp_user_id ?? null
+      if (pinned !== null && pinned !== mpUserId) throw new AppError('ACCOUNT_MISMATCH')
+      if (pinned === null) {
+        // What held when the login began may hold no more: the account may have been released meanwhile.
+        const isOpen = isNew && deps.settings.enrolment === 'open'
+        if (!mayChoose && !isOpen) throw needsInvitation()
+        await setPinnedAccount(trx, client, { mpUserId, nickname: row?.mp_nickname ?? null })
+        await endForeignKeys(deps, trx, client, mpUserId, entry.actor)
+      }
+      const tokens = sealGrant(deps, client, grant)
+      await upsertConnection(trx, {
+        client,
+        mp_user_id: mpUserId,
+        ...tokens,
+        scope: grant.scope,
+        // The same moment as long as these tokens were not renewed.
+        connected_at: tokens.refreshed_at,
+        refresh_started_at: null,
+        status: 'connected',
+        lost_reason: null,
+      })
+      await recordSuccess(deps, trx, { ...entry, metadata: { mp_user_id: mpUserId } })
+    })
+    await nameAccount(deps, client, grant.accessToken)
+  } catch (error) {
+    throw error instanceof ProviderError ? toAppError(error, 'oauth.exchange') : error
+  }
+}
+
+/** A key made for one account never charges for another: whoever holds it must be given a new one. */
+async function endForeignKeys(
+  deps: PaymentDeps,
+  trx: Trx,
+  client: ClientName,
+  mpUserId: number,
+  actor: Actor,
+): Promise<void> {
+  const revoked = await revokeKeysOfOtherAccounts(trx, client, mpUserId, deps.now())
+  if (revoked === 0) return
+  await recordSuccess(deps, trx, {
+    client,
+    actor,
+    action: 'api_key.revoked',
+    resourceType: 'api_key',
+    resourceId: client,
+    metadata: { revoked, reason: 'account_changed', mp_user_id: mpUserId },
+  })
+}
+
+/** Fetches the account's nickname and country, which only help people to read the pages: a failure is no failure of the login. */
+async function nameAccount(deps: PaymentDeps, client: ClientName, token: string): Promise<void> {
+  try {
+    const { id, nickname, siteId } = await deps.provider.users.me(token)
+    const { db } = deps.database
+    if (nickname !== null) await setNickname(db, client, nickname)
+    if (siteId !== null) await keepSite(db, { mpUserId: id, siteId, at: deps.now() })
+  } catch (error) {
+    deps.log.warn({ client, err: error }, 'the name of the connected account is not known')
+  }
+}
+
+export type ConnectionStatus = {
+  authenticated: boolean
+  client: ClientName
+  mpUserId: number | null
+  liveMode: boolean | null
+  expiresAt: Date | null
+  expiresInHours: number | null
+  expired: boolean
+}
+
+export async function connectionStatus(
+  deps: PaymentDeps,
+  client: ClientName,
+): Promise<ConnectionStatus> {
+  const connection = await findConnection(deps.database.db, client)
+  if (!connection) {
+    return {
+      authenticated: false,
+      client,
+      mpUserId: null,
+      liveMode: null,
+      expiresAt: null,
+      expiresInHours: null,
+      expired: false,
+    }
+  }
+  const leftMs = connection.expires_at.getTime() - deps.now().getTime()
+  return {
+    authenticated: connection.status === 'connected' && leftMs > 0,
+    client,
+    mpUserId: connection.mp_user_id,
+    liveMode: connection.live_mode,
+    expiresAt: connection.expires_at,
+    expiresInHours: Math.max(0, Math.round(leftMs / 36_000) / 100),
+    expired: leftMs <= 0,
+  }
+}
+
+/**
+ * Renews the tokens now, whatever their age. Throws CONFLICT for a token without a valid refresh token that is still valid: it
+ * stays in use, and only a new connection replaces it.
+ */
+export async function refreshConnection(
+  deps: PaymentDeps,
+  client: ClientName,
+  actor: Actor,
+): Promise<{ expiresAt: Date }> {
+  const entry = {
+    client,
+    actor,
+    action: 'oauth.refreshed',
+    resourceType: 'oauth',
+    resourceId: client,
+  }
+  return auditFailure(deps, entry, async () => {
+    const connection = await findConnection(deps.database.db, client)
+    if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
+    if (connection.refresh_token === null && connection.expires_at > deps.now()) {
+      throw notRenewable()
+    }
+    const renewed = await renewConnection(deps, client, connection.version, actor)
+    if (renewed.version === connection.version) throw notRenewable()
+    return { expiresAt: renewed.expires_at }
+  })
+}
+
+function notRenewable(): AppError {
+  return new AppError('CONFLICT', {
+    message:
+      'The provider has no valid refresh token for this client; the access token is used until it expires. Connect the client again to replace it',
+  })
+}
+
+/** Forgets the tokens. Keys and the pinned account stay. */
+export async function logout(deps: PaymentDeps, client: ClientName, actor: Actor): Promise<void> {
+  const entry = {
+    client,
+    actor,
+    action: 'oauth.logout',
+    resourceType: 'oauth',
+    resourceId: client,
+  }
+  await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      if (!(await deleteConnection(trx, client))) throw new AppError('OAUTH_NOT_CONNECTED')
+      await recordSuccess(deps, trx, entry)
+    }),
+  )
+}
+
+/**
+ * Lets the next connection of this client choose its account, which then needs an invitation or the administrator.
+ * Throws NOT_FOUND.
+ */
+export async function unpinAccount(
+  deps: PaymentDeps,
+  name: string,
+  actor: Actor,
+): Promise<{ mpUserId: number | null }> {
+  const client = asClientName(name)
+  const entry = {
+    client,
+    actor,
+    action: 'client.unpinned',
+    resourceType: 'client',
+    resourceId: client,
+  }
+  return auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      const row = await lockClient(trx, client)
+      if (!row) throw new AppError('NOT_FOUND', { message: 'There is no such client' })
+      await setPinnedAccount(trx, client, null)
+      await recordSuccess(deps, trx, { ...entry, metadata: { mp_user_id: row.mp_user_id } })
+      return { mpUserId: row.mp_user_id }
+    }),
+  )
+}
+
+/**
+ * Makes a signed link with which a client without an account, or without any key, is connected: once, within a day.
+ * Throws CONFLICT for a client that has both.
+ */
+export async function createInvitation(
+  deps: PaymentDeps,
+  client: string,
+  actor: Actor,
+): Promise<{ id: string; url: string; expiresAt: Date }> {
+  const entry = {
+    client,
+    actor,
+    action: 'invitation.created',
+    resourceType: 'client',
+    resourceId: client,
+  }
+  const now = deps.now()
+  const invitation = {
+    id: randomUUID(),
+    client,
+    created_at: now,
+    expires_at: new Date(now.getTime() + invitationLifeMs),
+  }
+  await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      const keys = await countApiKeys(trx, client)
+      const known = await findClient(trx, client)
+      if (keys.total > 0 && known?.mp_user_id !== null) {
+        throw new AppError('CONFLICT', {
+          message:
+            'The client has keys and an account: it needs no invitation, and another account only once this one is released',
+        })
+      }
+      await insertInvitation(trx, invitation)
+      await recordSuccess(deps, trx, entry)
+    }),
+  )
+  const url = new URL(`${deps.settings.publicUrl}/oauth/invitation`)
+  url.searchParams.set('client', client)
+  url.searchParams.set(
+    'invitation',
+    `${invitation.id}.${signInvitation(deps, invitation.id, client)}`,
+  )
+  return { id: invitation.id, url: url.href, expiresAt: invitation.expires_at }
+}
+
+/**
+ * That the invitation could begin a login now; it stays as it is, since messengers open links too.
+ * Throws INVITATION_INVALID, OAUTH_ALREADY_CONNECTED.
+ */
+export async function checkInvitation(
+  deps: PaymentDeps,
+  client: string,
+  invitation: string,
+): Promise<void> {
+  const id = readInvitation(deps, invitation, client)
+  if (id === undefined) throw new AppError('INVITATION_INVALID')
+  // First: whoever opens his link again wants to know that all went well, not that it is used up.
+  await refuseConnected(deps, asClientName(client))
+  const row = await findInvitation(deps.database.db, id)
+  if (!row || row.used_at !== null || row.expires_at <= deps.now()) {
+    throw new AppError('INVITATION_INVALID')
+  }
+}
+
+function signInvitation(deps: PaymentDeps, id: string, client: string): string {
+  const { key } = deps.sealer.signingKey()
+  return createHmac('sha256', key).update(`invitation\n${id}\n${client}`).digest('base64url')
+}
+
+/** The id inside a link's token when its signature fits; undefined otherwise. */
+function readInvitation(deps: PaymentDeps, token: string, client: string): string | undefined {
+  const [id, signature] = token.split('.')
+  if (id === undefined || signature === undefined || !/^[0-9a-f-]{36}$/.test(id)) return undefined
+  return sameSecret(signature, signInvitation(deps, id, client)) ? id : undefined
+}

@@ -1,0 +1,421 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { ClientName } from '../../domain/client-name.ts'
+import { SealedError } from '../../domain/sealed.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { withLease } from '../../jobs/with-lease.ts'
+import { ProviderError, type TokenGrant, toAppError } from '../../provider/provider.ts'
+import {
+  beginRenewal,
+  type ConnectionRow,
+  dropRefreshToken,
+  endRenewal,
+  findConnection,
+  findConnectionsToRenew,
+  markLost,
+  type Renewal,
+  replaceTokens,
+} from '../../repositories/connection/connection-queries.ts'
+import { recordSuccess } from '../audit/activity.ts'
+import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
+
+/** A token that may be used now, and the account that it acts for. */
+export type Access = {
+  token: string
+  mpUserId: number
+  liveMode: boolean
+  connectionVersion: number
+  /** When it replaced another one; undefined for one that came with the connection itself. */
+  renewedAt: Date | undefined
+}
+
+/** A connection that this request has read already. */
+export type KnownConnection = {
+  row: ConnectionRow
+  /** When it was read or found unchanged, by performance.now(), before the answer of the database. */
+  seenMs: number
+}
+
+export type AccessOptions = {
+  known?: KnownConnection | undefined
+  /** When whoever asks must have his answer, by `deps.stopwatch`: nobody waits for a renewal any longer. */
+  untilMs?: number | undefined
+}
+
+/** What was read this long ago is read again: a connection that ended or changed counts at once. */
+const knownForMs = 1_000
+
+/** A token this close to its end is renewed before it is used. */
+const expiryMarginMs = 60_000
+
+/**
+ * A token refused so soon after its renewal is not the trouble. Each renewal uses up a refresh token that works once, and
+ * an answer lost on the way can end the connection: a provider that answers 401 to all must not make every call ask for one.
+ */
+const renewalRestMs = 60_000
+
+/**
+ * Calls the provider in the name of a client. A token that the provider refuses is renewed once and the call repeated;
+ * writes carry their idempotency key, so the repetition is the same logical attempt. What it throws covers both calls: an
+ * effect that the first one may have had stays unknown until the provider excludes it.
+ *
+ * Throws OAUTH_NOT_CONNECTED, CONNECTION_LOST, or whatever the call throws.
+ */
+export async function withAccess<T>(
+  deps: PaymentDeps,
+  client: ClientName,
+  call: (access: Access) => Promise<T>,
+  options: AccessOptions = {},
+): Promise<T> {
+  const access = await currentAccess(deps, client, options)
+  try {
+    return await call(access)
+  } catch (error) {
+    if (!(error instanceof ProviderError) || error.kind !== 'unauthorized') throw error
+    if (isJustRenewed(deps, access)) throw error
+    try {
+      const { untilMs } = options
+      await renewPatiently(deps, client, access.connectionVersion, untilMs)
+      return await call(await currentAccess(deps, client, { untilMs }))
+    } catch (later) {
+      throw error.effect === 'unknown' && !saysWhatHappened(later) ? error : later
+    }
+  }
+}
+
+function isJustRenewed(deps: PaymentDeps, { renewedAt }: Access): boolean {
+  if (!renewedAt) return false
+  const ageMs = deps.now().getTime() - renewedAt.getTime()
+  return ageMs >= 0 && ageMs < renewalRestMs
+}
+
+/**
+ * Whether a failure of the repeated call speaks for the first call too. "No connection" and a refusal that is not about
+ * the key do not: taken for "nothing was sent", they would turn a lost answer into a second charge or refund.
+ */
+function saysWhatHappened(error: unknown): boolean {
+  if (error instanceof ProviderError) return error.provesAbsence || error.effect === 'unknown'
+  return !(error instanceof AppError)
+}
+
+/** A till behind this call needs time for the call itself. */
+const renewalPatienceMs = 6_000
+
+/**
+ * Waits for a renewal, but not for ever: whoever gives up leaves it running, since a renewal that is cut off could lose
+ * the new pair. Throws PROVIDER_TIMEOUT then; nothing was sent in the client's name.
+ */
+async function renewPatiently(
+  deps: PaymentDeps,
+  client: ClientName,
+  fromVersion: number,
+  untilMs = Number.POSITIVE_INFINITY,
+): Promise<ConnectionRow> {
+  const patienceMs = Math.min(renewalPatienceMs, Math.max(0, untilMs - deps.stopwatch()))
+  const renewal = renewConnection(deps, client, fromVersion, serviceActor(deps.now()))
+  renewal.catch((error) => deps.log.warn({ client, err: error }, 'a renewal failed'))
+  const patience = new AbortController()
+  try {
+    return await Promise.race([
+      renewal,
+      wait(patienceMs, undefined, { signal: patience.signal }).then(() => {
+        throw new AppError('PROVIDER_TIMEOUT', { message: 'The connection is still being renewed' })
+      }),
+    ])
+  } finally {
+    patience.abort()
+  }
+}
+
+async function currentAccess(
+  deps: PaymentDeps,
+  client: ClientName,
+  { known, untilMs }: AccessOptions,
+): Promise<Access> {
+  const isFresh = known !== undefined && performance.now() - known.seenMs < knownForMs
+  let connection = isFresh ? usable(known.row) : await usableConnection(deps, client)
+  // A token that cannot be renewed is used to its last second.
+  const marginMs = connection.refresh_token === null ? 0 : expiryMarginMs
+  if (connection.expires_at.getTime() <= deps.now().getTime() + marginMs) {
+    connection = await renewPatiently(deps, client, connection.version, untilMs)
+  }
+  return {
+    token: openToken(deps, client, 'access_token', connection.access_token),
+    mpUserId: connection.mp_user_id,
+    liveMode: connection.live_mode,
+    connectionVersion: connection.version,
+    renewedAt:
+      connection.refreshed_at > connection.connected_at ? connection.refreshed_at : undefined,
+  }
+}
+
+async function usableConnection(deps: PaymentDeps, client: ClientName): Promise<ConnectionRow> {
+  return usable(await findConnection(deps.database.db, client))
+}
+
+function usable(connection: ConnectionRow | undefined): ConnectionRow {
+  if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
+  if (connection.status === 'lost') throw new AppError('CONNECTION_LOST')
+  return connection
+}
+
+/**
+ * A stored token in clear. Throws CONNECTION_LOST when it does not open: another process, or a restored backup, may have
+ * brought one that was sealed with a key that this process was not given. Nothing is marked as lost, since the key helps.
+ */
+export function openToken(
+  deps: Pick<PaymentDeps, 'sealer' | 'log'>,
+  client: ClientName,
+  field: 'access_token' | 'refresh_token',
+  sealed: string,
+): string {
+  try {
+    return deps.sealer.open(sealed, sealContext(client, field))
+  } catch (error) {
+    if (!(error instanceof SealedError)) throw error
+    deps.log.error(
+      { client, keyId: error.keyId, err: error },
+      'a stored token cannot be opened: give this process the key (ENCRYPTION_KEYS), or connect the client again',
+    )
+    throw new AppError('CONNECTION_LOST', { cause: error })
+  }
+}
+
+/** What a sealed token is bound to. */
+export function sealContext(
+  client: string,
+  field: 'access_token' | 'refresh_token' | 'code_verifier',
+): string {
+  return `${field}:${client}`
+}
+
+const waitForOtherMs = 200
+const longestWaitMs = 15_000
+
+/**
+ * A process that began a renewal may bring the pair this long after, although its lease has ended: it stood still, or the
+ * database was away. A refresh token works once, so trying it again before would only be refused.
+ */
+const mayStillComeMs = 30_000
+/** And so long after the database was seen again: whoever waits to store a pair needs a moment. */
+const seenAtLeastMs = 5_000
+/** A turn that was taken longer ago than this, by a process that stood still, may be another one's by now. */
+const turnMs = 5_000
+
+const firstStoreAgainMs = 100
+const longestStoreAgainMs = 2_000
+
+/**
+ * Renews the pair that had `fromVersion`, once: whoever comes while it is being renewed, in this process or another,
+ * gets the new pair. The new pair is stored before anybody uses it, since the provider's refresh token works once.
+ *
+ * A pair whose refresh token is refused comes back as it is, without that token, while its access token serves.
+ *
+ * Throws CONNECTION_LOST when the provider refuses both, PROVIDER_TIMEOUT when its answer is not known, SERVICE_UNAVAILABLE
+ * while the pair of a process that died or stands still may still come.
+ */
+export async function renewConnection(
+  deps: PaymentDeps,
+  client: ClientName,
+  fromVersion: number,
+  actor: Actor,
+): Promise<ConnectionRow> {
+  const renewInTurn = async (givenUp: AbortSignal) => {
+    for (let waitedMs = 0; waitedMs < longestWaitMs; waitedMs += waitForOtherMs) {
+      const connection = await usableConnection(deps, client)
+      if (connection.version !== fromVersion) return connection
+      if (!mayPairStillCome(connection, deps.now(), waitedMs)) {
+        const turn = await withLease(deps, `oauth:${client}`, () =>
+          renewFrom(deps, connection, actor, givenUp),
+        )
+        if (turn?.result) return turn.result
+      }
+      if (givenUp.aborted) break
+      await deps.sleep(waitForOtherMs)
+    }
+    throw new AppError('SERVICE_UNAVAILABLE', { message: 'The connection is still being renewed' })
+  }
+  return deps.once(`renew:${client}`, () => deps.lasting.run(renewInTurn))
+}
+
+/** Whether a renewal was begun from this pair whose end nobody has seen, and whose process may still store its pair. */
+function mayPairStillCome(
+  { refresh_started_at: startedAt }: ConnectionRow,
+  now: Date,
+  seenForMs: number,
+): boolean {
+  if (startedAt === null) return false
+  const ageMs = now.getTime() - startedAt.getTime()
+  // One of the future was written before the clock was set back.
+  const isRecent = ageMs < mayStillComeMs && ageMs > -mayStillComeMs
+  return isRecent || seenForMs < seenAtLeastMs
+}
+
+/** Undefined when the pair was not `connection`'s any more, or another renewal may decide about it: look again then. */
+async function renewFrom(
+  deps: PaymentDeps,
+  connection: ConnectionRow,
+  actor: Actor,
+  givenUp: AbortSignal,
+): Promise<ConnectionRow | undefined> {
+  const { db } = deps.database
+  const { client, refresh_token: sealed } = connection
+  const refreshToken = sealed === null ? null : openToken(deps, client, 'refresh_token', sealed)
+  const renewal = { from: connection, startedAt: deps.now() }
+  const askedMs = performance.now()
+  if (!(await beginRenewal(db, connection, renewal.startedAt))) return undefined
+  if (refreshToken === null) return endRefused(deps, connection, renewal, 'no_refresh_token')
+  if (performance.now() - askedMs > turnMs) {
+    await endRenewal(db, renewal)
+    return undefined
+  }
+  let grant: TokenGrant
+  try {
+    grant = await deps.provider.oauth.refresh(refreshToken)
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error
+    const failure = toAppError(error, 'oauth.refresh')
+    // Only a refusal of this very token: wrong credentials of ours must not disconnect every shop.
+    if (failure.code === 'CONNECTION_LOST') {
+      return endRefused(deps, connection, renewal, error.providerCode ?? 'refused', error)
+    }
+    await endRenewal(db, renewal).catch((cause) =>
+      deps.log.warn({ client, err: cause }, 'others wait in vain for a renewal that has failed'),
+    )
+    throw failure
+  }
+  await storePair(deps, connection, grant, actor, givenUp)
+  return usableConnection(deps, client)
+}
+
+/**
+ * The refresh token is refused, or there is none. While the access token still serves, the connection stays without a refresh
+ * token until that expires; then, or when the provider refuses the access token too, it is lost.
+ */
+async function endRefused(
+  deps: PaymentDeps,
+  connection: ConnectionRow,
+  renewal: Renewal,
+  reason: string,
+  cause?: ProviderError,
+): Promise<ConnectionRow | undefined> {
+  const { client, expires_at: expiresAt } = connection
+  if (expiresAt <= deps.now() || !(await isAccepted(deps, connection))) {
+    return endAsLost(deps, renewal, reason, cause)
+  }
+  if (!(await dropRefreshToken(deps.database.db, renewal))) return undefined
+  deps.log.error(
+    { client, reason, expiresAt },
+    'a connection can no longer be renewed; its access token is used until it expires, so connect the client again before',
+  )
+  return usableConnection(deps, client)
+}
+
+/** Whether the provider takes the access token. What does not answer proves nothing against it. */
+async function isAccepted(
+  deps: PaymentDeps,
+  { client, access_token: sealed }: ConnectionRow,
+): Promise<boolean> {
+  try {
+    const token = openToken(deps, client, 'access_token', sealed)
+    await deps.provider.users.me(token, { untilMs: deps.stopwatch() + renewalPatienceMs })
+    return true
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error
+    return error.kind !== 'unauthorized'
+  }
+}
+
+/**
+ * The provider has refused the pair, or it cannot be renewed. Undefined when that proves nothing: the pair is an old one,
+ * or another process has begun to renew it meanwhile and may be the reason.
+ */
+async function endAsLost(
+  deps: PaymentDeps,
+  renewal: Renewal,
+  reason: string,
+  cause?: ProviderError,
+): Promise<undefined> {
+  const { client } = renewal.from
+  if (!(await markLost(deps.database.db, renewal, reason))) return undefined
+  deps.log.error(
+    { client, reason },
+    'the provider refused to renew a connection; the client must connect again',
+  )
+  throw new AppError('CONNECTION_LOST', { cause })
+}
+
+/**
+ * Stores a new pair, for as long as this process lives: the old refresh token is used up, so nobody can get another one.
+ * Nothing uses the pair before: it would be gone with this process, and without the database there is no call to make.
+ */
+async function storePair(
+  deps: PaymentDeps,
+  from: ConnectionRow,
+  grant: TokenGrant,
+  actor: Actor,
+  givenUp: AbortSignal,
+): Promise<void> {
+  const { client } = from
+  const tokens = sealGrant(deps, client, grant, from)
+  for (let waitMs = firstStoreAgainMs; ; waitMs = Math.min(2 * waitMs, longestStoreAgainMs)) {
+    try {
+      await deps.database.transaction(async (trx) => {
+        if (!(await replaceTokens(trx, from, tokens))) return
+        await recordSuccess(deps, trx, {
+          client,
+          actor,
+          action: 'oauth.refreshed',
+          resourceType: 'oauth',
+          resourceId: client,
+        })
+      })
+      return
+    } catch (error) {
+      if (givenUp.aborted) throw error
+      deps.log.error({ client, err: error }, 'new tokens are not stored yet; this is tried again')
+      await deps.sleep(waitMs, givenUp).catch(() => undefined)
+    }
+  }
+}
+
+/** The columns of a new pair. Fields that the provider leaves out of a renewal keep their old values. */
+export function sealGrant(
+  deps: Pick<PaymentDeps, 'sealer' | 'now'>,
+  client: ClientName,
+  grant: TokenGrant,
+  before?: ConnectionRow,
+) {
+  const now = deps.now()
+  return {
+    access_token: deps.sealer.seal(grant.accessToken, sealContext(client, 'access_token')),
+    refresh_token:
+      grant.refreshToken === null
+        ? (before?.refresh_token ?? null)
+        : deps.sealer.seal(grant.refreshToken, sealContext(client, 'refresh_token')),
+    public_key: grant.publicKey ?? before?.public_key ?? null,
+    // Unknown counts as live: a live account must never be taken for a test one.
+    live_mode: grant.liveMode ?? before?.live_mode ?? true,
+    expires_at: new Date(now.getTime() + grant.expiresInSeconds * 1000),
+    refreshed_at: now,
+  }
+}
+
+const dayMs = 24 * 3600_000
+/** Half of the provider's 180 days. */
+const halfLifeMs = 90 * dayMs
+
+/** Renews what is past half of its life; a connection whose renewal fails is tried again by the next call. */
+export async function renewDueConnections(deps: PaymentDeps): Promise<void> {
+  const now = deps.now()
+  const due = await findConnectionsToRenew(deps.database.db, {
+    refreshedBefore: new Date(now.getTime() - halfLifeMs),
+    expiresBefore: new Date(now.getTime() + dayMs),
+  })
+  for (const client of due) {
+    const connection = await findConnection(deps.database.db, client)
+    if (!connection) continue
+    await renewConnection(deps, client, connection.version, serviceActor(now)).catch((error) =>
+      deps.log.error({ client, err: error }, 'a connection could not be renewed'),
+    )
+  }
+}

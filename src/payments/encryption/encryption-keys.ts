@@ -1,0 +1,141 @@
+import type { Db } from '../../db/database.ts'
+import { createSealer, type EncryptionKey, SealedError, type Sealer } from '../../domain/sealed.ts'
+import { OperatorError } from '../../errors/operator-error.ts'
+import {
+  findHeadKey,
+  findSealingKeys,
+  findSigningKeys,
+  hasTables,
+  listSealedColumns,
+  readEntriesSignedBy,
+  readKeptSigningKeys,
+  readSealedBy,
+  type SealedColumn,
+  type SealedValue,
+} from '../../repositories/encryption/sealed-values.ts'
+import { isSignedWith } from '../audit/activity-proofs.ts'
+import { openKeptSigningKeys, signingKeyContext } from '../audit/kept-signing-keys.ts'
+import { sealedContext } from './sealed-context.ts'
+
+/** A key that the database needs and that is not there, or is another one by the same id. */
+export type KeyTrouble = {
+  id: string
+  kind: 'missing' | 'wrong'
+  /** What it was used for. */
+  uses: KeyUse[]
+}
+export type KeyUse =
+  | 'tokens of clients'
+  | 'logins under way'
+  | 'tokens of destinations of flows'
+  | 'the audit log'
+
+const uses = {
+  oauth_connections: 'tokens of clients',
+  oauth_states: 'logins under way',
+  oauth_grants: 'tokens of destinations of flows',
+} as const satisfies Record<SealedColumn['table'], KeyUse>
+
+/** One value that does not open may be damaged; when none of these does, the key is another one. */
+const samples = 10
+
+/**
+ * Whether these keys open what is stored: a few short look-ups per key, however much there is. Writes nothing, and may be
+ * asked before the migrations. An empty answer means that nothing is wrong.
+ */
+export async function checkEncryptionKeys(
+  db: Db,
+  keys: readonly EncryptionKey[],
+): Promise<KeyTrouble[]> {
+  if (!(await hasTables(db))) return []
+  const sealer = keys.length > 0 ? createSealer(keys) : undefined
+  const troubles = new Map<string, KeyTrouble>()
+  const note = (id: string, kind: KeyTrouble['kind'], use: KeyUse) => {
+    const trouble = troubles.get(id) ?? { id, kind, uses: [] }
+    if (!trouble.uses.includes(use)) trouble.uses.push(use)
+    troubles.set(id, trouble)
+  }
+
+  const proven = new Set<string>()
+  for (const column of await listSealedColumns(db)) {
+    const use = uses[column.table]
+    for (const id of await findSealingKeys(db, column)) {
+      if (sealer?.signingKeyById(id) === undefined) {
+        note(id, 'missing', use)
+        continue
+      }
+      const values = await readSealedBy(db, column, id, { limit: samples })
+      const opens = (value: SealedValue) =>
+        canOpen(sealer, value.sealed, sealedContext(column, value))
+      if (values.some(opens)) proven.add(id)
+      else if (values.length > 0) note(id, 'wrong', use)
+    }
+  }
+
+  const kept = await readKeptSigningKeys(db)
+  for (const [id, sealed] of kept) {
+    if (sealed === '') continue
+    const keyId = sealed.split('.')[1] ?? ''
+    if (sealer?.signingKeyById(keyId) === undefined) note(keyId, 'missing', 'the audit log')
+    else if (!canOpen(sealer, sealed, signingKeyContext(id))) note(keyId, 'wrong', 'the audit log')
+  }
+  const keptKeys = sealer && (await openKeptSigningKeys(db, sealer))
+  for (const id of await findSigningKeys(db)) {
+    const key = sealer?.signingKeyById(id)
+    const keptKey = keptKeys?.get(id)
+    if (key === undefined) {
+      if (!kept.has(id)) note(id, 'missing', 'the audit log')
+    } else if (keptKey) {
+      if (!keptKey.equals(key)) note(id, 'wrong', 'the audit log')
+    } else if (!proven.has(id)) {
+      const entries = await readEntriesSignedBy(db, id, samples)
+      if (!entries.some((entry) => isSignedWith(key, entry))) note(id, 'wrong', 'the audit log')
+    }
+  }
+  // A kept key does not do: the end of the log is signed by one that is in use.
+  const headKey = await findHeadKey(db)
+  if (headKey !== undefined && sealer?.signingKeyById(headKey) === undefined) {
+    note(headKey, 'missing', 'the audit log')
+  }
+  return [...troubles.values()]
+}
+
+function canOpen(sealer: Sealer, sealed: string, context: string): boolean {
+  try {
+    sealer.open(sealed, context)
+    return true
+  } catch (error) {
+    if (error instanceof SealedError) return false
+    throw error
+  }
+}
+
+/** As checkEncryptionKeys; throws EncryptionKeysError for what it finds. `source`: where the keys came from. */
+export async function requireFittingKeys(
+  db: Db,
+  { keys, source }: { keys: readonly EncryptionKey[]; source: string },
+): Promise<void> {
+  const troubles = await checkEncryptionKeys(db, keys)
+  if (troubles.length > 0) throw new EncryptionKeysError(troubles, source)
+}
+
+/** The keys do not fit the database; `message` tells the operator which, and what to do. Nothing was changed. */
+export class EncryptionKeysError extends OperatorError {
+  /** @param source where the keys came from: a variable or a file. */
+  constructor(troubles: readonly KeyTrouble[], source: string) {
+    const lines = troubles.map(({ id, kind, uses }) => {
+      const what = kind === 'missing' ? 'is missing' : 'has other bytes than it had'
+      return `  key ${id} ${what}; needed for: ${uses.join(', ')}`
+    })
+    super(
+      [
+        `The encryption keys (from ${source}) do not fit this database. Nothing was changed.`,
+        ...lines,
+        'Put these keys back as id:base64 from your backup of the secrets and start again. The first key of the list encrypts,',
+        'the others open what they sealed; a new key goes to the front under an id that was never used.',
+        'Only when a key is lost for good: npm run secrets:rotate -- --lost=ID. Its clients must connect again then.',
+      ].join('\n'),
+    )
+    this.name = 'EncryptionKeysError'
+  }
+}

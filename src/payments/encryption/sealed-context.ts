@@ -1,0 +1,14 @@
+import {
+  grantContext,
+  type SealedColumn,
+  type SealedValue,
+} from '../../repositories/encryption/sealed-values.ts'
+import { sealContext } from '../connection/token-keeper.ts'
+
+/** What a sealed value is bound to. */
+export function sealedContext(
+  { table, column }: SealedColumn,
+  { row, owner }: Pick<SealedValue, 'row' | 'owner'>,
+): string {
+  return table === 'oauth_grants' ? grantContext(row) : sealContext(owner, column)
+}

@@ -1,0 +1,284 @@
+import { randomUUID } from 'node:crypto'
+import type { ClientName } from '../../domain/client-name.ts'
+import type { OrderEvidence } from '../../domain/order.ts'
+import { isCancelRequested, isOpen, mayBeCanceled } from '../../domain/order-state.ts'
+import { AppError, withMoneyOutcome } from '../../errors/app-error.ts'
+import { verdictOn } from '../../errors/money-outcome.ts'
+import { type ProviderError, toAppError } from '../../provider/provider.ts'
+import type { Along, OperationEnd } from '../../repositories/orders/move-queries.ts'
+import {
+  findOpenOperation,
+  findOperation,
+  insertCancel,
+  type OrderOperationRow,
+  settleOperation,
+} from '../../repositories/orders/order-operations.ts'
+import { keepWish, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import { auditFailure, signSuccess, tellActivity } from '../audit/activity.ts'
+import type { KnownConnection } from '../connection/token-keeper.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { type Claim, firstLook, type Held, heldWith, newSender } from '../operations/lease.ts'
+import {
+  type Errand,
+  inTime,
+  lookFirstMs,
+  timeLeftMs,
+  within,
+} from '../operations/request-context.ts'
+import { carryOut, endOrKeep, endsIntent, refuse } from '../operations/runner.ts'
+import { canNotArrive, nextCancelTry } from './plan-status-checks.ts'
+import { refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
+import { takeEvidence } from './take-evidence.ts'
+import { unknownCreation } from './unknown-creation.ts'
+
+/**
+ * Takes an order off the terminal's queue, or asks the terminal that shows it to drop it: such an order comes back as it
+ * is, since its terminal may still take the money. Canceling a canceled order answers like the first time, so a till that
+ * lost the answer may ask again.
+ *
+ * Throws NOT_FOUND, ORDER_AT_TERMINAL, ORDER_NOT_CANCELABLE, PROVIDER_TIMEOUT (the wish is kept: the order is canceled
+ * as soon as it is found), OAUTH_NOT_CONNECTED, CONNECTION_LOST, PROVIDER_REJECTED, PROVIDER_ERROR.
+ */
+export async function cancelOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  errand: Errand,
+): Promise<OrderRow> {
+  const entry = {
+    client,
+    actor: errand.actor,
+    action: 'order.canceled',
+    resourceType: 'order',
+    resourceId: id,
+  }
+  return auditFailure(deps, entry, async () => {
+    const { order: found, known } = await requireOrderAnywhere(deps, client, id, errand)
+    const orderId = found.id
+    const work = withMoneyOutcome({ ...verdictOn('cancelUndecided'), orderId }, async () => {
+      const order = isOpen(found.status) ? await readForCancel(deps, found, errand, known) : found
+      // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
+      if (order.status === 'action_required') await keepCancelWish(deps, order)
+      if (isCancelRequested(order)) return order
+      if (!mayBeCanceled(order.status)) return canceledOrNot(order)
+      return cancelAtProvider(deps, order, errand, known)
+    })
+    const extra = { ...verdictOn('cancelLate'), orderId }
+    return inTime(deps, errand, work, () => new AppError('PROVIDER_TIMEOUT', { extra }))
+  })
+}
+
+/** The answer for an order that needs no cancel any more, or takes none. */
+function canceledOrNot(order: OrderRow): OrderRow {
+  if (order.status === 'canceled' && !order.paid_after_close) return order
+  throw notCancelable(order)
+}
+
+/** The order's real state; for one whose creation is unknown, the wish to cancel is kept first. */
+async function readForCancel(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  known: KnownConnection | undefined,
+): Promise<OrderRow> {
+  if (order.creation !== 'confirmed') await keepCancelWish(deps, order)
+  const read = await refreshOrder(deps, order, within(deps, errand, lookFirstMs), { known })
+  if (read.order.creation === 'unknown' || read.order.creation === 'intent') {
+    throw unknownCreation(read.order, undefined)
+  }
+  return read.order
+}
+
+async function keepCancelWish(deps: PaymentDeps, order: OrderRow): Promise<void> {
+  await keepWish(deps.database.db, order.id, deps.now())
+}
+
+/** What a till is told about an order that cannot be canceled any more. */
+export function notCancelable(order: OrderRow): AppError {
+  const onTerminal = order.status === 'at_terminal' || order.status === 'action_required'
+  const isGivenUp = order.status === 'action_required'
+  return new AppError(onTerminal ? 'ORDER_AT_TERMINAL' : 'ORDER_NOT_CANCELABLE', {
+    message: isGivenUp
+      ? 'The order must be canceled from the terminal: only its screen shows how it ended. It is given up here, so an equal request is a new charge'
+      : undefined,
+    extra: { ...verdictOn('cancelImpossible', order), orderId: order.id, status: order.status },
+  })
+}
+
+/**
+ * Cancels an order at the provider: it comes back canceled, or as it is when the provider has taken the cancel and not
+ * carried it out. Whoever asks at the same time, or again after a lost answer, works on the
+ * same intent and therefore under the same key. A part of the time is kept for looking what became of it.
+ */
+export async function cancelAtProvider(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  connection?: KnownConnection,
+): Promise<OrderRow> {
+  const { untilMs } = within(deps, errand, timeLeftMs(deps, errand) * 0.75)
+  const opened = await openCancel(deps, order)
+  if ('ended' in opened) return canceledOrNot(opened.ended)
+  const { operation, held } = opened
+  return carryOut<OrderOperationRow, OrderEvidence, OrderRow>(deps, errand, {
+    table: 'order_operations',
+    id: operation.id,
+    order,
+    row: operation,
+    held,
+    connection,
+    read: () => findOperation(deps.database.db, operation.id),
+    instead: (known) => endedAs(deps, order, known),
+    call(known, token, options) {
+      const { cancel } = deps.provider.orders
+      return cancel(token, order.mp_order_id as string, known.id, { ...options, untilMs })
+    },
+    record: (known, evidence, claim) => record(deps, order, known, evidence, errand, claim),
+    fail: (known, error, claim) => settleFailure(deps, order, known, error, errand, claim),
+    async leave() {
+      const extra = { ...verdictOn('cancelLate'), orderId: order.id, status: order.status }
+      throw new AppError('PROVIDER_TIMEOUT', { extra })
+    },
+  })
+}
+
+/** What became of the order by a cancel that has ended. */
+async function endedAs(
+  deps: PaymentDeps,
+  { client, id }: OrderRow,
+  { state }: OrderOperationRow,
+): Promise<OrderRow | undefined> {
+  if (state === 'intent') return undefined
+  const order = await requireOrder(deps, client, id)
+  if (state === 'unknown') return isCancelRequested(order) ? order : undefined
+  if (order.status !== 'created') return canceledOrNot(order)
+  throw new AppError('PROVIDER_ERROR', {
+    message: 'The provider refused an equal cancel a moment ago',
+    extra: { ...verdictOn('cancelRefused', order), orderId: id, status: order.status },
+  })
+}
+
+async function record(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  evidence: OrderEvidence,
+  { source, actor }: Errand,
+  claim: Claim,
+): Promise<OrderRow> {
+  const taken = await takeEvidence(deps, order, () => evidence, source, {
+    // The provider has taken the cancel; how it ends is seen later.
+    along: (after) =>
+      mayBeCanceled(after.status) ? undefined : cancelEnd(deps, after, operation, actor),
+  })
+  if (mayBeCanceled(taken.order.status)) {
+    await keepOpen(deps, operation)
+    return taken.order
+  }
+  if (taken.hasEnded) claim.wrote({ sender: null })
+  if (!taken.changed) await settleCancel(deps, taken.order, operation, actor)
+  if (taken.order.status !== 'canceled') throw notCancelable(taken.order)
+  return taken.order
+}
+
+/** How an open cancel ends by what became of its order, with the audit entry if it was canceled. */
+function cancelEnd(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  actor: Actor,
+): Required<Pick<Along, 'ends' | 'entries'>> & { ends: OperationEnd } {
+  const isDone = order.status === 'canceled'
+  const { id, amount_cents, mp_refund_id, provider_code: providerCode } = operation
+  const state = isDone ? ('done' as const) : ('refused' as const)
+  const ends = { id, amount_cents, mp_refund_id, state, providerCode, finishedAt: deps.now() }
+  const entry = {
+    client: order.client,
+    actor,
+    action: 'order.canceled',
+    resourceType: 'order',
+    resourceId: order.id,
+    metadata: { mp_order_id: order.mp_order_id, caja_id: order.caja_id },
+  }
+  return { ends, entries: isDone ? [signSuccess(deps, entry)] : [] }
+}
+
+/** Has the sweeper look again at the order of a cancel that the provider has taken and not carried out. */
+export async function keepOpen(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
+  await settleOperation(deps.database.db, operation.id, {
+    state: 'unknown',
+    finishedAt: null,
+    nextAttemptAt: nextCancelTry(deps, operation.created_at),
+  })
+}
+
+/** Ends an open cancel whose order has not moved just now. */
+export async function settleCancel(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  actor: Actor,
+): Promise<void> {
+  const { ends, entries } = cancelEnd(deps, order, operation, actor)
+  if (await settleOperation(deps.database.db, operation.id, { ...ends, entries: entries ?? [] })) {
+    tellActivity(deps, entries ?? [])
+  }
+}
+
+/** The intent of this cancel, with its claim when it is new. `ended`: the order needs none any more. */
+async function openCancel(
+  deps: PaymentDeps,
+  order: OrderRow,
+): Promise<{ operation: OrderOperationRow; held: Held | null } | { ended: OrderRow }> {
+  const { db } = deps.database
+  for (;;) {
+    const now = deps.now()
+    const provenMs = performance.now()
+    const sender = newSender(now)
+    const cancel = { id: randomUUID(), next_attempt_at: firstLook(now), created_at: now, ...sender }
+    const operation = await insertCancel(db, order.id, cancel)
+    if (operation) return { operation, held: heldWith(cancel, provenMs) }
+    const open = await findOpenOperation(db, order.id, 'cancel')
+    if (open) return { operation: open, held: null }
+    // Somebody else's cancel went through since the order was read.
+    const ended = await requireOrder(deps, order.client, order.id)
+    if (!mayBeCanceled(ended.status)) return { ended }
+  }
+}
+
+/** The provider said no, or nothing: the order's state at the provider decides what the till is told. */
+async function settleFailure(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  error: ProviderError | AppError,
+  errand: Errand,
+  claim: Claim,
+): Promise<OrderRow> {
+  const isOver = endsIntent(error, claim)
+  if (error instanceof AppError) {
+    // Nothing was sent (no connection): the till is told so, and nobody cancels behind its back.
+    if (isOver) await refuse(deps, operation, error, claim)
+    throw error
+  }
+  const isRefused = isOver || (error.provesAbsence && canNotArrive(deps, claim.unansweredAt))
+  const hasEnded = await endOrKeep(deps, operation, error, isRefused, claim)
+  // Of one on the terminal the wish is not kept: it would let an equal sale begin beside it.
+  if (!hasEnded && order.status === 'created') await keepCancelWish(deps, order)
+  const read = await refreshOrder(deps, order, errand)
+  // Without a refusal the cancel may still reach the terminal.
+  if (!hasEnded && isCancelRequested(read.order)) return read.order
+  const isUndecided = !hasEnded && read.order.status === 'at_terminal'
+  if (!read.stale && !isUndecided && read.order.status !== 'created') {
+    await settleCancel(deps, read.order, operation, errand.actor)
+    if (read.order.status === 'canceled') return read.order
+    throw notCancelable(read.order)
+  }
+  const failure = toAppError(error, 'order.cancel')
+  const verdict = verdictOn('cancelRefused', read.order)
+  throw new AppError(failure.code, {
+    message: failure.message,
+    cause: error,
+    extra: { ...failure.extra, ...verdict, orderId: order.id, status: read.order.status },
+  })
+}

@@ -1,0 +1,418 @@
+import { randomUUID } from 'node:crypto'
+import type { ClientName } from '../../domain/client-name.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import { providerKey, requestKey, saleKey } from '../../domain/provider-key.ts'
+import {
+  AppError,
+  type ErrorExtra,
+  OutcomeError,
+  withMoneyOutcome,
+} from '../../errors/app-error.ts'
+import { verdictOn } from '../../errors/money-outcome.ts'
+import { encodeReference, ProviderError, toAppError } from '../../provider/provider.ts'
+import {
+  type ChargeStart,
+  findChargeStart,
+  findTerminalUse,
+  insertCharge,
+  type NewCharge,
+  type TerminalUse,
+} from '../../repositories/orders/charge-intents.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import { noteDeniedCharge, type PosWithStore } from '../../repositories/stores/store-queries.ts'
+import { auditFailure } from '../audit/activity.ts'
+import { isSentWhole } from '../connection/account-site.ts'
+import { type Access, type KnownConnection, withAccess } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { firstLook, type Held, heldWith, newSender } from '../operations/lease.ts'
+import {
+  type Errand,
+  inTime,
+  requireHeard,
+  shortestCallMs,
+  timeLeftMs,
+  within,
+} from '../operations/request-context.ts'
+import {
+  cancelForgottenOrders,
+  chooseTerminal,
+  freeTerminal,
+  lookWithinMs,
+  terminalBusy,
+} from '../terminals/choose-terminal.ts'
+import {
+  asSale,
+  claimAdopted,
+  findEarlier,
+  findEarlierNow,
+  isGivenUp,
+  type OrderRequest,
+  route,
+  type Sale,
+} from './duplicate-charge.ts'
+import { tellOrderChanged } from './order-changes.ts'
+import { type CreationOutcome, resolveCreation } from './resolve-creation.ts'
+import { unknownCreation } from './unknown-creation.ts'
+
+/**
+ * Puts a charge on the terminal of a box, at most once. The intent is committed before the provider is called, under
+ * one key for ever; equal requests (by Idempotency-Key, or by content) get the first order instead of a second charge.
+ *
+ * Throws NOT_FOUND (box), VALIDATION_ERROR (cents that the account's currency does not have), OAUTH_NOT_CONNECTED, CONNECTION_LOST, TERMINAL_NOT_FOUND, TERMINAL_NOT_PDV, TERMINAL_BUSY,
+ * IDEMPOTENCY_CONFLICT, ORDER_ALREADY_PAID, PROVIDER_TIMEOUT (outcome unknown, with the order's id), PROVIDER_REJECTED,
+ * PROVIDER_ERROR, RATE_LIMITED. Each says whether money moved.
+ */
+export async function createOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: OrderRequest,
+  idempotencyKey: string | undefined,
+  errand: Errand,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const metadata = { amount: pointFromCents(request.amountCents), caja_id: request.cajaId }
+  const entry = {
+    client,
+    actor: errand.actor,
+    action: 'order.created',
+    resourceType: 'order',
+    resourceId: null,
+    metadata,
+  }
+  const sale = asSale(deps, client, request, idempotencyKey, errand)
+  return auditFailure(deps, entry, () =>
+    inTime(deps, errand, charge(deps, sale), () => tooLate(sale)),
+  ).catch((error) => {
+    const code = error instanceof AppError ? error.code : 'INTERNAL_ERROR'
+    deps.fleet.noteRefusal(client, request.cajaId, code)
+    throw error
+  })
+}
+
+function tooLate(sale: Sale): AppError {
+  if (sale.order) return unknownCreation(sale.order, undefined, sale.repeatable)
+  return new AppError('PROVIDER_TIMEOUT', { extra: undecided(sale) })
+}
+
+/** Until it is answered nobody knows whether this request, or an equal one before it, has charged. */
+function undecided({ repeatable }: Sale): ErrorExtra {
+  return verdictOn(repeatable ? 'chargeUndecided' : 'chargeUndecidedOnce')
+}
+
+async function charge(
+  deps: PaymentDeps,
+  sale: Sale,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const start = await withMoneyOutcome(undecided(sale), () => lookUp(deps, sale))
+  const { pos } = start
+  const attempt = withMoneyOutcome(verdictOn('chargeNotMade'), () => chargeOnce(deps, sale, start))
+  return attempt.catch(async (error) => {
+    const isDenial =
+      (error instanceof AppError || error instanceof OutcomeError) &&
+      error.extra.outcome === 'not_charged'
+    const twin =
+      isDenial &&
+      pos &&
+      (await withMoneyOutcome(undecided(sale), () => denyCharge(deps, sale, pos)))
+    if (twin) return replay(deps, sale, twin)
+    throw error
+  })
+}
+
+type Start = ChargeStart & { seenMs: number }
+
+async function lookUp(deps: PaymentDeps, { client, request, key, guard }: Sale): Promise<Start> {
+  const seenMs = performance.now()
+  const charge = { ...request, route, key, byContent: guard }
+  return { ...(await findChargeStart(deps.database.db, client, charge)), seenMs }
+}
+
+function connectionOf({ connection, seenMs }: Start): KnownConnection | undefined {
+  return connection && { row: connection, seenMs }
+}
+
+/**
+ * Makes "not charged" true for every equal request that is under way, perhaps of a caller who is gone: the order that one of
+ * them has made already is returned instead, and none of them makes one any more (`writeIntent`).
+ */
+async function denyCharge(
+  deps: PaymentDeps,
+  sale: Sale,
+  pos: PosWithStore,
+): Promise<OrderRow | undefined> {
+  if (!sale.repeatable) return undefined
+  return deps.database.transaction(async (trx) => {
+    await noteDeniedCharge(trx, sale.client, pos.id)
+    return findEarlier(deps, trx, sale)
+  })
+}
+
+async function chargeOnce(
+  deps: PaymentDeps,
+  sale: Sale,
+  start: Start,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const { client, errand } = sale
+  const earlier = start.isNew
+    ? undefined
+    : await withMoneyOutcome(undecided(sale), () => findEarlierNow(deps, sale))
+  if (earlier) return replay(deps, sale, earlier)
+
+  const { pos } = start
+  if (pos?.state !== 'active' || pos.mp_pos_id === null) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
+  }
+  const { amountCents } = sale.request
+  const known = connectionOf(start)
+  const isWhole = await isSentWhole(deps, client, amountCents, { site: start.site, known, errand })
+  const terminal = await findTerminal(deps, client, pos.mp_pos_id, known, errand)
+  const repeated = repeatedAs(sale, terminal.mpUserId)
+  const place: Place = { pos, repeated, isWhole, ...terminal }
+  const use = await findUse(deps, sale, place)
+  await freeTerminal(deps, client, place.terminalId, use.open, errand)
+
+  const attempt = () => attemptCharge(deps, sale, place, { start, use })
+  return attempt().catch(async (error) => {
+    // The slot may be held by an order of ours that nobody wants any more, known only now: one more attempt then.
+    if (isBusy(error) && (await cancelForgottenOrders(deps, place.terminalId, errand)))
+      return attempt()
+    throw error
+  })
+}
+
+async function findTerminal(
+  deps: PaymentDeps,
+  client: ClientName,
+  mpPosId: string,
+  known: KnownConnection | undefined,
+  errand: Errand,
+): Promise<{ terminalId: string; mpUserId: number }> {
+  const look = within(deps, errand, lookWithinMs)
+  const choose = async (access: Access) => ({
+    terminalId: await chooseTerminal(deps, access.token, mpPosId, look),
+    mpUserId: access.mpUserId,
+  })
+  try {
+    return await withAccess(deps, client, choose, { known, untilMs: errand.untilMs })
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error
+    throw error.failure === 'deadline' ? tooSlow() : toAppError(error, 'terminal.list')
+  }
+}
+
+function findUse(
+  deps: PaymentDeps,
+  { client, request: { externalReference } }: Sale,
+  { terminalId, repeated: requestKey }: Place,
+): Promise<TerminalUse> {
+  const charge = { terminalId, requestKey, externalReference }
+  return findTerminalUse(deps.database.db, client, charge)
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'TERMINAL_BUSY'
+}
+
+async function attemptCharge(
+  deps: PaymentDeps,
+  sale: Sale,
+  place: Place,
+  seen: Seen,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  // A commit whose answer got lost may have happened: then the intent is there and will be carried out.
+  const intent = await withMoneyOutcome(undecided(sale), () => writeIntent(deps, sale, place, seen))
+  sale.order = intent.order
+  if (!intent.held) return replay(deps, sale, intent.order)
+  return callProvider(deps, sale, intent.order, intent)
+}
+
+/** The first answer again, with the order's state of now. An order still being made is waited for. */
+async function replay(
+  deps: PaymentDeps,
+  sale: Sale,
+  order: OrderRow,
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const current =
+    order.creation === 'confirmed' ? order : (await callProvider(deps, sale, order)).order
+  // The customer must not be sent to a terminal from which this service is about to take the charge.
+  if (isGivenUp(current)) throw unknownCreation(current, undefined, sale.repeatable)
+  return { order: current, replayed: true }
+}
+
+type Place = {
+  pos: PosWithStore
+  terminalId: string
+  mpUserId: number
+  /** The amount is sent without decimals. */
+  isWhole: boolean
+  /** What makes two requests the same charge, for the key at the provider. */
+  repeated: string
+}
+
+/** What an intent rests on. */
+type Seen = { start: Start; use: TerminalUse }
+
+type Intent = {
+  order: OrderRow
+  /** The claim on a new order's key; without it the order is an earlier one. */
+  held?: Held
+  connection?: KnownConnection
+}
+
+/**
+ * Commits the intent, if what was looked up still holds. Else it is looked up again, until either an equal request turns out
+ * to have been first or the intent stands: so of equal requests only one becomes an order.
+ */
+async function writeIntent(
+  deps: PaymentDeps,
+  sale: Sale,
+  place: Place,
+  seen: Seen,
+): Promise<Intent> {
+  const { key, fingerprint, errand } = sale
+  const tie = { route, key, fingerprint }
+  for (let { start, use } = seen; ; ) {
+    await requireHeard(errand, undecided(sale))
+    if (timeLeftMs(deps, errand) < shortestCallMs) throw tooSlow()
+    const provenMs = performance.now()
+    const row = newCharge(deps, sale, place, use)
+    const { pos, connection } = start
+    if (pos?.state !== 'active') throw boxRemoved()
+    if (connection?.mp_user_id !== place.mpUserId) throw accountChanged()
+    const { db } = deps.database
+    const { order, isTaken } = await insertCharge(db, row, pos, connection, tie)
+    if (order) {
+      tellOrderChanged(deps.database, order)
+      const held = heldWith(order, provenMs)
+      return { order, held, connection: { row: connection, seenMs: provenMs } }
+    }
+    start = await lookUp(deps, sale)
+    if (!start.isNew) {
+      await claimAdopted(deps, sale)
+      const earlier = await findEarlier(deps, deps.database.db, sale)
+      if (earlier) return { order: earlier }
+    }
+    if (start.pos && start.pos.denied_charges !== place.pos.denied_charges) throw deniedMeanwhile()
+    const { attempts } = use
+    use = await findUse(deps, sale, place)
+    // Another client of the account has sent this reference, or an order that was found at the provider has it.
+    if (isTaken) use = { ...use, attempts: Math.max(use.attempts, attempts + 1) }
+  }
+}
+
+function newCharge(
+  deps: PaymentDeps,
+  { client, request }: Sale,
+  { pos, terminalId, mpUserId, isWhole, repeated }: Place,
+  use: TerminalUse,
+): NewCharge {
+  const now = deps.now()
+  // The provider wants each reference once per account, so later orders with the same text get a suffix.
+  const attempt = use.attempts + 1
+  return {
+    id: providerKey(repeated, use.repeated + 1),
+    request_key: repeated,
+    client,
+    caja_id: pos.external_id,
+    sucursal_id: pos.store_external_id,
+    terminal_id: terminalId,
+    mp_user_id: mpUserId,
+    external_reference: request.externalReference,
+    mp_external_reference: encodeReference(request.externalReference, attempt),
+    reference_attempt: attempt,
+    amount_cents: request.amountCents,
+    whole_amount: isWhole,
+    description: request.description,
+    ticket_number: request.ticketNumber,
+    send_ticket_number: deps.settings.sendTicketNumber,
+    print_ticket: request.printTicket,
+    payment_method: request.paymentMethod,
+    expiration_minutes: request.expirationMinutes,
+    creation: 'intent',
+    status: 'created',
+    sent_at: now,
+    created_at: now,
+    last_updated_at: now,
+    expires_at: new Date(now.getTime() + request.expirationMinutes * 60_000),
+    // Each attempt puts it off, so that the sweeper works beside no request that is alive.
+    next_check_at: firstLook(now),
+    ...newSender(now),
+  }
+}
+
+/**
+ * What makes two requests the same charge, for the key at the provider: the till's key, or else the sale. Where equal sales
+ * count as different ones nothing does: a new sale must not be answered with one that a restored backup forgot.
+ */
+function repeatedAs({ client, request, key, guard }: Sale, mpUserId: number): string {
+  if (key !== undefined) return requestKey('order', client, mpUserId, key)
+  return guard ? saleKey(client, mpUserId, request) : requestKey('once', randomUUID())
+}
+
+function tooSlow(): AppError {
+  return new AppError('PROVIDER_TIMEOUT', {
+    message: 'The provider was too slow for the charge to begin; nothing was charged',
+    extra: verdictOn('chargeNotMade'),
+  })
+}
+
+function boxRemoved(): AppError {
+  return new AppError('NOT_FOUND', {
+    message: 'The box was removed meanwhile',
+    extra: verdictOn('chargeImpossible'),
+  })
+}
+
+/** The terminal that was chosen belongs to the account of before. */
+function accountChanged(): AppError {
+  return new AppError('ACCOUNT_MISMATCH', {
+    message: 'The client was connected to another provider account, or disconnected, meanwhile',
+    extra: verdictOn('chargeNotMade'),
+  })
+}
+
+/** A charge of this box that came later has been answered as not charged: made now, this one would belie it. */
+function deniedMeanwhile(): AppError {
+  return new AppError('SERVICE_UNAVAILABLE', {
+    message: 'Another charge of this box was refused while this one waited; send it again',
+    extra: verdictOn('chargeNotMade'),
+  })
+}
+
+async function callProvider(
+  deps: PaymentDeps,
+  sale: Sale,
+  order: OrderRow,
+  { held, connection }: Pick<Intent, 'held' | 'connection'> = {},
+): Promise<{ order: OrderRow; replayed: boolean }> {
+  const known = { ...undecided(sale), orderId: order.id }
+  return withMoneyOutcome(known, async () => {
+    const options = { held: held ?? null, connection, isCharge: true }
+    const outcome = await resolveCreation(deps, order, sale.errand, options)
+    const made = await orderOf(deps, sale, outcome)
+    return { order: made, replayed: made.id !== order.id }
+  })
+}
+
+async function orderOf(deps: PaymentDeps, sale: Sale, outcome: CreationOutcome): Promise<OrderRow> {
+  switch (outcome.kind) {
+    case 'confirmed':
+      return outcome.order
+    case 'refused': {
+      const { order, error } = outcome
+      const refusal = error instanceof ProviderError ? toAppError(error, 'order.create') : error
+      if (refusal.code === 'TERMINAL_BUSY') {
+        throw await terminalBusy(deps, order.client, order.terminal_id, sale.errand, error)
+      }
+      throw new AppError(refusal.code, {
+        message: refusal.message,
+        ...(refusal.details && { details: refusal.details }),
+        cause: error,
+        extra: { ...refusal.extra, ...verdictOn('chargeNotMade') },
+      })
+    }
+    case 'unknown':
+      throw unknownCreation(outcome.order, outcome.error, sale.repeatable)
+    default:
+      return outcome satisfies never
+  }
+}

@@ -1,0 +1,34 @@
+import { hasCome } from '../../repositories/due-times.ts'
+
+/**
+ * Orders of the provider that were found to be none of ours: for a while they are not asked for again. `where` is the
+ * account that did not know the order; null: it was asked for everywhere, or was read and is somebody else's.
+ */
+export type Strangers = {
+  has(mpOrderId: string, where: number | null, now: Date): boolean
+  /** `forMs` from now. */
+  add(mpOrderId: string, where: number | null, now: Date, forMs: number): void
+}
+
+/** Some hundred bytes each. */
+const keptAtMost = 10_000
+
+/** In memory: each process learns for itself, and a restart asks again. */
+export function createStrangers(): Strangers {
+  const known = new Map<string, { until: Date; forMs: number }>()
+  const keyOf = (mpOrderId: string, where: number | null) => `${mpOrderId} ${where ?? ''}`
+  return {
+    has(mpOrderId, where, now) {
+      const stranger = known.get(keyOf(mpOrderId, where))
+      return stranger !== undefined && !hasCome(stranger.until, now, stranger.forMs)
+    },
+    add(mpOrderId, where, now, forMs) {
+      const key = keyOf(mpOrderId, where)
+      known.delete(key)
+      known.set(key, { until: new Date(now.getTime() + forMs), forMs })
+      if (known.size <= keptAtMost) return
+      const [oldest] = known.keys()
+      if (oldest !== undefined) known.delete(oldest)
+    },
+  }
+}

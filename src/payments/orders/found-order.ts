@@ -1,0 +1,253 @@
+import { constraintOf } from '../../db/failures.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import type { OrderEvidence } from '../../domain/order.ts'
+import { type FoundOrder, isEncodedReference, ProviderError } from '../../provider/provider.ts'
+import { moveIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
+import {
+  findOrderOfAnyClient,
+  lockOrder,
+  type OrderRow,
+} from '../../repositories/orders/order-queries.ts'
+import { type ActivityEntry, signSuccess } from '../audit/activity.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import type { Errand } from '../operations/request-context.ts'
+import { applyNotCreated, applyUnproven, type EvidenceSource, isAbout } from './apply-evidence.ts'
+import { moveOrder } from './move-order.ts'
+import { withOrderAccess } from './order-access.ts'
+import { takeEvidence } from './take-evidence.ts'
+
+export type Found = {
+  evidence: OrderEvidence | undefined
+  /** The provider answered, and has nothing under our reference, of any application. */
+  isAbsent: boolean
+  /** Orders of the same content that are not proven to be this one: a person must look at them. */
+  unproven: string[]
+}
+
+/** Clocks differ, here and at the provider. */
+export const clockMarginMs = 2 * 60_000
+
+export type Fit =
+  | 'ours'
+  /** Same content, but made by another application, at another time, or by an application that is not named. */
+  | 'unproven'
+  | 'other'
+
+/**
+ * Whether an order at the provider is the one that this row asked for. Equal content proves nothing: another program on the
+ * account may charge the same sale under the same reference. It must also be made by our application, for a terminal,
+ * after our first attempt, and before the order expires or the last moment at which an attempt can arrive. Where the
+ * application is not named, only a reference that this service alone makes proves it. `doubtfulAt` is an attempt that the row may not know of yet.
+ */
+export function fitOf(
+  deps: Pick<PaymentDeps, 'settings'>,
+  order: OrderRow,
+  { evidence, isOurs, isPoint, createdAt }: FoundOrder,
+  { isKeyTaken = false, doubtfulAt = null }: SearchHints = {},
+): Fit {
+  const isEqual =
+    isAbout(order, evidence) &&
+    evidence.externalReference === order.mp_external_reference &&
+    evidence.amountCents === order.amount_cents &&
+    (isKeyTaken || evidence.terminalId === order.terminal_id)
+  if (!isEqual) return 'other'
+  const isNamed = isOurs ?? isEncodedReference(order.mp_external_reference)
+  const isOfItsTime = createdAt === null || canBeMadeAt(deps, order, createdAt, doubtfulAt)
+  return isNamed && isPoint && isOfItsTime ? 'ours' : 'unproven'
+}
+
+function canBeMadeAt(
+  { settings }: Pick<PaymentDeps, 'settings'>,
+  order: OrderRow,
+  madeAt: Date,
+  doubtfulAt: Date | null,
+): boolean {
+  const { created_at, sent_at, unanswered_at, last_updated_at, expires_at } = order
+  const known = [sent_at, unanswered_at, last_updated_at, doubtfulAt].map(
+    (at) => at?.getTime() ?? 0,
+  )
+  const firstMs = Math.min(created_at.getTime(), sent_at?.getTime() ?? created_at.getTime())
+  const lateMs = Math.max(created_at.getTime(), ...known) + settings.lateArrivalMs
+  const lastMs = Math.max(lateMs, expires_at.getTime())
+  const atMs = madeAt.getTime()
+  return atMs >= firstMs - clockMarginMs && atMs <= lastMs + clockMarginMs
+}
+
+export type SearchHints = {
+  /** The provider says that the key is taken: the box may have got a new terminal since. */
+  isKeyTaken?: boolean
+  doubtfulAt?: Date | null
+}
+
+/** Looks for the order at the provider by its reference: the search is not documented for terminals. */
+export async function searchOrder(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  hints: SearchHints = {},
+): Promise<Found> {
+  const { orders: hits, unreadable } = await withOrderAccess(
+    deps,
+    order,
+    errand,
+    (token, options) =>
+      deps.provider.orders.search(
+        token,
+        {
+          externalReference: order.mp_external_reference,
+          from: new Date(order.created_at.getTime() - 3600_000),
+          to: new Date(order.created_at.getTime() + 48 * 3600_000),
+        },
+        options,
+      ),
+  )
+  const named: FoundOrder[] = []
+  for (const hit of hits) {
+    if (hit.evidence.externalReference !== order.mp_external_reference) continue
+    named.push(await readWhole(deps, order, errand, hit))
+  }
+  const fitting = (fit: Fit) =>
+    named.filter((hit) => fitOf(deps, order, hit, hints) === fit).map(({ evidence }) => evidence)
+  return {
+    evidence: fitting('ours')[0],
+    // A row that cannot be read may be the order.
+    isAbsent: named.length === 0 && unreadable === 0,
+    unproven: fitting('unproven').map(({ mpOrderId }) => mpOrderId),
+  }
+}
+
+/** A short form in the list does not say whose the order is. */
+async function readWhole(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  hit: FoundOrder,
+): Promise<FoundOrder> {
+  const isTold = hit.isOurs !== null || isEncodedReference(order.mp_external_reference)
+  if (isTold || hit.evidence.amountCents !== order.amount_cents) return hit
+  try {
+    return await withOrderAccess(deps, order, errand, (token, options) =>
+      deps.provider.orders.find(token, hit.evidence.mpOrderId, options),
+    )
+  } catch (error) {
+    // It cannot be read, so it stays what the list says.
+    if (error instanceof ProviderError && error.status === 404) return hit
+    throw error
+  }
+}
+
+/** Keeps with the order which orders at the provider may be it, for a person to look at. */
+export async function noteUnproven(
+  deps: PaymentDeps,
+  order: OrderRow,
+  mpOrderIds: readonly string[],
+  source: EvidenceSource,
+): Promise<OrderRow> {
+  const { order: after, changed } = await moveOrder(
+    deps,
+    deps.database.db,
+    order,
+    source,
+    (current) => ({
+      move: applyUnproven(current, mpOrderIds, deps.now()),
+      // Its next look stays as planned: nothing was learned that brings it sooner.
+      plan: ({ next_check_at }) => ({ at: next_check_at, whileTold: null }),
+    }),
+  )
+  if (changed) {
+    deps.log.warn(
+      { orderId: order.id, client: order.client, mpOrderIds, source },
+      'the provider has an equal order that is not proven to be the one whose creation was not answered',
+    )
+  }
+  return after
+}
+
+/**
+ * Records that the provider has the order, with the audit entry of its creation. One that had counted as refused opens
+ * again. An order that stands in another row already, as after a restored backup, is that row's: this one was never made,
+ * and the other is returned. `frees` is the claim on its key that is given back with it.
+ */
+export async function confirmCreation(
+  deps: PaymentDeps,
+  order: OrderRow,
+  evidence: OrderEvidence,
+  { source, actor }: Errand,
+  frees?: string,
+): Promise<OrderRow> {
+  if (!isAbout(order, evidence)) {
+    const holder = await findHolder(deps, order, evidence)
+    if (holder) return leaveToHolder(deps, order, holder, source)
+  }
+  try {
+    const { order: after } = await takeEvidence(deps, order, () => evidence, source, {
+      prepare: makeRoom,
+      along: (after, before) => ({
+        frees,
+        ...(before.creation !== 'confirmed' &&
+          after.creation === 'confirmed' && {
+            entries: [signSuccess(deps, creationEntry(after, actor))],
+          }),
+      }),
+    })
+    return after
+  } catch (error) {
+    const isHeld = constraintOf(error) === 'orders_mp_order_id_key'
+    const holder = isHeld ? await findHolder(deps, order, evidence) : undefined
+    if (holder) return leaveToHolder(deps, order, holder, source)
+    throw error
+  }
+}
+
+function creationEntry(order: OrderRow, actor: Actor): ActivityEntry {
+  return {
+    client: order.client,
+    actor,
+    action: 'order.created',
+    resourceType: 'order',
+    resourceId: order.id,
+    metadata: {
+      mp_order_id: order.mp_order_id,
+      amount: pointFromCents(order.amount_cents),
+      caja_id: order.caja_id,
+    },
+  }
+}
+
+/** Another row that the provider's order stands in. */
+async function findHolder(
+  deps: PaymentDeps,
+  order: OrderRow,
+  evidence: OrderEvidence,
+): Promise<OrderRow | undefined> {
+  const holder = await findOrderOfAnyClient(deps.database.db, evidence.mpOrderId)
+  return holder?.id === order.id ? undefined : holder
+}
+
+async function leaveToHolder(
+  deps: PaymentDeps,
+  order: OrderRow,
+  holder: OrderRow,
+  source: EvidenceSource,
+): Promise<OrderRow> {
+  const known = { code: 'stands in another order', unansweredAt: null }
+  return deps.database.transaction(async (trx) => {
+    const locked = await lockOrder(trx, order.id)
+    if (holder.client !== order.client) return locked
+    await moveOrder(deps, trx, locked, source, (current) => ({
+      move: applyNotCreated(current, deps.now(), known),
+    }))
+    await moveIdempotencyKeys(trx, { from: order.id, to: holder.id })
+    return holder
+  })
+}
+
+/** The provider counts an order's time from when it has it, so one that it got late is not over yet. */
+function makeRoom(order: OrderRow): OrderRow {
+  const { creation, unanswered_at: sentAt, cancel_requested_at: wish } = order
+  const isNew = creation === 'intent' || creation === 'unknown'
+  if (!isNew || sentAt === null || wish !== null) return order
+  const expiresAt = new Date(sentAt.getTime() + order.expiration_minutes * 60_000)
+  if (expiresAt.getTime() - order.expires_at.getTime() < 60_000) return order
+  return { ...order, expires_at: expiresAt }
+}

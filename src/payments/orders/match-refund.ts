@@ -1,0 +1,81 @@
+import type { ProviderRefund } from '../../domain/order.ts'
+import { isFailedRefund } from '../../domain/provider-states.ts'
+import type { OrderOperationRow } from '../../repositories/orders/order-operations.ts'
+
+export type RefundMatch =
+  | { kind: 'ours'; refund: ProviderRefund }
+  /** The provider shows nothing that could be it. */
+  | { kind: 'none' }
+  /** Something may be it, and nothing proves it. `named` is the id that the provider itself gave it. */
+  | { kind: 'unclear'; named: string | null; ids: string[] }
+
+/**
+ * Which of the refunds that the provider shows is the one of an operation. Its id decides, or the answer to the operation's
+ * own key (`isAnswer`). The amount alone proves something only of a refund that was not there before the intent and belongs
+ * to no other operation (`operations`), and only when there is one such refund.
+ */
+export function matchRefund(
+  operation: OrderOperationRow,
+  shown: readonly ProviderRefund[],
+  operations: readonly OrderOperationRow[],
+  { isAnswer = false } = {},
+): RefundMatch {
+  const others = operations.filter(({ id }) => id !== operation.id)
+  const taken = new Set(others.map(({ mp_refund_id }) => mp_refund_id))
+  const free = shown.filter(({ id }) => !taken.has(id))
+  const before = operation.refunds_before
+  const fresh = free.filter(({ id }) => !before?.includes(id))
+  const answered = fresh.length === 1 || shown.length > 1 ? fresh : free
+  const only = isAnswer && answered.length === 1 ? answered[0] : undefined
+  const named = free.find(({ id }) => id === operation.mp_refund_id) ?? only
+  if (named) {
+    if (fits(operation, named)) return { kind: 'ours', refund: named }
+    return { kind: 'unclear', named: named.id, ids: [named.id] }
+  }
+  const known = operation.mp_refund_id
+  if (known !== null) return { kind: 'unclear', named: known, ids: [known] }
+  const possible = fresh.filter(
+    (refund) => !isFailedRefund(refund.status) && fits(operation, refund),
+  )
+  const [first] = possible
+  if (!first && !(isAnswer && shown.length > 0)) return { kind: 'none' }
+  const isProven =
+    possible.length === 1 && before !== null && first?.amountCents === operation.amount_cents
+  if (first && isProven) return { kind: 'ours', refund: first }
+  return { kind: 'unclear', named: null, ids: (first ? possible : shown).map(({ id }) => id) }
+}
+
+/** The refunds that a person must choose from, as far as the provider has shown them. */
+export function possibleRefunds(
+  match: RefundMatch,
+  shown: readonly ProviderRefund[],
+): ProviderRefund[] {
+  if (match.kind !== 'unclear') return []
+  return match.ids.map(
+    (id) =>
+      shown.find((refund) => refund.id === id) ?? {
+        id,
+        transactionId: null,
+        referenceId: null,
+        amountCents: null,
+        status: 'unknown',
+      },
+  )
+}
+
+/** For the person who must say how the refund ended. */
+export function whyUnclear(match: RefundMatch): string {
+  if (match.kind !== 'unclear') return 'the provider contradicts what is known of this order'
+  const ids = match.ids.slice(0, 3).join(', ')
+  if (match.named !== null) return `refund ${ids} of the provider does not fit what was asked for`
+  return match.ids.length === 1
+    ? `refund ${ids} of the provider may be this one, and nothing proves it`
+    : `${match.ids.length} refunds of the provider may be this one (${ids})`
+}
+
+/** Whether a refund of this amount can be the operation's; a total refund may find less left than was known. */
+export function fits(operation: OrderOperationRow, { amountCents }: ProviderRefund): boolean {
+  const asked = operation.amount_cents as number
+  if (amountCents === null || amountCents === asked) return true
+  return operation.refund_type === 'total' && amountCents > 0 && amountCents < asked
+}

@@ -1,0 +1,117 @@
+import type { Database } from '../../db/database.ts'
+import { isDatabaseUnavailable } from '../../db/failures.ts'
+import type { ProviderCallLog } from '../../provider/provider.ts'
+import {
+  insertOrderCalls,
+  type NewOrderCall,
+} from '../../repositories/orders/order-call-queries.ts'
+import type { Log } from '../deps.ts'
+
+/** The record of calls about orders: what tills asked us and what we asked the provider. */
+export type OrderCalls = {
+  /** Takes a call down. It is written a moment later, and never makes anybody wait or fail. */
+  note(call: NewOrderCall): void
+  noteProviderCall(entry: ProviderCallLog, endedAt: Date): void
+  /** Writes what was taken down so far, for somebody who wants to see it now. Never fails. */
+  flush(): Promise<void>
+  /** Writes the rest, if the database takes it. */
+  close(): Promise<void>
+}
+
+/** A charge brings some calls at once: they share a statement, and it comes after the charge's own. */
+const gatherMs = 200
+const retryMs = 5_000
+const rowsAtOnce = 500
+/** While the database is away. */
+const heldAtMost = 5_000
+
+const idShape = /^[\w-]{1,100}$/
+const longestText = 200
+
+/**
+ * Keeps the record out of the way of the money: calls are held in memory and written in batches, so a crash loses the last
+ * moments of the record and nothing else.
+ */
+export function createOrderCalls(database: Database, log: Log): OrderCalls {
+  let held: NewOrderCall[] = []
+  let left = 0
+  let timer: NodeJS.Timeout | undefined
+  let writing: Promise<void> = Promise.resolve()
+
+  const writeLater = (ms: number) => {
+    timer ??= setTimeout(() => void flush(), ms).unref()
+  }
+
+  const write = async () => {
+    while (held.length > 0) {
+      const calls = held.splice(0, rowsAtOnce)
+      try {
+        await insertOrderCalls(database.db, calls)
+      } catch (error) {
+        if (!isDatabaseUnavailable(error)) {
+          log.error({ err: error, calls: calls.length }, 'calls about orders are not on record')
+          continue
+        }
+        held = [...calls, ...held]
+        writeLater(retryMs)
+        return
+      }
+    }
+    if (left > 0) log.warn({ calls: left }, 'calls about orders are not on record')
+    left = 0
+  }
+
+  const flush = () => {
+    clearTimeout(timer)
+    timer = undefined
+    writing = writing.then(write)
+    return writing
+  }
+
+  const note = (call: NewOrderCall) => {
+    // What cannot be the id of an order might not be text that the database takes.
+    if (!idShape.test(call.order)) return
+    if (held.length >= heldAtMost) {
+      held.shift()
+      left += 1
+    }
+    held.push(call)
+    writeLater(gatherMs)
+  }
+
+  return {
+    note,
+    noteProviderCall(entry, endedAt) {
+      if (!entry.about) return
+      note({
+        order: entry.about.orderId,
+        client: entry.about.client,
+        kind: 'provider',
+        at: new Date(endedAt.getTime() - entry.durationMs),
+        duration_ms: Math.round(entry.durationMs),
+        operation: entry.operation,
+        caller: entry.about.source,
+        status: entry.status,
+        code: plain(entry.code ?? entry.failure),
+        attempt: entry.attempt,
+        request_id: plain(entry.requestId),
+      })
+    },
+    flush,
+    async close() {
+      await flush()
+      clearTimeout(timer)
+      if (held.length > 0) log.warn({ calls: held.length }, 'calls about orders are not on record')
+    },
+  }
+}
+
+/** Text of the provider's, as far as the database takes it. */
+function plain(text: string | null): string | null {
+  return (
+    text
+      ?.replace(/\p{Cc}/gu, '')
+      .slice(0, longestText)
+      .toWellFormed() ?? null
+  )
+}

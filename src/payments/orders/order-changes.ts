@@ -1,0 +1,109 @@
+import type { Database } from '../../db/database.ts'
+import type { OrderStatus } from '../../domain/order.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+
+const orderChangedChannel = 'order_changed'
+
+/** What is told of a changed order: enough to know whom it concerns, without reading it. */
+export type ChangedOrder = {
+  order_id: string
+  client: string
+  caja_id: string
+  status: OrderStatus
+  version: number
+}
+
+/** Hears of changes in this process, whichever process made them. */
+export type OrderChanges = {
+  /** Resolves when the order may have changed, after `timeoutMs`, or when `signal` aborts. */
+  wait(orderId: string, timeoutMs: number, signal?: AbortSignal): Promise<void>
+  /** Calls `wake` whenever the order may have changed, until the returned function is called. */
+  watch(orderId: string, wake: () => void): () => void
+  /** Calls `onChange` with every change, and `onGap` when some may have been missed, until the returned function is called. */
+  follow(onChange: (change: ChangedOrder) => void, onGap: () => void): () => void
+  /** How many waiters and watchers of single orders there are now. */
+  waiting(): number
+  /** Wakes everybody and stops listening. */
+  close(): Promise<void>
+}
+
+/** Tells every process of a change, once it is committed. */
+export function tellOrderChanged(database: Database, order: OrderRow): void {
+  const change: ChangedOrder = {
+    order_id: order.id,
+    client: order.client,
+    caja_id: order.caja_id,
+    status: order.status,
+    version: order.version,
+  }
+  database.announce(orderChangedChannel, JSON.stringify(change))
+}
+
+/**
+ * Listens for changes with one subscription for all waiters. A notification is only a hint: waiters look at the row
+ * again after it, and by themselves now and then, so a lost one costs a moment and nothing else.
+ */
+export async function createOrderChanges(database: Database): Promise<OrderChanges> {
+  const watchers = new Map<string, Set<() => void>>()
+  const followers = new Set<{ onChange: (change: ChangedOrder) => void; onGap: () => void }>()
+  let count = 0
+  let closed = false
+
+  const wake = (orderId: string) => {
+    for (const call of [...(watchers.get(orderId) ?? [])]) call()
+  }
+  const wakeAll = () => {
+    for (const orderId of [...watchers.keys()]) wake(orderId)
+  }
+  const watch = (orderId: string, call: () => void) => {
+    const own = () => call()
+    const group = watchers.get(orderId) ?? new Set()
+    watchers.set(orderId, group.add(own))
+    count += 1
+    return () => {
+      if (group.delete(own)) count -= 1
+      if (group.size === 0 && watchers.get(orderId) === group) watchers.delete(orderId)
+    }
+  }
+  const unlisten = await database.listen(
+    orderChangedChannel,
+    (payload) => {
+      const change = JSON.parse(payload) as ChangedOrder
+      wake(change.order_id)
+      for (const { onChange } of [...followers]) onChange(change)
+    },
+    () => {
+      wakeAll()
+      for (const { onGap } of [...followers]) onGap()
+    },
+  )
+
+  return {
+    watch,
+    wait(orderId, timeoutMs, signal) {
+      if (closed || signal?.aborted) return Promise.resolve()
+      return new Promise((resolve) => {
+        const done = () => {
+          clearTimeout(timer)
+          signal?.removeEventListener('abort', done)
+          forget()
+          resolve()
+        }
+        const timer = setTimeout(done, timeoutMs)
+        signal?.addEventListener('abort', done)
+        const forget = watch(orderId, done)
+      })
+    },
+    follow(onChange, onGap) {
+      const follower = { onChange, onGap }
+      followers.add(follower)
+      return () => followers.delete(follower)
+    },
+    waiting: () => count,
+    async close() {
+      closed = true
+      wakeAll()
+      await unlisten()
+    },
+  }
+}

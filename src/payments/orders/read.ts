@@ -1,0 +1,259 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import type { OrderStatus } from '../../domain/order.ts'
+import { isUntouchable } from '../../domain/order-state.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { type CallOptions, ProviderError } from '../../provider/provider.ts'
+import type { ConnectionRow } from '../../repositories/connection/connection-queries.ts'
+import {
+  findOrder,
+  findOrderWithConnection,
+  type OrderRow,
+  planCheck,
+} from '../../repositories/orders/order-queries.ts'
+import type { KnownConnection } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { byService, type Errand, ownErrand } from '../operations/request-context.ts'
+import { meetOrderOfClient } from './adopt-orders.ts'
+import type { EvidenceSource } from './apply-evidence.ts'
+import { confirmCreation, noteUnproven, searchOrder } from './found-order.ts'
+import { moveOrder } from './move-order.ts'
+import { withOrderAccess } from './order-access.ts'
+import { hasUnsettledRefund, planLook, soonerForWatcher } from './plan-status-checks.ts'
+import { resolveCreation } from './resolve-creation.ts'
+import { takeEvidence } from './take-evidence.ts'
+
+export type ReadOrder = {
+  order: OrderRow
+  /** The provider could not be asked: this is what we knew before. */
+  stale: boolean
+  /** Why it could not. */
+  failure?: unknown
+  /** The provider does not keep it any more: this is what we knew before, and all there will ever be. */
+  isGone?: boolean
+  /** The state that the provider has shown in this very read; absent when it did not, or none that is known here. */
+  shown?: OrderStatus | null
+}
+
+/** An order of this client by our id or the provider's. Throws NOT_FOUND, for another client's order too. */
+export async function requireOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<OrderRow> {
+  const order = await findOrder(deps.database.db, client, id)
+  if (!order) throw new AppError('NOT_FOUND', { message: 'There is no such order' })
+  return order
+}
+
+/**
+ * The same for a request, which may name an order that only the provider knows any more, by its id there: it is taken in
+ * first. Throws SERVICE_UNAVAILABLE too, when the provider cannot be asked.
+ */
+export async function requireOrderAnywhere(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  errand?: Errand,
+): Promise<FoundOrder> {
+  const seenMs = performance.now()
+  const found = await findOrderWithConnection(deps.database.db, client, id)
+  if (found) return foundAt(found, seenMs)
+  await meetOrderOfClient(deps, client, id, errand?.untilMs)
+  return { order: await requireOrder(deps, client, id), known: undefined }
+}
+
+/** An order, and the client's connection as it was at that moment. */
+export type FoundOrder = { order: OrderRow; known: KnownConnection | undefined }
+
+/** `seenMs` is performance.now() of before they were read. */
+export function foundAt(
+  { order, connection }: { order: OrderRow; connection: ConnectionRow | undefined },
+  seenMs: number,
+): FoundOrder {
+  return { order, known: connection && { row: connection, seenMs } }
+}
+
+export type RefreshOptions = {
+  /** No call that is under way serves this read. */
+  isOwn?: boolean
+  /** The client's connection, as it was read with the order. */
+  known?: KnownConnection | undefined
+  /** A look that finds nothing new is noted later: for somebody who only wants to know, and acts on nothing. */
+  notesLater?: boolean
+}
+
+/**
+ * The order as the provider sees it now. Equal reads share one call. Without an answer from the provider the local row
+ * comes back as stale; an order the provider no longer keeps (three months) is the local row, not stale.
+ *
+ * A webhook's read is its own (`isOwn`), as is one after a change of ours: a read that was under way before may have missed
+ * what happened.
+ */
+export async function refreshOrder(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  { isOwn = errand.source === 'webhook', known, notesLater = false }: RefreshOptions = {},
+): Promise<ReadOrder> {
+  if (isAtRest(order, errand.source)) {
+    // A look that was planned while the order was still open.
+    if (order.next_check_at !== null) {
+      await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: null })
+    }
+    return { order, stale: false }
+  }
+  const read = () => {
+    if (order.creation === 'refused') return searchAgain(deps, order, errand)
+    if (order.creation !== 'confirmed' || order.mp_order_id === null) {
+      return readUnconfirmed(deps, order, errand)
+    }
+    return readConfirmed(deps, order, order.mp_order_id, errand, { known, notesLater })
+  }
+  if (isOwn) return read()
+  if (!notesLater) return deps.once(`read:${order.id}`, read)
+  const shared = await deps.once(`look:${order.id}`, read)
+  // One that was under way before may know less of the order than this request has read since.
+  return shared.order.version < order.version ? { ...shared, order } : shared
+}
+
+async function readUnconfirmed(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+): Promise<ReadOrder> {
+  const outcome = await resolveCreation(deps, order, byService(deps, errand))
+  if (outcome.kind === 'unknown') {
+    return { order: outcome.order, stale: true, failure: outcome.error }
+  }
+  const shown = outcome.kind === 'confirmed' ? outcome.order.status : null
+  return { order: outcome.order, stale: false, shown }
+}
+
+/** An order that a search did not find may still turn up: then its row opens again. */
+async function searchAgain(deps: PaymentDeps, order: OrderRow, errand: Errand): Promise<ReadOrder> {
+  try {
+    const { evidence, unproven } = await searchOrder(deps, order, errand)
+    if (evidence) {
+      const reopened = await confirmCreation(deps, order, evidence, byService(deps, errand))
+      return { order: reopened, stale: false, shown: evidence.status }
+    }
+    if (unproven.length > 0) await noteUnproven(deps, order, unproven, errand.source)
+    return { order: await planNext(deps, order, deps.now()), stale: false }
+  } catch (error) {
+    if (!isProviderFailure(error)) throw error
+    return { order: await planNext(deps, order, null, false), stale: false }
+  }
+}
+
+async function readConfirmed(
+  deps: PaymentDeps,
+  order: OrderRow,
+  mpOrderId: string,
+  errand: Errand,
+  { known, notesLater }: Pick<RefreshOptions, 'known' | 'notesLater'>,
+): Promise<ReadOrder> {
+  const get = (token: string, options: CallOptions) =>
+    deps.provider.orders.get(token, mpOrderId, {
+      ...options,
+      // Nobody waits for the sweeper: it comes again by itself.
+      ...(errand.source === 'sweeper' && { maxAttempts: 1 }),
+    })
+  try {
+    const evidence = await withOrderAccess(deps, order, errand, get, known)
+    const checkedAt = deps.now()
+    const look = notesLater ? { checkedAt, notedLater: true as const } : { checkedAt }
+    const applied = await takeEvidence(deps, order, () => evidence, errand.source, { look })
+    if (evidence.status === null) {
+      const { providerStatus } = evidence
+      deps.log.warn({ orderId: order.id, providerStatus }, 'the provider uses an unknown status')
+    }
+    return { order: applied.order, stale: false, shown: applied.shown }
+  } catch (error) {
+    if (!isProviderFailure(error)) throw error
+    const gone =
+      error instanceof ProviderError && error.status === 404 && error.providerCode !== null
+    const local = await planNext(deps, order, null, gone)
+    if (!gone) deps.log.warn({ orderId: order.id, err: error }, 'the provider could not be read')
+    return gone
+      ? { order: local, stale: false, isGone: true }
+      : { order: local, stale: true, failure: error }
+  }
+}
+
+function isProviderFailure(error: unknown): error is ProviderError | AppError {
+  return error instanceof ProviderError || error instanceof AppError
+}
+
+/** Nothing to learn from the provider: it never had the order (and no search for it is planned), or the order has ended. */
+function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
+  const tellsOfMoney = source === 'webhook' || source === 'search'
+  if (order.creation === 'refused') return !tellsOfMoney && order.next_check_at === null
+  if (!isUntouchable(order.status) || hasUnsettledRefund(order)) return false
+  // A webhook about an ended order may tell of money, and late money may still be given back.
+  const hasLateMoney = order.paid_after_close && order.refunded_cents < order.paid_cents
+  return !tellsOfMoney && !hasLateMoney
+}
+
+/**
+ * The order as it is now, with the time of its next look. `checkedAt` is null when the provider did not answer: what we know
+ * is then no fresher than before.
+ */
+async function planNext(
+  deps: PaymentDeps,
+  order: OrderRow,
+  checkedAt: Date | null,
+  answered = true,
+): Promise<OrderRow> {
+  const moved = await moveOrder(deps, deps.database.db, order, 'api', () => ({
+    move: undefined,
+    look: { checkedAt },
+    plan: (now) => planLook(now, deps.now(), answered),
+  }))
+  return moved.order
+}
+
+export type WaitOptions = {
+  /** Longest wait in seconds, 1 to 30. */
+  waitSeconds: number
+  /** Answer at once when the order is past this version; default: the version before the provider was read. */
+  knownVersion?: number | undefined
+  signal: AbortSignal
+  /** Asked before every look: throws when the caller may no longer see the order. */
+  checkAccess: () => Promise<void>
+}
+
+/** The row is looked at this often even when no notification comes. */
+const lookAgainMs = 1_000
+
+/** Has the sweeper look at an order as often as somebody who waits for it may expect. */
+export async function watch(deps: PaymentDeps, order: OrderRow): Promise<void> {
+  const nextCheckAt = soonerForWatcher(order, deps.now())
+  if (nextCheckAt) await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
+}
+
+/**
+ * Reads an order, and with `wait` holds the answer until its version changes, the time is up, or the caller goes. While
+ * somebody waits, the sweeper reads the provider for him. `found` is the order as this very request has found it already.
+ */
+export async function readOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  { found, wait }: { found?: FoundOrder | undefined; wait?: WaitOptions | undefined } = {},
+): Promise<ReadOrder> {
+  const { order: before, known } = found ?? (await requireOrderAnywhere(deps, client, id))
+  const errand = ownErrand(deps, 'api')
+  let read = await refreshOrder(deps, before, errand, { known, notesLater: wait === undefined })
+  if (!wait) return read
+  const knownVersion = wait.knownVersion ?? before.version
+  const until = performance.now() + wait.waitSeconds * 1000
+  while (!isUntouchable(read.order.status) && read.order.version === knownVersion) {
+    const leftMs = until - performance.now()
+    if (leftMs <= 0 || wait.signal.aborted) break
+    await watch(deps, read.order)
+    await deps.changes.wait(before.id, Math.min(leftMs, lookAgainMs), wait.signal)
+    await wait.checkAccess()
+    read = { ...read, order: await requireOrder(deps, client, before.id) }
+  }
+  return read
+}

@@ -1,0 +1,395 @@
+import type { Db, Trx } from '../../db/database.ts'
+import { hashSecret } from '../../domain/api-key.ts'
+import { canonicalJson } from '../../domain/canonical-json.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { erpFromCents, pointFromCents } from '../../domain/money.ts'
+import { isOpen, isPaid } from '../../domain/order-state.ts'
+import { isOwn } from '../../domain/payment-figures.ts'
+import { providerKey, requestKey } from '../../domain/provider-key.ts'
+import {
+  AppError,
+  type ErrorExtra,
+  type OutcomeError,
+  withExtra,
+  withMoneyOutcome,
+} from '../../errors/app-error.ts'
+import { isRefundUnderWay, verdictOn } from '../../errors/money-outcome.ts'
+import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { hasLosableChargeback } from '../../repositories/chargebacks/chargeback-queries.ts'
+import {
+  type IdempotencyScope,
+  untieIdempotencyKey,
+} from '../../repositories/orders/idempotency-keys.ts'
+import type { OrderOperationRow } from '../../repositories/orders/order-operations.ts'
+import { noteDeniedRefund, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import {
+  findRefundStart,
+  insertRefund,
+  type RefundStart,
+  tieRefund,
+} from '../../repositories/orders/refund-intents.ts'
+import { auditFailure } from '../audit/activity.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { firstLook, type Held, heldWith, newSender } from '../operations/lease.ts'
+import {
+  type Errand,
+  inTime,
+  lookFirstMs,
+  requireHeard,
+  shortestCallMs,
+  timeLeftMs,
+  within,
+} from '../operations/request-context.ts'
+import { type FoundOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
+import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
+import { unknownCreation } from './unknown-creation.ts'
+
+export type RefundRequest = {
+  orderId: string
+  /** Cents to give back; undefined refunds all that is left. */
+  amountCents: number | undefined
+}
+
+export type Refunded = {
+  order: OrderRow
+  type: 'total' | 'partial'
+  amountCents: number
+  replayed: boolean
+}
+
+const route = 'POST /orders/refund'
+
+/**
+ * Gives money back, each refund at most once: its intent is committed before the provider is called and its id is the
+ * provider's key for ever. A refund whose outcome was lost is taken up again by an equal request, under the same key. None is begun
+ * for who has hung up.
+ *
+ * Throws NOT_FOUND, VALIDATION_ERROR (cents of a currency without cents), ORDER_NOT_REFUNDABLE, ORDER_ALREADY_REFUNDED, REFUND_AMOUNT_EXCEEDS, PARTIAL_REFUND_NOT_SUPPORTED,
+ * REFUND_IN_PROGRESS, IDEMPOTENCY_CONFLICT, PROVIDER_TIMEOUT, PROVIDER_REJECTED, PROVIDER_ERROR, OAUTH_NOT_CONNECTED,
+ * CONNECTION_LOST.
+ */
+export async function refundOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: RefundRequest,
+  idempotencyKey: string | undefined,
+  errand: Errand,
+): Promise<Refunded> {
+  const entry = {
+    client,
+    actor: errand.actor,
+    action: 'order.refunded',
+    resourceType: 'order',
+    resourceId: request.orderId,
+    metadata: {
+      ...(request.amountCents !== undefined && { amount: pointFromCents(request.amountCents) }),
+    },
+  }
+  return auditFailure(deps, entry, async () => {
+    const sought = await requireOrderAnywhere(deps, client, request.orderId, errand)
+    const found = sought.order
+    const asked = identify(found, request, idempotencyKey, errand)
+    const attempt = withMoneyOutcome(standing(found), async () => {
+      const refunded = await refund(deps, sought, asked)
+      // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
+      if (asked.isBare && (await errand.isHeard())) await forgetTie(deps, asked)
+      return refunded
+    })
+    const work = attempt.catch(async (error: AppError | OutcomeError) => {
+      if (error.extra.outcome === 'unknown') throw error
+      const twin = await withMoneyOutcome(undecided(found), () => denyRefund(deps, asked))
+      if (twin?.state === 'done') return answer(found, twin, true)
+      throw twin ? inProgress(found) : error
+    })
+    const late = () => new AppError('PROVIDER_TIMEOUT', { extra: undecided(found) })
+    return inTime(deps, errand, work, late)
+  })
+}
+
+/**
+ * Makes a refusal true for every equal request that is under way, perhaps of a caller who is gone: the refund that one of
+ * them has begun already is returned, and none of them begins one any more (`writeIntent`).
+ */
+async function denyRefund(deps: PaymentDeps, asked: Asked): Promise<OrderOperationRow | undefined> {
+  return deps.database.transaction(async (trx) => {
+    await noteDeniedRefund(trx, asked.order.id)
+    return earlierOf(deps, asked, await lookUp(trx, asked))
+  })
+}
+
+/** A tie that stays only makes the next equal refund a repetition of this one, which must not change its answer. */
+async function forgetTie(deps: PaymentDeps, { scope, order }: Asked): Promise<void> {
+  await untieIdempotencyKey(deps.database.db, scope).catch((error) =>
+    deps.log.warn({ err: error, orderId: order.id }, 'an answered refund still counts as open'),
+  )
+}
+
+function standing(order: OrderRow): ErrorExtra {
+  return { ...verdictOn('refundNotMade', order), orderId: order.id }
+}
+
+function undecided(order: OrderRow): ErrorExtra {
+  return { ...verdictOn('refundUndecided'), orderId: order.id }
+}
+
+async function refund(
+  deps: PaymentDeps,
+  { order: found, known }: FoundOrder,
+  asked: Asked,
+): Promise<Refunded> {
+  const { errand } = asked
+  const start = await lookUp(deps.database.db, asked)
+  const earlier = earlierOf(deps, asked, start)
+  if (earlier?.state === 'done') return answer(found, earlier, true)
+
+  const read = await refreshOrder(deps, found, within(deps, errand, lookFirstMs), { known })
+  const { order, stale, failure } = read
+  if (!earlier && !start.open) await refuseDisputed(deps, order)
+  const isListRead = !stale && !read.isGone && order.conflict === null
+  if (order.creation === 'intent' || order.creation === 'unknown') {
+    throw unknownCreation(order, undefined)
+  }
+  // It may have been paid since anybody looked, so nobody can say that it takes no refund.
+  if (stale && isOpen(order.status)) throw unreadable(order, failure)
+  if (stale) deps.log.warn({ orderId: order.id }, 'refunding an order that could not be read')
+
+  return withMoneyOutcome(undecided(order), async () => {
+    const intent = await writeIntent(deps, order, asked, start, isListRead)
+    const { operation, isTaken, held } = intent
+    const wasAnswered = operation.state === 'done'
+    const refunded = wasAnswered
+      ? { order, operation }
+      : await refundAtProvider(deps, intent.order, operation, errand, { held, connection: known })
+    return answer(refunded.order, refunded.operation, isTaken || earlier !== undefined)
+  })
+}
+
+/** What a charge-back takes, or may take, is not given back too: the shop would lose it twice. */
+async function refuseDisputed({ database: { db } }: PaymentDeps, order: OrderRow): Promise<void> {
+  const numbers = order.payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? [])
+  if (!(await hasLosableChargeback(db, order.client, numbers))) return
+  throw new AppError('ORDER_NOT_REFUNDABLE', {
+    message:
+      'A charge-back of this sale is open or lost: the provider gives the money to the buyer',
+    extra: refundStanding(order),
+  })
+}
+
+type Intent = {
+  /** As it was when the intent was written. */
+  order: OrderRow
+  operation: OrderOperationRow
+  /** It was there already. */
+  isTaken: boolean
+  /** The claim on a new one. */
+  held: Held | null
+}
+
+/** The intent that this request carries out: its own, or one that is there. Looks again whenever something came between. */
+async function writeIntent(
+  deps: PaymentDeps,
+  known: OrderRow,
+  asked: Asked,
+  seen: RefundStart,
+  isListRead: boolean,
+): Promise<Intent> {
+  const { db } = deps.database
+  const { scope, fingerprint, isBare, errand } = asked
+  const tie = { ...scope, fingerprint, isBare }
+  for (let order = known, start = seen; ; ) {
+    // Somebody else may have made this very refund.
+    const twin = earlierOf(deps, asked, start)
+    if (twin && (twin.state === 'done' || !isBare)) {
+      return { order, operation: twin, isTaken: true, held: null }
+    }
+    if (order.denied_refunds !== asked.order.denied_refunds) throw deniedMeanwhile(order)
+    const open = start.open && takeUp(deps, order, start.open, asked)
+    if (open) {
+      if (!(await tieRefund(db, open, tie, deps.now()))) throw conflictingKey(asked)
+      return { order, operation: open, isTaken: true, held: null }
+    }
+    await requireHeard(errand, undecided(order))
+    if (timeLeftMs(deps, errand) < shortestCallMs) throw tooSlow(order)
+    const provenMs = performance.now()
+    const before = isListRead ? JSON.stringify(order.refunds.map(({ id }) => id)) : null
+    const refund = newRefund(deps, order, asked, start.repeated + 1)
+    const row = { ...refund, refunds_before: before }
+    const operation = await insertRefund(db, order, row, tie)
+    if (operation) {
+      return { order, operation, isTaken: false, held: heldWith(row, provenMs) }
+    }
+    order = await requireOrder(deps, order.client, order.id)
+    start = await lookUp(db, asked)
+  }
+}
+
+function tooSlow(order: OrderRow): AppError {
+  return new AppError('PROVIDER_TIMEOUT', {
+    message: 'The provider was too slow for the refund to begin; nothing was given back',
+    extra: { ...verdictOn('refundPutOff', order), orderId: order.id },
+  })
+}
+
+/** A refund of this order that came later has been refused: made now, this one would belie the answer. */
+function deniedMeanwhile(order: OrderRow): AppError {
+  return new AppError('SERVICE_UNAVAILABLE', {
+    message: 'Another refund of this order was refused while this one waited; send it again',
+    extra: { ...verdictOn('refundPutOff', order), orderId: order.id },
+  })
+}
+
+/** Nothing was given back, and asking again later is of use. */
+function unreadable(order: OrderRow, failure: unknown): AppError {
+  const error = failure instanceof ProviderError ? toAppError(failure, 'order.read') : failure
+  const extra = { ...refundStanding(order), ...verdictOn('refundPutOff', order) }
+  return error instanceof AppError
+    ? withExtra(error, extra)
+    : new AppError('PROVIDER_ERROR', { cause: error, extra })
+}
+
+/** A refund as a till asks for it, and what makes two requests the same. */
+type Asked = {
+  /** As it stood when the request came. */
+  order: OrderRow
+  request: RefundRequest
+  errand: Errand
+  scope: IdempotencyScope
+  fingerprint: string
+  /** What its repetitions have in common, for the key at the provider. */
+  requestKey: string
+  /** The till sent no key. */
+  isBare: boolean
+}
+
+/**
+ * A till without a key that was told of an unknown outcome asks again with an equal request, perhaps after the refund
+ * was finished in the background. So a bare refund has a key too, made of its content, until it is answered: the
+ * next equal request is then a new refund. The space in it keeps it apart from the keys of tills.
+ */
+function identify(
+  order: OrderRow,
+  request: RefundRequest,
+  key: string | undefined,
+  errand: Errand,
+): Asked {
+  const bareKey = `unanswered ${order.id} ${request.amountCents ?? 'total'}`
+  return {
+    order,
+    request,
+    errand,
+    scope: { client: order.client, route, key: key ?? bareKey },
+    fingerprint: hashSecret(canonicalJson({ ...request, orderId: order.id })),
+    // By the provider's number of the order: a restored backup may know it under another number of ours.
+    requestKey: requestKey(
+      'refund',
+      order.client,
+      order.mp_order_id ?? order.id,
+      key === undefined ? 'content' : 'key',
+      key ?? request.amountCents ?? 'total',
+    ),
+    isBare: key === undefined,
+  }
+}
+
+/** After this time an equal refund without a key is a new one, even if the last was never answered. */
+const unansweredMs = 24 * 3600_000
+
+function lookUp(db: Db | Trx, { order, scope, requestKey: key }: Asked): Promise<RefundStart> {
+  return findRefundStart(db, order.id, scope, key)
+}
+
+/** The refund that this request has made before; undefined when it is a new one. */
+function earlierOf(
+  deps: PaymentDeps,
+  asked: Asked,
+  { tied }: RefundStart,
+): OrderOperationRow | undefined {
+  if (!tied || tied.operation.state === 'refused') return undefined
+  const ageMs = deps.now().getTime() - tied.at.getTime()
+  if (asked.isBare && ageMs > unansweredMs) return undefined
+  if (tied.fingerprint !== asked.fingerprint) throw conflictingKey(asked)
+  return tied.operation
+}
+
+function conflictingKey({ order }: Asked): AppError {
+  return new AppError('IDEMPOTENCY_CONFLICT', { extra: standing(order) })
+}
+
+function answer(order: OrderRow, operation: OrderOperationRow, replayed: boolean): Refunded {
+  return {
+    order,
+    type: operation.refund_type ?? 'total',
+    amountCents: operation.amount_cents ?? 0,
+    replayed,
+  }
+}
+
+/**
+ * The open refund, if this request takes it up: an equal one without a key, of unknown outcome. Refunds of different keys
+ * are different refunds, however equal they look. Throws REFUND_IN_PROGRESS.
+ */
+function takeUp(
+  deps: PaymentDeps,
+  order: OrderRow,
+  open: OrderOperationRow,
+  { isBare, request: { amountCents } }: Asked,
+): OrderOperationRow {
+  const type = amountCents === undefined ? 'total' : 'partial'
+  const isEqual =
+    open.refund_type === type && (type === 'total' || open.amount_cents === amountCents)
+  const isSentNow = open.sender_until !== null && open.sender_until > deps.now()
+  if (isBare && isEqual && !isSentNow) return open
+  throw inProgress(order)
+}
+
+/** A new intent. `order` is as it is known, so the sum is checked against what is refunded by then (`insertRefund`). */
+function newRefund(
+  deps: PaymentDeps,
+  order: OrderRow,
+  { request, requestKey: repeated }: Asked,
+  number: number,
+) {
+  if (order.status === 'refunded') {
+    throw isRefundUnderWay(order)
+      ? inProgress(order)
+      : refuseRefund('ORDER_ALREADY_REFUNDED', order)
+  }
+  if (!isPaid(order.status) && !order.paid_after_close)
+    throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
+  const paidCents = order.paid_cents || order.amount_cents
+  const leftCents = paidCents - order.refunded_cents
+  if (leftCents <= 0) throw refuseRefund('ORDER_ALREADY_REFUNDED', order)
+  const amountCents = request.amountCents ?? leftCents
+  if (order.whole_amount && amountCents % 100 !== 0) throw centsRefused(order, amountCents)
+  if (amountCents > leftCents) {
+    throw new AppError('REFUND_AMOUNT_EXCEEDS', {
+      message: `At most ${pointFromCents(leftCents)} is left to refund`,
+      extra: refundStanding(order),
+    })
+  }
+  const now = deps.now()
+  return {
+    id: providerKey(repeated, number),
+    request_key: repeated,
+    refund_type: request.amountCents === undefined ? ('total' as const) : ('partial' as const),
+    amount_cents: amountCents,
+    next_attempt_at: firstLook(now),
+    ...newSender(now),
+    created_at: now,
+  }
+}
+
+/** A 422: the account of the order has no cents, so the provider would refuse the refund or round it. */
+function centsRefused(order: OrderRow, amountCents: number): AppError {
+  const amount = erpFromCents(amountCents)
+  const message = `Must end in ",00", since the currency of the provider account has no cents (got "${amount}")`
+  return new AppError('VALIDATION_ERROR', {
+    details: [{ path: 'amount', message }],
+    extra: refundStanding(order),
+  })
+}
+
+/** Another refund of this order is under way; once it has ended, the same request may be made. */
+function inProgress(order: OrderRow): AppError {
+  return refuseRefund('REFUND_IN_PROGRESS', order, verdictOn('refundUndecided'))
+}

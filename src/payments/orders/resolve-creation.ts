@@ -1,0 +1,277 @@
+import type { OrderEvidence } from '../../domain/order.ts'
+import { isUntouchable } from '../../domain/order-state.ts'
+import { AppError } from '../../errors/app-error.ts'
+import {
+  type CallOptions,
+  encodeReference,
+  isAnswered,
+  type NewProviderOrder,
+  ProviderError,
+} from '../../provider/provider.ts'
+import {
+  findOrderOfAnyClient,
+  type OrderRow,
+  planCheck,
+} from '../../repositories/orders/order-queries.ts'
+import type { KnownConnection } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import type { Claim, Held } from '../operations/lease.ts'
+import type { Errand } from '../operations/request-context.ts'
+import { carryOut, codeOf, endsIntent } from '../operations/runner.ts'
+import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './apply-evidence.ts'
+import { confirmCreation, type Found, noteUnproven, searchOrder } from './found-order.ts'
+import { moveOrder } from './move-order.ts'
+import {
+  canNotArrive,
+  isKeyRemembered,
+  nextCreationLook,
+  nextUnknownLook,
+} from './plan-status-checks.ts'
+
+export type CreationOutcome =
+  | { kind: 'confirmed'; order: OrderRow }
+  | { kind: 'refused'; order: OrderRow; error: ProviderError | AppError }
+  | { kind: 'unknown'; order: OrderRow; error: unknown }
+
+export type ResolveOptions = {
+  /** The claim that came with the row, for the request that wrote it. */
+  held?: Held | null
+  /** The client's connection, as that request has found it. */
+  connection?: KnownConnection | undefined
+  /** A till asks for this charge now, so it may also be made when its first time is over. */
+  isCharge?: boolean
+}
+
+/**
+ * Brings the creation of an order to an outcome, for the request that made it and for whoever finds it open later. The
+ * provider always gets the order's own key, so however often this runs there is at most one order.
+ *
+ * Sent is only what somebody may still want: nothing after a wish to cancel, nothing by itself after the order's time, and
+ * nothing under a key that the provider may have forgotten. What is not sent is searched.
+ */
+export function resolveCreation(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  { held = null, connection, isCharge = false }: ResolveOptions = {},
+): Promise<CreationOutcome> {
+  return carryOut<OrderRow, OrderEvidence, CreationOutcome>(deps, errand, {
+    table: 'orders',
+    id: order.id,
+    order,
+    row: order,
+    held,
+    connection,
+    read: () => findOrderOfAnyClient(deps.database.db, order.id),
+    async instead(known, claim) {
+      const ended = endedAs(known)
+      if (ended || maySend(deps, known, isCharge)) return ended
+      return search(deps, known, errand, claim)
+    },
+    call: (known, token, options) => create(deps, known, token, options),
+    record: (known, evidence, claim) => record(deps, known, evidence, errand, claim),
+    fail: (known, error, claim) => settleFailure(deps, known, error, errand, claim),
+    leave: () => leaveToOther(deps, order),
+  })
+}
+
+/** Another process is sending: what becomes of it is seen at the next look. */
+async function leaveToOther(deps: PaymentDeps, order: OrderRow): Promise<CreationOutcome> {
+  const nextCheckAt = nextUnknownLook(deps, order.created_at)
+  await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
+  return { kind: 'unknown', order, error: undefined }
+}
+
+function endedAs(order: OrderRow): CreationOutcome | undefined {
+  if (order.creation === 'confirmed') return { kind: 'confirmed', order }
+  if (order.creation !== 'refused') return undefined
+  const message = 'The provider refused an equal request a moment ago; nothing was charged'
+  return { kind: 'refused', order, error: new AppError('PROVIDER_ERROR', { message }) }
+}
+
+function maySend(deps: PaymentDeps, order: OrderRow, isCharge: boolean): boolean {
+  const now = deps.now()
+  const sentAt = order.sent_at ?? order.created_at
+  if (order.cancel_requested_at !== null || !isKeyRemembered(sentAt, now)) return false
+  return isCharge || now < order.expires_at
+}
+
+async function create(
+  deps: PaymentDeps,
+  order: OrderRow,
+  token: string,
+  options: CallOptions,
+): Promise<OrderEvidence> {
+  const createAs = (externalReference: string) => {
+    const content = { ...providerOrder(order), externalReference }
+    return deps.provider.orders.create(token, order.id, content, options)
+  }
+  try {
+    return await createAs(order.mp_external_reference)
+  } catch (error) {
+    const earlier = isKeyUsed(error) ? await replayEarlier(order, createAs) : undefined
+    if (!earlier) throw error
+    return earlier
+  }
+}
+
+async function record(
+  deps: PaymentDeps,
+  order: OrderRow,
+  evidence: OrderEvidence,
+  errand: Errand,
+  claim: Claim,
+): Promise<CreationOutcome> {
+  const after = await confirmCreation(deps, order, evidence, errand, claim.sender)
+  claim.wrote(after)
+  if (after.creation === 'confirmed') return { kind: 'confirmed', order: after }
+  // Evidence that contradicts the order confirms nothing: whether the customer is charged stays unknown.
+  return keepUnknown(deps, order, errand.source, claim)
+}
+
+async function settleFailure(
+  deps: PaymentDeps,
+  order: OrderRow,
+  error: ProviderError | AppError,
+  errand: Errand,
+  claim: Claim,
+): Promise<CreationOutcome> {
+  // The key stands for an order of other content, or a refusal meets attempts that can no longer arrive: look.
+  if (asksForSearch(deps, error, claim)) return search(deps, order, errand, claim, error)
+  const ended =
+    endsIntent(error, claim) && (await endUnmade(deps, order, errand.source, claim, error))
+  return ended || keepUnknown(deps, order, errand.source, claim, error)
+}
+
+function isKeyUsed(error: unknown): boolean {
+  return error instanceof ProviderError && error.providerCode === 'idempotency_key_already_used'
+}
+
+/** A restored backup has rarely forgotten more sales of one text than these. */
+const earlierAtMost = 3
+
+/**
+ * What the provider has under the key when that is this very sale under the reference of an earlier one. So it is after a
+ * restored backup, when the order was found and taken in, holds its reference, and its till repeats the sale under its key:
+ * the provider then answers with it. Under a key that is used nothing new can come of asking.
+ */
+async function replayEarlier(
+  order: OrderRow,
+  createAs: (reference: string) => Promise<OrderEvidence>,
+): Promise<OrderEvidence | undefined> {
+  const last = order.reference_attempt - 1
+  for (let attempt = last; attempt >= 1 && attempt > last - earlierAtMost; attempt -= 1) {
+    try {
+      return await createAs(encodeReference(order.external_reference, attempt))
+    } catch (error) {
+      if (!isKeyUsed(error)) return undefined
+    }
+  }
+  return undefined
+}
+
+/** Whether a refusal is best followed by a search: it says that the key is taken, or only old attempts make it doubtful. */
+function asksForSearch(
+  deps: PaymentDeps,
+  error: ProviderError | AppError,
+  { unansweredAt }: Claim,
+): error is ProviderError {
+  if (!(error instanceof ProviderError)) return false
+  if (isKeyUsed(error)) return true
+  return error.provesAbsence && unansweredAt !== null && canNotArrive(deps, unansweredAt)
+}
+
+/**
+ * Looks for the order by its reference. When the provider answers without it, and no attempt can still arrive, it was never
+ * made. An order that shows up all the same opens its row again.
+ */
+async function search(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+  claim: Claim,
+  refusal?: ProviderError,
+): Promise<CreationOutcome> {
+  // A refused attempt of just now had no effect: only those before it count.
+  if (refusal?.provesAbsence) claim.settle()
+  const isKeyTaken = refusal !== undefined && !refusal.provesAbsence
+  const { source } = errand
+  const begunAt = deps.now()
+  let found: Found
+  try {
+    found = await searchOrder(deps, order, errand, { isKeyTaken, doubtfulAt: claim.doubtfulAt() })
+  } catch (error) {
+    if (!(error instanceof ProviderError || error instanceof AppError)) throw error
+    const unknown = await keepUnknown(deps, order, source, claim, error)
+    return { ...unknown, error: refusal ?? error }
+  }
+  if (found.evidence) return record(deps, order, found.evidence, errand, claim)
+  if (found.unproven.length > 0) {
+    const noted = await noteUnproven(deps, order, found.unproven, source)
+    return keepUnknown(deps, noted, source, claim, refusal)
+  }
+  const isUnmade = found.isAbsent && !isKeyTaken && canNotArrive(deps, claim.doubtfulAt(), begunAt)
+  const proof = refusal ?? new AppError('PROVIDER_ERROR', { message: neverMade })
+  const ended =
+    isUnmade &&
+    (await endUnmade(deps, order, source, claim, proof, refusal?.providerCode ?? 'not_found'))
+  return ended || keepUnknown(deps, order, source, claim, refusal)
+}
+
+const neverMade = 'The provider has no such order; nothing was charged'
+
+/** Closes the order as never made, unless somebody else sends by now (undefined) or it was found meanwhile. */
+async function endUnmade(
+  deps: PaymentDeps,
+  order: OrderRow,
+  source: EvidenceSource,
+  claim: Claim,
+  error: ProviderError | AppError,
+  code = codeOf(error),
+): Promise<CreationOutcome | undefined> {
+  const { sender } = claim
+  const proof = { code, unansweredAt: claim.doubtfulAt() }
+  const { order: after } = await moveOrder(deps, deps.database.db, order, source, (current) => ({
+    move: current.sender === sender ? applyNotCreated(current, deps.now(), proof) : undefined,
+    along: { onlyOf: sender, frees: sender },
+  }))
+  claim.wrote(after)
+  if (after.creation === 'refused') return { kind: 'refused', order: after, error }
+  return endedAs(after)
+}
+
+/** The content under the key: made of the row alone, so that every repetition is equal to the first. */
+function providerOrder(order: OrderRow): NewProviderOrder {
+  return {
+    externalReference: order.mp_external_reference,
+    amountCents: order.amount_cents,
+    isWholeAmount: order.whole_amount,
+    terminalId: order.terminal_id,
+    description: order.description,
+    ticketNumber: order.send_ticket_number ? order.ticket_number : null,
+    printTicket: order.print_ticket,
+    paymentMethod: order.payment_method,
+    expirationMinutes: order.expiration_minutes,
+  }
+}
+
+async function keepUnknown(
+  deps: PaymentDeps,
+  order: OrderRow,
+  source: EvidenceSource,
+  claim: Claim,
+  error?: ProviderError | AppError,
+): Promise<Extract<CreationOutcome, { kind: 'unknown' }>> {
+  const { order: unknown } = await moveOrder(deps, deps.database.db, order, source, (current) => {
+    const move = applyUnknownCreation(current, deps.now())
+    if (isUntouchable(current.status)) return { move }
+    const answered = error === undefined || isAnswered(error)
+    const doubtfulAt = claim.doubtfulAt()
+    return {
+      move,
+      look: { checkedAt: null },
+      plan: (order) => nextCreationLook(deps, order, { answered, doubtfulAt }),
+    }
+  })
+  return { kind: 'unknown', order: unknown, error }
+}

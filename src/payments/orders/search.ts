@@ -1,0 +1,284 @@
+import { constraintOf } from '../../db/failures.ts'
+import { withLease } from '../../jobs/with-lease.ts'
+import type { FoundOrder, ProviderError } from '../../provider/provider.ts'
+import { findOrdersOfProvider } from '../../repositories/orders/adopted-orders.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import {
+  advanceSearch,
+  findOpenSearch,
+  listOpenSearches,
+  planOrderSearches,
+} from '../../repositories/orders/order-searches.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { ownErrand } from '../operations/request-context.ts'
+import {
+  type Account,
+  type BoxOfTerminal,
+  connectedAccount,
+  type Meeting,
+  meetOrder,
+  takeIn,
+  terminalsOf,
+  withAccount,
+} from './adopt-orders.ts'
+import { refreshOrder } from './read.ts'
+
+/**
+ * Searches the provider, after a start, for what this database does not know.
+ *
+ * A backup that is restored has forgotten every order that was made after it: their webhooks are about nobody's orders,
+ * and a till that repeats such a sale could charge it again. Whether the database is older than it was cannot be seen from
+ * inside, so every start counts as such a moment. Each connected account is searched from a while before its last known
+ * order; what is missing is taken in (adopt-orders.ts), what has moved is read again. It works beside the tills, one page
+ * at a time, leaves an account alone that says "too many" or fails, goes on after a crash where it was, and ends.
+ */
+export type OrderSearch = {
+  /** Notes how far back each account is to be searched. To be done before the first sale, which would hide the gap. */
+  plan(): Promise<void>
+  start(): void
+  /** Cuts the page that is being read; the next process reads it again. */
+  stop(): Promise<void>
+  /** Searches the accounts whose turn it is, as far as they go now. Answers how many are not through. */
+  searchOnce(): Promise<number>
+}
+
+const hourMs = 3_600_000
+/** Clocks differ, here and at the provider. */
+const marginMs = hourMs
+/** Orders can be read for three months. */
+const reachMs = 90 * 24 * hourMs
+/** The provider takes up to 30 days. */
+const partMs = 28 * 24 * hourMs
+/** Such a part has more orders than the provider may be willing to page through: it is cut in two. */
+const pagesAtMost = 20
+const shortestPartMs = 5 * 60_000
+/** An order is in the provider's index up to a minute after it was made. */
+const indexLagMs = 120_000
+const betweenPagesMs = 500
+const callWithinMs = 15_000
+const accountsAtOnce = 2
+const firstRetryMs = 60_000
+const longestRetryMs = hourMs
+const lookAgainMs = 10_000
+
+type Figures = { pages: number; orders: number; adopted: number; opened: number; refreshed: number }
+
+export function createOrderSearch(deps: PaymentDeps): OrderSearch {
+  const stopped = new AbortController()
+  /** Accounts that failed, or wait for the provider's index. */
+  const waits = new Map<number, { untilMs: number; failures: number }>()
+  const sums = new Map<number, Figures>()
+  let loop: Promise<void> | undefined
+
+  const searchOne = async (mpUserId: number) => {
+    const failures = waits.get(mpUserId)?.failures ?? 0
+    const figures = sums.get(mpUserId) ?? {
+      pages: 0,
+      orders: 0,
+      adopted: 0,
+      opened: 0,
+      refreshed: 0,
+    }
+    sums.set(mpUserId, figures)
+    try {
+      const untilMs = await searchAccount(deps, mpUserId, figures, stopped.signal)
+      waits.set(mpUserId, { untilMs, failures: 0 })
+    } catch (error) {
+      if (stopped.signal.aborted) return
+      const untilMs = deps.now().getTime() + retryAfterMs(error, failures)
+      waits.set(mpUserId, { untilMs, failures: failures + 1 })
+      deps.log.warn({ mpUserId, ...figures, err: error }, 'an account could not be searched yet')
+    }
+  }
+
+  const searchOnce = async () => {
+    const { db } = deps.database
+    const nowMs = deps.now().getTime()
+    const due = (await listOpenSearches(db))
+      .map((search) => search.mp_user_id)
+      .filter((mpUserId) => (waits.get(mpUserId)?.untilMs ?? 0) <= nowMs)
+    const worker = async () => {
+      for (let next = due.shift(); next !== undefined; next = due.shift()) {
+        if (stopped.signal.aborted) return
+        await searchOne(next)
+      }
+    }
+    await Promise.all(Array.from({ length: accountsAtOnce }, worker))
+    return (await listOpenSearches(db)).length
+  }
+
+  return {
+    searchOnce,
+    plan: () => planOrderSearches(deps.database.db, deps.now(), { marginMs, reachMs }),
+    start() {
+      loop ??= (async () => {
+        while (!stopped.signal.aborted) {
+          const open = await searchOnce().catch((error) => {
+            deps.log.error(
+              { err: error },
+              'the search for forgotten orders failed; it goes on later',
+            )
+          })
+          if (open === 0) return
+          await deps.sleep(lookAgainMs, stopped.signal).catch(() => undefined)
+        }
+      })()
+    },
+    async stop() {
+      stopped.abort()
+      await loop
+    },
+  }
+}
+
+function retryAfterMs(error: unknown, failures: number): number {
+  const { retryAfterSeconds = null } = error as Partial<ProviderError>
+  const wishMs = (retryAfterSeconds ?? 0) * 1000
+  return Math.max(wishMs, Math.min(longestRetryMs, firstRetryMs * 2 ** failures))
+}
+
+/** Searches as far as it goes now; answers when (ms) to go on. */
+async function searchAccount(
+  deps: PaymentDeps,
+  mpUserId: number,
+  figures: Figures,
+  stopped: AbortSignal,
+): Promise<number> {
+  const { db } = deps.database
+  const account = await connectedAccount(deps, mpUserId)
+  const nowMs = deps.now().getTime()
+  // Connected later, it goes on then.
+  if (!account) return nowMs + firstRetryMs
+  const searched = await withLease(deps, `order-search:${mpUserId}`, async ({ signal: lost }) => {
+    const boxOf = terminalsOf(deps, account)
+    let lengthMs = partMs
+    for (;;) {
+      const search = await findOpenSearch(db, mpUserId)
+      if (!search || stopped.aborted || lost.aborted) return nowMs
+      const from = search.searched_until
+      const endsMs = search.ends_at.getTime()
+      const beganMs = deps.now().getTime()
+      // What was made a moment before the start may not be in the index yet: it is looked for once more when it must be.
+      const surelyMs = endsMs + indexLagMs
+      const isLookedOver = from.getTime() >= endsMs - indexLagMs
+      if (isLookedOver && beganMs < surelyMs) return surelyMs
+      const endMs = Math.min(from.getTime() + lengthMs, endsMs)
+      const to = new Date(endMs === endsMs ? endMs + marginMs : endMs)
+      const found = await findMissing(deps, account, { from, to }, figures, lengthMs, stopped)
+      if (found === 'too many') {
+        lengthMs /= 2
+        continue
+      }
+      if (found === 'stopped') return nowMs
+      for (const order of found) {
+        if (stopped.aborted || lost.aborted) return nowMs
+        await meet(deps, account, order, boxOf, figures)
+      }
+      const sureMs = Math.max(from.getTime(), Math.min(endMs, beganMs - indexLagMs))
+      await advanceSearch(db, mpUserId, new Date(sureMs), deps.now())
+      if (sureMs >= endsMs) {
+        deps.log.info({ mpUserId, ...figures }, 'an account was searched for forgotten orders')
+        return nowMs
+      }
+      await deps.sleep(betweenPagesMs, stopped).catch(() => undefined)
+    }
+  })
+  // Another process is at it.
+  return searched ? searched.result : nowMs + lookAgainMs
+}
+
+/**
+ * Reads a part of the time page by page and answers what no row stands for, oldest first: a later attempt is told from
+ * another reference by the earlier one. Rows that the provider shows otherwise are read again.
+ */
+async function findMissing(
+  deps: PaymentDeps,
+  account: Account,
+  part: { from: Date; to: Date },
+  figures: Figures,
+  lengthMs: number,
+  stopped: AbortSignal,
+): Promise<FoundOrder[] | 'too many' | 'stopped'> {
+  const missing: FoundOrder[] = []
+  let before: string | undefined
+  for (let page = 1; ; page += 1) {
+    if (stopped.aborted) return 'stopped'
+    const {
+      orders,
+      unreadable,
+      rows: length,
+      pages,
+    } = await withAccount(deps, account, (token) =>
+      deps.provider.orders.list(
+        token,
+        { ...part, page },
+        { untilMs: deps.stopwatch() + callWithinMs, maxAttempts: 1, signal: stopped },
+      ),
+    )
+    figures.pages += 1
+    const isTooMuch = (pages ?? page) > pagesAtMost && lengthMs > shortestPartMs
+    if (isTooMuch) return 'too many'
+    if (unreadable.length > 0) {
+      const about = { mpUserId: account.mpUserId, mpOrderIds: unreadable }
+      deps.log.warn(about, 'orders of the provider cannot be read; the rest of their page is')
+    }
+    const [first] = orders
+    // A provider that does not know the parameter answers with the first page for ever.
+    const isRepeated = first !== undefined && first.evidence.mpOrderId === before
+    if (length === 0 || isRepeated) break
+    before = first?.evidence.mpOrderId ?? before
+    figures.orders += orders.length
+    const rows = await findOrdersOfProvider(
+      deps.database.db,
+      orders.map(({ evidence }) => evidence.mpOrderId),
+    )
+    const known = new Map(rows.map((row) => [row.mp_order_id, row]))
+    for (const order of orders) {
+      const row = known.get(order.evidence.mpOrderId)
+      if (!row) missing.push(order)
+      else if (hasMoved(row, order)) await refresh(deps, row, figures)
+    }
+    if (pages !== null && page >= pages) break
+    await deps.sleep(betweenPagesMs, stopped).catch(() => undefined)
+  }
+  const madeMs = ({ createdAt }: FoundOrder) => createdAt?.getTime() ?? 0
+  return missing.toSorted((a, b) => madeMs(a) - madeMs(b))
+}
+
+function hasMoved(row: OrderRow, { evidence }: FoundOrder): boolean {
+  return (
+    (evidence.status !== null && evidence.status !== row.status) ||
+    evidence.paidCents !== row.paid_cents ||
+    evidence.refundedCents !== row.refunded_cents
+  )
+}
+
+async function refresh(deps: PaymentDeps, row: OrderRow, figures: Figures): Promise<void> {
+  const { order } = await refreshOrder(deps, row, ownErrand(deps, 'search'))
+  if (order.version !== row.version) figures.refreshed += 1
+}
+
+async function meet(
+  deps: PaymentDeps,
+  account: Account,
+  found: FoundOrder,
+  boxOf: BoxOfTerminal,
+  figures: Figures,
+): Promise<void> {
+  const { mpOrderId } = found.evidence
+  // A short form in the list does not say whose the order is.
+  const meeting = await (found.isOurs === null
+    ? meetOrder(deps, account, mpOrderId, 'search')
+    : takeIn(deps, account, found, 'search', boxOf)
+  ).catch((error: unknown): Meeting => {
+    // One order that cannot be stored must not hide the others.
+    if (constraintOf(error) === undefined) throw error
+    deps.log.error(
+      { mpUserId: account.mpUserId, mpOrderId, err: error },
+      'an order cannot be stored',
+    )
+    return { kind: 'stranger' }
+  })
+  if (meeting.kind === 'adopted') figures.adopted += 1
+  if (meeting.kind === 'confirmed') figures.opened += 1
+}

@@ -1,0 +1,414 @@
+import type { Db, Trx } from '../../db/database.ts'
+import type { OrderEvidence, ProviderRefund } from '../../domain/order.ts'
+import { isPaid } from '../../domain/order-state.ts'
+import { asShopRefunds, isOwn, receivedCents } from '../../domain/payment-figures.ts'
+import { isFailedRefund, isPendingRefund, receivedStatuses } from '../../domain/provider-states.ts'
+import { AppError, type ErrorCode, type ErrorExtra } from '../../errors/app-error.ts'
+import { type Situation, verdictOn } from '../../errors/money-outcome.ts'
+import { type ProviderError, type RefundAnswer, toAppError } from '../../provider/provider.ts'
+import {
+  findOperation,
+  listOperations,
+  type OrderOperationRow,
+  settleOperation,
+} from '../../repositories/orders/order-operations.ts'
+import { lockOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import { signSuccess, tellActivity } from '../audit/activity.ts'
+import type { KnownConnection } from '../connection/token-keeper.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import type { Claim, Held } from '../operations/lease.ts'
+import type { Errand } from '../operations/request-context.ts'
+import { carryOut, endOrKeep, endsIntent, refuse } from '../operations/runner.ts'
+import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
+import { canNotArrive, hasUnsettledRefund } from './plan-status-checks.ts'
+import { refreshOrder, requireOrder } from './read.ts'
+import { refundEntry, takeEvidence } from './take-evidence.ts'
+
+/** Time alone does not settle what cannot be told apart. At most what `furthestMs` knows of operations. */
+const unclearLookMs = 2 * 60_000
+const unclearCode = 'refund_unclear'
+
+export type SentRefund = { order: OrderRow; operation: OrderOperationRow }
+
+/**
+ * Sends the refund of an intent, for the first time (`held`, the claim that came with it) or again; the key is the intent's
+ * id each time. Throws as refundOrder does.
+ */
+export function refundAtProvider(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  errand: Errand,
+  {
+    held = null,
+    connection,
+  }: { held?: Held | null; connection?: KnownConnection | undefined } = {},
+): Promise<SentRefund> {
+  return carryOut<OrderOperationRow, RefundAnswer, SentRefund>(deps, errand, {
+    table: 'order_operations',
+    id: operation.id,
+    order,
+    row: operation,
+    held,
+    connection,
+    read: () => findOperation(deps.database.db, operation.id),
+    instead: (known) => insteadOfSending(deps, order, known),
+    call(known, token, options) {
+      const { refund } = deps.provider.orders
+      const part = partOf(order, known) ?? null
+      return refund(token, order.mp_order_id as string, known.id, part, options)
+    },
+    record: (known, given, claim) => record(deps, order, known, given, errand, claim),
+    fail: (known, error, claim) => settleFailure(deps, order, known, error, errand, claim),
+    async leave() {
+      throw refuseRefund('REFUND_IN_PROGRESS', order, verdictOn('refundElsewhere'))
+    },
+  })
+}
+
+async function insteadOfSending(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+): Promise<SentRefund | undefined> {
+  if (operation.state === 'done') {
+    return { order: await requireOrder(deps, order.client, order.id), operation }
+  }
+  if (operation.state === 'refused') {
+    throw new AppError('PROVIDER_ERROR', {
+      message: 'The provider refused an equal refund a moment ago; nothing was given back',
+      extra: { ...verdictOn('refundRefusedForNow', order), orderId: order.id },
+    })
+  }
+  if (order.mp_order_id !== null && partOf(order, operation) !== undefined) return undefined
+  await refuseOperation(deps, operation, 'no_payment')
+  throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
+}
+
+/** The part of the payment that is given back: null for all of it, undefined when there is no payment to take it from. */
+function partOf(
+  order: OrderRow,
+  operation: OrderOperationRow,
+): { paymentId: string; amountCents: number; isWholeAmount?: boolean } | null | undefined {
+  const own = order.payments.filter(isOwn)
+  const payment = own.find(({ status }) => receivedStatuses.includes(status)) ?? own[0]
+  const amountCents = operation.amount_cents as number
+  const isAll = payment !== undefined && amountCents === receivedCents(payment)
+  // The provider's partial refund must be less than the payment: all of it at once is a total one. Of an order with a
+  // further payment a total one is not known to leave that alone, so the payment is always named.
+  const namesPayment = order.surplus !== null && payment !== undefined
+  if (!namesPayment && (operation.refund_type === 'total' || isAll)) return null
+  return payment && { paymentId: payment.id, amountCents, isWholeAmount: order.whole_amount }
+}
+
+async function record(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  answered: RefundAnswer,
+  errand: Errand,
+  claim: Claim,
+): Promise<SentRefund> {
+  const given = { ...answered, refunds: shopRefundsOf(order, answered) }
+  const match = await matchAnswer(deps, order, operation, given)
+  if (match.kind === 'unclear') {
+    return settleUnclearAnswer(deps, order, operation, match, given.refunds, errand)
+  }
+  const refund = match.kind === 'ours' ? match.refund : undefined
+  if (refund && isFailedRefund(refund.status)) {
+    await refuseOperation(deps, operation, 'refund_failed')
+    throw new AppError('PROVIDER_REJECTED', {
+      message: 'The provider took the refund and then refused it; nothing was given back',
+      extra: { ...refundStanding(order), ...verdictOn('refundRefused', order) },
+    })
+  }
+  const recorded = await recordRefund(deps, order, operation, given, refund, errand, claim)
+  // What the short answer leaves open only the provider's own books tell: one that does not show the refund, or a sum that
+  // does not make the whole although the provider says so, as after a refund that was made elsewhere and not seen here.
+  const isPlain = given.refunds.length > 0 && !hasUnsettledRefund(recorded.order)
+  if (isPlain || given.refunds.some(({ status }) => isPendingRefund(status))) return recorded
+  const read = await refreshOrder(deps, recorded.order, errand, { isOwn: true })
+  return { order: read.order, operation: recorded.operation }
+}
+
+async function settleFailure(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  error: ProviderError | AppError,
+  errand: Errand,
+  claim: Claim,
+): Promise<SentRefund> {
+  const isOver = endsIntent(error, claim)
+  if (error instanceof AppError) {
+    // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back. Unless
+    // somebody else sends by now, under the same key: what becomes of that call is not known here.
+    if (!isOver) throw error
+    const isRefused = await refuse(deps, operation, error, claim)
+    throw refusal(order, error, isRefused ? 'refundRefusedForNow' : 'refundUndecided')
+  }
+  // Perhaps by our own earlier call, whose answer was lost: the provider's books tell. They also tell that an attempt
+  // which nobody answered has had no effect, once it can no longer arrive.
+  const isDoubtful = claim.unansweredAt !== null || !claim.isNew
+  const asksBooks =
+    isDoubtful &&
+    (error.providerCode === 'order_already_refunded' ||
+      (error.provesAbsence && canNotArrive(deps, claim.unansweredAt)))
+  const read = asksBooks ? await refreshOrder(deps, order, errand) : undefined
+  if (read && !read.stale) {
+    const settled = await settleRefundByReading(deps, read.order, operation, errand.actor)
+    if (settled.state === 'done') return { order: read.order, operation: settled }
+    throw refusedByProvider(read.order, error, settled.state === 'refused')
+  }
+  const isFinal = isOver && toAppError(error, 'order.refund').code !== 'REFUND_IN_PROGRESS'
+  const hasEnded = await endOrKeep(deps, operation, error, isFinal, claim)
+  throw refusedByProvider(order, error, hasEnded)
+}
+
+/** Writes what the provider has answered: how the refund ended, what that makes of its order, and who gave it back. */
+async function recordRefund(
+  deps: PaymentDeps,
+  known: OrderRow,
+  operation: OrderOperationRow,
+  given: RefundAnswer,
+  refund: ProviderRefund | undefined,
+  { source, actor }: Errand,
+  claim: Claim,
+): Promise<SentRefund> {
+  const endOf = (order: OrderRow) => {
+    const refundId = refund?.id ?? operation.mp_refund_id
+    const isPending = refund !== undefined && isPendingRefund(refund.status)
+    // A total refund gives back what is left, which may be less than was known here.
+    const amountCents = refund?.amountCents ?? (operation.amount_cents as number)
+    const done = { ...operation, state: 'done' as const, amount_cents: amountCents }
+    const ends = {
+      id: operation.id,
+      state: 'done' as const,
+      mp_refund_id: refundId,
+      amount_cents: amountCents,
+      providerCode: codeOfEnded(operation),
+      finishedAt: isPending ? null : deps.now(),
+    }
+    const entries = isPending ? [] : [signSuccess(deps, refundEntry(order, done, actor))]
+    return { done, ends, entries }
+  }
+  const settleAlone = async (order: OrderRow): Promise<SentRefund> => {
+    const { done, ends, entries } = endOf(order)
+    const end = { ...ends, mpRefundId: ends.mp_refund_id, amountCents: ends.amount_cents, entries }
+    const settled = await settleOperation(deps.database.db, operation.id, end)
+    if (settled) tellActivity(deps, entries)
+    return { order: settled ? { ...order, refund_open: false } : order, operation: done }
+  }
+  if (given.refunds.length === 0)
+    return settleAlone(await requireOrder(deps, known.client, known.id))
+  let last = known
+  const evidenceFor = (order: OrderRow) => {
+    last = order
+    return evidenceOfRefund(order, endOf(order).done, given)
+  }
+  const { order, changed, hasEnded } = await takeEvidence(deps, known, evidenceFor, source, {
+    endsRefund: refund?.id ?? null,
+    along: (_, before) => endOf(before),
+  })
+  if (hasEnded) claim.wrote({ sender: null })
+  return changed ? { order, operation: endOf(last).done } : settleAlone(order)
+}
+
+/**
+ * Settles a refund whose key says nothing any more (too old to be sent again) by the refunds that the provider shows.
+ * `order` has just been read. Returns it as it stands then: `unknown` while what the provider shows proves neither end.
+ */
+export async function settleRefundByReading(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  actor: Actor,
+): Promise<OrderOperationRow> {
+  return deps.database.transaction(async (trx) => {
+    const locked = await lockOrder(trx, order.id)
+    const match = matchRefund(operation, locked.refunds, await listOperations(trx, [order.id]))
+    // What a contradiction shows is not taken into the order, so its list is not the provider's.
+    if (match.kind === 'unclear' || (match.kind === 'none' && locked.conflict !== null)) {
+      return keepUnclear(deps, trx, operation, match, locked.refunds)
+    }
+    const refund = match.kind === 'ours' ? match.refund : undefined
+    const shown = refund && !isFailedRefund(refund.status) ? refund : undefined
+    const isPending = shown !== undefined && isPendingRefund(shown.status)
+    const amountCents = shown?.amountCents ?? (operation.amount_cents as number)
+    const done = { ...operation, mp_refund_id: refund?.id ?? null, amount_cents: amountCents }
+    const entries = shown && !isPending ? [signSuccess(deps, refundEntry(locked, done, actor))] : []
+    const settled = await settleOperation(trx, operation.id, {
+      state: shown ? 'done' : 'refused',
+      mpRefundId: done.mp_refund_id,
+      amountCents,
+      providerCode: codeOfEnded(operation),
+      finishedAt: isPending ? null : deps.now(),
+      entries,
+    })
+    if (settled) tellActivity(deps, entries)
+    return { ...done, state: shown ? 'done' : 'refused' }
+  })
+}
+
+/** The refunds of an answer as what the shop gives back; those before it have taken their part of the payment. */
+function shopRefundsOf(order: OrderRow, answered: RefundAnswer): ProviderRefund[] {
+  const answeredIds = new Set(answered.refunds.map(({ id }) => id))
+  const before = order.refunds.filter(({ id }) => !answeredIds.has(id))
+  const all = asShopRefunds(order.payments, [...before, ...answered.refunds], isFailedRefund)
+  return all.slice(before.length)
+}
+
+/** Refunds in the answer that the order did not have before. */
+function freshRefunds(order: OrderRow, given: RefundAnswer): ProviderRefund[] {
+  const before = new Set(order.refunds.map((refund) => refund.id))
+  return given.refunds.filter((refund) => !before.has(refund.id))
+}
+
+/** Which refund in the answer is the one of this operation. */
+async function matchAnswer(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  given: RefundAnswer,
+): Promise<RefundMatch> {
+  if (isImpossible(order, given)) {
+    const ids = given.refunds.map(({ id }) => id)
+    return { kind: 'unclear', named: ids.length === 1 ? (ids[0] ?? null) : null, ids }
+  }
+  // Only what was known before can belong to another operation.
+  const isFresh = freshRefunds(order, given).length === given.refunds.length
+  const operations = isFresh ? [] : await listOperations(deps.database.db, [order.id])
+  return matchRefund(operation, given.refunds, operations, { isAnswer: true })
+}
+
+/** Whether the answer says of the order what no refund makes of it: another currency, or that it is not paid. */
+function isImpossible(order: OrderRow, { status, currency }: RefundAnswer): boolean {
+  const isOther = currency !== null && order.currency !== null && currency !== order.currency
+  return isOther || (status !== null && !isPaid(status) && status !== 'refunded')
+}
+
+/** The answer contradicts what was asked for, so the order is read; while that proves nothing, the refund stays unknown. */
+async function settleUnclearAnswer(
+  deps: PaymentDeps,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  match: RefundMatch & { kind: 'unclear' },
+  shown: readonly ProviderRefund[],
+  errand: Errand,
+): Promise<SentRefund> {
+  const kept = await keepUnclear(deps, deps.database.db, operation, match, shown)
+  const read = await refreshOrder(deps, order, errand, { isOwn: true })
+  if (!read.stale && match.named !== null) {
+    const settled = await settleRefundByReading(deps, read.order, kept, errand.actor)
+    if (settled.state === 'done') return { order: read.order, operation: settled }
+  }
+  throw new AppError('PROVIDER_ERROR', {
+    message: 'The answer of the provider does not fit the refund that was asked for',
+    extra: { ...verdictOn('refundUndecided'), orderId: order.id, status: read.order.status },
+  })
+}
+
+/** Keeps a refund of unknown outcome, of which a person must say how it ended. */
+async function keepUnclear(
+  deps: PaymentDeps,
+  db: Db | Trx,
+  operation: OrderOperationRow,
+  match: Exclude<RefundMatch, { kind: 'ours' }>,
+  shown: readonly ProviderRefund[],
+): Promise<OrderOperationRow> {
+  const { id, order_id: orderId } = operation
+  const mpRefundId = (match.kind === 'unclear' ? match.named : null) ?? operation.mp_refund_id
+  await settleOperation(db, id, {
+    state: 'unknown',
+    mpRefundId,
+    providerCode: unclearCode,
+    finishedAt: null,
+    nextAttemptAt: new Date(deps.now().getTime() + unclearLookMs),
+    unclear: { why: whyUnclear(match), possible: possibleRefunds(match, shown) },
+  })
+  deps.log.warn({ orderId, operationId: id, mpRefundId }, 'a refund cannot be told apart')
+  return { ...operation, state: 'unknown', mp_refund_id: mpRefundId, provider_code: unclearCode }
+}
+
+function codeOfEnded({ provider_code: code }: OrderOperationRow): string | null {
+  return code === unclearCode ? null : code
+}
+
+/**
+ * What the short answer to a refund says of the whole order. When a webhook was quicker and the row has this refund
+ * already, the sum does not grow a second time.
+ */
+function evidenceOfRefund(
+  order: OrderRow,
+  operation: OrderOperationRow,
+  given: RefundAnswer,
+): OrderEvidence {
+  const fresh = freshRefunds(order, given).map((refund) => ({
+    ...refund,
+    amountCents: refund.amountCents ?? operation.amount_cents,
+  }))
+  const freshCents = fresh
+    .filter(({ status }) => !isFailedRefund(status))
+    .reduce((sum, { amountCents }) => sum + (amountCents ?? 0), 0)
+  const refundedCents = order.refunded_cents + freshCents
+  const paidCents = order.paid_cents || order.amount_cents
+  const isAll = refundedCents >= paidCents || given.status === 'refunded'
+  const shown = new Map(given.refunds.map((refund) => [refund.id, refund]))
+  return {
+    mpOrderId: order.mp_order_id as string,
+    mpUserId: null,
+    externalReference: null,
+    terminalId: null,
+    status: isAll ? 'refunded' : 'partially_refunded',
+    providerStatus: given.providerStatus,
+    statusDetail: given.statusDetail,
+    amountCents: null,
+    paidCents: order.paid_cents,
+    refundedCents: isAll ? Math.max(refundedCents, paidCents) : refundedCents,
+    payments: order.payments,
+    refunds: [
+      ...order.refunds.map((known) => ({
+        ...known,
+        status: shown.get(known.id)?.status ?? known.status,
+      })),
+      ...fresh,
+    ],
+    updatedAt: null,
+  }
+}
+
+async function refuseOperation(
+  deps: PaymentDeps,
+  operation: OrderOperationRow,
+  providerCode: string,
+): Promise<void> {
+  const end = { state: 'refused' as const, providerCode, finishedAt: deps.now() }
+  await settleOperation(deps.database.db, operation.id, end)
+}
+
+/** What the till is told of a refund that the provider did not confirm; `isRefused` when it never will. */
+function refusedByProvider(order: OrderRow, error: ProviderError, isRefused: boolean): AppError {
+  const failure = toAppError(error, 'order.refund')
+  const isForNow = failure.status >= 500 || failure.code === 'RATE_LIMITED'
+  const ended = isForNow ? 'refundRefusedForNow' : 'refundRefused'
+  return refusal(order, failure, isRefused ? ended : 'refundUndecided')
+}
+
+function refusal(order: OrderRow, failure: AppError, situation: Situation): AppError {
+  const verdict = verdictOn(situation, order)
+  return new AppError(failure.code, {
+    message: failure.message,
+    cause: failure,
+    extra: { ...failure.extra, ...verdict, orderId: order.id, status: order.status },
+  })
+}
+
+/** How the order stands after a refusal of its refund, which changed nothing. */
+export function refundStanding(order: OrderRow): ErrorExtra {
+  return { ...verdictOn('refundNotMade', order), orderId: order.id, status: order.status }
+}
+
+/** A refusal of ours that says how the order stands. */
+export function refuseRefund(code: ErrorCode, order: OrderRow, extra: ErrorExtra = {}): AppError {
+  return new AppError(code, { extra: { ...refundStanding(order), ...extra } })
+}

@@ -1,0 +1,94 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { type Decision, decisionOf } from '../../domain/order-decision.ts'
+import { isOpen } from '../../domain/order-state.ts'
+import { AppError } from '../../errors/app-error.ts'
+import {
+  keepSettlement,
+  type OrderRow,
+  type Settlement,
+} from '../../repositories/orders/order-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import type { PaymentDeps } from '../deps.ts'
+import type { Errand } from '../operations/request-context.ts'
+import { type ReadOrder, refreshOrder, requireOrder } from './read.ts'
+
+/**
+ * Looks at the provider for an order now, for somebody who does not want to wait until it is looked at anyway. Throws
+ * NOT_FOUND.
+ */
+export async function askAboutOrder(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  errand: Errand,
+): Promise<ReadOrder> {
+  const entry = entryOf(client, id, errand, 'order.asked')
+  return auditFailure(deps, entry, async () => {
+    const order = await requireOrder(deps, client, id)
+    const read = await refreshOrder(deps, order, errand, { isOwn: true })
+    const metadata = { status: read.order.status, answered: !read.stale }
+    await deps.database.transaction((trx) =>
+      recordSuccess(deps, trx, { ...entry, resourceId: order.id, metadata }),
+    )
+    return read
+  })
+}
+
+/**
+ * Keeps what somebody who looked says of an order in doubt. It is a person's word and moves no state: `outcome` stays what is
+ * proven, and what the provider shows later still counts. From then on nothing is sent that could make the charge, it keeps
+ * neither box nor terminal, and one that was not paid stands in the way of no equal sale.
+ *
+ * A late payment, and one of less than was asked, may be settled as paid: the money then counts for the sale. An order that a
+ * person settled as paid, and that ended without a payment, may be settled as not paid.
+ *
+ * Throws NOT_FOUND, CONFLICT for an order that is in no doubt and of which nothing is to be decided.
+ */
+export async function settleDoubt(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  said: Pick<Settlement, 'as' | 'reason'>,
+  errand: Errand,
+): Promise<OrderRow> {
+  const entry = { ...entryOf(client, id, errand, 'order.settled'), metadata: said }
+  return auditFailure(deps, entry, async () => {
+    const order = await requireOrder(deps, client, id)
+    const at = deps.now()
+    const decision = decisionOf(order)
+    if (!decides(decision, said.as) && !isInDoubt(order, at)) throw noDoubt()
+    const isMade = order.creation === 'confirmed'
+    const givesUp = !isMade || (order.status === 'action_required' && said.as === 'not_paid')
+    return deps.database.transaction(async (trx) => {
+      const settled = await keepSettlement(trx, order, { ...said, at }, givesUp)
+      // It has moved since, so what was said may be about something else.
+      if (!settled) throw noDoubt()
+      const metadata = { as: said.as, reason: said.reason, status: order.status }
+      await recordSuccess(deps, trx, { ...entry, resourceId: order.id, metadata })
+      return settled
+    })
+  })
+}
+
+/** Whether saying this of an order ends the wait for a person's decision about it. */
+function decides(decision: Decision | null, as: Settlement['as']): boolean {
+  if (as === 'not_paid') return decision === 'settled_unpaid'
+  return decision === 'paid_late' || decision === 'paid_less'
+}
+
+/** Nobody knows whether the customer has paid, and time alone will not tell. */
+function isInDoubt(order: OrderRow, now: Date): boolean {
+  if (order.creation === 'refused') return order.conflict !== null
+  if (order.creation !== 'confirmed' || order.conflict !== null) return true
+  return order.status === 'action_required' || (isOpen(order.status) && order.expires_at < now)
+}
+
+function noDoubt(): AppError {
+  return new AppError('CONFLICT', {
+    message: 'The outcome of this order is known, or still to come: there is nothing to settle',
+  })
+}
+
+function entryOf(client: ClientName, id: string, { actor }: Errand, action: string) {
+  return { client, actor, action, resourceType: 'order', resourceId: id }
+}

@@ -1,0 +1,220 @@
+import type { Trx } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import type { ProviderRefund } from '../../domain/order.ts'
+import { isPaid } from '../../domain/order-state.ts'
+import { AppError } from '../../errors/app-error.ts'
+import {
+  keepRefundDecision,
+  listOperations,
+  lockOperations,
+  type OrderOperationRow,
+} from '../../repositories/orders/order-operations.ts'
+import { lockOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import type { PaymentDeps } from '../deps.ts'
+import type { Errand } from '../operations/request-context.ts'
+import { matchRefund, possibleRefunds } from './match-refund.ts'
+import { moveOrder } from './move-order.ts'
+import { refreshOrder, requireOrder } from './read.ts'
+import { settleRefundByReading } from './send-refund.ts'
+
+/** What a person says of a refund whose outcome is not known. */
+export type RefundDecision = {
+  as: 'refunded' | 'not_refunded'
+  reason: string
+  /** The provider's number of the refund that was made. */
+  refundId: string | undefined
+}
+
+/**
+ * Ends a refund of unknown outcome by what a person found in the provider's panel, or decides again on one of which the
+ * provider contradicts the decision. The order is read first: what the provider proves ends the refund and counts more. The
+ * amount given back stays what the provider lists; a refund that it does not list is added with the amount that was asked for.
+ *
+ * Throws NOT_FOUND, CONFLICT when there is nothing to decide or the number is none of the possible ones, REFUND_IN_PROGRESS
+ * while the refund is being sent.
+ */
+export async function settleRefund(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  said: RefundDecision,
+  errand: Errand,
+): Promise<OrderRow> {
+  const { as, reason, refundId } = said
+  const metadata = { as, reason, ...(refundId !== undefined && { refund_id: refundId }) }
+  const entry = {
+    client,
+    actor: errand.actor,
+    action: 'order.refund_settled',
+    resourceType: 'order',
+    resourceId: id,
+    metadata,
+  }
+  return auditFailure(deps, entry, async () => {
+    const known = await requireOrder(deps, client, id)
+    const before = await listOperations(deps.database.db, [known.id])
+    if (!openOf(known, before)) throw nothingToDecide()
+    const read = await refreshOrder(deps, known, errand, { isOwn: true })
+    const open = openOf(read.order, await listOperations(deps.database.db, [known.id]))
+    if (!open) throw nothingToDecide()
+    if (!read.stale && open.state === 'unknown' && isProven(read.order, open, before)) {
+      await settleRefundByReading(deps, read.order, open, errand.actor)
+      throw nothingToDecide()
+    }
+    return deps.database.transaction(async (trx) => {
+      const order = await lockOrder(trx, known.id)
+      const operations = await lockOperations(trx, order.id)
+      const operation = openOf(order, operations)
+      if (operation?.id !== open.id) throw nothingToDecide()
+      if (operation.sender_until !== null && operation.sender_until > deps.now()) {
+        throw new AppError('REFUND_IN_PROGRESS')
+      }
+      const decided = await decide(deps, trx, order, operation, operations, said)
+      const amount = pointFromCents(decided.amountCents)
+      await recordSuccess(deps, trx, {
+        ...entry,
+        resourceId: order.id,
+        metadata: { ...metadata, amount, refund_id: decided.mpRefundId },
+      })
+      return decided.order
+    })
+  })
+}
+
+/** The refund that a person may decide on: the open one, else the one whose decision the provider contradicts. */
+function openOf(
+  order: OrderRow,
+  operations: readonly OrderOperationRow[],
+): OrderOperationRow | undefined {
+  const refunds = operations.filter(({ kind }) => kind === 'refund')
+  const open = refunds.find(({ state }) => state === 'unknown')
+  if (open || order.refund_contradicted === null) return open
+  return refunds.findLast(({ settled_as }) => settled_as !== null)
+}
+
+function isProven(
+  order: OrderRow,
+  operation: OrderOperationRow,
+  operations: readonly OrderOperationRow[],
+): boolean {
+  return matchRefund(operation, order.refunds, operations).kind === 'ours'
+}
+
+async function decide(
+  deps: PaymentDeps,
+  trx: Trx,
+  order: OrderRow,
+  operation: OrderOperationRow,
+  operations: readonly OrderOperationRow[],
+  { as, reason, refundId }: RefundDecision,
+): Promise<{ order: OrderRow; mpRefundId: string | null; amountCents: number }> {
+  const others = operations.filter(({ id }) => id !== operation.id)
+  const possible = choicesOf(order, operation, operations)
+  const isMade = as === 'refunded'
+  const mpRefundId = isMade ? chosenOf(order, possible, others, refundId) : operation.mp_refund_id
+  const asked = operation.amount_cents as number
+  const listed = order.refunds.find(({ id }) => id === mpRefundId)
+  const amountCents = (isMade && listed?.amountCents) || asked
+  const at = deps.now()
+  const decision = { as, at, reason, possible, mpRefundId, amountCents }
+  await keepRefundDecision(trx, operation, decision)
+  const moved = await moveOrder(deps, trx, order, 'api', (current) => ({
+    move: {
+      after: {
+        ...refundsAfter(current, operation, isMade, mpRefundId, amountCents),
+        refund_settled: true,
+        refund_contradicted: null,
+        version: current.version + 1,
+        last_updated_at: at,
+      },
+      note: `a person says that the refund was ${isMade ? 'made' : 'not made'}`,
+    },
+    // A call that was not answered may still arrive until then.
+    plan: () => ({ at: new Date(at.getTime() + deps.settings.lateArrivalMs), whileTold: null }),
+  }))
+  return { order: moved.order, mpRefundId, amountCents }
+}
+
+/** The refunds that the provider shows and that may be this one, as they are known now. */
+function choicesOf(
+  order: OrderRow,
+  operation: OrderOperationRow,
+  operations: readonly OrderOperationRow[],
+): ProviderRefund[] {
+  const match = matchRefund(operation, order.refunds, operations)
+  const now = possibleRefunds(match, order.refunds)
+  const ids = new Set(now.map(({ id }) => id))
+  const taken = new Set(
+    operations.map(({ id, mp_refund_id }) => id !== operation.id && mp_refund_id),
+  )
+  const before = operation.possible_refunds ?? []
+  return [...now, ...before.filter(({ id }) => !ids.has(id) && !taken.has(id))]
+}
+
+/** The number of the refund that was made; null when any of several may be it, which are all counted. */
+function chosenOf(
+  order: OrderRow,
+  possible: readonly ProviderRefund[],
+  others: readonly OrderOperationRow[],
+  refundId: string | undefined,
+): string | null {
+  const ids = possible.map(({ id }) => id)
+  if (refundId !== undefined) {
+    const isOther = others.some(({ mp_refund_id }) => mp_refund_id === refundId)
+    if (!isOther && (ids.length === 0 || ids.includes(refundId))) return refundId
+    throw new AppError('CONFLICT', {
+      message: `refund_id must be one of ${ids.join(', ') || 'those of no other refund'} (got "${refundId}")`,
+    })
+  }
+  const [only] = ids
+  if (ids.length === 1 && only !== undefined) return only
+  const listed = new Set(order.refunds.map(({ id }) => id))
+  if (ids.length > 1 && ids.every((id) => listed.has(id))) return null
+  throw new AppError('CONFLICT', {
+    message: `Name the refund of the provider in refund_id${ids.length > 0 ? `: ${ids.join(', ')}` : ''}`,
+  })
+}
+
+/** The order's refunds with one more that the provider does not list, or without one that was added so. */
+function refundsAfter(
+  order: OrderRow,
+  operation: OrderOperationRow,
+  isMade: boolean,
+  mpRefundId: string | null,
+  amountCents: number,
+): OrderRow {
+  const listed = order.refunds.find(({ id }) => id === mpRefundId)
+  const isAdded = operation.settled_as === 'refunded' && listed !== undefined
+  if (isMade && mpRefundId !== null && !listed) {
+    const refund = {
+      id: mpRefundId,
+      transactionId: null,
+      referenceId: null,
+      amountCents,
+      status: 'processed',
+    }
+    return withRefunded(order, [...order.refunds, refund], order.refunded_cents + amountCents)
+  }
+  if (!isMade && isAdded && order.refund_contradicted !== null) {
+    const rest = order.refunds.filter(({ id }) => id !== mpRefundId)
+    return withRefunded(order, rest, Math.max(0, order.refunded_cents - amountCents))
+  }
+  return order
+}
+
+function withRefunded(order: OrderRow, refunds: ProviderRefund[], cents: number): OrderRow {
+  const paidCents = order.paid_cents || order.amount_cents
+  const refunded_cents = Math.min(cents, paidCents)
+  const next = { ...order, refunds, refunded_cents }
+  if (!isPaid(order.status) && order.status !== 'refunded') return next
+  const given = refunded_cents >= paidCents ? 'refunded' : 'partially_refunded'
+  return { ...next, status: refunded_cents === 0 ? 'processed' : given }
+}
+
+function nothingToDecide(): AppError {
+  return new AppError('CONFLICT', {
+    message: 'No refund of this order has an unknown outcome: there is nothing to settle',
+  })
+}

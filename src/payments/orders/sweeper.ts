@@ -1,0 +1,218 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { isCancelRequested, mayBeCanceled } from '../../domain/order-state.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { withLease } from '../../jobs/with-lease.ts'
+import { deleteExpiredStates } from '../../repositories/connection/connection-queries.ts'
+import { deleteIdempotencyKeysBefore } from '../../repositories/orders/idempotency-keys.ts'
+import { deleteOrderCalls } from '../../repositories/orders/order-call-queries.ts'
+import {
+  claimDueOperations,
+  type OrderOperationRow,
+  planAttempt,
+  settleOperation,
+} from '../../repositories/orders/order-operations.ts'
+import {
+  claimDueOrders,
+  findOrderOfAnyClient,
+  type OrderRow,
+  planCheck,
+} from '../../repositories/orders/order-queries.ts'
+import { renewDueConnections } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { createLanes } from '../operations/account-lanes.ts'
+import type { AccountPauses } from '../operations/account-pauses.ts'
+import { answerWithinMs, ownErrand } from '../operations/request-context.ts'
+import type { WebhookInbox } from '../webhooks/webhook-inbox.ts'
+import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'
+import { isForgotten, isKeyRemembered, nextUnknownLook } from './plan-status-checks.ts'
+import { refreshOrder } from './read.ts'
+import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
+
+export type Sweeper = {
+  start(): void
+  /** Begins nothing new, and ends after what was begun. */
+  stop(): Promise<void>
+  /** All that is due now, for tests and for whoever cannot wait. Answers how many orders were looked at. */
+  sweepOnce(): Promise<number>
+}
+
+/** 16 of one account: enough for 150 tills of one shop to be looked at within seconds. */
+const looksAtOnce = 32
+const operationsAtOnce = 16
+/** With the 16 places: some 30 looks a second at the orders of one account, by each process. */
+const lookRestMs = 500
+const housekeepingMs = 3600_000
+const keepKeysMs = 30 * 24 * 3600_000
+const keepCallsMs = 30 * 24 * 3600_000
+/** Of an order that a till asks for every second they are nearly all there is, and soon nobody asks for them. */
+const keepLooksMs = 3 * 24 * 3600_000
+
+/** Finishes what requests left open, in every process; claimed rows keep two processes off the same work. */
+export function createSweeper(
+  deps: PaymentDeps,
+  inbox: WebhookInbox,
+  pauses: AccountPauses,
+  { intervalMs }: { intervalMs: number },
+): Sweeper {
+  const { db } = deps.database
+  const stopped = new AbortController()
+  const looks = createLanes(deps, {
+    name: 'sweeper',
+    pauses,
+    intervalMs,
+    atOnce: looksAtOnce,
+    restMs: lookRestMs,
+    async claim(now, claimUntil, room) {
+      // What a till has just read is not due.
+      await deps.looks.flush()
+      const orders = await claimDueOrders(db, now, claimUntil, room)
+      return orders.map((order) => ({ id: order.id, account: order.mp_user_id, order }))
+    },
+    work: ({ order }) => checkOrder(deps, pauses, order),
+  })
+  const operations = createLanes(deps, {
+    name: 'sweeper of operations',
+    pauses,
+    intervalMs,
+    atOnce: operationsAtOnce,
+    async claim(now, claimUntil, room) {
+      const due = await claimDueOperations(db, now, claimUntil, room)
+      return due.map(({ mp_user_id, ...operation }) => ({
+        id: operation.id,
+        account: mp_user_id,
+        operation,
+      }))
+    },
+    work: ({ operation }) => finishOperation(deps, pauses, operation),
+  })
+  let lastHousekeeping = 0
+  let loop: Promise<void> | undefined
+
+  const keepHouseInTime = async () => {
+    const now = deps.now().getTime()
+    if (now - lastHousekeeping < housekeepingMs) return
+    lastHousekeeping = now
+    await withLease(deps, 'housekeeping', () => keepHouse(deps))
+  }
+
+  return {
+    async sweepOnce() {
+      await inbox.workDue()
+      const looked = await looks.once()
+      await operations.once()
+      await keepHouseInTime()
+      return looked
+    },
+    start() {
+      inbox.start()
+      looks.start()
+      operations.start()
+      loop ??= (async () => {
+        while (!stopped.signal.aborted) {
+          await keepHouseInTime().catch((error) =>
+            deps.log.error({ err: error }, 'a round of housekeeping failed'),
+          )
+          await deps.sleep(intervalMs, stopped.signal).catch(() => undefined)
+        }
+      })()
+    },
+    async stop() {
+      stopped.abort()
+      await Promise.all([inbox.stop(), looks.stop(), operations.stop(), loop])
+    },
+  }
+}
+
+async function checkOrder(
+  deps: PaymentDeps,
+  pauses: AccountPauses,
+  order: OrderRow,
+): Promise<void> {
+  try {
+    const pausedUntil = pauses.pausedUntil(order.mp_user_id, deps.now())
+    if (pausedUntil) {
+      await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: pausedUntil })
+      return
+    }
+    const {
+      order: current,
+      stale,
+      failure,
+    } = await refreshOrder(deps, order, ownErrand(deps, 'sweeper'))
+    pauses.note(order.mp_user_id, failure, deps.now())
+    if (!stale && isForgotten(current, deps.now()) && current.mp_order_id !== null) {
+      await cancelAtProvider(deps, current, ownErrand(deps, 'sweeper', answerWithinMs))
+    }
+  } catch (error) {
+    logFailure(deps, { orderId: order.id, client: order.client }, error)
+  }
+}
+
+/** Takes up a cancel or refund whose outcome got lost, under its own key. */
+async function finishOperation(
+  deps: PaymentDeps,
+  pauses: AccountPauses,
+  operation: OrderOperationRow,
+): Promise<void> {
+  try {
+    const found = await findOrderOfAnyClient(deps.database.db, operation.order_id)
+    if (!found) return
+    const pausedUntil = pauses.pausedUntil(found.mp_user_id, deps.now())
+    if (pausedUntil) {
+      await planAttempt(deps.database.db, operation.id, pausedUntil)
+      return
+    }
+    const { order, stale, failure } = await refreshOrder(deps, found, ownErrand(deps, 'sweeper'))
+    pauses.note(found.mp_user_id, failure, deps.now())
+    const errand = ownErrand(deps, 'sweeper', answerWithinMs)
+    if (operation.kind === 'refund' && isKeyRemembered(operation.created_at, deps.now())) {
+      await refundAtProvider(deps, order, operation, errand)
+      return
+    }
+    if (stale) {
+      await tryLater(deps, operation)
+    } else if (operation.kind === 'refund') {
+      await settleRefundByReading(deps, order, operation, errand.actor)
+    } else if (isCancelRequested(order)) {
+      await keepOpen(deps, operation)
+    } else if (mayBeCanceled(order.status)) {
+      await cancelAtProvider(deps, order, errand)
+    } else {
+      await settleCancel(deps, order, operation, errand.actor)
+    }
+  } catch (error) {
+    logFailure(deps, { orderId: operation.order_id, client: operation.client }, error)
+  }
+}
+
+/** The provider cannot be read. */
+async function tryLater(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
+  await settleOperation(deps.database.db, operation.id, {
+    state: 'unknown',
+    finishedAt: null,
+    nextAttemptAt: nextUnknownLook(deps, operation.created_at),
+  })
+}
+
+function logFailure(
+  deps: PaymentDeps,
+  context: { orderId: string; client: ClientName },
+  error: unknown,
+): void {
+  if (error instanceof AppError) {
+    deps.log.info({ ...context, code: error.code }, 'an order stays open for the next round')
+  } else {
+    deps.log.error({ ...context, err: error }, 'an order could not be looked at')
+  }
+}
+
+async function keepHouse(deps: PaymentDeps): Promise<void> {
+  const now = deps.now()
+  await renewDueConnections(deps)
+  await deleteExpiredStates(deps.database.db, now)
+  await deleteIdempotencyKeysBefore(deps.database.db, new Date(now.getTime() - keepKeysMs))
+  await deleteOrderCalls(deps.database.db, {
+    calls: new Date(now.getTime() - keepCallsMs),
+    looks: new Date(now.getTime() - keepLooksMs),
+  })
+}

@@ -1,0 +1,131 @@
+import type { Trx } from '../../db/database.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import type { OrderEvidence, ProviderRefund } from '../../domain/order.ts'
+import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts'
+import type { Along } from '../../repositories/orders/move-queries.ts'
+import {
+  finishRefund,
+  listOperations,
+  type OrderOperationRow,
+} from '../../repositories/orders/order-operations.ts'
+import { lockOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import { type ActivityEntry, recordFailure, recordSuccess } from '../audit/activity.ts'
+import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
+import { type Applied, applyEvidence, type EvidenceSource } from './apply-evidence.ts'
+import { type Decision, type Moved, moveOrder } from './move-order.ts'
+import { type Contradiction, contradictionOf } from './refund-decision.ts'
+
+export type Taking = {
+  /** What is written along with the move that the evidence causes. */
+  along?: (after: OrderRow, before: OrderRow) => Along | undefined
+  /** What is known of the order beside the evidence. */
+  prepare?: (order: OrderRow) => OrderRow
+  /** The provider's id of the refund whose operation ends along with it. */
+  endsRefund?: string | null
+  /** The provider has been looked at. */
+  look?: Decision['look']
+}
+
+/**
+ * Moves an order by evidence, and ends what hangs on it: a refund of ours that the provider had taken and that is now
+ * through, or has failed.
+ */
+export async function takeEvidence(
+  deps: PaymentDeps,
+  known: OrderRow,
+  evidenceFor: (order: OrderRow) => OrderEvidence,
+  source: EvidenceSource,
+  { along, prepare = (order) => order, endsRefund, look }: Taking = {},
+): Promise<Moved> {
+  const decided = known.refund_settled ? await listOperations(deps.database.db, [known.id]) : []
+  const decide = (order: OrderRow) => {
+    const evidence = evidenceFor(order)
+    const applied = withContradiction(
+      order,
+      applyEvidence(prepare(order), evidence, deps.now()),
+      contradictionOf(order, evidence, decided, endsRefund),
+      deps.now(),
+    )
+    return {
+      ...applied,
+      along: applied.move && along?.(applied.move.after, order),
+      look,
+    }
+  }
+  const { refunds } = evidenceFor(known)
+  const ended = endedRefunds(known, refunds).filter(({ id }) => id !== endsRefund)
+  if (ended.length === 0) return moveOrder(deps, deps.database.db, known, source, decide)
+  return deps.database.transaction(async (trx) => {
+    const locked = await lockOrder(trx, known.id)
+    const moved = await moveOrder(deps, trx, locked, source, decide)
+    if (!moved.changed) return moved
+    await endRefunds(deps, trx, moved.order, endedRefunds(locked, moved.order.refunds))
+    return moved
+  })
+}
+
+/** Keeps with the order what the evidence shows against a person's decision on a refund, or that it no longer does. */
+function withContradiction(
+  order: OrderRow,
+  applied: Applied,
+  contradiction: Contradiction | undefined,
+  now: Date,
+): Applied {
+  if (!order.refund_settled) return applied
+  const refund_contradicted = contradiction?.why ?? null
+  if (refund_contradicted === order.refund_contradicted) return applied
+  const { after, note } = applied.move ?? {
+    after: { ...order, version: order.version + 1, last_updated_at: now },
+    note: refund_contradicted,
+  }
+  return { ...applied, move: { after: { ...after, refund_contradicted }, note } }
+}
+
+/** Refunds that are not under way any more, and were or are not known to have been. */
+function endedRefunds(known: OrderRow, refunds: readonly ProviderRefund[]): ProviderRefund[] {
+  const before = new Map(known.refunds.map((refund) => [refund.id, refund.status]))
+  return refunds.filter(({ id, status }) => before.get(id) !== status && !isPendingRefund(status))
+}
+
+async function endRefunds(
+  deps: PaymentDeps,
+  trx: Trx,
+  order: OrderRow,
+  ended: readonly ProviderRefund[],
+): Promise<void> {
+  const operations = await listOperations(trx, [order.id])
+  for (const refund of ended) {
+    const operation = operations.find(({ mp_refund_id }) => mp_refund_id === refund.id)
+    if (operation?.state !== 'done') continue
+    const hasFailed = isFailedRefund(refund.status)
+    if (!hasFailed && operation.finished_at !== null) continue
+    await finishRefund(trx, operation.id, { hasFailed, at: deps.now() })
+    const actor = serviceActor(deps.now())
+    const entry = refundEntry(order, operation, actor)
+    if (hasFailed) await recordFailure(deps, trx, entry, failedText)
+    else await recordSuccess(deps, trx, entry)
+  }
+}
+
+const failedText = 'The provider had taken the refund, and it failed; its amount is not given back'
+
+/** The audit entry of a refund. */
+export function refundEntry(
+  order: OrderRow,
+  operation: OrderOperationRow,
+  actor: Actor,
+): ActivityEntry {
+  return {
+    client: order.client,
+    actor,
+    action: 'order.refunded',
+    resourceType: 'order',
+    resourceId: order.id,
+    metadata: {
+      mp_order_id: order.mp_order_id,
+      type: operation.refund_type,
+      amount: pointFromCents(operation.amount_cents as number),
+      caja_id: order.caja_id,
+    },
+  }
+}

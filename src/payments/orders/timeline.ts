@@ -1,0 +1,152 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import type { OrderStatus } from '../../domain/order.ts'
+import { listOrderCalls } from '../../repositories/orders/order-call-queries.ts'
+import { listOrderEvents } from '../../repositories/orders/order-events.ts'
+import { listOperations } from '../../repositories/orders/order-operations.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
+import { listDeliveriesOfOrder } from '../../repositories/webhooks/webhook-log.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { requireOrder } from './read.ts'
+
+/** Something that happened to an order or was done for it. What does not belong to its kind is null. */
+export type TimelineEntry = {
+  at: Date
+  /**
+   * `asked`: a till wanted the charge. `sent`: it first went to the provider. `state`: we learnt something of it.
+   * `cancel`, `refund`: somebody asked for that, or it was settled. `webhook`: the provider called. `checked`: the last
+   * time that the provider answered how the order is. `expires`: when the provider gives the order up. `request`: a till or a
+   * person called us. `call`: we called the provider.
+   */
+  kind: (typeof timelineKinds)[number]
+  /** Who brought the news of a `state`, sent a `request`, or gave the reason for a `call`. */
+  source: string | null
+  fromStatus: OrderStatus | null
+  toStatus: OrderStatus | null
+  /** Detail of the status, state of the operation, what became of the webhook, or name of the request or call. */
+  detail: string | null
+  /** Code of an error, or a remark. */
+  note: string | null
+  amountCents: number | null
+  /** How often: deliveries of a webhook, checks of the order, attempts of an operation or call. */
+  count: number | null
+  durationMs: number | null
+  /** Of the answer to a request or call; null when there was none. */
+  httpStatus: number | null
+  /** By which logs, or the provider's support, find the request or call. */
+  requestId: string | null
+}
+
+export const timelineKinds = [
+  'asked',
+  'sent',
+  'state',
+  'cancel',
+  'refund',
+  'webhook',
+  'checked',
+  'expires',
+  'request',
+  'call',
+] as const
+
+/** A till that asks every second for an hour must not make the timeline unreadable, nor its answer slow. */
+const callsShown = 1_000
+
+const blank = {
+  source: null,
+  fromStatus: null,
+  toStatus: null,
+  detail: null,
+  note: null,
+  amountCents: null,
+  count: null,
+  durationMs: null,
+  httpStatus: null,
+  requestId: null,
+}
+
+/**
+ * The life of an order of this client as far as it was recorded, oldest first: its moves, who asked us for what, each call
+ * to the provider, and the provider's webhooks. Requests and calls are kept for 30 days (looks for 3); `isComplete` is false when there
+ * were more than are shown. Throws NOT_FOUND.
+ */
+export async function readTimeline(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<{ order: OrderRow; entries: TimelineEntry[]; isComplete: boolean }> {
+  const { db } = deps.database
+  await Promise.all([deps.calls.flush(), deps.looks.flush()])
+  const order = await requireOrder(deps, client, id)
+  const { calls, hasOlder } = await listOrderCalls(db, client, order.id, callsShown)
+  const events = await listOrderEvents(db, client, order.id)
+  const operations = await listOperations(db, [order.id])
+  const webhooks = await listDeliveriesOfOrder(db, client, order.id)
+  const entries: TimelineEntry[] = [
+    ...calls.map((call) => ({
+      ...blank,
+      at: call.at,
+      kind: call.kind === 'request' ? ('request' as const) : ('call' as const),
+      source: call.caller,
+      detail: call.operation,
+      note: call.code,
+      count: call.attempt,
+      durationMs: call.duration_ms,
+      httpStatus: call.status,
+      requestId: call.request_id,
+    })),
+    { ...blank, at: order.created_at, kind: 'asked', amountCents: order.amount_cents },
+    ...(order.sent_at ? [{ ...blank, at: order.sent_at, kind: 'sent' as const }] : []),
+    ...events.map((event) => ({
+      ...blank,
+      at: event.at,
+      kind: 'state' as const,
+      source: event.source,
+      fromStatus: event.from_status,
+      toStatus: event.to_status,
+      detail: event.status_detail,
+      note: event.note,
+    })),
+    ...operations.flatMap((operation) => {
+      const entry = { ...blank, kind: operation.kind, amountCents: operation.amount_cents }
+      const asked = { ...entry, at: operation.created_at, detail: 'asked' }
+      if (!operation.finished_at) {
+        return [{ ...asked, detail: operation.state === 'unknown' ? 'unknown' : 'asked' }]
+      }
+      const settled = {
+        ...entry,
+        at: operation.finished_at,
+        detail: operation.state,
+        note: operation.provider_code,
+        count: operation.attempts,
+        durationMs: operation.finished_at.getTime() - operation.created_at.getTime(),
+      }
+      return [asked, settled]
+    }),
+    ...webhooks.map((webhook) => ({
+      ...blank,
+      at: webhook.received_at,
+      kind: 'webhook' as const,
+      detail: webhook.status,
+      note: webhook.action ?? webhook.topic,
+      count: webhook.deliveries,
+      durationMs: webhook.duration_ms,
+    })),
+    ...(order.checked_at
+      ? [{ ...blank, at: order.checked_at, kind: 'checked' as const, count: order.checks }]
+      : []),
+    ...(isOpen(order) ? [{ ...blank, at: order.expires_at, kind: 'expires' as const }] : []),
+  ]
+  // A stable sort: what bears the same time stays in the sequence above, causes before effects. A request is noted at its
+  // end, after the calls that it caused.
+  const sorted = entries.toSorted(
+    (a, b) => a.at.getTime() - b.at.getTime() || Number(isRequest(b)) - Number(isRequest(a)),
+  )
+  return { order, entries: sorted, isComplete: !hasOlder }
+}
+
+const isRequest = ({ kind }: TimelineEntry) => kind === 'request'
+
+function isOpen({ status }: OrderRow): boolean {
+  return status === 'created' || status === 'at_terminal' || status === 'action_required'
+}

@@ -1,0 +1,221 @@
+import { createHash } from 'node:crypto'
+import { json, type Trx } from '../../db/database.ts'
+import { canonicalJson } from '../../domain/canonical-json.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import {
+  type ProviderAmount,
+  type ProviderPayment,
+  rowWithoutId,
+  type UnreadablePayment,
+  unreadableStatus,
+} from '../../domain/provider-payment.ts'
+import { isEncodedReference } from '../../provider/provider.ts'
+import type { PaymentReadRow } from '../../repositories/provider-payments/payment-reads.ts'
+import {
+  findPayableOrders,
+  forgetNamelessRows,
+  listPlaces,
+  type NewProviderPayment,
+  type PayableOrder,
+  savePayments,
+} from '../../repositories/provider-payments/provider-payments.ts'
+import { separateSurplus } from '../../repositories/unclaimed-payments/surplus-payments.ts'
+import { clockMarginMs } from '../orders/found-order.ts'
+import { refreshNets } from '../settlements/nets.ts'
+
+type Owner = { client: ClientName; mpUserId: number }
+
+/** A charge is paid while its order lives, three hours at most. */
+const orderBeforeMs = 4 * 3_600_000
+/** Clocks differ, and an order that was taken in may be younger than it was. */
+const orderAfterMs = 3_600_000
+
+/**
+ * Keeps what the provider has shown of an account, of it only what is this client's: paid at one of its boxes or stores, or
+ * for one of its orders. An online sale of the same account, and what another client of the account sold, is dropped here.
+ */
+export async function keepPayments(
+  trx: Trx,
+  { client, mpUserId }: Owner,
+  shown: readonly ProviderPayment[],
+  now: Date,
+): Promise<number> {
+  const named = shown.filter(({ paymentId }) => !paymentId.startsWith(rowWithoutId))
+  await forgetNamelessRows(trx, client, named)
+  const dated = newestOfEach(shown.filter((payment) => soldAt(payment) !== null))
+  if (dated.length === 0) return 0
+  const places = await listPlaces(trx, client)
+  const boxOf = new Map(places.boxes.map((box) => [box.mp_pos_id, box]))
+  const storeOf = new Map(places.stores.map((store) => [store.mp_store_id, store.sucursal_id]))
+  const times = dated.map((payment) => (soldAt(payment) as Date).getTime())
+  const orders = await findPayableOrders(trx, client, {
+    mpUserId,
+    references: dated.flatMap(({ externalReference }) => externalReference ?? []),
+    paymentIds: dated.map(({ paymentId }) => paymentId),
+    boxes: [...new Set(dated.flatMap(({ mpPosId }) => boxOf.get(mpPosId ?? '')?.caja_id ?? []))],
+    from: new Date(Math.min(...times) - orderBeforeMs),
+    to: new Date(Math.max(...times) + orderAfterMs),
+  })
+  const rows = dated.flatMap((payment) => {
+    const box = boxOf.get(payment.mpPosId ?? '')
+    const store = box?.sucursal_id ?? storeOf.get(payment.mpStoreId ?? '')
+    const order = orderOf(payment, orders, box?.caja_id)
+    if (store === undefined && order === undefined) return []
+    return {
+      ...rowOf(payment, now),
+      client,
+      mp_user_id: mpUserId,
+      // Where it was paid, as the provider says; the order's own box where it does not.
+      caja_id: box?.caja_id ?? (payment.mpPosId === null ? (order?.caja_id ?? null) : null),
+      sucursal_id: store ?? order?.sucursal_id ?? null,
+      order_id: order?.id ?? null,
+    }
+  })
+  const orderIds = await savePayments(trx, rows)
+  await separateSurplus(trx, client, orderIds, now)
+  await refreshNets(trx, orderIds)
+  return rows.length
+}
+
+/** A page may show a payment twice. The last one counts, unless an earlier one says that it was changed later. */
+function newestOfEach(payments: readonly ProviderPayment[]): ProviderPayment[] {
+  const newest = new Map<string, ProviderPayment>()
+  for (const payment of payments) {
+    const before = newest.get(payment.paymentId)
+    const isOlder = (payment.updatedAt ?? Infinity) < (before?.updatedAt ?? -Infinity)
+    if (!isOlder) newest.set(payment.paymentId, payment)
+  }
+  return [...newest.values()]
+}
+
+/**
+ * A row that cannot be read, as a payment whose outcome is unknown: closings count it as pending. The search was for a time
+ * and mostly for a box, so where the row does not say when and where it was, it belongs there.
+ */
+export function unreadableAsPayment(
+  row: UnreadablePayment,
+  read: Pick<PaymentReadRow, 'ends_at' | 'mp_pos_id' | 'mp_store_id'>,
+): ProviderPayment {
+  const none: ProviderAmount = { text: null, cents: null }
+  const isPlaced = row.mpPosId !== null || row.mpStoreId !== null
+  return {
+    paymentId: row.paymentId ?? `${rowWithoutId}${row.digest.slice(0, 32)}`,
+    status: unreadableStatus,
+    statusDetail: row.why,
+    operationType: null,
+    channel: null,
+    currency: null,
+    externalReference: row.externalReference,
+    mpOrderId: row.mpOrderId,
+    mpPosId: isPlaced ? row.mpPosId : read.mp_pos_id,
+    mpStoreId: isPlaced ? row.mpStoreId : read.mp_store_id,
+    amount: none,
+    refunded: none,
+    paid: none,
+    net: none,
+    methodType: null,
+    methodId: null,
+    installments: null,
+    createdAt: row.at ?? new Date(read.ends_at.getTime() - 1),
+    approvedAt: null,
+    updatedAt: row.updatedAt,
+    releaseAt: null,
+    releaseStatus: null,
+    fees: [],
+    charges: [],
+    refunds: [],
+  }
+}
+
+/**
+ * The order that a payment is proven to be of: the order names the payment by its number, or the payment names the order. What
+ * has nothing but the reference is the order's only as `fitsByReference` says; any other stays an unclaimed payment.
+ */
+function orderOf(
+  payment: ProviderPayment,
+  orders: readonly PayableOrder[],
+  cajaId: string | undefined,
+): PayableOrder | undefined {
+  const named = orders.find(({ payment_ids }) => payment_ids.includes(payment.paymentId))
+  if (named) return named
+  const alike = orders.filter(
+    ({ mp_external_reference: reference }) => reference === payment.externalReference,
+  )
+  const same = alike.find(({ mp_order_id: id }) => id !== null && id === payment.mpOrderId)
+  if (same) return same
+  const fitting = alike.filter((order) => fitsByReference(payment, order, cajaId))
+  return fitting.length === 1 ? fitting[0] : undefined
+}
+
+/** An order of the Orders API. The Payments API may name another kind of order by a number. */
+const orderId = /^ORD/
+
+/**
+ * Whether a payment that names no order is one of this order: paid at its box and while it lived. Another program may use the
+ * same reference, so the order must be known to be paid, or the reference one of our making. A further payment of an order
+ * that names its own may have another amount.
+ */
+function fitsByReference(
+  { mpOrderId, amount, createdAt }: ProviderPayment,
+  order: PayableOrder,
+  cajaId: string | undefined,
+): boolean {
+  if (mpOrderId !== null && orderId.test(mpOrderId)) return false
+  if (cajaId !== order.caja_id || createdAt === null) return false
+  const firstMs = Math.min(
+    order.created_at.getTime(),
+    (order.sent_at ?? order.created_at).getTime(),
+  )
+  const isOfItsTime =
+    createdAt.getTime() >= firstMs - clockMarginMs &&
+    createdAt.getTime() <= order.expires_at.getTime() + clockMarginMs
+  if (!isOfItsTime) return false
+  if (order.paid_cents > 0 && order.payment_ids.length > 0) return true
+  const isSure = order.paid_cents > 0 || isEncodedReference(order.mp_external_reference)
+  return isSure && amount.cents === order.amount_cents
+}
+
+/** When the money was the shop's. Null for a row without any date, which belongs to no day. */
+export function soldAt({ approvedAt, createdAt }: ProviderPayment): Date | null {
+  return approvedAt ?? createdAt
+}
+
+function rowOf(
+  payment: ProviderPayment,
+  now: Date,
+): Omit<NewProviderPayment, 'client' | 'mp_user_id' | 'caja_id' | 'sucursal_id' | 'order_id'> {
+  return {
+    payment_id: payment.paymentId,
+    status: payment.status,
+    status_detail: payment.statusDetail,
+    operation_type: payment.operationType,
+    channel: payment.channel,
+    currency: payment.currency,
+    external_reference: payment.externalReference,
+    mp_order_id: payment.mpOrderId,
+    mp_pos_id: payment.mpPosId,
+    mp_store_id: payment.mpStoreId,
+    amount_cents: payment.amount.cents,
+    amount_text: payment.amount.text,
+    refunded_cents: payment.refunded.cents ?? 0,
+    paid_cents: payment.paid.cents,
+    net_cents: payment.net.cents,
+    net_text: payment.net.text,
+    method_type: payment.methodType,
+    method_id: payment.methodId,
+    installments: payment.installments,
+    fees: json(payment.fees),
+    charges: json(payment.charges),
+    refunds: json(payment.refunds),
+    sold_at: soldAt(payment) as Date,
+    made_at: payment.createdAt,
+    updated_at: payment.updatedAt,
+    release_at: payment.releaseAt,
+    release_status: payment.releaseStatus,
+    fingerprint: createHash('sha256')
+      .update(canonicalJson(JSON.parse(JSON.stringify(payment))))
+      .digest('hex'),
+    first_read_at: now,
+    changed_at: now,
+  }
+}

@@ -1,0 +1,200 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { ProviderError } from '../../provider/provider.ts'
+import {
+  advanceRead,
+  findRead,
+  type PaymentReadRow,
+  type ReadProgress,
+} from '../../repositories/provider-payments/payment-reads.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { keepPayments, unreadableAsPayment } from './keep-payments.ts'
+
+/** 100 are in common use; half of that, since a real payment is long and an answer is read up to 1 MiB. */
+const pageSize = 50
+/** With one reader at an account at a time: no more than four searches a second of all that the account may be asked. */
+const betweenPagesMs = 250
+const callWithinMs = 15_000
+/** More results than this are not paged through: the time is split. A provider that refuses an offset earlier is believed. */
+const resultsAtMost = 10_000
+/** After so many restarts the list is read to its end, although it changes. */
+const restartsAtMost = 3
+/** A shorter part is not made. */
+const shortestPartMs = 1_000
+
+export type ReadOutcome =
+  /** Every page was read. */
+  | 'finished'
+  /** Cut short; the next call goes on where it was. */
+  | 'open'
+
+/**
+ * Reads what a `payment_reads` row wants of the provider's payments, page by page. A page and how far it brings the reading
+ * are committed together, so a crash repeats at most one page, and rows are kept once. A list that changes while it is read
+ * is read again from its beginning, `restartsAtMost` times; then its pages overlap, so that no row falls between two pages,
+ * and what was seen counts. A list longer than the search pages through is read in parts of the time. Only for whoever holds
+ * the account's lease. Throws what a page throws, `RepeatedPageError` and `ListTooLongError`.
+ */
+export async function readPayments(
+  deps: PaymentDeps,
+  name: { client: ClientName; name: string },
+  signal: AbortSignal,
+): Promise<ReadOutcome> {
+  let before: string | undefined
+  for (;;) {
+    const read = await findRead(deps.database.db, name)
+    if (!read || read.finished_at) return 'finished'
+    if (signal.aborted) return 'open'
+    const beganAt = read.began_at ?? deps.now()
+    const page = await askPage(deps, read, signal)
+    if (page === 'too_long') {
+      await advanceRead(deps.database.db, read, halved(read))
+      before = undefined
+      continue
+    }
+    const [first] = page.payments
+    // A provider that does not know the parameter answers with the first page for ever.
+    if (first && first.paymentId === before) throw new RepeatedPageError(read.name)
+    const next = nextOf(read, page.rows, page.total, beganAt, deps.now())
+    before = next.next_offset === 0 ? undefined : first?.paymentId
+    await deps.database.transaction(async (trx) => {
+      if (!(await advanceRead(trx, read, next))) return
+      const owner = { client: read.client, mpUserId: read.mp_user_id }
+      const unreadable = page.unreadable.map((row) => unreadableAsPayment(row, read))
+      await keepPayments(trx, owner, [...page.payments, ...unreadable], deps.now())
+    })
+    for (const { paymentId, status, why } of page.unreadable) {
+      const about = { client: read.client, read: read.name, paymentId, status, why }
+      deps.log.warn(about, 'a payment of the provider cannot be read; the rest of its page is')
+    }
+    if (next.finished_at) return 'finished'
+    await deps.sleep(betweenPagesMs, signal).catch(() => undefined)
+  }
+}
+
+/** The search does not page. */
+export class RepeatedPageError extends Error {
+  override name = 'RepeatedPageError'
+}
+
+/** So many payments in so short a time that the search shows not all of them. */
+export class ListTooLongError extends Error {
+  override name = 'ListTooLongError'
+}
+
+async function askPage(deps: PaymentDeps, read: PaymentReadRow, signal: AbortSignal) {
+  const page = await withAccess(deps, read.client, ({ token, mpUserId }) => {
+    // Another account's payments say nothing about this one's.
+    if (mpUserId !== read.mp_user_id) throw new AppError('ACCOUNT_MISMATCH')
+    return deps.provider.payments.search(
+      token,
+      {
+        range: read.range,
+        ...partOf(read),
+        mpPosId: read.mp_pos_id ?? undefined,
+        mpStoreId: read.mp_store_id ?? undefined,
+        limit: pageSize,
+        offset: read.next_offset,
+      },
+      { untilMs: deps.stopwatch() + callWithinMs, signal },
+    )
+  }).catch((error: unknown) => {
+    // The same search was answered with a smaller offset.
+    const isRefused = error instanceof ProviderError && error.status === 400
+    if (isRefused && read.next_offset > 0) return 'too_long' as const
+    throw error
+  })
+  const isLong = page !== 'too_long' && read.next_offset === 0 && (page.total ?? 0) > resultsAtMost
+  return isLong ? 'too_long' : page
+}
+
+function partOf(read: PaymentReadRow): { from: Date; to: Date } {
+  return { from: read.part_begins_at ?? read.begins_at, to: read.part_ends_at ?? read.ends_at }
+}
+
+/** The first half of the part that is read, from its beginning. */
+function halved(read: PaymentReadRow): ReadProgress {
+  const { from, to } = partOf(read)
+  const halfMs = Math.floor((to.getTime() - from.getTime()) / 2)
+  if (halfMs < shortestPartMs) throw new ListTooLongError(read.name)
+  return {
+    next_offset: 0,
+    total: null,
+    began_at: read.began_at,
+    finished_at: null,
+    restarts: read.restarts,
+    part_begins_at: from,
+    part_ends_at: new Date(from.getTime() + halfMs),
+  }
+}
+
+/**
+ * Where a reading stands after a page. The list must have as many entries at its end as at its beginning: an entry that comes
+ * into it, or leaves it, moves the others to other pages. Whoever has restarted often enough goes by the pages alone.
+ */
+function nextOf(
+  read: PaymentReadRow,
+  length: number,
+  total: number | null,
+  beganAt: Date,
+  now: Date,
+): ReadProgress {
+  const { part_begins_at, part_ends_at, restarts } = read
+  const sameList = { began_at: beganAt, finished_at: null, restarts, part_begins_at, part_ends_at }
+  const isLast = restarts >= restartsAtMost
+  const isOther = read.next_offset > 0 && read.total !== null && total !== read.total
+  const offset = read.next_offset + length
+  const isShort = total !== null && length === 0 && offset < total
+  if (!isLast && (isOther || isShort)) {
+    const began_at = part_begins_at === null ? null : beganAt
+    return { ...sameList, next_offset: 0, total: null, began_at, restarts: restarts + 1 }
+  }
+  // A provider may give fewer than asked for: only an empty page ends a list of unknown or changing length.
+  const isEnd = isLast || total === null ? length === 0 : offset >= total
+  if (!isEnd) return { ...sameList, next_offset: isLast ? overlapped(read, length) : offset, total }
+  const { from, to } = partOf(read)
+  if (to >= read.ends_at) return { ...sameList, next_offset: offset, total, finished_at: now }
+  const endsMs = Math.min(
+    to.getTime() + 2 * (to.getTime() - from.getTime()),
+    read.ends_at.getTime(),
+  )
+  return {
+    ...sameList,
+    next_offset: 0,
+    total: null,
+    part_begins_at: to,
+    part_ends_at: new Date(endsMs),
+  }
+}
+
+/** A full page is followed by one that begins in its middle. */
+function overlapped(read: PaymentReadRow, length: number): number {
+  return read.next_offset + (length === pageSize ? pageSize / 2 : length)
+}
+
+/** One payment as it is now, by its number, kept like those of a search. `absent` when the account has none of it, or it cannot be read. */
+export async function readPayment(
+  deps: PaymentDeps,
+  owner: { client: ClientName; mpUserId: number },
+  paymentId: string,
+  signal?: AbortSignal,
+): Promise<'read' | 'absent'> {
+  const payment = await withAccess(deps, owner.client, ({ token, mpUserId }) => {
+    if (mpUserId !== owner.mpUserId) throw new AppError('ACCOUNT_MISMATCH')
+    const untilMs = deps.stopwatch() + callWithinMs
+    return deps.provider.payments.get(token, paymentId, { untilMs, ...(signal && { signal }) })
+  }).catch((error: unknown) => {
+    if (!(error instanceof ProviderError)) throw error
+    if (error.status === 404) return undefined
+    // What the search showed of it stays, and the others are read.
+    if (error.kind === 'invalid_answer') {
+      deps.log.warn({ client: owner.client, paymentId }, 'a payment of the provider cannot be read')
+      return undefined
+    }
+    throw error
+  })
+  if (!payment) return 'absent'
+  await deps.database.transaction((trx) => keepPayments(trx, owner, [payment], deps.now()))
+  return 'read'
+}

@@ -1,0 +1,32 @@
+import type { ChargeClass } from '../../domain/net.ts'
+import { type ChargeClassRow, putChargeClass } from '../../repositories/settlements/net-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { applyChargeClasses } from './nets.ts'
+
+/** How long who asks waits until every net goes by a new rule; the rest follows. */
+const waitMs = 5_000
+
+/** Says what the provider's charges of a name are, for every client, and computes the nets again. */
+export async function setChargeClass(
+  deps: PaymentDeps,
+  rule: { name: string; entity: string; class: ChargeClass },
+  actor: Actor,
+): Promise<{ rule: ChargeClassRow; isApplied: boolean }> {
+  const entry = {
+    client: null,
+    actor,
+    action: 'charge_class.set',
+    resourceType: 'charge_class',
+    resourceId: rule.name,
+    metadata: { entity: rule.entity || null, class: rule.class },
+  }
+  const row = await auditFailure(deps, entry, () =>
+    deps.database.transaction(async (trx) => {
+      const put = await putChargeClass(trx, rule, deps.now())
+      await recordSuccess(deps, trx, entry)
+      return put
+    }),
+  )
+  return { rule: row, isApplied: await applyChargeClasses(deps, deps.stopwatch() + waitMs) }
+}

@@ -1,0 +1,272 @@
+import { randomUUID } from 'node:crypto'
+import type { Db, Trx } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import { ProviderError } from '../../provider/provider.ts'
+import {
+  findFetch,
+  listDueFetches,
+  moveFetch,
+  type SettlementFetchRow,
+  wantFetch,
+} from '../../repositories/settlements/settlement-fetches.ts'
+import { recordFailure, recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
+import { missingColumns, ReportError, type ReportKind } from './read-report.ts'
+import { offsetOfZone, reportZone } from './report-amounts.ts'
+import { takeReportStream } from './take-report.ts'
+
+const dayMs = 86_400_000
+/** The provider makes reports of up to 60 days, about three months back, and complete up to yesterday. */
+const longestDays = 60
+const callWithinMs = 15_000
+const lookAgainMs = 30_000
+const firstRetryMs = 60_000
+/** After an order without an answer: by then its report is in the list, and is not ordered again. */
+const untilMadeMs = 10 * 60_000
+const longestRetryMs = 3_600_000
+/** About half a day with the growing waits. */
+const mostFailures = 16
+const fetchesAtOnce = 10
+
+/** Asks for a report of whole days of the provider (GMT-4); an equal request that is open is answered again. */
+export async function askForReport(
+  deps: PaymentDeps,
+  client: ClientName,
+  wanted: { report: ReportKind; fromDay: string; toDay: string },
+  actor: Actor,
+): Promise<{ fetch: SettlementFetchRow; isNew: boolean }> {
+  const now = deps.now()
+  const { from, to } = spanOf(wanted.fromDay, wanted.toDay)
+  if (to <= from) throw invalid('to', 'must not be before `from`')
+  if (to.getTime() - from.getTime() > longestDays * dayMs) {
+    throw invalid('to', `must be less than ${longestDays} days after \`from\``)
+  }
+  if (to > now) throw invalid('to', 'must be over: reports are complete up to yesterday')
+  return deps.database.transaction(async (trx) => {
+    const found = await wantFetch(trx, {
+      id: randomUUID(),
+      client,
+      report: wanted.report,
+      from_day: wanted.fromDay,
+      to_day: wanted.toDay,
+      state: 'waiting',
+      next_look_at: now,
+      created_at: now,
+    })
+    if (found.isNew) {
+      await recordSuccess(deps, trx, {
+        ...entryOf(found.fetch, actor),
+        action: 'settlement.fetch_wanted',
+      })
+    }
+    return found
+  })
+}
+
+/** Throws NOT_FOUND, for another client's too. */
+export async function readFetch(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<SettlementFetchRow> {
+  const fetch = await findFetch(deps.database.db, client, id)
+  if (!fetch) throw new AppError('NOT_FOUND', { message: 'There is no such fetch' })
+  return fetch
+}
+
+/** Goes on with every fetch that is due. For the holder of the lease. */
+export async function workFetches(deps: PaymentDeps, signal: AbortSignal): Promise<void> {
+  for (const fetch of await listDueFetches(deps.database.db, deps.now(), fetchesAtOnce)) {
+    if (signal.aborted) return
+    const job = { fetch }
+    await goOn(deps, job, signal)
+      .catch((error) => postpone(deps, job, error, signal))
+      .catch((error: unknown) => {
+        if (!(error instanceof FetchMovedError)) throw error
+        deps.log.info({ client: fetch.client, fetchId: fetch.id }, error.message)
+      })
+  }
+}
+
+/** A fetch as this process has moved it last. */
+type Job = { fetch: SettlementFetchRow }
+
+/** Another process goes on with the fetch, whose lease was lost here. */
+class FetchMovedError extends Error {
+  override name = 'FetchMovedError'
+  override message = 'another process goes on with this fetch'
+}
+
+/** Writes the next step. Throws FetchMovedError when somebody else has moved the fetch since. */
+async function move(db: Db | Trx, job: Job, set: Parameters<typeof moveFetch>[2]): Promise<void> {
+  const moved = await moveFetch(db, job.fetch, set)
+  if (!moved) throw new FetchMovedError()
+  job.fetch = moved
+}
+
+async function goOn(deps: PaymentDeps, job: Job, signal: AbortSignal): Promise<void> {
+  const { db } = deps.database
+  const { fetch } = job
+  const { report, client } = fetch
+  const options = () => ({ signal, untilMs: deps.stopwatch() + callWithinMs, maxAttempts: 1 })
+  await withAccess(deps, client, async ({ token }) => {
+    const { reports } = deps.provider
+    const config = await reports.config(token, report, options())
+    if (!config) {
+      return refuse(
+        deps,
+        job,
+        'The shop has no configuration for this report: it makes one in the provider’s panel',
+      )
+    }
+    const missing = config.columns ? missingColumns(report, config.columns) : []
+    if (missing.length > 0) {
+      return refuse(
+        deps,
+        job,
+        `The shop’s own report lacks columns, which it adds in the provider’s panel: ${missing.join(', ')}`,
+      )
+    }
+    let { task_id: taskId, file_name: fileName } = fetch
+    const span = spanOf(fetch.from_day, fetch.to_day)
+    /** Has the provider make a report of these days, unless it answers that it makes none. */
+    const order = async () => {
+      const ordered = await reports.order(token, report, span, options())
+      if (ordered !== 'not_created') return ordered.taskId
+      await refuse(
+        deps,
+        job,
+        'The provider received the order and created no report (status 203): it does not make one of these days',
+      )
+      return undefined
+    }
+    if (taskId === null && fileName === null) {
+      // Reports are limited in number, and an order whose answer got lost has made one.
+      const made = await reports.list(token, report, options())
+      const fitting = made.find(
+        ({ from, to, madeAt }) =>
+          // One that was made before the last day had ended lacks what came later.
+          from <= span.from && to >= span.to && madeAt !== null && madeAt > span.to,
+      )
+      fileName = fitting?.fileName ?? null
+      if (fileName === null) {
+        const ordered = await order()
+        if (ordered === undefined) return
+        taskId = ordered
+      }
+      await move(db, job, { state: 'ordered', task_id: taskId, file_name: fileName })
+    }
+    if (fileName === null) {
+      const task = await reports.task(token, report, String(taskId), options())
+      if (task.isFailed) {
+        return refuse(deps, job, `The provider has not made the report: ${task.word}`)
+      }
+      if (task.fileName === null && task.otherFile !== null && task.word !== 'pending') {
+        return refuse(
+          deps,
+          job,
+          `The provider made the report as ${task.otherFile.slice(0, 100)}: only CSV can be read, so set the format to CSV in its panel`,
+        )
+      }
+      if (task.fileName === null) {
+        const nextLookAt = new Date(deps.now().getTime() + lookAgainMs)
+        return move(db, job, { next_look_at: nextLookAt, failures: 0 })
+      }
+      fileName = task.fileName
+      await move(db, job, { file_name: fileName })
+    }
+    await takeReportStream(deps, client, reports.file(token, report, fileName, signal), {
+      origin: 'fetched',
+      name: fileName,
+      options: { offset: offsetOfZone(config.zone ?? '') ?? reportZone },
+      async along(trx, { file, rows, added }) {
+        await move(trx, job, {
+          state: 'taken_in',
+          file_id: file.id,
+          next_look_at: null,
+          ended_at: deps.now(),
+        })
+        await recordSuccess(deps, trx, {
+          ...entryOf(fetch, serviceActor(deps.now())),
+          action: 'settlement.taken_in',
+          metadata: { name: fileName, report, rows, added },
+        })
+      },
+    }).catch(async (error: unknown) => {
+      // A file of the list may be deleted since: then the provider is to make another one.
+      const isGone = taskId === null && error instanceof ProviderError && error.status === 404
+      if (!isGone) throw error
+      const ordered = await order()
+      if (ordered === undefined) return
+      const next_look_at = new Date(deps.now().getTime() + lookAgainMs)
+      await move(db, job, { task_id: ordered, file_name: null, next_look_at })
+    })
+  })
+}
+
+async function postpone(
+  deps: PaymentDeps,
+  job: Job,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<void> {
+  const { fetch } = job
+  if (error instanceof FetchMovedError) throw error
+  if (signal.aborted) return
+  if (error instanceof ReportError) return refuse(deps, job, error.message)
+  const isRefusal = error instanceof ProviderError && error.kind === 'refused'
+  if (isRefusal) {
+    const code = error.providerCode ?? `status ${error.status}`
+    return refuse(deps, job, `The provider refuses the report: ${code}`)
+  }
+  const failures = fetch.failures + 1
+  if (failures >= mostFailures) {
+    return refuse(deps, job, 'The provider could not be asked for half a day')
+  }
+  const { retryAfterSeconds = null, effect } = error as Partial<ProviderError>
+  const waitMs = Math.max(
+    (retryAfterSeconds ?? 0) * 1000,
+    effect === 'unknown' ? untilMadeMs : 0,
+    Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 1)),
+  )
+  deps.log.warn({ client: fetch.client, err: error }, 'a report could not be fetched yet')
+  const nextLookAt = new Date(deps.now().getTime() + waitMs)
+  await move(deps.database.db, job, { failures, next_look_at: nextLookAt })
+}
+
+async function refuse(deps: PaymentDeps, job: Job, reason: string): Promise<void> {
+  await deps.database.transaction(async (trx) => {
+    await move(trx, job, {
+      state: 'refused',
+      reason,
+      next_look_at: null,
+      ended_at: deps.now(),
+    })
+    const entry = {
+      ...entryOf(job.fetch, serviceActor(deps.now())),
+      action: 'settlement.taken_in',
+    }
+    await recordFailure(deps, trx, entry, reason)
+  })
+}
+
+function entryOf(fetch: SettlementFetchRow, actor: Actor) {
+  const { client, id, report, from_day, to_day } = fetch
+  return {
+    client,
+    actor,
+    resourceType: 'settlement',
+    resourceId: id,
+    metadata: { report, from: from_day, to: to_day },
+  }
+}
+
+/** From the beginning of the first day to the end of the last; the provider stretches the end to that of the local day. */
+function spanOf(fromDay: string, toDay: string): { from: Date; to: Date } {
+  return {
+    from: new Date(`${fromDay}T00:00:00${reportZone}`),
+    to: new Date(`${toDay}T23:59:59${reportZone}`),
+  }
+}

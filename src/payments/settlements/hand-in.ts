@@ -1,0 +1,49 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { AppError, invalid } from '../../errors/app-error.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { ReportError } from './read-report.ts'
+import { offsetOfZone } from './report-amounts.ts'
+import { type TakenReport, takeReportText } from './take-report.ts'
+
+/**
+ * Takes in a report that somebody hands over. Throws VALIDATION_ERROR, naming the line, when it cannot be read; nothing of it
+ * is taken in then.
+ */
+export async function handInReport(
+  deps: PaymentDeps,
+  client: ClientName,
+  given: { text: string; name: string | null; zone: string | undefined },
+  actor: Actor,
+): Promise<TakenReport> {
+  const offset = given.zone === undefined ? undefined : offsetOfZone(given.zone)
+  if (given.zone !== undefined && offset === undefined) {
+    throw invalid('zone', 'must be an offset such as GMT-03 or -03:00')
+  }
+  const entry = {
+    client,
+    actor,
+    action: 'settlement.taken_in',
+    resourceType: 'settlement',
+    resourceId: given.name,
+  }
+  return auditFailure(deps, entry, async () => {
+    return takeReportText(deps, client, given.text, {
+      origin: 'handed_in',
+      name: given.name,
+      ...(offset !== undefined && { options: { offset } }),
+      along: (trx, { file, rows, added, changed }) =>
+        recordSuccess(deps, trx, {
+          ...entry,
+          resourceId: file.id,
+          metadata: { name: given.name, report: file.report, rows, added, changed },
+        }),
+    }).catch((error: unknown) => {
+      throw error instanceof ReportError
+        ? new AppError('VALIDATION_ERROR', {
+            details: [{ path: 'content', message: error.message }],
+          })
+        : error
+    })
+  })
+}

@@ -1,0 +1,165 @@
+import type { Db, Trx } from '../../db/database.ts'
+import { canonicalJson } from '../../domain/canonical-json.ts'
+import {
+  type Charge,
+  type ClassRule,
+  chargebackMovements,
+  type NettedPayment,
+  netOf,
+  netWithDisputes,
+  type SettledLine,
+} from '../../domain/net.ts'
+import { wentThrough } from '../../domain/provider-states.ts'
+import {
+  type ChargeClassRow,
+  findPaymentsOfOrders,
+  findSettlementsOfOrders,
+  listChargeClasses,
+  listOrdersWithNet,
+  lockOrdersToNet,
+  markClassesApplied,
+  newestUnappliedClass,
+  type PaymentToNet,
+  writeNets,
+} from '../../repositories/settlements/net-queries.ts'
+import type { SettlementRow } from '../../repositories/settlements/settlement-queries.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { providerDay } from './report-amounts.ts'
+
+/**
+ * Computes the net of these orders again, from the payments that were read and the reports that were taken in. In the
+ * transaction that brought something new about them.
+ */
+export async function refreshNets(trx: Trx, orderIds: readonly string[]): Promise<void> {
+  if (orderIds.length === 0) return
+  const ids = [...new Set(orderIds)]
+  const orders = await lockOrdersToNet(trx, ids)
+  const rules = (await listChargeClasses(trx)).map(ruleOf)
+  const payments = Map.groupBy(await findPaymentsOfOrders(trx, ids), ({ order_id }) => order_id)
+  const rows = Map.groupBy(await findSettlementsOfOrders(trx, ids), ({ order_id }) => order_id)
+  const nets = orders.flatMap(({ id, paid_cents, net: known }) => {
+    const own = rows.get(id) ?? []
+    const lines = chargeLines(own)
+    const paid = (payments.get(id) ?? []).flatMap(paymentOf)
+    const movements = own
+      .filter(({ report }) => report === 'settlement')
+      .map((row) => ({ type: row.type.toUpperCase(), netCents: row.net_cents }))
+    const net = netWithDisputes(netOf(paid_cents, paid, lines, rules), movements)
+    return canonicalJson(net) === canonicalJson(known) ? [] : [{ id, net }]
+  })
+  await writeNets(trx, nets)
+}
+
+function ruleOf({ name, entity, class: chargeClass }: ChargeClassRow): ClassRule {
+  return { name, entity: entity === '' ? null : entity, chargeClass }
+}
+
+function paymentOf(payment: PaymentToNet): NettedPayment[] {
+  const { amount_cents: grossCents, release_at: releaseAt } = payment
+  if (grossCents === null || !wentThrough(payment.status)) return []
+  return [
+    {
+      grossCents,
+      refundedCents: payment.refunded_cents,
+      netCents: payment.net_cents,
+      charges: chargesOf(payment),
+      releaseOn: releaseAt && providerDay(releaseAt),
+    },
+  ]
+}
+
+/** The charges, or where the provider tells none of them the older list of fees, which knows no taxes. */
+function chargesOf({ charges, fees }: PaymentToNet): Charge[] {
+  if (charges.length > 0) {
+    return charges.map(({ name, type, detail, entity, from, amount }) => ({
+      name: name ?? detail ?? type ?? 'unnamed',
+      detail,
+      entity,
+      from,
+      cents: amount.cents ?? 0,
+    }))
+  }
+  return fees.map(({ name, payer, amount }) => ({
+    name: name ?? 'unnamed',
+    detail: null,
+    entity: null,
+    from: payer,
+    cents: amount.cents ?? 0,
+  }))
+}
+
+/**
+ * Of the movements of a payment those that are the charge itself, not what became of it later. A dispute that was won states the
+ * charge again: that counts where no report has the charge, nor what was taken of it.
+ */
+function chargeLines(rows: readonly SettlementRow[]): SettledLine[] {
+  const settled = rows.filter(({ report }) => report === 'settlement')
+  const has = (word: string) => settled.some(({ type }) => type.toUpperCase() === word)
+  const isStatedAgain = !has('SETTLEMENT') && !has(chargebackMovements.taken)
+  return rows.flatMap((row) =>
+    lineOf(row, isStatedAgain ? chargebackMovements.returned : 'SETTLEMENT'),
+  )
+}
+
+/** `charge` is the type of the movement of a settlement report that counts as the charge. */
+function lineOf(row: SettlementRow, charge: string): SettledLine[] {
+  const type = row.type.toUpperCase()
+  const isCharge =
+    row.report === 'settlement'
+      ? type === charge
+      : type === 'RELEASE' && row.detail.toLowerCase() === 'payment'
+  if (!isCharge) return []
+  return [
+    {
+      report: row.report,
+      grossCents: row.gross_cents,
+      feeCents: 0 - row.fee_cents,
+      financingCents: 0 - row.financing_cents,
+      taxesCents: 0 - row.taxes_cents,
+      taxes: row.taxes.map(({ name, entity, cents }) => ({
+        name,
+        detail: null,
+        entity,
+        cents: 0 - cents,
+      })),
+      netCents: row.net_cents,
+      releaseOn: row.release_on,
+    },
+  ]
+}
+
+const ordersAtOnce = 500
+
+/**
+ * Computes every net by the present rules, newest orders first, until it is through or `untilMs` by `deps.stopwatch`.
+ * Answers whether it is through. Rules that come meanwhile are left for the next time.
+ */
+export async function applyChargeClasses(
+  deps: Pick<PaymentDeps, 'database' | 'stopwatch'>,
+  untilMs: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const { db } = deps.database
+  const asOf = await newestUnappliedClass(db)
+  if (asOf === null) return true
+  let before: { at: Date; id: string } | null = null
+  for (;;) {
+    if (signal?.aborted || deps.stopwatch() >= untilMs) return false
+    const orders: Awaited<ReturnType<typeof nextOrders>> = await nextOrders(db, before)
+    const last = orders.at(-1)
+    if (!last) break
+    await deps.database.transaction((trx) =>
+      refreshNets(
+        trx,
+        orders.map(({ id }) => id),
+      ),
+    )
+    before = { at: last.created_at, id: last.id }
+  }
+  await markClassesApplied(db, asOf)
+  return true
+}
+
+function nextOrders(db: Db, before: { at: Date; id: string } | null) {
+  return listOrdersWithNet(db, before, ordersAtOnce)
+}

@@ -1,0 +1,364 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { createGunzip, createGzip } from 'node:zlib'
+import type { Trx } from '../../db/database.ts'
+import { createTurns } from '../../db/event-loop-turns.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { addCents } from '../../domain/money.ts'
+import { isOwn } from '../../domain/payment-figures.ts'
+import { findOrdersOfPayments } from '../../repositories/provider-payments/provider-payments.ts'
+import {
+  findOrdersOfReport,
+  findSettlementRows,
+  insertSettlementRows,
+  keepSettlementFile,
+  lockReportsOf,
+  markSeen,
+  type SettlementFileRow,
+  type SettlementRow,
+  updateSettlementRows,
+} from '../../repositories/settlements/settlement-queries.ts'
+import { findSurplusPayments } from '../../repositories/unclaimed-payments/surplus-payments.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { refreshNets } from './nets.ts'
+import { type ReportKind, type ReportLine, type ReportOptions, readReport } from './read-report.ts'
+
+export type TakeDeps = Pick<PaymentDeps, 'database' | 'now'>
+
+export type TakenReport = {
+  file: SettlementFileRow
+  /** Movements of the file: new ones, those that say something else than before, and those of no order here. */
+  rows: number
+  added: number
+  changed: number
+  withoutOrder: number
+}
+
+export type ReportToTake = {
+  origin: SettlementFileRow['origin']
+  name: string | null
+  options?: ReportOptions
+  /** What is written in the transaction that keeps the report, such as its audit entry. */
+  along: (trx: Trx, taken: TakenReport) => Promise<void>
+}
+
+const linesAtOnce = 500
+const longestTurnMs = 20
+
+/**
+ * Takes in a report that is handed over as a text: wholly, or not at all when it cannot be read (ReportError). Reading it
+ * again adds nothing, nor does another report that has the same movements.
+ */
+export async function takeReportText(
+  deps: TakeDeps,
+  client: ClientName,
+  text: string,
+  about: ReportToTake,
+): Promise<TakenReport> {
+  const lines: ReportLine[] = []
+  const turn = createTurns(longestTurnMs)
+  for await (const line of readReport([text], about.options)) {
+    lines.push(line)
+    await turn()
+  }
+  return takeReport(deps, client, [text], about, lines)
+}
+
+/**
+ * Takes in a report that comes piece by piece: wholly, or not at all when it breaks off or cannot be read (ReportError). It is
+ * read twice, first without writing; between the two it is kept compressed, about a tenth of its size.
+ */
+export async function takeReportStream(
+  deps: TakeDeps,
+  client: ClientName,
+  parts: AsyncIterable<string>,
+  about: ReportToTake,
+): Promise<TakenReport> {
+  const digest = createHash('sha256')
+  const zip = createGzip()
+  const zipped = buffer(zip)
+  zipped.catch(() => undefined)
+  const counted = (async function* () {
+    for await (const part of parts) {
+      digest.update(part)
+      if (!zip.write(part)) await once(zip, 'drain')
+      yield part
+    }
+  })()
+  try {
+    for await (const _ of readReport(counted, about.options));
+    zip.end()
+    const text = Readable.from([await zipped])
+      .pipe(createGunzip())
+      .setEncoding('utf8')
+    const taken = await takeLines(deps, client, readReport(text, about.options))
+    return await keep(deps, client, about, digest.digest('hex'), taken)
+  } finally {
+    zip.destroy()
+  }
+}
+
+async function takeReport(
+  deps: TakeDeps,
+  client: ClientName,
+  parts: readonly string[],
+  about: ReportToTake,
+  lines: readonly ReportLine[],
+): Promise<TakenReport> {
+  const digest = createHash('sha256')
+  for (const part of parts) digest.update(part)
+  return keep(deps, client, about, digest.digest('hex'), await takeLines(deps, client, lines))
+}
+
+type Taken = {
+  report: ReportKind
+  rows: number
+  added: number
+  changed: number
+  withoutOrder: number
+  totals: SettlementFileRow['totals']
+  from: Date | null
+  to: Date | null
+}
+
+async function keep(
+  deps: TakeDeps,
+  client: ClientName,
+  about: ReportToTake,
+  digest: string,
+  taken: Taken,
+): Promise<TakenReport> {
+  const now = deps.now()
+  const { rows, added, changed, withoutOrder } = taken
+  return deps.database.transaction(async (trx) => {
+    const file = await keepSettlementFile(trx, {
+      id: randomUUID(),
+      client,
+      report: taken.report,
+      origin: about.origin,
+      name: about.name,
+      digest,
+      rows: taken.rows,
+      added: taken.added,
+      totals: JSON.stringify(taken.totals),
+      from_at: taken.from,
+      to_at: taken.to,
+      created_at: now,
+      last_read_at: now,
+    })
+    const kept = { file, rows, added, changed, withoutOrder }
+    await about.along(trx, kept)
+    return kept
+  })
+}
+
+async function takeLines(
+  deps: TakeDeps,
+  client: ClientName,
+  lines: AsyncIterable<ReportLine> | Iterable<ReportLine>,
+): Promise<Taken> {
+  const reading = randomUUID()
+  const taken: Taken = {
+    report: 'settlement',
+    rows: 0,
+    added: 0,
+    changed: 0,
+    withoutOrder: 0,
+    totals: { grossCents: 0, feeCents: 0, financingCents: 0, taxesCents: 0, netCents: 0 },
+    from: null,
+    to: null,
+  }
+  let batch: ReportLine[] = []
+  const takeBatch = async () => {
+    if (batch.length === 0) return
+    const done = await deps.database.transaction((trx) =>
+      takeBatchIn(trx, client, batch, { reading, now: deps.now() }),
+    )
+    taken.added += done.added
+    taken.changed += done.changed
+    taken.withoutOrder += done.withoutOrder
+    batch = []
+  }
+  for await (const line of lines) {
+    taken.report = line.report
+    taken.rows += 1
+    addTo(taken.totals, line)
+    if (line.at && (!taken.from || line.at < taken.from)) taken.from = line.at
+    if (line.at && (!taken.to || line.at > taken.to)) taken.to = line.at
+    batch.push(line)
+    if (batch.length === linesAtOnce) await takeBatch()
+  }
+  await takeBatch()
+  return taken
+}
+
+/** What is taken off the gross is negative in a line, and positive in the totals. */
+function addTo(totals: Taken['totals'], line: ReportLine): void {
+  totals.grossCents = addCents(totals.grossCents, line.grossCents ?? 0)
+  totals.feeCents = addCents(totals.feeCents, -(line.feeCents ?? 0))
+  totals.financingCents = addCents(totals.financingCents, -(line.financingCents ?? 0))
+  totals.taxesCents = addCents(totals.taxesCents, -(line.taxesCents ?? 0))
+  totals.netCents = addCents(totals.netCents, line.netCents)
+}
+
+type Reading = { reading: string; now: Date }
+
+/**
+ * Finds for each line the movement that it is, if it is known: each movement stands for one line of a file, so that two that
+ * are alike stay two. What a report leaves out (a column that it does not have) stays as another one told it.
+ */
+async function takeBatchIn(
+  trx: Trx,
+  client: ClientName,
+  lines: readonly ReportLine[],
+  { reading, now }: Reading,
+): Promise<{ added: number; changed: number; withoutOrder: number }> {
+  await lockReportsOf(trx, client)
+  const report = lines[0]?.report ?? 'settlement'
+  const known = await findSettlementRows(trx, client, report, [
+    ...new Set(lines.map(({ sourceId }) => sourceId)),
+  ])
+  const meets = matchLines(
+    lines,
+    known.filter(({ seen_in }) => seen_in !== reading),
+  )
+  const orderOf = await ordersOf(trx, client, lines)
+  const fresh: SettlementRow[] = []
+  const changed: SettlementRow[] = []
+  const orderIds = new Set<string>()
+  let withoutOrder = 0
+  for (const line of lines) {
+    const row = meets.get(line)
+    const orderId = orderOf(line) ?? row?.order_id ?? null
+    if (orderId === null) withoutOrder += 1
+    else orderIds.add(orderId)
+    const next = rowOf(client, line, row, orderId, { reading, now })
+    if (!row) fresh.push(next)
+    else if (contentOf(next) !== contentOf(row)) changed.push(next)
+  }
+  await insertSettlementRows(trx, fresh)
+  await updateSettlementRows(trx, changed)
+  await markSeen(
+    trx,
+    [...meets.values()].map(({ id }) => id),
+    reading,
+  )
+  await refreshNets(trx, [...orderIds])
+  return { added: fresh.length, changed: changed.length, withoutOrder }
+}
+
+/** Those that agree in everything first, so that a corrected movement cannot take the place of one that is unchanged. */
+function matchLines(
+  lines: readonly ReportLine[],
+  rows: readonly SettlementRow[],
+): Map<ReportLine, SettlementRow> {
+  const free = Map.groupBy(rows, (row) => keyOf(row.source_id, row.type))
+  const meets = new Map<ReportLine, SettlementRow>()
+  const rounds: ((line: ReportLine, row: SettlementRow) => boolean)[] = [
+    (line, row) => isSameTime(line, row) && isSameAmount(line, row),
+    (line, row) => (line.at === null || row.at === null) && isSameAmount(line, row),
+    isSameTime,
+  ]
+  for (const fits of rounds) {
+    for (const line of lines) {
+      if (meets.has(line)) continue
+      const candidates = free.get(keyOf(line.sourceId, line.type)) ?? []
+      const place = candidates.findIndex((row) => isSameDetail(line, row) && fits(line, row))
+      const [row] = place < 0 ? [] : candidates.splice(place, 1)
+      if (row) meets.set(line, row)
+    }
+  }
+  return meets
+}
+
+function keyOf(sourceId: string, type: string): string {
+  return `${sourceId}\n${type}`
+}
+
+function isSameDetail(line: ReportLine, row: SettlementRow): boolean {
+  return line.detail === row.detail || line.detail === '' || row.detail === ''
+}
+
+function isSameTime(line: ReportLine, row: SettlementRow): boolean {
+  return line.at !== null && line.at.getTime() === row.at?.getTime()
+}
+
+function isSameAmount(line: ReportLine, row: SettlementRow): boolean {
+  const isSameGross =
+    line.grossCents === null || row.gross_cents === null || line.grossCents === row.gross_cents
+  return line.netCents === row.net_cents && isSameGross
+}
+
+function rowOf(
+  client: ClientName,
+  line: ReportLine,
+  row: SettlementRow | undefined,
+  orderId: string | null,
+  { reading, now }: Reading,
+): SettlementRow {
+  return {
+    id: row?.id ?? randomUUID(),
+    client,
+    report: line.report,
+    source_id: line.sourceId,
+    type: line.type,
+    detail: line.detail || (row?.detail ?? ''),
+    at: line.at ?? row?.at ?? null,
+    order_id: orderId,
+    mp_order_id: line.mpOrderId ?? row?.mp_order_id ?? null,
+    external_reference: line.externalReference ?? row?.external_reference ?? null,
+    gross_cents: line.grossCents ?? row?.gross_cents ?? null,
+    fee_cents: line.feeCents ?? row?.fee_cents ?? 0,
+    financing_cents: line.financingCents ?? row?.financing_cents ?? 0,
+    taxes_cents: line.taxesCents ?? row?.taxes_cents ?? 0,
+    taxes: line.taxes.length > 0 ? line.taxes : (row?.taxes ?? []),
+    net_cents: line.netCents,
+    release_on: line.releaseOn ?? row?.release_on ?? null,
+    is_released: line.isReleased ?? row?.is_released ?? null,
+    installments: line.installments ?? row?.installments ?? null,
+    others: Object.keys(line.others).length > 0 ? line.others : (row?.others ?? {}),
+    seen_in: reading,
+    created_at: row?.created_at ?? now,
+    last_updated_at: now,
+  }
+}
+
+/** What a movement says, as a text that two can be compared by. */
+function contentOf({ seen_in, last_updated_at, ...content }: SettlementRow): string {
+  const taxes = content.taxes.map(({ name, entity, cents }) => [name, entity, cents])
+  const others = Object.entries(content.others).toSorted()
+  return JSON.stringify({ ...content, taxes, others })
+}
+
+/**
+ * Finds the order of a line: by the provider's id of it, by its payment, which was read before, or by its reference when the
+ * order itself names that payment.
+ */
+async function ordersOf(
+  trx: Trx,
+  client: ClientName,
+  lines: readonly ReportLine[],
+): Promise<(line: ReportLine) => string | undefined> {
+  const mpOrderIds = [...new Set(lines.flatMap(({ mpOrderId }) => mpOrderId ?? []))]
+  const references = [...new Set(lines.flatMap((line) => line.externalReference ?? []))]
+  const orders = await findOrdersOfReport(trx, client, { mpOrderIds, references })
+  const byId = new Map(orders.map((order) => [order.mp_order_id, order.id]))
+  const byPayment = new Map(
+    orders.flatMap(({ id, payments }) =>
+      payments
+        .filter(isOwn)
+        .flatMap(({ referenceId }) => (referenceId === null ? [] : [[referenceId, id]])),
+    ) as [string, string][],
+  )
+  const sourceIds = [...new Set(lines.map(({ sourceId }) => sourceId))]
+  const read = await findOrdersOfPayments(trx, client, sourceIds)
+  // A further payment of an order names that order too, and is not the order's.
+  const surplus = await findSurplusPayments(trx, client, sourceIds)
+  return ({ mpOrderId, sourceId }) => {
+    if (surplus.has(sourceId)) return read.get(sourceId)
+    const named = mpOrderId === null ? undefined : byId.get(mpOrderId)
+    return named ?? byPayment.get(sourceId) ?? read.get(sourceId)
+  }
+}

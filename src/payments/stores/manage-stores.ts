@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto'
+import type { ClientName } from '../../domain/client-name.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { withLease } from '../../jobs/with-lease.ts'
+import {
+  deletePos,
+  deleteStore,
+  findStore,
+  listPos,
+  listPosOfStore,
+  listStores,
+  type PosRow,
+  type StoreRow,
+  setPosState,
+  setStoreState,
+} from '../../repositories/stores/store-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import {
+  dropPlan,
+  type NewPos,
+  type NewStore,
+  noStore,
+  planBoxes,
+  planStore,
+  writePlan,
+} from './store-plan.ts'
+import { deletePosAtProvider, deleteStoreAtProvider, finishCreation } from './store-provider.ts'
+
+export type { NewPos, NewStore } from './store-plan.ts'
+
+export type StoreWithPos = { store: StoreRow; pos: PosRow[] }
+
+export async function readStores(deps: PaymentDeps, client: ClientName): Promise<StoreWithPos[]> {
+  const { db } = deps.database
+  const stores = await listStores(db, client)
+  const boxes = Map.groupBy(await listPos(db, client), (pos) => pos.store_id)
+  return stores.map((store) => ({ store, pos: boxes.get(store.id) ?? [] }))
+}
+
+/** Throws NOT_FOUND, for another client's store too. */
+export async function readStore(
+  deps: PaymentDeps,
+  client: ClientName,
+  externalId: string,
+): Promise<StoreWithPos> {
+  const store = await findStore(deps.database.db, client, externalId)
+  if (!store) throw noStore()
+  return { store, pos: await listPosOfStore(deps.database.db, client, store.id) }
+}
+
+/**
+ * Creates a store and its boxes at the provider. What exists there is recorded step by step, so a failure in the middle
+ * loses nothing: the same request again adopts what is there and creates the rest.
+ *
+ * Throws CONFLICT when the store is complete already, VALIDATION_ERROR, OAUTH_NOT_CONNECTED, CONNECTION_LOST, or the
+ * provider's failure, which then names what is missing.
+ */
+export async function createStore(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: { store: NewStore; pos: NewPos[] },
+  actor: Actor,
+): Promise<StoreWithPos> {
+  const { store, pos } = request
+  const entry = {
+    client,
+    actor,
+    action: 'store.created',
+    resourceType: 'store',
+    resourceId: store.externalId,
+  }
+  const wanted = new Set(pos.map((box) => box.externalId))
+  return auditFailure(deps, entry, () =>
+    alone(deps, client, store.externalId, async () => {
+      const plan = await writePlan(deps, (trx) => planStore(deps, trx, client, request))
+      return finishCreation(deps, client, store.externalId, wanted, actor).catch(async (error) => {
+        await dropPlan(deps, client, plan, error)
+        throw error
+      })
+    }),
+  )
+}
+
+/** Adds boxes to a store; repeated after a failure it creates what is missing. Throws NOT_FOUND and as createStore. */
+export async function addPos(
+  deps: PaymentDeps,
+  client: ClientName,
+  storeExternalId: string,
+  pos: NewPos[],
+  actor: Actor,
+): Promise<PosRow[]> {
+  const entry = {
+    client,
+    actor,
+    action: 'pos.created',
+    resourceType: 'pos',
+    resourceId: pos.map((box) => box.externalId).join(','),
+    metadata: { sucursal_id: storeExternalId },
+  }
+  const wanted = new Set(pos.map((box) => box.externalId))
+  return auditFailure(deps, entry, () =>
+    aloneWith(deps, client, storeExternalId, async () => {
+      const plan = await writePlan(deps, (trx) =>
+        planBoxes(deps, trx, client, storeExternalId, pos),
+      )
+      const created = await finishCreation(deps, client, storeExternalId, wanted, actor).catch(
+        async (error) => {
+          await dropPlan(deps, client, plan, error)
+          throw error
+        },
+      )
+      return created.pos
+    }),
+  )
+}
+
+/** Deletes a box at the provider, then here. Throws NOT_FOUND or the provider's failure. */
+export async function removePos(
+  deps: PaymentDeps,
+  client: ClientName,
+  storeExternalId: string,
+  posExternalId: string,
+  actor: Actor,
+): Promise<void> {
+  const entry = {
+    client,
+    actor,
+    action: 'pos.deleted',
+    resourceType: 'pos',
+    resourceId: posExternalId,
+    metadata: { sucursal_id: storeExternalId },
+  }
+  await auditFailure(deps, entry, () =>
+    aloneWith(deps, client, storeExternalId, async ({ store, pos }) => {
+      const box = pos.find((candidate) => candidate.external_id === posExternalId)
+      if (!box) throw new AppError('NOT_FOUND', { message: 'There is no such box in this store' })
+      await deletePosAtProvider(deps, client, box, store)
+      await deps.database.transaction(async (trx) => {
+        if (await deletePos(trx, client, box.id)) await recordSuccess(deps, trx, entry)
+      })
+    }),
+  )
+}
+
+/**
+ * Deletes the boxes of a store, then the store, at the provider and here. After a failure in the middle the same
+ * request finishes the work; `pos` counts the boxes deleted by this request.
+ */
+export async function removeStore(
+  deps: PaymentDeps,
+  client: ClientName,
+  externalId: string,
+  actor: Actor,
+): Promise<{ store: number; pos: number }> {
+  const entry = {
+    client,
+    actor,
+    action: 'store.deleted',
+    resourceType: 'store',
+    resourceId: externalId,
+  }
+  return auditFailure(deps, entry, () =>
+    aloneWith(deps, client, externalId, async ({ store, pos }) => {
+      // Without a connection nothing can be deleted, and boxes marked for deletion would take no orders.
+      await withAccess(deps, client, async () => undefined)
+      await deps.database.transaction(async (trx) => {
+        await setStoreState(trx, client, store.id, 'deleting')
+        for (const box of pos) await setPosState(trx, client, box.id, 'deleting')
+      })
+      let deleted = 0
+      for (const box of pos) {
+        await deletePosAtProvider(deps, client, box, store)
+        await deps.database.transaction((trx) => deletePos(trx, client, box.id))
+        deleted += 1
+      }
+      await deleteStoreAtProvider(deps, client, store)
+      await deps.database.transaction(async (trx) => {
+        if (await deleteStore(trx, client, store.id)) {
+          await recordSuccess(deps, trx, { ...entry, metadata: { pos: deleted } })
+        }
+      })
+      return { store: 1, pos: deleted }
+    }),
+  )
+}
+
+/** As `alone`, on a store that exists: names that nobody has must leave no lease behind. Throws NOT_FOUND. */
+async function aloneWith<T>(
+  deps: PaymentDeps,
+  client: ClientName,
+  storeExternalId: string,
+  work: (found: StoreWithPos) => Promise<T>,
+): Promise<T> {
+  await readStore(deps, client, storeExternalId)
+  // Read again: it may have changed until it was this request's turn.
+  return alone(deps, client, storeExternalId, async () =>
+    work(await readStore(deps, client, storeExternalId)),
+  )
+}
+
+/** One request at a time works on a store, across processes: the steps at the provider have no key of their own. */
+async function alone<T>(
+  deps: PaymentDeps,
+  client: ClientName,
+  storeExternalId: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  // An owner of its own for each request: a lease lets its owner in again.
+  const owner = { ...deps, processId: `${deps.processId}/${randomUUID()}` }
+  const name = `store:${JSON.stringify([client, storeExternalId])}`
+  const done = await withLease(owner, name, work)
+  if (!done) {
+    throw new AppError('CONFLICT', {
+      message: 'Another request is working on this store; wait until it has ended',
+    })
+  }
+  return done.result
+}

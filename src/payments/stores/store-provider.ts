@@ -1,0 +1,228 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { ProviderError, toAppError } from '../../provider/provider.ts'
+import {
+  findStore,
+  isMpPosKnown,
+  isMpStoreKnown,
+  listPosOfStore,
+  type PosRow,
+  type StoreRow,
+  setPosCreated,
+  setStoreCreated,
+} from '../../repositories/stores/store-queries.ts'
+import { recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+
+/**
+ * Creates a planned store and those of its boxes that are wanted, as far as they are not at the provider yet. Each step
+ * is recorded as soon as the provider confirms it. A thing that exists there already under our id is taken over: it is
+ * ours from an attempt whose answer got lost. Works and answers in the order of `wanted`.
+ */
+export async function finishCreation(
+  deps: PaymentDeps,
+  client: ClientName,
+  externalId: string,
+  wanted: ReadonlySet<string>,
+  actor: Actor,
+): Promise<{ store: StoreRow; pos: PosRow[] }> {
+  const { store, pos } = await load(deps, client, externalId, wanted)
+  try {
+    const mpStoreId = store.mp_store_id ?? (await createStoreRow(deps, client, store, actor))
+    let isFirst = true
+    for (const box of pos.filter((candidate) => candidate.state === 'creating')) {
+      // The specification asks for a pause between the boxes of one request.
+      if (!isFirst) await deps.sleep(deps.settings.posCreateDelayMs)
+      isFirst = false
+      await createPosRow(deps, client, store, box, mpStoreId, actor)
+    }
+  } catch (error) {
+    throw await describeMissing(deps, client, externalId, wanted, error)
+  }
+  return load(deps, client, externalId, wanted)
+}
+
+async function load(
+  deps: PaymentDeps,
+  client: ClientName,
+  externalId: string,
+  wanted: ReadonlySet<string>,
+) {
+  const store = await findStore(deps.database.db, client, externalId)
+  if (!store) throw new AppError('NOT_FOUND', { message: 'There is no such store' })
+  const boxes = await listPosOfStore(deps.database.db, client, store.id)
+  const byId = new Map(boxes.map((box) => [box.external_id, box]))
+  return { store, pos: [...wanted].flatMap((id) => byId.get(id) ?? []) }
+}
+
+async function createStoreRow(
+  deps: PaymentDeps,
+  client: ClientName,
+  store: StoreRow,
+  actor: Actor,
+): Promise<string> {
+  const { stores } = deps.provider
+  const mpStoreId = await withAccess(deps, client, async ({ token, mpUserId }) => {
+    const created = await stores
+      .create(token, mpUserId, {
+        name: store.name,
+        externalId: store.mp_external_id,
+        location: store.location,
+      })
+      .catch(async (error: unknown) => {
+        const found = await adopt(error, () =>
+          stores.findByExternalId(token, mpUserId, store.mp_external_id),
+        )
+        if (await isMpStoreKnown(deps.database.db, found.mpStoreId)) throw sharedAccount(error)
+        return found
+      })
+    return created.mpStoreId
+  }).catch((error) => {
+    throw error instanceof ProviderError ? toAppError(error, 'store.create') : error
+  })
+  await deps.database.transaction(async (trx) => {
+    await setStoreCreated(trx, client, store.id, mpStoreId)
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'store.created',
+      resourceType: 'store',
+      resourceId: store.external_id,
+      metadata: { mp_store_id: mpStoreId },
+    })
+  })
+  return mpStoreId
+}
+
+async function createPosRow(
+  deps: PaymentDeps,
+  client: ClientName,
+  store: StoreRow,
+  box: PosRow,
+  mpStoreId: string,
+  actor: Actor,
+): Promise<void> {
+  const { pos } = deps.provider
+  const mpPosId = await withAccess(deps, client, async ({ token }) => {
+    const created = await pos
+      .create(token, box.id, {
+        name: box.name,
+        externalId: box.mp_external_id,
+        mpStoreId,
+        mpExternalStoreId: store.mp_external_id,
+      })
+      .catch(async (error: unknown) => {
+        const found = await adopt(error, async () => {
+          const candidate = await pos.findByExternalId(token, box.mp_external_id)
+          // A box of that id in another store is not the one that was asked for.
+          return candidate && (candidate.mpStoreId === null || candidate.mpStoreId === mpStoreId)
+            ? candidate
+            : undefined
+        })
+        if (await isMpPosKnown(deps.database.db, found.mpPosId)) throw sharedAccount(error)
+        return found
+      })
+    return created.mpPosId
+  }).catch((error) => {
+    throw error instanceof ProviderError ? toAppError(error, 'pos.create') : error
+  })
+  await deps.database.transaction(async (trx) => {
+    await setPosCreated(trx, client, box.id, mpPosId)
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'pos.created',
+      resourceType: 'pos',
+      resourceId: box.external_id,
+      metadata: { mp_pos_id: mpPosId, sucursal_id: store.external_id },
+    })
+  })
+}
+
+/**
+ * After a refusal or a lost answer: looks whether the thing is there under our id. The provider says «exists already»
+ * with a status and words that differ between its pages, so the look-up decides and not the refusal.
+ */
+async function adopt<T>(error: unknown, find: () => Promise<T | undefined>): Promise<T> {
+  if (!(error instanceof ProviderError) || error.kind === 'unauthorized') throw error
+  if (error.kind !== 'refused' && error.effect === 'none') throw error
+  const found = await find().catch(() => undefined)
+  if (found === undefined) throw error
+  return found
+}
+
+/** A thing that belongs to somebody here is never taken over: its owner would lose it with the next deletion. */
+function sharedAccount(cause: unknown): AppError {
+  return new AppError('CONFLICT', {
+    message: 'Another client of the same provider account uses this external_id',
+    cause,
+  })
+}
+
+/** The failure, with what exists now and what is still missing, so that nobody has to guess. */
+async function describeMissing(
+  deps: PaymentDeps,
+  client: ClientName,
+  externalId: string,
+  wanted: ReadonlySet<string>,
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof AppError)) return error
+  const { store, pos } = await load(deps, client, externalId, wanted)
+  const missing = pos.filter((box) => box.state === 'creating').map((box) => box.external_id)
+  const isUnknown = error.cause instanceof ProviderError && error.cause.effect === 'unknown'
+  const state =
+    store.mp_store_id !== null
+      ? `store ${externalId} exists; missing boxes: ${missing.join(', ')}`
+      : isUnknown
+        ? `it is not known whether store ${externalId} was created`
+        : `store ${externalId} was not created`
+  return new AppError(error.code, {
+    message: `${error.message}; ${state}. Repeat the request to finish it`,
+    ...(error.details && { details: error.details }),
+    extra: error.extra,
+    cause: error.cause,
+  })
+}
+
+/** Deletes a box at the provider; one that never got there needs a look first. */
+export async function deletePosAtProvider(
+  deps: PaymentDeps,
+  client: ClientName,
+  box: PosRow,
+  store: StoreRow,
+): Promise<void> {
+  await withAccess(deps, client, async ({ token }) => {
+    const found =
+      box.mp_pos_id ??
+      (await deps.provider.pos
+        .findByExternalId(token, box.mp_external_id)
+        .then((candidate) =>
+          candidate?.mpStoreId === store.mp_store_id ? candidate?.mpPosId : undefined,
+        ))
+    if (found != null) await deps.provider.pos.delete(token, found)
+  }).catch((error) => {
+    throw error instanceof ProviderError ? toAppError(error, 'pos.delete') : error
+  })
+}
+
+/** Deletes a store at the provider; one that never got there needs a look first. */
+export async function deleteStoreAtProvider(
+  deps: PaymentDeps,
+  client: ClientName,
+  store: StoreRow,
+): Promise<void> {
+  await withAccess(deps, client, async ({ token, mpUserId }) => {
+    if (store.mp_store_id !== null) {
+      await deps.provider.stores.delete(token, mpUserId, store.mp_store_id)
+      return
+    }
+    const found = await deps.provider.stores.findByExternalId(token, mpUserId, store.mp_external_id)
+    if (found && !(await isMpStoreKnown(deps.database.db, found.mpStoreId))) {
+      await deps.provider.stores.delete(token, mpUserId, found.mpStoreId)
+    }
+  }).catch((error) => {
+    throw error instanceof ProviderError ? toAppError(error, 'store.delete') : error
+  })
+}

@@ -1,0 +1,122 @@
+import { canonicalJson } from '../../domain/canonical-json.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { ProviderError, toAppError } from '../../provider/provider.ts'
+import {
+  findPos,
+  findStore,
+  listPosOfStore,
+  type PosRow,
+  renamePos,
+  renameStore,
+  type StoreRow,
+} from '../../repositories/stores/store-queries.ts'
+import { recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { addPos, createStore, type NewPos, type NewStore } from './manage-stores.ts'
+
+/**
+ * Makes a store and its boxes look like this, creating what is missing and changing what differs. It may be repeated:
+ * what is so already is left alone. Boxes that are not named stay.
+ *
+ * Throws as createStore, and CONFLICT when a box belongs to another store.
+ */
+export async function upsertStore(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: { store: NewStore; pos: NewPos[] },
+  actor: Actor,
+): Promise<void> {
+  const { store, pos } = request
+  const known = await findStore(deps.database.db, client, store.externalId)
+  if (known?.state !== 'active') {
+    await createStore(deps, client, request, actor)
+    return
+  }
+  const isSame =
+    known.name === store.name && canonicalJson(known.location) === canonicalJson(store.location)
+  if (!isSame) await changeStore(deps, client, known, store, actor)
+  await upsertPos(deps, client, store.externalId, pos, actor)
+}
+
+/** The same for boxes of a store that exists. Throws NOT_FOUND without the store. */
+export async function upsertPos(
+  deps: PaymentDeps,
+  client: ClientName,
+  storeExternalId: string,
+  pos: NewPos[],
+  actor: Actor,
+): Promise<void> {
+  const store = await findStore(deps.database.db, client, storeExternalId)
+  if (!store) throw new AppError('NOT_FOUND', { message: `There is no store ${storeExternalId}` })
+  const known = await listPosOfStore(deps.database.db, client, store.id)
+  const byId = new Map(known.map((box) => [box.external_id, box]))
+  const missing = pos.filter((box) => byId.get(box.externalId)?.state !== 'active')
+  for (const box of missing) {
+    const elsewhere = await findPos(deps.database.db, client, box.externalId)
+    if (elsewhere && elsewhere.store_id !== store.id) {
+      throw new AppError('CONFLICT', {
+        message: `Box ${box.externalId} belongs to store ${elsewhere.store_external_id}`,
+      })
+    }
+  }
+  if (missing.length > 0) await addPos(deps, client, storeExternalId, missing, actor)
+  for (const box of pos) {
+    const row = byId.get(box.externalId)
+    if (row?.state === 'active' && row.name !== box.name) {
+      await changePos(deps, client, row, box.name, actor)
+    }
+  }
+}
+
+async function changeStore(
+  deps: PaymentDeps,
+  client: ClientName,
+  row: StoreRow,
+  store: NewStore,
+  actor: Actor,
+): Promise<void> {
+  await withAccess(deps, client, ({ token, mpUserId }) =>
+    deps.provider.stores.update(token, mpUserId, row.mp_store_id as string, store),
+  ).catch((error) => {
+    throw error instanceof ProviderError ? toAppError(error, 'store.create') : error
+  })
+  await deps.database.transaction(async (trx) => {
+    await renameStore(trx, client, row.id, {
+      name: store.name,
+      location: JSON.stringify(store.location),
+    })
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'store.updated',
+      resourceType: 'store',
+      resourceId: row.external_id,
+    })
+  })
+}
+
+async function changePos(
+  deps: PaymentDeps,
+  client: ClientName,
+  row: PosRow,
+  name: string,
+  actor: Actor,
+): Promise<void> {
+  await withAccess(deps, client, ({ token }) =>
+    deps.provider.pos.rename(token, row.mp_pos_id as string, name),
+  ).catch((error) => {
+    throw error instanceof ProviderError ? toAppError(error, 'pos.create') : error
+  })
+  await deps.database.transaction(async (trx) => {
+    await renamePos(trx, client, row.id, name)
+    await recordSuccess(deps, trx, {
+      client,
+      actor,
+      action: 'pos.updated',
+      resourceType: 'pos',
+      resourceId: row.external_id,
+    })
+  })
+}

@@ -1,0 +1,119 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { type Language, preferredLanguage } from '../../domain/language.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { ProviderError } from '../../provider/provider.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { type Errand, within } from '../operations/request-context.ts'
+import type { CashierAction } from '../orders/cashier.ts'
+
+/** What holds a terminal that the provider calls taken, while no order of this client does. */
+export type Holder =
+  | { kind: 'other_application'; mpOrderId: string; reference: string; createdAt: Date | null }
+  /** No open order is listed, and the provider uses the code that it documents for prints too. */
+  | { kind: 'print' }
+  | { kind: 'unknown' }
+
+const lookWithinMs = 2_000
+/** An order lives three hours at most. */
+const longestOrderMs = 4 * 3_600_000
+const openStates = ['created', 'at_terminal'] as const
+/** Documented for a terminal with a pending print; for one with an order another code was seen (provider file 11.3). */
+const printCode = 'already_queued_order_for_terminal'
+
+/**
+ * Looks at the provider for what holds the terminal. An order of this service's application is never named: it may be another
+ * client's. The provider's index lags by up to a minute, so `print` may be an order of that minute too.
+ */
+export async function findHolder(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminalId: string,
+  errand: Errand,
+  refusal: unknown,
+): Promise<Holder> {
+  const now = deps.now().getTime()
+  const span = { from: new Date(now - longestOrderMs), to: new Date(now + 60_000), page: 1 }
+  const { untilMs } = within(deps, errand, lookWithinMs)
+  try {
+    const lists = await withAccess(
+      deps,
+      client,
+      ({ token }) =>
+        Promise.all(
+          openStates.map((status) =>
+            deps.provider.orders.list(token, { ...span, status }, { untilMs, maxAttempts: 1 }),
+          ),
+        ),
+      { untilMs },
+    )
+    const open = lists
+      .flatMap(({ orders }) => orders)
+      .filter(({ evidence }) => evidence.terminalId === terminalId)
+    const other = open.find(({ isOurs }) => isOurs === false)
+    if (other) {
+      const { mpOrderId, externalReference } = other.evidence
+      return {
+        kind: 'other_application',
+        mpOrderId,
+        reference: externalReference ?? '',
+        createdAt: other.createdAt,
+      }
+    }
+    const isAll = lists.every(
+      ({ unreadable, pages }) => unreadable.length === 0 && (pages ?? 1) <= 1,
+    )
+    const isPrintCode = refusal instanceof ProviderError && refusal.providerCode === printCode
+    return { kind: open.length === 0 && isAll && isPrintCode ? 'print' : 'unknown' }
+  } catch (error) {
+    if (!(error instanceof ProviderError || error instanceof AppError)) throw error
+    deps.log.warn({ client, terminalId, err: error }, 'what holds a terminal could not be read')
+    return { kind: 'unknown' }
+  }
+}
+
+type Text = { action: CashierAction; message: Readonly<Record<Language, string>> }
+
+const busyTexts: Record<Holder['kind'] | 'own', Text> = {
+  own: {
+    action: 'look_at_terminal',
+    message: {
+      es: 'La terminal tiene otro cobro. Terminalo o anulalo y cobrá de nuevo.',
+      en: 'The terminal has another charge. Finish or cancel it, then charge again.',
+      pt: 'A maquininha tem outra cobrança. Termine ou cancele e cobre de novo.',
+    },
+  },
+  other_application: {
+    action: 'look_at_terminal',
+    message: {
+      es: 'La terminal está ocupada por un cobro de otro programa. Terminalo o anulalo en ese programa o en la terminal, y cobrá de nuevo.',
+      en: 'The terminal is busy with a charge of another program. Finish or cancel it in that program or on the terminal, then charge again.',
+      pt: 'A maquininha está ocupada por uma cobrança de outro programa. Termine ou cancele nesse programa ou na maquininha, e cobre de novo.',
+    },
+  },
+  print: {
+    action: 'look_at_terminal',
+    message: {
+      es: 'La terminal está ocupada: tiene una impresión pendiente o un cobro de otro programa. Esperá a que termine o mirá la pantalla, y cobrá de nuevo.',
+      en: 'The terminal is busy: it has a pending print, or a charge of another program. Wait until it ends or look at its screen, then charge again.',
+      pt: 'A maquininha está ocupada: tem uma impressão pendente ou uma cobrança de outro programa. Espere terminar ou olhe a tela, e cobre de novo.',
+    },
+  },
+  unknown: {
+    action: 'look_at_terminal',
+    message: {
+      es: 'La terminal está ocupada por algo que no salió de esta caja. Mirá la pantalla de la terminal, terminalo ahí y cobrá de nuevo.',
+      en: 'The terminal is busy with something that did not come from this box. Look at its screen, finish it there, then charge again.',
+      pt: 'A maquininha está ocupada por algo que não saiu deste caixa. Olhe a tela, termine ali e cobre de novo.',
+    },
+  },
+}
+
+/** What the cashier is told of a busy terminal; `own` is an order of this client. */
+export function adviseOnBusy(holder: Holder['kind'] | 'own') {
+  const { action, message } = busyTexts[holder]
+  return (acceptLanguage: string | undefined) => ({
+    message: message[preferredLanguage(acceptLanguage)],
+    action,
+  })
+}

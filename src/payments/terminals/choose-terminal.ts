@@ -1,0 +1,204 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { verdictOn } from '../../errors/money-outcome.ts'
+import { lengthInWords } from '../../fleet/messages.ts'
+import {
+  findOpenOrdersOnTerminal,
+  findOrderOfAnyClient,
+  type OrderRow,
+} from '../../repositories/orders/order-queries.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { byService, type Errand, timeLeftMs, within } from '../operations/request-context.ts'
+import { cancelAtProvider } from '../orders/cancel.ts'
+import { givesWay } from '../orders/plan-status-checks.ts'
+import { refreshOrder } from '../orders/read.ts'
+import { adviseOnBusy, findHolder, type Holder } from './busy-terminal.ts'
+import { silenceMs } from './silent-terminal.ts'
+
+/** What a charge may spend on a look at its terminal before it begins: the charge itself needs the rest. */
+export const lookWithinMs = 6_000
+
+/**
+ * The terminal of a box that takes orders from the ERP. The provider allows one in PDV per box.
+ *
+ * Throws TERMINAL_NOT_FOUND when none is paired, TERMINAL_NOT_PDV when the paired ones work on their own.
+ */
+export async function chooseTerminal(
+  deps: PaymentDeps,
+  token: string,
+  mpPosId: string,
+  { untilMs }: Errand,
+): Promise<string> {
+  const { terminals } = await deps.provider.terminals.list(token, { mpPosId }, { untilMs })
+  // Asked for one box only; a provider that ignored the filter must not lend us another box's terminal.
+  const paired = terminals.filter((terminal) => terminal.mpPosId === mpPosId)
+  if (paired.length === 0) throw new AppError('TERMINAL_NOT_FOUND')
+  const ready = paired.find((terminal) => terminal.operatingMode === 'PDV')
+  if (!ready) throw new AppError('TERMINAL_NOT_PDV')
+  return ready.id
+}
+
+/**
+ * Sees to it that no order of ours (`open` are those that may) holds the terminal: a dead one is canceled, a live one is named. What the provider
+ * does not confirm blocks nobody; it refuses the new order itself if the terminal is taken.
+ *
+ * Throws TERMINAL_BUSY.
+ */
+export async function freeTerminal(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminalId: string,
+  open: readonly OrderRow[],
+  errand: Errand,
+): Promise<void> {
+  const look = within(deps, errand, lookWithinMs)
+  for (const order of open) {
+    if (order.creation !== 'confirmed') continue
+    if (timeLeftMs(deps, look) <= 0) return
+    const current = await confirmedNow(deps, order, errand)
+    if (current === undefined) continue
+    if (givesWay(current, deps.now()) && (await tryCancel(deps, current, look))) continue
+    throw await terminalBusy(deps, client, terminalId, errand)
+  }
+}
+
+/** The order when the provider has just confirmed that it holds the terminal's slot: whatever else it says holds nothing. */
+async function confirmedNow(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+): Promise<OrderRow | undefined> {
+  const look = within(deps, errand, lookWithinMs)
+  const { order: current, shown } = await refreshOrder(deps, order, look)
+  return shown === 'created' || shown === 'at_terminal' ? current : undefined
+}
+
+async function tryCancel(deps: PaymentDeps, order: OrderRow, errand: Errand): Promise<boolean> {
+  try {
+    // One whose cancel is only requested still holds the terminal.
+    return (await cancelAtProvider(deps, order, byService(deps, errand))).status === 'canceled'
+  } catch (error) {
+    deps.log.warn({ orderId: order.id, err: error }, 'a forgotten order still holds its terminal')
+    return false
+  }
+}
+
+/**
+ * After the provider said that the terminal is taken: finds and cancels forgotten orders of ours whose creation was
+ * never confirmed. Answers whether the slot may be free now.
+ */
+export async function cancelForgottenOrders(
+  deps: PaymentDeps,
+  terminalId: string,
+  errand: Errand,
+): Promise<boolean> {
+  const look = within(deps, errand, lookWithinMs)
+  let freed = false
+  for (const order of await findOpenOrdersOnTerminal(deps.database.db, terminalId)) {
+    if (!givesWay(order, deps.now())) continue
+    if (timeLeftMs(deps, look) <= 0) break
+    if (await cancelForgotten(deps, order, look)) freed = true
+  }
+  return freed
+}
+
+/**
+ * Cancels an order that nobody waits for, if the provider has it and no terminal shows it. Answers whether it is canceled
+ * now.
+ */
+export async function cancelForgotten(
+  deps: PaymentDeps,
+  order: OrderRow,
+  errand: Errand,
+): Promise<boolean> {
+  const read = await refreshOrder(deps, order, errand)
+  if (read.stale || read.isGone || !givesWay(read.order, deps.now())) return false
+  return tryCancel(deps, read.order, errand)
+}
+
+/** 409 with the order that holds the terminal, when it is this client's own or another application's. */
+export async function terminalBusy(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminalId: string,
+  errand: Errand,
+  cause?: unknown,
+): Promise<AppError> {
+  const open = await findOpenOrdersOnTerminal(deps.database.db, terminalId)
+  const own = open.filter((order) => order.client === client)
+  const blocker = own.find((order) => order.creation === 'confirmed') ?? (await arriving(deps, own))
+  const ageSeconds = (since: Date) =>
+    Math.max(0, Math.floor((deps.now().getTime() - since.getTime()) / 1000))
+  if (blocker) {
+    return new AppError('TERMINAL_BUSY', {
+      message: busyText(deps, blocker),
+      cause,
+      extra: {
+        ...verdictOn('chargeNotMade'),
+        cashier: adviseOnBusy('own'),
+        openOrder: {
+          orderId: blocker.id,
+          externalReference: blocker.external_reference,
+          ageSeconds: ageSeconds(blocker.created_at),
+        },
+      },
+    })
+  }
+  // An order of ours that is not this client's is not looked for: nothing of it is told.
+  const isOurs = open.some((order) => order.creation === 'confirmed')
+  const holder: Holder = isOurs
+    ? { kind: 'unknown' }
+    : await findHolder(deps, client, terminalId, errand, cause)
+  return new AppError('TERMINAL_BUSY', {
+    message: holderText(holder),
+    cause,
+    extra: {
+      ...verdictOn('chargeNotMade'),
+      cashier: adviseOnBusy(holder.kind),
+      ...(holder.kind === 'other_application' && {
+        openOrder: {
+          orderId: holder.mpOrderId,
+          externalReference: holder.reference,
+          ageSeconds: holder.createdAt ? ageSeconds(holder.createdAt) : 0,
+        },
+      }),
+    },
+  })
+}
+
+function holderText(holder: Holder): string {
+  switch (holder.kind) {
+    case 'other_application':
+      return `The terminal is busy with an order of another application (${holder.mpOrderId}): finish or cancel it there, then charge again`
+    case 'print':
+      return 'The terminal is busy and no open order is listed: a print is pending, or another application made an order within the last minute. Wait, then charge again'
+    case 'unknown':
+      return 'The terminal is busy with a charge that did not come from here: finish it on the terminal, then charge again'
+    default:
+      return holder satisfies never
+  }
+}
+
+function busyText(deps: PaymentDeps, blocker: OrderRow): string {
+  const silentMs = silenceMs(deps, blocker)
+  return silentMs === undefined
+    ? 'The terminal holds another order: finish or cancel it, then charge again'
+    : `The terminal has not answered for ${lengthInWords(silentMs, 'en')} and holds another order: finish or cancel it, and charge at another box`
+}
+
+/** How long the provider's answer to another request may take to be written down. */
+const arrivingMs = 1_000
+
+/** The order that another request is making at this moment, once the provider has confirmed it. */
+async function arriving(deps: PaymentDeps, own: OrderRow[]): Promise<OrderRow | undefined> {
+  const intent = own.find((order) => order.creation === 'intent')
+  if (!intent) return undefined
+  const read = () => findOrderOfAnyClient(deps.database.db, intent.id)
+  const enough = new AbortController()
+  const change = deps.changes.wait(intent.id, arrivingMs, enough.signal)
+  const first = await read()
+  if (first?.creation === 'intent') await change
+  else enough.abort()
+  const last = first?.creation === 'intent' ? await read() : first
+  return last?.creation === 'confirmed' ? last : undefined
+}

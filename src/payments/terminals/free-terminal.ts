@@ -1,0 +1,183 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import type { OrderStatus } from '../../domain/order.ts'
+import { isCancelRequested, isOpen } from '../../domain/order-state.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { findClient } from '../../repositories/connection/clients.ts'
+import {
+  findOpenOrdersOnTerminal,
+  findOrder,
+  type OrderRow,
+} from '../../repositories/orders/order-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { type Errand, ownErrand } from '../operations/request-context.ts'
+import { cancelOrder } from '../orders/cancel.ts'
+import { refreshOrder } from '../orders/read.ts'
+
+/**
+ * What is to be done about an order that may hold a terminal:
+ * - `cancel`: it waits for the device; the provider cancels it
+ * - `resolve`: whether the provider has it is unknown; it is asked for under its own key, and canceled when it is there
+ * - `ask_device`: the device shows it; the provider is asked to cancel it there
+ * - `cancel_requested`: that was asked; until the device answers it may still take the money
+ * - `cancel_on_device`: the provider does not take that; only the device can cancel it
+ * - `wait`: the provider does not answer; nothing is done blindly
+ * - `other_client`: it belongs to another client, whom to name instead
+ * - `none`: it does not hold the terminal
+ */
+export const freeingActions = [
+  'cancel',
+  'resolve',
+  'ask_device',
+  'cancel_requested',
+  'cancel_on_device',
+  'wait',
+  'other_client',
+  'none',
+] as const
+export type FreeingAction = (typeof freeingActions)[number]
+
+export type HeldOrder = {
+  order: OrderRow
+  action: FreeingAction
+  /** The action was carried out; always false in a dry run. */
+  done: boolean
+  /** Why it was not, when it was tried. */
+  failure: AppError | undefined
+}
+
+/** `clear`: no order of ours holds it; `freed`, `would_be_freed`: nor after the actions; `held`: one still does. */
+export const terminalVerdicts = ['clear', 'freed', 'would_be_freed', 'held'] as const
+export type TerminalVerdict = (typeof terminalVerdicts)[number]
+
+export type FreedTerminal = { verdict: TerminalVerdict; orders: HeldOrder[] }
+
+/**
+ * Frees a terminal from orders of one client. Each order is read at the provider first, and only what the provider then
+ * says decides; a dry run does no more than that. An order whose creation is unknown is not sent by a dry run either.
+ *
+ * Throws NOT_FOUND (client), TERMINAL_NOT_FOUND, OAUTH_NOT_CONNECTED, CONNECTION_LOST or the provider's failure; the last
+ * three only when no order of ours is on record, since then the provider must say whether there is such a terminal.
+ */
+export async function freeTerminalByHand(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: { terminalId: string; dryRun: boolean; reason: string },
+  errand: Errand,
+): Promise<FreedTerminal> {
+  const { terminalId, dryRun, reason } = request
+  if (!(await findClient(deps.database.db, client))) {
+    throw new AppError('NOT_FOUND', { message: 'There is no such client' })
+  }
+  if (dryRun) return look(deps, client, terminalId)
+  const entry = {
+    client,
+    actor: errand.actor,
+    action: 'terminal.freed',
+    resourceType: 'terminal',
+    resourceId: terminalId,
+    metadata: { reason },
+  }
+  return auditFailure(deps, entry, async () => {
+    const { orders } = await look(deps, client, terminalId)
+    const worked = await Promise.all(orders.map((held) => carryOut(deps, client, held, errand)))
+    const freed = { verdict: verdictOf(worked, false), orders: worked }
+    await deps.database.transaction((trx) =>
+      recordSuccess(deps, trx, {
+        ...entry,
+        metadata: {
+          reason,
+          verdict: freed.verdict,
+          orders: worked.map(({ order, action, done }) => ({ order_id: order.id, action, done })),
+        },
+      }),
+    )
+    return freed
+  })
+}
+
+async function look(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminalId: string,
+): Promise<FreedTerminal> {
+  const open = await findOpenOrdersOnTerminal(deps.database.db, terminalId)
+  if (open.length === 0) await requireTerminal(deps, client, terminalId)
+  const orders = await Promise.all(open.map((order) => judge(deps, client, order)))
+  return { verdict: verdictOf(orders, true), orders }
+}
+
+/** The provider lists at most this many terminals at once. */
+const pageSize = 50
+
+async function requireTerminal(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminalId: string,
+): Promise<void> {
+  for (let offset = 0; ; offset += pageSize) {
+    const page = await withAccess(deps, client, ({ token }) =>
+      deps.provider.terminals.list(token, { limit: pageSize, offset }),
+    ).catch((error) => {
+      throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
+    })
+    if (page.terminals.some(({ id }) => id === terminalId)) return
+    if (page.rows < pageSize) {
+      throw new AppError('TERMINAL_NOT_FOUND', { message: 'The client has no such terminal' })
+    }
+  }
+}
+
+async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Promise<HeldOrder> {
+  const held = (of: OrderRow, action: FreeingAction): HeldOrder => {
+    return { order: of, action, done: false, failure: undefined }
+  }
+  if (order.client !== client) return held(order, 'other_client')
+  if (order.creation !== 'confirmed') return held(order, 'resolve')
+  const read = await refreshOrder(deps, order, ownErrand(deps, 'api'))
+  if (read.stale) return held(read.order, 'wait')
+  return held(read.order, actionFor(read.shown ?? null, read.order))
+}
+
+/** By the state that the provider shows. One in `action_required` has left the terminal; what it does not confirm holds nothing. */
+function actionFor(shown: OrderStatus | null, order: OrderRow): FreeingAction {
+  if (shown === 'created') return 'cancel'
+  if (shown !== 'at_terminal') return 'none'
+  return isCancelRequested(order) ? 'cancel_requested' : 'ask_device'
+}
+
+const carriedOut: readonly FreeingAction[] = ['cancel', 'ask_device', 'resolve']
+
+async function carryOut(
+  deps: PaymentDeps,
+  client: ClientName,
+  held: HeldOrder,
+  errand: Errand,
+): Promise<HeldOrder> {
+  if (!carriedOut.includes(held.action)) return held
+  try {
+    const order = await cancelOrder(deps, client, held.order.id, errand)
+    const done = order.status === 'canceled'
+    return { ...held, order, action: done ? held.action : actionFor(order.status, order), done }
+  } catch (failure) {
+    if (!(failure instanceof AppError)) throw failure
+    const order = (await findOrder(deps.database.db, client, held.order.id)) ?? held.order
+    // It reached the device, or ended, between our look and the cancel: what the provider said then counts.
+    const hasMoved = order.creation !== 'unknown' && order.status !== 'created'
+    if (order.status === 'at_terminal' && failure.code === 'ORDER_AT_TERMINAL') {
+      return { order, action: 'cancel_on_device', done: false, failure }
+    }
+    const action = hasMoved ? actionFor(order.status, order) : held.action
+    return { order, action, done: false, failure }
+  }
+}
+
+function verdictOf(orders: readonly HeldOrder[], isPlan: boolean): TerminalVerdict {
+  const holding = orders.filter(({ order, action }) => action !== 'none' && isOpen(order.status))
+  const freeing = orders.filter(({ done }) => done)
+  if (holding.length === 0) return freeing.length > 0 ? 'freed' : 'clear'
+  const canBeFreed = holding.every(({ action }) => action === 'cancel' || action === 'resolve')
+  return isPlan && canBeFreed ? 'would_be_freed' : 'held'
+}

@@ -1,0 +1,159 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import type { OperatingMode } from '../../domain/order.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { ProviderError, type ProviderTerminal, toAppError } from '../../provider/provider.ts'
+import { findPos, findStore, listPos, listStores } from '../../repositories/stores/store-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+
+export type Terminal = {
+  id: string
+  /** The ERP's ids; null for a box or store that this service does not know. */
+  sucursalId: string | null
+  cajaId: string | null
+  operatingMode: OperatingMode
+}
+
+export type TerminalFilter = {
+  sucursalId?: string | undefined
+  cajaId?: string | undefined
+  limit: number
+  offset: number
+}
+
+/** A page of the client's terminals with the ERP's ids. A filter on an unknown id gives an empty list. */
+export async function listTerminals(
+  deps: PaymentDeps,
+  client: ClientName,
+  filter: TerminalFilter,
+): Promise<Terminal[]> {
+  const { db } = deps.database
+  const { limit, offset } = filter
+  const query: { mpPosId?: string; mpStoreId?: string } = {}
+  if (filter.sucursalId !== undefined) {
+    const store = await findStore(db, client, filter.sucursalId)
+    if (!store || store.mp_store_id === null) return []
+    query.mpStoreId = store.mp_store_id
+  }
+  if (filter.cajaId !== undefined) {
+    const pos = await findPos(db, client, filter.cajaId)
+    if (!pos || pos.mp_pos_id === null) return []
+    if (query.mpStoreId !== undefined && pos.mp_store_id !== query.mpStoreId) return []
+    query.mpPosId = pos.mp_pos_id
+  }
+  const { terminals, rows } = await withAccess(deps, client, ({ token }) =>
+    deps.provider.terminals.list(token, { ...query, limit, offset }),
+  ).catch((error) => {
+    throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
+  })
+  const names = await erpNames(deps, client)
+  noteTerminals(deps, client, terminals, {
+    cajaOf: (terminal) => names(terminal).cajaId,
+    areAll: offset === 0 && rows < limit && terminals.length === rows,
+  })
+  return terminals.map((terminal) => {
+    if (terminal.providerMode !== 'PDV' && terminal.providerMode !== 'STANDALONE') {
+      deps.log.warn(
+        { client, terminalId: terminal.id, mode: terminal.providerMode },
+        'a terminal is in a mode that this service does not know; shown as STANDALONE',
+      )
+    }
+    return { id: terminal.id, ...names(terminal), operatingMode: terminal.operatingMode }
+  })
+}
+
+/**
+ * What was read tells how boxes fare. A box has at most one terminal in PDV, and others that work on their own: that it has
+ * none shows only where all of them are listed.
+ */
+function noteTerminals(
+  deps: PaymentDeps,
+  client: ClientName,
+  terminals: readonly ProviderTerminal[],
+  { cajaOf, areAll }: { cajaOf: (terminal: ProviderTerminal) => string | null; areAll: boolean },
+): void {
+  for (const [cajaId, [first, ...others]] of Map.groupBy(terminals, cajaOf)) {
+    if (cajaId === null || !first) continue
+    const ready = [first, ...others].find(({ operatingMode }) => operatingMode === 'PDV')
+    if (!ready && !areAll) continue
+    const found = ready ? 'pdv' : 'standalone'
+    deps.fleet.noteFinding({ client, cajaId, found, terminalId: (ready ?? first).id })
+  }
+}
+
+async function erpNames(deps: PaymentDeps, client: ClientName) {
+  const { db } = deps.database
+  const stores = await listStores(db, client)
+  const byMpStore = new Map(stores.map((store) => [store.mp_store_id, store.external_id]))
+  const byMpPos = new Map(
+    (await listPos(db, client)).map((pos) => [pos.mp_pos_id, pos.external_id]),
+  )
+  return (terminal: ProviderTerminal) => ({
+    sucursalId: (terminal.mpStoreId !== null && byMpStore.get(terminal.mpStoreId)) || null,
+    cajaId: (terminal.mpPosId !== null && byMpPos.get(terminal.mpPosId)) || null,
+  })
+}
+
+/**
+ * Switches every terminal of a box, one after the other. The provider allows one PDV terminal per box.
+ *
+ * Throws NOT_FOUND (box), TERMINAL_NOT_FOUND, ONE_PDV_PER_BOX, or the provider's failure.
+ */
+export async function setOperatingMode(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: { cajaId: string; operatingMode: OperatingMode },
+  actor: Actor,
+): Promise<number> {
+  const entry = {
+    client,
+    actor,
+    action: 'terminal.mode_changed',
+    resourceType: 'terminal',
+    resourceId: request.cajaId,
+    metadata: { operating_mode: request.operatingMode },
+  }
+  return auditFailure(deps, entry, async () => {
+    const pos = await findPos(deps.database.db, client, request.cajaId)
+    if (!pos || pos.mp_pos_id === null) {
+      throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
+    }
+    const mpPosId = pos.mp_pos_id
+    let updated = 0
+    try {
+      await withAccess(deps, client, async ({ token }) => {
+        const { terminals } = await deps.provider.terminals.list(token, { mpPosId })
+        const paired = terminals.filter((terminal) => terminal.mpPosId === mpPosId)
+        if (paired.length === 0) throw new AppError('TERMINAL_NOT_FOUND')
+        updated = 0
+        for (const terminal of paired) {
+          await deps.provider.terminals.setMode(token, terminal.id, request.operatingMode)
+          const found = request.operatingMode === 'PDV' ? 'pdv' : 'standalone'
+          deps.fleet.noteFinding({
+            client,
+            cajaId: request.cajaId,
+            found,
+            terminalId: terminal.id,
+          })
+          updated += 1
+        }
+      })
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error
+      const failure = toAppError(error, 'terminal.mode')
+      throw new AppError(failure.code, {
+        message: `${failure.message} (terminals switched before: ${updated})`,
+        cause: error,
+        extra: failure.extra,
+      })
+    }
+    await deps.database.transaction((trx) =>
+      recordSuccess(deps, trx, {
+        ...entry,
+        metadata: { ...entry.metadata, terminals_updated: updated },
+      }),
+    )
+    return updated
+  })
+}

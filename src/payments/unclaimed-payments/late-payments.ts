@@ -1,0 +1,24 @@
+import type { ClientName } from '../../domain/client-name.ts'
+import { listUnpaidWithPayment } from '../../repositories/unclaimed-payments/surplus-payments.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { ownErrand } from '../operations/request-context.ts'
+import { refreshOrder } from '../orders/read.ts'
+
+/** A shop whose payments cannot be read is left alone for an hour at most. */
+const changedWithinMs = 6 * 3_600_000
+
+/**
+ * Reads orders again that ended without a payment, and of which the provider now has an approved one: their webhook may be
+ * lost, and nothing else reads them. Each is read once for each change of the payment.
+ */
+export async function readLatePayments(
+  deps: PaymentDeps,
+  client: ClientName,
+  signal: AbortSignal,
+): Promise<void> {
+  const since = new Date(deps.now().getTime() - changedWithinMs)
+  for (const order of await listUnpaidWithPayment(deps.database.db, client, since)) {
+    if (signal.aborted) return
+    await refreshOrder(deps, order, ownErrand(deps, 'search'))
+  }
+}

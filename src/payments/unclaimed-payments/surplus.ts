@@ -1,0 +1,64 @@
+import type { Db, Trx } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { findOrderOfAnyClient, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import {
+  hasOpenSurplus,
+  listOrdersWithSurplus,
+  separateSurplus,
+} from '../../repositories/unclaimed-payments/surplus-payments.ts'
+import type { OrphanRow } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { furtherPaymentNote } from '../orders/apply-evidence.ts'
+import { moveOrder } from '../orders/move-order.ts'
+import { refreshNets } from '../settlements/nets.ts'
+
+/** A shop whose payments cannot be read is left alone for an hour at most; older ones when their payments are read again. */
+const reachMs = 6 * 3_600_000
+
+/** Separates further payments from orders that were not known to be paid when the payments were read. */
+export async function separateLateSurplus(deps: PaymentDeps, client: ClientName): Promise<void> {
+  const { db } = deps.database
+  const now = deps.now()
+  const ids = await listOrdersWithSurplus(db, client, new Date(now.getTime() - reachMs))
+  if (ids.length === 0) return
+  await deps.database.transaction(async (trx) => {
+    await separateSurplus(trx, client, ids, now)
+    await refreshNets(trx, ids)
+  })
+}
+
+/** The order of a further payment waits for a decision from now on. Answers it when it has changed. */
+export function openSurplus(
+  deps: PaymentDeps,
+  trx: Trx,
+  orphan: Pick<OrphanRow, 'surplus_of'>,
+): Promise<OrderRow | undefined> {
+  return setSurplus(deps, trx, orphan, 'open', furtherPaymentNote)
+}
+
+/** Ends that wait, once a person has decided about every further payment of the order. */
+export async function endSurplus(
+  deps: PaymentDeps,
+  trx: Trx,
+  orphan: Pick<OrphanRow, 'surplus_of'>,
+): Promise<OrderRow | undefined> {
+  if (orphan.surplus_of === null || (await hasOpenSurplus(trx, orphan.surplus_of))) return undefined
+  return setSurplus(deps, trx, orphan, 'decided', 'a person decided about the further payment')
+}
+
+async function setSurplus(
+  deps: PaymentDeps,
+  db: Db | Trx,
+  { surplus_of: id }: Pick<OrphanRow, 'surplus_of'>,
+  surplus: 'open' | 'decided',
+  note: string,
+): Promise<OrderRow | undefined> {
+  const known = id === null ? undefined : await findOrderOfAnyClient(db, id)
+  if (!known) return undefined
+  const { order, changed } = await moveOrder(deps, db, known, 'search', (before) => {
+    if (before.surplus === surplus) return { move: undefined }
+    const version = before.version + 1
+    return { move: { after: { ...before, surplus, version, last_updated_at: deps.now() }, note } }
+  })
+  return changed ? order : undefined
+}

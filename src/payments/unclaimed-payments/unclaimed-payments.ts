@@ -1,0 +1,355 @@
+import { randomUUID } from 'node:crypto'
+import type { Trx } from '../../db/database.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { looseOrderId } from '../../domain/loose-payment.ts'
+import { pointFromCents } from '../../domain/money.ts'
+import { isWholeCurrency } from '../../domain/site.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { isRefundUnderWay } from '../../errors/money-outcome.ts'
+import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { insertOrderEvent } from '../../repositories/orders/order-events.ts'
+import { insertOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import {
+  findPayment,
+  type ProviderPaymentRow,
+} from '../../repositories/provider-payments/provider-payments.ts'
+import {
+  findOrphan,
+  insertOrphan,
+  listLonePayments,
+  listOrphanPayments,
+  listRefundedOrphans,
+  listUnsettledOrders,
+  lockOrphan,
+  type OrphanRow,
+  settleOrphan,
+  tiePayment,
+} from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
+import { auditFailure, recordSuccess } from '../audit/activity.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
+import { type Errand, ownErrand } from '../operations/request-context.ts'
+import { applyEvidence } from '../orders/apply-evidence.ts'
+import { moveOrder } from '../orders/move-order.ts'
+import { tellOrderChanged } from '../orders/order-changes.ts'
+import { refreshOrder, requireOrder } from '../orders/read.ts'
+import { refundOrder } from '../orders/refund.ts'
+import { readPayment } from '../provider-payments/read-payments.ts'
+import { refreshNets } from '../settlements/nets.ts'
+import { readLatePayments } from './late-payments.ts'
+import { endSurplus, openSurplus, separateLateSurplus } from './surplus.ts'
+
+type Shop = { client: ClientName; mpUserId: number }
+
+/** Older ones are found by closings only. */
+const reachMs = 32 * 24 * 3_600_000
+const orderBeforeMs = 4 * 3_600_000
+const orderAfterMs = 3_600_000
+const readWithinMs = 10_000
+
+/**
+ * Finds charges of a shop's boxes that no order of ours stands for, and tells of each once, in the audit log and the service's
+ * log. Before, it looks once more at the payment, and at orders of that amount whose end is not known here: while one of them
+ * may still turn out to be it, nothing is said. Only for whoever holds the account's lease.
+ */
+export async function findOrphans(
+  deps: PaymentDeps,
+  shop: Shop,
+  signal: AbortSignal,
+): Promise<void> {
+  const { db } = deps.database
+  await settleRefundedOrphans(deps, shop.client)
+  const since = new Date(deps.now().getTime() - reachMs)
+  await readLatePayments(deps, shop.client, signal)
+  await separateLateSurplus(deps, shop.client)
+  for (const payment of await listLonePayments(db, shop.client, since)) {
+    if (signal.aborted) return
+    if (await isPerhapsOurs(deps, payment)) continue
+    await readPayment(deps, shop, payment.payment_id, signal)
+    const now = await findPayment(db, shop.client, payment.payment_id)
+    if (now && now.order_id === null && now.amount_cents !== null) await note(deps, now)
+  }
+}
+
+async function isPerhapsOurs(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<boolean> {
+  const soldMs = payment.sold_at.getTime()
+  const open = await listUnsettledOrders(deps.database.db, payment.client, {
+    amountCents: payment.amount_cents as number,
+    from: new Date(soldMs - orderBeforeMs),
+    to: new Date(soldMs + orderAfterMs),
+  })
+  let isUnsettled = false
+  for (const order of open) {
+    const { order: after, stale } = await refreshOrder(deps, order, ownErrand(deps, 'search'))
+    const isKnown = after.creation === 'confirmed' || after.creation === 'refused'
+    isUnsettled ||= after.paid_cents === 0 && (stale || !isKnown)
+  }
+  return isUnsettled
+}
+
+async function note(deps: PaymentDeps, payment: ProviderPaymentRow): Promise<void> {
+  const orphan: OrphanRow = {
+    id: randomUUID(),
+    client: payment.client,
+    payment_id: payment.payment_id,
+    caja_id: payment.caja_id,
+    sucursal_id: payment.sucursal_id,
+    amount_cents: payment.amount_cents as number,
+    sold_at: payment.sold_at,
+    state: 'open',
+    reason: null,
+    order_id: null,
+    surplus_of: payment.surplus_of,
+    found_at: deps.now(),
+    settled_at: null,
+    told_at: null,
+    end_told_at: null,
+  }
+  const kept = await deps.database.transaction(async (trx) => {
+    if (!(await insertOrphan(trx, orphan))) return undefined
+    const similar = (await listOrphanPayments(trx, orphan.client, [orphan.payment_id])).get(
+      orphan.payment_id,
+    )?.similar_order_ids
+    const entry = entryOf(orphan, 'orphan.found', serviceActor(deps.now()), null)
+    const metadata = {
+      ...entry.metadata,
+      ...(payment.mp_order_id !== null && { mp_order_id: payment.mp_order_id }),
+      ...(similar && similar.length > 0 && { similar_order_ids: similar }),
+    }
+    await recordSuccess(deps, trx, { ...entry, metadata })
+    return { order: await openSurplus(deps, trx, orphan) }
+  })
+  if (!kept) return
+  if (kept.order) tellOrderChanged(deps.database, kept.order)
+  const { client, id, payment_id: paymentId, caja_id: cajaId } = orphan
+  deps.log.warn(
+    { client, orphanId: id, paymentId, cajaId },
+    'the provider charged something that no order here stands for',
+  )
+}
+
+function entryOf(orphan: OrphanRow, action: string, actor: Actor, reason: string | null) {
+  return {
+    client: orphan.client,
+    actor,
+    action,
+    resourceType: 'orphan',
+    resourceId: orphan.id,
+    metadata: {
+      payment_id: orphan.payment_id,
+      caja_id: orphan.caja_id,
+      amount: pointFromCents(orphan.amount_cents),
+      ...(orphan.surplus_of !== null && { surplus_of: orphan.surplus_of }),
+      ...(reason !== null && { reason }),
+    },
+  }
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+async function requireOrphan(
+  { database: { db } }: PaymentDeps,
+  client: ClientName,
+  id: string,
+): Promise<OrphanRow> {
+  const orphan = uuid.test(id) ? await findOrphan(db, client, id) : undefined
+  if (!orphan) throw new AppError('NOT_FOUND', { message: 'There is no such charge' })
+  return orphan
+}
+
+/** Says that nothing is to be done about a charge. Throws NOT_FOUND, ORPHAN_SETTLED. */
+export async function dismissOrphan(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  reason: string,
+  actor: Actor,
+): Promise<OrphanRow> {
+  const orphan = await requireOrphan(deps, client, id)
+  const entry = entryOf(orphan, 'orphan.dismissed', actor, reason)
+  return auditFailure(deps, entry, async () => {
+    const dismissed = await deps.database.transaction(async (trx) => {
+      const now = (await lockOrphan(trx, client, id)) as OrphanRow
+      if (now.state === 'dismissed') return { orphan: now, order: undefined }
+      if (now.state !== 'open') throw new AppError('ORPHAN_SETTLED')
+      const end = { state: 'dismissed' as const, reason, order_id: null, settled_at: deps.now() }
+      await settleOrphan(trx, now, end)
+      await recordSuccess(deps, trx, entry)
+      return { orphan: { ...now, ...end }, order: await endSurplus(deps, trx, now) }
+    })
+    if (dismissed.order) tellOrderChanged(deps.database, dismissed.order)
+    return dismissed.orphan
+  })
+}
+
+/**
+ * Takes a charge in as an order of its box, so that it counts and can be given back like any other. Adopting it again answers
+ * the same. Throws NOT_FOUND, ORPHAN_SETTLED, and what reading the payment fails with.
+ */
+export async function adoptOrphan(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  { reason, reference }: { reason: string; reference: string | undefined },
+  actor: Actor,
+): Promise<{ orphan: OrphanRow; order: OrderRow | undefined }> {
+  const orphan = await requireOrphan(deps, client, id)
+  const entry = entryOf(orphan, 'orphan.adopted', actor, reason)
+  return auditFailure(deps, entry, async () => {
+    if (orphan.state === 'adopted') return { orphan, order: undefined }
+    if (orphan.state !== 'open') throw new AppError('ORPHAN_SETTLED')
+    const payment = await findPayment(deps.database.db, client, orphan.payment_id)
+    if (!payment || orphan.caja_id === null || orphan.sucursal_id === null) {
+      throw new AppError('ORPHAN_SETTLED', { message: 'Nobody knows of which box this charge is' })
+    }
+    const evidence = await withAccess(deps, client, ({ token, mpUserId }) => {
+      if (mpUserId !== payment.mp_user_id) throw new AppError('ACCOUNT_MISMATCH')
+      const untilMs = deps.stopwatch() + readWithinMs
+      return deps.provider.orders.get(token, looseOrderId(payment.payment_id), { untilMs })
+    }).catch((error: unknown) => {
+      throw error instanceof ProviderError ? toAppError(error, 'order.read') : error
+    })
+    const adopted = await deps.database.transaction(async (trx) => {
+      const now = (await lockOrphan(trx, client, id)) as OrphanRow
+      if (now.state === 'adopted') return { orphan: now, order: undefined }
+      if (now.state !== 'open') throw new AppError('ORPHAN_SETTLED')
+      const row = await insertOrder(trx, orderOf(deps, now, payment, reference))
+      await insertOrderEvent(trx, {
+        order_id: row.id,
+        client,
+        at: deps.now(),
+        source: 'api',
+        from_status: null,
+        to_status: row.status,
+        status_detail: null,
+        version: row.version,
+        note: 'a charge without an order was taken in',
+      })
+      const { order } = await moveOrder(deps, trx, row, 'api', (known) =>
+        applyEvidence(known, evidence, deps.now()),
+      )
+      return { orphan: await endAdopted(deps, trx, now, order, reason, entry), order }
+    })
+    if (adopted.order) tellOrderChanged(deps.database, adopted.order)
+    return adopted
+  })
+}
+
+async function endAdopted(
+  deps: PaymentDeps,
+  trx: Trx,
+  orphan: OrphanRow,
+  order: OrderRow,
+  reason: string,
+  entry: ReturnType<typeof entryOf>,
+): Promise<OrphanRow> {
+  const end = { state: 'adopted' as const, reason, order_id: order.id, settled_at: deps.now() }
+  await settleOrphan(trx, orphan, end)
+  await tiePayment(trx, orphan, order.id)
+  await refreshNets(trx, [order.id])
+  await endSurplus(deps, trx, orphan)
+  await recordSuccess(deps, trx, { ...entry, metadata: { ...entry.metadata, order_id: order.id } })
+  return { ...orphan, ...end }
+}
+
+function orderOf(
+  deps: PaymentDeps,
+  orphan: OrphanRow,
+  payment: ProviderPaymentRow,
+  reference: string | undefined,
+): Parameters<typeof insertOrder>[1] {
+  const now = deps.now()
+  const loose = looseOrderId(orphan.payment_id)
+  return {
+    id: randomUUID(),
+    client: orphan.client,
+    caja_id: orphan.caja_id as string,
+    sucursal_id: orphan.sucursal_id as string,
+    terminal_id: loose,
+    mp_user_id: payment.mp_user_id,
+    external_reference: reference ?? loose,
+    mp_external_reference: loose,
+    reference_attempt: 1,
+    amount_cents: orphan.amount_cents,
+    whole_amount: isWholeCurrency(payment.currency),
+    description: null,
+    ticket_number: null,
+    send_ticket_number: false,
+    print_ticket: false,
+    payment_method: 'all',
+    expiration_minutes: 1,
+    creation: 'confirmed',
+    mp_order_id: loose,
+    status: 'created',
+    status_detail: null,
+    conflict: null,
+    cancel_requested_at: null,
+    sent_at: orphan.sold_at,
+    created_at: orphan.sold_at,
+    last_updated_at: now,
+    expires_at: new Date(orphan.sold_at.getTime() + 60_000),
+    checked_at: now,
+    next_check_at: now,
+    adopted_at: now,
+    sender: null,
+    sender_until: null,
+  }
+}
+
+/**
+ * Gives the money of an orphan back: it is taken in as an order first, and refunded like any other. Asked for again it is the
+ * same refund. While the provider works on the refund the orphan stays `adopted`; `settleRefundedOrphans` ends it. `order` is
+ * null for one that was refunded before. Throws NOT_FOUND, ORPHAN_SETTLED, and what a refund throws.
+ */
+export async function refundOrphan(
+  deps: PaymentDeps,
+  client: ClientName,
+  id: string,
+  reason: string,
+  errand: Errand,
+): Promise<{ orphan: OrphanRow; order: OrderRow }> {
+  const before = await requireOrphan(deps, client, id)
+  if (before.state === 'refunded') {
+    return { orphan: before, order: await requireOrder(deps, client, before.order_id as string) }
+  }
+  const wish = { reason, reference: undefined }
+  const { orphan } = await adoptOrphan(deps, client, id, wish, errand.actor)
+  const { order } = await refundOrder(
+    deps,
+    client,
+    { orderId: orphan.order_id as string, amountCents: undefined },
+    refundKey(id),
+    errand,
+  )
+  if (isRefundUnderWay(order)) return { orphan, order }
+  return { orphan: await endRefunded(deps, orphan, reason, errand.actor), order }
+}
+
+/** Each orphan has one refund, however often it is asked for. */
+function refundKey(id: string): string {
+  return `orphan-${id}`
+}
+
+async function endRefunded(
+  deps: PaymentDeps,
+  { client, id }: OrphanRow,
+  reason: string | null,
+  actor: Actor,
+): Promise<OrphanRow> {
+  return deps.database.transaction(async (trx) => {
+    const now = (await lockOrphan(trx, client, id)) as OrphanRow
+    if (now.state !== 'adopted') return now
+    const settled_at = deps.now()
+    const end = { state: 'refunded' as const, reason, order_id: now.order_id, settled_at }
+    await settleOrphan(trx, now, end)
+    await recordSuccess(deps, trx, entryOf(now, 'orphan.refunded', actor, reason))
+    return { ...now, ...end }
+  })
+}
+
+/** Ends orphans whose refund was under way or of unknown outcome, and is through by now. One that failed leaves them adopted. */
+async function settleRefundedOrphans(deps: PaymentDeps, client: ClientName): Promise<void> {
+  for (const orphan of await listRefundedOrphans(deps.database.db, client)) {
+    await endRefunded(deps, orphan, orphan.reason, serviceActor(deps.now()))
+  }
+}

@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto'
+import { hashSecret } from '../../domain/api-key.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { verifySignature } from '../../provider/signature.ts'
+import {
+  type DueDelivery,
+  receiveDelivery,
+  storeDelivery,
+  trimRejected,
+} from '../../repositories/webhooks/webhook-log.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { claimMs } from '../operations/account-lanes.ts'
+import { tellWebhooks } from './work-webhook.ts'
+
+export type Delivery = {
+  xSignature: string | string[] | undefined
+  xRequestId: string | string[] | undefined
+  /** `data.id` and `type` of the query. */
+  dataId: string | string[] | undefined
+  topic: string | undefined
+  /** Not signed: kept for the log, decides nothing. */
+  body: unknown
+}
+
+export type VerifiedSignature = { form: string; signedAt: Date }
+
+const unsigned = 'The webhook is not signed with a secret of this service'
+/** The provider repeats a delivery for about a day; a captured one must not be good for ever. */
+const oldestMs = 48 * 3600_000
+/** Clocks differ. */
+const newestMs = 3600_000
+const rejectedPerMinute = 60
+const maxPayloadCharacters = 16_384
+const rejectedKept = 1_000
+
+/** Throws UNAUTHORIZED when no configured secret signed this delivery, or long ago. Only headers and query are looked at. */
+export function verifyDelivery(
+  deps: PaymentDeps,
+  delivery: Omit<Delivery, 'body' | 'topic'>,
+): VerifiedSignature {
+  const verdict = verifySignature({
+    xSignature: delivery.xSignature,
+    xRequestId: delivery.xRequestId,
+    dataId: delivery.dataId,
+    secrets: deps.settings.webhookSecrets,
+    now: deps.now(),
+  })
+  if (!verdict.valid) throw new AppError('UNAUTHORIZED', { message: unsigned })
+  if (verdict.ageMs > oldestMs || verdict.ageMs < -newestMs) {
+    throw new AppError('UNAUTHORIZED', { message: 'The signature of the webhook is too old' })
+  }
+  return { form: verdict.form, signedAt: new Date(verdict.tsMs) }
+}
+
+/**
+ * Stores a verified delivery, `claimed` for this process, which works it at once or gives the claim back, or as due; `fresh` is
+ * false for one that was stored before, which only counts up.
+ */
+export async function storeSigned(
+  deps: PaymentDeps,
+  delivery: Delivery,
+  verified: VerifiedSignature,
+  { claimed }: { claimed: boolean },
+): Promise<{ row: DueDelivery; fresh: boolean }> {
+  const signedParts = [
+    single(delivery.dataId)?.toLowerCase() ?? '',
+    single(delivery.xRequestId) ?? '',
+    verified.signedAt.getTime(),
+  ]
+  const now = deps.now()
+  return receiveDelivery(deps.database.db, {
+    ...logFields(delivery),
+    id: randomUUID(),
+    delivery_key: hashSecret(signedParts.join('\n')),
+    signature_valid: true,
+    signature_form: verified.form,
+    signed_at: verified.signedAt,
+    status: 'received',
+    payload: keptPayload(delivery.body),
+    received_at: now,
+    next_attempt_at: claimed ? new Date(now.getTime() + claimMs) : now,
+  })
+}
+
+/**
+ * What the log keeps of a body, as JSON. The provider sends a few hundred characters; the body is not signed, so whoever
+ * repeats a delivery could fill it up, and a page of the log holds 200 of them.
+ */
+function keptPayload(body: unknown): string | null {
+  const text = body === undefined ? null : JSON.stringify(body)
+  return text !== null && text.length <= maxPayloadCharacters ? text : null
+}
+
+/** Remembers refused deliveries, so many a minute and so many in all: strangers must not fill the disk. */
+export function createRejectedLog(
+  deps: PaymentDeps,
+): (delivery: Omit<Delivery, 'body'>) => Promise<void> {
+  let window = { startedAt: 0, count: 0 }
+  return async (delivery) => {
+    const now = deps.now()
+    if (now.getTime() - window.startedAt > 60_000) window = { startedAt: now.getTime(), count: 0 }
+    window.count += 1
+    if (window.count > rejectedPerMinute) return
+    const { row } = await storeDelivery(deps.database.db, {
+      ...logFields({ ...delivery, body: undefined }),
+      id: randomUUID(),
+      delivery_key: null,
+      signature_valid: false,
+      signature_form: null,
+      signed_at: null,
+      status: 'rejected',
+      error_message: 'the signature is missing, not valid or too old',
+      payload: null,
+      received_at: now,
+      processed_at: now,
+      next_attempt_at: null,
+      duration_ms: 0,
+    })
+    tellWebhooks(deps, [row])
+    if (window.count === 1) await trimRejected(deps.database.db, rejectedKept)
+  }
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value
+}
+
+/** Printable, at most 200 characters: these come from strangers. */
+function plain(value: unknown): string | null {
+  if (typeof value !== 'string') return null
+  return value
+    .replace(/\p{Cc}/gu, ' ')
+    .toWellFormed()
+    .slice(0, 200)
+}
+
+/** The account that a delivery says it is about: where it is worked, unless its order is another's. */
+export function accountOf({ body }: Delivery): number | undefined {
+  return (isRecord(body) ? accountHint(body) : null) ?? undefined
+}
+
+function logFields(delivery: Delivery) {
+  const body = isRecord(delivery.body) ? delivery.body : {}
+  return {
+    client: null,
+    mp_user_id: accountHint(body),
+    request_id: plain(single(delivery.xRequestId)),
+    topic: plain(delivery.topic) ?? plain(body.type),
+    action: plain(body.action),
+    resource_id: plain(single(delivery.dataId)),
+    order_id: null,
+    live_mode: typeof body.live_mode === 'boolean' ? body.live_mode : null,
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The account the unsigned body names: a hint at whose token to read with, and nothing more. */
+function accountHint(body: Record<string, unknown>): number | null {
+  const id = Number(body.user_id)
+  return Number.isSafeInteger(id) && id > 0 ? id : null
+}

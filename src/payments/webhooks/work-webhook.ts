@@ -1,0 +1,210 @@
+import { asClientName, type ClientName } from '../../domain/client-name.ts'
+import { chargedBack } from '../../domain/provider-states.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { isAnswered, ProviderError } from '../../provider/provider.ts'
+import { findClientsOfAccount } from '../../repositories/connection/connection-queries.ts'
+import {
+  findOrderOfAnyClient,
+  findOrderWithConnection,
+  type OrderRow,
+} from '../../repositories/orders/order-queries.ts'
+import {
+  findProcessedDelivery,
+  finishDeliveries,
+  type ToldWebhook,
+  type WebhookRow,
+  webhookChannel,
+} from '../../repositories/webhooks/webhook-log.ts'
+import { takeCase, takeCasesOf } from '../chargebacks/watch-cases.ts'
+import { withAccess } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { providerErrorOf } from '../operations/account-pauses.ts'
+import { ownErrand } from '../operations/request-context.ts'
+import { meetOrderAnywhere } from '../orders/adopt-orders.ts'
+import { refreshOrder } from '../orders/read.ts'
+
+/**
+ * How long a delivery that cannot be worked is tried. The provider was told 200 and sends it no more, and money that came
+ * after an order was closed is found by nothing else: so for longer than a shop without a connection stays unnoticed.
+ */
+const keepTryingMs = 3 * 24 * 3600_000
+const shortestWaitMs = 5_000
+const longestWaitMs = 15 * 60_000
+
+type WorkResult = {
+  status: 'processed' | 'duplicate' | 'ignored'
+  client: ClientName | null
+  orderId: string | null
+}
+
+/**
+ * Works deliveries about the same order, oldest first, with one look at the provider, and writes what became of each. Those
+ * that could not be worked get the time of their next attempt; why they could not is answered.
+ */
+export async function workDeliveries(
+  deps: PaymentDeps,
+  rows: readonly [WebhookRow, ...WebhookRow[]],
+): Promise<unknown> {
+  const [first, ...others] = rows
+  const startedAt = deps.now()
+  const { db } = deps.database
+  const ended = () => ({
+    processed_at: deps.now(),
+    duration_ms: deps.now().getTime() - startedAt.getTime(),
+  })
+  try {
+    const { status, client, orderId } = await workByTopic(deps, first)
+    const fields = { client, order_id: orderId, error_message: null, next_attempt_at: null }
+    const rest = others.map(({ id }) => id)
+    const same = status === 'ignored' ? 'ignored' : 'duplicate'
+    const told = [
+      ...(await finishDeliveries(db, [first.id], { status, ...fields, ...ended() })),
+      ...(await finishDeliveries(db, rest, { status: same, ...fields, ...ended() })),
+    ]
+    tellWebhooks(deps, told)
+    return undefined
+  } catch (error) {
+    for (const row of rows) {
+      const told = await finishDeliveries(db, [row.id], {
+        status: 'failed',
+        error_message: isOurWord(error) ? error.message : 'internal error',
+        next_attempt_at: nextAttempt(row, error, deps.now()),
+        ...ended(),
+      })
+      tellWebhooks(deps, told)
+    }
+    const ids = rows.map(({ id }) => id)
+    deps.log.warn({ webhookIds: ids, err: error }, 'webhooks could not be worked')
+    return error
+  }
+}
+
+/** Tells whoever watches of deliveries that were worked or refused. */
+export function tellWebhooks(
+  { database }: Pick<PaymentDeps, 'database'>,
+  told: readonly ToldWebhook[],
+): void {
+  for (const { id, client, order_id, topic, status } of told) {
+    database.announce(webhookChannel, JSON.stringify({ id, client, order_id, topic, status }))
+  }
+}
+
+const isOurWord = (error: unknown): error is ProviderError | AppError =>
+  error instanceof ProviderError || error instanceof AppError
+
+/**
+ * While the provider does not answer, its account rests as a whole, and what waits is due the moment it is back. Anything else
+ * may need a person, so it is tried ever more rarely.
+ */
+function nextAttempt(row: WebhookRow, error: unknown, now: Date): Date | null {
+  if (now.getTime() - row.received_at.getTime() > keepTryingMs) return null
+  const cause = providerErrorOf(error)
+  const isSilent = cause !== undefined && !isAnswered(cause)
+  const waitMs = isSilent
+    ? shortestWaitMs
+    : Math.min(longestWaitMs, 2_000 * 2 ** (row.attempts + 1))
+  return new Date(now.getTime() + waitMs)
+}
+
+async function workByTopic(deps: PaymentDeps, row: WebhookRow): Promise<WorkResult> {
+  const resourceId = row.resource_id ?? ''
+  if (/^ORD/i.test(resourceId)) return workOrder(deps, row, resourceId.toUpperCase())
+  if (row.topic === 'topic_chargebacks_wh') return workCase(deps, row, resourceId)
+  if (row.topic === 'mp-connect') {
+    // `user_id` names the seller but is not signed, and what `data.id` names is not documented: both are only checked.
+    return checkConnections(deps, new Set([row.mp_user_id, accountFrom(resourceId)]))
+  }
+  return { status: 'ignored', client: null, orderId: null }
+}
+
+function accountFrom(resourceId: string): number | null {
+  return /^\d{1,15}$/.test(resourceId) ? Number(resourceId) : null
+}
+
+async function workOrder(
+  deps: PaymentDeps,
+  row: WebhookRow,
+  mpOrderId: string,
+): Promise<WorkResult> {
+  const { db } = deps.database
+  const seenMs = performance.now()
+  const found = await findOrderWithConnection(db, null, mpOrderId)
+  if (!found) return workUnknownOrder(deps, row, mpOrderId)
+  const { order: known, connection } = found
+  const before = known.version
+  const read = await refreshOrder(deps, known, ownErrand(deps, 'webhook'), {
+    known: connection && { row: connection, seenMs },
+  })
+  if (read.stale) throw new AppError('PROVIDER_ERROR', { cause: read.failure })
+  // An order of more than three months ago cannot be read; the action, which is not signed, makes its payments be read.
+  if (read.order.status_detail === chargedBack || row.action === 'order.charged_back') {
+    await workChargebacks(deps, read.order)
+  }
+  const isRepeat =
+    read.order.version === before && (await findProcessedDelivery(db, mpOrderId, row.id))
+  return {
+    status: isRepeat ? 'duplicate' : 'processed',
+    client: known.client,
+    orderId: known.id,
+  }
+}
+
+/** The order names its cases, and the webhook is not believed: the order is read for them. */
+async function workChargebacks(deps: PaymentDeps, order: OrderRow): Promise<void> {
+  const evidence = await withAccess(deps, order.client, ({ token }) =>
+    deps.provider.orders.get(token, order.mp_order_id as string),
+  ).catch((error: unknown) => {
+    if (error instanceof ProviderError && error.status === 404) return undefined
+    throw error
+  })
+  await takeCasesOf(deps, order, evidence?.caseIds ?? [])
+}
+
+/** The number of a case is signed, whose case it is comes from the case itself. */
+async function workCase(deps: PaymentDeps, row: WebhookRow, caseId: string): Promise<WorkResult> {
+  const isNumber = /^\d{1,30}$/.test(caseId)
+  const taken = isNumber ? await takeCase(deps, row.mp_user_id, caseId) : undefined
+  return {
+    status: taken === undefined ? 'ignored' : 'processed',
+    client: taken?.client ?? null,
+    orderId: taken?.orderId ?? null,
+  }
+}
+
+/** A webhook about an order we have no id of: an unanswered creation, a forgotten order or one of somebody else. */
+async function workUnknownOrder(
+  deps: PaymentDeps,
+  row: WebhookRow,
+  mpOrderId: string,
+): Promise<WorkResult> {
+  const meeting = await meetOrderAnywhere(deps, row.mp_user_id, mpOrderId)
+  const order =
+    'order' in meeting ? meeting.order : await findOrderOfAnyClient(deps.database.db, mpOrderId)
+  if (order) return { status: 'processed', client: order.client, orderId: order.id }
+  const [client] =
+    row.mp_user_id === null ? [] : await findClientsOfAccount(deps.database.db, row.mp_user_id)
+  return { status: 'ignored', client: client ?? null, orderId: null }
+}
+
+/** An account was linked or unlinked: asking the provider with its token shows what is true. */
+async function checkConnections(
+  deps: PaymentDeps,
+  accounts: ReadonlySet<number | null>,
+): Promise<WorkResult> {
+  const clients: ClientName[] = []
+  for (const mpUserId of accounts) {
+    if (mpUserId !== null) clients.push(...(await findClientsOfAccount(deps.database.db, mpUserId)))
+  }
+  for (const client of clients) {
+    await withAccess(deps, client, ({ token }) => deps.provider.users.me(token)).catch((error) => {
+      if (error instanceof AppError && error.code === 'CONNECTION_LOST') return
+      throw error
+    })
+  }
+  const first = clients[0]
+  return {
+    status: first === undefined ? 'ignored' : 'processed',
+    client: first === undefined ? null : asClientName(first),
+    orderId: null,
+  }
+}
