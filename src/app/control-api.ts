@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
 import { Registry } from 'prom-client'
-import { isDatabaseUnavailable } from '../db/failures.ts'
+import { isDatabaseUnavailable } from '../db/database-failures.ts'
 import { installCompression } from '../http/compression.ts'
 import { createServer, type HttpServer } from '../http/create-server.ts'
 import { registerOpenApi } from '../http/openapi.ts'

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
-import { isDatabaseUnavailable } from '../db/failures.ts'
+import { isDatabaseUnavailable } from '../db/database-failures.ts'
 import { installCompression } from '../http/compression.ts'
 import { createServer, type HttpServer } from '../http/create-server.ts'
 import { createEventStreams, type StreamLimits } from '../http/event-stream.ts'

@@ -1,5 +1,5 @@
 import type { ChainCheck } from '../payments/audit/verify-activity.ts'
-import type { Loaded } from './load.ts'
+import type { Loaded } from './load-tables.ts'
 import type { Header, Totals } from './source.ts'
 
 /** Done, but the audit log does not verify; it did not before either. */

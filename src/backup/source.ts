@@ -1,13 +1,13 @@
 import type { Db, Trx } from '../db/database.ts'
 import { OperatorError } from '../errors/operator-error.ts'
-import { fixForms, readRows, type Tally, Tallying } from './rows.ts'
 import {
   type CopiedTable,
   listTables,
   readMigrationLevel,
   readSequences,
   type SequencePosition,
-} from './tables.ts'
+} from './copied-tables.ts'
+import { fixForms, readRows, type Tally, Tallying } from './table-rows.ts'
 
 export type Header = {
   /** Of the service that made the copy. */

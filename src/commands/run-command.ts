@@ -1,4 +1,4 @@
-import { DatabaseLockedError } from '../db/failures.ts'
+import { DatabaseLockedError } from '../db/database-failures.ts'
 import { OperatorError, tellOperator } from '../errors/operator-error.ts'
 
 /** The command line is wrong; the usage says how it should be. */

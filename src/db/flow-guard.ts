@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Dialect, Driver } from 'kysely'
-import { DatabaseUnavailableError, OpenTransactionError } from './failures.ts'
+import { DatabaseUnavailableError, OpenTransactionError } from './database-failures.ts'
 
 /** `open` ends with the transaction: work it left behind (a timer) keeps the storage but may use the database again. */
 type Flow = { open: boolean; afterwards: (() => void)[] }

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { DatabaseLockedError } from './failures.ts'
+import { DatabaseLockedError } from './database-failures.ts'
 
 const SQLITE_BUSY = 5
 

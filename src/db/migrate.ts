@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { OperatorError } from '../errors/operator-error.ts'
 import type { Database, Db, Trx } from './database.ts'
-import { codeOf } from './failures.ts'
+import { codeOf } from './database-failures.ts'
 
 export const migrationsFolder: string = fileURLToPath(new URL('../../migrations/', import.meta.url))
 

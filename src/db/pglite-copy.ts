@@ -2,7 +2,7 @@ import { constants, copyFileSync } from 'node:fs'
 import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PGlite } from '@electric-sql/pglite'
-import { codeOf } from './failures.ts'
+import { codeOf } from './database-failures.ts'
 
 /** Copied at the end: what happens to the other files while they are copied stands there. */
 const log = 'pg_wal'

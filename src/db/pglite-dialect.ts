@@ -11,8 +11,8 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from 'kysely'
+import { codeOf, hideValues } from './database-failures.ts'
 import { createTurns } from './event-loop-turns.ts'
-import { codeOf, hideValues } from './failures.ts'
 import { PgliteStatements } from './pglite-statements.ts'
 
 /** PGlite answers in microtasks, so a loop of awaited queries would let no timer and no socket run. */

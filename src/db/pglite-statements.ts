@@ -1,5 +1,5 @@
 import { type PGlite, parse, protocol, type Results } from '@electric-sql/pglite'
-import { isOutdatedStatement } from './failures.ts'
+import { isOutdatedStatement } from './database-failures.ts'
 import { StatementNames } from './statement-names.ts'
 
 const { serialize } = protocol

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely'
 import type { QueryResult as PgResult, PoolClient, QueryConfig } from 'pg'
-import { DescribedOnce } from './described-once.ts'
 import {
   DatabaseUnavailableError,
   endsConnection,
   hideValues,
   isOutdatedStatement,
-} from './failures.ts'
+} from './database-failures.ts'
+import { DescribedOnce } from './described-once.ts'
 import { type PostgresSessions, type Session, whichSession } from './postgres-sessions.ts'
 import type { StatementNames } from './statement-names.ts'
 

@@ -1,5 +1,5 @@
 import { type ClientConfig, escapeIdentifier } from 'pg'
-import { DatabaseUnavailableError, UnfitDatabaseError } from './failures.ts'
+import { DatabaseUnavailableError, UnfitDatabaseError } from './database-failures.ts'
 import { endProbe, openProbe } from './postgres-probe.ts'
 
 type Answer = { name: string; encoding: string }

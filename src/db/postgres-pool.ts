@@ -1,6 +1,6 @@
 import { Pool, type PoolClient, type PoolConfig } from 'pg'
+import { DatabaseUnavailableError } from './database-failures.ts'
 import type { Log } from './engine.ts'
-import { DatabaseUnavailableError } from './failures.ts'
 import { type ClientLimits, type Shared, WatchedClient } from './postgres-client.ts'
 import { PostgresSessions } from './postgres-sessions.ts'
 import { StatementNames } from './statement-names.ts'

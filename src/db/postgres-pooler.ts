@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, type ClientConfig, escapeIdentifier } from 'pg'
-import { DatabaseUnavailableError, UnfitDatabaseError } from './failures.ts'
+import { DatabaseUnavailableError, UnfitDatabaseError } from './database-failures.ts'
 import { answerWithinMs, endProbe, openProbe } from './postgres-probe.ts'
 
 /**

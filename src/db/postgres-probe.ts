@@ -1,5 +1,5 @@
 import { Client, type ClientConfig } from 'pg'
-import { DatabaseUnavailableError } from './failures.ts'
+import { DatabaseUnavailableError } from './database-failures.ts'
 
 /** What is asked of the server before the service works with it gets an answer in this time, or none. */
 export const answerWithinMs = 3_000

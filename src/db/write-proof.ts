@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { codeOf } from './failures.ts'
+import { codeOf } from './database-failures.ts'
 
 /** Looks at the health come every second from several balancers; a write for each would be a load of its own. */
 const REUSE_MS = 3_000

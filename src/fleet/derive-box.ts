@@ -8,7 +8,7 @@ import {
   missedCharges,
   payingForMs,
   silentAfterMs,
-} from './limits.ts'
+} from './health-limits.ts'
 import type { BoxSeen, ChargeSeen, RefusalSeen } from './observations.ts'
 import type { BoxHealth, ConnectionHealth, Health, OperationHealth } from './states.ts'
 

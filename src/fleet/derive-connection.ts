@@ -1,4 +1,4 @@
-import { renewalStuckMs, tokenEndsWithinMs, untoldEnds, untoldForMs } from './limits.ts'
+import { renewalStuckMs, tokenEndsWithinMs, untoldEnds, untoldForMs } from './health-limits.ts'
 import type { ConnectionSeen } from './observations.ts'
 import type { ConnectionHealth, Health } from './states.ts'
 

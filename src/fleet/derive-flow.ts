@@ -1,4 +1,4 @@
-import { owedForMs, pollGraceMs } from './limits.ts'
+import { owedForMs, pollGraceMs } from './health-limits.ts'
 import type { DestinationSeen, FlowSeen } from './observations.ts'
 import type { DestinationHealth, FlowHealth, Health } from './states.ts'
 

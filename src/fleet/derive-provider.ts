@@ -6,7 +6,7 @@ import {
   goodForMs,
   impairedShare,
   slotMs,
-} from './limits.ts'
+} from './health-limits.ts'
 import type { CallSlot, OperationSeen } from './observations.ts'
 import type { OperationHealth } from './states.ts'
 

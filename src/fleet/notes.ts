@@ -10,7 +10,7 @@ import {
   type Tally,
 } from '../repositories/fleet/fleet-observations.ts'
 import { tellsOfBox } from './derive-box.ts'
-import { slotMs } from './limits.ts'
+import { slotMs } from './health-limits.ts'
 
 type Log = { warn(fields: object, message: string): void }
 

@@ -15,7 +15,7 @@ import {
 } from '../repositories/fleet/fleet-observations.ts'
 import { countUnreadable } from '../repositories/provider-payments/provider-payments.ts'
 import { chargingCalls } from './derive-health.ts'
-import { callsTellMs, slotMs, unreadableForMs, untoldEnds } from './limits.ts'
+import { callsTellMs, slotMs, unreadableForMs, untoldEnds } from './health-limits.ts'
 import type {
   BoxSeen,
   ConnectionSeen,

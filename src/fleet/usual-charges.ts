@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts'
 import { listUsualCharges } from '../repositories/fleet/fleet-observations.ts'
-import { freshMs } from './limits.ts'
+import { freshMs } from './health-limits.ts'
 import type { BoxSeen } from './observations.ts'
 
 /** How much a box usually charges at this time of the week. */

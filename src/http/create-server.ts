@@ -8,7 +8,7 @@ import {
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { LoggerOptions } from 'pino'
 import { AppError } from '../errors/app-error.ts'
-import { requireAccessClass } from './access.ts'
+import { requireAccessClass } from './access-classes.ts'
 import { answerClientError, answerInsteadOfNode } from './client-errors.ts'
 import { type ConnectionLimits, type Connections, trackConnections } from './connections.ts'
 import type { ErrorStyle } from './error-body.ts'

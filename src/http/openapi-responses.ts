@@ -1,7 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import { z } from 'zod'
 import { AppError, type ErrorCode, errorCatalogue } from '../errors/app-error.ts'
-import type { AccessClass } from './access.ts'
+import type { AccessClass } from './access-classes.ts'
 import {
   answerFor,
   ErrorBody,

@@ -4,7 +4,7 @@ import {
   createJsonSchemaTransformObject,
 } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { type AccessClass, makePublic } from './access.ts'
+import { type AccessClass, makePublic } from './access-classes.ts'
 import type { HttpServer } from './create-server.ts'
 import { serveDocs } from './docs-pages.ts'
 import { type JsonObject, tidyComponents } from './openapi-components.ts'

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
-import { makePublic } from './access.ts'
+import { makePublic } from './access-classes.ts'
 import { wantsHtml } from './html.ts'
 import {
   bundlePage,

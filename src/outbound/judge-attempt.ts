@@ -1,6 +1,6 @@
-import type { AttemptResult } from './attempt.ts'
 import type { Effect, FailureKind } from './outbound-error.ts'
 import type { AttemptFailure } from './retry-decision.ts'
+import type { AttemptResult } from './send-attempt.ts'
 
 /**
  * What a refusal says about this and earlier attempts of the same write. `proof`: none of them had an effect. `silent`: it

@@ -1,6 +1,5 @@
 import { setTimeout as sleepFor } from 'node:timers/promises'
 import { Agent } from 'undici'
-import { type AttemptResult, type AttemptTimer, attemptOnce } from './attempt.ts'
 import { type Judgement, judge, kindOf, readResult } from './judge-attempt.ts'
 import { type Effect, OutboundError } from './outbound-error.ts'
 import {
@@ -12,11 +11,12 @@ import {
   parseRetryAfter,
   type RetryPolicy,
 } from './retry-decision.ts'
+import { type AttemptResult, type AttemptTimer, attemptOnce } from './send-attempt.ts'
 
-export type { AttemptTimer } from './attempt.ts'
 export type { Judgement } from './judge-attempt.ts'
 export { type Effect, type FailureKind, OutboundError } from './outbound-error.ts'
 export type { AttemptFailure, HttpMethod, RetryPolicy } from './retry-decision.ts'
+export type { AttemptTimer } from './send-attempt.ts'
 
 export type OutboundSettings = {
   /** Longest time of one attempt. */

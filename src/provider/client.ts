@@ -5,10 +5,10 @@ import {
   type Outbound,
   OutboundError,
 } from '../outbound/outbound.ts'
-import { parseErrorBody } from './error-body.ts'
 import { judgeRefusal } from './judge-refusal.ts'
 import { fromOutbound, ProviderError, requestIdOf } from './provider-error.ts'
-import type { CallOptions, ProviderSettings } from './types.ts'
+import { parseErrorBody } from './provider-error-body.ts'
+import type { CallOptions, ProviderSettings } from './provider-types.ts'
 
 export type ProviderCall<T> = {
   /** Name of the call in the log. */

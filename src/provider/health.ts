@@ -1,4 +1,4 @@
-import type { ProviderCallLog } from './types.ts'
+import type { ProviderCallLog } from './provider-types.ts'
 
 export type ProviderHealth = {
   note(entry: ProviderCallLog): void

@@ -3,8 +3,8 @@ import { looseOrderId } from '../domain/loose-payment.ts'
 import type { OrderEvidence, OrderStatus } from '../domain/order.ts'
 import { paymentWords, refundWords } from '../domain/provider-states.ts'
 import { type ProviderClient, segment } from './client.ts'
-import { MpMoney } from './payments.ts'
-import type { CallOptions, Provider, ProviderPayment, RefundAnswer } from './types.ts'
+import { MpMoney } from './payments-api.ts'
+import type { CallOptions, Provider, ProviderPayment, RefundAnswer } from './provider-types.ts'
 import { MpId, MpNote } from './wire.ts'
 
 /** The answer to a refund of a payment; from the provider's published description, not tried live. */

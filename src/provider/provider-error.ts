@@ -1,5 +1,5 @@
 import type { AttemptFailure, Effect, FailureKind, OutboundError } from '../outbound/outbound.ts'
-import { parseErrorBody } from './error-body.ts'
+import { parseErrorBody } from './provider-error-body.ts'
 
 const texts: Record<FailureKind, string> = {
   refused: 'the provider refused the request',

@@ -1,16 +1,17 @@
-import { createChargebacks } from './chargebacks.ts'
+import { createChargebacks } from './chargebacks-api.ts'
 import { createClient, type ProviderClient } from './client.ts'
-import { createOauth } from './oauth.ts'
-import { createOrders } from './orders.ts'
-import { createPayments } from './payments.ts'
-import { createReports } from './reports.ts'
-import { createPos, createStores } from './stores.ts'
-import { createTerminals } from './terminals.ts'
-import type { Provider, ProviderSettings } from './types.ts'
+import { createOauth } from './oauth-api.ts'
+import { createOrders } from './orders-api.ts'
+import { createPayments } from './payments-api.ts'
+import type { Provider, ProviderSettings } from './provider-types.ts'
+import { createReports } from './reports-api.ts'
+import { createPos, createStores } from './stores-api.ts'
+import { createTerminals } from './terminals-api.ts'
 import { MpUser } from './wire.ts'
 
 export { type ProviderOperation, toAppError } from './error-map.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
+export type * from './provider-types.ts'
 export {
   attemptOfReference,
   encodeExternalId,
@@ -19,7 +20,6 @@ export {
   splitReference,
 } from './reference.ts'
 export { reducePosName } from './request-bodies.ts'
-export type * from './types.ts'
 
 /** The provider client: no database, no token lookup, no rule of ours. */
 export function createProvider(settings: ProviderSettings): Provider {

@@ -1,5 +1,10 @@
 import { providerAmount } from '../domain/money.ts'
-import type { NewProviderOrder, NewProviderPos, NewProviderStore, SimulatedEvent } from './types.ts'
+import type {
+  NewProviderOrder,
+  NewProviderPos,
+  NewProviderStore,
+  SimulatedEvent,
+} from './provider-types.ts'
 
 /** The body of POST /v1/orders (file 2.1): optional members are left out, never null. */
 export function newOrderBody(order: NewProviderOrder): Record<string, unknown> {

@@ -21,7 +21,7 @@ import {
   paymentStatusFrom,
   wentThrough,
 } from '../domain/provider-states.ts'
-import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './types.ts'
+import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './provider-types.ts'
 import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
 
 /** What an order body says, whichever call it answers. */

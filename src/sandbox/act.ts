@@ -1,8 +1,6 @@
 import { parseAmount } from './amounts.ts'
 import { failureDetails, paymentMethod, paymentTypes } from './buyer.ts'
-import type { Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
-import { wishOf } from './events.ts'
 import { nanoStamp } from './ids.ts'
 import {
   canMove,
@@ -16,6 +14,8 @@ import {
 import { refundableCents } from './order-payments.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Change, Order } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
+import { wishOf } from './terminal-events.ts'
 
 const deeds = [
   'fetch',

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
-import type { Context } from './context.ts'
 import { ApiError } from './errors.ts'
 import type { Seller } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 
 /**
  * The seller behind the bearer token. Throws 401 with the flat body: `authorization value not present` when the header

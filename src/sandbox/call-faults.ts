@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Context } from './context.ts'
 import { envelopeOf, errorBody } from './errors.ts'
 import type { CallFault, Fault } from './faults.ts'
 import { hasArrivedLate, holdCall } from './late-calls.ts'
 import type { LoggedRequest } from './request-log.ts'
 import { maskBody } from './request-log.ts'
+import type { Context } from './sandbox-context.ts'
 
 /** How long a hanging call is held when the rule names no time. Callers give up long before. */
 const hangMs = 60_000

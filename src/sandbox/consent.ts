@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { consentPage, problemPage } from './consent-page.ts'
-import { applicationOf, type Context } from './context.ts'
 import { oneText, parseForm } from './form.ts'
-import { isLoopbackName, sameOriginPost } from './guard.ts'
 import { newGrant } from './ids.ts'
+import { isLoopbackName, sameOriginPost } from './loopback-guard.ts'
 import { pageHeaders } from './page-routes.ts'
 import type { AuthorizationCode, Seller } from './rows.ts'
+import { applicationOf, type Context } from './sandbox-context.ts'
 import { createSeller, defaultSeller, sellerByText } from './sellers.ts'
 
 /** An authorization code lives this long (provider facts 1.1). */

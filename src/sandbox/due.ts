@@ -1,6 +1,6 @@
-import type { Context } from './context.ts'
-import { applyEvent } from './events.ts'
 import { canMove, moveOrder } from './order-moves.ts'
+import type { Context } from './sandbox-context.ts'
+import { applyEvent } from './terminal-events.ts'
 
 /** Lets everything happen whose time has come: simulated events, terminals fetching orders, expiry. */
 export function runDue(ctx: Context): void {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Context } from './context.ts'
+import type { Context } from './sandbox-context.ts'
 
 /** A call on its way: its caller has given it up or been cut off, and it arrives at its time. */
 export type LateCall = {

@@ -1,8 +1,8 @@
 import { formatCents } from './amounts.ts'
-import type { Context } from './context.ts'
 import { paymentsOfOrder } from './order-payments.ts'
 import { showPayment, showRefund } from './order-view.ts'
 import type { Effect, Order, OrderStatus, Payment } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 
 export type LedgerOrder = {
   id: string

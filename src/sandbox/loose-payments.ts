@@ -1,10 +1,10 @@
 import { parseAmount } from './amounts.ts'
 import { paymentMethod, paymentTypes } from './buyer.ts'
-import type { Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { newNumber } from './ids.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { LoosePayment, Pos } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 
 const keys =
   'user_id pos_id external_pos_id id amount at status status_detail external_reference payment_method_type payment_method_id installments odd'.split(

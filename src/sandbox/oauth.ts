@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { applicationOf, type Context } from './context.ts'
 import { type ApiError, apiError } from './errors.ts'
 import { parseForm } from './form.ts'
 import { newAccessToken, newGrant } from './ids.ts'
 import { isRecord } from './problems.ts'
 import type { Change, Seller } from './rows.ts'
+import { applicationOf, type Context } from './sandbox-context.ts'
 
 const accessSeconds = 180 * 86_400
 const clientCredentialsSeconds = 6 * 3600

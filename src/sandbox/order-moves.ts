@@ -1,7 +1,7 @@
-import type { Context } from './context.ts'
 import { nanoStamp, newNumber, ulid } from './ids.ts'
 import { paymentsOfOrder, returnableCents } from './order-payments.ts'
 import type { Change, Order, Payment, PaymentMethod, Refund } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 import { mergeChanges } from './state.ts'
 import { type OrderAction, orderWebhooks } from './webhooks.ts'
 

@@ -1,9 +1,9 @@
-import type { Context } from './context.ts'
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
 import { showOrder } from './order-view.ts'
 import { Problems } from './problems.ts'
 import type { Seller } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 
 const filters = [
   'begin_date',

@@ -1,7 +1,7 @@
 import { formatCents } from './amounts.ts'
-import { applicationOf, type Context } from './context.ts'
 import { paymentsOfOrder } from './order-payments.ts'
 import type { Order, Payment, Refund } from './rows.ts'
+import { applicationOf, type Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
 const cards = new Set(['credit_card', 'debit_card', 'prepaid_card', 'voucher_card'])

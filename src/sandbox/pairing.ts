@@ -1,8 +1,8 @@
-import type { Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { newFreeNumber } from './ids.ts'
 import { isRecord } from './problems.ts'
 import type { Pos, Terminal } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 import { pdvOn } from './terminals.ts'
 
 const models = { NEWLAND_N950: 'N950NCB', PAX_A910: 'SMARTPOS' }

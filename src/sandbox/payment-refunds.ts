@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { parseAmount } from './amounts.ts'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { apiError } from './errors.ts'
 import { useOrderKey } from './idempotency.ts'
@@ -10,6 +9,7 @@ import { type RefundCourse, refundOrder } from './order-moves.ts'
 import { paymentsOfOrder, refundableCents } from './order-payments.ts'
 import { isRecord } from './problems.ts'
 import type { LoosePayment, Order, Payment, PaymentRefund, Refund, Seller } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
 /** POST /v1/payments/{id}/refunds: all that is left of that payment without a body, a part with `amount`. */

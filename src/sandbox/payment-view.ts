@@ -1,8 +1,8 @@
-import type { Context } from './context.ts'
 import { boxOf } from './order-moves.ts'
 import { paymentsOfOrder, receivedCents } from './order-payments.ts'
 import { endDueRefunds, paymentRefundStatus } from './payment-refunds.ts'
 import type { Order, Payment, PaymentMethod, PaymentRefund } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
 /** A payment of the Payments API: what stands behind an order, or a charge without one. Times are milliseconds. */

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
 import { readPage } from './page.ts'
 import { type PaymentEntry, paymentsOf, showPaymentEntry } from './payment-view.ts'
 import type { Seller } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 
 /** Offset plus limit of a search, at most. */
 export const searchReach = 10_000

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import type { Context } from './context.ts'
 import { newFreeNumber } from './ids.ts'
 import type { Page } from './page.ts'
 import type { Pos, Seller, Store, Terminal } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 
 /** What both generations of the POS API share: the rows behind them. */
 export function newPos(

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { authenticate } from './auth.ts'
-import { type Context, oddRowsOf } from './context.ts'
 import { type ApiError, apiError } from './errors.ts'
 import { useKey } from './idempotency.ts'
 import { readPage } from './page.ts'
@@ -17,6 +16,7 @@ import {
 } from './pos-rows.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Pos, Seller, Store } from './rows.ts'
+import { type Context, oddRowsOf } from './sandbox-context.ts'
 import { mergeChanges } from './state.ts'
 import { pageOf } from './stores.ts'
 

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import { type Context, oddRowsOf } from './context.ts'
 import { apiError } from './errors.ts'
 import { readPage } from './page.ts'
 import {
@@ -16,6 +15,7 @@ import {
 } from './pos-rows.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Pos, Seller, Store } from './rows.ts'
+import { type Context, oddRowsOf } from './sandbox-context.ts'
 import { pageOf } from './stores.ts'
 
 type PosPath = { Params: { id: string } }

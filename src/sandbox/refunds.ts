@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
 import { apiError } from './errors.ts'
 import { useOrderKey } from './idempotency.ts'
 import { readRefundBody } from './order-body.ts'
@@ -9,6 +8,7 @@ import { paymentsOfOrder, refundableCents } from './order-payments.ts'
 import { showRefundAnswer } from './order-view.ts'
 import { findOrder } from './orders.ts'
 import type { Order, Payment, Seller } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
 const refundPeriodMs = 90 * 86_400_000

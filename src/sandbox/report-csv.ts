@@ -1,7 +1,7 @@
 import { formatCents } from './amounts.ts'
-import type { Context } from './context.ts'
 import { chargesOf, isPaidEntry, type PaymentEntry, releaseAtOf } from './payment-view.ts'
 import type { Report, ReportConfig, ReportKind } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 
 /** Columns of a report when the shop has chosen none (provider facts 6). */
 export const usualColumns: Record<ReportKind, readonly string[]> = {

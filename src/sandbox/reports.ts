@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { ApiError, apiError } from './errors.ts'
 import { newNumber } from './ids.ts'
@@ -8,6 +7,7 @@ import { paymentsOf } from './payment-view.ts'
 import { isRecord } from './problems.ts'
 import { endOfDay, reportCsv } from './report-csv.ts'
 import type { Report, ReportConfig, ReportKind, Seller } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 
 /** How long a report takes to be made. */
 const makingMs = 60_000

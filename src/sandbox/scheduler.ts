@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
-import type { Context } from './context.ts'
 import { nextDue, runDue } from './due.ts'
 import { arriveDue } from './late-calls.ts'
+import type { Context } from './sandbox-context.ts'
 import type { WebhookSender } from './webhook-sender.ts'
 
 /** One timer for everything that has a time: terminals, events, expiry, calls that arrive late, webhooks. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { Context } from './context.ts'
 import { newFreeNumber } from './ids.ts'
 import type { AccessToken, RefreshToken, Seller } from './rows.ts'
+import type { Context } from './sandbox-context.ts'
 import { connectWebhooks } from './webhooks.ts'
 
 /** Creates a seller account; without an id a free one is made up. */

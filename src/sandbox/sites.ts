@@ -1,4 +1,4 @@
-import type { Context } from './context.ts'
+import type { Context } from './sandbox-context.ts'
 
 /** A country of the provider: its ids in answers, and whether its currency has cents. */
 export type Site = { country: string; code: string; currency: string; hasCents: boolean }

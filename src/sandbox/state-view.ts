@@ -1,7 +1,7 @@
-import { applicationOf, type Context } from './context.ts'
 import { showOrder } from './order-view.ts'
 import { openOrderOn } from './orders.ts'
 import type { Order, Pos, Terminal } from './rows.ts'
+import { applicationOf, type Context } from './sandbox-context.ts'
 
 const recentOrders = 20
 

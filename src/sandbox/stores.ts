@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { authenticate } from './auth.ts'
-import { type Context, oddRowsOf } from './context.ts'
 import { apiError } from './errors.ts'
 import { newFreeNumber } from './ids.ts'
 import { type Page, readPage } from './page.ts'
 import type { Seller, Store } from './rows.ts'
+import { type Context, oddRowsOf } from './sandbox-context.ts'
 import { readStoreBody } from './store-body.ts'
 
 type UserPath = { Params: { user_id: string } }

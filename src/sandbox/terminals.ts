@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import { type Context, oddRowsOf } from './context.ts'
 import { apiError } from './errors.ts'
 import { oneText } from './form.ts'
 import { Problems } from './problems.ts'
 import type { OperatingMode, Seller, Terminal } from './rows.ts'
+import { type Context, oddRowsOf } from './sandbox-context.ts'
 
 /** Terminals of a seller: list and operating mode (provider facts 5). Pairing is done on the device, here by /_sandbox. */
 export function terminalRoutes(app: FastifyInstance, ctx: Context): void {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { authenticate } from './auth.ts'
-import type { Context } from './context.ts'
+import type { Context } from './sandbox-context.ts'
 import { siteIdOf, siteOf } from './sites.ts'
 
 /** GET /users/me (provider facts 8). */

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
-import type { Context, WebhookSettings } from './context.ts'
 import { badCall, ControlError } from './control-error.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Webhook } from './rows.ts'
+import type { Context, WebhookSettings } from './sandbox-context.ts'
 import { webhookRows } from './webhooks.ts'
 
 /** Where webhooks go, how they are signed, what was sent, and sending one by hand. */

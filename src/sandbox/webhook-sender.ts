@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici'
-import { applicationOf, type Context } from './context.ts'
 import type { Webhook } from './rows.ts'
-import { signatureManifest, signManifest } from './signature.ts'
+import { applicationOf, type Context } from './sandbox-context.ts'
+import { signatureManifest, signManifest } from './webhook-signing.ts'
 
 /** The provider waits this long for a 200 (provider facts 6.1). */
 const answerMs = 22_000

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { formatCents } from './amounts.ts'
-import { applicationOf, type Context } from './context.ts'
 import { nanoStamp, newNumber } from './ids.ts'
 import { showChargebacksOf, showMethod } from './order-view.ts'
 import type { Order, Seller, Webhook } from './rows.ts'
+import { applicationOf, type Context } from './sandbox-context.ts'
 import { siteOf } from './sites.ts'
 
 export type OrderAction =

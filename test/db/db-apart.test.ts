@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { OpenTransactionError } from '../../src/db/failures.ts'
+import { OpenTransactionError } from '../../src/db/database-failures.ts'
 import { engines } from './engines.ts'
 
 describe.each(engines)('on $title', ({ skip, open }) => {

@@ -5,7 +5,7 @@ import {
   endsConnection,
   isDatabaseUnavailable,
   isRepeatable,
-} from '../../src/db/failures.ts'
+} from '../../src/db/database-failures.ts'
 
 const withCode = (code: string, more = {}) => Object.assign(new Error('text'), { code, ...more })
 

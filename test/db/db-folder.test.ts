@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openDatabase } from '../../src/db/database.ts'
-import { DatabaseLockedError } from '../../src/db/failures.ts'
+import { DatabaseLockedError } from '../../src/db/database-failures.ts'
 import { pgliteTemplate } from '../support/pglite-template.ts'
 
 type Message = {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database, Trx } from '../../src/db/database.ts'
-import { isDatabaseUnavailable, OpenTransactionError } from '../../src/db/failures.ts'
+import { isDatabaseUnavailable, OpenTransactionError } from '../../src/db/database-failures.ts'
 import { engines } from './engines.ts'
 
 const fail = (trx: Trx, state: string) =>

@@ -9,7 +9,7 @@ import {
   PostgresQueryCompiler,
 } from 'kysely'
 import { build, type Database } from '../../src/db/database.ts'
-import { DatabaseUnavailableError } from '../../src/db/failures.ts'
+import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
 
 /**
  * What happens to one request at one of its steps; a step is a statement, or a whole transaction. `stall`: it stands still

@@ -65,7 +65,7 @@ export const access: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/http/access.ts',
+    file: 'src/http/access-classes.ts',
     tests: [['test/http/requests.test.ts']],
     made: {
       'a route without an access class is served': [

@@ -43,7 +43,7 @@ export const secrets: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/provider/signature.ts',
+    file: 'src/provider/webhook-signature.ts',
     tests: [['test/provider/signature.test.ts']],
     made: {
       'an empty webhook secret counts': ["if (secret === '') continue", ''],

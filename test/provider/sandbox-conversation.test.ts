@@ -8,7 +8,7 @@ import {
   type Provider,
   type TokenGrant,
 } from '../../src/provider/provider.ts'
-import { verifySignature } from '../../src/provider/signature.ts'
+import { verifySignature } from '../../src/provider/webhook-signature.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
 import { providerFailure, sale } from './provider-setup.ts'
 

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type SignatureInput, verifySignature } from '../../src/provider/signature.ts'
+import { type SignatureInput, verifySignature } from '../../src/provider/webhook-signature.ts'
 
 const secret = 'sandbox-webhook-secret-0001'
 const requestId = '7c1f0b52-3a44-4f0e-9d2a-5b6c7d8e9f01'

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { openDatabase } from '../../src/db/database.ts'
-import { codeOf } from '../../src/db/failures.ts'
+import { codeOf } from '../../src/db/database-failures.ts'
 import { migrate } from '../../src/db/migrate.ts'
 
 const PREFIX = 'tillbridge_test_'

@@ -1,5 +1,5 @@
 import type { AttemptTimer } from '../../src/outbound/outbound.ts'
-import type { HangingCall } from '../../src/sandbox/context.ts'
+import type { HangingCall } from '../../src/sandbox/sandbox-context.ts'
 
 export type Silence = {
   timer: AttemptTimer

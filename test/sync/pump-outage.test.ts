@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { DatabaseUnavailableError } from '../../src/db/failures.ts'
+import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
 import { startPump } from '../../src/sync/queue/pump.ts'
 import { openTerm } from './deliver-support.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { DatabaseUnavailableError } from '../../src/db/failures.ts'
+import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
 import { type PumpDeps, startPump, type Work } from '../../src/sync/queue/pump.ts'
 import {
   type Claim,

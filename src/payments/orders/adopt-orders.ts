@@ -1,5 +1,5 @@
 import type { Db, Trx } from '../../db/database.ts'
-import { constraintOf } from '../../db/failures.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import { providerKey, saleKey } from '../../domain/provider-key.ts'

@@ -1,4 +1,4 @@
-import { constraintOf } from '../../db/failures.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { OrderEvidence } from '../../domain/order.ts'
 import { type FoundOrder, isEncodedReference, ProviderError } from '../../provider/provider.ts'

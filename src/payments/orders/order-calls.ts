@@ -1,5 +1,5 @@
 import type { Database } from '../../db/database.ts'
-import { isDatabaseUnavailable } from '../../db/failures.ts'
+import { isDatabaseUnavailable } from '../../db/database-failures.ts'
 import type { ProviderCallLog } from '../../provider/provider.ts'
 import {
   insertOrderCalls,

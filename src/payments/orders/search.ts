@@ -1,4 +1,4 @@
-import { constraintOf } from '../../db/failures.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import type { FoundOrder, ProviderError } from '../../provider/provider.ts'
 import { findOrdersOfProvider } from '../../repositories/orders/adopted-orders.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
-import { constraintOf } from '../../db/failures.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import type { StoreLocation } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'

@@ -1,4 +1,4 @@
-import { silentAfterMs } from '../../fleet/limits.ts'
+import { silentAfterMs } from '../../fleet/health-limits.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hashSecret } from '../../domain/api-key.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { verifySignature } from '../../provider/signature.ts'
+import { verifySignature } from '../../provider/webhook-signature.ts'
 import {
   type DueDelivery,
   receiveDelivery,

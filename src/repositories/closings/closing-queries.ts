@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
-import { constraintOf } from '../../db/failures.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import type { ClosingAmendmentsTable, ClosingsTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ClosingLine, ClosingResult, ClosingTotals } from '../../domain/closing.ts'

@@ -1,6 +1,6 @@
 import type { Insertable } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
-import { constraintOf } from '../../db/failures.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import { fixedStatement } from '../../db/fixed-statement.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { IdempotencyScope } from './idempotency-keys.ts'

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isDatabaseUnavailable } from '../../db/failures.ts'
+import { isDatabaseUnavailable } from '../../db/database-failures.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError, OutcomeError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'

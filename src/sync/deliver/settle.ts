@@ -1,5 +1,5 @@
 import type { Database, Db, Trx } from '../../db/database.ts'
-import { isRepeatable } from '../../db/failures.ts'
+import { isRepeatable } from '../../db/database-failures.ts'
 import {
   type DeliveryTarget,
   markDelivered,

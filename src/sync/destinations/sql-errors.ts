@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { ConnectionFileError } from '../../db/connection-files.ts'
-import { codeOf } from '../../db/failures.ts'
+import { codeOf } from '../../db/database-failures.ts'
 import type { DeliveryResult } from '../types.ts'
 import { postponed, refused } from './result.ts'
 import { ConnectError, LookAlikeError } from './sql-client.ts'

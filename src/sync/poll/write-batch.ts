@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import { constraintOf } from '../../db/failures.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import { findChangedSince } from '../../repositories/flows/deliveries.ts'
 import type { DestinationFill } from '../../repositories/flows/destination-fills.ts'
 import { lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'

@@ -1,5 +1,5 @@
 import type { Trx } from '../../db/database.ts'
-import { isDatabaseUnavailable } from '../../db/failures.ts'
+import { isDatabaseUnavailable } from '../../db/database-failures.ts'
 import type { QueueLog } from './queue-log.ts'
 import type { Term } from './tenure.ts'
 

@@ -1,10 +1,10 @@
 import { paymentOfLoose } from '../domain/loose-payment.ts'
 import { type ProviderClient, segment } from './client.ts'
 import { evidenceFromPayment, refundPayment } from './loose-orders.ts'
-import { createPayments } from './payments.ts'
+import { createPayments } from './payments-api.ts'
+import type { CallOptions, Provider } from './provider-types.ts'
 import { eventBody, newOrderBody, partialRefundBody } from './request-bodies.ts'
 import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } from './translate.ts'
-import type { CallOptions, Provider } from './types.ts'
 import { MpAnything, MpOrder, MpOrderName, MpOrderSearch, readEntries } from './wire.ts'
 
 const hourMs = 3_600_000

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Trx } from '../db/database.ts'
 import { liftLimits } from '../db/migrate.ts'
-import type { CopiedTable } from './tables.ts'
+import type { CopiedTable } from './copied-tables.ts'
 
 /** How many rows a table has, and a number that any other content would change; the order of the rows does not matter. */
 export type Tally = { rows: number; digest: string }

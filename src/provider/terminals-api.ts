@@ -1,6 +1,6 @@
 import type { ProviderClient } from './client.ts'
+import type { Provider } from './provider-types.ts'
 import { terminalFrom } from './translate.ts'
-import type { Provider } from './types.ts'
 import { MpAnything, MpTerminal, MpTerminalList, readEntries } from './wire.ts'
 
 /** Terminals (provider file 5). The provider pairs none by API: that is done on the device. */

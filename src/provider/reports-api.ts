@@ -3,7 +3,7 @@ import { download } from '../outbound/download.ts'
 import { OutboundError } from '../outbound/outbound.ts'
 import { type ProviderClient, segment } from './client.ts'
 import { fromOutbound, ProviderError } from './provider-error.ts'
-import type { Provider, ProviderSettings } from './types.ts'
+import type { Provider, ProviderSettings } from './provider-types.ts'
 import { MpId, MpNote } from './wire.ts'
 
 const MpReportConfig = z.object({

@@ -4,7 +4,12 @@ import { canonicalJson } from '../domain/canonical-json.ts'
 import { signedCents } from '../domain/money.ts'
 import { endedUnpaid } from '../domain/provider-states.ts'
 import { type ProviderClient, segment } from './client.ts'
-import type { Provider, ProviderAmount, ProviderPayment, UnreadablePayment } from './types.ts'
+import type {
+  Provider,
+  ProviderAmount,
+  ProviderPayment,
+  UnreadablePayment,
+} from './provider-types.ts'
 import { MpId, MpNote, MpNumber } from './wire.ts'
 
 /**

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import { type ProviderClient, segment } from './client.ts'
 import { ProviderError } from './provider-error.ts'
+import type { Provider, ProviderSettings } from './provider-types.ts'
 import { newPosBody, newStoreBody, reducePosName } from './request-bodies.ts'
-import type { Provider, ProviderSettings } from './types.ts'
 import { MpAnything, MpPos, MpSearch, MpStore, readEntries } from './wire.ts'
 
 /** Stores (provider file 3). */

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
-import { codeOf } from '../db/failures.ts'
+import { codeOf } from '../db/database-failures.ts'
 import { syncFolder } from '../files/durable-files.ts'
 import { CopyError, type Header, type Part, type Source, type Totals } from './source.ts'
 

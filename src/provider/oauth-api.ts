@@ -1,6 +1,6 @@
 import type { ProviderClient } from './client.ts'
+import type { CallOptions, Provider, ProviderSettings, TokenGrant } from './provider-types.ts'
 import { grantFrom } from './translate.ts'
-import type { CallOptions, Provider, ProviderSettings, TokenGrant } from './types.ts'
 import { MpToken } from './wire.ts'
 
 /** OAuth with PKCE S256 (provider file 1). Token parameters travel in the body only; a token call is never repeated. */

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { ProviderChargeback } from '../domain/chargeback.ts'
 import { type ProviderClient, segment } from './client.ts'
-import { MpDate, MpMoney } from './payments.ts'
+import { MpDate, MpMoney } from './payments-api.ts'
 import { ProviderError } from './provider-error.ts'
-import type { CallOptions, Provider } from './types.ts'
+import type { CallOptions, Provider } from './provider-types.ts'
 import { MpNote } from './wire.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { sql } from 'kysely'
 import type { Database, Trx } from '../db/database.ts'
 import { listMigrations, lockMigrations, migrateWithin } from '../db/migrate.ts'
-import { fixForms, insertRows, readRows, type Tally, Tallying } from './rows.ts'
+import { type CopiedTable, listSelfReferences, listTables, setSequence } from './copied-tables.ts'
 import { CopyError, type Header, type Part, type Source, type Totals } from './source.ts'
-import { type CopiedTable, listSelfReferences, listTables, setSequence } from './tables.ts'
+import { fixForms, insertRows, readRows, type Tally, Tallying } from './table-rows.ts'
 
 export type Loaded<T> = {
   header: Header
