@@ -35,7 +35,17 @@ function writeSbom(file: string): void {
   say(`${file}: ${JSON.parse(bill.toString()).components.length} components`)
 }
 
-const [task, file = 'sbom.cdx.json'] = process.argv.slice(2)
+/** A figure to follow; with the name of an operation its files, too. */
+async function reportPaths(named: string | undefined): Promise<void> {
+  // The other tasks need no service.
+  const { countOperations } = await import('./operations.ts')
+  for (const [name, { files, lines }] of await countOperations()) {
+    say(`a ${name} passes through ${files.length} files, ${lines} lines`)
+    if (name === named) say(files.map((path) => `  ${path}`).join('\n'))
+  }
+}
+
+const [task, named] = process.argv.slice(2)
 switch (task) {
   case 'licences':
     report(
@@ -50,9 +60,12 @@ switch (task) {
     )
     break
   case 'sbom':
-    writeSbom(file)
+    writeSbom(named ?? 'sbom.cdx.json')
+    break
+  case 'paths':
+    await reportPaths(named)
     break
   default:
-    say('usage: node checks/main.ts licences | lockfile | sbom [file]')
+    say('usage: node checks/main.ts licences | lockfile | sbom [file] | paths [operation]')
     process.exitCode = 1
 }

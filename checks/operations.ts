@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto'
+import { openDatabase } from '../src/db/database.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { deliver, orderRow, refund } from '../test/support/money.ts'
+import { startTestService, type TestService } from '../test/support/service.ts'
+import { act, charge, openShop, payByCard, readOrder, type Till } from '../test/support/till.ts'
+import { type Counted, countPassed, type Passed } from './paths.ts'
+
+const times = 40
+/** Before anything is counted: what is opened, asked for or compiled once. */
+const warmUps = 3
+
+/** What one charge, read, refund and webhook pass through, in the real service on the embedded database. */
+export async function countOperations(): Promise<[name: string, passed: Passed][]> {
+  const database = await openDatabase({ inMemory: true })
+  try {
+    await migrate(database)
+    const service = await startTestService({ database })
+    try {
+      const till = await openShop(service, 'counted', '7600001')
+      const passed: [string, Passed][] = []
+      for (const [name, operation] of Object.entries(operationsOf(service, till))) {
+        passed.push([name, await countPassed({ warmUps, times }, operation)])
+      }
+      return passed
+    } finally {
+      await service.stop()
+    }
+  } finally {
+    await database.close()
+  }
+}
+
+/** One after the other on one box, each with an order of its own. */
+function operationsOf(service: TestService, till: Till): Record<string, Counted> {
+  let orderId = ''
+  let mpOrderId = ''
+
+  const sell = async () => {
+    const answer = await charge(service, till, { reference: randomUUID() })
+    expectStatus(answer, 201)
+    orderId = answer.json().order_id
+  }
+  const pay = () => act(service, orderId, payByCard)
+  const read = async () => expectStatus(await readOrder(service, till, orderId), 200)
+  /** What is gathered and written a moment later counts for the operation that has brought it. */
+  const settle = async () => {
+    await service.inbox.idle()
+    await service.deps.calls.flush()
+    await service.deps.looks.flush()
+  }
+
+  return {
+    charge: {
+      operation: sell,
+      settle,
+      after: async () => {
+        await pay()
+        await read()
+      },
+    },
+    read: {
+      // Of an order that the till has read before and nobody has paid meanwhile.
+      before: async () => {
+        await sell()
+        await read()
+      },
+      operation: read,
+      settle,
+      after: async () => {
+        await pay()
+        await read()
+      },
+    },
+    refund: {
+      before: async () => {
+        await sell()
+        await pay()
+        await read()
+      },
+      operation: async () => expectStatus(await refund(service, till, orderId), 200),
+      settle,
+    },
+    webhook: {
+      // Of a payment that nobody has read yet.
+      before: async () => {
+        await sell()
+        await pay()
+        mpOrderId = String((await orderRow(service, orderId)).mp_order_id)
+      },
+      operation: async () => expectStatus(await deliver(service, { dataId: mpOrderId }), 200),
+      settle,
+    },
+  }
+}
+
+function expectStatus(answer: { statusCode: number; body: string }, status: number): void {
+  if (answer.statusCode !== status) throw new Error(`answered ${answer.statusCode} ${answer.body}`)
+}
