@@ -17,7 +17,13 @@ export type AttemptFailure =
   | 'withheld'
 
 /** Waiting between attempts, in milliseconds. A `Retry-After` above the ceiling ends the call instead of being cut short. */
-export type RetryPolicy = { baseMs: number; floorMs: number; ceilingMs: number }
+export type RetryPolicy = {
+  baseMs: number
+  floorMs: number
+  ceilingMs: number
+  /** Whether a status is worth another attempt; 408, 423, 429 and all from 500 when absent. */
+  isPassingStatus?: (status: number) => boolean
+}
 
 export const defaultRetryPolicy: RetryPolicy = { baseMs: 250, floorMs: 100, ceilingMs: 10_000 }
 
@@ -63,7 +69,7 @@ export function isWrite(method: HttpMethod): boolean {
 export function decideRetry(question: RetryQuestion): RetryDecision {
   if (question.attempt >= question.maxAttempts) return { retry: false }
   if (isWrite(question.method) && !question.hasIdempotencyKey) return { retry: false }
-  if (!mayPass(question.status, question.failure)) return { retry: false }
+  if (!mayPass(question)) return { retry: false }
   const { baseMs, floorMs, ceilingMs } = question.policy
   const askedMs = (question.retryAfterSeconds ?? 0) * 1000
   if (askedMs > ceilingMs) return { retry: false }
@@ -74,9 +80,10 @@ export function decideRetry(question: RetryQuestion): RetryDecision {
   return { retry: true, waitMs }
 }
 
-function mayPass(status: number | null, failure: AttemptFailure | null): boolean {
+function mayPass({ status, failure, policy }: RetryQuestion): boolean {
   if (failure !== null) return passingFailures.has(failure)
-  return status !== null && (passingStatuses.has(status) || status >= 500)
+  if (status === null) return false
+  return policy.isPassingStatus?.(status) ?? (passingStatuses.has(status) || status >= 500)
 }
 
 /**

@@ -126,7 +126,7 @@ test.each([
   ],
   [
     { status: 409, body: '{"code":"other"}' },
-    { ok: false, retryable: false },
+    { ok: false, retryable: true },
   ],
   [
     { status: 200, body: '{"errors":[{"message":"no"}]}' },

@@ -68,7 +68,9 @@ const httpRetry = () =>
       retryStatus: z
         .array(whole(100, 599))
         .optional()
-        .describe('statuses worth another attempt; without it 408, 425, 429 and all from 500'),
+        .describe(
+          'statuses worth another attempt; without it 408, 409, 423, 425, 429 and all from 500',
+        ),
       respectRetryAfter: z.boolean().prefault(true),
     })
     .transform(inMs)
@@ -217,14 +219,22 @@ function http(context: FlowContext) {
       answers: z
         .array(
           z.strictObject({
-            status: z.array(whole(100, 599)).min(1).optional(),
+            status: z
+              .array(whole(100, 599))
+              .min(1)
+              .optional()
+              .describe(
+                'the statuses the rule is about; without it all that are not worth another attempt by themselves',
+              ),
             when: jsonata().optional().describe('over { status, body, text } of the answer'),
             is: z.enum(['done', 'final', 'retry', 'gone']),
           }),
         )
         .max(50)
         .optional()
-        .describe('what answers mean, before their status decides; the first that holds counts'),
+        .describe(
+          'what answers mean; the first rule that holds counts. A status that is worth another attempt is tried again unless a rule names it',
+        ),
       delete: z
         .strictObject({
           method: z.enum(['DELETE', 'POST', 'PUT', 'PATCH', 'GET']).prefault('DELETE'),

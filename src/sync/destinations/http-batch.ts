@@ -3,8 +3,9 @@ import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
 import type { Answer } from './http-exchange.ts'
+import type { Judge as StatusJudge } from './http-judge.ts'
 import { jsonOf } from './http-text.ts'
-import { gone, postponed, refused } from './result.ts'
+import { gone, refused } from './result.ts'
 
 /** What a batch is made of, and what its answer says of each item. */
 export type BatchRules = {
@@ -24,11 +25,13 @@ export type Batch = {
 /** The rules of a batch do not suit what they are given; `message` is for the operator. */
 export class BatchError extends Error {}
 
-type Judge = (status: number, said: string) => DeliveryResult
+type Judge = Pick<StatusJudge, 'judgeRetry' | 'isRetried'> & {
+  /** What a status of an item means, with what was said beside it. */
+  judgeStatus(answer: Pick<Answer, 'status' | 'retryAfterSeconds'>, said: string): DeliveryResult
+}
 /** Takes out what an answer may repeat and nobody may see; before anything is cut, or a part of it would be left. */
 type Hide = (text: string) => string
 
-/** @param judge what a status means, with what was said beside it. */
 export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch {
   const body = rules.body === undefined ? undefined : compileExpression(rules.body)
   const answers = rules.answers === undefined ? undefined : compileExpression(rules.answers)
@@ -56,12 +59,12 @@ export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch
         // JSONata makes a list of one into its entry.
         const list = Array.isArray(found) ? found : found === undefined ? [] : [found]
         if (list.length === jobs.length)
-          return list.map((entry) => resultOf(entry, status, judge, hide))
+          return list.map((entry) => resultOf(entry, answer, judge, hide))
         throw new BatchError(`the answer tells of ${list.length} items of ${jobs.length}`)
       } catch (error) {
         if (!(error instanceof BatchError)) throw error
         // Nobody knows what became of them; under their keys they may be sent again.
-        return jobs.map(() => postponed(error.message, { outage: false, status }))
+        return jobs.map(() => judge.judgeRetry(answer, error.message))
       }
     },
   }
@@ -72,26 +75,34 @@ export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch
  * `error` alone is a refusal for good. `is: "retry"` asks for another attempt, which knows by then what is to be remembered: so
  * an item that is there already, under an id that nobody heard of, is changed instead of created. `is: "gone"` has it created anew.
  */
-function resultOf(entry: unknown, status: number, judge: Judge, hide: Hide): DeliveryResult {
+function resultOf(entry: unknown, answer: Answer, judge: Judge, hide: Hide): DeliveryResult {
+  const { status, retryAfterSeconds } = answer
+  const byStatus = (own: number, said: string) =>
+    judge.judgeStatus({ status: own, retryAfterSeconds }, said)
   if (entry === null || entry === true) return { ok: true, status }
   if (entry === false) return refused('the answer to the batch refuses it', { status })
-  if (typeof entry === 'number') return judge(entry, '')
+  if (typeof entry === 'number') return byStatus(entry, '')
   if (typeof entry !== 'object')
     return refused(`it answers ${shorten(hide(String(entry)), 200)}`, { status })
   const { ok, status: own, error, remember, is } = entry as Record<string, unknown>
   const said = error === undefined || error === null ? '' : wordsOf(error, hide)
   const done = (): DeliveryResult =>
     isRemembered(remember) ? { ok: true, status, remember } : { ok: true, status }
+  // The same order as of a single item: a status that may pass comes before what is said beside it.
+  if (typeof own === 'number' && judge.isRetried(own)) {
+    const failure = byStatus(own, said)
+    return isRemembered(remember) ? { ...failure, remember } : failure
+  }
   if (is === 'gone') return gone(said || 'the receiver has it no longer', status)
   if (is === 'retry') {
-    const failure = postponed(said || 'the answer to the batch asks for another attempt', {
-      outage: false,
-      status,
-    })
+    const failure = judge.judgeRetry(
+      answer,
+      said || 'the answer to the batch asks for another attempt',
+    )
     return isRemembered(remember) ? { ...failure, remember } : failure
   }
   if (typeof own === 'number') {
-    const judged = judge(own, said)
+    const judged = byStatus(own, said)
     return judged.ok ? { ...done(), ...judged } : judged
   }
   if (ok === true || (ok === undefined && said === '')) return done()

@@ -2,6 +2,7 @@ import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
+import { isPassingStatus } from '../net/passing-status.ts'
 import type { DeliveryResult } from '../types.ts'
 import { describeRefusal } from './http-excerpt.ts'
 import type { Answer } from './http-exchange.ts'
@@ -11,7 +12,7 @@ import { gone, postponed, refused } from './result.ts'
 
 /** What an answer means, where the receiver has its own ways. */
 export type AnswerRule = {
-  /** Any status when absent. */
+  /** When absent, any status that is not worth another attempt by itself. */
   status?: readonly number[] | undefined
   /** JSONata over `{ status, body, text }`; the rule holds when it is true. */
   when?: string | undefined
@@ -20,7 +21,7 @@ export type AnswerRule = {
 }
 
 export type JudgeSettings = {
-  /** Statuses worth another attempt; 408, 425, 429 and all from 500 when absent. */
+  /** Statuses worth another attempt; 408, 409, 423, 425, 429 and all from 500 when absent. */
   retryStatus?: readonly number[] | undefined
   respectRetryAfter: boolean
   answers?: readonly AnswerRule[] | undefined
@@ -29,7 +30,10 @@ export type JudgeSettings = {
 }
 
 export type Judge = {
-  /** By the first rule that holds, else by the status. Rejects with ExpressionError when the time of a rule was up. */
+  /**
+   * By the status when it is one worth another attempt, unless a rule names it; else by the first rule that holds. Rejects with
+   * ExpressionError when the time of a rule was up.
+   */
   judge(template: RequestTemplate, answer: Answer): Promise<DeliveryResult>
   /** By a status alone. */
   judgeStatus(
@@ -37,9 +41,15 @@ export type Judge = {
     answer: Pick<Answer, 'status' | 'retryAfterSeconds'>,
     reason: string,
   ): DeliveryResult
+  /** Another attempt is asked for, after the pause that the receiver asks for. */
+  judgeRetry(
+    answer: Pick<Answer, 'status' | 'retryAfterSeconds'>,
+    reason: string,
+  ): Extract<DeliveryResult, { ok: false }>
+  /** Whether the status by itself is worth another attempt. */
+  isRetried(status: number): boolean
 }
 
-const retriedStatuses = [408, 425, 429]
 const longestText = 65_536
 
 export function createJudge(settings: JudgeSettings): Judge {
@@ -48,9 +58,14 @@ export function createJudge(settings: JudgeSettings): Judge {
     when: when === undefined ? undefined : compileExpression(when),
   }))
 
+  const isRetried = (status: number) =>
+    settings.retryStatus ? settings.retryStatus.includes(status) : isPassingStatus(status)
+
   const ruleFor = async (answer: Answer) => {
+    const { status } = answer
     for (const rule of rules) {
-      if (rule.status && !rule.status.includes(answer.status)) continue
+      // A body that a rule without a status looks for says little where the receiver is in trouble.
+      if (rule.status ? !rule.status.includes(status) : isRetried(status)) continue
       if (!rule.when || (await holds(rule.when, answer))) return rule.is
     }
     return undefined
@@ -64,31 +79,32 @@ export function createJudge(settings: JudgeSettings): Judge {
       .join(' ')
   }
 
-  const judgeStatus: Judge['judgeStatus'] = (template, { status, retryAfterSeconds }, reason) => {
-    if (isDone(template, status)) return { ok: true, status }
-    const { retryStatus } = settings
-    const isRetried = retryStatus
-      ? retryStatus.includes(status)
-      : status >= 500 || retriedStatuses.includes(status)
-    // A status that is not retried still tells that the receiver as a whole is in trouble.
-    const outage = status >= 500 || status === 429
-    if (!isRetried) return { ...refused(explain(status, reason), { status }), outage }
+  const judgeRetry: Judge['judgeRetry'] = ({ status, retryAfterSeconds }, reason) => {
     const wish = settings.respectRetryAfter ? retryAfterSeconds : null
     return postponed(reason, {
-      outage,
+      outage: isOutage(status),
       status,
       ...(wish !== null && { retryAfterSeconds: wish }),
     })
   }
 
+  const judgeStatus: Judge['judgeStatus'] = (template, { status, retryAfterSeconds }, reason) => {
+    if (isDone(template, status)) return { ok: true, status }
+    if (isRetried(status)) return judgeRetry({ status, retryAfterSeconds }, reason)
+    // A status that is not retried still tells that the receiver as a whole is in trouble.
+    return { ...refused(explain(status, reason), { status }), outage: isOutage(status) }
+  }
+
   return {
     judgeStatus,
+    judgeRetry,
+    isRetried,
     judge: async (template, answer) => {
       const { status } = answer
       const rule = rules.length > 0 ? await ruleFor(answer) : undefined
       if (rule === 'done') return { ok: true, status }
       if (rule === 'final') return refused(reasonOf(answer), { status })
-      if (rule === 'retry') return postponed(reasonOf(answer), { outage: false, status })
+      if (rule === 'retry') return judgeRetry(answer, reasonOf(answer))
       if (rule === 'gone') return gone(reasonOf(answer), status)
       if (isDone(template, status)) return { ok: true, status }
       return judgeStatus(template, answer, reasonOf(answer))
@@ -106,6 +122,10 @@ async function holds(when: ReturnType<typeof compileExpression>, answer: Answer)
     if (error instanceof ExpressionError && !error.outOfTime) return false
     throw error
   }
+}
+
+function isOutage(status: number): boolean {
+  return status >= 500 || status === 429
 }
 
 function isDone({ okStatus }: RequestTemplate, status: number): boolean {

@@ -47,7 +47,7 @@ export type HttpSettings = {
   answers?: readonly AnswerRule[] | undefined
   /** Of one delivery. */
   timeoutMs: number
-  /** Statuses worth another attempt; 408, 425, 429 and all from 500 when absent. */
+  /** Statuses worth another attempt; 408, 409, 423, 425, 429 and all from 500 when absent. */
   retryStatus?: readonly number[] | undefined
   respectRetryAfter: boolean
   agent: Dispatcher
@@ -74,7 +74,7 @@ const longestWords = 4_000
  * @throws TemplateError when the host of an address depends on the item.
  */
 export function openHttpDestination(settings: HttpSettings): Destination {
-  const { create, find, batch, agent, timeoutMs } = settings
+  const { create, find, batch, agent, timeoutMs, respectRetryAfter } = settings
   const rules = { send: settings.send ?? 'json', sign: settings.sign, now: settings.now } as const
   const requests = {
     request: compileRequest(settings.request, rules),
@@ -211,6 +211,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
         return postponed(error.message, {
           outage: error.isOutage,
           ...(error.status !== undefined && { status: error.status }),
+          ...(respectRetryAfter &&
+            error.retryAfterSeconds !== null && { retryAfterSeconds: error.retryAfterSeconds }),
         })
       }
       // On a busy machine: it has to be evaluated to the end before anything is known.
@@ -255,9 +257,10 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     batch &&
     compileBatch(
       batch,
-      (status, said) => {
-        const reason = `HTTP ${status} ${said}`.trim()
-        return judge.judgeStatus(batch.request, { status, retryAfterSeconds: null }, reason)
+      {
+        ...judge,
+        judgeStatus: (answer, said) =>
+          judge.judgeStatus(batch.request, answer, `HTTP ${answer.status} ${said}`.trim()),
       },
       hide,
     )

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { Secret } from '../definition/secret.ts'
 import { jsonOf } from '../destinations/http-text.ts'
+import { isPassingStatus } from '../net/passing-status.ts'
 import { guardedRequest } from '../net/request.ts'
 
 /** Where tokens are asked for, and by whom (RFC 6749). */
@@ -23,17 +24,25 @@ export type TokenGrant = {
 /** No token came. `message` holds no secret. */
 export class TokenError extends Error {
   readonly status: number | undefined
-  /** Whether the issuer is in trouble, and not the credentials. */
+  /** Whether the issuer may answer otherwise later, and not for other credentials. */
   readonly isOutage: boolean
   /** Of the issuer, one of RFC 6749, 5.2. */
   readonly code: string | undefined
 
-  constructor(status: number | undefined, isOutage: boolean, code?: string) {
+  /** The pause that the issuer asks for; null without one. */
+  readonly retryAfterSeconds: number | null
+
+  constructor(
+    status: number | undefined,
+    isOutage: boolean,
+    { code, retryAfterSeconds = null }: { code?: string; retryAfterSeconds?: number | null } = {},
+  ) {
     const what = status === undefined ? 'the answer has none' : `HTTP ${status}`
     super(`no access token: ${code === undefined ? what : `${what} ${code}`}`)
     this.status = status
     this.isOutage = isOutage
     this.code = code
+    this.retryAfterSeconds = retryAfterSeconds
   }
 }
 
@@ -47,7 +56,6 @@ const codes = [
   'unsupported_grant_type',
   'invalid_scope',
 ]
-const slowDown = 429
 
 /** Asks for a token. Rejects with TokenError, or RequestFailure when no answer came. */
 export async function requestToken(
@@ -68,7 +76,7 @@ export async function requestToken(
     const login = [clientId, clientSecret].map((one) => encodeURIComponent(one.reveal()))
     headers.authorization = `Basic ${Buffer.from(login.join(':')).toString('base64')}`
   }
-  const { status, ...told } = await guardedRequest({
+  const { status, retryAfterSeconds, ...told } = await guardedRequest({
     agent,
     method: 'POST',
     url: tokenUrl.reveal(),
@@ -79,7 +87,10 @@ export async function requestToken(
   const answer = (jsonOf(told) ?? {}) as Record<string, unknown>
   if (status < 200 || status > 299) {
     const code = codes.find((one) => one === answer.error)
-    throw new TokenError(status, status >= 500 || status === slowDown, code)
+    throw new TokenError(status, isPassingStatus(status), {
+      retryAfterSeconds,
+      ...(code !== undefined && { code }),
+    })
   }
   const { access_token: accessToken, refresh_token: refreshToken, expires_in: life } = answer
   if (!isToken(accessToken)) throw new TokenError(undefined, false)

@@ -2,6 +2,7 @@ import type { Agent } from 'undici'
 import { decideRetry, type RetryPolicy } from '../../outbound/retry-decision.ts'
 import { describeRefusal } from '../destinations/http-excerpt.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
+import { isPassingStatus } from '../net/passing-status.ts'
 import { type GuardedAnswer, guardedRequest, orAborted, RequestFailure } from '../net/request.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { TokenBlockedError, type Tokens } from '../oauth/tokens.ts'
@@ -54,10 +55,15 @@ const parsedAtOnce = 32 * 1024
 const maxAttempts = 4
 const unauthorized = 401
 /** A server that wants a longer pause than a minute is left until the next poll. */
-const pauses: RetryPolicy = { baseMs: 1_000, floorMs: 100, ceilingMs: 60_000 }
+const pauses: RetryPolicy = {
+  baseMs: 1_000,
+  floorMs: 100,
+  ceilingMs: 60_000,
+  isPassingStatus,
+}
 
 /**
- * Reads JSON or XML. 408, 423, 429, 5xx, silence and broken connections are tried again, four times in all, with the
+ * Reads JSON or XML. 408, 409, 423, 425, 429, 5xx, silence and broken connections are tried again, four times in all, with the
  * pause that the server asks for; so is a query of GraphQL that is refused for its cost. Undefined when `isNothing` says so of
  * the answer. Redirects of a GET within the origin are followed. A 401 to an access token is asked again with the next one.
  * Throws SourceError or RequestFailure.
