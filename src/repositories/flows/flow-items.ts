@@ -4,7 +4,13 @@ import { type Db, json, type Trx } from '../../db/database.ts'
 /** By the form of the latest read; see restateHashes. */
 const seenAs = sql<string>`coalesce(seen_as, hash)`
 
-/** The stored hashes of these items; an item that was never seen is absent. */
+/**
+ * The hash of an item that was reset. To a read it is one that was never seen; its row stays, since the item is deleted at the
+ * destinations when the source no longer has it.
+ */
+const resetHash = ''
+
+/** The stored hashes of these items; an item that was never seen, or was reset, is absent. */
 export async function findHashes(
   db: Db | Trx,
   flow: string,
@@ -15,6 +21,7 @@ export async function findHashes(
     .selectFrom('flow_items')
     .select(['pk', seenAs.as('hash')])
     .where('flow', '=', flow)
+    .where('hash', '<>', resetHash)
     .where(sql<boolean>`pk = any(${pks}::text[])`)
     .execute()
   return new Map(rows.map((row) => [row.pk, row.hash]))
@@ -31,6 +38,7 @@ export async function findItem(
     .select(['hash', 'changed_at'])
     .where('flow', '=', flow)
     .where('pk', '=', pk)
+    .where('hash', '<>', resetHash)
     .executeTakeFirst()
   return row && { hash: row.hash, changedAt: row.changed_at }
 }
@@ -44,14 +52,14 @@ export async function findItemInFlows(
   const { rows } = await sql<{ flow: string; changed_at: Date }>`
     select found.flow, found.changed_at from unnest(${flows}::text[]) as wanted (flow)
     cross join lateral (
-      select flow, changed_at from flow_items where (flow, pk) = (wanted.flow, ${pk}) limit 1
+      select flow, changed_at from flow_items where (flow, pk) = (wanted.flow, ${pk}) and hash <> ${resetHash} limit 1
     ) as found`.execute(db)
   return new Map(rows.map((row) => [row.flow, row.changed_at]))
 }
 
 export type StoredItem = { hash: string; readNumber: number }
 
-/** What is stored of these items, locked until the transaction ends; an item that was never seen is absent. */
+/** What is stored of these items, locked until the transaction ends; an item that was never seen, or was reset, is absent. */
 export async function lockItems(
   trx: Trx,
   flow: string,
@@ -66,7 +74,11 @@ export async function lockItems(
     .orderBy('pk')
     .forUpdate()
     .execute()
-  return new Map(rows.map((row) => [row.pk, { hash: row.hash, readNumber: row.read_number }]))
+  return new Map(
+    rows
+      .filter(({ hash }) => hash !== resetHash)
+      .map((row) => [row.pk, { hash: row.hash, readNumber: row.read_number }]),
+  )
 }
 
 /**
@@ -159,15 +171,20 @@ export async function confirmItems(
     .execute()
 }
 
-export async function deleteHash(trx: Trx, flow: string, pk: string): Promise<boolean> {
+/** Has the next read find these items new. Answers how many of them had been seen. */
+export async function resetHashes(trx: Trx, flow: string, pks: readonly string[]): Promise<number> {
+  if (pks.length === 0) return 0
   const result = await trx
-    .deleteFrom('flow_items')
+    .updateTable('flow_items')
+    .set({ hash: resetHash, seen_as: null })
     .where('flow', '=', flow)
-    .where('pk', '=', pk)
+    .where(sql<boolean>`pk = any(${pks}::text[])`)
+    .where('hash', '<>', resetHash)
     .executeTakeFirst()
-  return result.numDeletedRows === 1n
+  return Number(result.numUpdatedRows)
 }
 
+/** Forgets these items: nothing is deleted at the destinations when the source no longer has them. */
 export async function deleteHashes(trx: Trx, flow: string, pks: readonly string[]): Promise<void> {
   if (pks.length === 0) return
   await trx
@@ -177,6 +194,7 @@ export async function deleteHashes(trx: Trx, flow: string, pks: readonly string[
     .execute()
 }
 
+/** How many items are known, those included that were reset since. */
 export async function countItems(db: Db | Trx, flow: string): Promise<number> {
   const row = await db
     .selectFrom('flow_items')
@@ -186,11 +204,12 @@ export async function countItems(db: Db | Trx, flow: string): Promise<number> {
   return row.count
 }
 
-/** How many items each flow has; one without any is absent. It reads all of them: a million take a second or two. */
+/** How many items each flow has that were not reset; one without any is absent. It reads all of them: a million take a second or two. */
 export async function countItemsByFlow(db: Db): Promise<Map<string, number>> {
   const rows = await db
     .selectFrom('flow_items')
     .select((eb) => ['flow', eb.fn.countAll<number>().as('count')])
+    .where('hash', '<>', resetHash)
     .groupBy('flow')
     .execute()
   return new Map(rows.map((row) => [row.flow, row.count]))

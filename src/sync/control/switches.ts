@@ -2,7 +2,7 @@ import type { Database, Db, Trx } from '../../db/database.ts'
 import type { PauseCode } from '../../db/tables.ts'
 import { approve } from '../../repositories/flows/approvals.ts'
 import { askFill } from '../../repositories/flows/destination-fills.ts'
-import { deleteHash } from '../../repositories/flows/flow-items.ts'
+import { resetHashes } from '../../repositories/flows/flow-items.ts'
 import {
   findFlowState,
   requestForgetting,
@@ -329,7 +329,7 @@ export async function resetItem(
 ): Promise<boolean> {
   const at = deps.now()
   return deps.database.transaction(async (trx) => {
-    const existed = await deleteHash(trx, flow, pk)
+    const existed = (await resetHashes(trx, flow, [pk])) > 0
     await requestFullScan(trx, flow)
     await writeDown(deps, trx, { at, flow, action: 'item reset', actor, detail: pk })
     return existed

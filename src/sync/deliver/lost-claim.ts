@@ -5,7 +5,7 @@ import {
   markMayHaveArrived,
   oweOnceMore,
 } from '../../repositories/flows/deliveries.ts'
-import { deleteHash } from '../../repositories/flows/flow-items.ts'
+import { resetHashes } from '../../repositories/flows/flow-items.ts'
 import { requestFullScan } from '../../repositories/flows/flow-state.ts'
 import { findContent } from '../../repositories/flows/item-versions.ts'
 import { keyRecord } from '../item/key.ts'
@@ -50,7 +50,7 @@ export async function makeGoodLostClaim(
   if (became === 'fine') return
   if (became === 'not kept') {
     await database.transaction(async (trx) => {
-      await deleteHash(trx, flow, pk)
+      await resetHashes(trx, flow, [pk])
       await requestFullScan(trx, flow)
     })
   }

@@ -23,6 +23,7 @@ import {
   unlimitFlow,
   writeDown,
 } from '../control/switches.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
 import type { AlertResult, FailureView, FlowService, SyncOutcome } from '../flow-service.ts'
 import { scansToDelete } from '../poll/deletes.ts'
 import { forgetItems } from '../poll/forget.ts'
@@ -162,10 +163,10 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
   }
 
   /** Instead of a poll; while one is running here or in another process, it is left to the next. */
-  const forgetNow = async (name: string) => {
-    const lease = `flow:${name}`
+  const forgetNow = async (runtime: FlowRuntime) => {
+    const lease = `flow:${runtime.flow.name}`
     await withLease(deps, lease, ({ token, signal }) =>
-      forgetItems(deps, name, { name: lease, token, signal }),
+      forgetItems(deps, runtime, { name: lease, token, signal }),
     ).catch((error: unknown) => {
       if (!(error instanceof LeaseLostError)) throw error
     })
@@ -177,7 +178,7 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
     const state = await findFlowState(deps.database.db, name)
     if (state) await refuseOutdated(itemDeps, runtime, state)
     await resetFlow(deps, name, runtime.definitionHash, actor, { resumes })
-    await poller.aside(() => forgetNow(name))
+    await poller.aside(() => forgetNow(runtime))
   }
 
   const failuresOf = async (name: string) => {

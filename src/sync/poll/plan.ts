@@ -54,8 +54,16 @@ export function tellsChanges(runtime: FlowRuntime, state: FlowStateRow, turn: Tu
  * by names that nothing has any longer.
  */
 export function tellsNews(runtime: FlowRuntime, state: FlowStateRow, turn: Turn): boolean {
-  const [before, now] = [formsOf(state.item_form)[1], formsOf(runtime.itemForm)[1]]
-  return turn !== 'rebase' || before === undefined || before === now
+  return turn !== 'rebase' || !hasOtherKey(runtime, state)
+}
+
+/** Whether what is stored goes by another key than the definition's, as far as that is known. */
+export function hasOtherKey(
+  { itemForm }: Pick<FlowRuntime, 'itemForm'>,
+  { item_form }: Pick<FlowStateRow, 'item_form'>,
+): boolean {
+  const [before, now] = [formsOf(item_form)[1], formsOf(itemForm)[1]]
+  return before !== undefined && before !== now
 }
 
 /** How items look, and under which key they go; the second is not known of what was stored before it was written down. */

@@ -89,7 +89,7 @@ export async function pollOnce(
   if (turn === 'ask') {
     return { changes: 0, rowsRead: 0, skipped: 'paused', reason: questionReason }
   }
-  await forgetItems(deps, flow.name, lease)
+  await forgetItems(deps, runtime, lease)
   const state = await readState(deps, flow.name)
 
   const startedAt = deps.now()

@@ -24,7 +24,7 @@ import {
 import { type ForeseenDrift, foreseeDrift } from './drift-preview.ts'
 import { isOtherSource, unapprovedDestinations } from './identity.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
-import { planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
+import { hasOtherKey, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { createTally, type Sampled, type Tally } from './preview-tally.ts'
 
 export type PreviewDeps = {
@@ -74,6 +74,7 @@ export async function previewPoll(
     if (plan) {
       const seen = createKeySet()
       const isForgetting = turn === 'resync' || state.forget_due
+      const isOtherKey = hasOtherKey(runtime, state)
       const sendsChanges = tellsChanges(runtime, state, turn)
       const sendsNews = tellsNews(runtime, state, turn)
       const forms = state.hash_forms
@@ -85,6 +86,7 @@ export async function previewPoll(
         drift,
         signal,
         isForgetting,
+        isOtherKey,
         sendsChanges,
         sendsNews,
         forms,
@@ -137,7 +139,7 @@ async function* upTo(
   }
 }
 
-/** `isForgetting`: the poll forgets first what was there, as after a reset. */
+/** `isForgetting`: the poll forgets first what was there, as after a reset; `isOtherKey`: what is stored goes by another key. */
 type Looking = {
   /** Deletes wait for an approval, as after another source. */
   holdsDeletes: boolean
@@ -146,6 +148,7 @@ type Looking = {
   drift: ForeseenDrift
   signal: AbortSignal
   isForgetting: boolean
+  isOtherKey: boolean
   sendsChanges: boolean
   sendsNews: boolean
   forms: HashForms
@@ -191,8 +194,8 @@ async function lookForDeletes(
   looking: Looking,
 ): Promise<DeletesPreview> {
   const { flow } = runtime
-  const { seen, tally, signal, isForgetting } = looking
-  if (isForgetting) return { verdict: 'none', count: 0, reason: null }
+  const { seen, tally, signal, isForgetting, isOtherKey } = looking
+  if (isForgetting && isOtherKey) return { verdict: 'none', count: 0, reason: null }
   const approvals = await listApprovals(db, flow.name, 'deletes')
   const isDue = dueOf(db, flow, approvals)
   let vanished = 0
@@ -209,14 +212,13 @@ async function lookForDeletes(
   }
   if (vanished === 0) return { verdict: 'none', count: 0, reason: null }
   if (tally.isCut()) return { verdict: 'hold_back', count: vanished, reason: unreadable(vanished) }
-  const { new: added } = tally.report().items
   const unapproved = vanished - (await countApproved(db, flow.name, approvals))
   const refusal =
     otherSourceText(looking.holdsDeletes, unapproved) ??
     refusalOf(flow.deletes.guard, {
       seen: seen.size,
       // A poll has stored the new ones by then.
-      known: (await countItems(db, flow.name)) + added,
+      known: seen.size + vanished,
       vanished: unapproved,
       letThrough: (await findHeldDeletes(db, flow.name))?.let_through ?? 0,
       problems: tally.inTheWay(),
