@@ -270,7 +270,7 @@ async function prepare(
   try {
     const body = await (kind === 'delete'
       ? target.body.ofDelete(item, row.delivered_fields)
-      : target.body.ofUpsert(item))
+      : target.body.ofUpsert(item, row.delivered_fields))
     if (isSkip(body)) return { outcome: { kind: 'skipped', ...tried, reason: body.skipped } }
     const { remembered } = row
     const job = jobOf(target, { pk, kind, hash, change, item, body, attempt, remembered, mayStart })

@@ -19,14 +19,18 @@ export function isSkip(body: unknown): body is Skip {
 }
 
 export type ItemBody = {
-  /** Rejects with MappingError when the mapping cannot turn the item into a body; a Skip when it is not to be sent. */
-  ofUpsert(item: Record<string, unknown>): Promise<unknown>
+  /**
+   * Rejects with MappingError when the mapping cannot turn the item into a body; a Skip when it is not to be sent. For a table
+   * the body also has, as `undefined`, the fields that the item had when it was delivered, or that its mapping may give, and has no
+   * longer. `kept` is what was kept of the body that was delivered last.
+   */
+  ofUpsert(item: Record<string, unknown>, kept?: unknown): Promise<unknown>
   /**
    * The body of a delete: what was kept of the delivered body, and beside it the fields that are made of the key alone. `item` has
    * the key only. Rejects with MappingError when the delete needs a field that is neither.
    */
   ofDelete(item: Record<string, unknown>, kept: unknown): Promise<unknown>
-  /** What a later delete needs of a delivered body; undefined when that is nothing, or too large to be kept. */
+  /** What a later delete or change needs of a delivered body; undefined when that is nothing, or too large to be kept. */
   keptOf(body: unknown): unknown
 }
 
@@ -48,6 +52,7 @@ export function compileItemBody(
   const needs: DeleteNeeds = deletes ? deleteNeeds(definition) : new Set()
   const ofKey = fieldsOfKey({ map, fields }, key)
   const made = madeFields({ map, fields })
+  const isTable = definition.type === 'sql'
   const keyTellsAll = made !== undefined && [...made].every((name) => ofKey.includes(name))
 
   const madeOfKey = async (item: Record<string, unknown>) => {
@@ -58,14 +63,13 @@ export function compileItemBody(
   }
 
   return {
-    async ofUpsert(item) {
+    async ofUpsert(item, kept) {
       if (wanted && (await answerOf(wanted, item)) !== true) {
         return new Skip('the filter of the destination leaves it out')
       }
       const body = await mapping.apply(item)
-      return body === undefined || body === null
-        ? new Skip('the mapping gives nothing for it')
-        : body
+      if (body === undefined || body === null) return new Skip('the mapping gives nothing for it')
+      return isTable && isObject(body) ? withVanished(body, made ?? namesIn(kept)) : body
     },
     async ofDelete(item, kept) {
       const isKept = kept !== undefined && kept !== null
@@ -80,12 +84,41 @@ export function compileItemBody(
       return body
     },
     keptOf(body) {
-      if (needs !== 'all' && needs.size === 0) return undefined
-      const none = needs === 'all' ? [] : [...needs].map((name) => [name, null] as const)
-      const kept = needs === 'all' ? body : { ...Object.fromEntries(none), ...pick(body, needs) }
-      return Buffer.byteLength(JSON.stringify(kept)) > mostKeptBytes ? undefined : kept
+      // Where the mapping does not tell which columns it may give, those that were given have to be kept.
+      const names = isTable && !made ? namesIn(body) : []
+      if (needs !== 'all' && needs.size + names.length === 0) return undefined
+      if (needs === 'all') return smallEnough(body)
+      const own = { ...blank(needs), ...pick(body, needs) }
+      return smallEnough({ ...blank(names), ...own }) ?? smallEnough(own)
     },
   }
+}
+
+function smallEnough(kept: unknown): unknown {
+  return Buffer.byteLength(JSON.stringify(kept)) > mostKeptBytes ? undefined : kept
+}
+
+function blank(names: Iterable<string>): Record<string, null> {
+  return Object.fromEntries([...names].map((name) => [name, null]))
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The fields that have a value, null included. */
+function namesIn(body: unknown): string[] {
+  if (!isObject(body)) return []
+  return Object.entries(body).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+}
+
+function withVanished(
+  body: Record<string, unknown>,
+  names: Iterable<string>,
+): Record<string, unknown> {
+  const vanished = [...names].filter((name) => !Object.hasOwn(body, name))
+  if (vanished.length === 0) return body
+  return { ...body, ...Object.fromEntries(vanished.map((name) => [name, undefined])) }
 }
 
 function notOnRecord(what: string): MappingError {

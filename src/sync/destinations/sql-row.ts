@@ -11,7 +11,10 @@ const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/
 /** Nothing is known of the table: its columns take what they are given. */
 const unknownColumns: SqlColumns = new Map()
 
-/** The row of a mapped object: a column per field, lists and objects as JSON text but for columns that are lists. */
+/**
+ * The row of a mapped object: a column per field, lists and objects as JSON text but for columns that are lists. A field that is
+ * `undefined` gives its column its default.
+ */
 export function rowOf(
   target: SqlTarget,
   body: unknown,
@@ -19,8 +22,12 @@ export function rowOf(
 ): { row: SqlRow } | Problem {
   const fields = asObject(body)
   if (!fields) return { problem: `a row needs an object, the mapping gave ${kindOfValue(body)}` }
-  const row = new Map<string, SqlValue>()
+  const row = new Map<string, SqlValue | undefined>()
   for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined) {
+      row.set(name, undefined)
+      continue
+    }
     const made = columnValue(target, columns, name, value)
     if ('problem' in made) return made
     row.set(name, made.value)

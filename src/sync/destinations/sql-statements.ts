@@ -19,7 +19,8 @@ export type SqlTarget = {
 /** Columns that take something else than texts, numbers and the like. */
 export type SqlColumns = ReadonlyMap<string, 'bytes' | 'list'>
 
-export type SqlRow = ReadonlyMap<string, SqlValue>
+/** By column. `undefined`: the item no longer has the field, so the column gets its default. */
+export type SqlRow = ReadonlyMap<string, SqlValue | undefined>
 
 /** Bytes for PostgreSQL, which cuts longer names silently, else characters. */
 const longestName = { postgres: 63, mysql: 64, mssql: 128 } as const
@@ -72,14 +73,14 @@ export function quoteTable({ driver, table }: Pick<SqlTarget, 'driver' | 'table'
  * the key. It touches no row where there is one whose key only counts as equal in its column, as with citext or a collation that is blind to case.
  */
 export function postgresUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
-  const columns = columnsIn(rows)
+  const columns = givenIn(rows)
   const places = rows.map(
     (_, place) =>
       `(${columns.map((_, index) => `$${place * columns.length + index + 1}`).join(', ')})`,
   )
   return {
-    text: insertOrChange(target, columns, `values ${places.join(', ')}`),
-    values: rows.flatMap((row) => [...row.values()]),
+    text: insertOrChange(target, rows, `values ${places.join(', ')}`),
+    values: rows.flatMap(valuesOf),
   }
 }
 
@@ -96,7 +97,7 @@ export function postgresUpsertByLists(
   rows: readonly SqlRow[],
   types: PostgresTypes,
 ): SqlStatement | undefined {
-  const columns = columnsIn(rows)
+  const columns = givenIn(rows)
   const lists: string[] = []
   for (const [index, name] of columns.entries()) {
     const type = types.of.get(name)
@@ -105,7 +106,7 @@ export function postgresUpsertByLists(
   }
   const given = `select * from unnest(${lists.join(', ')}) where (${allTypes('$1')}) = $2::text`
   return {
-    text: insertOrChange(target, columns, given),
+    text: insertOrChange(target, rows, given),
     values: [
       quoteTable(target),
       types.all,
@@ -134,16 +135,31 @@ function allTypes(table: string): string {
       where attrelid = to_regclass(${table}) and attnum > 0 and not attisdropped`
 }
 
-function columnsIn([first]: readonly SqlRow[]): string[] {
-  return [...(first?.keys() ?? [])]
+/** The columns that get a value, of rows that are alike in that. */
+function givenIn([first]: readonly SqlRow[]): string[] {
+  return [...(first ?? [])].flatMap(([name, value]) => (value === undefined ? [] : [name]))
 }
 
-/** `given` gives the rows, with these columns. */
-function insertOrChange(target: SqlTarget, columns: readonly string[], given: string): string {
+/** The columns that get their default, of rows that are alike in that. */
+function defaultsIn([first]: readonly SqlRow[]): string[] {
+  return [...(first ?? [])].flatMap(([name, value]) => (value === undefined ? [name] : []))
+}
+
+function valuesOf(row: SqlRow): SqlValue[] {
+  return [...row.values()].filter((value) => value !== undefined)
+}
+
+/** `given` gives the rows, with the columns that get a value. */
+function insertOrChange(target: SqlTarget, rows: readonly SqlRow[], given: string): string {
   const quote = (name: string) => quoteIdentifier('postgres', name)
-  const changed = withoutKey(target, columns)
+  const columns = givenIn(rows)
+  const changed = withoutKey(target, columns).map(
+    (name) => `${quote(name)} = excluded.${quote(name)}`,
+  )
+  const emptied = defaultsIn(rows).map((name) => `${quote(name)} = default`)
   // A row of its key alone is set to what it is: else one that was there and one that only looks alike would be the same.
-  const set = changed.length === 0 ? target.upsertKey : changed
+  const itself = target.upsertKey.map((name) => `${quote(name)} = excluded.${quote(name)}`)
+  const set = changed.length + emptied.length === 0 ? itself : [...changed, ...emptied]
   const same = target.upsertKey.map((name) =>
     samePostgresKey(`t.${quote(name)}`, `excluded.${quote(name)}`),
   )
@@ -151,7 +167,7 @@ function insertOrChange(target: SqlTarget, columns: readonly string[], given: st
     `insert into ${quoteTable(target)} as t (${columns.map(quote).join(', ')})`,
     given,
     `on conflict (${target.upsertKey.map(quote).join(', ')})`,
-    `do update set ${set.map((name) => `${quote(name)} = excluded.${quote(name)}`).join(', ')}`,
+    `do update set ${set.join(', ')}`,
     `where ${same.join(' and ')}`,
   ].join(' ')
 }
@@ -178,13 +194,15 @@ function samePostgresKey(column: string, value: string): string {
 /** One statement for rows of the same columns; `holdlock` keeps a second one with the same key waiting between the look and the insert. */
 export function mssqlUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
   const quote = (name: string) => quoteIdentifier('mssql', name)
-  const [first] = rows
-  const columns = [...(first?.keys() ?? [])]
+  const columns = givenIn(rows)
   const given = rows.map(
     (_, place) =>
       `(${columns.map((_, index) => `@p${place * columns.length + index}`).join(', ')})`,
   )
-  const changed = withoutKey(target, columns).map((name) => `${quote(name)} = s.${quote(name)}`)
+  const changed = [
+    ...withoutKey(target, columns).map((name) => `${quote(name)} = s.${quote(name)}`),
+    ...defaultsIn(rows).map((name) => `${quote(name)} = default`),
+  ]
   return {
     text: [
       `merge into ${quoteTable(target)} with (holdlock) as t`,
@@ -194,7 +212,7 @@ export function mssqlUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStat
       `when not matched then insert (${columns.map(quote).join(', ')})`,
       `values (${columns.map((name) => `s.${quote(name)}`).join(', ')});`,
     ].join(' '),
-    values: rows.flatMap((row) => [...row.values()]),
+    values: rows.flatMap(valuesOf),
   }
 }
 
@@ -214,11 +232,11 @@ function sameMssqlKey(column: string, value: string): string {
 
 /** The two halves of an upsert on MySQL; see `openMysql` for why not `on duplicate key update`. */
 export function mysqlUpdate(target: SqlTarget, row: SqlRow): SqlStatement {
-  const columns = [...row.keys()]
-  const changed = withoutKey(target, columns)
-  const set = changed.length === 0 ? [...target.upsertKey] : changed
+  const changed = withoutKey(target, givenIn([row]))
+  const emptied = defaultsIn([row]).map((name) => `${quoteIdentifier('mysql', name)} = default`)
+  const set = changed.length + emptied.length === 0 ? [...target.upsertKey] : changed
   const where = whereKeys(target, [keyOf(target, row)])
-  const assignments = set.map((name) => `${quoteIdentifier('mysql', name)} = ?`)
+  const assignments = [...set.map((name) => `${quoteIdentifier('mysql', name)} = ?`), ...emptied]
   return {
     text: `update ${quoteTable(target)} set ${assignments.join(', ')} where ${where.text}`,
     values: [...set.map((name) => row.get(name) ?? null), ...where.values],
@@ -227,12 +245,11 @@ export function mysqlUpdate(target: SqlTarget, row: SqlRow): SqlStatement {
 
 /** Of rows with the same columns. */
 export function mysqlInsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
-  const [first] = rows
-  const columns = [...(first?.keys() ?? [])].map((name) => quoteIdentifier('mysql', name))
+  const columns = givenIn(rows).map((name) => quoteIdentifier('mysql', name))
   const places = `(${columns.map(() => '?').join(', ')})`
   return {
     text: `insert into ${quoteTable(target)} (${columns.join(', ')}) values ${rows.map(() => places).join(', ')}`,
-    values: rows.flatMap((row) => [...row.values()]),
+    values: rows.flatMap(valuesOf),
   }
 }
 
@@ -244,11 +261,12 @@ export function mysqlInsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStat
 export function mysqlUpsert(target: SqlTarget, rows: readonly SqlRow[]): SqlStatement {
   const { text, values } = mysqlInsert(target, rows)
   const quote = (name: string) => quoteIdentifier('mysql', name)
-  const changed = withoutKey(target, columnsIn(rows)).map(quote)
+  const changed = withoutKey(target, givenIn(rows)).map(quote)
+  const emptied = defaultsIn(rows).map((name) => `${quote(name)} = default`)
   const keys = target.upsertKey.map(quote)
   const same = keys.map((name) => `cast(${name} as binary) = cast(values(${name}) as binary)`)
   const guarded = keys.map((name) => `${name} = if(${same.join(' and ')}, ${name}, null)`)
-  const set = [...guarded, ...changed.map((name) => `${name} = values(${name})`)]
+  const set = [...guarded, ...changed.map((name) => `${name} = values(${name})`), ...emptied]
   return { text: `${text} on duplicate key update ${set.join(', ')}`, values }
 }
 

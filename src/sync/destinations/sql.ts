@@ -105,8 +105,7 @@ export function openSqlDestination(
             results.set(job, refused(made.problem))
             continue
           }
-          // No name holds a NUL: it would have been refused.
-          const key = 'row' in made ? [...made.row.keys()].join('\0') : ''
+          const key = 'row' in made ? shapeOf(made.row) : ''
           const others = writes.get(key)
           if (others) others.push({ job, made })
           else writes.set(key, [{ job, made }])
@@ -138,6 +137,13 @@ export function openSqlDestination(
     refusalOf: (job) => problemOf(target, job, columns),
     close: async () => (await opened)?.close(),
   }
+}
+
+/** What rows of one statement have alike. No name holds a NUL: it would have been refused. */
+function shapeOf(row: SqlRow): string {
+  return [...row]
+    .map(([name, value]) => `${name}\0${value === undefined ? 'default' : ''}`)
+    .join('\0')
 }
 
 type Made = { row: SqlRow } | { key: SqlValue[] }
