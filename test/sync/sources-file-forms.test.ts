@@ -455,7 +455,7 @@ test.each([
   ],
   [
     file('format: csv, csv: { encoding: cp85 }'),
-    '4:62 source.csv.encoding: must be one of utf8, latin1, utf16le, cp437, cp850, cp852, cp858, cp860, cp865, cp866, cp1250, cp1251, cp1252, iso8859-15, macroman (did you mean cp850?)',
+    '4:62 source.csv.encoding: must be one of utf8, latin1, utf16le, utf16be, cp437, cp850, cp852, cp858, cp860, cp865, cp866, cp1250, cp1251, cp1252, iso8859-15, macroman (did you mean cp850?)',
   ],
 ] as [{ source: string }, ...string[]][])(
   'a check says what a file cannot be: %j',

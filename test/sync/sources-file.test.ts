@@ -88,7 +88,7 @@ test('CSV: latin1 is read as programs mean it, and each encoding refuses the oth
   const old = Buffer.from('id,name\n1,a\u00f1o \x80\n', 'latin1')
   expect(await csv(old, { encoding: 'latin1' })).toEqual([{ id: '1', name: 'a\u00f1o \u20ac' }])
   expect(await messageOf(csv(old))).toContain('a.csv is not UTF-8')
-  expect(await messageOf(csv('\ufeffid\n1\n', { encoding: 'latin1' }))).toContain('mark of UTF-8')
+  expect(await messageOf(csv('\ufeffid\n1\n', { encoding: 'latin1' }))).toContain('mark of utf8')
   // Cut in the middle of a character.
   expect(await messageOf(csv(Buffer.from('id\na\u00f1').subarray(0, -1)))).toContain('not UTF-8')
 })

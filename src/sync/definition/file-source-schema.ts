@@ -9,6 +9,7 @@ export const fileEncodings = [
   'utf8',
   'latin1',
   'utf16le',
+  'utf16be',
   'cp437',
   'cp850',
   'cp852',

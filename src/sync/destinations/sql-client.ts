@@ -41,7 +41,7 @@ export class LookAlikeError extends Error {}
 export function columnsOf(rows: readonly unknown[]): SqlColumns {
   return new Map(
     rows.map((row) => {
-      const { name, kind } = row as { name: string; kind: 'bytes' | 'list' }
+      const { name, kind } = row as { name: string; kind: 'bytes' | 'list' | 'json' }
       return [name, kind]
     }),
   )

@@ -92,6 +92,7 @@ function columnValue(
 ): { value: SqlValue } | Problem {
   const kind = columns.get(name)
   if (kind === 'list' && Array.isArray(value)) return { value }
+  if (kind === 'json' && value !== null) return { value: jsonText(value) }
   const made = toSql(target, value)
   const form = target.binary?.[name]
   if (made === null || (kind !== 'bytes' && form === undefined)) return { value: made }
@@ -105,6 +106,23 @@ function columnValue(
   const bytes = Buffer.from(text, 'base64')
   if (bytes.toString('base64') === text) return { value: bytes }
   return { problem: `the column ${name} takes bytes, and its text is no base64` }
+}
+
+/** A text is a text of JSON too, unless it is a whole object or list, which a source gives as text. */
+function jsonText(value: unknown): string {
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value !== 'string') return JSON.stringify(value)
+  return isWholeJson(value) ? value : JSON.stringify(value)
+}
+
+function isWholeJson(text: string): boolean {
+  if (!/^\s*[[{]/.test(text)) return false
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function toSql({ driver }: SqlTarget, value: unknown): SqlValue {

@@ -17,7 +17,7 @@ export type SqlTarget = {
 }
 
 /** Columns that take something else than texts, numbers and the like. */
-export type SqlColumns = ReadonlyMap<string, 'bytes' | 'list'>
+export type SqlColumns = ReadonlyMap<string, 'bytes' | 'list' | 'json'>
 
 /** By column. `undefined`: the item no longer has the field, so the column gets its default. */
 export type SqlRow = ReadonlyMap<string, SqlValue | undefined>
@@ -394,14 +394,14 @@ function whereKey(target: SqlTarget, key: readonly SqlValue[], values: SqlValue[
   return parts.join(' and ')
 }
 
-/** Asks for the columns of the table that take bytes or lists, by `name` and `kind`; undefined where it makes no difference. */
+/** Asks for the columns of the table that take bytes, lists or JSON, by `name` and `kind`; undefined where it makes no difference. */
 export function columnsQuery({ driver, table }: SqlTarget): SqlStatement | undefined {
   if (driver === 'postgres') {
     return {
-      text: `select a.attname as name, case t.typcategory when 'A' then 'list' else 'bytes' end as kind
+      text: `select a.attname as name, case when t.typcategory = 'A' then 'list' when t.typname = 'bytea' then 'bytes' else 'json' end as kind
         from pg_attribute a join pg_type t on t.oid = a.atttypid
         where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped
-          and (t.typcategory = 'A' or t.oid = 'bytea'::regtype)`,
+          and (t.typcategory = 'A' or t.oid in ('bytea'::regtype, 'json'::regtype, 'jsonb'::regtype))`,
       values: [quoteTable({ driver, table })],
     }
   }
@@ -409,9 +409,9 @@ export function columnsQuery({ driver, table }: SqlTarget): SqlStatement | undef
   if (driver === 'mssql') return undefined
   const { schema, parts } = mysqlPlace(table)
   return {
-    text: `select column_name as name, 'bytes' as kind from information_schema.columns
+    text: `select column_name as name, case data_type when 'json' then 'json' else 'bytes' end as kind from information_schema.columns
       where table_schema = ${schema} and table_name = ?
-        and data_type in ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob')`,
+        and data_type in ('binary', 'varbinary', 'tinyblob', 'blob', 'mediumblob', 'longblob', 'json')`,
     values: parts,
   }
 }

@@ -19,7 +19,7 @@ import { findLastOwner } from '../../repositories/leases.ts'
 import { askAboutDefinition } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Push, Pushed, PushedItem } from '../flow-service.ts'
-import { splitKey } from '../item/key.ts'
+import { givenKey, splitKey } from '../item/key.ts'
 import { breathe } from '../poll/breather.ts'
 import { comparison } from '../poll/compare.ts'
 import { refusalOf } from '../poll/deletes.ts'
@@ -61,7 +61,7 @@ export async function pushItems(
     items.push(answer)
     if ('item' in made) placed.push({ item: made.item, answer })
   }
-  const deletes = push.deletes.map((pk): PushedItem => ({ pk, status: 'unchanged' }))
+  const deletes = push.deletes.map((pk): PushedItem => ({ pk: givenKey(pk), status: 'unchanged' }))
   refuseTwice([...items, ...deletes])
   refuseDeletes(runtime, deletes)
   const changes = await deps.database.transaction((trx) =>

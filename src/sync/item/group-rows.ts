@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Flow } from '../definition/schema.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { noRecord, SourceError, type SourceRow, whyNoRecord } from '../types.ts'
-import { joinKey } from './key.ts'
+import { joinKey, keyText } from './key.ts'
 
 type Rules = Pick<Flow, 'item'> & { source: { groupBy?: GroupBy | undefined } }
 /** One item is held in memory; that many records of one key are a wrong key. */
@@ -25,20 +25,19 @@ export async function* groupRows(
   if (!groupBy) return yield* batches
   const lists = Object.entries(groupBy.children)
   const childColumns = new Set(lists.flatMap(([, columns]) => columns))
-  const ignored = new Set(rules.item.hash.ignore)
+  // A key may be written in several ways, as a number in one cell and as text in the next.
+  const apart = new Set([...childColumns, ...rules.item.hash.ignore, ...rules.item.key])
 
   let open: Group | undefined
   const isOfKey = (row: SourceRow, first: SourceRow) =>
-    rules.item.key.every((name) => isSame(row[name], first[name]))
+    rules.item.key.every((name) => isSameKey(row[name], first[name]))
   const contradiction = (row: SourceRow, first: SourceRow) =>
-    Object.keys(row).find(
-      (name) => !childColumns.has(name) && !ignored.has(name) && !isSame(row[name], first[name]),
-    )
+    Object.keys(row).find((name) => !apart.has(name) && !isSame(row[name], first[name]))
   const close = (group: Group) =>
     group.differs === undefined
       ? itemOf(group, lists, childColumns)
       : noRecord(
-          `the records of ${keyText(rules, group.first)} differ in ${group.differs}; only the columns of groupBy.children may`,
+          `the records of ${shownKey(rules, group.first)} differ in ${group.differs}; only the columns of groupBy.children may`,
         )
 
   for await (const batch of batches) {
@@ -82,8 +81,13 @@ type Group = {
   lists: ReturnType<typeof createList>[]
 }
 
-function keyText({ item }: Rules, row: SourceRow): string {
+function shownKey({ item }: Rules, row: SourceRow): string {
   return shorten(joinKey(item.key.map((name) => String(row[name]))))
+}
+
+function isSameKey(left: unknown, right: unknown): boolean {
+  const text = keyText(left)
+  return text === null ? isSame(left, right) : text === keyText(right)
 }
 
 function itemOf(

@@ -4,7 +4,7 @@ import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { type Item, type SourceRow, whyNoRecord } from '../types.ts'
 import { CanonicalError, createCanonicalizer } from './canonical.ts'
-import { joinKey } from './key.ts'
+import { joinKey, keyText } from './key.ts'
 
 export type ReadItem =
   | { item: Item }
@@ -151,10 +151,10 @@ function keyOf(
     if (value === undefined || value === null) {
       return { message: `the key field ${JSON.stringify(name)} is null or missing` }
     }
-    if (typeof value === 'object' || typeof value === 'function' || typeof value === 'symbol') {
+    const text = keyText(value)
+    if (text === null) {
       return { message: `the key field ${JSON.stringify(name)} is not a single value` }
     }
-    const text = String(value)
     if (text.trim() === '') {
       return { message: `the key field ${JSON.stringify(name)} is blank` }
     }

@@ -1,3 +1,31 @@
+import { isoText } from './exact-time.ts'
+
+/**
+ * The text of a key field, wherever the key comes from: NFC, without blanks at its end, which a CHAR column fills up to its length.
+ * Null for what cannot be part of a key.
+ */
+export function keyText(value: unknown): string | null {
+  if (typeof value === 'string') return withoutBlanksAtEnd(value.normalize('NFC'))
+  if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') {
+    return String(value)
+  }
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return isoText(value)
+  return null
+}
+
+/** A key that somebody gives as one text, with each part as keyText gives it. */
+export function givenKey(pk: string): string {
+  const text = pk.normalize('NFC')
+  return text.includes(' ') ? text.split(' |').map(withoutBlanksAtEnd).join('|') : text
+}
+
+/** By hand, since a regular expression looks at each of many blanks again and again. */
+function withoutBlanksAtEnd(text: string): string {
+  let end = text.length
+  while (text[end - 1] === ' ') end -= 1
+  return text.slice(0, end)
+}
+
 /** Key values as one text: joined by `|`, with `|` and `\` inside a value escaped by a backslash. */
 export function joinKey(values: readonly string[]): string {
   return values.map((value) => value.replace(/[\\|]/g, '\\$&')).join('|')

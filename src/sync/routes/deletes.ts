@@ -1,5 +1,6 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import type { HeldDeletes } from '../flow-service.ts'
+import { givenKey } from '../item/key.ts'
 import { ApproveBody, ApprovedResponse, DeletesResponse, FlowParams } from '../schemas.ts'
 import { actorOf, type ControlDeps, forFlow, sourceResponses } from './room.ts'
 
@@ -48,7 +49,8 @@ export function addDeletes(app: HttpServer, { flows }: ControlDeps): void {
     },
     async (request) => {
       const { name } = request.params
-      const outcome = await flows.approveDeletes(name, request.body?.pk, actorOf(request))
+      const pk = request.body?.pk === undefined ? undefined : givenKey(request.body.pk)
+      const outcome = await flows.approveDeletes(name, pk, actorOf(request))
       return { name, status: 'approved' as const, ...outcome }
     },
   )

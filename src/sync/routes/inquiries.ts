@@ -1,6 +1,7 @@
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import type { FailureView, FlowService, ItemHistory, WaitingDelivery } from '../flow-service.ts'
+import { givenKey } from '../item/key.ts'
 import {
   AllDelayedResponse,
   FoundItemResponse,
@@ -19,10 +20,10 @@ import {
 } from '../schemas.ts'
 import { viewSending } from './view-sending.ts'
 
-/** A route's parameter may be empty (`/reset/f/`): that must never become the whole flow. */
+/** The key of an item in a path. It may be empty (`/reset/f/`): that must never become the whole flow. */
 export function pkOf(params: { pk: string }): string {
   if (params.pk === '') throw new AppError('NOT_FOUND')
-  return params.pk
+  return givenKey(params.pk)
 }
 
 function viewWaiting(one: WaitingDelivery) {

@@ -5,6 +5,7 @@ import type { Health } from '../../fleet/states.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { product } from '../../http/product.ts'
 import type { FlowStatus as Status } from '../flow-service.ts'
+import { givenKey } from '../item/key.ts'
 import { prometheusText, wantsPrometheus } from '../prometheus.ts'
 import {
   ActivityQuery,
@@ -140,7 +141,11 @@ export function addReadings(
       },
     },
     async (request) => {
-      const errors = await flows.errors(request.query)
+      const { pk, ...others } = request.query
+      const errors = await flows.errors({
+        ...others,
+        ...(pk !== undefined && { pk: givenKey(pk) }),
+      })
       return errors.map((error) => ({ ...error, timestamp: error.timestamp.toISOString() }))
     },
   )

@@ -1,4 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
+import { givenKey } from '../item/key.ts'
 import {
   FlowParams,
   ReloadResponse,
@@ -54,7 +55,7 @@ export function addUpkeep(app: HttpServer, { flows }: ControlDeps): void {
       const { name } = request.params
       const { destination, pk, error, cause } = request.body ?? {}
       const retried = await flows.retryFailed(
-        { flow: name, destination, pk, error, cause },
+        { flow: name, destination, pk: pk && givenKey(pk), error, cause },
         actorOf(request),
       )
       return { name, retried }

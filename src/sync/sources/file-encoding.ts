@@ -12,6 +12,7 @@ const own: Partial<Record<FileEncoding, string>> = {
   utf8: 'utf-8',
   latin1: 'windows-1252',
   utf16le: 'utf-16le',
+  utf16be: 'utf-16be',
   'iso8859-15': 'iso-8859-15',
 }
 

@@ -4,7 +4,13 @@ import type { OpenFile } from './file-store.ts'
 
 /** A parser takes a chunk in one go. */
 const chunkBytes = 16 * 1024
-const utf8Mark = Buffer.from([0xef, 0xbb, 0xbf])
+/** Byte order marks: what a file begins with says how it is written, whatever its definition says. */
+const marks: readonly { encoding: FileEncoding; bytes: Buffer }[] = [
+  { encoding: 'utf8', bytes: Buffer.from([0xef, 0xbb, 0xbf]) },
+  { encoding: 'utf16le', bytes: Buffer.from([0xff, 0xfe]) },
+  { encoding: 'utf16be', bytes: Buffer.from([0xfe, 0xff]) },
+]
+const wide: readonly FileEncoding[] = ['utf16le', 'utf16be']
 
 /**
  * The text of a file, in pieces, without a byte order mark. Throws SourceError for bytes that are not in the encoding:
@@ -17,22 +23,55 @@ export async function* textOf(
   size: number,
   encoding: FileEncoding,
 ): AsyncGenerator<string> {
-  const decode = createDecoder(encoding)
-  const isOtherThanUtf8 = encoding !== 'utf8' && encoding !== 'utf16le'
+  let decode = createDecoder(encoding)
   for (let position = 0; position < size; ) {
     const length = Math.min(chunkBytes, size - position)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position)
     if (bytesRead === 0) break
     const bytes = buffer.subarray(0, bytesRead)
-    if (position === 0 && isOtherThanUtf8 && bytes.subarray(0, 3).equals(utf8Mark)) {
-      throw new SourceError(`begins with the mark of UTF-8, but its encoding is ${encoding}`)
-    }
+    if (position === 0) decode = createDecoder(encodingOf(bytes, encoding))
     position += bytesRead
     const text = decode(bytes)
     if (text !== '') yield text
   }
   const rest = decode()
   if (rest !== '') yield rest
+}
+
+/**
+ * The encoding by the mark at the beginning, or the one given. Throws SourceError where the two cannot both be right, and for
+ * text of two bytes a character whose bytes stand the other way round: it would read as letters of no table, and as no records.
+ */
+function encodingOf(bytes: Buffer, given: FileEncoding): FileEncoding {
+  const marked = marks.find((mark) => bytes.subarray(0, mark.bytes.length).equals(mark.bytes))
+  if (marked) {
+    const isUnicode = given === 'utf8' || wide.includes(given)
+    if (isUnicode) return marked.encoding
+    throw new SourceError(
+      `begins with the mark of ${marked.encoding}, but its encoding is ${given}; write encoding: ${marked.encoding}`,
+    )
+  }
+  const seems = unmarked(bytes.subarray(0, 64))
+  if (seems !== undefined && seems !== given) {
+    throw new SourceError(
+      `looks like ${seems}, but its encoding is ${given}; write encoding: ${seems}`,
+    )
+  }
+  return given
+}
+
+/** Western text of two bytes a character has a zero in each pair, always on the same side. */
+function unmarked(bytes: Buffer): FileEncoding | undefined {
+  const pairs = Math.floor(bytes.length / 2)
+  if (pairs < 2) return undefined
+  let [even, odd] = [0, 0]
+  for (let at = 0; at < pairs * 2; at += 1) {
+    if (bytes[at] !== 0) continue
+    if (at % 2 === 0) even += 1
+    else odd += 1
+  }
+  if (even > pairs / 2 && odd === 0) return 'utf16be'
+  return odd > pairs / 2 && even === 0 ? 'utf16le' : undefined
 }
 
 const endOfFile = '\u001a'

@@ -1,15 +1,5 @@
-import { isoText } from '../item/exact-time.ts'
+import { keyText } from '../item/key.ts'
 import { type SourceRow, whyNoRecord } from '../types.ts'
-
-/** The text of a key field; null for what cannot be part of a key. Blanks around it do not count (CHAR columns). */
-export function keyText(value: unknown): string | null {
-  if (typeof value === 'string') return value.normalize('NFC').trim()
-  if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') {
-    return String(value)
-  }
-  if (value instanceof Date && !Number.isNaN(value.getTime())) return isoText(value)
-  return null
-}
 
 /**
  * Whether the record belongs to the item: a database may compare loosely (case, trailing blanks, `'12abc' = 12` in

@@ -129,6 +129,9 @@ export function firebirdValue(
     case types.int64:
     case types.int128:
       return scaled(value as bigint, -scale)
+    // NUMERIC of dialect 1 is kept as binary, and its digits are those of its type.
+    case types.double:
+      return scale < 0 ? (value as number).toFixed(-scale) : value
     case types.float:
       return shortestFloat(value as number)
     case types.date:
