@@ -29,15 +29,22 @@ export type Source = {
    * Streams the records in batches. `since` is the cursor to read from (already minus the overlap), or null to read
    * everything. Stops when `signal` aborts. Memory does not grow with the source. With `lookOnly` it gives what a poll
    * would read now and leaves no trace: no `committed` follows it, and that of a poll beside it is not disturbed. `warn`
-   * hears what people should know of a read that does not fail.
+   * hears what people should know of a read that does not fail. `begins` is called when records of another file begin, with its
+   * name and how many records came before them.
    */
   scan(options: {
     since: string | null
     signal: AbortSignal
     lookOnly?: boolean
     warn?: (warning: SourceWarning) => void
+    begins?: (file: string, before: number) => void
   }): AsyncIterable<SourceRow[]>
-  /** The records of one item by its key values; none when the source does not have it. */
+  /**
+   * Whether a scan gives several records of one key in the ordinary course: changes one after the other, or pages whose records
+   * move while they are read.
+   */
+  repeatsKeys?: boolean
+  /** The records of one item by its key values, the last one being the item's; none when the source does not have it. */
   readItem(options: { key: readonly string[]; signal: AbortSignal }): Promise<SourceRow[]>
   /** Called after a scan whose poll was committed: a file source archives what it read. */
   committed?(): Promise<void>

@@ -277,14 +277,18 @@ test('a key that comes twice, an empty key and a bad value are reported, and the
     [{ id: '1', name: 'first' }, { id: '' }, { id: '2', name: 'a\0b' }],
     [{ id: '1', name: 'second' }, { id: '3' }],
   ]
-  expect(await poll.poll()).toMatchObject({ changes: 2 })
-  expect(poll.enqueued.map(({ pk, value }) => [pk, value.name]).sort()).toEqual([
+  expect(await poll.poll()).toMatchObject({ changes: 3 })
+  expect(poll.enqueued.map(({ pk, value }) => [pk, value.name])).toEqual([
     ['1', 'first'],
     ['3', undefined],
+    ['1', 'second'],
   ])
   const told = await problems(poll)
   expect(told.map(({ pk }) => pk).sort()).toEqual(['', '1', '2'])
-  expect(told.find(({ pk }) => pk === '1')?.error).toContain('more than once')
+  expect(told.find(({ pk }) => pk === '1')?.error).toContain(
+    'stands 2 times in the source, first and last at record 1 and record 4',
+  )
+  expect(await poll.poll()).toMatchObject({ changes: 0 })
 })
 
 test('an item of hostile names and values is carried as it is', async () => {

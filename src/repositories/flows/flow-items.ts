@@ -84,13 +84,14 @@ export async function lockItems(
 /**
  * Stores the hashes that a read has shown, in the order of their keys so that two writers never wait for each other
  * crosswise. Answers the keys of those that were stored (`ours`), and of those that somebody else has stored alike since
- * they were compared (`same`), which are no change any more; of the rest a later read has shown something, and that stays.
+ * they were compared (`same`), which are no change any more; of the rest a later read has shown something, and that stays. With
+ * `isLater` these are later records of the same read.
  */
 export async function upsertHashes(
   trx: Trx,
   flow: string,
   items: readonly { pk: string; hash: string }[],
-  { read, at }: { read: number; at: Date },
+  { read, at, isLater = false }: { read: number; at: Date; isLater?: boolean },
 ): Promise<{ ours: Set<string>; same: Set<string> }> {
   if (items.length === 0) return { ours: new Set(), same: new Set() }
   // As two lists: composing and reading a statement of thousands of parameters takes longer than inserting.
@@ -118,7 +119,7 @@ export async function upsertHashes(
           missed_scans: 0,
           missed_since: null,
         }))
-        .whereRef('flow_items.read_number', '<', 'excluded.read_number'),
+        .whereRef('flow_items.read_number', isLater ? '<=' : '<', 'excluded.read_number'),
     )
     .returning(['pk', 'seen_as'])
     .execute()

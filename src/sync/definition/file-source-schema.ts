@@ -149,6 +149,12 @@ export const fileShape = () => ({
     .prefault('15m')
     .describe('a last line of CSV without its end is taken when the file was still for that long'),
   after: z.enum(['keep', 'archive', 'delete']).prefault('keep'),
+  files: z
+    .enum(['newest', 'all'])
+    .optional()
+    .describe(
+      'of several files: newest reads the newest one only, as the whole list; all reads each as a part. Without it newest where the flow sends deletes, else all',
+    ),
   groupBy: groupBy(),
   limits: limits(),
 })
@@ -163,8 +169,16 @@ const owners = [
   ['items', 'json'],
 ] as const
 
-/** Reports the keys that belong to another format. */
-export function checkFileFormat(source: GivenFile, issues: z.RefinementCtx): void {
+/** Reports the keys that belong to another format, or to several files. */
+export function checkFileFormat(
+  source: GivenFile & { path: string },
+  issues: z.RefinementCtx,
+): void {
+  if (source.files !== undefined && !source.path.includes('*')) {
+    report(issues, { message: 'is only for a path with *, which stands for several files' }, [
+      'files',
+    ])
+  }
   for (const [key, owner] of owners) {
     if (source[key] === undefined || source.format === owner) continue
     report(issues, { message: `is only for format ${owner}` }, [key])

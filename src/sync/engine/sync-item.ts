@@ -110,8 +110,7 @@ async function readItem(
       if ('item' in read && read.item.pk === pk) items.push(read.item)
       if ('problem' in read) throw new SourceError(read.problem.message)
     }
-    if (items.length > 1) throw new SourceError('the source has more than one record of this key')
-    return items[0]
+    return items.at(-1)
   } catch (error) {
     if (error instanceof SourceError) {
       const problem = { flow: flow.name, pk, error: error.message, at: deps.now() }

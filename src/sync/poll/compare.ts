@@ -21,6 +21,33 @@ export type ReadBatch = { items: Item[]; problems: RecordProblem[]; filtered: nu
 /** An item whose hash is not the stored one. `isOwed`: it is to be sent. */
 export type FoundChange = { item: Item; kind: 'new' | 'changed'; isOwed: boolean }
 
+/** What a read of a source has met so far. */
+export type Met = {
+  seen: KeySet
+  /** How many records it gave. */
+  records: number
+  /** Where the records of each file begin, of a source that reads files. */
+  files: { name: string; before: number }[]
+  /** Items whose key came again in the same file or answer: the last record counts, so they wait for the end of the read. */
+  repeated: Map<string, { item: Item; first: number; last: number; times: number }>
+  /** Keys that came again in the read before this one. */
+  known: ReadonlySet<string>
+}
+
+/** By the definition that a flow has now. */
+const repeatedBefore = new WeakMap<FlowRuntime, ReadonlySet<string>>()
+
+export function createMet(runtime: FlowRuntime, seen: KeySet): Met {
+  const known = repeatedBefore.get(runtime) ?? new Set()
+  return { seen, records: 0, files: [], repeated: new Map(), known }
+}
+
+/** Keeps in mind which keys came more than once in a read, for the next one. */
+export function rememberRepeated(runtime: FlowRuntime, { repeated }: Met): void {
+  const keys = [...repeated].flatMap(([pk, { times }]) => (times > 1 ? [pk] : []))
+  repeatedBefore.set(runtime, new Set(keys.slice(0, mostKeysKnown)))
+}
+
 /** How a poll reads: `since` is where it begins, null for the beginning. */
 type Reading = { since: string | null; signal: AbortSignal }
 
@@ -84,13 +111,16 @@ export function isGrouped({ flow }: Pick<FlowRuntime, 'flow'>): boolean {
 }
 
 /**
- * Makes items of records. `seen` has the keys met so far and gets these too; rejects when `signal` aborts, and with SourceError when
- * the records of a grouped item are not neighbours.
+ * Makes items of records. `met` has what the read met so far and gets these too; rejects when `signal` aborts, and with SourceError
+ * when the records of a grouped item are not neighbours.
+ *
+ * Of several records of one key the last one is the item. Of several files the newest is read first, so a key that another file had
+ * is passed over.
  */
 export async function readBatch(
   runtime: FlowRuntime,
   rows: readonly SourceRow[],
-  seen: KeySet,
+  met: Met,
   signal: AbortSignal,
 ): Promise<ReadBatch> {
   const batch: ReadBatch = { items: [], problems: [], filtered: 0 }
@@ -99,20 +129,68 @@ export async function readBatch(
     if (others) await others
     signal.throwIfAborted()
     const read = await runtime.read(row)
+    met.records += 1
     if ('problem' in read) batch.problems.push({ ...read.problem, isDuplicate: false })
     else if ('skipped' in read) batch.filtered += 1
-    else if (seen.add(read.item.pk)) batch.items.push(read.item)
-    else if (isGrouped(runtime)) {
-      const { key } = runtime.flow.item
-      throw new SourceError(
-        `the records of ${shorten(read.item.pk)} are not neighbours, so its lists would be cut; order the source by ${key.join(', ')}`,
-      )
-    } else {
-      const message = 'the key stands more than once in the source; only its first record counts'
-      batch.problems.push({ pk: read.item.pk, message, isDuplicate: true })
-    }
+    else meet(runtime, met, batch, read.item)
   }
   return batch
+}
+
+function meet(runtime: FlowRuntime, met: Met, batch: ReadBatch, item: Item): void {
+  const { pk } = item
+  const { seen, repeated, records: record } = met
+  if (seen.add(pk, record)) {
+    // What came again last time will again: to send the first record first would change the item back and forth.
+    if (met.known.has(pk)) repeated.set(pk, { item, first: record, last: record, times: 1 })
+    else batch.items.push(item)
+    return
+  }
+  if (isGrouped(runtime)) {
+    const { key } = runtime.flow.item
+    throw new SourceError(
+      `the records of ${shorten(pk)} are not neighbours, so its lists would be cut; order the source by ${key.join(', ')}`,
+    )
+  }
+  const before = repeated.get(pk)
+  const first = before?.first ?? seen.recordOf(pk)
+  if (fileOf(met, first) !== fileOf(met, record)) return
+  repeated.set(pk, { item, first, last: record, times: (before?.times ?? 1) + 1 })
+  if (before) return
+  const place = batch.items.findIndex((one) => one.pk === pk)
+  if (place >= 0) batch.items.splice(place, 1)
+}
+
+/**
+ * The items whose key came more than once, when everything is read: the last record of each. It is a problem where everything was
+ * read, since one of the two is wrong; of changes the later one follows the earlier.
+ */
+export function repeatedItems(
+  { source }: Pick<FlowRuntime, 'source'>,
+  met: Met,
+  { isFull }: { isFull: boolean },
+): ReadBatch {
+  const isProblem = isFull && source.repeatsKeys !== true
+  const batch: ReadBatch = { items: [], problems: [], filtered: 0 }
+  for (const [pk, { item, first, last, times }] of met.repeated) {
+    batch.items.push(item)
+    if (!isProblem || times === 1) continue
+    const places = `at ${placeOf(met, first)} and ${placeOf(met, last)}`
+    const message = `the key stands ${times} times in the source, first and last ${places}; the last record counts`
+    batch.problems.push({ pk, message, isDuplicate: true })
+  }
+  return batch
+}
+
+const mostKeysKnown = 100_000
+
+function fileOf({ files }: Met, record: number) {
+  return files.findLast(({ before }) => before < record)
+}
+
+function placeOf(met: Met, record: number): string {
+  const file = fileOf(met, record)
+  return file ? `${file.name} record ${record - file.before}` : `record ${record}`
 }
 
 /** What forms of hashes stand for, by their name: the fields that count. */

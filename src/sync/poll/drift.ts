@@ -39,7 +39,12 @@ import {
 } from './shape.ts'
 
 /** What a poll would write of one batch of records; items that did not change only where a destination is to get all. */
-export type PollBatch = { items: readonly Item[]; changes: readonly FoundChange[] }
+export type PollBatch = {
+  items: readonly Item[]
+  changes: readonly FoundChange[]
+  /** Of keys that came more than once: the same read may have stored an earlier record of them. */
+  isLater?: boolean
+}
 
 /** Ends a poll whose source does not look as it did. Nothing that was found may be sent. */
 export class DriftFound extends Error {

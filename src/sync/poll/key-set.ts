@@ -1,13 +1,15 @@
 import { hash } from 'node:crypto'
 
 /**
- * Remembers which keys a poll has met in 8 bytes each, so that a million of them cost megabytes and not hundreds. It
+ * Remembers which keys a poll has met, and where first, in 12 bytes each, so that a million of them cost megabytes and not hundreds. It
  * keeps 64 bits of SHA-256 of each key: among a million keys the chance that two differ and look equal is below one in
  * thirty million.
  */
 export type KeySet = {
-  /** Adds the key. Answers false when it was there. */
-  add(key: string): boolean
+  /** Adds the key, met at this record (from 1). Answers false when it was there. */
+  add(key: string, record?: number): boolean
+  /** The record at which the key was added; 0 when that was not told, or it was not added. */
+  recordOf(key: string): number
   has(key: string): boolean
   readonly size: number
 }
@@ -21,9 +23,11 @@ const smallestSlots = 8
 const fullest = 0.6
 const spread = 0.15
 
-/** Two words for each mark, and plain numbers: bigints or hash objects of a million keys would leave behind more for the
- * garbage collector than the set is large. An empty slot is two zeros. */
+/** Two words for the mark and one for the record in each slot, and plain numbers: bigints or hash objects of a million keys would
+ * leave behind more for the garbage collector than the set is large. The mark of an empty slot is two zeros. */
 type Table = { slots: Uint32Array; size: number; most: number }
+
+const words = 3
 
 export function createKeySet(): KeySet {
   const tables: (Table | undefined)[] = Array.from({ length: tableCount }, () => undefined)
@@ -39,33 +43,36 @@ export function createKeySet(): KeySet {
   }
   /** Where the mark is, or where it belongs. */
   const slotOf = (slots: Uint32Array) => {
-    const mask = slots.length - 1
-    let index = (low * 2) & mask
-    while (slots[index + 1] !== 0 && (slots[index] !== high || slots[index + 1] !== low)) {
-      index = (index + 2) & mask
+    const mask = slots.length / words - 1
+    let slot = low & mask
+    for (;;) {
+      const index = slot * words
+      if (slots[index + 1] === 0) return index
+      if (slots[index] === high && slots[index + 1] === low) return index
+      slot = (slot + 1) & mask
     }
-    return index
   }
-  const put = (slots: Uint32Array) => {
+  const put = (slots: Uint32Array, record: number) => {
     const index = slotOf(slots)
     slots[index] = high
     slots[index + 1] = low
+    slots[index + 2] = record
   }
   const tableOf = (place: number): Table => {
     const known = tables[place]
     if (known) return known
     const most = fullest + (spread * place) / tableCount
-    const table = { slots: new Uint32Array(smallestSlots * 2), size: 0, most }
+    const table = { slots: new Uint32Array(smallestSlots * words), size: 0, most }
     tables[place] = table
     return table
   }
   const grow = (table: Table) => {
     const { slots } = table
     const larger = new Uint32Array(slots.length * 2)
-    for (let index = 0; index < slots.length; index += 2) {
+    for (let index = 0; index < slots.length; index += words) {
       high = slots[index] ?? 0
       low = slots[index + 1] ?? 0
-      if (low !== 0) put(larger)
+      if (low !== 0) put(larger, slots[index + 2] ?? 0)
     }
     table.slots = larger
   }
@@ -79,14 +86,19 @@ export function createKeySet(): KeySet {
       const table = tables[high % tableCount]
       return table !== undefined && table.slots[slotOf(table.slots) + 1] !== 0
     },
-    add(key) {
+    recordOf(key) {
+      mark(key)
+      const table = tables[high % tableCount]
+      return table?.slots[slotOf(table.slots) + 2] ?? 0
+    },
+    add(key, record = 0) {
       mark(key)
       const table = tableOf(high % tableCount)
       if (table.slots[slotOf(table.slots) + 1] !== 0) return false
-      put(table.slots)
+      put(table.slots, record)
       size += 1
       table.size += 1
-      if (table.size * 2 > table.slots.length * table.most) grow(table)
+      if (table.size * words > table.slots.length * table.most) grow(table)
       return true
     },
   }

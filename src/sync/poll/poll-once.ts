@@ -22,10 +22,14 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError, type SourceRow, type SourceWarning } from '../types.ts'
 import {
   changesOf,
+  createMet,
   isGrouped,
+  type Met,
   type ReadBatch,
   readBatch,
   recordsOf,
+  rememberRepeated,
+  repeatedItems,
   type Telling,
 } from './compare.ts'
 import { cursorText, isAhead, laterCursor } from './cursor.ts'
@@ -61,6 +65,8 @@ type Progress = BatchProgress & {
   from: string | null
   cursor: string | null
   drift: DriftWatch
+  /** Records that came again and differ: the last one counts, and nothing else is held up by it. */
+  duplicates: number
   /** The source is read a second time by the same poll: what is wrong with it was told. */
   isAgain: boolean
   /** What a read of groups has found, until its end shows that each was whole; undefined once it is sent as it is found. */
@@ -119,6 +125,7 @@ export async function pollOnce(
     changes: 0,
     counts: { new: 0, changed: 0, deleted: 0 },
     problems: 0,
+    duplicates: 0,
     mustReadAgain: false,
     warnings: [],
     from,
@@ -133,8 +140,9 @@ export async function pollOnce(
     const seen = await readSource(deps, runtime, lease, telling, since, progress)
     await reportWarnings(deps, runtime, progress)
     if (isFull && turn !== 'rebase') {
-      const { problems, read } = progress
+      const { read } = progress
       const isCut = isCutOff(progress)
+      const problems = progress.problems - progress.duplicates
       const found = { seen, problems, read, isCut, isOtherSource: state.holds_deletes }
       progress.counts.deleted = await sendDeletes(deps, runtime, lease, found)
       progress.changes += progress.counts.deleted
@@ -232,12 +240,13 @@ async function readSource(
 ): Promise<KeySet> {
   const seen = createKeySet()
   const counts = { new: 0, changed: 0, deleted: 0 }
-  const unread = { rowsRead: 0, problems: 0, mustReadAgain: false, warnings: [] }
+  const unread = { rowsRead: 0, problems: 0, duplicates: 0, mustReadAgain: false, warnings: [] }
   const readAgain = () => {
     Object.assign(progress, { ...unread, counts, cursor: progress.from, isAgain: true })
     return readSource(deps, runtime, lease, telling, since, progress)
   }
-  await takeAll(deps, runtime, lease, { telling, since, seen, progress })
+  const met = createMet(runtime, seen)
+  await takeAll(deps, runtime, lease, { telling, since, met, progress })
   if (progress.grouped?.isFull) {
     progress.grouped = undefined
     return readAgain()
@@ -257,11 +266,13 @@ async function* counted(
   runtime: FlowRuntime,
   lease: PollLease,
   since: string | null,
+  met: Met,
   progress: Progress,
 ): AsyncGenerator<SourceRow[]> {
   const field = runtime.cursor?.field
   const warn = (warning: SourceWarning) => void progress.warnings.push(warning)
-  for await (const rows of runtime.source.scan({ since, signal: lease.signal, warn })) {
+  const begins = (name: string, before: number) => void met.files.push({ name, before })
+  for await (const rows of runtime.source.scan({ since, signal: lease.signal, warn, begins })) {
     if (lease.signal.aborted) throw new LeaseLostError()
     progress.rowsRead += rows.length
     if (field !== undefined) {
@@ -275,6 +286,9 @@ async function* counted(
   }
 }
 
+/** Whole items wait for the end of a read because their key came again. */
+const mostRepeatedHeld = 20_000
+
 /** While one batch waits for the disk the next is written: more at a time would take from others what they need. */
 const writesAtOnce = 2
 
@@ -286,24 +300,36 @@ async function takeAll(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
-  poll: { telling: Telling; since: string | null; seen: KeySet; progress: Progress },
+  poll: { telling: Telling; since: string | null; met: Met; progress: Progress },
 ): Promise<void> {
-  const { telling, since, seen, progress } = poll
+  const { telling, since, met, progress } = poll
   const writes: Writes = new Set()
   let taking: Promise<void> = Promise.resolve()
+  /** Takes the last record of the keys that came more than once, behind the earlier ones. */
+  const takeRepeated = async (isFull: boolean) => {
+    if (met.repeated.size === 0) return
+    await Promise.all(writes)
+    const batch = repeatedItems(runtime, met, { isFull })
+    met.repeated.clear()
+    progress.duplicates += batch.problems.length
+    await takeItems(deps, runtime, lease, telling, batch, progress, writes, true)
+  }
   try {
-    for await (const rows of recordsOf(runtime, counted(runtime, lease, since, progress), {
+    for await (const rows of recordsOf(runtime, counted(runtime, lease, since, met, progress), {
       since,
       signal: lease.signal,
     })) {
       progress.drift.look(rows)
-      const batch = await readBatch(runtime, rows, seen, lease.signal)
+      const batch = await readBatch(runtime, rows, met, lease.signal)
       await taking
+      if (met.repeated.size > mostRepeatedHeld) await takeRepeated(since === null)
       taking = takeItems(deps, runtime, lease, telling, batch, progress, writes)
       // It is heard of when it is waited for.
       taking.catch(() => undefined)
     }
     await taking
+    rememberRepeated(runtime, met)
+    await takeRepeated(since === null)
     // Now that none of them is known to be a part only.
     for (const held of progress.grouped?.batches.splice(0) ?? []) {
       await admitBatch(deps, runtime, lease, held, progress, writes)
@@ -326,18 +352,20 @@ async function takeItems(
   { items, problems }: ReadBatch,
   progress: Progress,
   writes: Writes,
+  isLater = false,
 ): Promise<void> {
   const { flow } = runtime
   for (const problem of problems) await reportProblem(deps, runtime, progress, problem)
   progress.mustReadAgain ||= problems.some(({ mayPass }) => mayPass === true)
   const keys = items.map(({ pk }) => pk)
-  const stored = progress.isFirst
-    ? new Map<string, string>()
-    : await findHashes(deps.database.db, flow.name, keys)
+  const stored =
+    progress.isFirst && !isLater
+      ? new Map<string, string>()
+      : await findHashes(deps.database.db, flow.name, keys)
   const { changes, restated } = changesOf(runtime, items, stored, telling)
   await restateHashes(deps.database.db, flow.name, restated)
   for (const { kind } of changes) progress.counts[kind] += 1
-  const batch = { items: progress.fills.length > 0 ? items : [], changes }
+  const batch = { items: progress.fills.length > 0 ? items : [], changes, isLater }
   if (progress.grouped) holdGroups(progress.grouped, batch)
   else await admitBatch(deps, runtime, lease, batch, progress, writes)
   await noteProgress(deps, flow.name, progress)

@@ -69,7 +69,7 @@ export function createTally(rehearsals: readonly Rehearsal[]): Tally {
       if (isIncomplete) incomplete += 1
       if (problems.length < problemsShown) problems.push({ pk: null, message })
     },
-    inTheWay: () => items.duplicate + items.rejected + incomplete,
+    inTheWay: () => items.rejected + incomplete,
     isCut: () => incomplete > 0,
     sampleDeleted(pks) {
       for (const pk of pks.slice(0, sampleSize - kinds.deleted.length)) {

@@ -11,7 +11,15 @@ import { compareVersions } from '../item/differences.ts'
 import type { DeletesPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
 import type { SourceRow } from '../types.ts'
 import { breathe } from './breather.ts'
-import { changesOf, type HashForms, readBatch, recordsOf } from './compare.ts'
+import {
+  changesOf,
+  createMet,
+  type HashForms,
+  type ReadBatch,
+  readBatch,
+  recordsOf,
+  repeatedItems,
+} from './compare.ts'
 import {
   approvedBy,
   countApproved,
@@ -73,6 +81,7 @@ export async function previewPoll(
   try {
     if (plan) {
       const seen = createKeySet()
+      const met = createMet(runtime, seen)
       const isForgetting = turn === 'resync' || state.forget_due
       const isOtherKey = hasOtherKey(runtime, state)
       const sendsChanges = tellsChanges(runtime, state, turn)
@@ -81,6 +90,7 @@ export async function previewPoll(
       const holdsDeletes = isNewSource || state.holds_deletes
       const looking = {
         holdsDeletes,
+        found: new Map<string, string>(),
         seen,
         tally,
         drift,
@@ -92,14 +102,20 @@ export async function previewPoll(
         forms,
       }
       const warn = tally.warn
-      const batches = runtime.source.scan({ since: plan.since, signal, lookOnly: true, warn })
+      const batches = runtime.source.scan({
+        ...{ since: plan.since, signal, lookOnly: true, warn },
+        begins: (name, before) => void met.files.push({ name, before }),
+      })
       for await (const rows of recordsOf(runtime, upTo(maxRows, batches, tally), {
         since: plan.since,
         signal,
       })) {
-        await look(deps, runtime, rows, looking)
+        drift.look(rows)
+        await look(deps, runtime, await readBatch(runtime, rows, met, signal), looking)
         await deps.pulse()
       }
+      const isFull = plan.since === null
+      await look(deps, runtime, repeatedItems(runtime, met, { isFull }), looking)
       if (!deletes) deletes = await lookForDeletes(deps, runtime, looking)
     }
   } catch (error) {
@@ -143,6 +159,8 @@ async function* upTo(
 type Looking = {
   /** Deletes wait for an approval, as after another source. */
   holdsDeletes: boolean
+  /** The hashes of what a poll would have stored by now. */
+  found: Map<string, string>
   seen: KeySet
   tally: Tally
   drift: ForeseenDrift
@@ -154,16 +172,23 @@ type Looking = {
   forms: HashForms
 }
 
+const mostFoundKept = 100_000
+
 async function look(
   deps: PreviewDeps,
   runtime: FlowRuntime,
-  rows: readonly SourceRow[],
-  { seen, tally, drift, signal, isForgetting, sendsChanges, sendsNews, forms }: Looking,
+  batch: ReadBatch,
+  { found, tally, drift, signal, isForgetting, sendsChanges, sendsNews, forms }: Looking,
 ): Promise<void> {
-  drift.look(rows)
-  const batch = await readBatch(runtime, rows, seen, signal)
   const pks = batch.items.map(({ pk }) => pk)
-  const stored = isForgetting ? new Map() : await findHashes(deps.db, runtime.flow.name, pks)
+  const stored = isForgetting
+    ? new Map<string, string>()
+    : await findHashes(deps.db, runtime.flow.name, pks)
+  // A poll has stored by then what it found of an earlier record.
+  for (const pk of pks) {
+    const hash = found.get(pk)
+    if (hash !== undefined) stored.set(pk, hash)
+  }
   const { changes } = changesOf(runtime, batch.items, stored, {
     sendsChanges,
     sendsNews,
@@ -172,6 +197,7 @@ async function look(
   tally.count(batch, changes)
   await drift.count(changes)
   for (const { item, isOwed } of changes) {
+    if (found.size < mostFoundKept) found.set(item.pk, item.hash)
     if (!isOwed) continue
     await breathe()
     signal.throwIfAborted()

@@ -50,7 +50,7 @@ export async function writeBatch(
       if (!(await holdsLease(trx, { ...lease, now: deps.now() }))) throw new LeaseLostError()
       return written
     })
-  const areNew = progress.isFirst && items.length === 0 && changes.every(isNew)
+  const areNew = progress.isFirst && !batch.isLater && items.length === 0 && changes.every(isNew)
   const { owed, overtaken } = await write(areNew ? writeNews : writeChanges).catch(
     (error: unknown) => {
       if (!areNew || !known.has(constraintOf(error) ?? '')) throw error
@@ -87,7 +87,7 @@ async function writeChanges(
   deps: PollDeps,
   runtime: FlowRuntime,
   trx: Trx,
-  { items, changes, read, resets, fills }: Batch,
+  { items, changes, read, resets, fills, isLater = false }: Batch,
 ): Promise<Written> {
   const { flow } = runtime
   const now = deps.now()
@@ -104,7 +104,11 @@ async function writeChanges(
   const found = changed.filter(({ pk, hash }) => stored.get(pk)?.hash !== hash)
   const isGone = await goneMeanwhile(runtime, trx, { items: found, stored, read, resets })
   const different = found.filter(({ pk }) => !isGone.has(pk))
-  const { ours, same } = await upsertHashes(trx, flow.name, different, { read, at: now })
+  const { ours, same } = await upsertHashes(trx, flow.name, different, {
+    read,
+    at: now,
+    isLater,
+  })
   const owed = changes.filter(({ item, isOwed }) => isOwed && ours.has(item.pk))
   const news = owed.map(({ item }) => upsertOf(item, read))
   if (fills.length === 0) await deps.enqueue(trx, runtime, news)

@@ -28,11 +28,29 @@ type FileDefinition = Extract<Flow['source'], { type: 'file' | 'sftp' }>
 
 type Warn = (warning: SourceWarning) => void
 
-/** `done` gets the files that were read whole; `lookOnly` passes over those that a poll would put away unread. */
-type ScanMarks = { done?: FoundFile[]; lookOnly?: boolean; warn?: Warn | undefined }
+/**
+ * `done` gets the files that were read whole, or that newer ones replace; `lookOnly` passes over those that a poll would put away
+ * unread. `begins` is called with the name of each file, and how many records came before it.
+ */
+type ScanMarks = {
+  done?: FoundFile[]
+  lookOnly?: boolean
+  warn?: Warn | undefined
+  begins?: ((file: string, before: number) => void) | undefined
+  /** Only these records, and of several files those of the first that has any. */
+  wanted?: (row: SourceRow) => boolean
+}
 
 /**
- * A file, or the files of a pattern, of this machine or of a server, read whole and in the order of their last change.
+ * A file, or the files of a pattern, of this machine or of a server. Of several files the newest counts, by their last change and
+ * then by their names:
+ *
+ * - `files: newest` (where the flow sends deletes, unless told otherwise): each file is the whole list. The newest one is read, the
+ *   others are put away unread.
+ * - `files: all`: each file is a part. They are read newest first, so that of two records of one key that of the newer file is the item.
+ * - Where files are archived or deleted and no deletes are sent, each file tells what is new, and the oldest is read first. One that
+ *   tells of an item again is left for the next poll, with all after it: an item counts once in a poll, and its later state would
+ *   be lost.
  *
  * A file that changed less than `settle` ago is left for the next poll. Where the flow sends deletes, and for a file
  * named without `*`, that poll fails: what is not read must not look as if it were gone. In the same way no file at all
@@ -43,9 +61,6 @@ type ScanMarks = { done?: FoundFile[]; lookOnly?: boolean; warn?: Warn | undefin
  * With `ready` a file counts as unsettled until its marker is there. Without it, the last record of a file of lines (CSV, fixed
  * width) whose last line has no end may be cut in its last value: it is left, and with it the file, until the file was still for
  * `unendedAfter`; then it is taken with a warning. An empty file is left as long: a writer begins with one.
- *
- * Where files are archived or deleted and no deletes are sent, each file tells what is new. One that tells of an item
- * again is left for the next poll, with all after it: an item counts once in a poll, and its later state would be lost.
  */
 export function openFileSource(
   definition: FileDefinition,
@@ -62,7 +77,10 @@ export function openFileSource(
   const keyFields = flow.item.key
   const form = { ...definition, keyFields }
   const mayMissFiles = pattern.isGlob && flow.deletes.mode === 'ignore'
-  const filesAreNews = mayMissFiles && after !== 'keep'
+  const isNewestOnly =
+    pattern.isGlob &&
+    (definition.files ?? (flow.deletes.mode === 'delete' ? 'newest' : 'all')) === 'newest'
+  const filesAreNews = mayMissFiles && after !== 'keep' && !isNewestOnly
   const closing = new AbortController()
   let readByLastScan: FoundFile[] = []
   const leftovers: FoundFile[] = []
@@ -85,10 +103,11 @@ export function openFileSource(
   const settledFiles = async (visit: FileVisit, warn: Warn | undefined): Promise<FoundFile[]> => {
     const isMarker = ready === undefined ? () => false : isMarkerName(ready)
     const all = (await visit.find()).filter(({ path }) => !isMarker(basename(path)))
-    if (all.length === 0 && !filesAreNews) {
+    if (all.length === 0 && !(mayMissFiles && after !== 'keep')) {
       throw new SourceError(`there is no file ${definition.path} to read`)
     }
     for (const [index, file] of all.entries()) {
+      if (isNewestOnly && index < all.length - 1) continue
       const reason = await notYet(visit, file)
       if (reason === undefined) continue
       if (!mayMissFiles) throw new SourceError(reason)
@@ -182,24 +201,34 @@ export function openFileSource(
 
   async function* read(
     signal: AbortSignal,
-    { done, lookOnly = false, warn }: ScanMarks,
+    { done, lookOnly = false, warn, begins, wanted }: ScanMarks,
+    { newestFirst }: { newestFirst: boolean },
   ): AsyncGenerator<SourceRow[]> {
     const visit = store.visit(signal)
     async function* records(): AsyncGenerator<SourceRow> {
       if (done) await putAwayLeftovers(visit)
-      const told = filesAreNews ? createKeySet() : undefined
-      for (const file of await settledFiles(visit, warn)) {
+      const told = newestFirst ? undefined : createKeySet()
+      let before = 0
+      const settled = await settledFiles(visit, warn)
+      const files = isNewestOnly ? settled.slice(-1) : settled
+      for (const file of newestFirst ? files.toReversed() : files) {
         // A poll would put it away unread.
         if (lookOnly && isLeftover(file)) continue
         const held = await visit.open(file)
         try {
           if (told && (await repeats(held, file, told, signal))) return
           const leavesLast = await leavesLastOf(held, file, warn)
+          begins?.(file.path, before)
+          let isFound = false
           for await (const record of recordsOfFile(held, file, form, { leavesLast })) {
             const key = told && rowKey(record, keyFields)
             if (key) told?.add(key)
+            before += 1
+            if (wanted?.(record) === false) continue
+            isFound = wanted !== undefined
             yield record
           }
+          if (isFound) return
           // What comes after it may be older than what it still has to say.
           if (leavesLast && mayMissFiles) return
           if (!leavesLast) done?.push(file)
@@ -207,6 +236,8 @@ export function openFileSource(
           await held.close()
         }
       }
+      if (isNewestOnly)
+        done?.push(...settled.slice(0, -1).filter((file) => wasStillFor(file, settleMs)))
     }
     try {
       for await (const batch of inBatches(records(), limits.fetchSize, inStore)) {
@@ -223,21 +254,26 @@ export function openFileSource(
     }
   }
 
-  const scan = (callerSignal: AbortSignal, marks: ScanMarks = {}) =>
-    atMost(read(AbortSignal.any([callerSignal, closing.signal]), marks), limits.maxRows)
+  const scan = (
+    callerSignal: AbortSignal,
+    marks: ScanMarks,
+    order = { newestFirst: !filesAreNews },
+  ) => atMost(read(AbortSignal.any([callerSignal, closing.signal]), marks, order), limits.maxRows)
 
   return {
-    scan({ signal, lookOnly, warn }) {
-      if (lookOnly) return scan(signal, { lookOnly, warn })
+    repeatsKeys: filesAreNews,
+    scan({ signal, lookOnly, warn, begins }) {
+      if (lookOnly) return scan(signal, { lookOnly, warn, begins })
       readByLastScan = []
-      return scan(signal, { done: readByLastScan, warn })
+      return scan(signal, { done: readByLastScan, warn, begins })
     },
     async readItem({ key, signal }) {
       let left: string | undefined
       const warn: Warn = ({ message, isIncomplete }) => {
         if (isIncomplete) left = message
       }
-      const rows = await matching(scan(signal, { warn }), (row) => hasKey(row, keyFields, key))
+      const wanted = (row: SourceRow) => hasKey(row, keyFields, key)
+      const rows = await matching(scan(signal, { warn, wanted }, { newestFirst: true }), wanted)
       if (rows.length === 0 && left !== undefined) throw new SourceError(left)
       return rows
     },

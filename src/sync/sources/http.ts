@@ -171,6 +171,7 @@ export function openHttpSource(
   }
 
   return {
+    repeatsKeys: definition.paging.type !== 'none',
     scan,
     async readItem({ key, signal: callerSignal }) {
       const isItem = (row: SourceRow) => hasKey(row, keyFields, key)
