@@ -570,3 +570,31 @@ test('every function and variable that JSONata knows or an expression makes is k
   const item = `item:\n  key: a\n  filter: |\n    ${filter.replaceAll('\n', '\n    ')}`
   expect(problemsOf(flowText({ item }))).toEqual([])
 })
+
+test.each([
+  ['postgres', 'select * from t where a >= :cursor order by a limit 100', 'limit', 'cursor'],
+  ['mssql', 'select top 100 * from t where a >= :cursor', 'select top', 'cursor'],
+  ['firebird', 'select first 10 a from t where a >= :cursor', 'select first', 'cursor'],
+  ['mysql', 'select * from t limit 5', 'limit', 'deletes'],
+  ['mysql', 'select * from t where a in (select b from u limit 5)', undefined, 'deletes'],
+  ['mysql', 'select * from t limit 5', undefined, 'neither'],
+] as const)('%s: %s may leave rows out: %s, with %s', (driver, query, word, what) => {
+  const cursor = what === 'cursor' ? ', cursor: { field: a }' : ''
+  const source = `source: { type: sql, driver: ${driver}, url: "${driver}://bob@erp.example.com/erp", query: "${query}"${cursor} }`
+  const more = what === 'deletes' ? 'deletes: { mode: delete }' : ''
+  const destinations =
+    'destinations:\n  - { name: out, type: sql, driver: postgres, url: "postgres://h/d", table: t, upsertKey: codigo }'
+  const found = problemsOf(flowText({ source, more, destinations })).filter((one) =>
+    one.includes('a part of the rows'),
+  )
+  const loses = cursor ? 'the cursor would pass rows' : 'the rows'
+  expect(found).toEqual(
+    word === undefined
+      ? []
+      : [
+          expect.stringContaining(
+            `source.query: gives a part of the rows only (${word}), and ${loses} that it leaves out`,
+          ),
+        ],
+  )
+})

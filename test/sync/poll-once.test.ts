@@ -135,13 +135,76 @@ test.each(['9999-12-31T00:00:00Z', '9999-12-31 23:59:59', 'infinity'])(
   },
 )
 
-test('clocks and zones may differ by hours', async () => {
+test('a clock that is hours ahead never moves the position beyond the time of the read', async () => {
   const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
   const at = new Date(now().getTime() + 20 * 3_600_000)
   poll.rows = [[{ id: '1', at }]]
   await poll.poll()
+  poll.rows = [[{ id: '1', at }], [{ id: '2', at: new Date(now().getTime() - 5_000) }]]
+  const before = now().getTime()
   await poll.poll()
-  expect(poll.scans).toEqual([null, at.toISOString()])
+  await poll.poll()
+  const [, second, third] = poll.scans.map((since) => Date.parse(since ?? ''))
+  expect(second).toBeGreaterThan(before - 25 * 3_600_000)
+  expect(second).toBeLessThanOrEqual(before - 24 * 3_600_000)
+  expect(third).toBeLessThan(before)
+  expect(await problems(poll)).toEqual([])
+})
+
+const today = '20261126'
+const seconds = Math.floor(Date.now() / 1_000)
+test.each([
+  ['2099-01-01T00:00:00Z', '2020-01-01T00:00:00Z'],
+  ['2099-01-01 00:00:00', '2020-01-01 00:00:00'],
+  [20990101, Number(today)],
+  ['20990101120000', `${today}100000`],
+  [4_070_908_800, seconds],
+  [4_070_908_800_000, seconds * 1_000],
+])('one record dated %s hides nothing, wherever it stands, and is told', async (ahead, past) => {
+  for (const order of [
+    [ahead, past],
+    [past, ahead],
+  ]) {
+    const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+    poll.rows = order.map((at) => [{ id: String(at), at }])
+    await poll.poll()
+    await poll.poll()
+    expect(poll.scans).toEqual([null, String(past)])
+    expect((await problems(poll))[0]?.error).toBe(
+      `the cursor field "at" of 1 records lies ahead of the time of the read, such as "${ahead}"; they do not move the cursor. Correct them at the source`,
+    )
+  }
+})
+
+test('numbers that are no times move the position, however large', async () => {
+  for (const values of [
+    [4_070_908_800, 4_070_908_801],
+    [99_999_999, 100_000_000],
+    ['9.5', '10.25'],
+    [3, 20990101],
+  ]) {
+    const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+    poll.rows = [values.map((at) => ({ id: String(at), at }))]
+    await poll.poll()
+    await poll.poll()
+    expect(poll.scans).toEqual([null, String(values[1])])
+    expect(await problems(poll)).toEqual([])
+  }
+})
+
+test('a cursor field that no record has fails the first poll, and nothing is sent', async () => {
+  const poll = await create({ cursor: { field: 'changed_at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', changed: '2020-01-01' }]]
+  await expect(poll.poll()).rejects.toThrow(
+    'the cursor field "changed_at" (source.cursor.field) is in none of the records, which have: id, changed. Select it in the query, or name one of these',
+  )
+  expect(poll.enqueued).toEqual([])
+})
+
+test('a date that does not sort as text fails the poll instead of skipping what comes later', async () => {
+  const poll = await create({ cursor: { field: 'at', overlapMs: 0 } })
+  poll.rows = [[{ id: '1', at: '31/12/2026' }]]
+  await expect(poll.poll()).rejects.toThrow('whose order as text is not that of time')
 })
 
 test('a position in another column or source is not read from', async () => {

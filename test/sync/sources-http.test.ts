@@ -148,14 +148,48 @@ function servePages(total: number, cap: number, beyond = 200) {
 
 const paged = { type: 'page', sizeParam: 'per_page', size: 10 }
 
-test('paging by number ends with a shorter page after a full one, or with an empty one', async () => {
+test('paging by number ends with an empty page', async () => {
   servePages(25, 10)
   expect(ids(await read({ paging: paged }))).toEqual(ids(numbered(1, 25)))
-  expect(server.asked).toEqual([1, 2, 3].map((page) => `/list?per_page=10&page=${page}`))
+  expect(server.asked).toEqual([1, 2, 3, 4].map((page) => `/list?per_page=10&page=${page}`))
   servePages(20, 10)
   expect(await read({ paging: { type: 'page' } })).toHaveLength(20)
   servePages(20, 10, 404)
   expect(await read({ paging: paged })).toHaveLength(20)
+})
+
+test('a short page in the middle is not the end', async () => {
+  const pages = [numbered(1, 10), numbered(11, 7), numbered(18, 10), numbered(28, 1)]
+  server.handle = (request, response) => {
+    const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page'))
+    sendJson(response, pages[page - 1] ?? [])
+  }
+  expect(ids(await read({ paging: paged }))).toEqual(ids(numbered(1, 28)))
+})
+
+test('a server that gives its last page again behind it is at its end after full pages, and in doubt without', async () => {
+  const pages = [numbered(1, 10), numbered(11, 7)]
+  server.handle = (request, response) => {
+    const page = Number(new URL(request.url ?? '', 'http://x').searchParams.get('page'))
+    sendJson(response, pages[Math.min(page, 2) - 1])
+  }
+  expect(await read({ paging: paged })).toHaveLength(17)
+  server.handle = (_, response) => sendJson(response, numbered(1, 7))
+  expect((await failureOf(read({ paging: paged }))).message).toContain('the same page came twice')
+})
+
+test('a token that stays the same goes on until a page is empty', async () => {
+  const paging = { type: 'cursor', param: 'scroll_id', next: 'scroll' }
+  let asked = 0
+  const pages = [numbered(1, 10), numbered(11, 7), numbered(18, 3), []]
+  server.handle = (_, response) => {
+    asked += 1
+    sendJson(response, { scroll: 'same', rows: pages[asked - 1] ?? [] })
+  }
+  expect(await read({ paging, items: 'rows' })).toHaveLength(20)
+  expect(asked).toBe(4)
+  server.handle = (_, response) => sendJson(response, { scroll: 'same', rows: numbered(1, 5) })
+  expect((await failureOf(read({ paging, items: 'rows' }))).message).toContain('read already')
 })
 
 test('a server that gives fewer records than asked for is read to its end all the same', async () => {

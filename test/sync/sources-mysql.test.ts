@@ -1,6 +1,6 @@
-import { createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import mysql from 'mysql2/promise'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { SourceError } from '../../src/sync/types.ts'
 import { reachable, readAll, readItem, sqlSource } from './sources-sql-support.ts'
 import { flowOf, ids, openTestSource } from './sources-support.ts'
@@ -233,3 +233,36 @@ test('failures to connect are told without the password', async () => {
   expect(failure.message).toContain('ECONNREFUSED')
   expect(JSON.stringify([failure.message, failure.stack])).not.toMatch(/Secr3t/)
 })
+
+test.skipIf(!url)(
+  'a server that knows no read-only transaction (MySQL before 5.6) is read all the same',
+  async () => {
+    const { hostname, port } = new URL(url as string)
+    const asked: string[] = []
+    const message = Buffer.from('#42000You have an error in your SQL syntax near read only')
+    const body = Buffer.concat([Buffer.from([0xff, 1064 & 0xff, 1064 >> 8]), message])
+    const refusal = Buffer.concat([Buffer.from([body.length, 0, 0, 1]), body])
+    const proxy = createServer((socket) => {
+      const server = connect(Number(port), hostname)
+      server.pipe(socket)
+      socket.on('error', () => server.destroy()).on('close', () => server.destroy())
+      server.on('error', () => socket.destroy())
+      socket.on('data', (bytes) => {
+        const text = bytes.toString('latin1')
+        const begins = /start transaction.*/.exec(text)?.[0]
+        if (begins) asked.push(begins)
+        if (text.includes('read only')) socket.write(refusal)
+        else server.write(bytes)
+      })
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void proxy.close())
+    const old = new URL(url as string)
+    old.host = `127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const rows = await readAll(
+      sqlSource({ driver: 'mysql', url: old.href, query: `select * from ${table} where id < 4` }),
+    )
+    expect(rows).toHaveLength(3)
+    expect(asked).toEqual(['start transaction read only', 'start transaction'])
+  },
+)

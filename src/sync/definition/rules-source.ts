@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { markerName } from '../sources/file-ready.ts'
 import { hasPlaceholder } from '../sources/http-body.ts'
-import { selectProblem } from '../sources/sql-select.ts'
+import { rowLimit, selectProblem } from '../sources/sql-select.ts'
 import { scanSql } from '../sources/sql-text.ts'
 import { parseXmlPath, XmlPathError } from '../sources/xml-path.ts'
 import type { Path, PathFinding } from './findings.ts'
@@ -77,8 +77,20 @@ function overlapFindings({ initial, overlapMs }: { initial: string; overlapMs: n
   return [finding]
 }
 
-function sqlFindings({ item }: Flow, source: SqlSource): PathFinding[] {
+function sqlFindings({ item, deletes }: Flow, source: SqlSource): PathFinding[] {
   const findings: PathFinding[] = []
+  const limit = rowLimit(source.query, source.driver)
+  if (limit && (source.cursor || deletes.mode === 'delete')) {
+    const what = source.cursor
+      ? 'the cursor would pass rows that it leaves out'
+      : 'the rows that it leaves out would be deleted'
+    findings.push({
+      path: ['source', 'query'],
+      offset: limit.offset,
+      message: `gives a part of the rows only (${limit.word}), and ${what}`,
+      hint: 'leave that out: a read takes rows in portions of limits.fetchSize, however many there are',
+    })
+  }
   const used = parameters(source.query, source.driver)
   if (source.cursor && !used.some(({ name }) => name === 'cursor')) {
     findings.push(missingCursor(['source', 'query'], ':cursor', `where changed_at >= :cursor`))

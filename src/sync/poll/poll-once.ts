@@ -19,7 +19,7 @@ import {
 import { countRun, isPaused } from '../../repositories/flows/flow-switches.ts'
 import { askAboutDefinition, pauseByService, questionReason } from '../control/switches.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
-import { SourceError, type SourceRow, type SourceWarning } from '../types.ts'
+import { SourceError, type SourceRow, type SourceWarning, whyNoRecord } from '../types.ts'
 import {
   changesOf,
   createMet,
@@ -32,7 +32,7 @@ import {
   repeatedItems,
   type Telling,
 } from './compare.ts'
-import { cursorText, isAhead, laterCursor } from './cursor.ts'
+import { followPosition } from './cursor.ts'
 import { forgetVanished, sendDeletes } from './deletes.ts'
 import { DriftFound, type DriftWatch, holdFlow, type PollBatch, watchDrift } from './drift.ts'
 import { forgetItems } from './forget.ts'
@@ -270,20 +270,35 @@ async function* counted(
   progress: Progress,
 ): AsyncGenerator<SourceRow[]> {
   const field = runtime.cursor?.field
+  const position = followPosition(progress.cursor, progress.startedAt)
   const warn = (warning: SourceWarning) => void progress.warnings.push(warning)
   const begins = (name: string, before: number) => void met.files.push({ name, before })
   for await (const rows of runtime.source.scan({ since, signal: lease.signal, warn, begins })) {
     if (lease.signal.aborted) throw new LeaseLostError()
-    progress.rowsRead += rows.length
     if (field !== undefined) {
-      for (const row of rows) {
-        const text = cursorText(row[field])
-        if (text === undefined || isAhead(text, progress.startedAt)) continue
-        progress.cursor = laterCursor(progress.cursor, text)
-      }
+      if (progress.rowsRead === 0) checkCursorField(field, rows)
+      for (const row of rows) position.take(row[field])
     }
+    progress.rowsRead += rows.length
     yield rows
   }
+  const { cursor, ahead } = position.end()
+  progress.cursor = cursor
+  if (ahead) {
+    const message = `the cursor field ${JSON.stringify(field)} of ${ahead.count} records lies ahead of the time of the read, such as ${JSON.stringify(ahead.example)}; they do not move the cursor. Correct them at the source`
+    warn({ message, isIncomplete: false })
+  }
+}
+
+/** Without its field the cursor would stay where it is, and each poll read everything since. Throws SourceError. */
+function checkCursorField(field: string, rows: readonly SourceRow[]): void {
+  const records = rows.filter((row) => whyNoRecord(row) === undefined)
+  const [first] = records
+  if (!first || records.some((row) => Object.hasOwn(row, field))) return
+  const names = Object.keys(first).slice(0, 20).join(', ')
+  throw new SourceError(
+    `the cursor field ${JSON.stringify(field)} (source.cursor.field) is in none of the records, which have: ${names}. Select it in the query, or name one of these`,
+  )
 }
 
 /** Whole items wait for the end of a read because their key came again. */
@@ -468,8 +483,10 @@ async function finish(
     const now = deps.now()
     if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
     await insertPoll(trx, pollRow(flow.name, isFull, progress, now))
+    // What was left out of a read that was not whole is read, filled, and looked for, by the next one.
+    const isWhole = !progress.mustReadAgain && !isCutOff(progress)
     await updateFlowState(trx, flow.name, {
-      cursor: progress.mustReadAgain ? progress.from : progress.cursor,
+      cursor: isWhole ? progress.cursor : progress.from,
       cursor_origin: runtime.cursor?.origin ?? null,
       item_form: runtime.itemForm,
       last_poll_at: now,
@@ -477,8 +494,6 @@ async function finish(
       ...(isFull && { last_full_scan_at: progress.startedAt }),
     })
     await acceptDefinition(trx, runtime)
-    // What was left out of a read that was not whole is filled, and looked for, by the next one.
-    const isWhole = !progress.mustReadAgain && !isCutOff(progress)
     if (isFull && isWhole) {
       await settleFullScan(trx, flow.name, state.resets)
       await settleFills(trx, flow.name, progress.fills)

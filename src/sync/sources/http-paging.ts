@@ -21,10 +21,12 @@ export type PageAddress = { url: string; values: BodyValues }
 export type PageWalk = {
   first: PageAddress
   /**
-   * The page after this one; undefined behind the last. Throws SourceError when the pages go round in circles or lead to
+   * The page after this one; undefined behind the last, and `again` where this one is the page before it once more. Throws SourceError when the pages go round in circles or lead to
    * another origin.
    */
-  next(answer: PagedAnswer): Promise<PageAddress | undefined>
+  next(answer: PagedAnswer): Promise<PageAddress | 'again' | undefined>
+  /** Whether records may move from one page to another while the pages are read. */
+  mayShift: boolean
   /** Whether JSON with status 404 behind the first page means that there are no more. */
   endsBy404: boolean
 }
@@ -46,6 +48,7 @@ export function pageWalks(
       return (url) => ({
         first: { url, values: {} },
         next: async () => undefined,
+        mayShift: false,
         endsBy404: false,
       })
     case 'page': {
@@ -63,10 +66,14 @@ export function pageWalks(
       const expression = compileExpression(next)
       const place = placing('next', hasPlaceholder('next'), { param, sizeParam, size })
       return (url) =>
-        linkedWalk(place(url, null), async ({ document }) => {
-          const token = tokenText(await expression.evaluate(document))
-          return token === undefined ? undefined : place(url, token)
-        })
+        linkedWalk(
+          place(url, null),
+          async ({ document }) => {
+            const token = tokenText(await expression.evaluate(document))
+            return token === undefined ? undefined : place(url, token)
+          },
+          { tokenMayStay: true },
+        )
     }
     case 'pageInfo': {
       const at = paging.at ?? [...(items ?? '').split('.').slice(0, -1), 'pageInfo'].join('.')
@@ -123,9 +130,9 @@ function withSize(url: string, sizeParam: string | undefined, size: number | und
 }
 
 /**
- * Pages by number or by offset end with an empty one, or with one shorter than `size` after a full one. When already the
- * first is shorter, one more is asked for: a server that gives fewer than it was asked for (it may have a limit of its
- * own) would otherwise look as if it had no more.
+ * Pages by number or by offset end with an empty one. A page shorter than `size` is not the end: a server may leave out what it
+ * hides, or give fewer than it was asked for. Some servers give their last page again when asked for one behind it: after full
+ * pages that is the end, else the server may not know the parameter.
  */
 function countingWalk(
   address: (count: { pages: number; rows: number }) => PageAddress,
@@ -134,16 +141,20 @@ function countingWalk(
   const count = { pages: 0, rows: 0 }
   const seen = createKeySet()
   let hadFullPage = false
+  let last = ''
   return {
     first: address(count),
+    mayShift: true,
     endsBy404: true,
     next: async ({ rows }) => {
       if (rows.length === 0) return undefined
-      if (!seen.add(await fingerprintOf(rows))) {
+      const isFull = size === undefined || rows.length >= size
+      const fingerprint = await fingerprintOf(rows)
+      if (!seen.add(fingerprint)) {
+        if (hadFullPage && !isFull && fingerprint === last) return 'again'
         throw new SourceError('the same page came twice: does the server know the parameter?')
       }
-      const isFull = size === undefined || rows.length >= size
-      if (!isFull && hadFullPage) return undefined
+      last = fingerprint
       hadFullPage ||= isFull
       count.pages += 1
       count.rows += rows.length
@@ -152,11 +163,16 @@ function countingWalk(
   }
 }
 
+/** The same for the same values. */
+export function textOfRow(row: SourceRow): string {
+  return JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}n` : value))
+}
+
 /** A page may have 32 MiB: as one text it would be a long stretch of work. */
 async function fingerprintOf(rows: readonly SourceRow[]): Promise<string> {
   const fingerprint = createHash('sha256')
   for (const row of rows) {
-    fingerprint.update(`${JSON.stringify(row)},`)
+    fingerprint.update(`${textOfRow(row)},`)
     await breathe()
   }
   return fingerprint.digest('hex')
@@ -165,22 +181,33 @@ async function fingerprintOf(rows: readonly SourceRow[]): Promise<string> {
 /** Nobody pages that long through nothing; an address that changes every time would never end. */
 const maxEmptyPages = 100
 
-/** Pages of which each names the next. An empty one need not be the last. */
+/**
+ * Pages of which each names the next. An empty one need not be the last. With `tokenMayStay` the token may be the same each time, as
+ * that of a search that the server keeps open: then other records come for it until a page is empty.
+ */
 function linkedWalk(
   first: PageAddress,
   target: (answer: PagedAnswer) => Promise<PageAddress | undefined>,
+  { tokenMayStay = false } = {},
 ): PageWalk {
   const seen = createKeySet()
+  let last = ''
   seen.add(placeOf(first))
   let emptyPages = 0
   return {
     first,
+    mayShift: false,
     endsBy404: false,
     next: async (answer) => {
       const page = await target(answer)
       if (page === undefined) return undefined
-      if (!seen.add(placeOf(page)))
-        throw new SourceError('the next page is one that was read already')
+      const fingerprint = tokenMayStay ? await fingerprintOf(answer.rows) : ''
+      if (!seen.add(placeOf(page))) {
+        if (tokenMayStay && answer.rows.length === 0) return undefined
+        if (!tokenMayStay || fingerprint === last)
+          throw new SourceError('the next page is one that was read already')
+      }
+      last = fingerprint
       emptyPages = answer.rows.length === 0 ? emptyPages + 1 : 0
       if (emptyPages > maxEmptyPages) {
         throw new SourceError(`more than ${maxEmptyPages} pages in a row without a record`)

@@ -33,7 +33,7 @@ import {
   type RequestBody,
   writeRequestBody,
 } from './http-body.ts'
-import { type PageAddress, type PageWalk, pageWalks } from './http-paging.ts'
+import { type PageAddress, type PageWalk, pageWalks, textOfRow } from './http-paging.ts'
 import { isRecord, placed, recordsOf, valueAt } from './json-items.ts'
 import { hasKey, joinKey, rowKey } from './row-key.ts'
 
@@ -41,6 +41,8 @@ type HttpDefinition = Extract<Flow['source'], { type: 'http' }>
 
 const longestConnectMs = 10_000
 /** Pages that bring nothing but records that came before: a server that never ends, and words them anew each time. */
+/** How often several pages are read for one poll. */
+const mostPasses = 4
 const maxKnownPages = 100
 /** With `groupBy` the records of one item may fill some hundred pages. */
 const maxPagesOfOneItem = 1_000
@@ -133,6 +135,7 @@ export function openHttpSource(
     walk: PageWalk,
     values: BodyValues,
     signal: AbortSignal,
+    onPage = () => {},
   ): AsyncGenerator<SourceRow[]> {
     const checkNews = watchForNews()
     const method = methodOf(definition)
@@ -152,8 +155,11 @@ export function openHttpSource(
         const { items } = definition
         rows = answer.rows ?? recordsOf(valueAt(answer.document, items), items, hadRecords)
         hadRecords ||= rows.length > 0
+        if (rows.length > 0) onPage()
         await checkNews(rows)
-        at = await walk.next({ ...answer, rows })
+        const next = await walk.next({ ...answer, rows })
+        if (next === 'again') return
+        at = next
       } catch (error) {
         throw failure(error, method, address, signal)
       }
@@ -162,12 +168,55 @@ export function openHttpSource(
     }
   }
 
-  const scan: Source['scan'] = ({ since, signal: callerSignal }) => {
+  /**
+   * Pages by number or offset shift while records change: one that moves to the end, or is deleted, takes all behind it one place
+   * forward, over the border of a page that was read. The cursor would pass them for good, so several pages are read again, until
+   * they show no record that is new.
+   */
+  async function* settled(
+    walk: () => PageWalk,
+    values: BodyValues,
+    signal: AbortSignal,
+    warn: Parameters<Source['scan']>[0]['warn'],
+  ): AsyncGenerator<SourceRow[]> {
+    const seen = createKeySet()
+    for (let pass = 1; ; pass += 1) {
+      const way = walk()
+      let pageCount = 0
+      let hasNew = false
+      const onPage = () => {
+        pageCount += 1
+      }
+      for await (const rows of pages(way, values, signal, onPage)) {
+        const fresh: SourceRow[] = []
+        for (const row of rows) {
+          if (seen.add(textOfRow(row)) || whyNoRecord(row) !== undefined) fresh.push(row)
+          await breathe()
+        }
+        hasNew ||= fresh.length > 0
+        if (fresh.length > 0) yield fresh
+      }
+      if (!way.mayShift || pageCount < 2 || (pass > 1 && !hasNew)) return
+      if (pass === mostPasses) {
+        warn?.({
+          message: `the records go on changing while their pages are read; after ${pass} times the next poll reads on`,
+          isIncomplete: true,
+        })
+        return
+      }
+    }
+  }
+
+  const scan: Source['scan'] = ({ since, signal: callerSignal, warn }) => {
     const signal = AbortSignal.any([callerSignal, closing.signal])
     const from = since ?? cursor?.initial
     const values = from === undefined ? {} : { cursor: from }
     const url = fillAddress(definition.url.reveal(), values)
-    return atMost(pages(startWalk(url), values, signal), limits.maxRows)
+    const walk = () => startWalk(url)
+    return atMost(
+      cursor ? settled(walk, values, signal, warn) : pages(walk(), values, signal),
+      limits.maxRows,
+    )
   }
 
   return {

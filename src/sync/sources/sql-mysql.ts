@@ -20,6 +20,8 @@ import { createWallClock, type WallClock } from './wall-clock.ts'
 // Once: the package loads it anew each time it is asked for.
 const { Types } = mysql
 const killWithinMs = 5_000
+/** ER_PARSE_ERROR. */
+const parseError = 1064
 /** How long the server waits for a reader who is busy with what it got; its default is a minute. */
 const patienceSeconds = 3_600
 
@@ -53,7 +55,13 @@ export async function* readMysql(read: SqlRead): AsyncGenerator<SourceRow[]> {
   const prepare = (sql: string) => Promise.race([run(connection, sql), given.promise])
   try {
     await prepare(`set time_zone = '+00:00', net_write_timeout = ${patienceSeconds}`)
-    await prepare('start transaction read only')
+    try {
+      await prepare('start transaction read only')
+    } catch (error) {
+      // MySQL before 5.6 and MariaDB before 10.0 know none; the query is a SELECT all the same (sql-select.ts).
+      if ((error as { errno?: unknown }).errno !== parseError) throw error
+      await prepare('start transaction')
+    }
     clearTimeout(preparing)
     isReading = true
     let columns: FieldPacket[] = []

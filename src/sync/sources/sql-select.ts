@@ -50,6 +50,32 @@ export function selectProblem(sql: string, dialect: SqlDialect): SelectProblem |
   )
 }
 
+const limits: Readonly<Record<SqlDialect, RegExp>> = {
+  postgres: /\blimit\b|\bfetch\s+(?:first|next)\b/i,
+  mysql: /\blimit\b|\bfetch\s+(?:first|next)\b/i,
+  mssql: /\bselect\s+(?:distinct\s+|all\s+)?top\b|\bfetch\s+(?:first|next)\b/i,
+  firebird: /\bselect\s+(?:first|skip)\b|\brows\s+[\d?]|\bfetch\s+(?:first|next)\b/i,
+  oracle: /\bfetch\s+(?:first|next)\b|\brownum\b/i,
+}
+
+/** What makes a query give a part of its rows only, as it is written there; undefined where it gives all. */
+export function rowLimit(
+  sql: string,
+  dialect: SqlDialect,
+): { word: string; offset: number } | undefined {
+  let depth = 0
+  const outer = [...codeOnly(sql, dialect)].map((character) => {
+    if (character === '(') depth += 1
+    const kept = depth === 0 ? character : ' '
+    if (character === ')') depth -= 1
+    return kept
+  })
+  const match = limits[dialect].exec(outer.join(''))
+  return match
+    ? { word: match[0].replace(/\s+/g, ' ').toLowerCase(), offset: match.index }
+    : undefined
+}
+
 /** The text with blanks in place of comments and quotes in place of what is quoted; every character keeps its place. */
 function codeOnly(sql: string, dialect: SqlDialect): string {
   const fillers = { quoted: '"', comment: ' ', parameter: '?' }
