@@ -15,6 +15,15 @@ export function noRecord(reason: string): SourceRow {
   return row
 }
 
+/** Stands for a value that a record has and nobody can read: it matters only where the field is used. `reason` tells the place. */
+export class UnreadableValue {
+  readonly reason: string
+
+  constructor(reason: string) {
+    this.reason = reason
+  }
+}
+
 /** Why this is no record; undefined of one that is. */
 export function whyNoRecord(row: SourceRow & { [refusedFor]?: string }): string | undefined {
   return row[refusedFor]

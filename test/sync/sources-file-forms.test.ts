@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import iconv from 'iconv-lite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createItemReader } from '../../src/sync/item/item.ts'
 import { SourceError, type SourceRow } from '../../src/sync/types.ts'
 import { dbfFile } from './dbf-file.ts'
 import { flowText, problemsOf } from './definition-support.ts'
@@ -41,7 +42,7 @@ test('a file without a header has the names of columns, in their order', async (
     { id: '1', t: 'a' },
     { id: '2', t: 'b' },
   ])
-  expect(await failureOf('1,a\n2\n', csv({ columns: ['id', 't'] }))).toBe(
+  expect(await failureOf('1,a\n2,b,c\n', csv({ columns: ['id', 't'] }))).toBe(
     'has a record with another number of values than the names of csv.columns, at line 2',
   )
   expect(await read('', csv({ columns: ['id'] }))).toEqual([])
@@ -375,16 +376,8 @@ test('dates may count from 1904, cells may have no places, and the header may st
 const good = workbook(`${header}<row r="2">${cell('A2', 'n', '1')}</row>`, { shared })
 test.each([
   [
-    workbook(`${header}<row r="2">${cell('C2', 'e', '#N/A')}</row>`, { shared }),
-    'has the error #N/A in the cell C2',
-  ],
-  [
-    workbook(`${header}<row r="2"><c r="C2"><f>1+1</f></c></row>`, { shared }),
-    'has a formula in the cell C2 whose value nobody computed; open and save it in a spreadsheet program',
-  ],
-  [
-    workbook(`${header}<row r="2"><c r="C2"><f>1+1</f><v></v></c></row>`, { shared }),
-    'has a formula in the cell C2 whose value nobody computed; open and save it in a spreadsheet program',
+    workbook(`<row r="1">${cell('A1', 'str', 'id')}${cell('B1', 'e', '#REF!')}</row>`),
+    'has the error #REF! in the cell B1 of the sheet "Lista"',
   ],
   [
     workbook(`${header}<row r="2">${'<c>'.repeat(100_000)}`, { shared }),
@@ -430,6 +423,58 @@ test('a sheet that is not there is named with those that are', async () => {
   // The checksum of the first part in the directory.
   broken.writeUInt32LE(1, at + 16)
   expect(await failureOf(broken, xlsx)).toContain('cut or damaged')
+})
+
+test('names of parts, sheets and cells are compared without case, and a phonetic text is no text', async () => {
+  const bytes = workbook(
+    '<row r="1"><c r="a1" t="str"><v>id</v></c><c r="b1" t="str"><v>n</v></c></row>' +
+      '<row r="2"><c r="a2" t="b"><v>true</v></c><c r="b2" t="inlineStr"><is><r><t>東京</t></r><rPh sb="0" eb="2"><t>トウキョウ</t></rPh></is></c></row>',
+    {
+      partNames: (name) =>
+        name.replace('xl/', 'XL\\').replace('sheet', 'SHEET').replace('_rels', '_RELS'),
+    },
+  )
+  expect(await read(bytes, { ...xlsx, xlsx: { sheet: 'LISTA' } })).toEqual([
+    { id: true, n: '東京' },
+  ])
+})
+
+test('an error or a formula without a value matters only where its column is used', async () => {
+  const bytes = workbook(
+    `<row r="1">${cell('A1', 'str', 'id')}${cell('B1', 'str', 'price')}${cell('C1', 'str', 'cost')}</row>
+     <row r="2">${cell('A2', 'n', '1')}${cell('B2', 'n', '5')}${cell('C2', 'e', '#N/A')}</row>
+     <row r="3">${cell('A3', 'n', '2')}${cell('B3', 'n', '6')}<c r="C3"><f>1+1</f></c></row>
+     <row r="4">${cell('A4', 'n', '3')}<c r="B4"><f>1+1</f><v></v></c></row>
+     <row r="5"><c r="A5" t="e"><v>#NAME?</v></c>${cell('B5', 'n', '7')}</row>`,
+  )
+  const rows = await read(bytes, xlsx)
+  const flow = {
+    item: { key: ['id'], hash: { ignore: [], trim: false, emptyAsNull: false, decimals: {} } },
+  } as never
+  const readAs = async (used: string[] | null) => {
+    const reader = createItemReader(flow, used)
+    const made = await Promise.all(rows.map((row) => reader.read(row)))
+    return made.map((one) =>
+      'item' in one ? one.item.value : 'problem' in one ? one.problem : one,
+    )
+  }
+  const unread = 'has a formula without a computed value in the cell'
+  const inSheet = 'of the sheet "Lista"; open and save the workbook in a spreadsheet program'
+  expect(await readAs(['id', 'price'])).toEqual([
+    { id: 1, price: 5, cost: null },
+    { id: 2, price: 6, cost: null },
+    { pk: '3', message: `the field "price" ${unread} B4 ${inSheet}` },
+    {
+      pk: null,
+      message: 'the field "id" has the error #NAME? in the cell A5 of the sheet "Lista"',
+    },
+  ])
+  expect(await readAs(null)).toMatchObject([
+    { pk: '1', message: 'the field "cost" has the error #N/A in the cell C2 of the sheet "Lista"' },
+    { pk: '2', message: `the field "cost" ${unread} C3 ${inSheet}` },
+    { pk: '3' },
+    { pk: null },
+  ])
 })
 
 // Definitions

@@ -128,7 +128,8 @@ test.each([
   ['', 'is empty'],
   ['id,,name\n1,2,3\n', 'has no name for column 2'],
   ['id,name, id\n1,2,3\n', 'has the column "id" twice'],
-  ['id,name\n1,a\n2\n', 'has a record with another number of values than the header, at line 3'],
+  ['name,id\na,1\nb\n', 'has a record with another number of values than the header, at line 3'],
+  ['id,name\n1,a\n2', 'has a record with another number of values than the header, at line 3'],
   ['id,name\n1,a\n2,b,c\n', 'another number of values than the header, at line 3'],
   ['id,name\n1,"a\n2,b\n', 'has a quote that is not closed'],
   ['id,name\n1,"a"b\n', 'has text behind a closing quote, at line 2'],
@@ -150,6 +151,36 @@ test.each([
   [`id,name\n${','.repeat(1_048_577)}\n`, 'has a line longer than 1048576 characters'],
 ])('CSV that is broken fails the poll (%#)', async (content, message) => {
   expect(await messageOf(csv(content))).toContain(message)
+})
+
+test.each([
+  [
+    'values at the end are left out',
+    'id,name,note\n1,a,x\n2,b\n3\n',
+    [
+      ['1', 'a', 'x'],
+      ['2', 'b', ''],
+      ['3', '', ''],
+    ],
+  ],
+  [
+    'empty values at the end are too many',
+    'id,name,note\n1,a,x,\n2,b,y,,\n',
+    [
+      ['1', 'a', 'x'],
+      ['2', 'b', 'y'],
+    ],
+  ],
+  [
+    'the first line names the delimiter',
+    'sep=;\r\nid;name;note\r\n1;a,b;x\r\n',
+    [['1', 'a,b', 'x']],
+  ],
+  ['the first line names it in quotes', '"sep=|"\nid|name|note\n1|a|x\n', [['1', 'a', 'x']]],
+  ['a column is called sep', 'sep,name,note\n1,a,x\n', [['1', 'a', 'x']]],
+])('CSV: %s', async (_, content, expected) => {
+  const rows = await csv(content)
+  expect(rows.map((row) => Object.values(row))).toEqual(expected)
 })
 
 test('a header without records is a source without records', async () => {

@@ -45,16 +45,25 @@ export function workbook(
     shared = '',
     formats = '',
     more = '',
-  }: { shared?: string; formats?: string; more?: string } = {},
+    partNames = (name) => name,
+  }: {
+    shared?: string
+    formats?: string
+    more?: string
+    partNames?: (name: string) => string
+  } = {},
 ): Buffer {
   const link = (id: string, type: string, target: string) =>
     `<Relationship Id="${id}" Type="${office}/${type}" Target="${target}"/>`
-  return zipFile({
+  const parts = {
     '_rels/.rels': `<Relationships xmlns="${links}">${link('r1', 'officeDocument', '/xl/workbook.xml')}</Relationships>`,
     'xl/workbook.xml': `<x:workbook xmlns:x="${main}" xmlns:r="${office}">${more}<x:sheets><x:sheet name="Lista" sheetId="7" r:id="r9"/></x:sheets></x:workbook>`,
     'xl/_rels/workbook.xml.rels': `<Relationships xmlns="${links}">${link('r9', 'worksheet', 'worksheets/s.xml')}${link('r2', 'sharedStrings', 'sharedStrings.xml')}${link('r3', 'styles', 'styles.xml')}</Relationships>`,
     'xl/sharedStrings.xml': `<sst xmlns="${main}">${shared}</sst>`,
     'xl/styles.xml': `<styleSheet xmlns="${main}">${formats}</styleSheet>`,
     'xl/worksheets/s.xml': `<worksheet xmlns="${main}"><sheetData>${rows}</sheetData></worksheet>`,
-  })
+  }
+  return zipFile(
+    Object.fromEntries(Object.entries(parts).map(([name, text]) => [partNames(name), text])),
+  )
 }

@@ -1,4 +1,5 @@
 import { weightOf } from '../mapping/weight.ts'
+import { UnreadableValue } from '../types.ts'
 import { fixedDecimals } from './decimals.ts'
 import { isoText } from './exact-time.ts'
 
@@ -133,6 +134,9 @@ export function createCanonicalizer(rules: HashRules): (record: object) => Canon
         return refuse(place.path, `is a ${typeof value}`)
     }
     if (value === null) return nothing
+    if (value instanceof UnreadableValue) {
+      return place.ignored ? nothing : refuse(place.path, value.reason)
+    }
     if (depth > maxDepth) refuse(place.path, `is deeper than ${maxDepth} levels`)
     if (value instanceof Date) {
       return date(rules.cutsTimes ? new Date(value) : value, place.path)

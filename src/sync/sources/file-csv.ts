@@ -21,14 +21,25 @@ export type CsvForm = {
 
 /**
  * The records of a CSV file with a header, or with the names that are given (RFC 4180; LF, CRLF or CR, also mixed; empty lines
- * do not count). All values are texts. Throws SourceError for a header without a name or with a name twice, for a record of another
- * length, for quotes that do not fit and for a footer that is missing: such a file was cut off or has another delimiter.
+ * do not count). All values are texts. A first line `sep=;`, as Excel writes it, names the delimiter. Empty values at the end of a
+ * line may be left out, or be too many. Throws SourceError for a header without a name or with a name twice, for a record with too
+ * many values or without its key, for a short last line without its end, for quotes that do not fit and for a footer that is missing: such a file was cut off or has another delimiter.
  */
 export async function* csvRecords(
   text: AsyncIterable<string>,
   form: CsvForm,
 ): AsyncGenerator<SourceRow> {
-  const { delimiter, decimalComma, keyFields, skipLines = 0, quotes, trailingDelimiter } = form
+  const { decimalComma, keyFields, quotes, trailingDelimiter } = form
+  const opened = await withoutSeparatorLine(text)
+  const delimiter = opened.delimiter ?? form.delimiter
+  const skipLines = (form.skipLines ?? 0) + (opened.delimiter === undefined ? 0 : 1)
+  let lastCharacter = ''
+  async function* watched() {
+    for await (const piece of opened.text) {
+      lastCharacter = piece.at(-1) ?? lastCharacter
+      yield piece
+    }
+  }
   const parser = parse({
     delimiter,
     // All of them, since several programs may have written the file; the parser by itself goes by the first it meets.
@@ -54,11 +65,16 @@ export async function* csvRecords(
   }
   if (form.columns) setNames(form.columns)
   const footer = watchFooter(form.footer)
+  let short: { row: SourceRow; line: number } | undefined
+  const otherCount = (line: number) =>
+    new SourceError(
+      `has a record with another number of values than the ${form.columns ? 'names of csv.columns' : 'header'}, at line ${line}`,
+    )
   const columnAt = (index: number) => {
     const name = names?.[index]
     return name === undefined ? undefined : JSON.stringify(name.slice(0, 128))
   }
-  const lines = withoutLongLines(text, delimiter, columnAt)
+  const lines = withoutLongLines(watched(), delimiter, columnAt)
   // The outcome reaches the loop below as the end or the error of the parser.
   pipeline(Readable.from(lines), parser, () => undefined)
   try {
@@ -70,18 +86,23 @@ export async function* csvRecords(
         continue
       }
       if (footer.isFooter(cells, line)) continue
-      if (cells.length !== names.length) {
-        throw new SourceError(
-          `has a record with another number of values than the ${form.columns ? 'names of csv.columns' : 'header'}, at line ${line}`,
-        )
+      if (short) yield short.row
+      short = undefined
+      const isShort = cells.length < names.length
+      if (isShort ? lacksKey(names.slice(cells.length), keyFields) : hasMore(cells, names.length)) {
+        throw otherCount(line)
       }
       const row = { ...blank }
-      for (let index = 0; index < names.length; index += 1) {
+      for (let index = 0; index < Math.min(names.length, cells.length); index += 1) {
         const cell = cells[index] as string
         row[names[index] as string] = values[index]?.(cell) ?? cell
       }
-      yield row
+      // The last line of a file may be cut within a record.
+      if (isShort) short = { row, line }
+      else yield row
     }
+    if (short && lastCharacter !== '\n' && lastCharacter !== '\r') throw otherCount(short.line)
+    if (short) yield short.row
   } catch (error) {
     if (error instanceof CsvError) throw new SourceError(reasonOf(error, skipLines, columnAt))
     throw error
@@ -90,6 +111,37 @@ export async function* csvRecords(
   }
   if (!names) throw new SourceError('is empty: not even a header')
   footer.end()
+}
+
+/** Where values at the end are left out, the key has to be there all the same. */
+function lacksKey(missing: readonly string[], keyFields: readonly string[]): boolean {
+  return missing.some((name) => keyFields.includes(name))
+}
+
+function hasMore(cells: readonly string[], count: number): boolean {
+  return cells.slice(count).some((cell) => cell !== '')
+}
+
+const longestSeparatorLine = 16
+
+/** A text without the line that tells Excel the delimiter, and that delimiter. */
+async function withoutSeparatorLine(
+  text: AsyncIterable<string>,
+): Promise<{ text: AsyncIterable<string>; delimiter?: string }> {
+  const pieces = text[Symbol.asyncIterator]()
+  let begun = ''
+  while (begun.length < longestSeparatorLine && !/[\r\n]./s.test(begun)) {
+    const next = await pieces.next()
+    if (next.done) break
+    begun += next.value
+  }
+  const [line, delimiter] = /^"?sep=([^\r\n"]{1,4})"?(?:\r\n|\r|\n)/i.exec(begun) ?? []
+  async function* rest() {
+    const kept = begun.slice(line?.length ?? 0)
+    if (kept !== '') yield kept
+    yield* { [Symbol.asyncIterator]: () => pieces }
+  }
+  return { text: rest(), ...(delimiter !== undefined && { delimiter }) }
 }
 
 type CsvLine = { record: string[]; info: { lines: number } }

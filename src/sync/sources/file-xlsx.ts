@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { breathe } from '../poll/breather.ts'
-import { SourceError, type SourceRow } from '../types.ts'
+import { SourceError, type SourceRow, UnreadableValue } from '../types.ts'
 import type { OpenFile } from './file-store.ts'
 import { maxColumns, maxRecordCharacters } from './limits.ts'
 import {
@@ -26,8 +26,8 @@ const what = 'xlsx workbook'
 /**
  * The records of one sheet, whose columns are named in one of its rows; empty rows do not count, nor do columns without a name.
  * Texts stay texts; numbers are numbers, exact whole ones beyond 2^53; dates become `2026-01-31` or `2026-01-31T10:20:30`,
- * times alone `10:20:30`; empty cells null. Throws SourceError with the cell for what has no value: an error such as #N/A, or a
- * formula that nobody computed.
+ * times alone `10:20:30`; empty cells null. An error such as #N/A, or a formula without a computed value, is an UnreadableValue: it
+ * matters only where the column is used.
  */
 export async function* xlsxRecords(
   file: OpenFile,
@@ -41,6 +41,7 @@ export async function* xlsxRecords(
       shared: book.shared === undefined ? [] : await readShared(zip, book.shared),
       formats: book.styles === undefined ? [] : await readFormats(zip, book.styles),
       is1904: book.is1904,
+      sheet: book.name,
     })
     let names: Map<number, string> | undefined
     for await (const { number, values } of rowsOf(zip, book.sheet, cells)) {
@@ -62,6 +63,7 @@ export async function* xlsxRecords(
 function headerNames(values: ReadonlyMap<number, unknown>, row: number): Map<number, string> {
   const names = new Map<number, string>()
   for (const [column, value] of values) {
+    if (value instanceof UnreadableValue) throw new SourceError(value.reason)
     const name = String(value ?? '').trim()
     if (name === '') continue
     if ([...names.values()].includes(name)) {
@@ -77,7 +79,7 @@ function headerNames(values: ReadonlyMap<number, unknown>, row: number): Map<num
   return names
 }
 
-type Book = { sheet: string; shared?: string; styles?: string; is1904: boolean }
+type Book = { sheet: string; name: string; shared?: string; styles?: string; is1904: boolean }
 
 /** Where the parts of a workbook are (ECMA-376, part 1, 12.3 and part 2, 9.3). */
 async function readBook(zip: ZipParts, wanted: string | number): Promise<Book> {
@@ -91,8 +93,7 @@ async function readBook(zip: ZipParts, wanted: string | number): Promise<Book> {
     if (tag.local === 'sheet') sheets.push({ name: value.name ?? '', id: value.id ?? '' })
     if (tag.local === 'workbookPr') is1904 = /^(1|true)$/.test(value.date1904 ?? '')
   })
-  const found =
-    typeof wanted === 'number' ? sheets[wanted - 1] : sheets.find(({ name }) => name === wanted)
+  const found = typeof wanted === 'number' ? sheets[wanted - 1] : sheetNamed(sheets, wanted)
   if (!found) {
     const list = sheets.map(({ name }) => JSON.stringify(name)).slice(0, 20)
     throw new SourceError(`has no sheet ${JSON.stringify(wanted)} (there are ${list.join(', ')})`)
@@ -103,7 +104,18 @@ async function readBook(zip: ZipParts, wanted: string | number): Promise<Book> {
   if (sheet === undefined)
     throw new SourceError(`has the sheet ${JSON.stringify(found.name)}, which holds no cells`)
   const [shared, styles] = [targetOf('sharedStrings'), targetOf('styles')]
-  return { sheet, is1904, ...(shared && { shared }), ...(styles && { styles }) }
+  return { sheet, name: found.name, is1904, ...(shared && { shared }), ...(styles && { styles }) }
+}
+
+/** Names of sheets are told apart without case; one that is written alike comes first. */
+function sheetNamed<T extends { name: string }>(
+  sheets: readonly T[],
+  wanted: string,
+): T | undefined {
+  return (
+    sheets.find(({ name }) => name === wanted) ??
+    sheets.find(({ name }) => name.toLowerCase() === wanted.toLowerCase())
+  )
 }
 
 async function readLinks(zip: ZipParts, part: string) {
@@ -255,6 +267,8 @@ async function* rowsOf(
   let column = 0
   let characters = 0
   let inText = false
+  // How a text is pronounced (ruby) is no part of it.
+  let phonetic = 0
   const onOpen = (tag: XmlTag) => {
     const { local } = tag
     if (local === 'row') {
@@ -272,10 +286,11 @@ async function* rowsOf(
         hasFormula: false,
       }
     } else if (cell && local === 'f') cell.hasFormula = true
-    else if (cell && (local === 'v' || local === 't')) {
+    else if (local === 'rPh') phonetic += 1
+    else if (cell && phonetic === 0 && (local === 'v' || local === 't')) {
       inText = true
       cell.text ??= ''
-    } else if (local === 'rPh') inText = false
+    }
   }
   const onText = (piece: string) => {
     if (!inText || !cell) return
@@ -286,7 +301,8 @@ async function* rowsOf(
     }
   }
   const onClose = (local: string) => {
-    if (local === 'v' || local === 't') inText = false
+    if (local === 'rPh') phonetic -= 1
+    else if (local === 'v' || local === 't') inText = false
     else if (local === 'c' && cell) {
       const value = valueIn(cell)
       if (value !== null) row.values.set(column, value)

@@ -1,4 +1,4 @@
-import { SourceError } from '../types.ts'
+import { SourceError, UnreadableValue } from '../types.ts'
 
 /** A cell as a sheet writes it. `text` is absent where nothing stands. */
 export type XlsxCell = {
@@ -18,12 +18,17 @@ const builtinDates = new Set([14, 15, 16, 17, ...range(27, 31), 34, 35, 36, ...r
 const builtinTimes = new Set([18, 19, 20, 21, 32, 33, 45, 47])
 const builtinBoth = 22
 
-/** Makes the function that gives the value of a cell; null for an empty one. It throws SourceError with the place. */
+/**
+ * Makes the function that gives the value of a cell; null for an empty one, and an UnreadableValue for an error such as #N/A and a
+ * formula that nobody computed. It throws SourceError with the place for what no workbook holds.
+ */
 export function createXlsxCells({
   shared,
   formats,
   is1904,
+  sheet,
 }: {
+  sheet: string
   shared: readonly string[]
   formats: readonly { id: number; code?: string }[]
   is1904: boolean
@@ -33,8 +38,8 @@ export function createXlsxCells({
     if (text === undefined || (text === '' && type !== 'str')) {
       // Some programs write an empty value for it; an empty text has its type.
       if (!hasFormula) return null
-      throw new SourceError(
-        `has a formula in the cell ${place} whose value nobody computed; open and save it in a spreadsheet program`,
+      return new UnreadableValue(
+        `has a formula without a computed value in the cell ${place} of the sheet ${JSON.stringify(sheet)}; open and save the workbook in a spreadsheet program`,
       )
     }
     switch (type) {
@@ -48,11 +53,13 @@ export function createXlsxCells({
       case 'str':
         return text === '' ? null : textValue(text)
       case 'b':
-        return text === '1'
+        return text === '1' || text === 'true'
       case 'd':
         return text
       case 'e':
-        throw new SourceError(`has the error ${text.slice(0, 20)} in the cell ${place}`)
+        return new UnreadableValue(
+          `has the error ${text.slice(0, 20)} in the cell ${place} of the sheet ${JSON.stringify(sheet)}`,
+        )
       case 'n':
         return numberValue(text, place, kinds[style], is1904)
       default:
@@ -70,7 +77,7 @@ export function textValue(text: string): string {
 
 /** Of the letters at the beginning of a place such as AB7; A is 1. */
 export function columnNumber(place: string): number {
-  const letters = /^[A-Z]{1,3}/.exec(place)?.[0] ?? ''
+  const letters = /^[A-Z]{1,3}/.exec(place.toUpperCase())?.[0] ?? ''
   if (letters === '') throw new SourceError('is damaged: a cell has no place')
   return [...letters].reduce((number, letter) => number * 26 + letter.charCodeAt(0) - 64, 0)
 }

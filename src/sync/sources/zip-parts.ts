@@ -17,6 +17,11 @@ const maxParts = 10_000
 /** Unpacked; a file of some kilobytes may say that it holds a thousand times as much. */
 const maxPartBytes = 2 * 1024 * 1024 * 1024
 
+/** Names of parts are compared without case (ECMA-376, part 2, 6.2.2.3); some programs write them with backslashes. */
+function partName(name: string): string {
+  return name.replaceAll('\\', '/').toLowerCase()
+}
+
 /** Reads what an open file holds at places of its own choice. */
 class PartReader extends RandomAccessReader {
   readonly #file: OpenFile
@@ -54,7 +59,8 @@ export async function openZip(file: OpenFile, size: number, what: string): Promi
   const entries = new Map<string, Entry>()
   try {
     for await (const entry of zip.eachEntry()) {
-      entries.set(entry.fileName, entry)
+      const name = partName(entry.fileName)
+      if (!entries.has(name)) entries.set(name, entry)
       if (entries.size > maxParts) throw new SourceError(`has more than ${maxParts} parts`)
     }
   } catch (error) {
@@ -62,9 +68,9 @@ export async function openZip(file: OpenFile, size: number, what: string): Promi
     return damaged(error)
   }
   return {
-    has: (name) => entries.has(name),
+    has: (name) => entries.has(partName(name)),
     async *read(name) {
-      const entry = entries.get(name)
+      const entry = entries.get(partName(name))
       if (!entry) throw new SourceError(`is no ${what}: it has no part ${name}`)
       if (entry.uncompressedSize > maxPartBytes) {
         throw new SourceError(`is larger than ${maxPartBytes} bytes when it is unpacked (${name})`)
