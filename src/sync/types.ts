@@ -151,6 +151,8 @@ export type DeliveryResult =
       remember?: Remembered
       /** What was remembered of the item holds no longer. */
       forget?: boolean
+      /** Nothing of it was done; it is to go by a request of its own. */
+      apart?: boolean
     }
 
 /** Where items go. `deliver` answers for every failure it can judge; what it throws counts as retryable. */

@@ -21,5 +21,6 @@ export const leftOut: readonly string[] = [
   'test/process/main.test.ts',
   'test/process/rotate-secrets.test.ts',
   'test/sync/event-loop.test.ts',
+  'test/sync/shop-day.test.ts',
   'test/sync/shop-templates.test.ts',
 ]

@@ -69,7 +69,7 @@ describe.each(passing)('an answer with status %i and errors in its body', (statu
     answers = { '/find': { status, body: failing } }
     const destination = open({
       create: to('/create'),
-      find: { ...to('/find'), remember: { id: 'id' } },
+      find: [{ ...to('/find'), remember: { id: 'id' } }],
       remember: { id: 'id' },
       answers: [{ ...aboutErrors, is: 'final' }],
     })

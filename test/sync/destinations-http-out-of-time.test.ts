@@ -56,7 +56,7 @@ const again = { ok: false, retryable: true, outage: false }
 test('an item that is looked up is not created while nobody knows whether it is there', async () => {
   const shop = open((to) => ({
     create: { method: 'POST', ...to('/items') },
-    find: { method: 'GET', ...to('/items?sku=1'), remember: { id: endless } },
+    find: [{ method: 'GET', ...to('/items?sku=1'), remember: { id: endless } }],
     remember: { id: '$[0].id' },
   }))
   expect(await shop.deliver(job(), never)).toMatchObject(again)

@@ -131,7 +131,7 @@ test('what the last answer says of the requests that are left is passed on, with
   const to = (method: 'GET' | 'PUT' | 'DELETE', path: string) =>
     ({ method, url: written(`${base}${path}`), headers: {} }) as const
   const destination = open({
-    find: to('GET', '/found/{pk}'),
+    find: [to('GET', '/found/{pk}')],
     request: to('PUT', '/items/{pk}'),
     delete: to('DELETE', '/items/{pk}'),
     remember: { id: '$.id' },

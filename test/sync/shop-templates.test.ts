@@ -98,15 +98,11 @@ test('tiendanube: created, changed and deleted under its own ids; what an answer
     (text) => text.replaceAll('https://api.tiendanube.com', shop.url),
   )
   // Somebody made this one by hand, with two sizes.
-  shop.products.set(1, {
-    id: 1,
-    name: { es: 'Remera' },
-    published: true,
-    variants: [
-      { id: 11, product_id: 1, sku: 'REM-S', price: '9.00', stock: 1 },
-      { id: 12, product_id: 1, sku: 'REM-M', price: '9.00', stock: 1 },
-    ],
-  })
+  const shirt = shop.put(
+    'Remera',
+    { sku: 'REM-S', price: '9.00', stock: 1 },
+    { sku: 'REM-M', price: '9.00', stock: 1 },
+  )
   shop.loseAnswerOf('POST')
   await bring(article('A 1/ñ', '1.234,50'), article('B', '10,00'), article('REM-M', '12,00', '7'))
   const variants = () => [...shop.products.values()].flatMap((product) => product.variants)
@@ -132,7 +128,7 @@ test('tiendanube: created, changed and deleted under its own ids; what an answer
   expect(variants()).toContainEqual(expect.objectContaining({ sku: 'B', stock: 0 }))
   // One variant of a product that somebody made: the others stay as they are.
   await bring(article('A 1/ñ', '1.300,00'))
-  expect(shop.products.get(1)?.variants).toMatchObject([
+  expect(shirt.variants).toMatchObject([
     { sku: 'REM-S', price: '9.00', stock: 1 },
     { sku: 'REM-M', price: '12.00', stock: 0 },
   ])
@@ -163,7 +159,7 @@ test('woocommerce: a hundred by a request; a SKU that is there already is change
   })
   const articles = Array.from({ length: 250 }, (_, index) => article(`W-${index}`, '1.500,00'))
   // One is there under an id that nobody told; of the first batch nobody hears what became.
-  shop.products.set(1, { id: 1, sku: 'W-7', name: 'x', regular_price: '1', stock_quantity: 0 })
+  shop.put({ sku: 'W-7', regular_price: '1' })
   shop.loseAnswerOf('POST')
   await bring(...articles)
   const skus = () => [...shop.products.values()].map(({ sku }) => sku)
@@ -171,16 +167,20 @@ test('woocommerce: a hundred by a request; a SKU that is there already is change
   expect(shop.products.size).toBe(250)
   const prices = () => new Set([...shop.products.values()].map((one) => one.regular_price))
   expect(prices()).toEqual(new Set(['1500.00']))
-  expect(shop.asked.length).toBeLessThan(30)
+  // Of the batch whose answer was lost each is looked for by its own SKU: the shop's refusal names a product of a like SKU, too.
+  expect(shop.asked.length).toBeLessThan(230)
   expect(await failures()).toEqual([])
 
   const gone = [...shop.products.values()].find(({ sku }) => sku === 'W-3')
   shop.products.delete(gone?.id ?? 0)
   const before = shop.asked.length
   await bring(...articles.slice(1).map((one) => ({ ...one, precio: '1.600,00' })))
-  expect(prices()).toEqual(new Set(['1600.00']))
+  expect(prices()).toEqual(new Set(['1500.00', '1600.00']))
   expect(skus().filter((sku) => sku === 'W-3')).toHaveLength(1)
-  expect(skus()).not.toContain('W-0')
+  expect([...shop.products.values()].find(({ sku }) => sku === 'W-0')).toMatchObject({
+    status: 'draft',
+    stock_quantity: 0,
+  })
   // Few go alone: the one that is deleted, the one that is made anew, what is left over from the hundreds.
   expect(shop.asked.length - before).toBeLessThan(50)
   expect(await failures()).toEqual([])
@@ -259,14 +259,14 @@ test('mercadolibre: price and stock of the listing with the SKU, a delete pauses
     { id: 'MLA4', status: 'active' },
   ])
   expect(shop.issuer.renewals).toEqual([seller.refreshToken, 'TG-canary-refresh-1'])
-  // Their ids are known, but for the one that was never there.
+  // Their ids are known, but for the one that was never there, active or paused.
   const searches = shop.asked.slice(asked).filter(({ method }) => method === 'GET')
-  expect(searches.map(({ query }) => query.get('seller_sku'))).toEqual(['UNKNOWN'])
+  expect(searches.map(({ query }) => query.get('seller_sku'))).toEqual(['UNKNOWN', 'UNKNOWN'])
   expect(JSON.stringify(flows.logLines)).not.toContain('canary')
 })
 
 test('shopify: the handle finds it, so nothing is doubled; refusals are told, throttling is waited out, deletes archive', async () => {
-  const shop = await startShopify({ token: 'shpat', points: 50 })
+  const shop = await startShopify({ token: 'shpat', points: 90 })
   onTestFinished(() => shop.close())
   const { bring, failures } = await serve('shopify', {
     SHOPIFY_SHOP: shop.url,
@@ -276,7 +276,14 @@ test('shopify: the handle finds it, so nothing is doubled; refusals are told, th
   await bring(article('A-1', '10,50', '4'), article('A 1', '11,00'), article('neg', '-1,00'))
   const shown = () =>
     [...shop.products.values()]
-      .map(({ sku, price, stock, status }) => ({ sku, price, stock, status }))
+      .flatMap(({ status, variants }) =>
+        variants.map(({ sku, price, stock }) => ({
+          sku,
+          price,
+          status,
+          stock: Object.values(stock)[0],
+        })),
+      )
       .toSorted((a, b) => (a.sku < b.sku ? -1 : 1))
   expect(shown()).toEqual([
     { sku: 'A 1', price: '11.00', stock: 3, status: 'ACTIVE' },

@@ -106,7 +106,9 @@ export function unknownPlaceholder(
     allowed.some(
       (one) => one === word || (one.includes('.') && word.startsWith(one.replace(/[^.]+$/, ''))),
     )
-  const unknown = [...value.matchAll(/\{(\w[^{}]*)\}/g)].find(([, word = '']) => !isAllowed(word))
+  const unknown = [...value.matchAll(/\{(\+?\w[^{}]*)\}/g)].find(
+    ([, word = '']) => !isAllowed(word.replace(/^\+(?=remembered\.)/, '')),
+  )
   if (!unknown) return undefined
   const list = allowed.map((word) => `{${word}}`).join(', ')
   const isWritten = literalParts(template).includes(unknown[0])

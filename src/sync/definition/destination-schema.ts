@@ -154,6 +154,15 @@ function http(context: FlowContext) {
       .record(z.string().regex(/^[A-Za-z_]\w{0,63}$/, 'must be a name'), jsonata())
       .optional()
       .describe('name: JSONata over the JSON of an answer, with $pk; kept by the item')
+  const look = () =>
+    z.strictObject({
+      method: z.enum(['GET', 'POST']).prefault('GET'),
+      url: url(),
+      headers: headerValues(),
+      okStatus: okStatus().optional(),
+      body: ownBody(),
+      remember: remembered(),
+    })
   const batch = () =>
     z
       .strictObject({
@@ -173,7 +182,7 @@ function http(context: FlowContext) {
         answers: jsonata()
           .optional()
           .describe(
-            'over { status, body }: a list with a status, true, or { ok, status, error, remember } for each item, with is: "retry" or "gone" where another attempt has to go on from what is remembered, or from nothing; without it the status of the answer is that of all',
+            'over { status, body }: a list with a status, true, or { ok, status, error, remember } for each item, with is: "retry" or "gone" where another attempt has to go on from what is remembered, or from nothing, or "apart" for an item that needs a request of its own; without it the status of the answer is that of all',
           ),
       })
       .optional()
@@ -200,17 +209,11 @@ function http(context: FlowContext) {
         .optional()
         .describe('for items of which nothing is remembered; request is for the others then'),
       find: z
-        .strictObject({
-          method: z.enum(['GET', 'POST']).prefault('GET'),
-          url: url(),
-          headers: headerValues(),
-          okStatus: okStatus().optional(),
-          body: ownBody(),
-          remember: remembered(),
-        })
+        .union([look(), z.array(look()).min(1).max(4)], 'must be a request, or a list of requests')
+        .transform((given) => (Array.isArray(given) ? given : [given]))
         .optional()
         .describe(
-          'asked before an item is created or deleted of which nothing is remembered: 404, 410, or an answer without the values means that it is not there',
+          'asked before an item is created or deleted of which nothing is remembered: 404, 410, or an answer without the values means that it is not there; of a list the next one is asked then',
         ),
       remember: remembered(),
       send: z.enum(['json', 'form', 'xml']).prefault('json').describe('the form of bodies'),
@@ -226,7 +229,11 @@ function http(context: FlowContext) {
               .describe(
                 'the statuses the rule is about; without it all that are not worth another attempt by themselves',
               ),
-            when: jsonata().optional().describe('over { status, body, text } of the answer'),
+            when: jsonata()
+              .optional()
+              .describe(
+                'over { status, body, text } of the answer, kind (upsert or delete) and sent (the mapped body)',
+              ),
             is: z.enum(['done', 'final', 'retry', 'gone']),
           }),
         )
@@ -242,6 +249,12 @@ function http(context: FlowContext) {
           headers: headerValues(),
           okStatus: okStatus().prefault([200, 202, 204, 404, 410]),
           body: ownBody(),
+          keeps: z
+            .boolean()
+            .prefault(false)
+            .describe(
+              'the receiver keeps the item in another state, such as hidden: what is remembered of it stays, as the answer says',
+            ),
         })
         .optional()
         .describe('needed with deletes.mode delete'),

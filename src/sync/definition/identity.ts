@@ -45,13 +45,14 @@ export function destinationIdentity(destination: Destination): string {
       return hashed({ type: ['sql', driver], database: databaseOf(driver, url), table })
     }
     case 'http': {
-      const { request, create, find, delete: remove, batch } = destination
-      const all = [request, create, find, remove, batch?.request]
+      const { request, create, find = [], delete: remove, batch } = destination
+      const [firstFind] = find
+      const all = [request, create, ...find, remove, batch?.request]
       const origins = all.flatMap((one) => (one ? [originOf(one.url)] : []))
       return hashed({
         type: 'http',
         origins: [...new Set(origins)].sort(),
-        paths: [request, create, find].map((one) => one && addressOf(one.url)),
+        paths: [request, create, firstFind].map((one) => one && addressOf(one.url)),
       })
     }
     case 'file':

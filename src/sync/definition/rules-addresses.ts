@@ -45,7 +45,10 @@ function addressesOf({ source, destinations, alerts }: Flow): Address[] {
   for (const [index, destination] of destinations.entries()) {
     if (destination.type !== 'http') continue
     const under = ['destinations', index]
-    for (const name of ['request', 'create', 'find', 'delete'] as const) {
+    for (const one of destination.find ?? []) {
+      found.push({ path: [...under, 'find', 'url'], url: one.url })
+    }
+    for (const name of ['request', 'create', 'delete'] as const) {
       found.push({ path: [...under, name, 'url'], url: destination[name]?.url })
     }
     found.push({ path: [...under, 'auth', 'tokenUrl'], url: destination.auth?.tokenUrl })

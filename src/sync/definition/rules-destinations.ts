@@ -80,7 +80,7 @@ function retryFindings({ retry }: Destination, path: Path): PathFinding[] {
   return [{ path: [...path, 'retry'], message: 'begins with a pause longer than its max', hint }]
 }
 
-const memorable = /\{remembered\.([^{}]+)\}/g
+const memorable = /\{\+?remembered\.([^{}]+)\}/g
 
 /** What is used of answers has to be remembered of them, and what creates has to know what is there. */
 function memoryFindings(destination: Destination, path: Path): PathFinding[] {
@@ -99,7 +99,7 @@ function memoryFindings(destination: Destination, path: Path): PathFinding[] {
     const message = 'needs remember: else every change would create the item anew'
     found.push({ path: [...path, 'create'], message, hint: 'add remember: { id: id }' })
   }
-  if (destination.find && !remember && !destination.find.remember) {
+  if (destination.find?.some((one) => !remember && !one.remember)) {
     const message = 'needs remember: else nobody knows what it found'
     found.push({ path: [...path, 'find'], message, hint: 'add remember: { id: id }' })
   }
@@ -108,7 +108,7 @@ function memoryFindings(destination: Destination, path: Path): PathFinding[] {
 
 function batchFindings(destination: Destination, path: Path): PathFinding[] {
   if (destination.type !== 'http' || !destination.batch || destination.batch.request) return []
-  if (!/\{(pk|body\.|remembered\.)/.test(destination.request.url.reveal())) return []
+  if (!/\{\+?(pk|body\.|remembered\.)/.test(destination.request.url.reveal())) return []
   const message = 'needs a request of its own: the address of the single one depends on the item'
   const hint = 'add request: { url: https://… }'
   return [{ path: [...path, 'batch'], message, hint }]
@@ -151,7 +151,7 @@ function deleteRequestFindings(destination: Destination, under: Path): PathFindi
     { path: ['body'], request: { ...nothing, body } },
   ]
   const made = madeFields(destination)
-  const named = new Set(Object.keys(destination.remember ?? destination.find?.remember ?? {}))
+  const named = new Set(Object.keys(destination.remember ?? destination.find?.[0]?.remember ?? {}))
   return parts.flatMap(({ path, request }) => {
     const at = [...under, 'delete', ...path]
     const unmade = made && unknownOf(usedIn(request, 'body'), made)

@@ -48,19 +48,20 @@ function expressionsOf(destination: Flow['destinations'][number], under: Path): 
     { path: [...under, 'filter'], text: destination.filter },
   ]
   if (destination.type !== 'http') return own
-  const { batch, remember, find, answers = [] } = destination
+  const { batch, remember, find = [], answers = [] } = destination
   const memory = (path: Path, rules: Readonly<Record<string, string>> | undefined) =>
     Object.entries(rules ?? {}).map(([name, text]) => {
       return { path: [...under, ...path, name], text, given: ['pk'] }
     })
   return [
     ...own,
-    ...(['request', 'create', 'find', 'delete'] as const).map((name) => ({
+    ...find.map(({ body }) => ({ path: [...under, 'find', 'body'], text: body })),
+    ...(['request', 'create', 'delete'] as const).map((name) => ({
       path: [...under, name, 'body'],
       text: destination[name]?.body,
     })),
     ...memory(['remember'], remember),
-    ...memory(['find', 'remember'], find?.remember),
+    ...find.flatMap((one) => memory(['find', 'remember'], one.remember)),
     ...answers.map(({ when }, index) => ({
       path: [...under, 'answers', index, 'when'],
       text: when,

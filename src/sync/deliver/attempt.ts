@@ -163,6 +163,12 @@ export async function attemptDelivery(
     } else {
       const refusal = refusalOf(answer, definition.timeoutMs)
       refusals.push(refusal)
+      if (refusal.apart) {
+        company.alone(one.pk)
+        const { version } = tried
+        outcomes[place] = { kind: 'postponed', version, delayMs: 0, mayHaveArrived }
+        continue
+      }
       if (refusal.blockedMs !== undefined) {
         const { version } = tried
         outcomes[place] = { kind: 'postponed', version, delayMs: 0, mayHaveArrived }

@@ -5,6 +5,8 @@ export type Company = {
   most(pk: string, kind: 'upsert' | 'delete'): number
   /** They were refused together: each goes with fewer others next time. */
   apart(pks: readonly string[]): void
+  /** The batch cannot have it, whatever it has besides: it goes alone next time. */
+  alone(pk: string): void
   /** What became of them is known. */
   together(pks: readonly string[]): void
 }
@@ -24,6 +26,9 @@ export function createCompany({ batches }: Pick<Destination, 'batches'>): Compan
     apart: (pks) => {
       const most = Math.max(1, Math.floor(pks.length / shrinkBy))
       for (const pk of pks) limits.set(pk, most)
+    },
+    alone: (pk) => {
+      limits.set(pk, 1)
     },
     together: (pks) => {
       for (const pk of pks) limits.delete(pk)

@@ -177,6 +177,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     const { flow, definition, keyNames, keepsHistory } = running
     const target = { flow, destination: definition.name, identity: running.identity }
     const furthestMs = 2 * Math.max(definition.retry.maxMs, longestWishMs)
+    // Of what a former definition remembered something may be missing: then it is looked for again.
+    const names = 'remember' in definition ? Object.keys(definition.remember ?? {}) : []
     const withMemory = async (rows: readonly OwedRow[]): Promise<Owed<Waiting>[]> => {
       const known = remembers(definition)
         ? await findRemembered(
@@ -185,10 +187,12 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
             rows.map(({ pk }) => pk),
           )
         : undefined
-      return rows.map((row) => ({
-        pk: row.pk,
-        row: known ? { ...row, remembered: known.get(row.pk) } : row,
-      }))
+      return rows.map((row) => {
+        if (!known) return { pk: row.pk, row }
+        const values = known.get(row.pk)
+        const isWhole = values && names.every((name) => Object.hasOwn(values, name))
+        return { pk: row.pk, row: { ...row, remembered: isWhole ? values : undefined } }
+      })
     }
     return {
       concurrency: definition.concurrency,

@@ -5,7 +5,7 @@ import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
 import type { Answer } from './http-exchange.ts'
 import type { Judge as StatusJudge } from './http-judge.ts'
 import { jsonOf } from './http-text.ts'
-import { gone, refused } from './result.ts'
+import { gone, postponed, refused } from './result.ts'
 
 /** What a batch is made of, and what its answer says of each item. */
 export type BatchRules = {
@@ -74,6 +74,7 @@ export function compileBatch(rules: BatchRules, judge: Judge, hide: Hide): Batch
  * An entry: a status, `true` or nothing for done, `false` for refused, or `{ ok, status, error, remember, is }`, where an
  * `error` alone is a refusal for good. `is: "retry"` asks for another attempt, which knows by then what is to be remembered: so
  * an item that is there already, under an id that nobody heard of, is changed instead of created. `is: "gone"` has it created anew.
+ * `is: "apart"` has it sent by the request for single items, where it is looked for.
  */
 function resultOf(entry: unknown, answer: Answer, judge: Judge, hide: Hide): DeliveryResult {
   const { status, retryAfterSeconds } = answer
@@ -94,6 +95,9 @@ function resultOf(entry: unknown, answer: Answer, judge: Judge, hide: Hide): Del
     return isRemembered(remember) ? { ...failure, remember } : failure
   }
   if (is === 'gone') return gone(said || 'the receiver has it no longer', status)
+  if (is === 'apart') {
+    return { ...postponed(said || 'it goes alone', { outage: false, status }), apart: true }
+  }
   if (is === 'retry') {
     const failure = judge.judgeRetry(
       answer,

@@ -3,7 +3,7 @@ import { compileExpression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
 import { isPassingStatus } from '../net/passing-status.ts'
-import type { DeliveryResult } from '../types.ts'
+import type { DeliveryJob, DeliveryResult } from '../types.ts'
 import { describeRefusal } from './http-excerpt.ts'
 import type { Answer } from './http-exchange.ts'
 import type { RequestTemplate } from './http-request.ts'
@@ -14,7 +14,7 @@ import { gone, postponed, refused } from './result.ts'
 export type AnswerRule = {
   /** When absent, any status that is not worth another attempt by itself. */
   status?: readonly number[] | undefined
-  /** JSONata over `{ status, body, text }`; the rule holds when it is true. */
+  /** JSONata over `{ status, body, text, kind, sent }`; the rule holds when it is true. */
   when?: string | undefined
   /** `gone`: the receiver has the item no longer; what is remembered of it holds no more. */
   is: 'done' | 'final' | 'retry' | 'gone'
@@ -29,12 +29,15 @@ export type JudgeSettings = {
   secrets: () => readonly string[]
 }
 
+/** What was asked for, and with which mapped body. */
+type Asked = Pick<DeliveryJob, 'kind' | 'body'>
+
 export type Judge = {
   /**
    * By the status when it is one worth another attempt, unless a rule names it; else by the first rule that holds. Rejects with
    * ExpressionError when the time of a rule was up.
    */
-  judge(template: RequestTemplate, answer: Answer): Promise<DeliveryResult>
+  judge(template: RequestTemplate, answer: Answer, asked: Asked): Promise<DeliveryResult>
   /** By a status alone. */
   judgeStatus(
     template: RequestTemplate,
@@ -61,12 +64,12 @@ export function createJudge(settings: JudgeSettings): Judge {
   const isRetried = (status: number) =>
     settings.retryStatus ? settings.retryStatus.includes(status) : isPassingStatus(status)
 
-  const ruleFor = async (answer: Answer) => {
+  const ruleFor = async (answer: Answer, asked: Asked) => {
     const { status } = answer
     for (const rule of rules) {
       // A body that a rule without a status looks for says little where the receiver is in trouble.
       if (rule.status ? !rule.status.includes(status) : isRetried(status)) continue
-      if (!rule.when || (await holds(rule.when, answer))) return rule.is
+      if (!rule.when || (await holds(rule.when, answer, asked))) return rule.is
     }
     return undefined
   }
@@ -99,9 +102,9 @@ export function createJudge(settings: JudgeSettings): Judge {
     judgeStatus,
     judgeRetry,
     isRetried,
-    judge: async (template, answer) => {
+    judge: async (template, answer, asked) => {
       const { status } = answer
-      const rule = rules.length > 0 ? await ruleFor(answer) : undefined
+      const rule = rules.length > 0 ? await ruleFor(answer, asked) : undefined
       if (rule === 'done') return { ok: true, status }
       if (rule === 'final') return refused(reasonOf(answer), { status })
       if (rule === 'retry') return judgeRetry(answer, reasonOf(answer))
@@ -112,11 +115,17 @@ export function createJudge(settings: JudgeSettings): Judge {
   }
 }
 
-async function holds(when: ReturnType<typeof compileExpression>, answer: Answer): Promise<boolean> {
+async function holds(
+  when: ReturnType<typeof compileExpression>,
+  answer: Answer,
+  { kind, body: sent = null }: Asked,
+): Promise<boolean> {
   const { status } = answer
   const text = textOf(answer).slice(0, longestText)
   try {
-    return (await when.evaluate({ status, body: jsonOf(answer) ?? null, text })) === true
+    return (
+      (await when.evaluate({ status, body: jsonOf(answer) ?? null, text, kind, sent })) === true
+    )
   } catch (error) {
     // An answer that it does not suit is not what it looks for. When its time was up, nobody knows.
     if (error instanceof ExpressionError && !error.outOfTime) return false

@@ -9,7 +9,7 @@ export type Placeholders = Pick<DeliveryJob, 'pk' | 'jobKey'> &
 
 /**
  * Fills `{pk}`, `{body.name}` (a field of the mapped body), `{remembered.name}` (all percent-encoded) and `{jobKey}` into an
- * address. Throws TemplateError when a value would change the path: a segment of one or two dots is resolved by every client,
+ * address. `{+remembered.name}` keeps the slashes of a value that is several segments of a path (RFC 6570, 3.2.3). Throws TemplateError when a value would change the path: a segment of one or two dots is resolved by every client,
  * encoded or not, so `stores/{pk}` would become another address.
  */
 export function fillUrl(template: string, job: Placeholders): string {
@@ -39,10 +39,10 @@ export function checkTemplate(template: string): void {
   }
 }
 
-export const placeholder = /\{(?:(pk|jobKey)|(body|remembered)\.([^{}]{1,128}))\}/g
+export const placeholder = /\{(\+)?(?:(pk|jobKey)|(body|remembered)\.([^{}]{1,128}))\}/g
 
 function fill(template: string, job: Placeholders): string {
-  return template.replace(placeholder, (whole, own, kind, name) => {
+  return template.replace(placeholder, (whole, isPath, own, kind, name) => {
     const text =
       own === undefined
         ? fieldOf(job, kind, name, whole)
@@ -53,7 +53,8 @@ function fill(template: string, job: Placeholders): string {
         own === 'pk' ? 'the key holds broken Unicode' : `${whole} holds broken Unicode`,
       )
     }
-    return encodeURIComponent(text)
+    if (isPath === undefined) return encodeURIComponent(text)
+    return text.split('/').map(encodeURIComponent).join('/')
   })
 }
 

@@ -11,7 +11,7 @@ import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
 import type { BodyForm } from './http-body.ts'
 import { type Answer, exchange } from './http-exchange.ts'
 import { type AnswerRule, createJudge } from './http-judge.ts'
-import { compileMemory, type MemoryRules } from './http-memory.ts'
+import { compileMemory, type Memory, type MemoryRules } from './http-memory.ts'
 import {
   compileRequest,
   type Request,
@@ -31,9 +31,10 @@ export type HttpSettings = {
   request: RequestTemplate
   /** For items of which nothing is remembered. */
   create?: RequestTemplate | undefined
-  /** Looks an item up of which nothing is remembered, before it is created or deleted. */
-  find?: (RequestTemplate & { remember?: MemoryRules | undefined }) | undefined
-  delete?: RequestTemplate | undefined
+  /** Look an item up of which nothing is remembered, before it is created or deleted: the next one where one finds nothing. */
+  find?: readonly (RequestTemplate & { remember?: MemoryRules | undefined })[] | undefined
+  /** With `keeps` the receiver still has the item, in another state, and what is remembered of it stays. */
+  delete?: (RequestTemplate & { keeps?: boolean | undefined }) | undefined
   /** What is kept of the answers, by the item. */
   remember?: MemoryRules | undefined
   /** For upserts that go together. */
@@ -74,24 +75,29 @@ const longestWords = 4_000
  * @throws TemplateError when the host of an address depends on the item.
  */
 export function openHttpDestination(settings: HttpSettings): Destination {
-  const { create, find, batch, agent, timeoutMs, respectRetryAfter } = settings
+  const { create, batch, agent, timeoutMs, respectRetryAfter } = settings
   const rules = { send: settings.send ?? 'json', sign: settings.sign, now: settings.now } as const
   const requests = {
     request: compileRequest(settings.request, rules),
     create: create && compileRequest(create, rules),
-    find: find && compileRequest(find, rules),
     delete: settings.delete && compileRequest(settings.delete, { ...rules, isDelete: true }),
     batch: batch && compileRequest(batch.request, rules),
   }
+  const finds = (settings.find ?? []).map((one) => ({
+    maker: compileRequest(one, rules),
+    rules: one.remember ?? settings.remember,
+  }))
+  const [firstFind] = finds
   if (batch) checkBatchAddress(batch.request.url.reveal())
-  const secrets = Object.values(requests).flatMap((one) => (one ? secretsOf(one.template) : []))
+  const makers = [...Object.values(requests), ...finds.map(({ maker }) => maker)]
+  const secrets = makers.flatMap((one) => (one ? secretsOf(one.template) : []))
   const usedBy = settings.usedBy ?? { flow: '', destination: '' }
   const tokens =
     settings.auth && openTokens(settings.auth, settings.grants, { agent, timeoutMs, usedBy })
   let shown: readonly string[] = secrets
   const hide = (text: string) => hideTexts(text.slice(0, longestWords), shown, '[masked]')
   const memory = settings.remember && compileMemory(settings.remember, hide)
-  const findMemory = find?.remember ? compileMemory(find.remember, hide) : memory
+  const memories = finds.map((one) => one.rules && compileMemory(one.rules, hide))
   const judge = createJudge({ ...settings, secrets: () => shown })
 
   const send = async (
@@ -131,13 +137,25 @@ export function openHttpDestination(settings: HttpSettings): Destination {
 
   /** What the receiver has of an item that is not remembered: nothing, its values, or why that is not known. */
   const look = async (
+    job: DeliveryJob,
+    ask: Ask,
+  ): Promise<Remembered | undefined | { failed: DeliveryResult }> => {
+    for (const [index, { maker }] of finds.entries()) {
+      const found = await lookBy(maker, memories[index], job, ask)
+      if (found) return found
+    }
+    return undefined
+  }
+
+  const lookBy = async (
     maker: RequestMaker,
+    findMemory: Memory | undefined,
     job: DeliveryJob,
     ask: Ask,
   ): Promise<Remembered | undefined | { failed: DeliveryResult }> => {
     const answer = await ask(await maker.make(job))
     if (goneStatuses.includes(answer.status)) return undefined
-    const judged = await judge.judge(maker.template, answer)
+    const judged = await judge.judge(maker.template, answer, job)
     if (!judged.ok) return { failed: judged }
     const told = await findMemory?.of(answer, job.pk)
     if (!told || 'values' in told) return told?.values
@@ -153,8 +171,8 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   const deliverUpsert = async (job: DeliveryJob, ask: Ask): Promise<DeliveryResult> => {
     let { remembered } = job
     let found: Remembered | undefined
-    if (!remembered && requests.find) {
-      const looked = await look(requests.find, job, ask)
+    if (!remembered && firstFind) {
+      const looked = await look(job, ask)
       if (looked && 'failed' in looked) return looked.failed as DeliveryResult
       found = looked
       remembered = looked
@@ -162,14 +180,14 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const isNew = remembered === undefined && requests.create !== undefined
     const maker = (isNew && requests.create) || requests.request
     const answer = await ask(await maker.make({ ...job, remembered }))
-    const judged = await judge.judge(maker.template, answer)
+    const judged = await judge.judge(maker.template, answer, job)
     if (judged.ok) {
       if (!memory) return judged
       const told = await memory.of(answer, job.pk)
       if (told && 'values' in told) return { ...judged, remember: told.values }
       if (found) return { ...judged, remember: found }
       if (remembered) return judged
-      const looked = requests.find && (await look(requests.find, job, ask))
+      const looked = firstFind && (await look(job, ask))
       if (looked && 'failed' in looked) return looked.failed as DeliveryResult
       if (looked) return { ...judged, remember: looked }
       const why = told ? `: it ${told.unclear}` : ''
@@ -180,23 +198,31 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       const reason = `HTTP ${answer.status}: the receiver has it no longer; it is created anew`
       return gone(reason, answer.status)
     }
-    return judged
+    // What it says of the item now is what the next attempt goes on from.
+    const isTold = judged.retryable && !judged.forget && !judge.isRetried(answer.status)
+    const told = isTold ? await memory?.of(answer, job.pk) : undefined
+    return told && 'values' in told ? { ...judged, remember: told.values } : judged
   }
 
   const deliverDelete = async (job: DeliveryJob, ask: Ask): Promise<DeliveryResult> => {
     if (!requests.delete) return refused(noDelete)
     let { remembered } = job
-    if (!remembered && requests.find) {
-      const looked = await look(requests.find, job, ask)
+    if (!remembered && firstFind) {
+      const looked = await look(job, ask)
       if (looked && 'failed' in looked) return looked.failed as DeliveryResult
       // It was never there, or is no longer.
       if (!looked) return { ok: true }
       remembered = looked
     }
     const answer = await ask(await requests.delete.make({ ...job, remembered }))
-    const judged = await judge.judge(requests.delete.template, answer)
+    const judged = await judge.judge(requests.delete.template, answer, job)
     if (!judged.ok && !judged.forget) return judged
     const { status } = answer
+    if (settings.delete?.keeps && judged.ok && isSuccess(status)) {
+      const told = await memory?.of(answer, job.pk)
+      const kept = told && 'values' in told ? told.values : remembered
+      return { ok: true, status, ...(kept && { remember: kept }) }
+    }
     return { ok: true, status, ...(memory && { forget: true }) }
   }
 
@@ -246,7 +272,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     if (empty !== undefined) return empty
     if (job.kind === 'delete' && !requests.delete) return noDelete
     // What is looked up first may be remembered then.
-    if (requests.find && !job.remembered) return requests.find.problemOf(job)
+    if (firstFind && !job.remembered) return firstFind.maker.problemOf(job)
     const isNew = job.remembered === undefined && requests.create !== undefined
     const maker =
       job.kind === 'delete' ? requests.delete : isNew ? requests.create : requests.request
@@ -293,7 +319,7 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     }
     const request = await requests.batch.make(together)
     const answer = await send(request, together, signal, maxBatchAnswerBytes)
-    const whole = await judge.judge(requests.batch.template, answer)
+    const whole = await judge.judge(requests.batch.template, answer, together)
     if (!whole.ok) return withBudget(whole, [answer])
     const results = await compiled.resultsOf(answer, jobs)
     return results.map((result) => withBudget(result, [answer]))
@@ -324,6 +350,10 @@ export function openHttpDestination(settings: HttpSettings): Destination {
   }
 }
 
+function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299
+}
+
 const noDelete = 'the destination has no delete request'
 
 function emptyProblem({ kind, body }: DeliveryJob): string | undefined {
@@ -333,7 +363,7 @@ function emptyProblem({ kind, body }: DeliveryJob): string | undefined {
 
 /** @throws TemplateError when the address of a batch depends on an item, of which there are many. */
 function checkBatchAddress(address: string): void {
-  if (/\{(pk|body\.|remembered\.)/.test(address)) {
+  if (/\{\+?(pk|body\.|remembered\.)/.test(address)) {
     throw new TemplateError(
       'the address of a batch cannot depend on an item: give batch a request of its own',
     )

@@ -33,11 +33,11 @@ export function deleteNeeds(destination: Destination): DeleteNeeds {
   }
 }
 
-function httpNeeds({ delete: remove, find }: HttpDestination): DeleteNeeds {
+function httpNeeds({ delete: remove, find = [] }: HttpDestination): DeleteNeeds {
   if (!remove) return new Set()
   if (remove.body === undefined && sendsBody(remove.method)) return 'all'
-  if (find && find.body === undefined && sendsBody(find.method)) return 'all'
-  const used = [remove, ...(find ? [find] : [])].map((one) => usedIn(one, 'body'))
+  if (find.some((one) => one.body === undefined && sendsBody(one.method))) return 'all'
+  const used = [remove, ...find].map((one) => usedIn(one, 'body'))
   if (used.includes('all')) return 'all'
   return new Set(used.flatMap((one) => [...one]))
 }
@@ -63,7 +63,7 @@ export function usedIn(
 
 /** The names of `{body.name}` or `{remembered.name}` in a text. */
 export function placeholdersIn(text: string, root: 'body' | 'remembered'): string[] {
-  const found = text.matchAll(/\{(body|remembered)\.([^{}]{1,128})\}/g)
+  const found = text.matchAll(/\{\+?(body|remembered)\.([^{}]{1,128})\}/g)
   return [...found].flatMap(([, kind, name = '']) => (kind === root ? [name] : []))
 }
 

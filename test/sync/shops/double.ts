@@ -17,6 +17,8 @@ export type Shop = {
   asked: Asked[]
   /** The next request of the kind has its effect, but its answer gets lost. */
   loseAnswerOf(method: string): void
+  /** From now on asked before each request: what it answers instead of doing it. */
+  interrupt(by: (asked: Asked) => Answered | undefined): void
   close(): Promise<void>
 }
 
@@ -24,6 +26,7 @@ export type Shop = {
 export async function serveShop(handle: (asked: Asked) => Answered): Promise<Shop> {
   const asked: Asked[] = []
   let lost: string | undefined
+  let interruption: (asked: Asked) => Answered | undefined = () => undefined
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const chunk of request) text += chunk
@@ -35,7 +38,7 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
       body: text === '' ? undefined : type.includes('json') ? JSON.parse(text) : text,
     }
     asked.push(one)
-    const answer = handle(one)
+    const answer = interruption(one) ?? handle(one)
     if (lost === method) {
       lost = undefined
       request.socket.destroy()
@@ -50,6 +53,9 @@ export async function serveShop(handle: (asked: Asked) => Answered): Promise<Sho
     asked,
     loseAnswerOf(method) {
       lost = method
+    },
+    interrupt(by) {
+      interruption = by
     },
     async close() {
       server.closeAllConnections()

@@ -1,13 +1,19 @@
 import { type Answered, serveShop } from './double.ts'
 
-type Product = {
+type Variant = {
   id: string
-  handle: string
-  title: string
-  status: string
-  price: string
   sku: string
-  stock: number
+  price: string
+  item: string
+  /** By location. */
+  stock: Record<string, number>
+}
+type Product = { id: string; handle: string; title: string; status: string; variants: Variant[] }
+type Quantity = {
+  inventoryItemId: string
+  locationId: string
+  quantity: number
+  changeFromQuantity?: number | null
 }
 type Input = {
   handle?: string
@@ -20,13 +26,29 @@ type Input = {
     inventoryQuantities: { locationId: string; name: string; quantity: number }[]
   }[]
 }
+type Refusal = { code: string; field: string[]; message: string }
+type Variables = {
+  q?: string
+  by?: { handle: string }
+  product?: Input | string
+  variants?: { id: string; price: string }[]
+  stock?: { name: string; reason: string; quantities: Quantity[] }
+  key?: string
+}
 
 /**
- * Shopify's `productSet` as https://shopify.dev/docs/api/admin-graphql describes it: what the identifier finds is changed and else created,
- * refusals come as `userErrors` with status 200, and a query that costs more than is left is answered 200 with the error THROTTLED.
+ * Shopify's Admin API as https://shopify.dev/docs/api/admin-graphql describes it. `productSet`: what the identifier finds is changed and
+ * else created, and its variants become the list that is given. `productVariants` finds by the SKU. `productVariantsBulkUpdate` and
+ * `inventorySetQuantities` (since 2026-04 with `changeFromQuantity`, and idempotent by a key) change one variant at one location. Refusals
+ * come as `userErrors` with status 200, and a query that costs more than is left is answered 200 with the error THROTTLED.
  */
-export async function startShopify(options: { token: string; points?: number }) {
+export async function startShopify(options: {
+  token: string
+  points?: number
+  locations?: readonly string[]
+}) {
   const products = new Map<string, Product>()
+  const { locations = ['gid://shopify/Location/1'] } = options
   let lastId = 8_000
   const nextId = () => {
     lastId += 1
@@ -34,35 +56,97 @@ export async function startShopify(options: { token: string; points?: number }) 
   }
   let points = options.points ?? 2_000
   const cost = 20
+  const variants = () => [...products.values()].flatMap((product) => product.variants)
+  const refuse = (code: string, message: string): Refusal => ({ code, field: ['input'], message })
+  const variantOf = (sku: string, price: string): Variant => {
+    const id = nextId()
+    return {
+      ...{ id: `gid://shopify/ProductVariant/${id}`, sku, price },
+      ...{ item: `gid://shopify/InventoryItem/${id}`, stock: {} },
+    }
+  }
 
   const productSet = (handle: string, input: Input) => {
-    const refuse = (code: string, message: string) => ({
+    const refused = (code: string, message: string) => ({
       product: null,
-      userErrors: [{ code, field: ['input'], message }],
+      userErrors: [refuse(code, message)],
     })
     const known = products.get(handle)
-    if (!known && !input.title) return refuse('INVALID_INPUT', "Title can't be blank")
+    if (!known && !input.title) return refused('INVALID_INPUT', "Title can't be blank")
     const [variant] = input.variants ?? []
     if (variant && Number(variant.price) < 0)
-      return refuse('INVALID_INPUT', 'Price must be greater than or equal to 0')
+      return refused('INVALID_INPUT', 'Price must be greater than or equal to 0')
     if (variant && !input.productOptions)
-      return refuse(
+      return refused(
         'PRODUCT_OPTIONS_INPUT_MISSING',
         'Product options input is required when updating variants',
       )
+    const places = (input.variants ?? []).flatMap((one) => one.inventoryQuantities)
+    if (places.some(({ locationId }) => !locations.includes(locationId)))
+      return refused('INVALID_INPUT', 'Location does not exist')
     const product: Product = known ?? {
       ...{ id: `gid://shopify/Product/${nextId()}`, handle, title: '', status: 'ACTIVE' },
-      ...{ price: '0.00', sku: '', stock: 0 },
+      variants: [],
     }
     if (input.title) product.title = input.title
     if (input.status) product.status = input.status
-    if (variant) {
-      product.price = variant.price
-      product.sku = variant.inventoryItem.sku
-      product.stock = variant.inventoryQuantities[0]?.quantity ?? 0
+    if (input.variants) {
+      product.variants = input.variants.map((one, index) => {
+        const own = product.variants[index] ?? variantOf('', '0.00')
+        own.sku = one.inventoryItem.sku
+        own.price = one.price
+        for (const { locationId, quantity } of one.inventoryQuantities)
+          own.stock[locationId] = quantity
+        return own
+      })
     }
     products.set(handle, product)
     return { product: { id: product.id }, userErrors: [] }
+  }
+  const bulkUpdate = (id: unknown, given: { id: string; price: string }[]) => {
+    const product = [...products.values()].find((one) => one.id === id)
+    if (!product)
+      return { userErrors: [refuse('PRODUCT_DOES_NOT_EXIST', 'Product does not exist')] }
+    for (const { id: one, price } of given) {
+      const variant = product.variants.find((own) => own.id === one)
+      if (!variant)
+        return {
+          userErrors: [refuse('PRODUCT_VARIANT_DOES_NOT_EXIST', 'Product variant does not exist')],
+        }
+      if (Number(price) < 0)
+        return { userErrors: [refuse('NEGATIVE_PRICE_VALUE', 'Price is negative')] }
+      variant.price = price
+    }
+    return { userErrors: [] }
+  }
+  const setQuantities = (quantities: Quantity[]) => {
+    for (const one of quantities) {
+      if (!('changeFromQuantity' in one))
+        return {
+          userErrors: [refuse('CHANGE_FROM_QUANTITY_MISSING', 'changeFromQuantity is missing')],
+        }
+      const variant = variants().find(({ item }) => item === one.inventoryItemId)
+      if (!variant)
+        return {
+          userErrors: [refuse('INVALID_INVENTORY_ITEM', 'The inventory item could not be found')],
+        }
+      if (!locations.includes(one.locationId))
+        return { userErrors: [refuse('INVALID_LOCATION', 'The location could not be found')] }
+      variant.stock[one.locationId] = one.quantity
+    }
+    return { userErrors: [] }
+  }
+  const find = (q: string) => {
+    const sku = /^sku:"(.*)"$/.exec(q)?.[1] ?? ''
+    // A search matches parts too.
+    return [...products.values()].flatMap(({ id, handle, variants: own }) =>
+      own
+        .filter((one) => one.sku.includes(sku))
+        .map((one) => ({
+          ...{ id: one.id, sku: one.sku, inventoryItem: { id: one.item } },
+          product: { id, handle },
+        })),
+    )
   }
 
   const shop = await serveShop(({ method, path, headers, body }): Answered => {
@@ -72,25 +156,46 @@ export async function startShopify(options: { token: string; points?: number }) 
     if (method !== 'POST' || !/^\/admin\/api\/\d{4}-\d\d\/graphql\.json$/.test(path)) {
       return { status: 404, body: { errors: 'Not Found' } }
     }
-    const { query, variables } = body as {
-      query: string
-      variables: { by: { handle: string }; product: Input }
-    }
-    if (!query.includes('productSet(identifier: $by, input: $product')) {
-      return { status: 200, body: { errors: [{ message: 'unknown field' }] } }
-    }
+    const { query, variables } = body as { query: string; variables: Variables }
     if (points < cost) {
-      points += cost
+      // A hundred points a second come back.
+      points += 3 * cost
       return {
         status: 200,
         body: { errors: [{ message: 'Throttled', extensions: { code: 'THROTTLED' } }] },
       }
     }
     points -= cost
-    return {
-      status: 200,
-      body: { data: { productSet: productSet(variables.by.handle, variables.product) } },
+    const data: Record<string, unknown> = {}
+    if (query.includes('productVariants(first: 50, query: $q)')) {
+      data.productVariants = { nodes: find(variables.q ?? '') }
     }
+    if (query.includes('productSet(identifier: $by, input: $product')) {
+      data.productSet = productSet(variables.by?.handle ?? '', variables.product as Input)
+    }
+    if (query.includes('productVariantsBulkUpdate(productId: $product, variants: $variants)')) {
+      data.productVariantsBulkUpdate = bulkUpdate(variables.product, variables.variants ?? [])
+    }
+    if (query.includes('inventorySetQuantities(input: $stock) @idempotent(key: $key)')) {
+      data.inventorySetQuantities = setQuantities(variables.stock?.quantities ?? [])
+    }
+    if (Object.keys(data).length === 0) {
+      return { status: 200, body: { errors: [{ message: 'unknown field' }] } }
+    }
+    return { status: 200, body: { data } }
   })
-  return { ...shop, products }
+  return {
+    ...shop,
+    products,
+    /** Somebody makes a product by hand, with a variant of each SKU. */
+    put(handle: string, ...skus: string[]) {
+      const made = skus.map((sku) => variantOf(sku, '1.00'))
+      const product: Product = {
+        ...{ id: `gid://shopify/Product/${nextId()}`, handle, title: handle, status: 'ACTIVE' },
+        variants: made,
+      }
+      products.set(handle, product)
+      return product
+    },
+  }
 }

@@ -1,14 +1,30 @@
 import { type Answered, serveShop } from './double.ts'
 
-type Variant = { id: number; product_id: number; sku: string; price: string; stock: number }
+type Level = { location_id: string; stock: number }
+type Variant = {
+  id: number
+  product_id: number
+  sku: string
+  price: string
+  /** Of all locations. */
+  stock: number
+  inventory_levels: Level[]
+}
 type Product = { id: number; name: { es: string }; published: boolean; variants: Variant[] }
 
 /**
  * Tiendanube's products as https://tiendanube.github.io/api-documentation describes them: numeric ids of its own, variants that carry
- * price and stock, `authentication` (not `authorization`) and a `user-agent` that are required, 404 for a SKU that is not
+ * price and stock (by location, https://tiendanube.github.io/api-documentation/guides/multi-inventory/products: a bare `stock` is that
+ * of the first one), `authentication` (not `authorization`) and a `user-agent` that are required, 404 for a SKU that is not
  * there, 422 for a product without a name, and a bucket of requests that its headers tell of.
  */
-export async function startTiendanube(options: { store: string; token: string; bucket?: number }) {
+export async function startTiendanube(options: {
+  store: string
+  token: string
+  bucket?: number
+  /** A shop with none is of before there were several. */
+  locations?: readonly string[]
+}) {
   const products = new Map<number, Product>()
   let lastId = 5_000
   const nextId = () => {
@@ -16,10 +32,29 @@ export async function startTiendanube(options: { store: string; token: string; b
     return lastId
   }
   let left = options.bucket ?? 40
-  const variantOf = (product: Product, given: Partial<Variant>): Variant => ({
-    ...{ id: nextId(), product_id: product.id, sku: '', price: '0.00', stock: 0 },
-    ...given,
-  })
+  const { locations = [] } = options
+  const change = (variant: Variant, given: Partial<Variant>): Variant => {
+    const { stock, inventory_levels: levels, ...others } = given
+    Object.assign(variant, others)
+    const [first] = variant.inventory_levels
+    const told = levels ?? (stock !== undefined && first ? [{ ...first, stock }] : [])
+    for (const { location_id, stock: at } of told) {
+      const level = variant.inventory_levels.find((one) => one.location_id === location_id)
+      if (level) level.stock = at
+    }
+    variant.stock = first
+      ? variant.inventory_levels.reduce((sum, one) => sum + one.stock, 0)
+      : (stock ?? variant.stock)
+    return variant
+  }
+  const variantOf = (product: Product, given: Partial<Variant>): Variant =>
+    change(
+      {
+        ...{ id: nextId(), product_id: product.id, sku: '', price: '0.00', stock: 0 },
+        inventory_levels: locations.map((location_id) => ({ location_id, stock: 0 })),
+      },
+      given,
+    )
   const act = (method: string, path: string, body: unknown): Answered => {
     const sku = /^products\/sku\/(.+)$/.exec(path)?.[1]
     if (method === 'GET' && sku !== undefined) {
@@ -49,8 +84,11 @@ export async function startTiendanube(options: { store: string; token: string; b
     }
     const variant = product.variants.find((one) => one.id === Number(variantId))
     if (method !== 'PUT' || !variant) return notFound
-    Object.assign(variant, body)
-    return { status: 200, body: variant }
+    const { inventory_levels: levels = [] } = body as Partial<Variant>
+    if (levels.some(({ location_id }) => !locations.includes(location_id))) {
+      return { status: 422, body: { inventory_levels: ['location does not exist'] } }
+    }
+    return { status: 200, body: change(variant, body as Partial<Variant>) }
   }
   const shop = await serveShop(({ method, path, headers, body }) => {
     const base = `/2025-03/${options.store}/`
@@ -71,7 +109,17 @@ export async function startTiendanube(options: { store: string; token: string; b
       },
     }
   })
-  return { ...shop, products }
+  return {
+    ...shop,
+    products,
+    /** Somebody makes a product by hand, with these variants. */
+    put(name: string, ...variants: Partial<Variant>[]) {
+      const product: Product = { id: nextId(), name: { es: name }, published: true, variants: [] }
+      product.variants = variants.map((one) => variantOf(product, one))
+      products.set(product.id, product)
+      return product
+    },
+  }
 }
 
 const notFound: Answered = {

@@ -1,20 +1,28 @@
 import { type Answered, serveShop } from './double.ts'
 
-type Product = {
+type Meta = { key: string; value: string }
+export type WooProduct = {
   id: number
+  parent_id: number
+  type: 'simple' | 'variable' | 'variation'
+  status: 'publish' | 'draft' | 'private' | 'trash'
   sku: string
   name: string
   regular_price: string
+  manage_stock: boolean
   stock_quantity: number
+  meta_data: Meta[]
 }
 
 /**
- * WooCommerce's products (REST API v3) as https://woocommerce.github.io/woocommerce-rest-api-docs describes them: keys by HTTP Basic,
- * ids of its own, a SKU that no two products have (the refusal names the one that has it), prices that are texts, and batches of 100 at
- * most, which answer 200 with an `error` in place of each object that was refused.
+ * WooCommerce's products (REST API v3) as https://woocommerce.github.io/woocommerce-rest-api-docs and its issues describe them: keys by
+ * HTTP Basic, ids of its own, a SKU that no two products have (the refusal names the one that has it), prices that are texts, and
+ * batches of 100 at most, which answer 200 with an `error` in place of each object that was refused. A product in the bin keeps its SKU
+ * (woocommerce#62616) and is listed with `status=trash` only; what is created with its SKU is refused. Variations have ids among
+ * the products and are listed by their SKU, but are changed at `products/<parent>/variations/<id>` only.
  */
 export async function startWooCommerce(options: { key: string; secret: string }) {
-  const products = new Map<number, Product>()
+  const products = new Map<number, WooProduct>()
   let lastId = 700
   const nextId = () => {
     lastId += 1
@@ -22,33 +30,68 @@ export async function startWooCommerce(options: { key: string; secret: string })
   }
   const basic = Buffer.from(`${options.key}:${options.secret}`).toString('base64')
 
-  const refusalOf = (given: Partial<Product>, own?: number): Answered | undefined => {
+  const refusalOf = (given: Partial<WooProduct>, own?: number): Answered | undefined => {
     if (given.regular_price !== undefined && typeof given.regular_price !== 'string') {
       return failure(400, 'rest_invalid_param', 'Invalid parameter(s): regular_price')
     }
-    const holder = [...products.values()].find(({ id, sku }) => sku === given.sku && id !== own)
-    if (given.sku === undefined || !holder) return undefined
+    const same = (sku: string) => sku.toLowerCase() === given.sku?.toLowerCase()
+    const holder = [...products.values()].find(({ id, sku }) => same(sku) && id !== own)
+    if (given.sku === undefined || given.sku === '' || !holder) return undefined
     return failure(400, 'product_invalid_sku', 'Invalid or duplicated SKU.', {
       resource_id: holder.id,
       unique_sku: `${given.sku}-1`,
     })
   }
-  const create = (given: Partial<Product>): Answered => {
-    const refusal = refusalOf(given)
-    if (refusal) return refusal
-    const product: Product = {
-      ...{ id: nextId(), sku: '', name: 'Product', regular_price: '', stock_quantity: 0 },
+  const put = (given: Partial<WooProduct> = {}): WooProduct => {
+    const product: WooProduct = {
+      ...{
+        id: nextId(),
+        parent_id: 0,
+        type: 'simple',
+        status: 'publish',
+        sku: '',
+        name: 'Product',
+      },
+      ...{ regular_price: '', manage_stock: false, stock_quantity: 0, meta_data: [] },
       ...given,
     }
     products.set(product.id, product)
-    return { status: 201, body: product }
+    return product
   }
-  const update = (id: number, given: Partial<Product>): Answered => {
+  const create = (given: Partial<WooProduct>): Answered => {
+    const refusal = refusalOf(given)
+    return refusal ?? { status: 201, body: put(given) }
+  }
+  const change = (product: WooProduct, given: Partial<WooProduct>): Answered => {
+    const refusal = refusalOf(given, product.id)
+    if (refusal) return refusal
+    const { meta_data = [], id: _, ...others } = given
+    Object.assign(product, others)
+    for (const meta of meta_data) {
+      const known = product.meta_data.find(({ key }) => key === meta.key)
+      if (known) known.value = meta.value
+      else product.meta_data.push({ ...meta })
+    }
+    return { status: 200, body: product }
+  }
+  const update = (id: number, given: Partial<WooProduct>): Answered => {
     const product = products.get(id)
     if (!product) return failure(400, 'woocommerce_rest_product_invalid_id', 'Invalid ID.')
-    const refusal = refusalOf(given, id)
-    if (refusal) return refusal
-    return { status: 200, body: Object.assign(product, given) }
+    if (product.type === 'variation') {
+      return failure(
+        404,
+        'woocommerce_rest_invalid_product_id',
+        'To manipulate product variations you should use the /products/<product_id>/variations/<id> endpoint.',
+      )
+    }
+    return change(product, given)
+  }
+  const updateVariation = (parent: number, id: number, given: Partial<WooProduct>): Answered => {
+    const variation = products.get(id)
+    if (variation?.type !== 'variation' || variation.parent_id !== parent) {
+      return failure(400, 'woocommerce_rest_product_variation_invalid_id', 'Invalid ID.')
+    }
+    return change(variation, given)
   }
   const entry = (id: number, { status, body }: Answered) =>
     status >= 400 ? { id, error: body } : body
@@ -57,11 +100,12 @@ export async function startWooCommerce(options: { key: string; secret: string })
     if (headers.authorization !== `Basic ${basic}`) {
       return failure(401, 'woocommerce_rest_cannot_view', 'Sorry, you cannot list resources.')
     }
-    const rest = /^\/wp-json\/wc\/v3\/products(?:\/(batch|\d+))?$/.exec(path)
-    if (!rest) return failure(404, 'rest_no_route', 'No route was found.')
-    const id = Number(rest[1])
-    if (rest[1] === 'batch') {
-      const given = body as { create?: Partial<Product>[]; update?: Product[] }
+    const [, rest] = /^\/wp-json\/wc\/v3\/products(?:\/(.+))?$/.exec(path) ?? []
+    if (!path.startsWith('/wp-json/wc/v3/products')) {
+      return failure(404, 'rest_no_route', 'No route was found.')
+    }
+    if (rest === 'batch') {
+      const given = body as { create?: Partial<WooProduct>[]; update?: WooProduct[] }
       const many = (given.create?.length ?? 0) + (given.update?.length ?? 0)
       if (many > 100) {
         return failure(
@@ -80,19 +124,29 @@ export async function startWooCommerce(options: { key: string; secret: string })
         },
       }
     }
-    if (method === 'GET') {
-      // Matches parts of a SKU too, as it does since 9.
+    if (method === 'GET' && rest === undefined) {
+      // Matches parts of a SKU too, as it does since 9; the bin only when it is asked for.
       const sku = query.get('sku') ?? ''
-      return { status: 200, body: [...products.values()].filter((one) => one.sku.includes(sku)) }
+      const isTrash = query.get('status') === 'trash'
+      const found = [...products.values()].filter(
+        (one) => one.sku.includes(sku) && (one.status === 'trash') === isTrash,
+      )
+      return { status: 200, body: found }
     }
-    if (method === 'POST') return create(body as Partial<Product>)
-    if (method === 'PUT') return update(id, body as Partial<Product>)
+    if (method === 'POST' && rest === undefined) return create(body as Partial<WooProduct>)
+    const [, parent, variation] = /^(\d+)\/variations\/(\d+)$/.exec(rest ?? '') ?? []
+    if (method === 'PUT' && variation !== undefined) {
+      return updateVariation(Number(parent), Number(variation), body as Partial<WooProduct>)
+    }
+    const id = Number(rest)
+    if (method === 'PUT') return update(id, body as Partial<WooProduct>)
     const product = products.get(id)
     if (!product) return failure(404, 'woocommerce_rest_product_invalid_id', 'Invalid ID.')
-    products.delete(id)
+    if (method === 'DELETE' && query.get('force') !== 'true') product.status = 'trash'
+    else if (method === 'DELETE') products.delete(id)
     return { status: 200, body: product }
   })
-  return { ...shop, products, basic }
+  return { ...shop, products, basic, put }
 }
 
 function failure(status: number, code: string, message: string, data: object = {}): Answered {
