@@ -598,3 +598,30 @@ test.each([
         ],
   )
 })
+
+test.each([
+  ['driver', 'mariadb', 'did you mean mysql? it speaks to MariaDB too'],
+  ['driver', 'PostgreSQL', 'did you mean postgres?'],
+  ['driver', 'sqlserver', 'did you mean mssql? it is the driver for SQL Server'],
+  ['driver', 'MySQL', 'did you mean mysql?'],
+  ['driver', 'sqlite', undefined],
+  ['format', 'xls', 'did you mean xlsx? save the file as .xlsx: the old format is not read'],
+  ['format', 'Excel', 'did you mean xlsx?'],
+  ['format', 'jsonl', 'did you mean ndjson? a JSON value in each line'],
+  ['format', 'tsv', 'did you mean csv? with csv: { delimiter: "\\t" }'],
+  ['encoding', 'utf-8', 'did you mean utf8?'],
+  ['encoding', 'iso-8859-1', 'did you mean latin1? it is read as Windows-1252'],
+  ['encoding', 'UTF-16', 'did you mean utf16le? a byte order mark in the file decides'],
+  ['type', 'ftp', 'did you mean sftp? FTP without SSH is not read'],
+  ['type', 'https', 'did you mean http? the address says whether it is https'],
+])('the hint for %s: %s is the nearest word that is valid there', (key, word, hint) => {
+  const sources: Record<string, string> = {
+    driver: `{ type: sql, driver: ${word}, url: "http://h/d", query: select 1 }`,
+    format: `{ type: file, path: a, format: ${word} }`,
+    encoding: `{ type: file, path: a, format: csv, csv: { encoding: ${word} } }`,
+    type: `{ type: ${word}, path: a }`,
+  }
+  const [found] = problemsOf(flowText({ source: `source: ${sources[key]}` }))
+  const [, said] = /\((.*)\)$/.exec(found ?? '') ?? []
+  expect(said).toBe(hint)
+})

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { keyText, type Path, type PathFinding } from './findings.ts'
 import { flowJsonSchema, type JsonSchema, schemasAt, valueAt } from './json-schema.ts'
-import { nearest } from './nearest.ts'
+import { didYouMean, nearest } from './nearest.ts'
 import type { Finding } from './references.ts'
 
 type Issue = z.core.$ZodIssue
@@ -143,9 +143,8 @@ function wrongChoice(options: readonly string[], given: unknown): Wording {
     return { ...missing, hint: options.length === 1 ? `write ${list}` : `one of ${list}` }
   }
   const message = options.length === 1 ? `must be ${list}` : `must be one of ${list}`
-  const meant = typeof given === 'string' ? nearest(given, options) : undefined
-  if (meant === undefined) return { message }
-  return { message, hint: meant === given ? `write ${meant}, no quotes` : `did you mean ${meant}?` }
+  const hint = typeof given === 'string' ? didYouMean(given, options) : undefined
+  return hint === undefined ? { message } : { message, hint }
 }
 
 function rangeMessage(issue: Extract<Issue, { code: 'too_small' | 'too_big' }>): string {

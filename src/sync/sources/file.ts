@@ -202,16 +202,15 @@ export function openFileSource(
   async function* read(
     signal: AbortSignal,
     { done, lookOnly = false, warn, begins, wanted }: ScanMarks,
-    { newestFirst }: { newestFirst: boolean },
   ): AsyncGenerator<SourceRow[]> {
     const visit = store.visit(signal)
     async function* records(): AsyncGenerator<SourceRow> {
       if (done) await putAwayLeftovers(visit)
-      const told = newestFirst ? undefined : createKeySet()
+      const told = filesAreNews ? createKeySet() : undefined
       let before = 0
       const settled = await settledFiles(visit, warn)
       const files = isNewestOnly ? settled.slice(-1) : settled
-      for (const file of newestFirst ? files.toReversed() : files) {
+      for (const file of filesAreNews ? files : files.toReversed()) {
         // A poll would put it away unread.
         if (lookOnly && isLeftover(file)) continue
         const held = await visit.open(file)
@@ -254,11 +253,8 @@ export function openFileSource(
     }
   }
 
-  const scan = (
-    callerSignal: AbortSignal,
-    marks: ScanMarks,
-    order = { newestFirst: !filesAreNews },
-  ) => atMost(read(AbortSignal.any([callerSignal, closing.signal]), marks, order), limits.maxRows)
+  const scan = (callerSignal: AbortSignal, marks: ScanMarks) =>
+    atMost(read(AbortSignal.any([callerSignal, closing.signal]), marks), limits.maxRows)
 
   return {
     repeatsKeys: filesAreNews,
@@ -273,7 +269,8 @@ export function openFileSource(
         if (isIncomplete) left = message
       }
       const wanted = (row: SourceRow) => hasKey(row, keyFields, key)
-      const rows = await matching(scan(signal, { warn, wanted }, { newestFirst: true }), wanted)
+      // In the order of a poll: what files still have to say must not come after something newer.
+      const rows = await matching(scan(signal, { warn, wanted }), wanted)
       if (rows.length === 0 && left !== undefined) throw new SourceError(left)
       return rows
     },
