@@ -138,6 +138,13 @@ describe('a clock that is set', () => {
     expect((await read(fresh)).keys).toEqual([])
   })
 
+  test('ahead by a day when the source is opened anew has no file taken that may be cut', async () => {
+    open()
+    setMs = 24 * 60 * minute
+    await write('a.csv', 'id,price\n1,10\n2,12')
+    expect(await read(open())).toMatchObject({ keys: ['1'], warnings: [{ isIncomplete: true }] })
+  })
+
   test.each([24 * 60, -24 * 60])(
     'by %i minutes keeps no file waiting longer than its time',
     async (minutes) => {
