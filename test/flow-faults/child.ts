@@ -105,17 +105,21 @@ function say(line: string): void {
   report({ said: { isError, message: msg, line } })
 }
 
-/** What is written down as owed, or as delivered otherwise than it was seen. */
+/**
+ * What is written down as owed, or as delivered otherwise than it was seen. The delete of an item of which nothing was ever sent is
+ * done without a request.
+ */
 async function findOwed({ db }: Database): Promise<string[]> {
-  type Owed = Record<'flow' | 'pk' | 'destination' | 'state' | 'last_error', string>
+  type Owed = Record<'flow' | 'pk' | 'destination' | 'state' | 'last_error' | 'skipped', string>
   const { rows } = await sql<Owed>`
-    select flow, pk, destination, state, last_error from deliveries
-    where state <> 'done' or delivered_hash is distinct from hash or payload is not null`.execute(
+    select flow, pk, destination, state, last_error, skipped from deliveries
+    where (state <> 'done' or delivered_hash is distinct from hash or payload is not null)
+      and not (state = 'done' and kind = 'delete' and delivered_hash is null and skipped is not null)`.execute(
     db,
   )
   return rows.map(
-    ({ flow, pk, destination, state, last_error: error }) =>
-      `${flow}: ${pk} is ${state} at ${destination}: ${error}`,
+    ({ flow, pk, destination, state, last_error: error, skipped }) =>
+      `${flow}: ${pk} is ${state} at ${destination}: ${error ?? skipped}`,
   )
 }
 
