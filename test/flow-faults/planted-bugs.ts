@@ -23,7 +23,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   bug(
     'a read that began earlier replaces what a later one has shown',
     'repositories/flows/flow-items',
-    `.whereRef('flow_items.read_number', '<', 'excluded.read_number'),`,
+    `.whereRef('flow_items.read_number', isLater ? '<=' : '<', 'excluded.read_number'),`,
     `.whereRef('flow_items.read_number', '<>', 'excluded.read_number'),`,
   ),
   bug(
@@ -49,9 +49,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     'an item is created without being looked up',
     'sync/destinations/http',
     `    let found: Remembered | undefined
-    if (!remembered && requests.find) {`,
+    if (!remembered && firstFind) {`,
     `    let found: Remembered | undefined
-    if (found && requests.find) {`,
+    if (found && firstFind) {`,
   ),
   bug(
     'what is gone at a shop is remembered all the same',
@@ -99,14 +99,14 @@ export const plantedBugs: readonly PlantedBug[] = [
     'an answer that tells of some of a batch is taken for all',
     'sync/destinations/http-batch',
     `if (list.length === jobs.length)
-          return list.map((entry) => resultOf(entry, status, judge, hide))`,
+          return list.map((entry) => resultOf(entry, answer, judge, hide))`,
     `if (list.length > 0)
-          return jobs.map((_, at) => resultOf(list[at] ?? true, status, judge, hide))`,
+          return jobs.map((_, at) => resultOf(list[at] ?? true, answer, judge, hide))`,
   ),
   bug(
     'the position moves on past what has to be read again',
     'sync/poll/poll-once',
-    'cursor: progress.mustReadAgain ? progress.from : progress.cursor,',
+    'cursor: isWhole ? progress.cursor : progress.from,',
     'cursor: progress.cursor,',
   ),
   bug(
