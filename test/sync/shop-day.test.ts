@@ -240,13 +240,15 @@ const mercadolibre: Setup = {
         },
         persons: {
           edit: (sku) => of(sku) !== undefined,
-          // Ends the listing and publishes the article anew.
+          // Ends the listing and publishes the article anew, without stock: what the ERP never wrote to it does not take away.
           remove(sku) {
             const one = of(sku)
             if (!one) return false
             one.status = 'closed'
             relisted += 1
-            shop.publish(`MLA3${relisted}`, sku)
+            shop.publish(`MLA3${relisted}`, sku, {
+              ...{ available_quantity: 0, status: 'paused', sub_status: ['out_of_stock'] },
+            })
             return true
           },
           recount: () => false,
