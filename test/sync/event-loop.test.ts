@@ -8,8 +8,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createItemReader } from '../../src/sync/item/item.ts'
 import { compileMapping } from '../../src/sync/mapping.ts'
 import { breathe } from '../../src/sync/poll/breather.ts'
-import { createMet, type ReadBatch, readBatch, repeatedItems } from '../../src/sync/poll/compare.ts'
 import { createKeySet } from '../../src/sync/poll/key-set.ts'
+import {
+  createMet,
+  type ReadBatch,
+  readBatch,
+  repeatedItems,
+} from '../../src/sync/poll/read-items.ts'
 import type { Source } from '../../src/sync/types.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 import { isLongForm, needsLongForm } from '../support/rounds.ts'

@@ -11,15 +11,7 @@ import { compareVersions } from '../item/differences.ts'
 import type { DeletesPreview, SampledChange, SyncPreview } from '../sync-preview.ts'
 import type { SourceRow } from '../types.ts'
 import { breathe } from './breather.ts'
-import {
-  changesOf,
-  createMet,
-  type HashForms,
-  type ReadBatch,
-  readBatch,
-  recordsOf,
-  repeatedItems,
-} from './compare.ts'
+import { changesOf, type HashForms } from './compare.ts'
 import {
   approvedBy,
   countApproved,
@@ -34,6 +26,7 @@ import { isOtherSource, unapprovedDestinations } from './identity.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
 import { hasOtherKey, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { createTally, type Sampled, type Tally } from './preview-tally.ts'
+import { createMet, type ReadBatch, readBatch, recordsOf, repeatedItems } from './read-items.ts'
 
 export type PreviewDeps = {
   db: Db

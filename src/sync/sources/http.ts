@@ -40,9 +40,9 @@ import { hasKey, joinKey, rowKey } from './row-key.ts'
 type HttpDefinition = Extract<Flow['source'], { type: 'http' }>
 
 const longestConnectMs = 10_000
-/** Pages that bring nothing but records that came before: a server that never ends, and words them anew each time. */
 /** How often several pages are read for one poll. */
 const mostPasses = 4
+/** Pages that bring nothing but records that came before: a server that never ends, and words them anew each time. */
 const maxKnownPages = 100
 /** With `groupBy` the records of one item may fill some hundred pages. */
 const maxPagesOfOneItem = 1_000
