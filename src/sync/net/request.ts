@@ -38,6 +38,14 @@ export type GuardedAnswer = {
   url: URL
 }
 
+/** 409 and 423 are how shops say that another change of the same thing is under way; 425 is RFC 8470. */
+const passingStatuses = [408, 409, 423, 425, 429]
+
+/** Whether an answer with this status says that the same request may succeed later. */
+export function isPassingStatus(status: number): boolean {
+  return status >= 500 || passingStatuses.includes(status)
+}
+
 export type RequestFailureKind = 'network' | 'timeout' | 'too_large' | 'refused_address' | 'aborted'
 
 /** No whole answer. `message` holds no header, no path and no body. */

@@ -1,8 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { Secret } from '../definition/secret.ts'
 import { jsonOf } from '../destinations/http-text.ts'
-import { isPassingStatus } from '../net/passing-status.ts'
-import { guardedRequest } from '../net/request.ts'
+import { guardedRequest, isPassingStatus } from '../net/request.ts'
 
 /** Where tokens are asked for, and by whom (RFC 6749). */
 export type OAuthClient = {

@@ -2,8 +2,13 @@ import type { Agent } from 'undici'
 import { decideRetry, type RetryPolicy } from '../../outbound/retry-decision.ts'
 import { describeRefusal } from '../destinations/http-excerpt.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
-import { isPassingStatus } from '../net/passing-status.ts'
-import { type GuardedAnswer, guardedRequest, orAborted, RequestFailure } from '../net/request.ts'
+import {
+  type GuardedAnswer,
+  guardedRequest,
+  isPassingStatus,
+  orAborted,
+  RequestFailure,
+} from '../net/request.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { TokenBlockedError, type Tokens } from '../oauth/tokens.ts'
 import { breathe } from '../poll/breather.ts'
