@@ -123,11 +123,11 @@ export function laterCursor(left: string | null, right: string): string {
   if (wholeNumber.test(left) && wholeNumber.test(right)) {
     return BigInt(right) > BigInt(left) ? right : left
   }
-  const [leftMs, rightMs] = [instantOf(left), instantOf(right)]
   const [leftNumber, rightNumber] = [decimalOf(left), decimalOf(right)]
   if (leftNumber !== undefined && rightNumber !== undefined) {
     return rightNumber > leftNumber ? right : left
   }
+  const [leftMs, rightMs] = [instantOf(left), instantOf(right)]
   // Equal milliseconds may differ beyond them: the text tells.
   if (leftMs !== undefined && rightMs !== undefined && leftMs !== rightMs) {
     return rightMs > leftMs ? right : left

@@ -21,8 +21,8 @@ export type PageAddress = { url: string; values: BodyValues }
 export type PageWalk = {
   first: PageAddress
   /**
-   * The page after this one; undefined behind the last, and `again` where this one is the page before it once more. Throws SourceError when the pages go round in circles or lead to
-   * another origin.
+   * The page after this one; undefined behind the last, and `again` where this one is the page before it once more. Throws
+   * SourceError when the pages go round in circles or lead to another origin.
    */
   next(answer: PagedAnswer): Promise<PageAddress | 'again' | undefined>
   /** Whether records may move from one page to another while the pages are read. */
