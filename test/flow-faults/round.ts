@@ -293,7 +293,8 @@ async function restless(
         .flatMap(([where, { ledger }]) => ledger.differences().map((what) => `${where}: ${what}`)),
       ...(await crew.findOwed()),
     ]
-    if (found.length === 0) return sayInSync(world, crew)
+    if (found.length === 0) found.push(...(await sayInSync(world, crew)))
+    if (found.length === 0) return []
     const before = advances
     advances = countAdvances(world)
     if (advances > before) until = performance.now() + withinMs
