@@ -547,6 +547,26 @@ test.each(cases)('%s', (_what, given, ...expected) => {
   expect(problemsIn(given)).toEqual(expected)
 })
 
+test('a look-up needs remember of its own when it is fresh; the request may use its values', () => {
+  const problems = (fresh: string) =>
+    problemsOf(
+      flowText({
+        destinations: [
+          'destinations:',
+          '  - name: web',
+          '    type: http',
+          '    find:',
+          '      - { url: "https://x.example/s/{pk}", remember: { id: id } }',
+          `      - { fresh: true, url: "https://x.example/i/{remembered.id}"${fresh} }`,
+          '    request: { url: "https://x.example/i/{remembered.id}/{remembered.version}" }',
+          '    remember: { id: id }',
+        ].join('\n'),
+      }),
+    )
+  expect(problems(", remember: { version: '$headers.etag' }")).toEqual([])
+  expect(problems('').join('\n')).toMatch(/find: needs remember.*\n.*remembered\.version/)
+})
+
 test('no problem repeats a secret, whether it stands in the file or behind a reference', () => {
   const problems = cases.flatMap(([, given]) => problemsIn(given))
   expect(problems.length).toBeGreaterThanOrEqual(cases.length)

@@ -24,6 +24,8 @@ type Setup = {
   template: TemplateName
   env: (url: string) => Record<string, string>
   adapt?: (text: string, url: string) => string
+  /** Articles that always have the same price. */
+  onePrice?: readonly string[]
   open(): Promise<{ shop: Shop; day: ShopOfDay; skus?: readonly string[] }>
 }
 
@@ -211,54 +213,127 @@ const seller = {
   ...{ user: '8035443', clientId: '4242' },
   ...{ clientSecret: 'canary-meli-secret', refreshToken: 'TG-canary-first' },
 }
+const sellerEnv = () => ({
+  ...{ MELI_APP_ID: seller.clientId, MELI_APP_SECRET: seller.clientSecret },
+  ...{ MELI_USER_ID: seller.user, MELI_REFRESH_TOKEN: seller.refreshToken },
+})
+
+/** Listings of the articles, each listed before (closed since), and one listing with a variation that the ERP does not know. */
+async function openMercadoLibre(warehouses?: readonly string[]) {
+  const shop = await startMercadoLibre({ ...seller, ...(warehouses && { warehouses }) })
+  for (const [index, sku] of simple.entries()) {
+    shop.publish(`MLA1${index}`, sku, { status: 'closed' })
+    shop.publish(`MLA2${index}`, sku)
+  }
+  const of = (sku: string) =>
+    [...shop.listings.values()].find(
+      (one) =>
+        one.status !== 'closed' && (one.sku === sku || one.variations.some((v) => v.sku === sku)),
+    )
+  const relist = (sku: string) => {
+    const one = of(sku)
+    if (!one || one.variations.length > 0) return undefined
+    one.status = 'closed'
+    const id = `MLA3${shop.listings.size}`
+    // Without stock: what the ERP never wrote to it does not take away.
+    shop.publish(id, sku, {
+      ...{ available_quantity: 0, status: 'paused', sub_status: ['out_of_stock'] },
+    })
+    return id
+  }
+  const closedThatChanged = () =>
+    [...shop.listings.values()].flatMap((one) =>
+      one.status === 'closed' && one.id.startsWith('MLA1') && one.price !== 1
+        ? [`${one.id} changed`]
+        : [],
+    )
+  return { shop, of, relist, closedThatChanged }
+}
+
 const mercadolibre: Setup = {
   template: 'mercadolibre',
-  env: () => ({
-    ...{ MELI_APP_ID: seller.clientId, MELI_APP_SECRET: seller.clientSecret },
-    ...{ MELI_USER_ID: seller.user, MELI_REFRESH_TOKEN: seller.refreshToken },
-  }),
+  env: sellerEnv,
+  onePrice: variations,
   adapt: (text, url) => text.replaceAll('https://api.mercadolibre.com', url),
   async open() {
-    const shop = await startMercadoLibre(seller)
-    // Each was listed before, and that listing is closed.
-    for (const [index, sku] of simple.entries()) {
-      shop.publish(`MLA1${index}`, sku, { status: 'closed' })
-      shop.publish(`MLA2${index}`, sku)
+    const { shop, of, relist, closedThatChanged } = await openMercadoLibre()
+    let added = 100
+    const one = (sku: string) => {
+      added += 1
+      return { id: added, sku, price: 10, available_quantity: 3 }
     }
-    const of = (sku: string) =>
-      [...shop.listings.values()].find((one) => one.sku === sku && one.status !== 'closed')
-    let relisted = 0
+    shop.publish('MLA9', '', { variations: [...variations, 'REM-XL'].map(one) })
+    const shirt = () => shop.listings.get('MLA9')?.variations ?? []
+    const xl = () => shirt().filter(({ sku }) => sku.startsWith('REM-XL'))
+    return {
+      shop,
+      day: {
+        onSale(sku) {
+          const variation = of(sku)?.variations.find((each) => each.sku === sku)
+          const { price, available_quantity: stock } = variation ?? of(sku) ?? {}
+          return of(sku)?.status === 'active' && price !== undefined && stock
+            ? { price, stock }
+            : 'not on sale'
+        },
+        persons: {
+          // Adds a variation to the shirt.
+          edit(sku) {
+            shirt().push({ ...one(`REM-XL-${added}`), price: shirt()[0]?.price ?? 10 })
+            return of(sku) !== undefined
+          },
+          // Ends the listing and publishes the article anew.
+          remove: (sku) => relist(sku) !== undefined,
+          recount: () => false,
+        },
+        untouched: () => [
+          ...closedThatChanged(),
+          ...(xl().length === added - 103 ? [] : ['the shirt lost a variation']),
+          ...xl().flatMap((v) => (v.available_quantity === 3 ? [] : [`${v.sku} changed`])),
+        ],
+      },
+    }
+  },
+}
+
+const warehouses: Setup = {
+  template: 'mercadolibre-warehouses',
+  env: sellerEnv,
+  adapt: (text, url) =>
+    text.replaceAll('https://api.mercadolibre.com', url).replaceAll('DEPOSITO', '100'),
+  async open() {
+    const { shop, of, relist, closedThatChanged } = await openMercadoLibre(['100', '200'])
+    const counted = new Map<string, number>()
+    const stockOf = (sku: string, warehouse: string) =>
+      shop.stockOf(of(sku)?.id ?? '')?.get(warehouse) ?? 0
     return {
       shop,
       skus: simple,
       day: {
         onSale(sku) {
-          const one = of(sku)
-          return one?.status === 'active' && one.available_quantity > 0
-            ? { price: one.price, stock: one.available_quantity }
-            : 'not on sale'
+          const stock = stockOf(sku, '100')
+          return stock > 0 ? { price: of(sku)?.price ?? 0, stock } : 'not on sale'
         },
         persons: {
           edit: (sku) => of(sku) !== undefined,
-          // Ends the listing and publishes the article anew, without stock: what the ERP never wrote to it does not take away.
           remove(sku) {
-            const one = of(sku)
-            if (!one) return false
-            one.status = 'closed'
-            relisted += 1
-            shop.publish(`MLA3${relisted}`, sku, {
-              ...{ available_quantity: 0, status: 'paused', sub_status: ['out_of_stock'] },
-            })
+            counted.delete(sku)
+            return relist(sku) !== undefined
+          },
+          // Sells from the other warehouse, so that the version is another one.
+          recount(sku) {
+            const { id } = of(sku) ?? {}
+            if (!id) return false
+            shop.sell(id, '200')
+            counted.set(sku, stockOf(sku, '200'))
             return true
           },
-          recount: () => false,
         },
-        untouched: () =>
-          [...shop.listings.values()].flatMap((one) =>
-            one.status === 'closed' && one.id.startsWith('MLA1') && one.price !== 1
-              ? [`${one.id} changed`]
-              : [],
+        untouched: () => [
+          ...closedThatChanged(),
+          ...[...counted].flatMap(([sku, stock]) =>
+            stockOf(sku, '200') === stock ? [] : [`the other warehouse of ${sku} changed`],
           ),
+        ],
       },
     }
   },
@@ -271,12 +346,13 @@ test.each([
   ['tiendanube', tiendanube],
   ['shopify', shopify],
   ['mercadolibre', mercadolibre],
+  ['mercadolibre-warehouses', warehouses],
 ])(
   '%s: a day in the shop',
   async (_, setup) => {
     const { shop, day, skus: own = skus } = await setup.open()
     onTestFinished(() => shop.close())
-    const erp = dayOf(own, 7)
+    const erp = dayOf(own, 7, setup.onePrice)
     const { text } = flowFromTemplate({
       template: setup.template,
       name: 'articulos',
@@ -289,8 +365,8 @@ test.each([
         /^deletes:.*$/m,
         'deletes: { mode: delete, guard: { maxPercent: 100, minItems: 100 } }',
       )
-      .replace(/ {4}rateLimit:.*\n/, '')
-      .replace(
+      .replace(/ {4}rateLimit:.*\n/g, '')
+      .replaceAll(
         '    type: http\n',
         '    type: http\n    breaker: false\n    retry: { attempts: 5, initial: 100ms, max: 100ms, jitter: 0, respectRetryAfter: false }\n',
       )

@@ -260,9 +260,58 @@ test('mercadolibre: price and stock of the listing with the SKU, a delete pauses
   ])
   expect(shop.issuer.renewals).toEqual([seller.refreshToken, 'TG-canary-refresh-1'])
   // Their ids are known, but for the one that was never there, active or paused.
-  const searches = shop.asked.slice(asked).filter(({ method }) => method === 'GET')
+  const searches = shop.asked.slice(asked).filter(({ path }) => path.endsWith('/items/search'))
   expect(searches.map(({ query }) => query.get('seller_sku'))).toEqual(['UNKNOWN', 'UNKNOWN'])
   expect(JSON.stringify(flows.logLines)).not.toContain('canary')
+})
+
+test('mercadolibre: a variation gets its stock, and a variation that a person adds meanwhile stays', async () => {
+  const shop = await startMercadoLibre(seller)
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('mercadolibre', sellerEnv, (text) =>
+    text.replaceAll('https://api.mercadolibre.com', shop.url),
+  )
+  const variation = (id: number, sku: string) => ({ id, sku, price: 1, available_quantity: 1 })
+  const shirt = [variation(11, 'S'), variation(12, 'M')]
+  shop.publish('MLA1', '', { variations: shirt })
+  await bring(article('S', '10,00', '4'), article('M', '10,00', '6'))
+  expect(shop.listings.get('MLA1')).toMatchObject({
+    variations: [
+      { sku: 'S', price: 10, available_quantity: 4 },
+      { sku: 'M', price: 10, available_quantity: 6 },
+    ],
+  })
+  shirt.push(variation(13, 'L'))
+  shop.listings.get('MLA1')?.variations.splice(0, 2, ...shirt)
+  for (const one of shop.listings.get('MLA1')?.variations ?? []) one.price = 10
+  await bring(article('S', '12,00', '4'))
+  expect(shop.listings.get('MLA1')).toMatchObject({
+    status: 'active',
+    variations: [
+      { sku: 'S', price: 12, available_quantity: 4 },
+      { sku: 'M', price: 12, available_quantity: 0 },
+      { sku: 'L', price: 12, available_quantity: 1 },
+    ],
+  })
+  expect(await failures()).toEqual([])
+})
+
+test('mercadolibre-warehouses: the stock of one warehouse with the version it has, also after a sale; the other stays', async () => {
+  const shop = await startMercadoLibre({ ...seller, warehouses: ['100', '200'] })
+  onTestFinished(() => shop.close())
+  const { bring, failures } = await serve('mercadolibre-warehouses', sellerEnv, (text) =>
+    text.replaceAll('https://api.mercadolibre.com', shop.url).replaceAll('DEPOSITO', '100'),
+  )
+  shop.publish('MLA1', 'A')
+  shop.publish('MLA2', 'B')
+  await bring(article('A', '10,50', '4'), article('B', '9,00', '0'))
+  expect(shop.listings.get('MLA1')).toMatchObject({ price: 10.5 })
+  expect(shop.stockOf('MLA1')).toEqual(new Map(Object.entries({ 100: 4, 200: 1 })))
+  shop.sell('MLA1', '100')
+  await bring(article('A', '10,50', '9'))
+  expect(shop.stockOf('MLA1')).toEqual(new Map(Object.entries({ 100: 9, 200: 1 })))
+  expect(shop.stockOf('MLA2')).toEqual(new Map(Object.entries({ 100: 0, 200: 1 })))
+  expect(await failures()).toEqual([])
 })
 
 test('shopify: the handle finds it, so nothing is doubled; refusals are told, throttling is waited out, deletes archive', async () => {
@@ -326,7 +375,7 @@ test('flows:new writes a file that is sound once its variables are set, and neve
     variables: new Set<string>(),
     files: [],
   })
-  expect(lines.at(-1)).toBe('7 flows ok, 0 problems')
+  expect(lines.at(-1)).toBe('8 flows ok, 0 problems')
   expect(isGood).toBe(true)
 
   expect(await run('tiendanube', '--name', 'other', folder)).toMatchObject({ code: 1 })

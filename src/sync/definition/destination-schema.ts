@@ -153,7 +153,7 @@ function http(context: FlowContext) {
     z
       .record(z.string().regex(/^[A-Za-z_]\w{0,63}$/, 'must be a name'), jsonata())
       .optional()
-      .describe('name: JSONata over the JSON of an answer, with $pk; kept by the item')
+      .describe('name: JSONata over the JSON of an answer, with $pk and $headers; kept by the item')
   const look = () =>
     z.strictObject({
       method: z.enum(['GET', 'POST']).prefault('GET'),
@@ -162,6 +162,10 @@ function http(context: FlowContext) {
       okStatus: okStatus().optional(),
       body: ownBody(),
       remember: remembered(),
+      fresh: z
+        .boolean()
+        .prefault(false)
+        .describe('asked before every change and delete; its values hold for that request only'),
     })
   const batch = () =>
     z
@@ -213,7 +217,7 @@ function http(context: FlowContext) {
         .transform((given) => (Array.isArray(given) ? given : [given]))
         .optional()
         .describe(
-          'asked before an item is created or deleted of which nothing is remembered: 404, 410, or an answer without the values means that it is not there; of a list the next one is asked then',
+          'asked before an item is created, changed or deleted of which nothing is remembered: 404, 410, or an answer without the values means that it is not there; of a list the next one is asked then. One that uses {remembered.name} goes on from what was found',
         ),
       remember: remembered(),
       send: z.enum(['json', 'form', 'xml']).prefault('json').describe('the form of bodies'),
@@ -232,7 +236,7 @@ function http(context: FlowContext) {
             when: jsonata()
               .optional()
               .describe(
-                'over { status, body, text } of the answer, kind (upsert or delete) and sent (the mapped body)',
+                'over { status, body, text } of the answer, kind (upsert or delete), sent (the mapped body) and remembered',
               ),
             is: z.enum(['done', 'final', 'retry', 'gone']),
           }),

@@ -10,6 +10,7 @@ export const templateNames = [
   'tiendanube',
   'woocommerce',
   'mercadolibre',
+  'mercadolibre-warehouses',
   'shopify',
   'sql-table',
   'csv-drop',

@@ -85,8 +85,9 @@ const memorable = /\{\+?remembered\.([^{}]+)\}/g
 /** What is used of answers has to be remembered of them, and what creates has to know what is there. */
 function memoryFindings(destination: Destination, path: Path): PathFinding[] {
   if (destination.type !== 'http') return []
-  const { remember } = destination
-  const known = Object.keys(remember ?? {})
+  const { remember, find = [] } = destination
+  const fresh = find.flatMap((one) => (one.fresh ? Object.keys(one.remember ?? {}) : []))
+  const known = [...Object.keys(remember ?? {}), ...fresh]
   const found: PathFinding[] = (['request', 'create'] as const).flatMap((name) => {
     const used = [...(destination[name]?.url.reveal() ?? '').matchAll(memorable)]
     const unknown = used.find(([, word = '']) => !known.includes(word))
@@ -99,8 +100,8 @@ function memoryFindings(destination: Destination, path: Path): PathFinding[] {
     const message = 'needs remember: else every change would create the item anew'
     found.push({ path: [...path, 'create'], message, hint: 'add remember: { id: id }' })
   }
-  if (destination.find?.some((one) => !remember && !one.remember)) {
-    const message = 'needs remember: else nobody knows what it found'
+  if (find.some((one) => !one.remember && (one.fresh || !remember))) {
+    const message = 'needs remember: it names the values that are taken of the answer'
     found.push({ path: [...path, 'find'], message, hint: 'add remember: { id: id }' })
   }
   return found
@@ -151,7 +152,10 @@ function deleteRequestFindings(destination: Destination, under: Path): PathFindi
     { path: ['body'], request: { ...nothing, body } },
   ]
   const made = madeFields(destination)
-  const named = new Set(Object.keys(destination.remember ?? destination.find?.[0]?.remember ?? {}))
+  const { remember, find = [] } = destination
+  const [search] = find.filter(({ fresh }) => !fresh)
+  const fresh = find.filter((one) => one.fresh).flatMap((one) => Object.keys(one.remember ?? {}))
+  const named = new Set([...Object.keys(remember ?? search?.remember ?? {}), ...fresh])
   return parts.flatMap(({ path, request }) => {
     const at = [...under, 'delete', ...path]
     const unmade = made && unknownOf(usedIn(request, 'body'), made)

@@ -51,7 +51,7 @@ function expressionsOf(destination: Flow['destinations'][number], under: Path): 
   const { batch, remember, find = [], answers = [] } = destination
   const memory = (path: Path, rules: Readonly<Record<string, string>> | undefined) =>
     Object.entries(rules ?? {}).map(([name, text]) => {
-      return { path: [...under, ...path, name], text, given: ['pk'] }
+      return { path: [...under, ...path, name], text, given: ['pk', 'headers'] }
     })
   return [
     ...own,

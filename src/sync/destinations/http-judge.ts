@@ -14,7 +14,7 @@ import { gone, postponed, refused } from './result.ts'
 export type AnswerRule = {
   /** When absent, any status that is not worth another attempt by itself. */
   status?: readonly number[] | undefined
-  /** JSONata over `{ status, body, text, kind, sent }`; the rule holds when it is true. */
+  /** JSONata over `{ status, body, text, kind, sent, remembered }`; the rule holds when it is true. */
   when?: string | undefined
   /** `gone`: the receiver has the item no longer; what is remembered of it holds no more. */
   is: 'done' | 'final' | 'retry' | 'gone'
@@ -29,8 +29,8 @@ export type JudgeSettings = {
   secrets: () => readonly string[]
 }
 
-/** What was asked for, and with which mapped body. */
-type Asked = Pick<DeliveryJob, 'kind' | 'body'>
+/** What was asked for, with which mapped body and remembered values. */
+type Asked = Pick<DeliveryJob, 'kind' | 'body' | 'remembered'>
 
 export type Judge = {
   /**
@@ -118,14 +118,13 @@ export function createJudge(settings: JudgeSettings): Judge {
 async function holds(
   when: ReturnType<typeof compileExpression>,
   answer: Answer,
-  { kind, body: sent = null }: Asked,
+  { kind, body: sent = null, remembered = {} }: Asked,
 ): Promise<boolean> {
   const { status } = answer
   const text = textOf(answer).slice(0, longestText)
   try {
-    return (
-      (await when.evaluate({ status, body: jsonOf(answer) ?? null, text, kind, sent })) === true
-    )
+    const body = jsonOf(answer) ?? null
+    return (await when.evaluate({ status, body, text, kind, sent, remembered })) === true
   } catch (error) {
     // An answer that it does not suit is not what it looks for. When its time was up, nobody knows.
     if (error instanceof ExpressionError && !error.outOfTime) return false

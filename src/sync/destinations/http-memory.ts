@@ -5,7 +5,7 @@ import type { Remembered } from '../types.ts'
 import type { Answer } from './http-exchange.ts'
 import { jsonOf } from './http-text.ts'
 
-/** Values of an answer, each JSONata over its JSON (with `$pk`), by the name under which they are remembered. */
+/** Values of an answer, each JSONata over its JSON (with `$pk` and `$headers`), by the name under which they are remembered. */
 export type MemoryRules = Readonly<Record<string, string>>
 
 /** Why an answer neither has the values nor shows that there are none, for people. `mayPass`: as a page of maintenance does. */
@@ -21,10 +21,16 @@ export type Memory = {
   of(answer: Answer, pk: string): Promise<Told>
 }
 
-const longestValue = 1_024
+const longestStored = 1_024
+/** A value of one request is not stored. */
+export const longestFresh = 65_536
 
-/** @param hide takes out of a text what an answer may repeat and nobody may see. */
-export function compileMemory(rules: MemoryRules, hide: (text: string) => string): Memory {
+/** @param hide removes secrets from a text: an answer may repeat them. */
+export function compileMemory(
+  rules: MemoryRules,
+  hide: (text: string) => string,
+  longestValue = longestStored,
+): Memory {
   const expressions = Object.entries(rules).map(
     ([name, text]) => [name, compileExpression(text)] as const,
   )
@@ -36,7 +42,11 @@ export function compileMemory(rules: MemoryRules, hide: (text: string) => string
       if (document === undefined) return { unclear: 'is no JSON', mayPass: true }
       const values: Record<string, string | number | boolean> = {}
       for (const [name, expression] of expressions) {
-        const value = await pick(name, expression, document, pk, hide)
+        const given = { document, headers: answer.headers, pk }
+        const value = await pick(name, expression, given, hide)
+        if (typeof value === 'string' && value.length > longestValue) {
+          return { unclear: `has too long a value for ${name}` }
+        }
         if (value === undefined || typeof value === 'object') return value
         values[name] = value
       }
@@ -48,13 +58,12 @@ export function compileMemory(rules: MemoryRules, hide: (text: string) => string
 async function pick(
   name: string,
   expression: Expression,
-  document: unknown,
-  pk: string,
+  { document, headers, pk }: { document: unknown; headers: Answer['headers']; pk: string },
   hide: (text: string) => string,
 ): Promise<string | number | boolean | Unclear | undefined> {
   let value: unknown
   try {
-    value = await expression.evaluate(document, { pk })
+    value = await expression.evaluate(document, { pk, headers })
   } catch (error) {
     if (!(error instanceof ExpressionError) || error.outOfTime) throw error
     return { unclear: `makes remember.${name} fail: ${shorten(hide(error.message), 200)}` }
@@ -65,6 +74,5 @@ async function pick(
   }
   if (value === undefined || value === null || value === '') return undefined
   if (typeof value === 'object') return { unclear: `has an object for ${name}` }
-  if (typeof value !== 'string') return value as number | boolean
-  return value.length > longestValue ? { unclear: `has too long a value for ${name}` } : value
+  return value as string | number | boolean
 }

@@ -6,16 +6,16 @@ import { orAborted, RequestFailure } from '../net/request.ts'
 import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { type OAuthSettings, openTokens, TokenBlockedError } from '../oauth/tokens.ts'
-import type { DeliveryJob, DeliveryResult, Destination, Remembered } from '../types.ts'
+import type { DeliveryJob, DeliveryResult, Destination } from '../types.ts'
 import { BatchError, type BatchRules, compileBatch } from './http-batch.ts'
 import type { BodyForm } from './http-body.ts'
 import { type Answer, exchange } from './http-exchange.ts'
 import { type AnswerRule, createJudge } from './http-judge.ts'
-import { compileMemory, type Memory, type MemoryRules } from './http-memory.ts'
+import { type Ask, compileLookups, goneStatuses, type LookupTemplate } from './http-lookup.ts'
+import { compileMemory, type MemoryRules } from './http-memory.ts'
 import {
   compileRequest,
   type Request,
-  type RequestMaker,
   type RequestTemplate,
   requestKey,
   type Signing,
@@ -31,8 +31,8 @@ export type HttpSettings = {
   request: RequestTemplate
   /** For items of which nothing is remembered. */
   create?: RequestTemplate | undefined
-  /** Look an item up of which nothing is remembered, before it is created or deleted: the next one where one finds nothing. */
-  find?: readonly (RequestTemplate & { remember?: MemoryRules | undefined })[] | undefined
+  /** Requests that look an item up before it is created, changed or deleted. */
+  find?: readonly LookupTemplate[] | undefined
   /** With `keeps` the receiver still has the item, in another state, and what is remembered of it stays. */
   delete?: (RequestTemplate & { keeps?: boolean | undefined }) | undefined
   /** What is kept of the answers, by the item. */
@@ -59,11 +59,6 @@ export type HttpSettings = {
 const maxAnswerBytes = 1_048_576
 /** An answer to a batch repeats its items. */
 const maxBatchAnswerBytes = 8 * 1_048_576
-/** Who is asked to change an item says so when it has it no longer. */
-/** Sends one request of an attempt. */
-type Ask = (request: Request) => Promise<Answer>
-
-const goneStatuses = [404, 410]
 const unauthorized = 401
 /** Of what an answer says 200 characters are shown; all of a large one would hold others up. */
 const longestWords = 4_000
@@ -83,22 +78,25 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     delete: settings.delete && compileRequest(settings.delete, { ...rules, isDelete: true }),
     batch: batch && compileRequest(batch.request, rules),
   }
-  const finds = (settings.find ?? []).map((one) => ({
-    maker: compileRequest(one, rules),
-    rules: one.remember ?? settings.remember,
-  }))
-  const [firstFind] = finds
   if (batch) checkBatchAddress(batch.request.url.reveal())
-  const makers = [...Object.values(requests), ...finds.map(({ maker }) => maker)]
-  const secrets = makers.flatMap((one) => (one ? secretsOf(one.template) : []))
+  const templates = [
+    ...Object.values(requests).map((one) => one?.template),
+    ...(settings.find ?? []),
+  ]
+  const secrets = templates.flatMap((one) => (one ? secretsOf(one) : []))
   const usedBy = settings.usedBy ?? { flow: '', destination: '' }
   const tokens =
     settings.auth && openTokens(settings.auth, settings.grants, { agent, timeoutMs, usedBy })
   let shown: readonly string[] = secrets
   const hide = (text: string) => hideTexts(text.slice(0, longestWords), shown, '[masked]')
   const memory = settings.remember && compileMemory(settings.remember, hide)
-  const memories = finds.map((one) => one.rules && compileMemory(one.rules, hide))
   const judge = createJudge({ ...settings, secrets: () => shown })
+  const lookups = compileLookups(settings.find ?? [], {
+    compile: (template) => compileRequest(template, rules),
+    remember: settings.remember,
+    hide,
+    judge,
+  })
 
   const send = async (
     request: Request,
@@ -135,61 +133,24 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     return { ...result, budget: { ...budget, ...(requests > 1 && { requests }) } }
   }
 
-  /** What the receiver has of an item that is not remembered: nothing, its values, or why that is not known. */
-  const look = async (
-    job: DeliveryJob,
-    ask: Ask,
-  ): Promise<Remembered | undefined | { failed: DeliveryResult }> => {
-    for (const [index, { maker }] of finds.entries()) {
-      const found = await lookBy(maker, memories[index], job, ask)
-      if (found) return found
-    }
-    return undefined
-  }
-
-  const lookBy = async (
-    maker: RequestMaker,
-    findMemory: Memory | undefined,
-    job: DeliveryJob,
-    ask: Ask,
-  ): Promise<Remembered | undefined | { failed: DeliveryResult }> => {
-    const answer = await ask(await maker.make(job))
-    if (goneStatuses.includes(answer.status)) return undefined
-    const judged = await judge.judge(maker.template, answer, job)
-    if (!judged.ok) return { failed: judged }
-    const told = await findMemory?.of(answer, job.pk)
-    if (!told || 'values' in told) return told?.values
-    // To take that for nothing would create the item a second time.
-    const reason = `what was looked up (HTTP ${answer.status}) ${told.unclear}`
-    const { status } = answer
-    const failed = told.mayPass
-      ? postponed(reason, { outage: false, status })
-      : refused(reason, { status })
-    return { failed }
-  }
-
   const deliverUpsert = async (job: DeliveryJob, ask: Ask): Promise<DeliveryResult> => {
-    let { remembered } = job
-    let found: Remembered | undefined
-    if (!remembered && firstFind) {
-      const looked = await look(job, ask)
-      if (looked && 'failed' in looked) return looked.failed as DeliveryResult
-      found = looked
-      remembered = looked
-    }
+    const known = await lookups.find(job, ask)
+    if ('failed' in known) return known.failed
+    const { found, remembered, fresh } = known
     const isNew = remembered === undefined && requests.create !== undefined
     const maker = (isNew && requests.create) || requests.request
-    const answer = await ask(await maker.make({ ...job, remembered }))
-    const judged = await judge.judge(maker.template, answer, job)
+    const asked = { ...job, remembered: fresh ? { ...remembered, ...fresh } : remembered }
+    const answer = await ask(await maker.make(asked))
+    const judged = await judge.judge(maker.template, answer, asked)
     if (judged.ok) {
       if (!memory) return judged
       const told = await memory.of(answer, job.pk)
       if (told && 'values' in told) return { ...judged, remember: told.values }
       if (found) return { ...judged, remember: found }
       if (remembered) return judged
-      const looked = firstFind && (await look(job, ask))
-      if (looked && 'failed' in looked) return looked.failed as DeliveryResult
-      if (looked) return { ...judged, remember: looked }
+      const later = await lookups.find(job, ask)
+      if ('failed' in later) return later.failed
+      if (later.found) return { ...judged, remember: later.found }
       const why = told ? `: it ${told.unclear}` : ''
       const reason = `the answer (HTTP ${answer.status}) has not what is to be remembered${why}; the item may be there by now`
       return refused(reason, { status: answer.status })
@@ -206,16 +167,19 @@ export function openHttpDestination(settings: HttpSettings): Destination {
 
   const deliverDelete = async (job: DeliveryJob, ask: Ask): Promise<DeliveryResult> => {
     if (!requests.delete) return refused(noDelete)
-    let { remembered } = job
-    if (!remembered && firstFind) {
-      const looked = await look(job, ask)
-      if (looked && 'failed' in looked) return looked.failed as DeliveryResult
-      // It was never there, or is no longer.
-      if (!looked) return { ok: true }
-      remembered = looked
+    const known = await lookups.find(job, ask)
+    if ('failed' in known) {
+      // It is no longer there.
+      return !known.failed.ok && known.failed.forget
+        ? doneDelete(known.failed.status)
+        : known.failed
     }
-    const answer = await ask(await requests.delete.make({ ...job, remembered }))
-    const judged = await judge.judge(requests.delete.template, answer, job)
+    const { remembered, fresh } = known
+    // It was never there, or is no longer.
+    if (!remembered && lookups.hasSearch) return { ok: true }
+    const asked = { ...job, remembered: fresh ? { ...remembered, ...fresh } : remembered }
+    const answer = await ask(await requests.delete.make(asked))
+    const judged = await judge.judge(requests.delete.template, answer, asked)
     if (!judged.ok && !judged.forget) return judged
     const { status } = answer
     if (settings.delete?.keeps && judged.ok && isSuccess(status)) {
@@ -223,8 +187,14 @@ export function openHttpDestination(settings: HttpSettings): Destination {
       const kept = told && 'values' in told ? told.values : remembered
       return { ok: true, status, ...(kept && { remember: kept }) }
     }
-    return { ok: true, status, ...(memory && { forget: true }) }
+    return doneDelete(status)
   }
+
+  const doneDelete = (status: number | undefined): DeliveryResult => ({
+    ok: true,
+    ...(status !== undefined && { status }),
+    ...(memory && { forget: true }),
+  })
 
   const orFailure = async <T>(signal: AbortSignal, work: () => Promise<T>) => {
     try {
@@ -271,8 +241,9 @@ export function openHttpDestination(settings: HttpSettings): Destination {
     const empty = emptyProblem(job)
     if (empty !== undefined) return empty
     if (job.kind === 'delete' && !requests.delete) return noDelete
-    // What is looked up first may be remembered then.
-    if (firstFind && !job.remembered) return firstFind.maker.problemOf(job)
+    // What is looked up first is known later.
+    const lookup = lookups.firstFor(job.remembered)
+    if (lookup) return lookup.problemOf(job)
     const isNew = job.remembered === undefined && requests.create !== undefined
     const maker =
       job.kind === 'delete' ? requests.delete : isNew ? requests.create : requests.request

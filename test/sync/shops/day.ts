@@ -31,8 +31,11 @@ export type ShopOfDay = {
   untouched(): string[]
 }
 
-/** The changes of a day: in each step the ERP's list changes a little, articles vanish and come back. */
-export function dayOf(skus: readonly string[], seed: number) {
+/**
+ * The changes of a day: in each step the ERP's list changes a little, articles vanish and come back.
+ * @param onePrice articles that always have the same price
+ */
+export function dayOf(skus: readonly string[], seed: number, onePrice: readonly string[] = []) {
   const random = seeded(seed)
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
   const listed = new Map<string, Article>(
@@ -56,6 +59,13 @@ export function dayOf(skus: readonly string[], seed: number) {
     const codigo = pick([...listed.keys()])
     const precio = `${1 + Math.floor(random() * 900)},${String(Math.floor(random() * 100)).padStart(2, '0')}`
     listed.set(codigo, { codigo, precio, stock: String(1 + Math.floor(random() * 40)) })
+    if (!onePrice.includes(codigo)) return codigo
+    for (const list of [listed, hidden]) {
+      for (const other of onePrice) {
+        const article = list.get(other)
+        if (article) list.set(other, { ...article, precio })
+      }
+    }
     return codigo
   }
   return {
