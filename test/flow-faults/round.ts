@@ -298,7 +298,9 @@ async function restless(
     const before = advances
     advances = countAdvances(world)
     if (advances > before) until = performance.now() + withinMs
-    if (performance.now() > until) return [...found, ...(await pauses(crew))]
+    if (performance.now() > until) {
+      return [...found, ...(await pauses(crew)), ...(await histories(crew, found))]
+    }
     await wait(50)
   }
 }
@@ -317,6 +319,19 @@ async function pauses(crew: Crew): Promise<string[]> {
   return flows.flatMap(({ name, status }) =>
     status?.paused ? [`${name}: paused: ${status.reason}`] : [],
   )
+}
+
+/** What the flow itself says of the items that do not come to rest. */
+async function histories(crew: Crew, found: readonly string[]): Promise<string[]> {
+  const items = found.flatMap((line) => {
+    const [, lane, item] = /^(s\d+-\d+)(?:, \w+)?: (i\d+)\b/.exec(line) ?? []
+    return lane && item ? [`/flow/${lane}/items/${item}`] : []
+  })
+  const answers = [...new Set(items)].map(async (path) => {
+    const answer = await crew.control('GET', path)
+    return `${path}: ${JSON.stringify(answer?.body)}`
+  })
+  return Promise.all(answers)
 }
 
 /** At rest whoever asks must be told so. */
