@@ -1,12 +1,12 @@
 import { actionOf, causes } from '../fleet/causes.ts'
 import { messageOf } from '../fleet/messages.ts'
 import type { Particulars } from '../fleet/states.ts'
-import type { Told } from '../sync/alerts/channel.ts'
+import type { NotificationTexts } from '../sync/alerts/channel.ts'
 import { oneLine } from '../sync/alerts/message.ts'
 import type { AlertText, Locale } from '../sync/alerts/texts.ts'
-import { toldOfChargebacks } from './chargeback-message.ts'
+import { chargebackTexts } from './chargeback-message.ts'
 import type { AlertMessage, Concerned, FleetMessage } from './message.ts'
-import { toldOfOrphans } from './orphan-message.ts'
+import { orphanTexts } from './orphan-message.ts'
 
 type Words = {
   test: [string, string]
@@ -69,9 +69,9 @@ const types = {
 } as const satisfies Record<FleetMessage['kind'], string>
 
 /** A message, as channels send it. */
-export function toldOf(message: AlertMessage): Told {
-  if ('orphans' in message) return toldOfOrphans(message)
-  if ('chargebacks' in message) return toldOfChargebacks(message)
+export function textsOf(message: AlertMessage): NotificationTexts {
+  if ('orphans' in message) return orphanTexts(message)
+  if ('chargebacks' in message) return chargebackTexts(message)
   const { id, at, kind } = message
   return {
     id,

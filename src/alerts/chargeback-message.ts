@@ -1,7 +1,7 @@
 import type { ChargebackState } from '../domain/chargeback.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { ChargebackRow } from '../repositories/chargebacks/chargeback-queries.ts'
-import type { Told } from '../sync/alerts/channel.ts'
+import type { NotificationTexts } from '../sync/alerts/channel.ts'
 import { messageId, oneLine } from '../sync/alerts/message.ts'
 import type { AlertText, Locale } from '../sync/alerts/texts.ts'
 
@@ -141,7 +141,7 @@ const events = {
 } as const satisfies Record<ChargebackMessage['kind'], string>
 
 /** The message as channels send it. */
-export function toldOfChargebacks(message: ChargebackMessage): Told {
+export function chargebackTexts(message: ChargebackMessage): NotificationTexts {
   const { id, at, kind, chargebacks } = message
   return {
     id,

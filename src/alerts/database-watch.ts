@@ -1,8 +1,8 @@
 import type { Database } from '../db/database.ts'
 import type { Channel } from '../sync/alerts/channel.ts'
 import { messageId } from '../sync/alerts/message.ts'
+import { textsOf } from './alert-texts.ts'
 import type { FleetMessage } from './message.ts'
-import { toldOf } from './told.ts'
 
 export type DatabaseWatch = {
   /** Asks the database whether it keeps what it is given, and tells the receivers what became of that. Never fails. */
@@ -33,7 +33,7 @@ export function createDatabaseWatch(
   const over = new Map<Channel, FleetMessage>()
 
   const send = async (channel: Channel, message: FleetMessage): Promise<boolean> => {
-    const result = await channel.send(toldOf(message))
+    const result = await channel.send(textsOf(message))
     if (!result.ok) {
       const context = { channel: channel.type, target: channel.target, alert: message.kind }
       log.warn({ ...context, reason: result.error }, 'alert not sent; it will be tried again')

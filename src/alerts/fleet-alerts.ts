@@ -32,12 +32,12 @@ import { sendTimeoutMs } from '../sync/alerts/test-alerts.ts'
 import { backoffMs, type RetryPolicy } from '../sync/deliver/backoff.ts'
 import { isInWindow } from '../sync/engine/window.ts'
 import { createGuardedAgent } from '../sync/net/guard.ts'
+import { textsOf } from './alert-texts.ts'
 import { composeChargebackMessages } from './chargeback-message.ts'
 import { createDatabaseWatch } from './database-watch.ts'
 import { type AlertMessage, composeMessages } from './message.ts'
 import { composeOrphanMessages, type OrphanMessage } from './orphan-message.ts'
 import { type AlertSettings, receiversOf } from './receivers.ts'
-import { toldOf } from './told.ts'
 
 export type AlertTest = { type: string; target: string; ok: boolean; error?: string }
 
@@ -199,7 +199,7 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
   const sendOne = async (channel: Channel, row: AlertMessageRow, signal: AbortSignal) => {
     // Written by `write`.
     const message = row.message as AlertMessage
-    const result = await channel.send(toldOf(message), signal)
+    const result = await channel.send(textsOf(message), signal)
     const context = {
       channel: channel.type,
       target: channel.target,
@@ -262,7 +262,7 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
         [...channels.values()].map(async ({ type, target, send }): Promise<AlertTest> => {
           const at = now().toISOString()
           const result = await send(
-            toldOf({ kind: 'test', id: messageId('fleet test', randomUUID()), at }),
+            textsOf({ kind: 'test', id: messageId('fleet test', randomUUID()), at }),
           )
           return { type, target, ok: result.ok, ...(!result.ok && { error: result.error }) }
         }),

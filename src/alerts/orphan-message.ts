@@ -1,6 +1,6 @@
 import { pointFromCents } from '../domain/money.ts'
 import type { OrphanRow } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
-import type { Told } from '../sync/alerts/channel.ts'
+import type { NotificationTexts } from '../sync/alerts/channel.ts'
 import { messageId, oneLine } from '../sync/alerts/message.ts'
 import type { AlertText, Locale } from '../sync/alerts/texts.ts'
 
@@ -107,7 +107,7 @@ const languages: Record<Locale, Words> = {
 }
 
 /** The message as channels send it. */
-export function toldOfOrphans(message: OrphanMessage): Told {
+export function orphanTexts(message: OrphanMessage): NotificationTexts {
   const { id, at, kind, orphans } = message
   return {
     id,

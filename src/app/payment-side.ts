@@ -11,7 +11,7 @@ import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
 import type { PlaceLimits } from '../http/places.ts'
 import { product } from '../http/product.ts'
-import { createLastingWork } from '../jobs/background-work.ts'
+import { createBackgroundWork } from '../jobs/background-work.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
 import { createTableCare, type TableCare } from '../jobs/table-care.ts'
 import { createPaymentMetrics } from '../metrics/payment-metrics.ts'
@@ -23,9 +23,9 @@ import {
   takeOverHead,
 } from '../payments/audit/seal-activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { createNews } from '../payments/events/event-subscribers.ts'
+import { createEventSource } from '../payments/events/event-subscribers.ts'
 import { createAccountPauses } from '../payments/operations/account-pauses.ts'
-import { createStrangers } from '../payments/orders/foreign-orders.ts'
+import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCalls } from '../payments/orders/order-calls.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'
 import { createOrderSearch, type OrderSearch } from '../payments/orders/search.ts'
@@ -157,7 +157,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       logProviderCall(logger, entry)
     },
   })
-  const news = await createNews(database, changes)
+  const news = await createEventSource(database, changes)
   const startedAt = now()
   const deps: PaymentDeps = {
     database,
@@ -170,8 +170,8 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     fleet,
     news,
     once: createSingleFlight(),
-    strangers: createStrangers(),
-    lasting: createLastingWork(),
+    foreignOrders: createForeignOrders(),
+    background: createBackgroundWork(),
     now,
     stopwatch,
     sleep,
@@ -257,7 +257,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
         settlementWork.stop(),
         tableCare.stop(),
       ])
-      await deps.lasting.end(storeWithinMs)
+      await deps.background.end(storeWithinMs)
       // After whatever else still writes to the log.
       await chain.stop()
       await news.close()

@@ -44,7 +44,7 @@ export function isRefundUnderWay(order: Pick<MoneyState, 'refund_open' | 'refund
 }
 
 /** How an order stands: here `retrySafe` says that a new charge for the same sale is no second one. */
-export function verdictOnOrder(order: MoneyState): Verdict {
+export function orderMoneyOutcome(order: MoneyState): Verdict {
   const outcome = outcomeOf(order)
   return { outcome, retrySafe: isUntouchable(order.status) && outcome === 'not_charged' }
 }
@@ -108,9 +108,9 @@ type PlainSituation = {
 }[Situation]
 
 /** What is said in this situation, of this order where it depends on one. */
-export function verdictOn(situation: PlainSituation): Verdict
-export function verdictOn(situation: Situation, order: MoneyState): Verdict
-export function verdictOn(situation: Situation, order?: MoneyState): Verdict {
+export function moneyOutcome(situation: PlainSituation): Verdict
+export function moneyOutcome(situation: Situation, order: MoneyState): Verdict
+export function moneyOutcome(situation: Situation, order?: MoneyState): Verdict {
   const { outcome, retrySafe } = situations[situation]
   if (outcome === 'as it stands') return { outcome: outcomeOf(order as MoneyState), retrySafe }
   if (outcome === 'without its refund') {

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
-import { verdictOn } from '../errors/money-outcome.ts'
+import { moneyOutcome } from '../errors/money-outcome.ts'
 import type { Connections } from './connections.ts'
 import { answerFor, type ErrorStyle } from './error-body.ts'
 import { commonHeaders } from './headers.ts'
@@ -35,7 +35,7 @@ export function answerClientError(
   // Whose path did not even arrive may have been a charge, perhaps one that is being repeated.
   const isUnread = slow && current === undefined
   const failure = new AppError(slow ? 'REQUEST_TIMEOUT' : 'BAD_REQUEST', {
-    ...(isUnread && { extra: verdictOn('notBegun') }),
+    ...(isUnread && { extra: moneyOutcome('notBegun') }),
   })
   log.info(
     { code: failure.code, requestId, remoteAddress: socket.remoteAddress, err: error },

@@ -26,7 +26,7 @@ export async function hasHungUp({ socket }: FastifyRequest): Promise<boolean> {
 /**
  * Nothing is changed for a caller who has hung up before it was begun. What lay with a process that stood still is no longer asked
  * for when that wakes, and what its caller asked of another process meanwhile is done: the flow would be resumed behind its pause,
- * an order canceled that its cashier went on with. Money is moved after another look (`requireHeard`).
+ * an order canceled that its cashier went on with. Money is moved after another look (`requireConnected`).
  */
 export function refuseHungUp(app: FastifyInstance): void {
   app.addHook('preHandler', async (request) => {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
-import { verdictOn } from '../errors/money-outcome.ts'
+import { moneyOutcome } from '../errors/money-outcome.ts'
 import type { Connections } from './connections.ts'
 
 /** How a listener stops; decorated on the app as `shutdown`. */
@@ -56,7 +56,7 @@ export function installShutdown(app: FastifyInstance, connections: Connections):
       // Nothing of it was begun, whatever the route; an equal one before it may still be under way.
       extra: {
         retryAfterSeconds: 1,
-        ...(request.routeOptions.config.money && verdictOn('notBegun')),
+        ...(request.routeOptions.config.money && moneyOutcome('notBegun')),
       },
     })
   })

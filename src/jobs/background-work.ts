@@ -1,12 +1,12 @@
 /** Work that a stop waits for, since what it has in hand cannot be had again. */
-export type LastingWork = {
+export type BackgroundWork = {
   /** Does `work`; `givenUp` aborts when a stop has waited long enough for what it tries again and again. */
   run<T>(work: (givenUp: AbortSignal) => Promise<T>): Promise<T>
   /** Ends when all of it has; after `withinMs` nothing is tried again. */
   end(withinMs: number): Promise<void>
 }
 
-export function createLastingWork(): LastingWork {
+export function createBackgroundWork(): BackgroundWork {
   const running = new Set<Promise<unknown>>()
   const givenUp = new AbortController()
   return {

@@ -1,13 +1,13 @@
 import type { Database } from '../db/database.ts'
 import type { Sealer } from '../domain/sealed.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { LastingWork } from '../jobs/background-work.ts'
+import type { BackgroundWork } from '../jobs/background-work.ts'
 import type { SingleFlight } from '../jobs/single-flight.ts'
 import type { Provider } from '../provider/provider.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
 import type { KeyUses } from './api-keys/key-uses.ts'
-import type { News } from './events/event-subscribers.ts'
-import type { Strangers } from './orders/foreign-orders.ts'
+import type { EventSource } from './events/event-subscribers.ts'
+import type { ForeignOrders } from './orders/foreign-orders.ts'
 import type { OrderCalls } from './orders/order-calls.ts'
 import type { OrderChanges } from './orders/order-changes.ts'
 import type { LookNotes } from './orders/status-check-notes.ts'
@@ -45,10 +45,10 @@ export type PaymentDeps = {
   looks: LookNotes
   /** How boxes and everything they need fare. */
   fleet: Fleet
-  news: News
+  news: EventSource
   once: SingleFlight
-  strangers: Strangers
-  lasting: LastingWork
+  foreignOrders: ForeignOrders
+  background: BackgroundWork
   now: () => Date
   /** Milliseconds by a clock that nobody can set, from any beginning: what deadlines go by. */
   stopwatch: () => number

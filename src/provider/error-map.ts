@@ -1,5 +1,5 @@
 import { AppError, type ErrorCode, type ErrorExtra, errorCatalogue } from '../errors/app-error.ts'
-import { verdictOn } from '../errors/money-outcome.ts'
+import { moneyOutcome } from '../errors/money-outcome.ts'
 import {
   commonRows,
   type ErrorRow,
@@ -24,10 +24,10 @@ export function toAppError(error: ProviderError, operation: ProviderOperation): 
         error,
         operation,
         { on: '', code: 'PROVIDER_TIMEOUT' },
-        verdictOn('callUnanswered'),
+        moneyOutcome('callUnanswered'),
       )
     }
-    const verdict = verdictOn(situationOf(error, operation))
+    const verdict = moneyOutcome(situationOf(error, operation))
     return build(error, operation, rowFor(error, operation), verdict)
   }
   return build(error, operation, rowFor(error, operation), {})

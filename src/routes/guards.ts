@@ -11,7 +11,7 @@ import { isFromOwnPage } from '../http/same-origin.ts'
 import { type ActivityEntry, recordSuccess } from '../payments/audit/activity.ts'
 import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
-import { type FoundOrder, foundAt } from '../payments/orders/read.ts'
+import { type LoadedOrder, loadedAt } from '../payments/orders/read.ts'
 import {
   type ApiKeyRow,
   findActiveKeyByHash,
@@ -47,7 +47,7 @@ declare module 'fastify' {
     /** The caller's address then: a connection that is gone has none any more. */
     arrivedFrom: string
     /** The order of the path, when it was found together with the key; see `findsOrder`. */
-    foundOrder: FoundOrder | null
+    foundOrder: LoadedOrder | null
   }
   interface FastifyContextConfig {
     /** The order of the path (`orderId`) is looked up together with the key that asks for it, in one round trip. */
@@ -167,7 +167,7 @@ export async function installGuards(
     return principalOfToken(token, async (hash) => {
       const seenMs = performance.now()
       const row = await findKeyAndOrder(db, hash, orderId)
-      if (row?.found) request.foundOrder = foundAt(row.found, seenMs)
+      if (row?.found) request.foundOrder = loadedAt(row.found, seenMs)
       return row?.key
     })
   }

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { ErrorCode } from '../errors/app-error.ts'
 import { hasHungUp } from '../http/hung-up.ts'
 import type { Actor, PaymentDeps } from '../payments/deps.ts'
-import { type Errand, errandOfRequest } from '../payments/operations/request-context.ts'
+import { type RequestContext, requestContext } from '../payments/operations/request-context.ts'
 import type { Principal } from './guards.ts'
 
 /** What a route that calls the provider may answer besides its own errors. */
@@ -29,7 +29,7 @@ export function actorOf(
 }
 
 /** What this request asks for, to be answered in the time that a till is promised from its arrival. */
-export function errandOf(deps: PaymentDeps, request: FastifyRequest): Errand {
-  const isHeard = async () => !(await hasHungUp(request))
-  return errandOfRequest(actorOf(deps, request), request.arrivedAt, isHeard)
+export function contextOf(deps: PaymentDeps, request: FastifyRequest): RequestContext {
+  const isConnected = async () => !(await hasHungUp(request))
+  return requestContext(actorOf(deps, request), request.arrivedAt, isConnected)
 }

@@ -52,7 +52,7 @@ function settings(more: Record<string, string> = {}): Record<string, string> {
 }
 
 /** Another process on the same database, with receivers of its own choice. */
-async function twin(env = settings()): Promise<FleetAlerts> {
+async function duplicate(env = settings()): Promise<FleetAlerts> {
   const other = await startTestService({ twinOf: service, env })
   open.push(other)
   return other.alerts
@@ -242,7 +242,7 @@ test('a process that dies after writing, or after sending, leaves the message to
   await look(14)
   expect(hook.calls).toHaveLength(1)
   hook.answer = (response) => response.end()
-  const next = await twin()
+  const next = await duplicate()
   await look(60, next)
   expect(hook.calls.length).toBeGreaterThanOrEqual(2)
   expect(new Set(hook.calls.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
@@ -251,7 +251,7 @@ test('a process that dies after writing, or after sending, leaves the message to
 })
 
 test('two processes tell it once', async () => {
-  const other = await twin()
+  const other = await duplicate()
   await become(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
   for (let passed = 0; passed < 40; passed += 2) {
     service.clock.advance(2_000)
@@ -278,7 +278,7 @@ test('in quiet hours nothing is sent: what lasts is told at their end, what ende
   const now = service.clock.now()
   const time = (ms: number) => new Date(now.getTime() + ms).toISOString().slice(11, 16)
   const quiet = `${time(-3_600_000)}-${time(600_000)} UTC`
-  const sleeper = await twin(settings({ ALERT_QUIET_HOURS: quiet }))
+  const sleeper = await duplicate(settings({ ALERT_QUIET_HOURS: quiet }))
   await become(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
   await look(60, sleeper)
   await well(box('acme', 'CAJA-2', 'refused'))

@@ -314,18 +314,18 @@ test('totals above 10,000 split the time down to a second, and then the closing 
 test('two processes do not read one account together', async () => {
   const till = await openOwnShop(service, 'shared')
   await pay(till, 'A-1')
-  const twin = await startTestService({ twinOf: service })
+  const duplicate = await startTestService({ twinOf: service })
   try {
     service.clock.advance(90_000)
     await forgetRequests(service)
-    await Promise.all([service.paymentWatch.watchOnce(), twin.paymentWatch.watchOnce()])
+    await Promise.all([service.paymentWatch.watchOnce(), duplicate.paymentWatch.watchOnce()])
     const asked = (await providerRequests(service, searching)).filter(
       ({ user_id }) => user_id === till.mpUserId,
     )
     expect(asked).toHaveLength(1)
     expect(await paymentsOf(till)).toHaveLength(1)
   } finally {
-    await twin.stop()
+    await duplicate.stop()
   }
 })
 

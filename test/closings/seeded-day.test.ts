@@ -52,8 +52,8 @@ test('of a day of 40 boxes exactly the planted differences are found', async () 
   service.clock.advance(61_000)
   // Two processes die in the midst of it: their pages are read again, and no row is kept twice.
   for (let kill = 0; kill < 2; kill += 1) {
-    const twin = await startTestService({ twinOf: service })
-    const working = twin.paymentWatch.watchOnce().catch(() => undefined)
+    const duplicate = await startTestService({ twinOf: service })
+    const working = duplicate.paymentWatch.watchOnce().catch(() => undefined)
     await expect
       .poll(async () => {
         const states = await service.database.db
@@ -64,9 +64,9 @@ test('of a day of 40 boxes exactly the planted differences are found', async () 
         return states.done
       })
       .toBeGreaterThan(2 * kill)
-    await twin.paymentWatch.stop()
+    await duplicate.paymentWatch.stop()
     await working
-    await twin.stop()
+    await duplicate.stop()
   }
   const before = process.cpuUsage()
   const rssBefore = process.memoryUsage.rss()

@@ -9,12 +9,12 @@ const database = await openDatabase({ dataDir }).catch((error: Error) => {
   process.exit(3)
 })
 await sql`create table if not exists written (n int primary key)`.execute(database.db)
-await sql`create table if not exists twin (n int primary key)`.execute(database.db)
+await sql`create table if not exists duplicate (n int primary key)`.execute(database.db)
 process.send?.({ opened: true, peakMb: peakMb() })
 for (let n = 1; ; n++) {
   await database.transaction(async (trx) => {
     await sql`insert into written values (${n})`.execute(trx)
-    await sql`insert into twin values (${n})`.execute(trx)
+    await sql`insert into duplicate values (${n})`.execute(trx)
   })
   process.send?.({ committed: n })
 }

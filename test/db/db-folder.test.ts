@@ -98,12 +98,12 @@ test(
     })
     await once(writer, 'exit')
     const database = await openDatabase({ dataDir })
-    const { rows } = await sql<{ written: number; twin: number }>`
-    select (select max(n) from written) as written, (select max(n) from twin) as twin`.execute(
+    const { rows } = await sql<{ written: number; duplicate: number }>`
+    select (select max(n) from written) as written, (select max(n) from duplicate) as duplicate`.execute(
       database.db,
     )
     await database.close()
     expect(rows[0]?.written).toBeGreaterThanOrEqual(acknowledged)
-    expect(rows[0]?.twin).toBe(rows[0]?.written)
+    expect(rows[0]?.duplicate).toBe(rows[0]?.written)
   },
 )

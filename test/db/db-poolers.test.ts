@@ -86,19 +86,19 @@ describe.each(['session', 'transaction'] as const)(
 
     test.skipIf(missing)('with an address of its own for that it is heard at once', async () => {
       const heard = listening()
-      const twin = await openDatabase({
+      const duplicate = await openDatabase({
         databaseUrl: pooler.urlOf(clone.url),
         directUrl: clone.url,
         log: heard.log,
       })
       const payload = Promise.withResolvers<string>()
-      const end = await twin.listen('news', payload.resolve, () => payload.resolve('a gap'))
+      const end = await duplicate.listen('news', payload.resolve, () => payload.resolve('a gap'))
       await database.transaction((trx) => notify(trx, 'news', 'hello'))
       expect(await payload.promise).toBe('hello')
       const how = mode === 'transaction' ? 'DATABASE_DIRECT_URL' : 'as without one'
       expect(heard.lines.join()).toContain(how)
       await end()
-      await twin.close()
+      await duplicate.close()
     })
 
     test.skipIf(missing)(

@@ -249,11 +249,11 @@ test('a client sees its own boxes and connection, and no flow', async () => {
 })
 
 test('every change of a state is kept once, by one process at a time, in the order of the changes', async () => {
-  const twin = await startTestService({ twinOf: service })
+  const duplicate = await startTestService({ twinOf: service })
   try {
     expect(await service.deps.fleet.tick()).toBe(true)
-    expect(await twin.deps.fleet.tick()).toBe(false)
-    const first = await twin.deps.fleet.changesAfter(0, 1000)
+    expect(await duplicate.deps.fleet.tick()).toBe(false)
+    const first = await duplicate.deps.fleet.changesAfter(0, 1000)
     expect(first).toContainEqual(
       expect.objectContaining({
         subject: { kind: 'box', scope: 'Sabado', name: 'CAJA-2' },
@@ -261,16 +261,16 @@ test('every change of a state is kept once, by one process at a time, in the ord
         to: expect.objectContaining({ state: 'down', cause: 'terminal_missing' }),
       }),
     )
-    const until = await twin.deps.fleet.lastChange()
+    const until = await duplicate.deps.fleet.lastChange()
     await service.deps.fleet.tick()
-    expect(await twin.deps.fleet.changesAfter(until, 1000)).toEqual([])
+    expect(await duplicate.deps.fleet.changesAfter(until, 1000)).toEqual([])
 
     await pairTerminal(service, shop, 'CAJA-2')
     service.clock.advance(11_000)
     await noFaults(service)
     for (let sales = 0; sales < 10; sales += 1) await sellWell('CAJA-2')
     await service.deps.fleet.flush()
-    expect(await twin.deps.fleet.tick()).toBe(true)
+    expect(await duplicate.deps.fleet.tick()).toBe(true)
     expect(await service.deps.fleet.changesAfter(until, 1000)).toContainEqual(
       expect.objectContaining({
         subject: { kind: 'box', scope: 'Sabado', name: 'CAJA-2' },
@@ -284,7 +284,7 @@ test('every change of a state is kept once, by one process at a time, in the ord
     await service.deps.fleet.tick()
     expect(service.deps.fleet.troubleOf('Sabado' as never, 'CAJA-2')).toBeUndefined()
   } finally {
-    await twin.stop()
+    await duplicate.stop()
   }
 })
 

@@ -28,17 +28,17 @@ import {
 
 /** Moments in which one attempt outlives another: each was seen to charge twice, to lose a charge, or to say what was not so. */
 let service: TestService
-let twin: TestService
+let duplicate: TestService
 const timeoutMs = 500
 /** As long as the service reckons with an attempt that nobody answered. */
 const lateArrivalMs = 6 * timeoutMs
 beforeAll(async () => {
   const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs) }
   service = await startTestService({ env })
-  twin = await startTestService({ twinOf: service, env })
+  duplicate = await startTestService({ twinOf: service, env })
 })
 afterAll(async () => {
-  await twin.stop()
+  await duplicate.stop()
   await service.stop()
 })
 afterEach(() => healProvider(service))
@@ -182,7 +182,7 @@ test('a process that stood still between its intent and its call sends nothing o
     stalled = true
     // The claim of this process ends; the other process takes the key over and is refused for good.
     service.clock.advance(6_500)
-    await twin.sweeper.sweepOnce()
+    await duplicate.sweeper.sweepOnce()
     await actThere(foreign, { do: 'pay' })
     return create(...call)
   }
@@ -220,7 +220,7 @@ describe('a charge that waits for its terminal while a later one of its box is d
     let denial: Awaited<ReturnType<typeof charge>> | undefined
     holdBack(async () => {
       await breakProvider(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
-      denial = await charge(twin, till, sale)
+      denial = await charge(duplicate, till, sale)
       await healProvider(service)
     })
     const first = await charge(service, till, sale)
@@ -237,7 +237,7 @@ describe('a charge that waits for its terminal while a later one of its box is d
     const till = await openOwnShop(service, 'made before the denial')
     let first: Awaited<ReturnType<typeof charge>> | undefined
     holdBack(async () => {
-      first = await charge(twin, till, { reference: 'A-31' })
+      first = await charge(duplicate, till, { reference: 'A-31' })
       await breakProvider(service, { ...listing, kind: 'status', status: 409, code: 'conflict' })
     })
     const second = await charge(service, till, { reference: 'A-31' })
@@ -275,7 +275,7 @@ test('a cancel that comes between two attempts of the same call keeps the second
     .poll(async () => (await providerRequests(service, creation)).some(isOf(till.mpUserId)))
     .toBe(true)
   const [row] = (await call(service, { url: '/orders', token: till.key })).json().orders
-  await cancel(twin, till, row.order_id)
+  await cancel(duplicate, till, row.order_id)
   await charging
   // The first attempt may still arrive.
   expect((await orderRow(service, row.order_id)).creation).toBe('unknown')
@@ -424,7 +424,7 @@ test('what a request left that its process never ended is taken up within ten se
   }
   const lost = await charge(service, till, { reference: 'A-16' })
   expect([lost.statusCode, lost.json().outcome]).toEqual([500, 'unknown'])
-  await sweepAfter(twin, 7_000)
+  await sweepAfter(duplicate, 7_000)
   expect(await orderRow(service, lost.json().order_id)).toMatchObject({ creation: 'confirmed' })
 })
 

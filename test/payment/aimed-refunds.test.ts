@@ -19,15 +19,15 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
 
 let service: TestService
-let twin: TestService
+let duplicate: TestService
 const timeoutMs = 500
 beforeAll(async () => {
   const env = { PROVIDER_TIMEOUT_MS: String(timeoutMs) }
   service = await startTestService({ env })
-  twin = await startTestService({ twinOf: service, env })
+  duplicate = await startTestService({ twinOf: service, env })
 })
 afterAll(async () => {
-  await twin.stop()
+  await duplicate.stop()
   await service.stop()
 })
 afterEach(() => healProvider(service))
@@ -66,7 +66,7 @@ test('of a race of 25 keys each that hears 200 has its own refund', async () => 
   const { till, orderId } = await paid('race')
   const answers = await Promise.all(
     Array.from({ length: 25 }, (_, index) =>
-      refund(index % 2 ? service : twin, till, orderId, '1,00', `ITEM-${index}`),
+      refund(index % 2 ? service : duplicate, till, orderId, '1,00', `ITEM-${index}`),
     ),
   )
   const done = answers.filter(({ statusCode }) => statusCode === 200).length
@@ -138,7 +138,7 @@ test('without any webhook a refund in processing is looked at until it ends', as
 test('an old answer that arrives after a refund takes nothing back', async () => {
   const { till, orderId } = await paid('old answer')
   await breakProvider(service, { ...reading, kind: 'latency_after', delay_ms: 150, count: 1 })
-  const slow = readOrder(twin, till, orderId)
+  const slow = readOrder(duplicate, till, orderId)
   await new Promise((resolve) => setTimeout(resolve, 30))
   await breakProvider(service)
   await refund(service, till, orderId, '30,00')
@@ -178,8 +178,8 @@ test('a process that stood still before its refund sends nothing once another ha
       code: 'payment_not_refundable',
       count: 1,
     })
-    await sweepAfter(twin, 2_000)
-    expect((await refund(twin, till, orderId, '40,00', 'K')).statusCode).toBe(200)
+    await sweepAfter(duplicate, 2_000)
+    expect((await refund(duplicate, till, orderId, '40,00', 'K')).statusCode).toBe(200)
     return send(...args)
   }
   await refund(service, till, orderId, '40,00', 'K')
@@ -217,7 +217,7 @@ test('a database that is lost after the call leaves a total refund unknown', asy
   const answer = await refund(service, till, orderId)
   deps.database.db = db
   expect([answer.statusCode, answer.json().outcome]).toEqual([503, 'unknown'])
-  await sweepAfter(twin, 7_000)
+  await sweepAfter(duplicate, 7_000)
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({
     status: 'refunded',
     outcome: 'not_charged',
@@ -254,7 +254,7 @@ test('a refund that began before an equal one was refused is not made after that
     service.deps.provider.orders.get = get
     const code = 'partial_refund_forbidden_with_tips'
     await breakProvider(service, { ...refunding, kind: 'status', status: 409, code })
-    denial = await refund(twin, till, orderId, '10,00', 'ITEM')
+    denial = await refund(duplicate, till, orderId, '10,00', 'ITEM')
     await healProvider(service)
     return get(...args)
   }

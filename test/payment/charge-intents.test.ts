@@ -18,13 +18,13 @@ import {
 
 /** What happens between the look before a charge and its intent: the charge rests on nothing that is no longer so. */
 let service: TestService
-let twin: TestService
+let duplicate: TestService
 beforeAll(async () => {
   service = await startTestService()
-  twin = await startTestService({ twinOf: service })
+  duplicate = await startTestService({ twinOf: service })
 })
 afterAll(async () => {
-  await twin.stop()
+  await duplicate.stop()
   await service.stop()
 })
 
@@ -62,7 +62,7 @@ test('a charge by its content and an equal one under a key, which neither saw, a
     const till = await openOwnShop(service, `equal ${randomUUID()}`)
     let other: Answer | undefined
     holdBack(async () => {
-      other = await charge(twin, till, { reference: 'SALE', headers: second })
+      other = await charge(duplicate, till, { reference: 'SALE', headers: second })
     })
     const answer = await charge(service, till, { reference: 'SALE', headers: first })
     expect(other?.statusCode, other?.body).toBe(201)
@@ -77,7 +77,7 @@ test('one key that goes to two boxes at once is one charge, and the other box is
   const headers = { 'idempotency-key': randomUUID() }
   let other: Answer | undefined
   holdBack(async () => {
-    other = await charge(twin, till, { reference: 'K', box: 'B', headers })
+    other = await charge(duplicate, till, { reference: 'K', box: 'B', headers })
   })
   const answer = await charge(service, till, { reference: 'K', box: 'A', headers })
   expect(other?.statusCode, other?.body).toBe(201)
@@ -87,7 +87,7 @@ test('one key that goes to two boxes at once is one charge, and the other box is
 
 test('two boxes that sell under one text at once give the provider two references', async () => {
   const till = await openTwoBoxes('one text')
-  holdBack(() => charge(twin, till, { reference: 'TEXT', box: 'B' }))
+  holdBack(() => charge(duplicate, till, { reference: 'TEXT', box: 'B' }))
   expect((await charge(service, till, { reference: 'TEXT', box: 'A' })).statusCode).toBe(201)
   const references = ordersAtProvider(service, till).map((order) => order.external_reference)
   expect(references.toSorted()).toEqual(['TEXT', 'TEXT-2'])
@@ -125,7 +125,7 @@ test('a charge whose box is removed meanwhile is not begun', async () => {
 
 test('a charge whose client is connected to another account meanwhile is not begun', async () => {
   const till = await openOwnShop(service, 'moved')
-  holdBack(() => changeAccount(twin, till, '91919191'))
+  holdBack(() => changeAccount(duplicate, till, '91919191'))
   const answer = await charge(service, till, { reference: 'R' })
   expect(outcome(answer)).toEqual([409, 'ACCOUNT_MISMATCH', 'not_charged'])
   expect(ordersAtProvider(service, till)).toEqual([])
@@ -135,7 +135,7 @@ test('a charge whose client is connected to another account meanwhile is not beg
 test('a charge whose client signs out meanwhile is not begun', async () => {
   const till = await openOwnShop(service, 'left')
   const name = encodeURIComponent(till.client)
-  holdBack(() => asAdmin(twin, { method: 'POST', url: `/oauth/logout?client=${name}` }))
+  holdBack(() => asAdmin(duplicate, { method: 'POST', url: `/oauth/logout?client=${name}` }))
   const answer = await charge(service, till, { reference: 'R' })
   expect([answer.statusCode, answer.json().outcome]).toEqual([409, 'not_charged'])
   expect(ordersAtProvider(service, till)).toEqual([])

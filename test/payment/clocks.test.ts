@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { createAccountPauses } from '../../src/payments/operations/account-pauses.ts'
-import { errandOfRequest } from '../../src/payments/operations/request-context.ts'
+import { requestContext } from '../../src/payments/operations/request-context.ts'
 import { createOrder } from '../../src/payments/orders/charge.ts'
-import { createStrangers } from '../../src/payments/orders/foreign-orders.ts'
+import { createForeignOrders } from '../../src/payments/orders/foreign-orders.ts'
 import { nextCheck } from '../../src/payments/orders/plan-status-checks.ts'
 import { ProviderError } from '../../src/provider/provider.ts'
 import { furthestMs } from '../../src/repositories/due-times.ts'
@@ -30,19 +30,19 @@ const hourMs = 60 * minuteMs
 
 /** Two processes on one database; each goes by what it takes for the time, as real ones do. */
 let service: TestService
-let twin: TestService
+let duplicate: TestService
 beforeAll(async () => {
   service = await startTestService({ ownTime: true })
-  twin = await startTestService({ twinOf: service, ownTime: true })
+  duplicate = await startTestService({ twinOf: service, ownTime: true })
 })
 afterAll(async () => {
-  await twin.stop()
+  await duplicate.stop()
   await service.stop()
 })
 afterEach(async () => {
   vi.useRealTimers()
   // The embedded database's clock is the wall clock: each process has to hear that it was set.
-  for (const { deps, database } of [service, twin]) {
+  for (const { deps, database } of [service, duplicate]) {
     await expect
       .poll(async () => Math.abs(deps.now().getTime() - (await database.clockMs())))
       .toBeLessThan(1_000)
@@ -73,7 +73,7 @@ test('a process whose host is ten minutes ahead cancels no charge before its tim
     .set({ next_check_at: new Date(0) })
     .where('id', '=', order_id)
     .execute()
-  await twin.sweeper.sweepOnce()
+  await duplicate.sweeper.sweepOnce()
   expect(await orderRow(service, order_id)).toMatchObject({ status: 'created', checks: 1 })
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'created' }])
 })
@@ -127,7 +127,7 @@ test('what was planned before the clock of the database was set back is due', as
     .set({ next_attempt_at: ahead, sender: order_id, sender_until: ahead })
     .where('order_id', '=', order_id)
     .execute()
-  await twin.sweeper.sweepOnce()
+  await duplicate.sweeper.sweepOnce()
   expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done' }])
 })
 
@@ -156,7 +156,7 @@ test('a clock that is set back during a request gives it no more time', async ()
     ipAddress: null,
     startedAt: new Date(service.deps.now().getTime() - agoMs),
   }
-  const errand = errandOfRequest(actor, service.deps.stopwatch() - agoMs)
+  const context = requestContext(actor, service.deps.stopwatch() - agoMs)
   const deps = { ...service.deps, now: () => new Date(service.deps.now().getTime() - hourMs) }
   const request = {
     cajaId: 'CAJA-1',
@@ -169,7 +169,7 @@ test('a clock that is set back during a request gives it no more time', async ()
     expirationMinutes: 15,
   }
   await expect(
-    createOrder(deps, asClientName(till.client), request, undefined, errand),
+    createOrder(deps, asClientName(till.client), request, undefined, context),
   ).rejects.toMatchObject({ code: 'PROVIDER_TIMEOUT', extra: { outcome: 'not_charged' } })
   expect(ordersAtProvider(service, till)).toEqual([])
 })
@@ -245,10 +245,10 @@ test('of two processes whose hosts are a quarter of a minute apart one renews a 
   await expect.poll(async () => (await providerRequests(service, renewing)).length).toBe(1)
   setWallClock(hasHosts() ? 15_000 : 0)
   // Its sleeps take no time, so it may give up waiting.
-  expect([200, 503]).toContain((await refresh(twin)).statusCode)
+  expect([200, 503]).toContain((await refresh(duplicate)).statusCode)
   expect((await first).statusCode).toBe(200)
   expect(await providerRequests(service, renewing)).toHaveLength(1)
-  expect((await refresh(twin)).statusCode).toBe(200)
+  expect((await refresh(duplicate)).statusCode).toBe(200)
 })
 
 test('what a process remembers of accounts and strangers ends in its time, also when the clock was set back', () => {
@@ -267,7 +267,7 @@ test('what a process remembers of accounts and strangers ends in its time, also 
   })
   const pauses = createAccountPauses()
   pauses.note(1, limited, before)
-  const strangers = createStrangers()
+  const strangers = createForeignOrders()
   strangers.add('ORD1', null, before, minuteMs)
   expect([pauses.pausedUntil(1, before), strangers.has('ORD1', null, before)]).toEqual([
     new Date(before.getTime() + 30_000),

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { AppError } from '../../src/errors/app-error.ts'
-import { errandOfRequest, inTime } from '../../src/payments/operations/request-context.ts'
+import { inTime, requestContext } from '../../src/payments/operations/request-context.ts'
 import {
   breakProvider,
   cancel,
@@ -119,7 +119,7 @@ test('who has waited for another sender has only the rest of his time for the pr
 
 /** Of somebody who has waited for so long already. */
 function waiting(forMs: number) {
-  return errandOfRequest({ ipAddress: null, startedAt: new Date() }, stopwatch() - forMs)
+  return requestContext({ ipAddress: null, startedAt: new Date() }, stopwatch() - forMs)
 }
 
 const late = () => new AppError('PROVIDER_TIMEOUT', { extra: { outcome: 'unknown' } })

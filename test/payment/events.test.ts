@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
-  createNewsReader,
-  type News,
+  createEventReader,
+  type EventSource,
   type NewsItem,
 } from '../../src/payments/events/event-subscribers.ts'
 import { type OpenStream, openStream } from '../support/event-stream.ts'
@@ -107,17 +107,17 @@ test('webhooks are told to the administrator, worked and refused ones, and to no
 })
 
 test('what another process does is told too', async () => {
-  const twin = await startTestService({ twinOf: service })
-  const stream = await follow(acme.key, '', twin)
+  const duplicate = await startTestService({ twinOf: service })
+  const stream = await follow(acme.key, '', duplicate)
   await toldUntil(stream, await chargeAndCancel(acme, 'P-1'))
   stream.hangUp()
-  await twin.stop()
+  await duplicate.stop()
 })
 
-/** News that the test makes. */
+/** Events that the test makes. */
 function handmade() {
-  let say: Parameters<News['follow']> | undefined
-  const news: News = {
+  let say: Parameters<EventSource['follow']> | undefined
+  const news: EventSource = {
     follow(...calls) {
       say = calls
       return () => {}
@@ -141,7 +141,7 @@ function handmade() {
 
 test('a burst is told as one resync, several changes of one order as the last', () => {
   const { news, order, say, lose } = handmade()
-  const reader = createNewsReader(news, { isAdmin: true, client: undefined })
+  const reader = createEventReader(news, { isAdmin: true, client: undefined })
   let wakes = 0
   reader.watch(() => {
     wakes += 1

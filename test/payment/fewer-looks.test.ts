@@ -104,18 +104,18 @@ test('a look that is quicker than a webhook by a little is no miss, and by much 
 test('a process that has just started believes in webhooks once one has come', async () => {
   const till = await openToldShop('restarted')
   service.clock.advance(second)
-  const twin = await startTestService({ twinOf: service })
+  const duplicate = await startTestService({ twinOf: service })
   try {
-    const { order_id } = (await charge(twin, till, { reference: 'R-1' })).json()
+    const { order_id } = (await charge(duplicate, till, { reference: 'R-1' })).json()
     const waitMs = ({ next_check_at }: { next_check_at: Date | null }) =>
       Number(next_check_at) - service.clock.now().getTime()
     expect(waitMs(await orderRow(service, order_id))).toBeLessThanOrEqual(2 * second)
     await act(service, order_id, { do: 'cancel' })
-    await deliver(twin, { dataId: String((await orderRow(service, order_id)).mp_order_id) })
-    const next = (await charge(twin, till, { reference: 'R-2' })).json().order_id
+    await deliver(duplicate, { dataId: String((await orderRow(service, order_id)).mp_order_id) })
+    const next = (await charge(duplicate, till, { reference: 'R-2' })).json().order_id
     expect(waitMs(await orderRow(service, next))).toBeGreaterThan(10 * second)
   } finally {
-    await twin.stop()
+    await duplicate.stop()
   }
 })
 

@@ -23,17 +23,17 @@ import { act, charge, payByCard, readOrder, type Till } from '../support/till.ts
  */
 let service: TestService
 /** The other process. */
-let twin: TestService
+let duplicate: TestService
 let till: Till
 
 beforeAll(async () => {
   service = await startTestService()
-  twin = await startTestService({ twinOf: service })
+  duplicate = await startTestService({ twinOf: service })
   till = await openOwnShop(service, 'patient')
   await service.app.listen({ host: '127.0.0.1', port: 0 })
 })
 afterAll(async () => {
-  await twin.stop()
+  await duplicate.stop()
   await service.stop()
 })
 
@@ -123,7 +123,7 @@ test('a refund in part that was given up before it was begun is not made behind 
   await told(order_id)
   const before = refused()
   await giveUpDuring(reading, '/orders/refund', { order_id, amount: '30,00' })
-  const answered = await refund(twin, till, order_id, '30,00')
+  const answered = await refund(duplicate, till, order_id, '30,00')
   expect(answered.statusCode, answered.body).toBe(200)
   await expect.poll(refused).toBe(before + 1)
   expect(await providerRequests(service, refunding)).toHaveLength(1)
@@ -134,9 +134,9 @@ test('a charge that was given up before it was begun is not made behind the canc
   const before = refused()
   const body = { caja_id: 'CAJA-1', external_reference: 'H-6', amount: '5,00' }
   await giveUpDuring(listing, '/orders', body)
-  const charged = await charge(twin, till, { reference: 'H-6', amount: '5,00' })
+  const charged = await charge(duplicate, till, { reference: 'H-6', amount: '5,00' })
   expect(charged.statusCode, charged.body).toBe(201)
-  expect((await cancel(twin, till, charged.json().order_id)).statusCode).toBe(200)
+  expect((await cancel(duplicate, till, charged.json().order_id)).statusCode).toBe(200)
   await expect.poll(refused).toBe(before + 1)
   expect(await providerRequests(service, creation)).toHaveLength(1)
   // Nobody was told that it was not charged, so nobody else's charge is held up for it.

@@ -84,7 +84,7 @@ test('an odd order in the search hides no other: the lost charge is found beside
 })
 
 test('a search with a row that cannot be read does not prove that a charge was never made', async () => {
-  const till = await openOwnShop(service, 'unreadable twin')
+  const till = await openOwnShop(service, 'unreadable duplicate')
   const lost = await lose(till, 'LOST-1', 'drop_after')
   const [made] = ordersAtProvider(service, till)
   await sandboxCall(service, 'PUT', `/_sandbox/orders/${made?.id}/shown`, {

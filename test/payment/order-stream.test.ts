@@ -150,14 +150,14 @@ test('while the provider is away the stream shows what was known, as stale', asy
 })
 
 test('a change made by another process is told', async () => {
-  const twin = await startTestService({ twinOf: service, streams: { lookMs: 60_000 } })
+  const duplicate = await startTestService({ twinOf: service, streams: { lookMs: 60_000 } })
   const orderId = await newOrder()
-  const stream = await follow(orderId, {}, twin)
+  const stream = await follow(orderId, {}, duplicate)
   await stream.next()
   await cancel(service, shop, orderId)
   expect(await stream.next()).toMatchObject({ data: { status: 'canceled' } })
   stream.hangUp()
-  await twin.stop()
+  await duplicate.stop()
 })
 
 test('the administrator and a browser session may follow, and the page’s own language is spoken', async () => {
@@ -208,11 +208,11 @@ test('a client has a most of streams, in the shape of every other refusal', asyn
 })
 
 test('a stop of the service ends its streams at once', async () => {
-  const twin = await startTestService({ twinOf: service })
-  const stream = await follow(await newOrder(), {}, twin)
+  const duplicate = await startTestService({ twinOf: service })
+  const stream = await follow(await newOrder(), {}, duplicate)
   await stream.next()
   const startedAt = performance.now()
-  const stopping = twin.stop()
+  const stopping = duplicate.stop()
   expect(await stream.rest()).toEqual([{ event: 'end', data: { reason: 'stopping' } }])
   await stopping
   expect(performance.now() - startedAt).toBeLessThan(2_000)

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { ownErrand } from '../../src/payments/operations/request-context.ts'
+import { serviceContext } from '../../src/payments/operations/request-context.ts'
 import { cancelAtProvider } from '../../src/payments/orders/cancel.ts'
 import {
   auditOf,
@@ -138,7 +138,7 @@ test('a cancel that comes just after another one finds the order canceled and as
   const asRead = await orderRow(service, orderId)
   expect((await cancel(service, till, orderId)).statusCode).toBe(200)
   await forgetRequests(service)
-  const again = await cancelAtProvider(service.deps, asRead, ownErrand(service.deps, 'api'))
+  const again = await cancelAtProvider(service.deps, asRead, serviceContext(service.deps, 'api'))
   expect(again.status).toBe('canceled')
   expect(await providerRequests(service)).toEqual([])
   expect(await operationsOf(service, orderId)).toHaveLength(1)

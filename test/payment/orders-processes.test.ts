@@ -20,13 +20,13 @@ import { act, charge, payByCard, readOrder, sandboxCall } from '../support/till.
 
 /** Two processes on one database, as they stand behind a load balancer. */
 let service: TestService
-let twin: TestService
+let duplicate: TestService
 beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '3000' } })
-  twin = await startTestService({ twinOf: service, env: { PROVIDER_TIMEOUT_MS: '3000' } })
+  duplicate = await startTestService({ twinOf: service, env: { PROVIDER_TIMEOUT_MS: '3000' } })
 })
 afterAll(async () => {
-  await twin.stop()
+  await duplicate.stop()
   await service.stop()
 })
 afterEach(() => healProvider(service))
@@ -47,7 +47,7 @@ test('equal charges in two processes are sent once, and both get the order', asy
   await breakProvider(service, { ...creation, kind: 'latency_after', delay_ms: 300, count: 1 })
   const first = charge(service, till, { reference: 'P-1' })
   await reached(creation)
-  const second = await charge(twin, till, { reference: 'P-1' })
+  const second = await charge(duplicate, till, { reference: 'P-1' })
   expect([(await first).statusCode, second.statusCode]).toEqual([201, 200])
   expect(second.json().order_id).toBe((await first).json().order_id)
   expect(await providerRequests(service, creation)).toHaveLength(1)
@@ -63,14 +63,14 @@ test('a refused charge tells an equal one in another process that nothing was ch
   )
   const first = charge(service, till, { reference: 'P-2', ...keyed })
   await reached(creation)
-  const second = await charge(twin, till, { reference: 'P-2', ...keyed })
+  const second = await charge(duplicate, till, { reference: 'P-2', ...keyed })
   expect([(await first).statusCode, second.statusCode]).toEqual([429, 502])
   for (const answer of [(await first).json(), second.json()]) {
     expect(answer).toMatchObject({ outcome: 'not_charged', retry_safe: true })
   }
   await sweepAfter(service, 60_000)
   expect(ordersAtProvider(service, till)).toEqual([])
-  expect((await charge(twin, till, { reference: 'P-2', ...keyed })).statusCode).toBe(201)
+  expect((await charge(duplicate, till, { reference: 'P-2', ...keyed })).statusCode).toBe(201)
   expect(ordersAtProvider(service, till)).toHaveLength(1)
 })
 
@@ -87,12 +87,12 @@ test('a refused refund ends equal ones in another process too, and its key makes
   )
   const first = refund(service, till, order_id, '30,00', 'refund-key')
   await reached(refunding)
-  const second = await refund(twin, till, order_id, '30,00', 'refund-key')
+  const second = await refund(duplicate, till, order_id, '30,00', 'refund-key')
   expect([(await first).statusCode, second.statusCode]).toEqual([429, 502])
   expect(second.json()).toMatchObject({ outcome: 'charged', retry_safe: true, order_id })
   await sweepAfter(service, 60_000)
   expect(ordersAtProvider(service, till)[0]?.refunds).toEqual([])
-  expect((await refund(twin, till, order_id, '30,00', 'refund-key')).statusCode).toBe(200)
+  expect((await refund(duplicate, till, order_id, '30,00', 'refund-key')).statusCode).toBe(200)
   expect(ordersAtProvider(service, till)[0]?.refunds).toHaveLength(1)
   expect((await operationsOf(service, order_id)).map((row) => row.state)).toEqual([
     'refused',
@@ -135,7 +135,7 @@ test('equal cancels in two processes are sent once, and both are told that the o
   await breakProvider(service, { ...canceling, kind: 'latency', delay_ms: 300, count: 1 })
   const first = cancel(service, till, order_id)
   await reached(canceling)
-  const second = await cancel(twin, till, order_id)
+  const second = await cancel(duplicate, till, order_id)
   expect([(await first).statusCode, second.statusCode]).toEqual([200, 200])
   expect(second.json().status).toBe('canceled')
   expect(await providerRequests(service, canceling)).toHaveLength(1)
@@ -153,12 +153,12 @@ test('a refused cancel ends equal ones in another process too, and a later one g
   )
   const first = cancel(service, till, order_id)
   await reached(canceling)
-  const second = await cancel(twin, till, order_id)
+  const second = await cancel(duplicate, till, order_id)
   expect([(await first).statusCode, second.statusCode]).toEqual([429, 502])
   for (const answer of [(await first).json(), second.json()]) {
     expect(answer).toMatchObject({ outcome: 'unknown', retry_safe: true, order_id })
   }
-  expect((await cancel(twin, till, order_id)).statusCode).toBe(200)
+  expect((await cancel(duplicate, till, order_id)).statusCode).toBe(200)
   expect((await operationsOf(service, order_id)).map((row) => row.state)).toEqual([
     'refused',
     'done',
@@ -177,9 +177,9 @@ test('a cancel that a dead process was sending is taken up after a few seconds',
     .where('order_id', '=', order_id)
     .execute()
   await forgetRequests(service)
-  await sweepAfter(twin, 2_100)
+  await sweepAfter(duplicate, 2_100)
   expect(await providerRequests(service, canceling)).toEqual([])
-  await sweepAfter(twin, 5_000)
+  await sweepAfter(duplicate, 5_000)
   expect(await orderRow(service, order_id)).toMatchObject({ status: 'canceled' })
   expect(await operationsOf(service, order_id)).toMatchObject([{ state: 'done', sender: null }])
 })
@@ -195,9 +195,9 @@ test('a key that a dead process was sending under is free after a few seconds', 
     .set({ sender: order_id, sender_until: inFlight })
     .where('id', '=', order_id)
     .execute()
-  await sweepAfter(twin, 2_100)
+  await sweepAfter(duplicate, 2_100)
   expect(await orderRow(service, order_id)).toMatchObject({ creation: 'unknown' })
-  await sweepAfter(twin, 5_000)
+  await sweepAfter(duplicate, 5_000)
   expect(await orderRow(service, order_id)).toMatchObject({ creation: 'confirmed', sender: null })
 })
 

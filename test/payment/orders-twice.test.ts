@@ -341,9 +341,9 @@ test('a request that fails while an equal one succeeds is answered with that one
 
 test('two clients on one account use one reference at once, and each gets its order', async () => {
   const account = String(8_800_001)
-  const one = await openShop(service, 'twin-one', account)
+  const one = await openShop(service, 'duplicate-one', account)
   // The same store and box ids would meet at the provider.
-  const two = await openTwin('twin-two', account)
+  const two = await openTwin('duplicate-two', account)
   const answers = await Promise.all([
     charge(service, one, { reference: 'TWIN' }),
     charge(service, two, { reference: 'TWIN', box: 'CAJA-B' }),

@@ -9,7 +9,7 @@ import {
   isKeyRemembered,
   nextCheck,
   nextCreationLook,
-  nextUnknownLook,
+  nextUnknownCheck,
   type Planned,
   planLook,
 } from '../../src/payments/orders/plan-status-checks.ts'
@@ -173,7 +173,7 @@ test.each([
   ['as usual while that is far', 130, 130, 5],
   ['as usual when that is over', 130, 121, 5],
 ] as const)('what is of unknown outcome is looked at %s', (_name, age, attemptedAt, wait) => {
-  const next = nextUnknownLook(
+  const next = nextUnknownCheck(
     clockworkAt(age),
     at(0),
     attemptedAt === null ? null : at(attemptedAt),

@@ -3,7 +3,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import type { Database } from '../../src/db/database.ts'
 import { asClientName } from '../../src/domain/client-name.ts'
 import type { PaymentDeps } from '../../src/payments/deps.ts'
-import { type Claim, type Held, newSender, sendAlone } from '../../src/payments/operations/lease.ts'
+import {
+  type NewLease,
+  newLeaseColumns,
+  type SendLease,
+  withSendLease,
+} from '../../src/payments/operations/lease.ts'
 import { insertOrder } from '../../src/repositories/orders/order-queries.ts'
 import { openTestDatabase } from '../support/database.ts'
 import { latch } from '../sync/deliver-support.ts'
@@ -21,7 +26,7 @@ beforeAll(async () => {
   deps = { database, now, log } as unknown as PaymentDeps
 })
 afterAll(() => database.close())
-// The claim's own clock; time passes for it only when a test says so.
+// The lease's own clock; time passes for it only when a test says so.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
@@ -31,7 +36,7 @@ function pass(ms: number): void {
 }
 
 /** A row whose creation is not confirmed. */
-async function openRow(held?: ReturnType<typeof newSender>): Promise<string> {
+async function openRow(held?: ReturnType<typeof newLeaseColumns>): Promise<string> {
   const id = randomUUID()
   await database.transaction((trx) =>
     insertOrder(trx, {
@@ -67,21 +72,24 @@ const rowOf = (id: string) =>
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
 
-const send = <T>(id: string, work: (claim: Claim) => Promise<T>, held: Held | null = null) =>
-  sendAlone(deps, { table: 'orders', id }, held, work)
+const send = <T>(
+  id: string,
+  work: (lease: SendLease) => Promise<T>,
+  held: NewLease | null = null,
+) => withSendLease(deps, { table: 'orders', id }, held, work)
 
-/** Takes the claim, and keeps it until it is let go. */
+/** Takes the lease, and keeps it until it is let go. */
 async function hold(id: string) {
   const [begun, end] = [latch(), latch()]
-  let claim: Claim | undefined
+  let lease: SendLease | undefined
   const done = send(id, async (own) => {
-    claim = own
+    lease = own
     begun.open()
     await end.opened
   })
   await begun.opened
   return {
-    claim: claim as unknown as Claim,
+    lease: lease as unknown as SendLease,
     async letGo() {
       end.open()
       await done
@@ -100,7 +108,7 @@ test('while one sends under a key nobody else does, however often he asks; then 
 })
 
 test('a new row is its own request’s to send, and not to be taken', async () => {
-  const held = newSender(now())
+  const held = newLeaseColumns(now())
   const id = await openRow(held)
   expect(await send(id, async () => 'sent')).toBeUndefined()
   const begun = { sender: held.sender, begunAt: now(), provenMs: performance.now() }
@@ -108,7 +116,7 @@ test('a new row is its own request’s to send, and not to be taken', async () =
   expect(sent).toEqual({ result: true })
 })
 
-test('a claim lasts as long as its work: it is prolonged while that goes on', async () => {
+test('a lease lasts as long as its work: it is prolonged while that goes on', async () => {
   const id = await openRow()
   const first = await hold(id)
   for (let thirds = 0; thirds < 9; thirds += 1) {
@@ -133,23 +141,23 @@ test('T33: an attempt is noted right before it is sent, with the look that follo
   })
 })
 
-test('who finds his claim taken over, or the order given up, sends nothing', async () => {
+test('who finds his lease taken over, or the order given up, sends nothing', async () => {
   const id = await openRow()
   const zombie = await hold(id)
   // It stood still, and its renewals with it.
   nowMs += 5_001
   const heir = await hold(id)
-  expect(await zombie.claim.permit()).toBeUndefined()
-  expect((await heir.claim.permit())?.()).toBe(true)
+  expect(await zombie.lease.permit()).toBeUndefined()
+  expect((await heir.lease.permit())?.()).toBe(true)
   await zombie.letGo()
   // What it gave back was not its own.
-  expect((await rowOf(id)).sender).toBe(heir.claim.sender)
+  expect((await rowOf(id)).sender).toBe(heir.lease.sender)
   await database.db
     .updateTable('orders')
     .set({ cancel_requested_at: now() })
     .where('id', '=', id)
     .execute()
-  expect(await heir.claim.permit()).toBeUndefined()
+  expect(await heir.lease.permit()).toBeUndefined()
   await heir.letGo()
 })
 
@@ -187,7 +195,7 @@ test('an attempt that nobody answered stays noted, until every one after it is s
   expect((await rowOf(clean)).unanswered_at).toBeNull()
 })
 
-test('work that throws gives the claim back and keeps what is unanswered', async () => {
+test('work that throws gives the lease back and keeps what is unanswered', async () => {
   const id = await openRow()
   const work = send(id, async ({ permit }) => {
     await permit()

@@ -180,15 +180,15 @@ test('signing out ends the session itself: its cookie is worth nothing anywhere,
     expect(out.statusCode).toBe(200)
     expect(String(out.headers['set-cookie'])).toMatch(/^tillbridge-session=; Max-Age=0; /)
     // A process beside this one, which stands for one that is started later too.
-    const twin = await startTestService({ twinOf: service })
-    for (const process of [service, twin]) {
+    const duplicate = await startTestService({ twinOf: service })
+    for (const process of [service, duplicate]) {
       const at = (cookie: string, url: string) =>
         call(process, { url, headers: { cookie, ...ownPage } })
       expect((await at(left.cookie, '/session')).json().valid).toBe(false)
       expect((await at(left.cookie, '/orders?client=acme')).statusCode).toBe(401)
       expect((await at(kept.cookie, '/session')).json().valid).toBe(true)
     }
-    await twin.stop()
+    await duplicate.stop()
   }
 })
 

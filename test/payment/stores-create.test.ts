@@ -275,17 +275,19 @@ test('another client may use the same ids, and each sees its own', async () => {
 })
 
 test('a client on the same account never takes over, nor deletes, what the first one made', async () => {
-  const twin = await enrol(service, 'twin', '1001')
+  const duplicate = await enrol(service, 'duplicate', '1001')
   const before = await atProvider(service, 1001)
-  const answer = await createStore(service, twin, { id: 'SUC-001', boxes: ['CAJA-01'] })
+  const answer = await createStore(service, duplicate, { id: 'SUC-001', boxes: ['CAJA-01'] })
   expect([answer.statusCode, answer.json().code]).toEqual([409, 'CONFLICT'])
-  expect((await call(service, { url: '/stores', token: twin.key })).json().total).toBe(0)
-  await createStore(service, twin, { id: 'TWIN', boxes: [] })
+  expect((await call(service, { url: '/stores', token: duplicate.key })).json().total).toBe(0)
+  await createStore(service, duplicate, { id: 'TWIN', boxes: [] })
   const pos = [{ name: 'Caja', external_id: 'CAJA-01' }]
-  const box = await call(service, { url: '/stores/TWIN/pos', token: twin.key, body: { pos } })
+  const box = await call(service, { url: '/stores/TWIN/pos', token: duplicate.key, body: { pos } })
   expect([box.statusCode, box.json().code]).toEqual([409, 'CONFLICT'])
-  expect((await call(service, { url: '/stores/TWIN', token: twin.key })).json().pos).toEqual([])
-  await call(service, { method: 'DELETE', url: '/stores/TWIN', token: twin.key })
+  expect((await call(service, { url: '/stores/TWIN', token: duplicate.key })).json().pos).toEqual(
+    [],
+  )
+  await call(service, { method: 'DELETE', url: '/stores/TWIN', token: duplicate.key })
   expect(await atProvider(service, 1001)).toEqual(before)
 })
 

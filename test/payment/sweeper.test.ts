@@ -180,18 +180,18 @@ test('an old charge that nobody wants any more ends at the first sweep at which 
 test('two processes share the work: each order is read by one of them', async () => {
   const { orderId } = await openOrder('shared work')
   await (await dueLike(service, orderId)).orders(25)
-  const twin = await startTestService({ twinOf: service })
+  const duplicate = await startTestService({ twinOf: service })
   try {
     service.clock.advance(2_100)
     await forgetRequests(service)
     for (let round = 0; round < 2; round += 1) {
-      await Promise.all([service.sweeper.sweepOnce(), twin.sweeper.sweepOnce()])
+      await Promise.all([service.sweeper.sweepOnce(), duplicate.sweeper.sweepOnce()])
     }
     const paths = (await providerRequests(service, reading)).map((request) => request.path)
     expect(paths).toHaveLength(26)
     expect(new Set(paths).size).toBe(26)
   } finally {
-    await twin.stop()
+    await duplicate.stop()
   }
 })
 

@@ -22,10 +22,10 @@ type Paired = Record<'pdv' | 'standalone' | 'other' | 'undefined' | 'foreign' | 
 async function openAll(client: string, userId: string): Promise<[Till, Paired]> {
   const till = await enrol(service, client, userId)
   // The same account under another name: what it has here is unknown to `till`.
-  const twin = await enrol(service, `${client}'s twin`, userId)
+  const duplicate = await enrol(service, `${client}'s duplicate`, userId)
   await createStore(service, till, { id: 'S 1', boxes: ['B 1', 'B-2', 'EMPTY'] })
   await createStore(service, till, { id: 'S-2', boxes: ['B-3', 'GONE'] })
-  await createStore(service, twin, { id: 'T-1', boxes: ['T-BOX'] })
+  await createStore(service, duplicate, { id: 'T-1', boxes: ['T-BOX'] })
   const unbound = await pairTerminal(service, till, 'GONE')
   await call(service, { method: 'DELETE', url: '/stores/S-2/pos/GONE', token: till.key })
   const paired = {
@@ -33,7 +33,7 @@ async function openAll(client: string, userId: string): Promise<[Till, Paired]> 
     standalone: await pairTerminal(service, till, 'B 1', 'STANDALONE'),
     other: await pairTerminal(service, till, 'B-2', 'STANDALONE'),
     undefined: await pairTerminal(service, till, 'B-3', 'UNDEFINED'),
-    foreign: await pairTerminal(service, twin, 'T-BOX', 'PDV'),
+    foreign: await pairTerminal(service, duplicate, 'T-BOX', 'PDV'),
     unbound,
   }
   return [till, paired]

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import type { orderStatuses } from '../../src/domain/order.ts'
 import {
   type MoneyState,
+  moneyOutcome,
+  orderMoneyOutcome,
   outcomeOf,
   type Situation,
   situations,
-  verdictOn,
-  verdictOnOrder,
 } from '../../src/errors/money-outcome.ts'
 
 const plain: MoneyState = {
@@ -51,12 +51,12 @@ test.each(Object.entries(states))('an order that is %s', (status, [settled, doub
     expect(outcomeOf({ ...order, ...doubt }), JSON.stringify(doubt)).toBe(word)
   }
   // What is said of a new charge: only where no money of this one will ever show up.
-  expect(verdictOnOrder(order).retrySafe).toBe(settled === 'n')
+  expect(orderMoneyOutcome(order).retrySafe).toBe(settled === 'n')
 })
 
 test('money that came after the end counts as charged until it is given back', () => {
   const late = { ...plain, status: 'canceled' as const, paid_after_close: true, paid_cents: 100 }
-  expect(verdictOnOrder(late)).toEqual({ outcome: 'charged', retrySafe: false })
+  expect(orderMoneyOutcome(late)).toEqual({ outcome: 'charged', retrySafe: false })
   expect(outcomeOf({ ...late, refunded_cents: 40 })).toBe('charged')
   expect(outcomeOf({ ...late, refunded_cents: 100 })).toBe('not_charged')
 })
@@ -88,7 +88,7 @@ test.each(Object.keys(situations) as Situation[])('what is said when: %s', (situ
   const paid: MoneyState = { ...plain, status: 'processed', paid_cents: 100, refund_open: true }
   const orders = [paid, { ...plain, status: 'canceled' as const }]
   const words = orders.map((order) => {
-    const { outcome, retrySafe } = verdictOn(situation, order)
+    const { outcome, retrySafe } = moneyOutcome(situation, order)
     return retrySafe ? `${outcome}, again` : outcome
   })
   expect(words).toEqual(said[situation])

@@ -1,9 +1,9 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openChannel } from '../../src/sync/alerts/channels.ts'
+import { textsOf } from '../../src/sync/alerts/flow-alert-texts.ts'
 import type { AlertMessage } from '../../src/sync/alerts/message.ts'
 import { testAlerts } from '../../src/sync/alerts/test-alerts.ts'
-import { toldOf } from '../../src/sync/alerts/told.ts'
 import { createGuardedAgent } from '../../src/sync/net/guard.ts'
 import { alertsOf, openHttpReceiver, openMailReceiver, openTarPit } from './alerts-receivers.ts'
 
@@ -61,7 +61,7 @@ function deps(mail: { smtpUrl?: string; mailFrom?: string } = {}) {
 function send(definition: object, message: AlertMessage, values = env()) {
   const [parsed] = flow([definition], values).alerts.onJobFailed
   if (!parsed) throw new Error('one channel is expected')
-  return openChannel(parsed, { ...deps(), agent }).send(toldOf(message))
+  return openChannel(parsed, { ...deps(), agent }).send(textsOf(message))
 }
 
 const failed = (change: Partial<Extract<AlertMessage, { kind: 'failed' }>> = {}): AlertMessage => ({

@@ -11,7 +11,7 @@ import {
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { ownErrand } from '../operations/request-context.ts'
+import { serviceContext } from '../operations/request-context.ts'
 import { nextAfterSimulation } from '../orders/plan-status-checks.ts'
 import { refreshOrder } from '../orders/read.ts'
 
@@ -43,7 +43,7 @@ export async function simulateOrder(
     if (!connection) throw new AppError('OAUTH_NOT_CONNECTED')
     if (connection.live_mode) throw new AppError('NOT_SANDBOX')
     // What happened at the terminal meanwhile counts: the provider would refuse the event without a reason of ours.
-    const { order: current } = await refreshOrder(deps, order, ownErrand(deps, 'api'))
+    const { order: current } = await refreshOrder(deps, order, serviceContext(deps, 'api'))
     checkMove(current, request.event.status)
     const mpOrderId = current.mp_order_id
     if (mpOrderId === null) {

@@ -17,7 +17,7 @@ import {
   wantRead,
 } from '../../repositories/provider-payments/payment-reads.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { ownErrand } from '../operations/request-context.ts'
+import { serviceContext } from '../operations/request-context.ts'
 import { refreshOrder } from '../orders/read.ts'
 import { readPayment, readPayments } from '../provider-payments/read-payments.ts'
 import { compareClosing, readsOf, wishOf } from './compare-closing.ts'
@@ -208,7 +208,7 @@ async function readAgain(
 ): Promise<void> {
   const order = orderId && (await findOrder(deps.database.db, shop.client, orderId))
   if (order && kind !== 'other_box' && kind !== 'other_medium') {
-    await refreshOrder(deps, order, ownErrand(deps, 'search'))
+    await refreshOrder(deps, order, serviceContext(deps, 'search'))
   }
   if (paymentId !== null && !paymentId.startsWith(rowWithoutId))
     await readPayment(deps, shop, paymentId, signal)

@@ -2,11 +2,11 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { erpFromCents } from '../../domain/money.ts'
 import { wholeCurrencyOf } from '../../domain/site.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { verdictOn } from '../../errors/money-outcome.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError } from '../../provider/provider.ts'
 import { keepSite } from '../../repositories/closings/closing-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { type Errand, within } from '../operations/request-context.ts'
+import { type RequestContext, within } from '../operations/request-context.ts'
 import { type KnownConnection, withAccess } from './token-keeper.ts'
 
 const readWithinMs = 3_000
@@ -26,17 +26,21 @@ export async function isSentWhole(
   {
     site,
     known,
-    errand,
-  }: { site: string | null | undefined; known: KnownConnection | undefined; errand: Errand },
+    context,
+  }: {
+    site: string | null | undefined
+    known: KnownConnection | undefined
+    context: RequestContext
+  },
 ): Promise<boolean> {
-  const siteId = site === undefined ? await readSite(deps, client, known, errand) : site
+  const siteId = site === undefined ? await readSite(deps, client, known, context) : site
   const hasCents = amountCents % 100 !== 0
   if (siteId === 'unreadable') {
     if (!hasCents) return false
     throw new AppError('PROVIDER_ERROR', {
       message:
         'The country of the provider account could not be read, so it is not known whether it takes cents; nothing was charged',
-      extra: verdictOn('chargeNotMade'),
+      extra: moneyOutcome('chargeNotMade'),
     })
   }
   const currency = wholeCurrencyOf(siteId)
@@ -50,7 +54,7 @@ function centsRefused(amountCents: number, currency: string): AppError {
   const message = `Must end in ",00", since the provider account takes ${currency} without cents (got "${amount}")`
   return new AppError('VALIDATION_ERROR', {
     details: [{ path: 'amount', message }],
-    extra: verdictOn('chargeImpossible'),
+    extra: moneyOutcome('chargeImpossible'),
   })
 }
 
@@ -58,9 +62,9 @@ async function readSite(
   deps: PaymentDeps,
   client: ClientName,
   known: KnownConnection | undefined,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<string | null | 'unreadable'> {
-  const options = within(deps, errand, readWithinMs)
+  const options = within(deps, context, readWithinMs)
   try {
     return await withAccess(
       deps,
@@ -70,7 +74,7 @@ async function readSite(
         await keepSite(deps.database.db, { mpUserId, siteId, at: deps.now() })
         return siteId
       },
-      { known, untilMs: errand.untilMs },
+      { known, untilMs: context.untilMs },
     )
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error

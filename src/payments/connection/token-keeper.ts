@@ -234,7 +234,7 @@ export async function renewConnection(
     }
     throw new AppError('SERVICE_UNAVAILABLE', { message: 'The connection is still being renewed' })
   }
-  return deps.once(`renew:${client}`, () => deps.lasting.run(renewInTurn))
+  return deps.once(`renew:${client}`, () => deps.background.run(renewInTurn))
 }
 
 /** Whether a renewal was begun from this pair whose end nobody has seen, and whose process may still store its pair. */

@@ -11,13 +11,16 @@ export type NewsItem = { key: string; client: string | null } & (
 )
 
 /** What happens, in whichever process: hints for those who then look themselves. */
-export type News = {
+export type EventSource = {
   /** Calls `onItem` with each item, and `onGap` when some may have been missed, until the returned function is called. */
   follow(onItem: (item: NewsItem) => void, onGap: () => void): () => void
   close(): Promise<void>
 }
 
-export async function createNews(database: Database, changes: OrderChanges): Promise<News> {
+export async function createEventSource(
+  database: Database,
+  changes: OrderChanges,
+): Promise<EventSource> {
   const followers = new Set<{ onItem: (item: NewsItem) => void; onGap: () => void }>()
   const tell = (item: NewsItem) => {
     for (const { onItem } of [...followers]) onItem(item)
@@ -70,11 +73,11 @@ export type NewsReader = {
 const itemsAtMost = 20
 
 /**
- * News for one reader: of one client or, when `client` is undefined, of all; orders alone unless `isAdmin`. The first
+ * Events for one subscriber: of one client or, when `client` is undefined, of all; orders alone unless `isAdmin`. The first
  * thing it takes is that it missed everything before.
  */
-export function createNewsReader(
-  news: News,
+export function createEventReader(
+  news: EventSource,
   { isAdmin, client }: { isAdmin: boolean; client: string | undefined },
 ): NewsReader {
   const items = new Map<string, NewsItem>()

@@ -53,7 +53,7 @@ export type Lanes<U extends Unit = Unit> = {
  */
 const slowMs = 1_000
 /** A process that dies with claimed work gives it back after this time. What takes longer another process may begin, too. */
-export const claimMs = 5_000
+export const leaseMs = 5_000
 /** What ends at almost the same time is followed by one look for more. */
 const gatherMs = 50
 
@@ -137,7 +137,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     const taken = claiming.then(async () => {
       const room = roomAt(now)
       if (room.limit <= 0 || stopped.signal.aborted) return 0
-      const units = await options.claim(now, new Date(deps.now().getTime() + claimMs), room)
+      const units = await options.claim(now, new Date(deps.now().getTime() + leaseMs), room)
       for (const unit of units) begin(unit)
       return units.length
     })

@@ -9,100 +9,102 @@ import {
 } from '../../repositories/operations/send-leases.ts'
 import type { PaymentDeps } from '../deps.ts'
 
-/** A process that dies while it sends keeps the others from the key no longer than this. */
-const claimMs = 5_000
-/** A claim that was proven longer ago than this may be somebody else's when the first byte goes out. */
-const freshMs = claimMs - 500
-/** What a process left open is taken up this soon after its claim has ended. */
-const lookAfterMs = 1_000
+/** How long a process that died blocks the others from sending. */
+const leaseMs = 5_000
+/** After this time without proof another process may have taken the lease. */
+const freshMs = leaseMs - 500
+/** The sweeper takes an open operation up this long after its lease has ended. */
+const checkAfterMs = 1_000
 
-/** The columns of a new row whose own request sends at once: its first attempt is noted with the intent. */
-export function newSender(now: Date) {
+/** The lease columns of a new row: its own request sends at once, so the row notes the first attempt. */
+export function newLeaseColumns(now: Date) {
   const sender: string = randomUUID()
-  return { sender, sender_until: new Date(now.getTime() + claimMs), unanswered_at: now }
+  return { sender, sender_until: new Date(now.getTime() + leaseMs), unanswered_at: now }
 }
 
-/** The claim that came with a new row. */
-export type Held = {
+/** The lease that came with a new row. */
+export type NewLease = {
   sender: string
   /** When the attempt was begun that the row notes. */
   begunAt: Date
-  /** When the row was asked for, by performance.now(): from then on the claim is proven. */
+  /** When the row was written, by performance.now(): the lease is proven from then on. */
   provenMs: number
 }
 
-/** The claim of a row that was just written with `newSender`; `provenMs` is when that was asked for. */
-export function heldWith(row: { sender: string | null; created_at: Date }, provenMs: number): Held {
+/** The lease of a row written with `newLeaseColumns`; `provenMs` is when the statement began. */
+export function newLeaseOf(
+  row: { sender: string | null; created_at: Date },
+  provenMs: number,
+): NewLease {
   return { sender: row.sender as string, begunAt: row.created_at, provenMs }
 }
 
-/** When the background takes up a row whose first request has said nothing of it since `now`. */
-export function firstLook(now: Date): Date {
-  return new Date(now.getTime() + claimMs + lookAfterMs)
+/** When the sweeper takes up a row whose request has stored nothing since `now`. */
+export function firstCheckAt(now: Date): Date {
+  return new Date(now.getTime() + leaseMs + checkAfterMs)
 }
 
-/** The right to send under the key of a row, while it lasts. */
-export type Claim = {
-  /** Names the one who sends, in the row. */
+/** The exclusive right to send under the key of a row. */
+export type SendLease = {
+  /** The owner of the lease in the row. */
   sender: string
-  /** It came with the row: nobody has sent under the key before. */
+  /** It came with the row: nothing was sent under the key before. */
   isNew: boolean
-  /** When the latest attempt of before was begun that nobody answered; null when all were. Its effect may still come. */
+  /** When the latest earlier attempt without an answer began, whose effect may still come; null when all were answered. */
   unansweredAt: Date | null
-  /** The same, of this claim's own attempts too. */
+  /** The same, including the attempts under this lease. */
   doubtfulAt(): Date | null
-  /** For the call: each attempt proves first that the claim is still held. */
+  /** Proves before each attempt that the lease is still owned. */
   permit: SendPermit
-  /** Every attempt of this claim was answered and had no effect; what is left unanswered is what was so before. */
+  /** Notes that every attempt under this lease was answered and had no effect. */
   settle(): void
-  /** The row as it was written last, which may have given the claim back. */
+  /** Notes the row as it was written last, which may have released the lease. */
   wrote(row: { sender: string | null }): void
 }
 
 /**
- * Does `work` while nobody else, in any process, sends under the key of this row; undefined when somebody does. `held` is
- * the claim that came with a new row.
+ * Runs `work` while no other process sends under the key of this row; undefined when another one does. `newLease` is the lease that
+ * came with a new row.
  *
- * A process may stand still at any moment, and find its claim taken over when it goes on. So each attempt proves the claim
- * by a statement right before it, which also notes that an attempt has begun; and once more by the time since then at its
- * first byte. What cannot be proven is not sent.
+ * A process may be suspended at any moment and lose its lease meanwhile. So each attempt proves the lease by a statement right
+ * before it, which also notes the attempt, and by the time since then at its first byte. Without proof nothing is sent.
  */
-export async function sendAlone<T>(
+export async function withSendLease<T>(
   deps: PaymentDeps,
   row: { table: KeyedTable; id: string },
-  held: Held | null,
-  work: (claim: Claim) => Promise<T>,
+  newLease: NewLease | null,
+  work: (lease: SendLease) => Promise<T>,
 ): Promise<{ result: T } | undefined> {
   const { db } = deps.database
   const { table, id } = row
-  const sender = held?.sender ?? randomUUID()
+  const sender = newLease?.sender ?? randomUUID()
   const times = () => {
     const now = deps.now()
-    return { now, until: new Date(now.getTime() + claimMs), lookAt: firstLook(now) }
+    return { now, until: new Date(now.getTime() + leaseMs), lookAt: firstCheckAt(now) }
   }
   const taken =
-    held === null ? await takeSender(db, table, id, sender, times()) : { unansweredAt: null }
+    newLease === null ? await takeSender(db, table, id, sender, times()) : { unansweredAt: null }
   if (!taken) return undefined
   const renewal = setInterval(() => {
     keepSender(db, table, id, sender, times()).catch((error) =>
-      deps.log.warn({ err: error, id }, 'the claim on a key was not prolonged'),
+      deps.log.warn({ err: error, id }, 'lease not renewed'),
     )
-  }, claimMs / 3)
+  }, leaseMs / 3)
   const { unansweredAt } = taken
-  let noted = held
-  let doubtfulAt = held?.begunAt ?? unansweredAt
+  let noted = newLease
+  let doubtfulAt = newLease?.begunAt ?? unansweredAt
   let isSettled = false
   let isFree = false
   try {
     const result = await work({
       sender,
-      isNew: held !== null,
+      isNew: newLease !== null,
       unansweredAt,
       doubtfulAt: () => doubtfulAt,
       async permit() {
         const first = noted
         noted = null
-        // The statement that wrote the row has noted this attempt, and proven the claim.
+        // The statement that wrote the row has noted this attempt and proven the lease.
         if (first && isFresh(first, deps.now())) {
           return () => performance.now() - first.provenMs < freshMs
         }
@@ -128,13 +130,13 @@ export async function sendAlone<T>(
       ? undefined
       : freeSender(db, table, id, sender, isSettled ? unansweredAt : undefined)
     await freed?.catch((error) =>
-      deps.log.warn({ err: error, id }, 'the claim on a key was not given back; it will expire'),
+      deps.log.warn({ err: error, id }, 'lease not released; it expires'),
     )
   }
 }
 
-/** By both clocks: of a process that stood still with its machine only one has gone on. */
-function isFresh({ begunAt, provenMs }: Held, now: Date): boolean {
+/** By both clocks: only one of them advances while the machine is suspended. */
+function isFresh({ begunAt, provenMs }: NewLease, now: Date): boolean {
   const ageMs = Math.max(performance.now() - provenMs, now.getTime() - begunAt.getTime())
   return ageMs < freshMs / 2
 }

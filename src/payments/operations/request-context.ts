@@ -2,90 +2,93 @@ import { AppError, type ErrorExtra } from '../../errors/app-error.ts'
 import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
 import type { EvidenceSource } from '../orders/apply-evidence.ts'
 
-/** What is done for somebody: why, in whose name and until when. It travels as one value down to the last call. */
-export type Errand = {
+/** Why something is done, for whom and until when. It is passed on unchanged to every call. */
+export type RequestContext = {
   source: EvidenceSource
   actor: Actor
-  /** By `deps.stopwatch`. Waits, and calls that are repeated, share it: none of them starts the time anew. */
+  /** The deadline by `deps.stopwatch`. Waits and repeated calls share it. */
   untilMs: number
-  /** Whether somebody still waits for the answer, as far as this machine has been told. */
-  isHeard: () => Promise<boolean>
+  /** Whether the client is still connected, as far as this machine knows. */
+  isConnected: () => Promise<boolean>
 }
 
-/** A till gets its answer within this time whatever the provider does. */
+/** A request is answered within this time, whatever the provider does. */
 export const answerWithinMs = 24_000
-/** What comes after it for writing down how far the work came, and for the way back. */
-const lastWordMs = 500
-/** What a cancel or refund may spend on reading its order first: it needs the rest itself. */
-export const lookFirstMs = 6_000
-/** A call to the provider with less time than this is not worth beginning. */
+/** Time after the deadline to store the result and to send the answer. */
+const answerMs = 500
+/** A cancel or refund may spend this on reading its order first. */
+export const readFirstMs = 6_000
+/** No call to the provider begins with less time left. */
 export const shortestCallMs = 1_000
-/** Longest look at one order, for whoever has no less time. */
-const lookMs = 15_000
+/** Longest status check of the service's own. */
+const checkMs = 15_000
 
 type Stopwatch = Pick<PaymentDeps, 'stopwatch'>
 
 const always = async () => true
 
-/** The errand of a request that came at `arrivedMs`. */
-export function errandOfRequest(
+/** The context of an HTTP request that arrived at `arrivedMs`. */
+export function requestContext(
   actor: Actor,
   arrivedMs: number,
-  isHeard: Errand['isHeard'] = always,
-): Errand {
-  return { source: 'api', actor, untilMs: arrivedMs + answerWithinMs, isHeard }
+  isConnected: RequestContext['isConnected'] = always,
+): RequestContext {
+  return { source: 'api', actor, untilMs: arrivedMs + answerWithinMs, isConnected }
 }
 
-/** What the service does by itself, or for somebody who is promised no time; a look has 15 s. */
-export function ownErrand(
+/** The context of the service's own work: status checks, the sweeper, webhooks. */
+export function serviceContext(
   deps: Pick<PaymentDeps, 'stopwatch' | 'now'>,
   source: EvidenceSource,
-  withinMs = lookMs,
-): Errand {
+  withinMs = checkMs,
+): RequestContext {
   return {
     source,
     actor: serviceActor(deps.now()),
     untilMs: deps.stopwatch() + withinMs,
-    isHeard: always,
+    isConnected: always,
   }
 }
 
-/** A part of an errand, which takes no longer than `ms`. */
-export function within(deps: Stopwatch, errand: Errand, ms: number): Errand {
-  return { ...errand, untilMs: Math.min(errand.untilMs, deps.stopwatch() + ms) }
+/** The same context with a deadline at most `ms` from now. */
+export function within(deps: Stopwatch, context: RequestContext, ms: number): RequestContext {
+  return { ...context, untilMs: Math.min(context.untilMs, deps.stopwatch() + ms) }
 }
 
-/** What is done along the way, but not for whoever sent us. */
-export function byService(deps: Pick<PaymentDeps, 'now'>, errand: Errand): Errand {
-  return { ...errand, actor: serviceActor(deps.now()) }
+/** The same context with the service as the actor. */
+export function byService(deps: Pick<PaymentDeps, 'now'>, context: RequestContext): RequestContext {
+  return { ...context, actor: serviceActor(deps.now()) }
 }
 
-/** What is left of the errand's time; less than nothing when it is over. */
-export function timeLeftMs(deps: Stopwatch, { untilMs }: Errand): number {
+/** Time left in milliseconds, negative after the deadline. */
+export function timeLeftMs(deps: Stopwatch, { untilMs }: RequestContext): number {
   return untilMs - deps.stopwatch()
 }
 
 /**
- * Right before money is moved: throws when whoever asked has hung up. He may have asked another process meanwhile, and have his
- * answer. The error says `undecided`, so that it denies nobody else what he asks for: nobody hears it.
+ * Called right before money is moved.
+ * @throws CALLER_GONE when the client has disconnected: it may have asked another process meanwhile. The error carries `undecided`, so
+ * that it does not deny an equal request.
  */
-export async function requireHeard({ isHeard }: Errand, undecided: ErrorExtra): Promise<void> {
-  if (await isHeard()) return
+export async function requireConnected(
+  { isConnected }: RequestContext,
+  undecided: ErrorExtra,
+): Promise<void> {
+  if (await isConnected()) return
   throw new AppError('CALLER_GONE', { extra: undecided })
 }
 
 /**
- * The outcome of `work`, or `late()` as its failure when the request's time is over before. The work itself goes on: it may
- * hold money.
+ * The result of `work`; rejects with `late()` when the deadline passes first. The work itself continues, since it may move money.
  */
 export async function inTime<T>(
   deps: Stopwatch,
-  errand: Errand,
+  context: RequestContext,
   work: Promise<T>,
   late: () => Error,
 ): Promise<T> {
   const over = Promise.withResolvers<never>()
-  const leftMs = Math.max(0, timeLeftMs(deps, errand) + lastWordMs)
+  const leftMs = Math.max(0, timeLeftMs(deps, context) + answerMs)
   const timer = setTimeout(() => over.reject(late()), leftMs)
   try {
     return await Promise.race([work, over.promise])

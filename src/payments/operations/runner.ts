@@ -9,132 +9,132 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { withOrderAccess } from '../orders/order-access.ts'
-import { nextUnknownLook } from '../orders/plan-status-checks.ts'
-import { type Claim, type Held, sendAlone } from './lease.ts'
-import { type Errand, timeLeftMs } from './request-context.ts'
+import { nextUnknownCheck } from '../orders/plan-status-checks.ts'
+import { type NewLease, type SendLease, withSendLease } from './lease.ts'
+import { type RequestContext, timeLeftMs } from './request-context.ts'
 
 /**
- * Something that is to be done at the provider: a charge, a refund or a cancel. Its row is committed before, and the row's
- * id is the key of every call for it.
+ * A charge, refund or cancel that is to be made at the provider. Its row is committed before the call; the row's id is the
+ * idempotency key of every call.
  */
 export type Intent<Row, Answer, End> = {
   table: KeyedTable
   id: string
   order: OrderRow
-  /** The row, when this errand has written it. */
+  /** The row as this request wrote or read it. */
   row: Row
-  /** The claim that came with it; null when somebody else has written it, who may be sending now. */
-  held: Held | null
-  /** The client's connection, as this errand has found it. */
+  /** The lease that came with a new row; null for an earlier row, which another process may be sending. */
+  newLease: NewLease | null
+  /** The client's connection, if it is known already. */
   connection?: KnownConnection | undefined
   read(): Promise<Row | undefined>
-  /** What there is in place of a call: the intent has ended, or nothing may be sent for it any more. */
-  instead(row: Row, claim: Claim): Promise<End | undefined>
+  /** The result without a call: the operation has ended, or nothing may be sent for it any more. */
+  instead(row: Row, lease: SendLease): Promise<End | undefined>
   call(row: Row, token: string, options: CallOptions): Promise<Answer>
-  /** Commits what the provider has answered: the outcome, what it makes of the order, and the audit entry. */
-  record(row: Row, answer: Answer, claim: Claim): Promise<End>
-  /** Commits what a call without a good answer leaves. */
-  fail(row: Row, error: ProviderError | AppError, claim: Claim): Promise<End>
-  /** Another process is sending: its outcome is seen later. */
+  /** Commits the answer: the outcome, the order's state and the audit entry. */
+  record(row: Row, answer: Answer, lease: SendLease): Promise<End>
+  /** Commits a call that failed. */
+  fail(row: Row, error: ProviderError | AppError, lease: SendLease): Promise<End>
+  /** Another process is sending: the result as far as it is known. */
   leave(): Promise<End>
 }
 
-/** How often a request looks whether another process is through with its intent. */
-const lookAgainMs = 200
+/** How often a request checks whether another process has finished the operation. */
+const recheckMs = 200
 
 /**
- * Carries out an intent, for the request that wrote it and for whoever finds it open later: called by one sender at a time,
- * under its key, and the outcome committed with its audit entry. However often this runs, it is done at most once.
+ * Makes an operation at the provider: for the request that wrote the intent, and for the sweeper that finds it open. One process
+ * sends at a time, under the operation's key, and commits the outcome with its audit entry. The effect happens at most once.
  */
-export async function carryOut<Row, Answer, End>(
+export async function runOperation<Row, Answer, End>(
   deps: PaymentDeps,
-  errand: Errand,
+  context: RequestContext,
   intent: Intent<Row, Answer, End>,
 ): Promise<End> {
   return deps.once(`${intent.table}:${intent.id}`, async () => {
-    for (let { held } = intent; ; held = null) {
-      const sent = await sendAlone(deps, intent, held, (claim) =>
-        attempt(deps, errand, intent, claim),
+    for (let { newLease } = intent; ; newLease = null) {
+      const sent = await withSendLease(deps, intent, newLease, (lease) =>
+        attempt(deps, context, intent, lease),
       )
       if (sent?.result) return sent.result.end
-      // What was withheld was taken over or given up since: that is seen in the row.
+      // The call was withheld: the row shows what happened meanwhile.
       if (sent) continue
-      const waits = errand.source === 'api' && timeLeftMs(deps, errand) > 0
+      const waits = context.source === 'api' && timeLeftMs(deps, context) > 0
       if (!waits) return intent.leave()
-      await deps.changes.wait(intent.order.id, lookAgainMs)
+      await deps.changes.wait(intent.order.id, recheckMs)
     }
   })
 }
 
-/** Undefined when the claim, or the wish for it, was lost before anything was sent. */
+/** Undefined when the lease was lost before anything was sent. */
 async function attempt<Row, Answer, End>(
   deps: PaymentDeps,
-  errand: Errand,
+  context: RequestContext,
   intent: Intent<Row, Answer, End>,
-  claim: Claim,
+  lease: SendLease,
 ): Promise<{ end: End } | undefined> {
-  const row = claim.isNew ? intent.row : await intent.read()
+  const row = lease.isNew ? intent.row : await intent.read()
   if (!row) return { end: await intent.leave() }
-  const end = await intent.instead(row, claim)
+  const end = await intent.instead(row, lease)
   if (end) return { end }
   const call = (token: string, options: CallOptions) =>
-    intent.call(row, token, { ...options, permit: claim.permit })
+    intent.call(row, token, { ...options, permit: lease.permit })
   let answer: Answer
   try {
-    answer = await withOrderAccess(deps, intent.order, errand, call, intent.connection)
+    answer = await withOrderAccess(deps, intent.order, context, call, intent.connection)
   } catch (error) {
     if (!(error instanceof ProviderError || error instanceof AppError)) throw error
     if (error instanceof ProviderError && error.failure === 'withheld') return undefined
-    return { end: await intent.fail(row, error, claim) }
+    return { end: await intent.fail(row, error, lease) }
   }
-  return { end: await intent.record(row, answer, claim) }
+  return { end: await intent.record(row, answer, lease) }
 }
 
 /**
- * Whether a failure of the call ends its intent. A refusal that proves its absence does, unless an attempt of before may
- * still arrive. "No connection", "wait" and "who are you" do only for the request that wrote it: its till hears that
- * nothing was done, and must not find it done later.
+ * Whether a failed call ends the operation. A refusal that proves that nothing was done ends it, unless an earlier attempt may
+ * still arrive. Failures before the call (no connection, rate limit, refused token) end it only for the request that wrote it: that
+ * request is answered that nothing was done, so it must not be done later.
  */
-export function endsIntent(error: ProviderError | AppError, claim: Claim): boolean {
+export function endsIntent(error: ProviderError | AppError, lease: SendLease): boolean {
   if (error instanceof ProviderError && error.effect === 'unknown') return false
-  claim.settle()
-  if (claim.unansweredAt !== null) return false
-  return claim.isNew || (error instanceof ProviderError && error.provesAbsence)
+  lease.settle()
+  if (lease.unansweredAt !== null) return false
+  return lease.isNew || (error instanceof ProviderError && error.provesAbsence)
 }
 
-/** What the records name a failure by. */
+/** The code of a failure, for the order's record. */
 export function codeOf(error: ProviderError | AppError): string | null {
   return error instanceof ProviderError ? error.providerCode : error.code
 }
 
-/** Ends a cancel or refund as refused. Answers whether it has: somebody else who sends by now may be luckier. */
+/** Ends a cancel or refund as refused. False when another process has taken the lease meanwhile. */
 export function refuse(
   deps: PaymentDeps,
   { id }: OrderOperationRow,
   error: ProviderError | AppError,
-  { sender }: Claim,
+  { sender }: SendLease,
 ): Promise<boolean> {
   const end = { state: 'refused' as const, providerCode: codeOf(error), finishedAt: deps.now() }
   return settleOperation(deps.database.db, id, { ...end, sender })
 }
 
 /**
- * Ends a cancel or refund as refused, or keeps it open for the sweeper, who repeats it under its key until there is an
- * outcome. Answers whether it has ended.
+ * Ends a cancel or refund as refused, or keeps it open: the sweeper repeats it under its key until its outcome is known. Answers
+ * whether it has ended.
  */
 export async function endOrKeep(
   deps: PaymentDeps,
   operation: OrderOperationRow,
   error: ProviderError,
   isFinal: boolean,
-  claim: Claim,
+  lease: SendLease,
 ): Promise<boolean> {
-  if (isFinal && (await refuse(deps, operation, error, claim))) return true
+  if (isFinal && (await refuse(deps, operation, error, lease))) return true
   await settleOperation(deps.database.db, operation.id, {
     state: 'unknown',
     providerCode: error.providerCode,
     finishedAt: null,
-    nextAttemptAt: nextUnknownLook(deps, operation.created_at, claim.doubtfulAt()),
+    nextAttemptAt: nextUnknownCheck(deps, operation.created_at, lease.doubtfulAt()),
   })
   return false
 }

@@ -41,7 +41,7 @@ import {
 import { recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import { type PaymentDeps, serviceActor } from '../deps.ts'
-import { ownErrand } from '../operations/request-context.ts'
+import { serviceContext } from '../operations/request-context.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { confirmCreation, fitOf, noteUnproven } from './found-order.ts'
 import { moveOrder } from './move-order.ts'
@@ -116,7 +116,8 @@ export async function meetOrder(
   })
   if (!found) return { kind: 'absent' }
   const meeting = await takeIn(deps, account, found, source, terminalsOf(deps, account))
-  if (meeting.kind === 'stranger') deps.strangers.add(mpOrderId, null, deps.now(), strangerForMs)
+  if (meeting.kind === 'stranger')
+    deps.foreignOrders.add(mpOrderId, null, deps.now(), strangerForMs)
   return meeting
 }
 
@@ -134,7 +135,7 @@ export async function meetOrderAnywhere(
   hint: number | null,
   mpOrderId: string,
 ): Promise<Meeting> {
-  if (deps.strangers.has(mpOrderId, null, deps.now())) return { kind: 'stranger' }
+  if (deps.foreignOrders.has(mpOrderId, null, deps.now())) return { kind: 'stranger' }
   const { db } = deps.database
   const hinted = hint === null ? undefined : await connectedAccount(deps, hint)
   let failure: unknown
@@ -157,7 +158,7 @@ export async function meetOrderAnywhere(
   if (hint !== null && !hinted && (await isAccountOfClient(db, hint))) {
     throw new AppError('OAUTH_NOT_CONNECTED')
   }
-  deps.strangers.add(mpOrderId, null, deps.now(), absentForMs)
+  deps.foreignOrders.add(mpOrderId, null, deps.now(), absentForMs)
   return { kind: 'absent' }
 }
 
@@ -179,7 +180,7 @@ export async function meetOrderOfClient(
   const mpUserId = (await findConnection(db, client))?.mp_user_id
   if (mpUserId === undefined) return
   const isStranger = [null, mpUserId].some((where) =>
-    deps.strangers.has(mpOrderId, where, deps.now()),
+    deps.foreignOrders.has(mpOrderId, where, deps.now()),
   )
   if (isStranger) return
   const account = await connectedAccount(deps, mpUserId)
@@ -194,7 +195,8 @@ export async function meetOrderOfClient(
     if (!(error instanceof ProviderError)) throw error
     throw new AppError('SERVICE_UNAVAILABLE', { cause: error })
   })
-  if (meeting.kind === 'absent') deps.strangers.add(mpOrderId, mpUserId, deps.now(), absentForMs)
+  if (meeting.kind === 'absent')
+    deps.foreignOrders.add(mpOrderId, mpUserId, deps.now(), absentForMs)
 }
 
 /** The terminals of an account, asked for once and only when somebody wants to know. */
@@ -296,7 +298,7 @@ async function confirm(
     await noteUnproven(deps, waiting, [evidence.mpOrderId], source)
     return { kind: 'stranger' }
   }
-  const order = await confirmCreation(deps, waiting, evidence, ownErrand(deps, source))
+  const order = await confirmCreation(deps, waiting, evidence, serviceContext(deps, source))
   // Evidence that contradicts the row confirms nothing, and is noted there.
   return order.mp_order_id === evidence.mpOrderId
     ? { kind: 'confirmed', order }

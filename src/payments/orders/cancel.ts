@@ -3,7 +3,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderEvidence } from '../../domain/order.ts'
 import { isCancelRequested, isOpen, mayBeCanceled } from '../../domain/order-state.ts'
 import { AppError, withMoneyOutcome } from '../../errors/app-error.ts'
-import { verdictOn } from '../../errors/money-outcome.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { type ProviderError, toAppError } from '../../provider/provider.ts'
 import type { Along, OperationEnd } from '../../repositories/orders/move-queries.ts'
 import {
@@ -17,15 +17,21 @@ import { keepWish, type OrderRow } from '../../repositories/orders/order-queries
 import { auditFailure, signSuccess, tellActivity } from '../audit/activity.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { type Claim, firstLook, type Held, heldWith, newSender } from '../operations/lease.ts'
 import {
-  type Errand,
+  firstCheckAt,
+  type NewLease,
+  newLeaseColumns,
+  newLeaseOf,
+  type SendLease,
+} from '../operations/lease.ts'
+import {
   inTime,
-  lookFirstMs,
+  type RequestContext,
+  readFirstMs,
   timeLeftMs,
   within,
 } from '../operations/request-context.ts'
-import { carryOut, endOrKeep, endsIntent, refuse } from '../operations/runner.ts'
+import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runner.ts'
 import { canNotArrive, nextCancelTry } from './plan-status-checks.ts'
 import { refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
 import { takeEvidence } from './take-evidence.ts'
@@ -43,28 +49,28 @@ export async function cancelOrder(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<OrderRow> {
   const entry = {
     client,
-    actor: errand.actor,
+    actor: context.actor,
     action: 'order.canceled',
     resourceType: 'order',
     resourceId: id,
   }
   return auditFailure(deps, entry, async () => {
-    const { order: found, known } = await requireOrderAnywhere(deps, client, id, errand)
+    const { order: found, known } = await requireOrderAnywhere(deps, client, id, context)
     const orderId = found.id
-    const work = withMoneyOutcome({ ...verdictOn('cancelUndecided'), orderId }, async () => {
-      const order = isOpen(found.status) ? await readForCancel(deps, found, errand, known) : found
+    const work = withMoneyOutcome({ ...moneyOutcome('cancelUndecided'), orderId }, async () => {
+      const order = isOpen(found.status) ? await readForCancel(deps, found, context, known) : found
       // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
       if (order.status === 'action_required') await keepCancelWish(deps, order)
       if (isCancelRequested(order)) return order
       if (!mayBeCanceled(order.status)) return canceledOrNot(order)
-      return cancelAtProvider(deps, order, errand, known)
+      return cancelAtProvider(deps, order, context, known)
     })
-    const extra = { ...verdictOn('cancelLate'), orderId }
-    return inTime(deps, errand, work, () => new AppError('PROVIDER_TIMEOUT', { extra }))
+    const extra = { ...moneyOutcome('cancelLate'), orderId }
+    return inTime(deps, context, work, () => new AppError('PROVIDER_TIMEOUT', { extra }))
   })
 }
 
@@ -78,11 +84,11 @@ function canceledOrNot(order: OrderRow): OrderRow {
 async function readForCancel(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
+  context: RequestContext,
   known: KnownConnection | undefined,
 ): Promise<OrderRow> {
   if (order.creation !== 'confirmed') await keepCancelWish(deps, order)
-  const read = await refreshOrder(deps, order, within(deps, errand, lookFirstMs), { known })
+  const read = await refreshOrder(deps, order, within(deps, context, readFirstMs), { known })
   if (read.order.creation === 'unknown' || read.order.creation === 'intent') {
     throw unknownCreation(read.order, undefined)
   }
@@ -101,7 +107,7 @@ export function notCancelable(order: OrderRow): AppError {
     message: isGivenUp
       ? 'The order must be canceled from the terminal: only its screen shows how it ended. It is given up here, so an equal request is a new charge'
       : undefined,
-    extra: { ...verdictOn('cancelImpossible', order), orderId: order.id, status: order.status },
+    extra: { ...moneyOutcome('cancelImpossible', order), orderId: order.id, status: order.status },
   })
 }
 
@@ -113,19 +119,19 @@ export function notCancelable(order: OrderRow): AppError {
 export async function cancelAtProvider(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
+  context: RequestContext,
   connection?: KnownConnection,
 ): Promise<OrderRow> {
-  const { untilMs } = within(deps, errand, timeLeftMs(deps, errand) * 0.75)
+  const { untilMs } = within(deps, context, timeLeftMs(deps, context) * 0.75)
   const opened = await openCancel(deps, order)
   if ('ended' in opened) return canceledOrNot(opened.ended)
-  const { operation, held } = opened
-  return carryOut<OrderOperationRow, OrderEvidence, OrderRow>(deps, errand, {
+  const { operation, newLease } = opened
+  return runOperation<OrderOperationRow, OrderEvidence, OrderRow>(deps, context, {
     table: 'order_operations',
     id: operation.id,
     order,
     row: operation,
-    held,
+    newLease,
     connection,
     read: () => findOperation(deps.database.db, operation.id),
     instead: (known) => endedAs(deps, order, known),
@@ -133,10 +139,10 @@ export async function cancelAtProvider(
       const { cancel } = deps.provider.orders
       return cancel(token, order.mp_order_id as string, known.id, { ...options, untilMs })
     },
-    record: (known, evidence, claim) => record(deps, order, known, evidence, errand, claim),
-    fail: (known, error, claim) => settleFailure(deps, order, known, error, errand, claim),
+    record: (known, evidence, lease) => record(deps, order, known, evidence, context, lease),
+    fail: (known, error, lease) => settleFailure(deps, order, known, error, context, lease),
     async leave() {
-      const extra = { ...verdictOn('cancelLate'), orderId: order.id, status: order.status }
+      const extra = { ...moneyOutcome('cancelLate'), orderId: order.id, status: order.status }
       throw new AppError('PROVIDER_TIMEOUT', { extra })
     },
   })
@@ -154,7 +160,7 @@ async function endedAs(
   if (order.status !== 'created') return canceledOrNot(order)
   throw new AppError('PROVIDER_ERROR', {
     message: 'The provider refused an equal cancel a moment ago',
-    extra: { ...verdictOn('cancelRefused', order), orderId: id, status: order.status },
+    extra: { ...moneyOutcome('cancelRefused', order), orderId: id, status: order.status },
   })
 }
 
@@ -163,8 +169,8 @@ async function record(
   order: OrderRow,
   operation: OrderOperationRow,
   evidence: OrderEvidence,
-  { source, actor }: Errand,
-  claim: Claim,
+  { source, actor }: RequestContext,
+  lease: SendLease,
 ): Promise<OrderRow> {
   const taken = await takeEvidence(deps, order, () => evidence, source, {
     // The provider has taken the cancel; how it ends is seen later.
@@ -175,7 +181,7 @@ async function record(
     await keepOpen(deps, operation)
     return taken.order
   }
-  if (taken.hasEnded) claim.wrote({ sender: null })
+  if (taken.hasEnded) lease.wrote({ sender: null })
   if (!taken.changed) await settleCancel(deps, taken.order, operation, actor)
   if (taken.order.status !== 'canceled') throw notCancelable(taken.order)
   return taken.order
@@ -225,21 +231,26 @@ export async function settleCancel(
   }
 }
 
-/** The intent of this cancel, with its claim when it is new. `ended`: the order needs none any more. */
+/** The intent of this cancel, with its lease when it is new. `ended`: the order needs none any more. */
 async function openCancel(
   deps: PaymentDeps,
   order: OrderRow,
-): Promise<{ operation: OrderOperationRow; held: Held | null } | { ended: OrderRow }> {
+): Promise<{ operation: OrderOperationRow; newLease: NewLease | null } | { ended: OrderRow }> {
   const { db } = deps.database
   for (;;) {
     const now = deps.now()
     const provenMs = performance.now()
-    const sender = newSender(now)
-    const cancel = { id: randomUUID(), next_attempt_at: firstLook(now), created_at: now, ...sender }
+    const sender = newLeaseColumns(now)
+    const cancel = {
+      id: randomUUID(),
+      next_attempt_at: firstCheckAt(now),
+      created_at: now,
+      ...sender,
+    }
     const operation = await insertCancel(db, order.id, cancel)
-    if (operation) return { operation, held: heldWith(cancel, provenMs) }
+    if (operation) return { operation, newLease: newLeaseOf(cancel, provenMs) }
     const open = await findOpenOperation(db, order.id, 'cancel')
-    if (open) return { operation: open, held: null }
+    if (open) return { operation: open, newLease: null }
     // Somebody else's cancel went through since the order was read.
     const ended = await requireOrder(deps, order.client, order.id)
     if (!mayBeCanceled(ended.status)) return { ended }
@@ -252,30 +263,30 @@ async function settleFailure(
   order: OrderRow,
   operation: OrderOperationRow,
   error: ProviderError | AppError,
-  errand: Errand,
-  claim: Claim,
+  context: RequestContext,
+  lease: SendLease,
 ): Promise<OrderRow> {
-  const isOver = endsIntent(error, claim)
+  const isOver = endsIntent(error, lease)
   if (error instanceof AppError) {
     // Nothing was sent (no connection): the till is told so, and nobody cancels behind its back.
-    if (isOver) await refuse(deps, operation, error, claim)
+    if (isOver) await refuse(deps, operation, error, lease)
     throw error
   }
-  const isRefused = isOver || (error.provesAbsence && canNotArrive(deps, claim.unansweredAt))
-  const hasEnded = await endOrKeep(deps, operation, error, isRefused, claim)
+  const isRefused = isOver || (error.provesAbsence && canNotArrive(deps, lease.unansweredAt))
+  const hasEnded = await endOrKeep(deps, operation, error, isRefused, lease)
   // Of one on the terminal the wish is not kept: it would let an equal sale begin beside it.
   if (!hasEnded && order.status === 'created') await keepCancelWish(deps, order)
-  const read = await refreshOrder(deps, order, errand)
+  const read = await refreshOrder(deps, order, context)
   // Without a refusal the cancel may still reach the terminal.
   if (!hasEnded && isCancelRequested(read.order)) return read.order
   const isUndecided = !hasEnded && read.order.status === 'at_terminal'
   if (!read.stale && !isUndecided && read.order.status !== 'created') {
-    await settleCancel(deps, read.order, operation, errand.actor)
+    await settleCancel(deps, read.order, operation, context.actor)
     if (read.order.status === 'canceled') return read.order
     throw notCancelable(read.order)
   }
   const failure = toAppError(error, 'order.cancel')
-  const verdict = verdictOn('cancelRefused', read.order)
+  const verdict = moneyOutcome('cancelRefused', read.order)
   throw new AppError(failure.code, {
     message: failure.message,
     cause: error,

@@ -8,7 +8,7 @@ import {
   OutcomeError,
   withMoneyOutcome,
 } from '../../errors/app-error.ts'
-import { verdictOn } from '../../errors/money-outcome.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { encodeReference, ProviderError, toAppError } from '../../provider/provider.ts'
 import {
   type ChargeStart,
@@ -24,20 +24,20 @@ import { auditFailure } from '../audit/activity.ts'
 import { isSentWhole } from '../connection/account-site.ts'
 import { type Access, type KnownConnection, withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { firstLook, type Held, heldWith, newSender } from '../operations/lease.ts'
+import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/lease.ts'
 import {
-  type Errand,
   inTime,
-  requireHeard,
+  type RequestContext,
+  requireConnected,
   shortestCallMs,
   timeLeftMs,
   within,
 } from '../operations/request-context.ts'
 import {
   cancelForgottenOrders,
+  checkWithinMs,
   chooseTerminal,
   freeTerminal,
-  lookWithinMs,
   terminalBusy,
 } from '../terminals/choose-terminal.ts'
 import {
@@ -58,8 +58,8 @@ import { unknownCreation } from './unknown-creation.ts'
  * Puts a charge on the terminal of a box, at most once. The intent is committed before the provider is called, under
  * one key for ever; equal requests (by Idempotency-Key, or by content) get the first order instead of a second charge.
  *
- * Throws NOT_FOUND (box), VALIDATION_ERROR (cents that the account's currency does not have), OAUTH_NOT_CONNECTED, CONNECTION_LOST, TERMINAL_NOT_FOUND, TERMINAL_NOT_PDV, TERMINAL_BUSY,
- * IDEMPOTENCY_CONFLICT, ORDER_ALREADY_PAID, PROVIDER_TIMEOUT (outcome unknown, with the order's id), PROVIDER_REJECTED,
+ * @throws NOT_FOUND (box), VALIDATION_ERROR (cents that the account's currency does not have), OAUTH_NOT_CONNECTED, CONNECTION_LOST,
+ * TERMINAL_NOT_FOUND, TERMINAL_NOT_PDV, TERMINAL_BUSY, IDEMPOTENCY_CONFLICT, ORDER_ALREADY_PAID, PROVIDER_TIMEOUT (outcome unknown, with the order's id), PROVIDER_REJECTED,
  * PROVIDER_ERROR, RATE_LIMITED. Each says whether money moved.
  */
 export async function createOrder(
@@ -67,20 +67,20 @@ export async function createOrder(
   client: ClientName,
   request: OrderRequest,
   idempotencyKey: string | undefined,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<{ order: OrderRow; replayed: boolean }> {
   const metadata = { amount: pointFromCents(request.amountCents), caja_id: request.cajaId }
   const entry = {
     client,
-    actor: errand.actor,
+    actor: context.actor,
     action: 'order.created',
     resourceType: 'order',
     resourceId: null,
     metadata,
   }
-  const sale = asSale(deps, client, request, idempotencyKey, errand)
+  const sale = asSale(deps, client, request, idempotencyKey, context)
   return auditFailure(deps, entry, () =>
-    inTime(deps, errand, charge(deps, sale), () => tooLate(sale)),
+    inTime(deps, context, charge(deps, sale), () => tooLate(sale)),
   ).catch((error) => {
     const code = error instanceof AppError ? error.code : 'INTERNAL_ERROR'
     deps.fleet.noteRefusal(client, request.cajaId, code)
@@ -93,9 +93,9 @@ function tooLate(sale: Sale): AppError {
   return new AppError('PROVIDER_TIMEOUT', { extra: undecided(sale) })
 }
 
-/** Until it is answered nobody knows whether this request, or an equal one before it, has charged. */
+/** Whether this request, or an equal one before it, has charged is unknown until the provider answers. */
 function undecided({ repeatable }: Sale): ErrorExtra {
-  return verdictOn(repeatable ? 'chargeUndecided' : 'chargeUndecidedOnce')
+  return moneyOutcome(repeatable ? 'chargeUndecided' : 'chargeUndecidedOnce')
 }
 
 async function charge(
@@ -104,16 +104,18 @@ async function charge(
 ): Promise<{ order: OrderRow; replayed: boolean }> {
   const start = await withMoneyOutcome(undecided(sale), () => lookUp(deps, sale))
   const { pos } = start
-  const attempt = withMoneyOutcome(verdictOn('chargeNotMade'), () => chargeOnce(deps, sale, start))
+  const attempt = withMoneyOutcome(moneyOutcome('chargeNotMade'), () =>
+    chargeOnce(deps, sale, start),
+  )
   return attempt.catch(async (error) => {
     const isDenial =
       (error instanceof AppError || error instanceof OutcomeError) &&
       error.extra.outcome === 'not_charged'
-    const twin =
+    const duplicate =
       isDenial &&
       pos &&
       (await withMoneyOutcome(undecided(sale), () => denyCharge(deps, sale, pos)))
-    if (twin) return replay(deps, sale, twin)
+    if (duplicate) return replay(deps, sale, duplicate)
     throw error
   })
 }
@@ -131,8 +133,8 @@ function connectionOf({ connection, seenMs }: Start): KnownConnection | undefine
 }
 
 /**
- * Makes "not charged" true for every equal request that is under way, perhaps of a caller who is gone: the order that one of
- * them has made already is returned instead, and none of them makes one any more (`writeIntent`).
+ * Makes "not charged" true for every equal request that is under way: an order that one of them has made already is returned
+ * instead, and none of them makes one afterwards (`writeIntent`).
  */
 async function denyCharge(
   deps: PaymentDeps,
@@ -151,7 +153,7 @@ async function chargeOnce(
   sale: Sale,
   start: Start,
 ): Promise<{ order: OrderRow; replayed: boolean }> {
-  const { client, errand } = sale
+  const { client, context } = sale
   const earlier = start.isNew
     ? undefined
     : await withMoneyOutcome(undecided(sale), () => findEarlierNow(deps, sale))
@@ -163,17 +165,17 @@ async function chargeOnce(
   }
   const { amountCents } = sale.request
   const known = connectionOf(start)
-  const isWhole = await isSentWhole(deps, client, amountCents, { site: start.site, known, errand })
-  const terminal = await findTerminal(deps, client, pos.mp_pos_id, known, errand)
+  const isWhole = await isSentWhole(deps, client, amountCents, { site: start.site, known, context })
+  const terminal = await findTerminal(deps, client, pos.mp_pos_id, known, context)
   const repeated = repeatedAs(sale, terminal.mpUserId)
   const place: Place = { pos, repeated, isWhole, ...terminal }
   const use = await findUse(deps, sale, place)
-  await freeTerminal(deps, client, place.terminalId, use.open, errand)
+  await freeTerminal(deps, client, place.terminalId, use.open, context)
 
   const attempt = () => attemptCharge(deps, sale, place, { start, use })
   return attempt().catch(async (error) => {
-    // The slot may be held by an order of ours that nobody wants any more, known only now: one more attempt then.
-    if (isBusy(error) && (await cancelForgottenOrders(deps, place.terminalId, errand)))
+    // The terminal may be busy with a forgotten order of ours that is known only now: one more attempt then.
+    if (isBusy(error) && (await cancelForgottenOrders(deps, place.terminalId, context)))
       return attempt()
     throw error
   })
@@ -184,15 +186,15 @@ async function findTerminal(
   client: ClientName,
   mpPosId: string,
   known: KnownConnection | undefined,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<{ terminalId: string; mpUserId: number }> {
-  const look = within(deps, errand, lookWithinMs)
+  const look = within(deps, context, checkWithinMs)
   const choose = async (access: Access) => ({
     terminalId: await chooseTerminal(deps, access.token, mpPosId, look),
     mpUserId: access.mpUserId,
   })
   try {
-    return await withAccess(deps, client, choose, { known, untilMs: errand.untilMs })
+    return await withAccess(deps, client, choose, { known, untilMs: context.untilMs })
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error
     throw error.failure === 'deadline' ? tooSlow() : toAppError(error, 'terminal.list')
@@ -218,14 +220,14 @@ async function attemptCharge(
   place: Place,
   seen: Seen,
 ): Promise<{ order: OrderRow; replayed: boolean }> {
-  // A commit whose answer got lost may have happened: then the intent is there and will be carried out.
+  // A commit whose answer was lost may have happened: then the sweeper makes the charge of that intent.
   const intent = await withMoneyOutcome(undecided(sale), () => writeIntent(deps, sale, place, seen))
   sale.order = intent.order
-  if (!intent.held) return replay(deps, sale, intent.order)
+  if (!intent.newLease) return replay(deps, sale, intent.order)
   return callProvider(deps, sale, intent.order, intent)
 }
 
-/** The first answer again, with the order's state of now. An order still being made is waited for. */
+/** The first order with its current state. An order that is still being made is waited for. */
 async function replay(
   deps: PaymentDeps,
   sale: Sale,
@@ -233,7 +235,7 @@ async function replay(
 ): Promise<{ order: OrderRow; replayed: boolean }> {
   const current =
     order.creation === 'confirmed' ? order : (await callProvider(deps, sale, order)).order
-  // The customer must not be sent to a terminal from which this service is about to take the charge.
+  // The terminal's charge is about to be canceled: the customer must not be sent to it.
   if (isGivenUp(current)) throw unknownCreation(current, undefined, sale.repeatable)
   return { order: current, replayed: true }
 }
@@ -248,19 +250,19 @@ type Place = {
   repeated: string
 }
 
-/** What an intent rests on. */
+/** What was read before the intent is written. */
 type Seen = { start: Start; use: TerminalUse }
 
 type Intent = {
   order: OrderRow
-  /** The claim on a new order's key; without it the order is an earlier one. */
-  held?: Held
+  /** The lease on a new order's key; absent for an earlier order. */
+  newLease?: NewLease
   connection?: KnownConnection
 }
 
 /**
- * Commits the intent, if what was looked up still holds. Else it is looked up again, until either an equal request turns out
- * to have been first or the intent stands: so of equal requests only one becomes an order.
+ * Commits the intent if what was read still holds. Else it is read again, until an equal request turns out to have been first or
+ * the intent is committed: so only one of several equal requests becomes an order.
  */
 async function writeIntent(
   deps: PaymentDeps,
@@ -268,11 +270,11 @@ async function writeIntent(
   place: Place,
   seen: Seen,
 ): Promise<Intent> {
-  const { key, fingerprint, errand } = sale
+  const { key, fingerprint, context } = sale
   const tie = { route, key, fingerprint }
   for (let { start, use } = seen; ; ) {
-    await requireHeard(errand, undecided(sale))
-    if (timeLeftMs(deps, errand) < shortestCallMs) throw tooSlow()
+    await requireConnected(context, undecided(sale))
+    if (timeLeftMs(deps, context) < shortestCallMs) throw tooSlow()
     const provenMs = performance.now()
     const row = newCharge(deps, sale, place, use)
     const { pos, connection } = start
@@ -282,8 +284,8 @@ async function writeIntent(
     const { order, isTaken } = await insertCharge(db, row, pos, connection, tie)
     if (order) {
       tellOrderChanged(deps.database, order)
-      const held = heldWith(order, provenMs)
-      return { order, held, connection: { row: connection, seenMs: provenMs } }
+      const newLease = newLeaseOf(order, provenMs)
+      return { order, newLease, connection: { row: connection, seenMs: provenMs } }
     }
     start = await lookUp(deps, sale)
     if (!start.isNew) {
@@ -294,7 +296,7 @@ async function writeIntent(
     if (start.pos && start.pos.denied_charges !== place.pos.denied_charges) throw deniedMeanwhile()
     const { attempts } = use
     use = await findUse(deps, sale, place)
-    // Another client of the account has sent this reference, or an order that was found at the provider has it.
+    // Another client of the account, or an order found at the provider, has this reference.
     if (isTaken) use = { ...use, attempts: Math.max(use.attempts, attempts + 1) }
   }
 }
@@ -333,9 +335,9 @@ function newCharge(
     created_at: now,
     last_updated_at: now,
     expires_at: new Date(now.getTime() + request.expirationMinutes * 60_000),
-    // Each attempt puts it off, so that the sweeper works beside no request that is alive.
-    next_check_at: firstLook(now),
-    ...newSender(now),
+    // Each attempt postpones it, so that the sweeper does not work beside the request.
+    next_check_at: firstCheckAt(now),
+    ...newLeaseColumns(now),
   }
 }
 
@@ -351,30 +353,30 @@ function repeatedAs({ client, request, key, guard }: Sale, mpUserId: number): st
 function tooSlow(): AppError {
   return new AppError('PROVIDER_TIMEOUT', {
     message: 'The provider was too slow for the charge to begin; nothing was charged',
-    extra: verdictOn('chargeNotMade'),
+    extra: moneyOutcome('chargeNotMade'),
   })
 }
 
 function boxRemoved(): AppError {
   return new AppError('NOT_FOUND', {
     message: 'The box was removed meanwhile',
-    extra: verdictOn('chargeImpossible'),
+    extra: moneyOutcome('chargeImpossible'),
   })
 }
 
-/** The terminal that was chosen belongs to the account of before. */
+/** The chosen terminal belongs to the previous account. */
 function accountChanged(): AppError {
   return new AppError('ACCOUNT_MISMATCH', {
     message: 'The client was connected to another provider account, or disconnected, meanwhile',
-    extra: verdictOn('chargeNotMade'),
+    extra: moneyOutcome('chargeNotMade'),
   })
 }
 
-/** A charge of this box that came later has been answered as not charged: made now, this one would belie it. */
+/** A later charge of this box was answered as not charged; this one would contradict that answer. */
 function deniedMeanwhile(): AppError {
   return new AppError('SERVICE_UNAVAILABLE', {
     message: 'Another charge of this box was refused while this one waited; send it again',
-    extra: verdictOn('chargeNotMade'),
+    extra: moneyOutcome('chargeNotMade'),
   })
 }
 
@@ -382,12 +384,12 @@ async function callProvider(
   deps: PaymentDeps,
   sale: Sale,
   order: OrderRow,
-  { held, connection }: Pick<Intent, 'held' | 'connection'> = {},
+  { newLease, connection }: Pick<Intent, 'newLease' | 'connection'> = {},
 ): Promise<{ order: OrderRow; replayed: boolean }> {
   const known = { ...undecided(sale), orderId: order.id }
   return withMoneyOutcome(known, async () => {
-    const options = { held: held ?? null, connection, isCharge: true }
-    const outcome = await resolveCreation(deps, order, sale.errand, options)
+    const options = { newLease: newLease ?? null, connection, isCharge: true }
+    const outcome = await resolveCreation(deps, order, sale.context, options)
     const made = await orderOf(deps, sale, outcome)
     return { order: made, replayed: made.id !== order.id }
   })
@@ -401,13 +403,13 @@ async function orderOf(deps: PaymentDeps, sale: Sale, outcome: CreationOutcome):
       const { order, error } = outcome
       const refusal = error instanceof ProviderError ? toAppError(error, 'order.create') : error
       if (refusal.code === 'TERMINAL_BUSY') {
-        throw await terminalBusy(deps, order.client, order.terminal_id, sale.errand, error)
+        throw await terminalBusy(deps, order.client, order.terminal_id, sale.context, error)
       }
       throw new AppError(refusal.code, {
         message: refusal.message,
         ...(refusal.details && { details: refusal.details }),
         cause: error,
-        extra: { ...refusal.extra, ...verdictOn('chargeNotMade') },
+        extra: { ...refusal.extra, ...moneyOutcome('chargeNotMade') },
       })
     }
     case 'unknown':

@@ -5,7 +5,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { PaymentMethod } from '../../domain/order.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { verdictOn } from '../../errors/money-outcome.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
 import {
   findIdempotencyKey,
   tieIdempotencyKey,
@@ -17,7 +17,7 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import { findPos, lockPos } from '../../repositories/stores/store-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { type Errand, within } from '../operations/request-context.ts'
+import { type RequestContext, within } from '../operations/request-context.ts'
 import { cancelForgotten } from '../terminals/choose-terminal.ts'
 import { findAdoptedSales } from './adopted-sales.ts'
 import { refreshOrder } from './read.ts'
@@ -39,7 +39,7 @@ export const route = 'POST /orders'
 export type Sale = {
   client: ClientName
   request: OrderRequest
-  errand: Errand
+  context: RequestContext
   key: string | undefined
   fingerprint: string
   /** Equal content counts as the same charge. */
@@ -55,13 +55,13 @@ export function asSale(
   client: ClientName,
   request: OrderRequest,
   key: string | undefined,
-  errand: Errand,
+  context: RequestContext,
 ): Sale {
   const guard = key === undefined && deps.settings.duplicateOrderGuard
   return {
     client,
     request,
-    errand,
+    context,
     key,
     // The same text in another Unicode form is no other content.
     fingerprint: hashSecret(canonicalJson(request).normalize('NFC')),
@@ -84,7 +84,7 @@ export async function findEarlierNow(deps: PaymentDeps, sale: Sale): Promise<Ord
   await claimAdopted(deps, sale)
   const earlier = sale.guard ? await findEqual(deps, db, sale) : await findEarlier(deps, db, sale)
   if (!earlier) return undefined
-  const look = within(deps, sale.errand, replayReadMs)
+  const look = within(deps, sale.context, replayReadMs)
   if (isGivenUp(earlier)) await cancelForgotten(deps, earlier, look)
   else if (earlier.creation === 'confirmed') await refreshOrder(deps, earlier, look)
   return findEarlier(deps, db, sale)
@@ -105,7 +105,7 @@ export async function findEarlier(
     if (!order || order.creation === 'refused') return undefined
     if (tie.fingerprint !== sale.fingerprint) {
       throw new AppError('IDEMPOTENCY_CONFLICT', {
-        extra: verdictOn('chargeImpossible'),
+        extra: moneyOutcome('chargeImpossible'),
       })
     }
     return order
@@ -114,7 +114,7 @@ export async function findEarlier(
   const equal = await findEqual(deps, db, sale)
   if (equal && isCharged(equal)) {
     throw new AppError('ORDER_ALREADY_PAID', {
-      extra: { ...verdictOn('salePaidBefore'), orderId: equal.id, status: equal.status },
+      extra: { ...moneyOutcome('salePaidBefore'), orderId: equal.id, status: equal.status },
     })
   }
   return equal

@@ -4,7 +4,7 @@ import { hasCome } from '../../repositories/due-times.ts'
  * Orders of the provider that were found to be none of ours: for a while they are not asked for again. `where` is the
  * account that did not know the order; null: it was asked for everywhere, or was read and is somebody else's.
  */
-export type Strangers = {
+export type ForeignOrders = {
   has(mpOrderId: string, where: number | null, now: Date): boolean
   /** `forMs` from now. */
   add(mpOrderId: string, where: number | null, now: Date, forMs: number): void
@@ -14,7 +14,7 @@ export type Strangers = {
 const keptAtMost = 10_000
 
 /** In memory: each process learns for itself, and a restart asks again. */
-export function createStrangers(): Strangers {
+export function createForeignOrders(): ForeignOrders {
   const known = new Map<string, { until: Date; forMs: number }>()
   const keyOf = (mpOrderId: string, where: number | null) => `${mpOrderId} ${where ?? ''}`
   return {

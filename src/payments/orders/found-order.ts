@@ -10,7 +10,7 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import { type ActivityEntry, signSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import type { Errand } from '../operations/request-context.ts'
+import type { RequestContext } from '../operations/request-context.ts'
 import { applyNotCreated, applyUnproven, type EvidenceSource, isAbout } from './apply-evidence.ts'
 import { moveOrder } from './move-order.ts'
 import { withOrderAccess } from './order-access.ts'
@@ -83,13 +83,13 @@ export type SearchHints = {
 export async function searchOrder(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
+  context: RequestContext,
   hints: SearchHints = {},
 ): Promise<Found> {
   const { orders: hits, unreadable } = await withOrderAccess(
     deps,
     order,
-    errand,
+    context,
     (token, options) =>
       deps.provider.orders.search(
         token,
@@ -104,7 +104,7 @@ export async function searchOrder(
   const named: FoundOrder[] = []
   for (const hit of hits) {
     if (hit.evidence.externalReference !== order.mp_external_reference) continue
-    named.push(await readWhole(deps, order, errand, hit))
+    named.push(await readWhole(deps, order, context, hit))
   }
   const fitting = (fit: Fit) =>
     named.filter((hit) => fitOf(deps, order, hit, hints) === fit).map(({ evidence }) => evidence)
@@ -120,13 +120,13 @@ export async function searchOrder(
 async function readWhole(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
+  context: RequestContext,
   hit: FoundOrder,
 ): Promise<FoundOrder> {
   const isTold = hit.isOurs !== null || isEncodedReference(order.mp_external_reference)
   if (isTold || hit.evidence.amountCents !== order.amount_cents) return hit
   try {
-    return await withOrderAccess(deps, order, errand, (token, options) =>
+    return await withOrderAccess(deps, order, context, (token, options) =>
       deps.provider.orders.find(token, hit.evidence.mpOrderId, options),
     )
   } catch (error) {
@@ -166,13 +166,13 @@ export async function noteUnproven(
 /**
  * Records that the provider has the order, with the audit entry of its creation. One that had counted as refused opens
  * again. An order that stands in another row already, as after a restored backup, is that row's: this one was never made,
- * and the other is returned. `frees` is the claim on its key that is given back with it.
+ * and the other is returned. `frees` is the lease on its key that is released with it.
  */
 export async function confirmCreation(
   deps: PaymentDeps,
   order: OrderRow,
   evidence: OrderEvidence,
-  { source, actor }: Errand,
+  { source, actor }: RequestContext,
   frees?: string,
 ): Promise<OrderRow> {
   if (!isAbout(order, evidence)) {

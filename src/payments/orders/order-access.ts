@@ -3,7 +3,7 @@ import type { CallOptions } from '../../provider/provider.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { type KnownConnection, withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { Errand } from '../operations/request-context.ts'
+import type { RequestContext } from '../operations/request-context.ts'
 
 /** What every call about an order carries: its token, what the records say of it, and when it must be over. */
 type OrderCall<T> = (token: string, options: CallOptions) => Promise<T>
@@ -17,7 +17,7 @@ type OrderCall<T> = (token: string, options: CallOptions) => Promise<T>
 export function withOrderAccess<T>(
   deps: PaymentDeps,
   { client, id, mp_user_id }: Pick<OrderRow, 'client' | 'id' | 'mp_user_id'>,
-  { source, untilMs }: Errand,
+  { source, untilMs }: RequestContext,
   call: OrderCall<T>,
   known?: KnownConnection,
 ): Promise<T> {

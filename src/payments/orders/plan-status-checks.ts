@@ -155,7 +155,7 @@ type Clockwork = Pick<PaymentDeps, 'now' | 'settings'>
  * itself spares an account in trouble). At the latest at the very moment from which on an attempt that nobody answered
  * (`doubtfulAt`) cannot arrive any more: what is looked for then, and not found, was never made.
  */
-export function nextUnknownLook(
+export function nextUnknownCheck(
   deps: Clockwork,
   createdAt: Date,
   doubtfulAt: Date | null = null,
@@ -186,7 +186,7 @@ export function nextCreationLook(
 ): NextLook {
   const now = deps.now()
   const next = isKeyRemembered(order.created_at, now)
-    ? nextUnknownLook(deps, order.created_at, doubtfulAt)
+    ? nextUnknownCheck(deps, order.created_at, doubtfulAt)
     : nextCheck(order, now, answered)
   return { at: next && notAfterItsEnd(deps, next, doubtfulAt), whileTold: null }
 }

@@ -12,7 +12,7 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { byService, type Errand, ownErrand } from '../operations/request-context.ts'
+import { byService, type RequestContext, serviceContext } from '../operations/request-context.ts'
 import { meetOrderOfClient } from './adopt-orders.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
 import { confirmCreation, noteUnproven, searchOrder } from './found-order.ts'
@@ -53,23 +53,23 @@ export async function requireOrderAnywhere(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  errand?: Errand,
-): Promise<FoundOrder> {
+  context?: RequestContext,
+): Promise<LoadedOrder> {
   const seenMs = performance.now()
   const found = await findOrderWithConnection(deps.database.db, client, id)
-  if (found) return foundAt(found, seenMs)
-  await meetOrderOfClient(deps, client, id, errand?.untilMs)
+  if (found) return loadedAt(found, seenMs)
+  await meetOrderOfClient(deps, client, id, context?.untilMs)
   return { order: await requireOrder(deps, client, id), known: undefined }
 }
 
 /** An order, and the client's connection as it was at that moment. */
-export type FoundOrder = { order: OrderRow; known: KnownConnection | undefined }
+export type LoadedOrder = { order: OrderRow; known: KnownConnection | undefined }
 
 /** `seenMs` is performance.now() of before they were read. */
-export function foundAt(
+export function loadedAt(
   { order, connection }: { order: OrderRow; connection: ConnectionRow | undefined },
   seenMs: number,
-): FoundOrder {
+): LoadedOrder {
   return { order, known: connection && { row: connection, seenMs } }
 }
 
@@ -92,10 +92,10 @@ export type RefreshOptions = {
 export async function refreshOrder(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
-  { isOwn = errand.source === 'webhook', known, notesLater = false }: RefreshOptions = {},
+  context: RequestContext,
+  { isOwn = context.source === 'webhook', known, notesLater = false }: RefreshOptions = {},
 ): Promise<ReadOrder> {
-  if (isAtRest(order, errand.source)) {
+  if (isAtRest(order, context.source)) {
     // A look that was planned while the order was still open.
     if (order.next_check_at !== null) {
       await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: null })
@@ -103,11 +103,11 @@ export async function refreshOrder(
     return { order, stale: false }
   }
   const read = () => {
-    if (order.creation === 'refused') return searchAgain(deps, order, errand)
+    if (order.creation === 'refused') return searchAgain(deps, order, context)
     if (order.creation !== 'confirmed' || order.mp_order_id === null) {
-      return readUnconfirmed(deps, order, errand)
+      return readUnconfirmed(deps, order, context)
     }
-    return readConfirmed(deps, order, order.mp_order_id, errand, { known, notesLater })
+    return readConfirmed(deps, order, order.mp_order_id, context, { known, notesLater })
   }
   if (isOwn) return read()
   if (!notesLater) return deps.once(`read:${order.id}`, read)
@@ -119,9 +119,9 @@ export async function refreshOrder(
 async function readUnconfirmed(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<ReadOrder> {
-  const outcome = await resolveCreation(deps, order, byService(deps, errand))
+  const outcome = await resolveCreation(deps, order, byService(deps, context))
   if (outcome.kind === 'unknown') {
     return { order: outcome.order, stale: true, failure: outcome.error }
   }
@@ -130,14 +130,18 @@ async function readUnconfirmed(
 }
 
 /** An order that a search did not find may still turn up: then its row opens again. */
-async function searchAgain(deps: PaymentDeps, order: OrderRow, errand: Errand): Promise<ReadOrder> {
+async function searchAgain(
+  deps: PaymentDeps,
+  order: OrderRow,
+  context: RequestContext,
+): Promise<ReadOrder> {
   try {
-    const { evidence, unproven } = await searchOrder(deps, order, errand)
+    const { evidence, unproven } = await searchOrder(deps, order, context)
     if (evidence) {
-      const reopened = await confirmCreation(deps, order, evidence, byService(deps, errand))
+      const reopened = await confirmCreation(deps, order, evidence, byService(deps, context))
       return { order: reopened, stale: false, shown: evidence.status }
     }
-    if (unproven.length > 0) await noteUnproven(deps, order, unproven, errand.source)
+    if (unproven.length > 0) await noteUnproven(deps, order, unproven, context.source)
     return { order: await planNext(deps, order, deps.now()), stale: false }
   } catch (error) {
     if (!isProviderFailure(error)) throw error
@@ -149,20 +153,20 @@ async function readConfirmed(
   deps: PaymentDeps,
   order: OrderRow,
   mpOrderId: string,
-  errand: Errand,
+  context: RequestContext,
   { known, notesLater }: Pick<RefreshOptions, 'known' | 'notesLater'>,
 ): Promise<ReadOrder> {
   const get = (token: string, options: CallOptions) =>
     deps.provider.orders.get(token, mpOrderId, {
       ...options,
       // Nobody waits for the sweeper: it comes again by itself.
-      ...(errand.source === 'sweeper' && { maxAttempts: 1 }),
+      ...(context.source === 'sweeper' && { maxAttempts: 1 }),
     })
   try {
-    const evidence = await withOrderAccess(deps, order, errand, get, known)
+    const evidence = await withOrderAccess(deps, order, context, get, known)
     const checkedAt = deps.now()
     const look = notesLater ? { checkedAt, notedLater: true as const } : { checkedAt }
-    const applied = await takeEvidence(deps, order, () => evidence, errand.source, { look })
+    const applied = await takeEvidence(deps, order, () => evidence, context.source, { look })
     if (evidence.status === null) {
       const { providerStatus } = evidence
       deps.log.warn({ orderId: order.id, providerStatus }, 'the provider uses an unknown status')
@@ -239,11 +243,11 @@ export async function readOrder(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  { found, wait }: { found?: FoundOrder | undefined; wait?: WaitOptions | undefined } = {},
+  { found, wait }: { found?: LoadedOrder | undefined; wait?: WaitOptions | undefined } = {},
 ): Promise<ReadOrder> {
   const { order: before, known } = found ?? (await requireOrderAnywhere(deps, client, id))
-  const errand = ownErrand(deps, 'api')
-  let read = await refreshOrder(deps, before, errand, { known, notesLater: wait === undefined })
+  const context = serviceContext(deps, 'api')
+  let read = await refreshOrder(deps, before, context, { known, notesLater: wait === undefined })
   if (!wait) return read
   const knownVersion = wait.knownVersion ?? before.version
   const until = performance.now() + wait.waitSeconds * 1000

@@ -13,7 +13,7 @@ import {
   withExtra,
   withMoneyOutcome,
 } from '../../errors/app-error.ts'
-import { isRefundUnderWay, verdictOn } from '../../errors/money-outcome.ts'
+import { isRefundUnderWay, moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
 import { hasLosableChargeback } from '../../repositories/chargebacks/chargeback-queries.ts'
 import {
@@ -30,17 +30,17 @@ import {
 } from '../../repositories/orders/refund-intents.ts'
 import { auditFailure } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { firstLook, type Held, heldWith, newSender } from '../operations/lease.ts'
+import { firstCheckAt, type NewLease, newLeaseColumns, newLeaseOf } from '../operations/lease.ts'
 import {
-  type Errand,
   inTime,
-  lookFirstMs,
-  requireHeard,
+  type RequestContext,
+  readFirstMs,
+  requireConnected,
   shortestCallMs,
   timeLeftMs,
   within,
 } from '../operations/request-context.ts'
-import { type FoundOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
+import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
 import { unknownCreation } from './unknown-creation.ts'
 
@@ -73,11 +73,11 @@ export async function refundOrder(
   client: ClientName,
   request: RefundRequest,
   idempotencyKey: string | undefined,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<Refunded> {
   const entry = {
     client,
-    actor: errand.actor,
+    actor: context.actor,
     action: 'order.refunded',
     resourceType: 'order',
     resourceId: request.orderId,
@@ -86,23 +86,23 @@ export async function refundOrder(
     },
   }
   return auditFailure(deps, entry, async () => {
-    const sought = await requireOrderAnywhere(deps, client, request.orderId, errand)
+    const sought = await requireOrderAnywhere(deps, client, request.orderId, context)
     const found = sought.order
-    const asked = identify(found, request, idempotencyKey, errand)
+    const asked = identify(found, request, idempotencyKey, context)
     const attempt = withMoneyOutcome(standing(found), async () => {
       const refunded = await refund(deps, sought, asked)
       // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
-      if (asked.isBare && (await errand.isHeard())) await forgetTie(deps, asked)
+      if (asked.isBare && (await context.isConnected())) await forgetTie(deps, asked)
       return refunded
     })
     const work = attempt.catch(async (error: AppError | OutcomeError) => {
       if (error.extra.outcome === 'unknown') throw error
-      const twin = await withMoneyOutcome(undecided(found), () => denyRefund(deps, asked))
-      if (twin?.state === 'done') return answer(found, twin, true)
-      throw twin ? inProgress(found) : error
+      const duplicate = await withMoneyOutcome(undecided(found), () => denyRefund(deps, asked))
+      if (duplicate?.state === 'done') return answer(found, duplicate, true)
+      throw duplicate ? inProgress(found) : error
     })
     const late = () => new AppError('PROVIDER_TIMEOUT', { extra: undecided(found) })
-    return inTime(deps, errand, work, late)
+    return inTime(deps, context, work, late)
   })
 }
 
@@ -125,24 +125,24 @@ async function forgetTie(deps: PaymentDeps, { scope, order }: Asked): Promise<vo
 }
 
 function standing(order: OrderRow): ErrorExtra {
-  return { ...verdictOn('refundNotMade', order), orderId: order.id }
+  return { ...moneyOutcome('refundNotMade', order), orderId: order.id }
 }
 
 function undecided(order: OrderRow): ErrorExtra {
-  return { ...verdictOn('refundUndecided'), orderId: order.id }
+  return { ...moneyOutcome('refundUndecided'), orderId: order.id }
 }
 
 async function refund(
   deps: PaymentDeps,
-  { order: found, known }: FoundOrder,
+  { order: found, known }: LoadedOrder,
   asked: Asked,
 ): Promise<Refunded> {
-  const { errand } = asked
+  const { context } = asked
   const start = await lookUp(deps.database.db, asked)
   const earlier = earlierOf(deps, asked, start)
   if (earlier?.state === 'done') return answer(found, earlier, true)
 
-  const read = await refreshOrder(deps, found, within(deps, errand, lookFirstMs), { known })
+  const read = await refreshOrder(deps, found, within(deps, context, readFirstMs), { known })
   const { order, stale, failure } = read
   if (!earlier && !start.open) await refuseDisputed(deps, order)
   const isListRead = !stale && !read.isGone && order.conflict === null
@@ -155,11 +155,14 @@ async function refund(
 
   return withMoneyOutcome(undecided(order), async () => {
     const intent = await writeIntent(deps, order, asked, start, isListRead)
-    const { operation, isTaken, held } = intent
+    const { operation, isTaken, newLease } = intent
     const wasAnswered = operation.state === 'done'
     const refunded = wasAnswered
       ? { order, operation }
-      : await refundAtProvider(deps, intent.order, operation, errand, { held, connection: known })
+      : await refundAtProvider(deps, intent.order, operation, context, {
+          newLease,
+          connection: known,
+        })
     return answer(refunded.order, refunded.operation, isTaken || earlier !== undefined)
   })
 }
@@ -181,8 +184,8 @@ type Intent = {
   operation: OrderOperationRow
   /** It was there already. */
   isTaken: boolean
-  /** The claim on a new one. */
-  held: Held | null
+  /** The lease of a new one. */
+  newLease: NewLease | null
 }
 
 /** The intent that this request carries out: its own, or one that is there. Looks again whenever something came between. */
@@ -194,29 +197,29 @@ async function writeIntent(
   isListRead: boolean,
 ): Promise<Intent> {
   const { db } = deps.database
-  const { scope, fingerprint, isBare, errand } = asked
+  const { scope, fingerprint, isBare, context } = asked
   const tie = { ...scope, fingerprint, isBare }
   for (let order = known, start = seen; ; ) {
     // Somebody else may have made this very refund.
-    const twin = earlierOf(deps, asked, start)
-    if (twin && (twin.state === 'done' || !isBare)) {
-      return { order, operation: twin, isTaken: true, held: null }
+    const duplicate = earlierOf(deps, asked, start)
+    if (duplicate && (duplicate.state === 'done' || !isBare)) {
+      return { order, operation: duplicate, isTaken: true, newLease: null }
     }
     if (order.denied_refunds !== asked.order.denied_refunds) throw deniedMeanwhile(order)
     const open = start.open && takeUp(deps, order, start.open, asked)
     if (open) {
       if (!(await tieRefund(db, open, tie, deps.now()))) throw conflictingKey(asked)
-      return { order, operation: open, isTaken: true, held: null }
+      return { order, operation: open, isTaken: true, newLease: null }
     }
-    await requireHeard(errand, undecided(order))
-    if (timeLeftMs(deps, errand) < shortestCallMs) throw tooSlow(order)
+    await requireConnected(context, undecided(order))
+    if (timeLeftMs(deps, context) < shortestCallMs) throw tooSlow(order)
     const provenMs = performance.now()
     const before = isListRead ? JSON.stringify(order.refunds.map(({ id }) => id)) : null
     const refund = newRefund(deps, order, asked, start.repeated + 1)
     const row = { ...refund, refunds_before: before }
     const operation = await insertRefund(db, order, row, tie)
     if (operation) {
-      return { order, operation, isTaken: false, held: heldWith(row, provenMs) }
+      return { order, operation, isTaken: false, newLease: newLeaseOf(row, provenMs) }
     }
     order = await requireOrder(deps, order.client, order.id)
     start = await lookUp(db, asked)
@@ -226,7 +229,7 @@ async function writeIntent(
 function tooSlow(order: OrderRow): AppError {
   return new AppError('PROVIDER_TIMEOUT', {
     message: 'The provider was too slow for the refund to begin; nothing was given back',
-    extra: { ...verdictOn('refundPutOff', order), orderId: order.id },
+    extra: { ...moneyOutcome('refundPutOff', order), orderId: order.id },
   })
 }
 
@@ -234,14 +237,14 @@ function tooSlow(order: OrderRow): AppError {
 function deniedMeanwhile(order: OrderRow): AppError {
   return new AppError('SERVICE_UNAVAILABLE', {
     message: 'Another refund of this order was refused while this one waited; send it again',
-    extra: { ...verdictOn('refundPutOff', order), orderId: order.id },
+    extra: { ...moneyOutcome('refundPutOff', order), orderId: order.id },
   })
 }
 
 /** Nothing was given back, and asking again later is of use. */
 function unreadable(order: OrderRow, failure: unknown): AppError {
   const error = failure instanceof ProviderError ? toAppError(failure, 'order.read') : failure
-  const extra = { ...refundStanding(order), ...verdictOn('refundPutOff', order) }
+  const extra = { ...refundStanding(order), ...moneyOutcome('refundPutOff', order) }
   return error instanceof AppError
     ? withExtra(error, extra)
     : new AppError('PROVIDER_ERROR', { cause: error, extra })
@@ -252,7 +255,7 @@ type Asked = {
   /** As it stood when the request came. */
   order: OrderRow
   request: RefundRequest
-  errand: Errand
+  context: RequestContext
   scope: IdempotencyScope
   fingerprint: string
   /** What its repetitions have in common, for the key at the provider. */
@@ -270,13 +273,13 @@ function identify(
   order: OrderRow,
   request: RefundRequest,
   key: string | undefined,
-  errand: Errand,
+  context: RequestContext,
 ): Asked {
   const bareKey = `unanswered ${order.id} ${request.amountCents ?? 'total'}`
   return {
     order,
     request,
-    errand,
+    context,
     scope: { client: order.client, route, key: key ?? bareKey },
     fingerprint: hashSecret(canonicalJson({ ...request, orderId: order.id })),
     // By the provider's number of the order: a restored backup may know it under another number of ours.
@@ -373,8 +376,8 @@ function newRefund(
     request_key: repeated,
     refund_type: request.amountCents === undefined ? ('total' as const) : ('partial' as const),
     amount_cents: amountCents,
-    next_attempt_at: firstLook(now),
-    ...newSender(now),
+    next_attempt_at: firstCheckAt(now),
+    ...newLeaseColumns(now),
     created_at: now,
   }
 }
@@ -391,5 +394,5 @@ function centsRefused(order: OrderRow, amountCents: number): AppError {
 
 /** Another refund of this order is under way; once it has ended, the same request may be made. */
 function inProgress(order: OrderRow): AppError {
-  return refuseRefund('REFUND_IN_PROGRESS', order, verdictOn('refundUndecided'))
+  return refuseRefund('REFUND_IN_PROGRESS', order, moneyOutcome('refundUndecided'))
 }

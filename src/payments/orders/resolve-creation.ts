@@ -15,9 +15,9 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { Claim, Held } from '../operations/lease.ts'
-import type { Errand } from '../operations/request-context.ts'
-import { carryOut, codeOf, endsIntent } from '../operations/runner.ts'
+import type { NewLease, SendLease } from '../operations/lease.ts'
+import type { RequestContext } from '../operations/request-context.ts'
+import { codeOf, endsIntent, runOperation } from '../operations/runner.ts'
 import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './apply-evidence.ts'
 import { confirmCreation, type Found, noteUnproven, searchOrder } from './found-order.ts'
 import { moveOrder } from './move-order.ts'
@@ -25,7 +25,7 @@ import {
   canNotArrive,
   isKeyRemembered,
   nextCreationLook,
-  nextUnknownLook,
+  nextUnknownCheck,
 } from './plan-status-checks.ts'
 
 export type CreationOutcome =
@@ -34,8 +34,8 @@ export type CreationOutcome =
   | { kind: 'unknown'; order: OrderRow; error: unknown }
 
 export type ResolveOptions = {
-  /** The claim that came with the row, for the request that wrote it. */
-  held?: Held | null
+  /** The lease that came with the row, for the request that wrote it. */
+  newLease?: NewLease | null
   /** The client's connection, as that request has found it. */
   connection?: KnownConnection | undefined
   /** A till asks for this charge now, so it may also be made when its first time is over. */
@@ -52,32 +52,32 @@ export type ResolveOptions = {
 export function resolveCreation(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
-  { held = null, connection, isCharge = false }: ResolveOptions = {},
+  context: RequestContext,
+  { newLease = null, connection, isCharge = false }: ResolveOptions = {},
 ): Promise<CreationOutcome> {
-  return carryOut<OrderRow, OrderEvidence, CreationOutcome>(deps, errand, {
+  return runOperation<OrderRow, OrderEvidence, CreationOutcome>(deps, context, {
     table: 'orders',
     id: order.id,
     order,
     row: order,
-    held,
+    newLease,
     connection,
     read: () => findOrderOfAnyClient(deps.database.db, order.id),
-    async instead(known, claim) {
+    async instead(known, lease) {
       const ended = endedAs(known)
       if (ended || maySend(deps, known, isCharge)) return ended
-      return search(deps, known, errand, claim)
+      return search(deps, known, context, lease)
     },
     call: (known, token, options) => create(deps, known, token, options),
-    record: (known, evidence, claim) => record(deps, known, evidence, errand, claim),
-    fail: (known, error, claim) => settleFailure(deps, known, error, errand, claim),
+    record: (known, evidence, lease) => record(deps, known, evidence, context, lease),
+    fail: (known, error, lease) => settleFailure(deps, known, error, context, lease),
     leave: () => leaveToOther(deps, order),
   })
 }
 
 /** Another process is sending: what becomes of it is seen at the next look. */
 async function leaveToOther(deps: PaymentDeps, order: OrderRow): Promise<CreationOutcome> {
-  const nextCheckAt = nextUnknownLook(deps, order.created_at)
+  const nextCheckAt = nextUnknownCheck(deps, order.created_at)
   await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
   return { kind: 'unknown', order, error: undefined }
 }
@@ -119,28 +119,28 @@ async function record(
   deps: PaymentDeps,
   order: OrderRow,
   evidence: OrderEvidence,
-  errand: Errand,
-  claim: Claim,
+  context: RequestContext,
+  lease: SendLease,
 ): Promise<CreationOutcome> {
-  const after = await confirmCreation(deps, order, evidence, errand, claim.sender)
-  claim.wrote(after)
+  const after = await confirmCreation(deps, order, evidence, context, lease.sender)
+  lease.wrote(after)
   if (after.creation === 'confirmed') return { kind: 'confirmed', order: after }
   // Evidence that contradicts the order confirms nothing: whether the customer is charged stays unknown.
-  return keepUnknown(deps, order, errand.source, claim)
+  return keepUnknown(deps, order, context.source, lease)
 }
 
 async function settleFailure(
   deps: PaymentDeps,
   order: OrderRow,
   error: ProviderError | AppError,
-  errand: Errand,
-  claim: Claim,
+  context: RequestContext,
+  lease: SendLease,
 ): Promise<CreationOutcome> {
   // The key stands for an order of other content, or a refusal meets attempts that can no longer arrive: look.
-  if (asksForSearch(deps, error, claim)) return search(deps, order, errand, claim, error)
+  if (asksForSearch(deps, error, lease)) return search(deps, order, context, lease, error)
   const ended =
-    endsIntent(error, claim) && (await endUnmade(deps, order, errand.source, claim, error))
-  return ended || keepUnknown(deps, order, errand.source, claim, error)
+    endsIntent(error, lease) && (await endUnmade(deps, order, context.source, lease, error))
+  return ended || keepUnknown(deps, order, context.source, lease, error)
 }
 
 function isKeyUsed(error: unknown): boolean {
@@ -174,7 +174,7 @@ async function replayEarlier(
 function asksForSearch(
   deps: PaymentDeps,
   error: ProviderError | AppError,
-  { unansweredAt }: Claim,
+  { unansweredAt }: SendLease,
 ): error is ProviderError {
   if (!(error instanceof ProviderError)) return false
   if (isKeyUsed(error)) return true
@@ -188,34 +188,34 @@ function asksForSearch(
 async function search(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
-  claim: Claim,
+  context: RequestContext,
+  lease: SendLease,
   refusal?: ProviderError,
 ): Promise<CreationOutcome> {
   // A refused attempt of just now had no effect: only those before it count.
-  if (refusal?.provesAbsence) claim.settle()
+  if (refusal?.provesAbsence) lease.settle()
   const isKeyTaken = refusal !== undefined && !refusal.provesAbsence
-  const { source } = errand
+  const { source } = context
   const begunAt = deps.now()
   let found: Found
   try {
-    found = await searchOrder(deps, order, errand, { isKeyTaken, doubtfulAt: claim.doubtfulAt() })
+    found = await searchOrder(deps, order, context, { isKeyTaken, doubtfulAt: lease.doubtfulAt() })
   } catch (error) {
     if (!(error instanceof ProviderError || error instanceof AppError)) throw error
-    const unknown = await keepUnknown(deps, order, source, claim, error)
+    const unknown = await keepUnknown(deps, order, source, lease, error)
     return { ...unknown, error: refusal ?? error }
   }
-  if (found.evidence) return record(deps, order, found.evidence, errand, claim)
+  if (found.evidence) return record(deps, order, found.evidence, context, lease)
   if (found.unproven.length > 0) {
     const noted = await noteUnproven(deps, order, found.unproven, source)
-    return keepUnknown(deps, noted, source, claim, refusal)
+    return keepUnknown(deps, noted, source, lease, refusal)
   }
-  const isUnmade = found.isAbsent && !isKeyTaken && canNotArrive(deps, claim.doubtfulAt(), begunAt)
+  const isUnmade = found.isAbsent && !isKeyTaken && canNotArrive(deps, lease.doubtfulAt(), begunAt)
   const proof = refusal ?? new AppError('PROVIDER_ERROR', { message: neverMade })
   const ended =
     isUnmade &&
-    (await endUnmade(deps, order, source, claim, proof, refusal?.providerCode ?? 'not_found'))
-  return ended || keepUnknown(deps, order, source, claim, refusal)
+    (await endUnmade(deps, order, source, lease, proof, refusal?.providerCode ?? 'not_found'))
+  return ended || keepUnknown(deps, order, source, lease, refusal)
 }
 
 const neverMade = 'The provider has no such order; nothing was charged'
@@ -225,17 +225,17 @@ async function endUnmade(
   deps: PaymentDeps,
   order: OrderRow,
   source: EvidenceSource,
-  claim: Claim,
+  lease: SendLease,
   error: ProviderError | AppError,
   code = codeOf(error),
 ): Promise<CreationOutcome | undefined> {
-  const { sender } = claim
-  const proof = { code, unansweredAt: claim.doubtfulAt() }
+  const { sender } = lease
+  const proof = { code, unansweredAt: lease.doubtfulAt() }
   const { order: after } = await moveOrder(deps, deps.database.db, order, source, (current) => ({
     move: current.sender === sender ? applyNotCreated(current, deps.now(), proof) : undefined,
     along: { onlyOf: sender, frees: sender },
   }))
-  claim.wrote(after)
+  lease.wrote(after)
   if (after.creation === 'refused') return { kind: 'refused', order: after, error }
   return endedAs(after)
 }
@@ -259,14 +259,14 @@ async function keepUnknown(
   deps: PaymentDeps,
   order: OrderRow,
   source: EvidenceSource,
-  claim: Claim,
+  lease: SendLease,
   error?: ProviderError | AppError,
 ): Promise<Extract<CreationOutcome, { kind: 'unknown' }>> {
   const { order: unknown } = await moveOrder(deps, deps.database.db, order, source, (current) => {
     const move = applyUnknownCreation(current, deps.now())
     if (isUntouchable(current.status)) return { move }
     const answered = error === undefined || isAnswered(error)
-    const doubtfulAt = claim.doubtfulAt()
+    const doubtfulAt = lease.doubtfulAt()
     return {
       move,
       look: { checkedAt: null },

@@ -10,7 +10,7 @@ import {
   planOrderSearches,
 } from '../../repositories/orders/order-searches.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { ownErrand } from '../operations/request-context.ts'
+import { serviceContext } from '../operations/request-context.ts'
 import {
   type Account,
   type BoxOfTerminal,
@@ -254,7 +254,7 @@ function hasMoved(row: OrderRow, { evidence }: FoundOrder): boolean {
 }
 
 async function refresh(deps: PaymentDeps, row: OrderRow, figures: Figures): Promise<void> {
-  const { order } = await refreshOrder(deps, row, ownErrand(deps, 'search'))
+  const { order } = await refreshOrder(deps, row, serviceContext(deps, 'search'))
   if (order.version !== row.version) figures.refreshed += 1
 }
 

@@ -4,7 +4,7 @@ import { isPaid } from '../../domain/order-state.ts'
 import { asShopRefunds, isOwn, receivedCents } from '../../domain/payment-figures.ts'
 import { isFailedRefund, isPendingRefund, receivedStatuses } from '../../domain/provider-states.ts'
 import { AppError, type ErrorCode, type ErrorExtra } from '../../errors/app-error.ts'
-import { type Situation, verdictOn } from '../../errors/money-outcome.ts'
+import { moneyOutcome, type Situation } from '../../errors/money-outcome.ts'
 import { type ProviderError, type RefundAnswer, toAppError } from '../../provider/provider.ts'
 import {
   findOperation,
@@ -16,9 +16,9 @@ import { lockOrder, type OrderRow } from '../../repositories/orders/order-querie
 import { signSuccess, tellActivity } from '../audit/activity.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import type { Claim, Held } from '../operations/lease.ts'
-import type { Errand } from '../operations/request-context.ts'
-import { carryOut, endOrKeep, endsIntent, refuse } from '../operations/runner.ts'
+import type { NewLease, SendLease } from '../operations/lease.ts'
+import type { RequestContext } from '../operations/request-context.ts'
+import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runner.ts'
 import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
 import { canNotArrive, hasUnsettledRefund } from './plan-status-checks.ts'
 import { refreshOrder, requireOrder } from './read.ts'
@@ -31,25 +31,25 @@ const unclearCode = 'refund_unclear'
 export type SentRefund = { order: OrderRow; operation: OrderOperationRow }
 
 /**
- * Sends the refund of an intent, for the first time (`held`, the claim that came with it) or again; the key is the intent's
+ * Sends the refund of an intent, for the first time (`newLease`, the lease that came with it) or again; the key is the intent's
  * id each time. Throws as refundOrder does.
  */
 export function refundAtProvider(
   deps: PaymentDeps,
   order: OrderRow,
   operation: OrderOperationRow,
-  errand: Errand,
+  context: RequestContext,
   {
-    held = null,
+    newLease = null,
     connection,
-  }: { held?: Held | null; connection?: KnownConnection | undefined } = {},
+  }: { newLease?: NewLease | null; connection?: KnownConnection | undefined } = {},
 ): Promise<SentRefund> {
-  return carryOut<OrderOperationRow, RefundAnswer, SentRefund>(deps, errand, {
+  return runOperation<OrderOperationRow, RefundAnswer, SentRefund>(deps, context, {
     table: 'order_operations',
     id: operation.id,
     order,
     row: operation,
-    held,
+    newLease,
     connection,
     read: () => findOperation(deps.database.db, operation.id),
     instead: (known) => insteadOfSending(deps, order, known),
@@ -58,10 +58,10 @@ export function refundAtProvider(
       const part = partOf(order, known) ?? null
       return refund(token, order.mp_order_id as string, known.id, part, options)
     },
-    record: (known, given, claim) => record(deps, order, known, given, errand, claim),
-    fail: (known, error, claim) => settleFailure(deps, order, known, error, errand, claim),
+    record: (known, given, lease) => record(deps, order, known, given, context, lease),
+    fail: (known, error, lease) => settleFailure(deps, order, known, error, context, lease),
     async leave() {
-      throw refuseRefund('REFUND_IN_PROGRESS', order, verdictOn('refundElsewhere'))
+      throw refuseRefund('REFUND_IN_PROGRESS', order, moneyOutcome('refundElsewhere'))
     },
   })
 }
@@ -77,7 +77,7 @@ async function insteadOfSending(
   if (operation.state === 'refused') {
     throw new AppError('PROVIDER_ERROR', {
       message: 'The provider refused an equal refund a moment ago; nothing was given back',
-      extra: { ...verdictOn('refundRefusedForNow', order), orderId: order.id },
+      extra: { ...moneyOutcome('refundRefusedForNow', order), orderId: order.id },
     })
   }
   if (order.mp_order_id !== null && partOf(order, operation) !== undefined) return undefined
@@ -106,28 +106,28 @@ async function record(
   order: OrderRow,
   operation: OrderOperationRow,
   answered: RefundAnswer,
-  errand: Errand,
-  claim: Claim,
+  context: RequestContext,
+  lease: SendLease,
 ): Promise<SentRefund> {
   const given = { ...answered, refunds: shopRefundsOf(order, answered) }
   const match = await matchAnswer(deps, order, operation, given)
   if (match.kind === 'unclear') {
-    return settleUnclearAnswer(deps, order, operation, match, given.refunds, errand)
+    return settleUnclearAnswer(deps, order, operation, match, given.refunds, context)
   }
   const refund = match.kind === 'ours' ? match.refund : undefined
   if (refund && isFailedRefund(refund.status)) {
     await refuseOperation(deps, operation, 'refund_failed')
     throw new AppError('PROVIDER_REJECTED', {
       message: 'The provider took the refund and then refused it; nothing was given back',
-      extra: { ...refundStanding(order), ...verdictOn('refundRefused', order) },
+      extra: { ...refundStanding(order), ...moneyOutcome('refundRefused', order) },
     })
   }
-  const recorded = await recordRefund(deps, order, operation, given, refund, errand, claim)
+  const recorded = await recordRefund(deps, order, operation, given, refund, context, lease)
   // What the short answer leaves open only the provider's own books tell: one that does not show the refund, or a sum that
   // does not make the whole although the provider says so, as after a refund that was made elsewhere and not seen here.
   const isPlain = given.refunds.length > 0 && !hasUnsettledRefund(recorded.order)
   if (isPlain || given.refunds.some(({ status }) => isPendingRefund(status))) return recorded
-  const read = await refreshOrder(deps, recorded.order, errand, { isOwn: true })
+  const read = await refreshOrder(deps, recorded.order, context, { isOwn: true })
   return { order: read.order, operation: recorded.operation }
 }
 
@@ -136,32 +136,32 @@ async function settleFailure(
   order: OrderRow,
   operation: OrderOperationRow,
   error: ProviderError | AppError,
-  errand: Errand,
-  claim: Claim,
+  context: RequestContext,
+  lease: SendLease,
 ): Promise<SentRefund> {
-  const isOver = endsIntent(error, claim)
+  const isOver = endsIntent(error, lease)
   if (error instanceof AppError) {
     // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back. Unless
     // somebody else sends by now, under the same key: what becomes of that call is not known here.
     if (!isOver) throw error
-    const isRefused = await refuse(deps, operation, error, claim)
+    const isRefused = await refuse(deps, operation, error, lease)
     throw refusal(order, error, isRefused ? 'refundRefusedForNow' : 'refundUndecided')
   }
   // Perhaps by our own earlier call, whose answer was lost: the provider's books tell. They also tell that an attempt
   // which nobody answered has had no effect, once it can no longer arrive.
-  const isDoubtful = claim.unansweredAt !== null || !claim.isNew
+  const isDoubtful = lease.unansweredAt !== null || !lease.isNew
   const asksBooks =
     isDoubtful &&
     (error.providerCode === 'order_already_refunded' ||
-      (error.provesAbsence && canNotArrive(deps, claim.unansweredAt)))
-  const read = asksBooks ? await refreshOrder(deps, order, errand) : undefined
+      (error.provesAbsence && canNotArrive(deps, lease.unansweredAt)))
+  const read = asksBooks ? await refreshOrder(deps, order, context) : undefined
   if (read && !read.stale) {
-    const settled = await settleRefundByReading(deps, read.order, operation, errand.actor)
+    const settled = await settleRefundByReading(deps, read.order, operation, context.actor)
     if (settled.state === 'done') return { order: read.order, operation: settled }
     throw refusedByProvider(read.order, error, settled.state === 'refused')
   }
   const isFinal = isOver && toAppError(error, 'order.refund').code !== 'REFUND_IN_PROGRESS'
-  const hasEnded = await endOrKeep(deps, operation, error, isFinal, claim)
+  const hasEnded = await endOrKeep(deps, operation, error, isFinal, lease)
   throw refusedByProvider(order, error, hasEnded)
 }
 
@@ -172,8 +172,8 @@ async function recordRefund(
   operation: OrderOperationRow,
   given: RefundAnswer,
   refund: ProviderRefund | undefined,
-  { source, actor }: Errand,
-  claim: Claim,
+  { source, actor }: RequestContext,
+  lease: SendLease,
 ): Promise<SentRefund> {
   const endOf = (order: OrderRow) => {
     const refundId = refund?.id ?? operation.mp_refund_id
@@ -210,7 +210,7 @@ async function recordRefund(
     endsRefund: refund?.id ?? null,
     along: (_, before) => endOf(before),
   })
-  if (hasEnded) claim.wrote({ sender: null })
+  if (hasEnded) lease.wrote({ sender: null })
   return changed ? { order, operation: endOf(last).done } : settleAlone(order)
 }
 
@@ -294,17 +294,17 @@ async function settleUnclearAnswer(
   operation: OrderOperationRow,
   match: RefundMatch & { kind: 'unclear' },
   shown: readonly ProviderRefund[],
-  errand: Errand,
+  context: RequestContext,
 ): Promise<SentRefund> {
   const kept = await keepUnclear(deps, deps.database.db, operation, match, shown)
-  const read = await refreshOrder(deps, order, errand, { isOwn: true })
+  const read = await refreshOrder(deps, order, context, { isOwn: true })
   if (!read.stale && match.named !== null) {
-    const settled = await settleRefundByReading(deps, read.order, kept, errand.actor)
+    const settled = await settleRefundByReading(deps, read.order, kept, context.actor)
     if (settled.state === 'done') return { order: read.order, operation: settled }
   }
   throw new AppError('PROVIDER_ERROR', {
     message: 'The answer of the provider does not fit the refund that was asked for',
-    extra: { ...verdictOn('refundUndecided'), orderId: order.id, status: read.order.status },
+    extra: { ...moneyOutcome('refundUndecided'), orderId: order.id, status: read.order.status },
   })
 }
 
@@ -395,7 +395,7 @@ function refusedByProvider(order: OrderRow, error: ProviderError, isRefused: boo
 }
 
 function refusal(order: OrderRow, failure: AppError, situation: Situation): AppError {
-  const verdict = verdictOn(situation, order)
+  const verdict = moneyOutcome(situation, order)
   return new AppError(failure.code, {
     message: failure.message,
     cause: failure,
@@ -405,7 +405,7 @@ function refusal(order: OrderRow, failure: AppError, situation: Situation): AppE
 
 /** How the order stands after a refusal of its refund, which changed nothing. */
 export function refundStanding(order: OrderRow): ErrorExtra {
-  return { ...verdictOn('refundNotMade', order), orderId: order.id, status: order.status }
+  return { ...moneyOutcome('refundNotMade', order), orderId: order.id, status: order.status }
 }
 
 /** A refusal of ours that says how the order stands. */

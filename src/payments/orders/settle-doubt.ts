@@ -9,7 +9,7 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { Errand } from '../operations/request-context.ts'
+import type { RequestContext } from '../operations/request-context.ts'
 import { type ReadOrder, refreshOrder, requireOrder } from './read.ts'
 
 /**
@@ -20,12 +20,12 @@ export async function askAboutOrder(
   deps: PaymentDeps,
   client: ClientName,
   id: string,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<ReadOrder> {
-  const entry = entryOf(client, id, errand, 'order.asked')
+  const entry = entryOf(client, id, context, 'order.asked')
   return auditFailure(deps, entry, async () => {
     const order = await requireOrder(deps, client, id)
-    const read = await refreshOrder(deps, order, errand, { isOwn: true })
+    const read = await refreshOrder(deps, order, context, { isOwn: true })
     const metadata = { status: read.order.status, answered: !read.stale }
     await deps.database.transaction((trx) =>
       recordSuccess(deps, trx, { ...entry, resourceId: order.id, metadata }),
@@ -49,9 +49,9 @@ export async function settleDoubt(
   client: ClientName,
   id: string,
   said: Pick<Settlement, 'as' | 'reason'>,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<OrderRow> {
-  const entry = { ...entryOf(client, id, errand, 'order.settled'), metadata: said }
+  const entry = { ...entryOf(client, id, context, 'order.settled'), metadata: said }
   return auditFailure(deps, entry, async () => {
     const order = await requireOrder(deps, client, id)
     const at = deps.now()
@@ -89,6 +89,6 @@ function noDoubt(): AppError {
   })
 }
 
-function entryOf(client: ClientName, id: string, { actor }: Errand, action: string) {
+function entryOf(client: ClientName, id: string, { actor }: RequestContext, action: string) {
   return { client, actor, action, resourceType: 'order', resourceId: id }
 }

@@ -13,7 +13,7 @@ import {
 import { lockOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
-import type { Errand } from '../operations/request-context.ts'
+import type { RequestContext } from '../operations/request-context.ts'
 import { matchRefund, possibleRefunds } from './match-refund.ts'
 import { moveOrder } from './move-order.ts'
 import { refreshOrder, requireOrder } from './read.ts'
@@ -40,13 +40,13 @@ export async function settleRefund(
   client: ClientName,
   id: string,
   said: RefundDecision,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<OrderRow> {
   const { as, reason, refundId } = said
   const metadata = { as, reason, ...(refundId !== undefined && { refund_id: refundId }) }
   const entry = {
     client,
-    actor: errand.actor,
+    actor: context.actor,
     action: 'order.refund_settled',
     resourceType: 'order',
     resourceId: id,
@@ -56,11 +56,11 @@ export async function settleRefund(
     const known = await requireOrder(deps, client, id)
     const before = await listOperations(deps.database.db, [known.id])
     if (!openOf(known, before)) throw nothingToDecide()
-    const read = await refreshOrder(deps, known, errand, { isOwn: true })
+    const read = await refreshOrder(deps, known, context, { isOwn: true })
     const open = openOf(read.order, await listOperations(deps.database.db, [known.id]))
     if (!open) throw nothingToDecide()
     if (!read.stale && open.state === 'unknown' && isProven(read.order, open, before)) {
-      await settleRefundByReading(deps, read.order, open, errand.actor)
+      await settleRefundByReading(deps, read.order, open, context.actor)
       throw nothingToDecide()
     }
     return deps.database.transaction(async (trx) => {

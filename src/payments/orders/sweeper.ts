@@ -21,10 +21,10 @@ import { renewDueConnections } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { createLanes } from '../operations/account-lanes.ts'
 import type { AccountPauses } from '../operations/account-pauses.ts'
-import { answerWithinMs, ownErrand } from '../operations/request-context.ts'
+import { answerWithinMs, serviceContext } from '../operations/request-context.ts'
 import type { WebhookInbox } from '../webhooks/webhook-inbox.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'
-import { isForgotten, isKeyRemembered, nextUnknownLook } from './plan-status-checks.ts'
+import { isForgotten, isKeyRemembered, nextUnknownCheck } from './plan-status-checks.ts'
 import { refreshOrder } from './read.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
 
@@ -138,10 +138,10 @@ async function checkOrder(
       order: current,
       stale,
       failure,
-    } = await refreshOrder(deps, order, ownErrand(deps, 'sweeper'))
+    } = await refreshOrder(deps, order, serviceContext(deps, 'sweeper'))
     pauses.note(order.mp_user_id, failure, deps.now())
     if (!stale && isForgotten(current, deps.now()) && current.mp_order_id !== null) {
-      await cancelAtProvider(deps, current, ownErrand(deps, 'sweeper', answerWithinMs))
+      await cancelAtProvider(deps, current, serviceContext(deps, 'sweeper', answerWithinMs))
     }
   } catch (error) {
     logFailure(deps, { orderId: order.id, client: order.client }, error)
@@ -162,23 +162,27 @@ async function finishOperation(
       await planAttempt(deps.database.db, operation.id, pausedUntil)
       return
     }
-    const { order, stale, failure } = await refreshOrder(deps, found, ownErrand(deps, 'sweeper'))
+    const { order, stale, failure } = await refreshOrder(
+      deps,
+      found,
+      serviceContext(deps, 'sweeper'),
+    )
     pauses.note(found.mp_user_id, failure, deps.now())
-    const errand = ownErrand(deps, 'sweeper', answerWithinMs)
+    const context = serviceContext(deps, 'sweeper', answerWithinMs)
     if (operation.kind === 'refund' && isKeyRemembered(operation.created_at, deps.now())) {
-      await refundAtProvider(deps, order, operation, errand)
+      await refundAtProvider(deps, order, operation, context)
       return
     }
     if (stale) {
       await tryLater(deps, operation)
     } else if (operation.kind === 'refund') {
-      await settleRefundByReading(deps, order, operation, errand.actor)
+      await settleRefundByReading(deps, order, operation, context.actor)
     } else if (isCancelRequested(order)) {
       await keepOpen(deps, operation)
     } else if (mayBeCanceled(order.status)) {
-      await cancelAtProvider(deps, order, errand)
+      await cancelAtProvider(deps, order, context)
     } else {
-      await settleCancel(deps, order, operation, errand.actor)
+      await settleCancel(deps, order, operation, context.actor)
     }
   } catch (error) {
     logFailure(deps, { orderId: operation.order_id, client: operation.client }, error)
@@ -190,19 +194,19 @@ async function tryLater(deps: PaymentDeps, operation: OrderOperationRow): Promis
   await settleOperation(deps.database.db, operation.id, {
     state: 'unknown',
     finishedAt: null,
-    nextAttemptAt: nextUnknownLook(deps, operation.created_at),
+    nextAttemptAt: nextUnknownCheck(deps, operation.created_at),
   })
 }
 
 function logFailure(
   deps: PaymentDeps,
-  context: { orderId: string; client: ClientName },
+  about: { orderId: string; client: ClientName },
   error: unknown,
 ): void {
   if (error instanceof AppError) {
-    deps.log.info({ ...context, code: error.code }, 'an order stays open for the next round')
+    deps.log.info({ ...about, code: error.code }, 'an order stays open for the next round')
   } else {
-    deps.log.error({ ...context, err: error }, 'an order could not be looked at')
+    deps.log.error({ ...about, err: error }, 'an order could not be looked at')
   }
 }
 

@@ -1,5 +1,5 @@
 import { AppError } from '../../errors/app-error.ts'
-import { verdictOn } from '../../errors/money-outcome.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
 /**
@@ -14,7 +14,7 @@ export function unknownCreation(order: OrderRow, cause: unknown, repeatable = tr
     message: `The provider did not confirm the order in time; ${advice}`,
     cause,
     extra: {
-      ...verdictOn(repeatable ? 'chargeUndecided' : 'chargeUndecidedOnce'),
+      ...moneyOutcome(repeatable ? 'chargeUndecided' : 'chargeUndecidedOnce'),
       orderId: order.id,
       status: order.status,
     },

@@ -2,7 +2,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { isUntouchable } from '../../domain/order-state.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { ownErrand } from '../operations/request-context.ts'
+import { serviceContext } from '../operations/request-context.ts'
 import { isReadForWatcher } from './plan-status-checks.ts'
 import { type ReadOrder, refreshOrder, requireOrder, watch } from './read.ts'
 
@@ -50,7 +50,7 @@ export async function watchOrder(
       const isNews = askedAt !== undefined && order.version !== seen
       if (!isNews && isDue(order)) {
         askedAt = deps.now().getTime()
-        const read = await refreshOrder(deps, order, ownErrand(deps, 'api', readWithinMs))
+        const read = await refreshOrder(deps, order, serviceContext(deps, 'api', readWithinMs))
         order = read.order
         isStale = read.stale
       }

@@ -4,7 +4,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { ProviderError } from '../../provider/provider.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { type Errand, within } from '../operations/request-context.ts'
+import { type RequestContext, within } from '../operations/request-context.ts'
 import type { CashierAction } from '../orders/cashier.ts'
 
 /** What holds a terminal that the provider calls taken, while no order of this client does. */
@@ -14,7 +14,7 @@ export type Holder =
   | { kind: 'print' }
   | { kind: 'unknown' }
 
-const lookWithinMs = 2_000
+const checkWithinMs = 2_000
 /** An order lives three hours at most. */
 const longestOrderMs = 4 * 3_600_000
 const openStates = ['created', 'at_terminal'] as const
@@ -29,12 +29,12 @@ export async function findHolder(
   deps: PaymentDeps,
   client: ClientName,
   terminalId: string,
-  errand: Errand,
+  context: RequestContext,
   refusal: unknown,
 ): Promise<Holder> {
   const now = deps.now().getTime()
   const span = { from: new Date(now - longestOrderMs), to: new Date(now + 60_000), page: 1 }
-  const { untilMs } = within(deps, errand, lookWithinMs)
+  const { untilMs } = within(deps, context, checkWithinMs)
   try {
     const lists = await withAccess(
       deps,

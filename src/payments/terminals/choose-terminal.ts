@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { verdictOn } from '../../errors/money-outcome.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { lengthInWords } from '../../fleet/messages.ts'
 import {
   findOpenOrdersOnTerminal,
@@ -8,7 +8,12 @@ import {
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { byService, type Errand, timeLeftMs, within } from '../operations/request-context.ts'
+import {
+  byService,
+  type RequestContext,
+  timeLeftMs,
+  within,
+} from '../operations/request-context.ts'
 import { cancelAtProvider } from '../orders/cancel.ts'
 import { givesWay } from '../orders/plan-status-checks.ts'
 import { refreshOrder } from '../orders/read.ts'
@@ -16,7 +21,7 @@ import { adviseOnBusy, findHolder, type Holder } from './busy-terminal.ts'
 import { silenceMs } from './silent-terminal.ts'
 
 /** What a charge may spend on a look at its terminal before it begins: the charge itself needs the rest. */
-export const lookWithinMs = 6_000
+export const checkWithinMs = 6_000
 
 /**
  * The terminal of a box that takes orders from the ERP. The provider allows one in PDV per box.
@@ -27,7 +32,7 @@ export async function chooseTerminal(
   deps: PaymentDeps,
   token: string,
   mpPosId: string,
-  { untilMs }: Errand,
+  { untilMs }: RequestContext,
 ): Promise<string> {
   const { terminals } = await deps.provider.terminals.list(token, { mpPosId }, { untilMs })
   // Asked for one box only; a provider that ignored the filter must not lend us another box's terminal.
@@ -49,16 +54,16 @@ export async function freeTerminal(
   client: ClientName,
   terminalId: string,
   open: readonly OrderRow[],
-  errand: Errand,
+  context: RequestContext,
 ): Promise<void> {
-  const look = within(deps, errand, lookWithinMs)
+  const look = within(deps, context, checkWithinMs)
   for (const order of open) {
     if (order.creation !== 'confirmed') continue
     if (timeLeftMs(deps, look) <= 0) return
-    const current = await confirmedNow(deps, order, errand)
+    const current = await confirmedNow(deps, order, context)
     if (current === undefined) continue
     if (givesWay(current, deps.now()) && (await tryCancel(deps, current, look))) continue
-    throw await terminalBusy(deps, client, terminalId, errand)
+    throw await terminalBusy(deps, client, terminalId, context)
   }
 }
 
@@ -66,17 +71,21 @@ export async function freeTerminal(
 async function confirmedNow(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<OrderRow | undefined> {
-  const look = within(deps, errand, lookWithinMs)
+  const look = within(deps, context, checkWithinMs)
   const { order: current, shown } = await refreshOrder(deps, order, look)
   return shown === 'created' || shown === 'at_terminal' ? current : undefined
 }
 
-async function tryCancel(deps: PaymentDeps, order: OrderRow, errand: Errand): Promise<boolean> {
+async function tryCancel(
+  deps: PaymentDeps,
+  order: OrderRow,
+  context: RequestContext,
+): Promise<boolean> {
   try {
     // One whose cancel is only requested still holds the terminal.
-    return (await cancelAtProvider(deps, order, byService(deps, errand))).status === 'canceled'
+    return (await cancelAtProvider(deps, order, byService(deps, context))).status === 'canceled'
   } catch (error) {
     deps.log.warn({ orderId: order.id, err: error }, 'a forgotten order still holds its terminal')
     return false
@@ -90,9 +99,9 @@ async function tryCancel(deps: PaymentDeps, order: OrderRow, errand: Errand): Pr
 export async function cancelForgottenOrders(
   deps: PaymentDeps,
   terminalId: string,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<boolean> {
-  const look = within(deps, errand, lookWithinMs)
+  const look = within(deps, context, checkWithinMs)
   let freed = false
   for (const order of await findOpenOrdersOnTerminal(deps.database.db, terminalId)) {
     if (!givesWay(order, deps.now())) continue
@@ -109,11 +118,11 @@ export async function cancelForgottenOrders(
 export async function cancelForgotten(
   deps: PaymentDeps,
   order: OrderRow,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<boolean> {
-  const read = await refreshOrder(deps, order, errand)
+  const read = await refreshOrder(deps, order, context)
   if (read.stale || read.isGone || !givesWay(read.order, deps.now())) return false
-  return tryCancel(deps, read.order, errand)
+  return tryCancel(deps, read.order, context)
 }
 
 /** 409 with the order that holds the terminal, when it is this client's own or another application's. */
@@ -121,7 +130,7 @@ export async function terminalBusy(
   deps: PaymentDeps,
   client: ClientName,
   terminalId: string,
-  errand: Errand,
+  context: RequestContext,
   cause?: unknown,
 ): Promise<AppError> {
   const open = await findOpenOrdersOnTerminal(deps.database.db, terminalId)
@@ -134,7 +143,7 @@ export async function terminalBusy(
       message: busyText(deps, blocker),
       cause,
       extra: {
-        ...verdictOn('chargeNotMade'),
+        ...moneyOutcome('chargeNotMade'),
         cashier: adviseOnBusy('own'),
         openOrder: {
           orderId: blocker.id,
@@ -148,12 +157,12 @@ export async function terminalBusy(
   const isOurs = open.some((order) => order.creation === 'confirmed')
   const holder: Holder = isOurs
     ? { kind: 'unknown' }
-    : await findHolder(deps, client, terminalId, errand, cause)
+    : await findHolder(deps, client, terminalId, context, cause)
   return new AppError('TERMINAL_BUSY', {
     message: holderText(holder),
     cause,
     extra: {
-      ...verdictOn('chargeNotMade'),
+      ...moneyOutcome('chargeNotMade'),
       cashier: adviseOnBusy(holder.kind),
       ...(holder.kind === 'other_application' && {
         openOrder: {

@@ -12,7 +12,7 @@ import {
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { type Errand, ownErrand } from '../operations/request-context.ts'
+import { type RequestContext, serviceContext } from '../operations/request-context.ts'
 import { cancelOrder } from '../orders/cancel.ts'
 import { refreshOrder } from '../orders/read.ts'
 
@@ -65,7 +65,7 @@ export async function freeTerminalByHand(
   deps: PaymentDeps,
   client: ClientName,
   request: { terminalId: string; dryRun: boolean; reason: string },
-  errand: Errand,
+  context: RequestContext,
 ): Promise<FreedTerminal> {
   const { terminalId, dryRun, reason } = request
   if (!(await findClient(deps.database.db, client))) {
@@ -74,7 +74,7 @@ export async function freeTerminalByHand(
   if (dryRun) return look(deps, client, terminalId)
   const entry = {
     client,
-    actor: errand.actor,
+    actor: context.actor,
     action: 'terminal.freed',
     resourceType: 'terminal',
     resourceId: terminalId,
@@ -82,7 +82,9 @@ export async function freeTerminalByHand(
   }
   return auditFailure(deps, entry, async () => {
     const { orders } = await look(deps, client, terminalId)
-    const worked = await Promise.all(orders.map((held) => carryOut(deps, client, held, errand)))
+    const worked = await Promise.all(
+      orders.map((held) => cancelHeldOrder(deps, client, held, context)),
+    )
     const freed = { verdict: verdictOf(worked, false), orders: worked }
     await deps.database.transaction((trx) =>
       recordSuccess(deps, trx, {
@@ -136,7 +138,7 @@ async function judge(deps: PaymentDeps, client: ClientName, order: OrderRow): Pr
   }
   if (order.client !== client) return held(order, 'other_client')
   if (order.creation !== 'confirmed') return held(order, 'resolve')
-  const read = await refreshOrder(deps, order, ownErrand(deps, 'api'))
+  const read = await refreshOrder(deps, order, serviceContext(deps, 'api'))
   if (read.stale) return held(read.order, 'wait')
   return held(read.order, actionFor(read.shown ?? null, read.order))
 }
@@ -150,15 +152,15 @@ function actionFor(shown: OrderStatus | null, order: OrderRow): FreeingAction {
 
 const carriedOut: readonly FreeingAction[] = ['cancel', 'ask_device', 'resolve']
 
-async function carryOut(
+async function cancelHeldOrder(
   deps: PaymentDeps,
   client: ClientName,
   held: HeldOrder,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<HeldOrder> {
   if (!carriedOut.includes(held.action)) return held
   try {
-    const order = await cancelOrder(deps, client, held.order.id, errand)
+    const order = await cancelOrder(deps, client, held.order.id, context)
     const done = order.status === 'canceled'
     return { ...held, order, action: done ? held.action : actionFor(order.status, order), done }
   } catch (failure) {

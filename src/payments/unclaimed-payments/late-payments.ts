@@ -1,7 +1,7 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { listUnpaidWithPayment } from '../../repositories/unclaimed-payments/surplus-payments.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { ownErrand } from '../operations/request-context.ts'
+import { serviceContext } from '../operations/request-context.ts'
 import { refreshOrder } from '../orders/read.ts'
 
 /** A shop whose payments cannot be read is left alone for an hour at most. */
@@ -19,6 +19,6 @@ export async function readLatePayments(
   const since = new Date(deps.now().getTime() - changedWithinMs)
   for (const order of await listUnpaidWithPayment(deps.database.db, client, since)) {
     if (signal.aborted) return
-    await refreshOrder(deps, order, ownErrand(deps, 'search'))
+    await refreshOrder(deps, order, serviceContext(deps, 'search'))
   }
 }

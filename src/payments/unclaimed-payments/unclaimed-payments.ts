@@ -28,7 +28,7 @@ import {
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
-import { type Errand, ownErrand } from '../operations/request-context.ts'
+import { type RequestContext, serviceContext } from '../operations/request-context.ts'
 import { applyEvidence } from '../orders/apply-evidence.ts'
 import { moveOrder } from '../orders/move-order.ts'
 import { tellOrderChanged } from '../orders/order-changes.ts'
@@ -80,7 +80,7 @@ async function isPerhapsOurs(deps: PaymentDeps, payment: ProviderPaymentRow): Pr
   })
   let isUnsettled = false
   for (const order of open) {
-    const { order: after, stale } = await refreshOrder(deps, order, ownErrand(deps, 'search'))
+    const { order: after, stale } = await refreshOrder(deps, order, serviceContext(deps, 'search'))
     const isKnown = after.creation === 'confirmed' || after.creation === 'refused'
     isUnsettled ||= after.paid_cents === 0 && (stale || !isKnown)
   }
@@ -306,23 +306,23 @@ export async function refundOrphan(
   client: ClientName,
   id: string,
   reason: string,
-  errand: Errand,
+  context: RequestContext,
 ): Promise<{ orphan: OrphanRow; order: OrderRow }> {
   const before = await requireOrphan(deps, client, id)
   if (before.state === 'refunded') {
     return { orphan: before, order: await requireOrder(deps, client, before.order_id as string) }
   }
   const wish = { reason, reference: undefined }
-  const { orphan } = await adoptOrphan(deps, client, id, wish, errand.actor)
+  const { orphan } = await adoptOrphan(deps, client, id, wish, context.actor)
   const { order } = await refundOrder(
     deps,
     client,
     { orderId: orphan.order_id as string, amountCents: undefined },
     refundKey(id),
-    errand,
+    context,
   )
   if (isRefundUnderWay(order)) return { orphan, order }
-  return { orphan: await endRefunded(deps, orphan, reason, errand.actor), order }
+  return { orphan: await endRefunded(deps, orphan, reason, context.actor), order }
 }
 
 /** Each orphan has one refund, however often it is asked for. */

@@ -9,7 +9,7 @@ import {
   trimRejected,
 } from '../../repositories/webhooks/webhook-log.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { claimMs } from '../operations/account-lanes.ts'
+import { leaseMs } from '../operations/account-lanes.ts'
 import { tellWebhooks } from './work-webhook.ts'
 
 export type Delivery = {
@@ -78,7 +78,7 @@ export async function storeSigned(
     status: 'received',
     payload: keptPayload(delivery.body),
     received_at: now,
-    next_attempt_at: claimed ? new Date(now.getTime() + claimMs) : now,
+    next_attempt_at: claimed ? new Date(now.getTime() + leaseMs) : now,
   })
 }
 

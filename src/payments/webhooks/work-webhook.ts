@@ -19,7 +19,7 @@ import { takeCase, takeCasesOf } from '../chargebacks/watch-cases.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { providerErrorOf } from '../operations/account-pauses.ts'
-import { ownErrand } from '../operations/request-context.ts'
+import { serviceContext } from '../operations/request-context.ts'
 import { meetOrderAnywhere } from '../orders/adopt-orders.ts'
 import { refreshOrder } from '../orders/read.ts'
 
@@ -132,7 +132,7 @@ async function workOrder(
   if (!found) return workUnknownOrder(deps, row, mpOrderId)
   const { order: known, connection } = found
   const before = known.version
-  const read = await refreshOrder(deps, known, ownErrand(deps, 'webhook'), {
+  const read = await refreshOrder(deps, known, serviceContext(deps, 'webhook'), {
     known: connection && { row: connection, seenMs },
   })
   if (read.stale) throw new AppError('PROVIDER_ERROR', { cause: read.failure })

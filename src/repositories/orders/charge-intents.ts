@@ -182,7 +182,7 @@ const insert = fixedStatement<Record<string, unknown>, InsertedRow>(`
 /**
  * Commits an intent in one statement, under the lock of its box: only while the box and the client's connection are as they
  * were looked up, its reference is free (`isTaken` else) and its key stands for nothing. Without an order one of these no
- * longer holds, or the key went to a charge of another box, or a twin of the same id or reference came first.
+ * longer holds, or the key went to a charge of another box, or a duplicate of the same id or reference came first.
  */
 export async function insertCharge(
   db: Db | Trx,
@@ -204,9 +204,9 @@ export async function insertCharge(
     const { is_taken: isTaken = false, ...inserted } = row ?? ({} as Partial<InsertedRow>)
     return { order: inserted.id ? (inserted as OrderRow) : undefined, isTaken }
   } catch (error) {
-    const twin = constraintOf(error)
-    if (twin !== 'orders_pkey' && twin !== referenceKey) throw error
-    return { order: undefined, isTaken: twin === referenceKey }
+    const duplicate = constraintOf(error)
+    if (duplicate !== 'orders_pkey' && duplicate !== referenceKey) throw error
+    return { order: undefined, isTaken: duplicate === referenceKey }
   }
 }
 

@@ -57,7 +57,7 @@ export type Along = {
 export type NextLook = { at: Date | null; whileTold: Date | null }
 
 /** What a look at the provider says of the webhooks of its account. `startedAt`: of this process. */
-export type News = { toldBy: ToldBy | null; now: Date; startedAt: Date }
+export type MoveSource = { toldBy: ToldBy | null; now: Date; startedAt: Date }
 
 export type OrderMove = {
   before: OrderRow
@@ -65,7 +65,7 @@ export type OrderMove = {
   source: string
   note: string | null
   next: NextLook
-  news: News
+  news: MoveSource
 } & Along
 
 const nextLook = `next_check_at = case when :while_told::timestamptz is not null and ${webhooksArrive}
@@ -73,7 +73,7 @@ const nextLook = `next_check_at = case when :while_told::timestamptz is not null
 
 function lookValues(
   { at, whileTold }: NextLook,
-  { now, startedAt }: Pick<News, 'now' | 'startedAt'>,
+  { now, startedAt }: Pick<MoveSource, 'now' | 'startedAt'>,
 ) {
   return { next_check_at: at, while_told: whileTold, ...webhookValues(now, startedAt) }
 }
@@ -151,7 +151,7 @@ export async function writeOrderMove(
   return { order, hasEnded }
 }
 
-export type Look = { checkedAt: Date | null; next: NextLook; news: News }
+export type Look = { checkedAt: Date | null; next: NextLook; news: MoveSource }
 
 const lookWith = (news: string) =>
   fixedStatement<Record<string, unknown>, OrderRow>(`
@@ -207,7 +207,7 @@ const noteAll = fixedStatement<Record<string, unknown>, never>(`
 export async function noteLooks(
   db: Db,
   notes: readonly LookNote[],
-  by: Pick<News, 'now' | 'startedAt'>,
+  by: Pick<MoveSource, 'now' | 'startedAt'>,
 ): Promise<void> {
   const looks = notes.map(({ id, version, checkedAt, next, knownNext, times }) => ({
     id,

@@ -118,7 +118,7 @@ export async function insertRefund(
     })
     return row
   } catch (error) {
-    // Another refund was begun, or this one by a twin.
+    // Another refund was begun, or this one by a duplicate.
     const came = constraintOf(error)
     if (came === 'order_operations_one_open' || came === 'order_operations_pkey') return undefined
     throw error

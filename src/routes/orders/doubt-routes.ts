@@ -8,7 +8,7 @@ import { settleRefund } from '../../payments/orders/settle-refund.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { ClientOnlyQuery, text } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
-import { errandOf } from '../route-context.ts'
+import { contextOf } from '../route-context.ts'
 import { readBeside, viewOrder } from './order-answer.ts'
 import { OrderParams, OrderResponse } from './order-schemas.ts'
 
@@ -55,8 +55,8 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
     },
     async (request) => {
       const { orderId } = request.params
-      const errand = errandOf(deps, request)
-      const read = await askAboutOrder(deps, tenantOfRequest(request), orderId, errand)
+      const context = contextOf(deps, request)
+      const read = await askAboutOrder(deps, tenantOfRequest(request), orderId, context)
       return view(read.order, request.headers['accept-language'], read.stale)
     },
   )
@@ -81,14 +81,14 @@ export function addDoubtRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { orderId } = request.params
       const client = tenantOfRequest(request)
       const { as, reason, refund_id: refundId } = request.body
-      const errand = errandOf(deps, request)
+      const context = contextOf(deps, request)
       if (refundId !== undefined && as !== 'refunded') {
         throw invalid('refund_id', 'goes with "refunded" only')
       }
       const order =
         as === 'paid' || as === 'not_paid'
-          ? await settleDoubt(deps, client, orderId, { as, reason }, errand)
-          : await settleRefund(deps, client, orderId, { as, reason, refundId }, errand)
+          ? await settleDoubt(deps, client, orderId, { as, reason }, context)
+          : await settleRefund(deps, client, orderId, { as, reason, refundId }, context)
       return view(order, request.headers['accept-language'])
     },
   )

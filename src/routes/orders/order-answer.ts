@@ -6,7 +6,7 @@ import type { NamedAmount, Net } from '../../domain/net.ts'
 import { decisionOf } from '../../domain/order-decision.ts'
 import { standingOf } from '../../domain/order-standing.ts'
 import { isOwn, receivedCents } from '../../domain/payment-figures.ts'
-import { verdictOnOrder } from '../../errors/money-outcome.ts'
+import { orderMoneyOutcome } from '../../errors/money-outcome.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { buyerPaidCents } from '../../payments/orders/buyer-paid.ts'
 import { adviseCashier } from '../../payments/orders/cashier.ts'
@@ -211,11 +211,11 @@ export function viewAdvice(
   language: Language,
 ) {
   const advice = adviseCashier(order, language, silenceMs(deps, order))
-  return { ...advice, retry_safe: verdictOnOrder(order).retrySafe }
+  return { ...advice, retry_safe: orderMoneyOutcome(order).retrySafe }
 }
 
 /** Whether money moved, and whether a new charge for the same sale is safe. */
 export function viewOutcome(order: OrderRow) {
-  const { outcome, retrySafe } = verdictOnOrder(order)
+  const { outcome, retrySafe } = orderMoneyOutcome(order)
   return { outcome, retry_safe: retrySafe }
 }

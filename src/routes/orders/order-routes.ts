@@ -11,7 +11,7 @@ import { readOrder } from '../../payments/orders/read.ts'
 import { type Refunded, refundOrder } from '../../payments/orders/refund.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
 import { type Guards, placeOwner, tenantOfRequest } from '../guards.ts'
-import { errandOf, providerErrors } from '../route-context.ts'
+import { contextOf, providerErrors } from '../route-context.ts'
 import { readBeside, viewAdvice, viewOrder, viewOutcome } from './order-answer.ts'
 import { findOrderPage } from './order-page.ts'
 import {
@@ -100,7 +100,7 @@ export function addOrderRoutes(
           expirationMinutes: body.expiration_minutes,
         },
         request.headers['idempotency-key'],
-        errandOf(deps, request),
+        contextOf(deps, request),
       )
       request.aboutOrder = order
       if (replayed) reply.header('idempotent-replayed', 'true')
@@ -224,7 +224,7 @@ export function addOrderRoutes(
         deps,
         tenantOfRequest(request),
         request.body.order_id,
-        errandOf(deps, request),
+        contextOf(deps, request),
       )
       const answer = {
         order_id: order.id,
@@ -283,7 +283,7 @@ export function addOrderRoutes(
           amountCents: amount === undefined ? undefined : centsFromErp(amount),
         },
         request.headers['idempotency-key'],
-        errandOf(deps, request),
+        contextOf(deps, request),
       )
       if (refunded.replayed) reply.header('idempotent-replayed', 'true')
       return {

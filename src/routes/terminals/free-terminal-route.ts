@@ -9,7 +9,7 @@ import {
   type TerminalVerdict,
 } from '../../payments/terminals/free-terminal.ts'
 import { iso } from '../field-schemas.ts'
-import { errandOf, providerErrors } from '../route-context.ts'
+import { contextOf, providerErrors } from '../route-context.ts'
 import { FreeTerminalBody, FreeTerminalResponse, TerminalParams } from './free-terminal-schemas.ts'
 
 const verdictTexts: Record<TerminalVerdict, string> = {
@@ -61,7 +61,7 @@ export function addFreeTerminalRoute(app: HttpServer, deps: PaymentDeps): void {
         deps,
         asClientName(client),
         { terminalId, dryRun: dry_run, reason },
-        errandOf(deps, request),
+        contextOf(deps, request),
       )
       return {
         message: verdictTexts[verdict],

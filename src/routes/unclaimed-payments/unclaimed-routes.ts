@@ -16,7 +16,7 @@ import {
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
 import { tenantOfRequest } from '../guards.ts'
 import { viewOutcome } from '../orders/order-answer.ts'
-import { actorOf, errandOf, providerErrors } from '../route-context.ts'
+import { actorOf, contextOf, providerErrors } from '../route-context.ts'
 import {
   AdoptBody,
   ListOrphansQuery,
@@ -119,8 +119,8 @@ export function addOrphanRoutes(app: HttpServer, deps: PaymentDeps): void {
       const { orphanId } = request.params
       const client = tenantOfRequest(request)
       const { reason } = request.body
-      const errand = errandOf(deps, request)
-      const { orphan, order } = await refundOrphan(deps, client, orphanId, reason, errand)
+      const context = contextOf(deps, request)
+      const { orphan, order } = await refundOrphan(deps, client, orphanId, reason, context)
       return { ...(await viewOne(deps, orphan)), ...viewOutcome(order) }
     },
   )

@@ -28,11 +28,11 @@ import { openChannel } from './channels.ts'
 import { composeCondition, composeFailures, composeHeld, type HeldBack } from './compose.ts'
 import { type ConditionWatch, createConditionWatch } from './conditions.ts'
 import { type AlertTarget, countFailures } from './count-failures.ts'
+import { textsOf } from './flow-alert-texts.ts'
 import { heldAccesses } from './held-accesses.ts'
 import type { AlertMessage } from './message.ts'
 import { planCondition, planFailures, planHeld } from './plan.ts'
 import { sendTimeoutMs, testAlerts } from './test-alerts.ts'
-import { toldOf } from './told.ts'
 
 export type AlertFlow = Pick<
   Flow,
@@ -173,7 +173,7 @@ export function createAlerts(deps: AlertDeps): Alerts {
         if (!receiver || stopped.signal.aborted || signal.aborted) return
         // Written by `compose`.
         const message = row.message as AlertMessage
-        const result = await receiver.channel.send(toldOf(message), signal)
+        const result = await receiver.channel.send(textsOf(message), signal)
         const { type, target } = receiver.channel
         const context = { flow, channel: type, target, alert: message.kind, messageId: message.id }
         if (result.ok || result.partly) {

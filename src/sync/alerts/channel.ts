@@ -9,7 +9,7 @@ export type ChannelDefinition =
   | (Extract<FlowChannel, { type: 'slack' }> & { locale?: Locale })
 
 /** A message as channels send it, whatever it is about. */
-export type Told = {
+export type NotificationTexts = {
   /** The same for every attempt to send this message, so that receivers can drop repetitions. */
   id: string
   /** ISO 8601. */
@@ -38,7 +38,7 @@ export type Channel = {
   /** Where it goes, for people: secrets are masked. */
   target: string
   /** Sends once; answers within the time limit whatever happens, and never throws. */
-  send(message: Told, signal?: AbortSignal): Promise<SendResult>
+  send(message: NotificationTexts, signal?: AbortSignal): Promise<SendResult>
 }
 
 export type ChannelDeps = {

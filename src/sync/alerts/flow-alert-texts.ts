@@ -1,4 +1,4 @@
-import type { Told } from './channel.ts'
+import type { NotificationTexts } from './channel.ts'
 import { type AlertMessage, approveCall, retryCall } from './message.ts'
 import { textOf } from './texts.ts'
 
@@ -16,7 +16,7 @@ const types = {
 } as const satisfies Record<AlertMessage['kind'], string>
 
 /** A message about a flow, as channels send it. */
-export function toldOf(message: AlertMessage): Told {
+export function textsOf(message: AlertMessage): NotificationTexts {
   const { id, at, kind, ...data } = message
   const retry =
     'destination' in data && (kind === 'failed' || kind === 'reminder')

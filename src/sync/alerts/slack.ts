@@ -1,5 +1,5 @@
 import type { Answer } from '../destinations/http-exchange.ts'
-import type { ChannelDefinition, ChannelDeps, SendResult, Told } from './channel.ts'
+import type { ChannelDefinition, ChannelDeps, NotificationTexts, SendResult } from './channel.ts'
 import { maskedOrigin } from './mask.ts'
 import { post } from './post.ts'
 import type { Locale } from './texts.ts'
@@ -13,7 +13,7 @@ export function openSlack(definition: SlackDefinition, deps: ChannelDeps) {
   const url = definition.url.reveal()
   return {
     target: maskedOrigin(definition.url),
-    send: (message: Told, signal?: AbortSignal): Promise<SendResult> =>
+    send: (message: NotificationTexts, signal?: AbortSignal): Promise<SendResult> =>
       post(
         deps,
         { url, headers: {}, body: JSON.stringify(slackBody(message, definition.locale)), signal },
@@ -22,7 +22,7 @@ export function openSlack(definition: SlackDefinition, deps: ChannelDeps) {
   }
 }
 
-function slackBody(message: Told, locale: Locale = defaultLocale) {
+function slackBody(message: NotificationTexts, locale: Locale = defaultLocale) {
   const { title, facts, examples, advice, command } = message.text(locale)
   const lines = [
     `*${plain(title)}*`,

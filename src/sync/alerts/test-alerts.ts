@@ -4,8 +4,8 @@ import type { AlertResult } from '../flow-service.ts'
 import { createGuardedAgent } from '../net/guard.ts'
 import type { ChannelDeps } from './channel.ts'
 import { openChannel } from './channels.ts'
+import { textsOf } from './flow-alert-texts.ts'
 import { messageId } from './message.ts'
-import { toldOf } from './told.ts'
 
 /** Longest time of one message; decisions give it to each channel. */
 export const sendTimeoutMs = 10_000
@@ -26,7 +26,7 @@ export async function testAlerts(
       flow.alerts.onJobFailed.map(async (definition): Promise<AlertResult> => {
         const { type, target, send } = openChannel(definition, channelDeps)
         const result = await send(
-          toldOf({
+          textsOf({
             kind: 'test',
             id: messageId('test', randomUUID()),
             at: deps.now().toISOString(),
