@@ -509,7 +509,6 @@ export type OrderCallsTable = {
   order_id: string
   client: ClientName
   kind: 'request' | 'provider'
-  is_look: boolean
   at: Date
   duration_ms: number
   operation: string

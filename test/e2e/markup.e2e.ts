@@ -140,7 +140,6 @@ async function fillShop(): Promise<{ till: Till; orderId: string }> {
         order_id,
         client: client as never,
         kind: 'provider' as const,
-        is_look: false,
         at: service.clock.now(),
         duration_ms: 1,
         operation: text,

@@ -7,12 +7,12 @@ import {
 } from '../../repositories/orders/order-call-queries.ts'
 import type { Log } from '../deps.ts'
 
-/** The record of calls about orders: what tills asked us and what we asked the provider. */
+/** The log of requests and provider calls about orders, for their timelines. */
 export type OrderCalls = {
-  /** Takes a call down. It is written a moment later, and never makes anybody wait or fail. */
+  /** Writes a call a moment later, unless it is a plain one. No caller waits for it or fails with it. */
   note(call: NewOrderCall): void
   noteProviderCall(entry: ProviderCallLog, endedAt: Date): void
-  /** Writes what was taken down so far, for somebody who wants to see it now. Never fails. */
+  /** Writes what is pending. Never fails. */
   flush(): Promise<void>
   /** Writes the rest, if the database takes it. */
   close(): Promise<void>
@@ -25,12 +25,21 @@ const rowsAtOnce = 500
 /** While the database is away. */
 const heldAtMost = 5_000
 
+/** A call that takes longer is logged although it succeeded. */
+const slowMs = 2_000
+
+/** Operations that the order itself records when they succeed: `created_at`, `sent_at`, its moves and its count of status checks. */
+const recordedByOrder = {
+  request: { createOrder: 201, readOrder: 200, followOrder: 200 },
+  provider: { 'order.create': 201, 'order.read': 200 },
+} as const
+
 const idShape = /^[\w-]{1,100}$/
 const longestText = 200
 
 /**
- * Keeps the record out of the way of the money: calls are held in memory and written in batches, so a crash loses the last
- * moments of the record and nothing else.
+ * Calls wait in memory and are written in batches, so a crash loses the last moments of this log and nothing else. What succeeds
+ * at once and stands in the order anyway is not logged: it would be most of what a sale writes.
  */
 export function createOrderCalls(database: Database, log: Log): OrderCalls {
   let held: NewOrderCall[] = []
@@ -70,7 +79,7 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
 
   const note = (call: NewOrderCall) => {
     // What cannot be the id of an order might not be text that the database takes.
-    if (!idShape.test(call.order)) return
+    if (!idShape.test(call.order) || isPlain(call)) return
     if (held.length >= heldAtMost) {
       held.shift()
       left += 1
@@ -104,6 +113,13 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
       if (held.length > 0) log.warn({ calls: held.length }, 'calls about orders are not on record')
     },
   }
+}
+
+/** A till's request, or a first call to the provider, that succeeded at once. */
+function isPlain({ kind, caller, operation, status, attempt, duration_ms }: NewOrderCall): boolean {
+  if (kind === 'request' && caller !== 'key') return false
+  const recorded: Readonly<Record<string, number>> = recordedByOrder[kind]
+  return recorded[operation] === status && attempt === 1 && duration_ms < slowMs
 }
 
 /** Text of the provider's, as far as the database takes it. */

@@ -44,8 +44,6 @@ const lookRestMs = 500
 const housekeepingMs = 3600_000
 const keepKeysMs = 30 * 24 * 3600_000
 const keepCallsMs = 30 * 24 * 3600_000
-/** Of an order that a till asks for every second they are nearly all there is, and soon nobody asks for them. */
-const keepLooksMs = 3 * 24 * 3600_000
 
 /** Finishes what requests left open, in every process; claimed rows keep two processes off the same work. */
 export function createSweeper(
@@ -215,8 +213,5 @@ async function keepHouse(deps: PaymentDeps): Promise<void> {
   await renewDueConnections(deps)
   await deleteExpiredStates(deps.database.db, now)
   await deleteIdempotencyKeysBefore(deps.database.db, new Date(now.getTime() - keepKeysMs))
-  await deleteOrderCalls(deps.database.db, {
-    calls: new Date(now.getTime() - keepCallsMs),
-    looks: new Date(now.getTime() - keepLooksMs),
-  })
+  await deleteOrderCalls(deps.database.db, new Date(now.getTime() - keepCallsMs))
 }

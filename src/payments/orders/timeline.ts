@@ -67,8 +67,8 @@ const blank = {
 
 /**
  * The life of an order of this client as far as it was recorded, oldest first: its moves, who asked us for what, each call
- * to the provider, and the provider's webhooks. Requests and calls are kept for 30 days (looks for 3); `isComplete` is false when there
- * were more than are shown. Throws NOT_FOUND.
+ * to the provider that is logged (`order-calls.ts`), and the provider's webhooks. Calls are kept for 30 days; `isComplete` is false
+ * when there were more than are shown. Throws NOT_FOUND.
  */
 export async function readTimeline(
   deps: PaymentDeps,

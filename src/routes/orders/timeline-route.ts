@@ -82,7 +82,7 @@ export function addTimelineRoute(app: HttpServer, deps: PaymentDeps): void {
         operationId: 'readTimeline',
         summary: 'What happened to an order, oldest first',
         description:
-          'From the records alone: the provider is not asked. Requests and calls to the provider are kept for 30 days, those that only looked at the order for 3; what a page looked at is not recorded.',
+          'From the records alone: the provider is not asked. Requests and calls to the provider are listed when they failed, took 2 s or more, were repeated, or refunded or canceled; they are kept for 30 days. Creating and reading an order without trouble shows in asked, sent, state and checked.',
         tags: ['Orders'],
         params: OrderParams,
         querystring: ClientOnlyQuery,
