@@ -45,6 +45,25 @@ async function reportPaths(named: string | undefined): Promise<void> {
   }
 }
 
+/** A figure that must not grow: the log and the rows of a sale are what its server works for. */
+async function reportWrites(): Promise<void> {
+  const server = process.env.TEST_DATABASE_URL
+  if (!server)
+    throw new Error('TEST_DATABASE_URL is not set: the figures are those of a PostgreSQL server')
+  const { countSaleWrites } = await import('./writes.ts')
+  const { walBytes, inserted, updated, hot, tables } = await countSaleWrites(server)
+  for (const [table, counts] of Object.entries(tables)) {
+    say(`  ${table}: ${counts.inserted} inserted, ${counts.updated} updated (${counts.hot} HOT)`)
+  }
+  const rows = inserted + updated
+  const figures = `${Math.round(walBytes)} bytes of log, ${inserted.toFixed(1)} rows inserted, ${updated.toFixed(1)} updated (${hot.toFixed(1)} HOT)`
+  const isMore = walBytes > mostOfSale.walBytes || rows > mostOfSale.rows
+  report(isMore ? [`a sale writes more than it may: ${figures}`] : [], `a sale writes ${figures}`)
+}
+
+/** Measured figures with a little room. Other databases of the server must be quiet, since they share the log. */
+const mostOfSale = { walBytes: 10_500, rows: 12 }
+
 const [task, named] = process.argv.slice(2)
 switch (task) {
   case 'licences':
@@ -65,7 +84,10 @@ switch (task) {
   case 'paths':
     await reportPaths(named)
     break
+  case 'writes':
+    await reportWrites()
+    break
   default:
-    say('usage: node checks/main.ts licences | lockfile | sbom [file] | paths [operation]')
+    say('usage: node checks/main.ts licences | lockfile | sbom [file] | paths [operation] | writes')
     process.exitCode = 1
 }

@@ -68,8 +68,8 @@ export async function countSaleWrites(server: string, sales = 100): Promise<Sale
 type Counters = { wal: number; tables: Map<string, number[]> }
 
 async function readCounters(observer: Client): Promise<Counters> {
-  // Sessions hand their counts over with a delay of at most a second when they are idle.
-  await observer.query('select pg_stat_force_next_flush(), pg_sleep(1.2)')
+  // An idle session hands its counts over ten seconds after its last statement.
+  await observer.query('select pg_sleep(11)')
   const { rows } = await observer.query<{ wal: string }>(
     `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') as wal`,
   )
