@@ -28,6 +28,8 @@ const plainCode = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
  * gives nulls.
  */
 export function parseErrorBody(body: unknown): ErrorBody {
+  // An attempt that succeeded has none.
+  if (body === undefined) return { code: null, codes: [], message: null }
   const parsed = MpErrorBody.safeParse(body)
   if (!parsed.success) return { code: null, codes: [], message: null }
   const { errors, error, code, message, error_description, cause, causes } = parsed.data
