@@ -14,7 +14,6 @@ export function createFlowAudit(payments: AuditDeps) {
       client: null,
       actor: { ...serviceActor(at), ipAddress: isAddress ? actor : null },
       action: `flow.${action.replaceAll(' ', '_')}`,
-      resourceType: 'flow',
       resourceId: flow,
       metadata: {
         ...(detail !== null && { detail }),
@@ -52,7 +51,6 @@ export function createControlVisits(
         client: null,
         actor: actor(address),
         action: 'control.entered',
-        resourceType: 'session',
         resourceId: null,
       }
       await deps.database

@@ -22,7 +22,6 @@ export async function openToBackups(
             client: null,
             actor: serviceActor(now()),
             action: 'database.copied',
-            resourceType: 'database',
             resourceId: null,
           }),
         ),

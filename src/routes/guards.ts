@@ -134,7 +134,6 @@ export async function installGuards(
     client: principal.type === 'client' ? principal.client : null,
     actor: actorOf(deps, request, principal),
     action,
-    resourceType: 'session',
     resourceId: id,
   })
 

@@ -62,7 +62,6 @@ export function writeEntry(sealer: Sealer, trx: Trx, text: string): Promise<void
     client: 'acme',
     actor: { ...serviceActor(now), ipAddress: '192.0.2.7' },
     action: 'store.created',
-    resourceType: 'store',
     resourceId: text,
     metadata: { text },
   })

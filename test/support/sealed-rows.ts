@@ -53,7 +53,6 @@ export async function seedSealed(
       client,
       actor: serviceActor(now),
       action: 'oauth.connected',
-      resourceType: 'oauth',
       resourceId: client,
     })
   })

@@ -31,7 +31,6 @@ export async function readClientInformation(deps: PaymentDeps, name: string, act
         client,
         actor,
         action: 'client.tokens_read',
-        resourceType: 'client',
         resourceId: client,
         metadata: { masked: deps.settings.maskTokens },
       }),

@@ -34,7 +34,6 @@ export async function simulateOrder(
     client: order.client,
     actor,
     action: 'order.simulated',
-    resourceType: 'order',
     resourceId: order.id,
     metadata: { status: request.event.status, mp_order_id: order.mp_order_id },
   }

@@ -30,7 +30,6 @@ export async function createApiKey(
     client: request.client,
     actor,
     action: 'api_key.created',
-    resourceType: 'api_key',
     resourceId: null,
   }
   return auditFailure(deps, entry, async () => {
@@ -73,7 +72,6 @@ export async function revokeClientKeys(
     client,
     actor,
     action: 'api_key.revoked',
-    resourceType: 'api_key',
     resourceId: client,
   }
   return auditFailure(deps, entry, () =>
@@ -95,7 +93,6 @@ export async function revokeApiKey(deps: PaymentDeps, id: string, actor: Actor):
     client: known?.client ?? null,
     actor,
     action: 'api_key.revoked',
-    resourceType: 'api_key',
     resourceId: id,
   }
   await auditFailure(deps, entry, () =>

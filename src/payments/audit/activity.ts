@@ -24,8 +24,8 @@ export type AuditDeps = Pick<PaymentDeps, 'sealer' | 'now'> & {
 export type ActivityEntry = {
   client: string | null
   actor: Actor
+  /** `<resource>.<what happened>`, such as `order.created`. */
   action: string
-  resourceType: string
   resourceId: string | null
   metadata?: Record<string, unknown>
 }
@@ -131,6 +131,18 @@ async function append(deps: AuditDeps, db: Db | Trx, entry: NewActivity): Promis
   tellActivity(deps, [entry])
 }
 
+/** Actions whose entry is about another resource than the action's name says. */
+const otherResources: Readonly<Record<string, string>> = {
+  'alerts.tested': 'alert',
+  'control.entered': 'session',
+  'control.refused': 'session',
+  'invitation.created': 'client',
+}
+
+function resourceTypeOf(action: string): string {
+  return otherResources[action] ?? action.slice(0, action.indexOf('.'))
+}
+
 function sign({ sealer, now }: Pick<PaymentDeps, 'sealer' | 'now'>, entry: NewEntry): NewActivity {
   const createdAt = now()
   const signing = sealer.signingKey()
@@ -145,7 +157,7 @@ function sign({ sealer, now }: Pick<PaymentDeps, 'sealer' | 'now'>, entry: NewEn
     client_name: entry.client,
     ip_address: entry.actor.ipAddress,
     action: entry.action,
-    resource_type: entry.resourceType,
+    resource_type: resourceTypeOf(entry.action),
     // What is no character would be refused as JSON.
     resource_id: entry.resourceId?.toWellFormed() ?? null,
     status: entry.status,

@@ -33,7 +33,6 @@ export function createRefusedSignIns(
       client: null,
       actor,
       action,
-      resourceType: 'session',
       resourceId: null,
       metadata: before > 0 ? { unrecorded_before: before } : {},
     }

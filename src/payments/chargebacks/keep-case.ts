@@ -167,7 +167,6 @@ async function record(
     client: row.client,
     actor: serviceActor(deps.now()),
     action,
-    resourceType: 'chargeback',
     resourceId: row.id,
     metadata: {
       case_id: row.case_id,

@@ -269,7 +269,7 @@ function signedError({ id, number, state, from_at: from, to_at: to }: ClosingRow
 }
 
 function entryOf({ client, id }: ClosingRow, actor: Actor, action: string) {
-  return { client, actor, action, resourceType: 'closing', resourceId: id }
+  return { client, actor, action, resourceId: id }
 }
 
 function textsOf(declared: Readonly<Record<string, number>>): Record<string, string> {
@@ -304,7 +304,6 @@ export async function sign(
     client,
     actor,
     action: 'closing.signed',
-    resourceType: 'closing',
     resourceId: id,
     metadata: { place: closing.place, number: closing.number, result: closing.state },
   }
@@ -337,7 +336,6 @@ export async function amend(
     client,
     actor,
     action: 'closing.amended',
-    resourceType: 'closing',
     resourceId: id,
     metadata: { place: closing.place, number: closing.number, reason },
   }
@@ -382,7 +380,6 @@ export async function setStoreTimeZone(
       client,
       actor,
       action: 'store.time_zone_set',
-      resourceType: 'store',
       resourceId: storeId,
       metadata: { time_zone: timeZone },
     })

@@ -14,7 +14,6 @@ export async function revokeInvitation(deps: PaymentDeps, id: string, actor: Act
     client,
     actor,
     action: 'invitation.revoked',
-    resourceType: 'invitation',
     resourceId: id,
   }
   await auditFailure(deps, entry, () =>

@@ -207,7 +207,6 @@ export async function finishLogin(
     client: state.client,
     actor,
     action: 'oauth.connected',
-    resourceType: 'oauth',
     resourceId: state.client,
   }
   const proof = { code: request.code, codeVerifier }
@@ -292,7 +291,6 @@ async function endForeignKeys(
     client,
     actor,
     action: 'api_key.revoked',
-    resourceType: 'api_key',
     resourceId: client,
     metadata: { revoked, reason: 'account_changed', mp_user_id: mpUserId },
   })
@@ -361,7 +359,6 @@ export async function refreshConnection(
     client,
     actor,
     action: 'oauth.refreshed',
-    resourceType: 'oauth',
     resourceId: client,
   }
   return auditFailure(deps, entry, async () => {
@@ -389,7 +386,6 @@ export async function logout(deps: PaymentDeps, client: ClientName, actor: Actor
     client,
     actor,
     action: 'oauth.logout',
-    resourceType: 'oauth',
     resourceId: client,
   }
   await auditFailure(deps, entry, () =>
@@ -414,7 +410,6 @@ export async function unpinAccount(
     client,
     actor,
     action: 'client.unpinned',
-    resourceType: 'client',
     resourceId: client,
   }
   return auditFailure(deps, entry, () =>
@@ -441,7 +436,6 @@ export async function createInvitation(
     client,
     actor,
     action: 'invitation.created',
-    resourceType: 'client',
     resourceId: client,
   }
   const now = deps.now()

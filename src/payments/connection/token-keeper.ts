@@ -365,7 +365,6 @@ async function storePair(
           client,
           actor,
           action: 'oauth.refreshed',
-          resourceType: 'oauth',
           resourceId: client,
         })
       })

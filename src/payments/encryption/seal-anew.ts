@@ -241,7 +241,6 @@ async function record(
       client: null,
       actor: serviceActor(now()),
       action: 'secrets.rotated',
-      resourceType: 'secrets',
       resourceId: sealer.signingKey().id,
       metadata: { renewed, given_up: givenUp, lost },
     }),

@@ -411,7 +411,6 @@ async function adopt(
       client,
       actor: serviceActor(now),
       action: 'order.adopted',
-      resourceType: 'order',
       resourceId: order.id,
       metadata: {
         mp_order_id: evidence.mpOrderId,

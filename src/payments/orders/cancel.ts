@@ -55,7 +55,6 @@ export async function cancelOrder(
     client,
     actor: context.actor,
     action: 'order.canceled',
-    resourceType: 'order',
     resourceId: id,
   }
   return auditFailure(deps, entry, async () => {
@@ -202,7 +201,6 @@ function cancelEnd(
     client: order.client,
     actor,
     action: 'order.canceled',
-    resourceType: 'order',
     resourceId: order.id,
     metadata: { mp_order_id: order.mp_order_id, caja_id: order.caja_id },
   }

@@ -74,7 +74,6 @@ export async function createOrder(
     client,
     actor: context.actor,
     action: 'order.created',
-    resourceType: 'order',
     resourceId: null,
     metadata,
   }

@@ -204,7 +204,6 @@ function creationEntry(order: OrderRow, actor: Actor): ActivityEntry {
     client: order.client,
     actor,
     action: 'order.created',
-    resourceType: 'order',
     resourceId: order.id,
     metadata: {
       mp_order_id: order.mp_order_id,

@@ -79,7 +79,6 @@ export async function refundOrder(
     client,
     actor: context.actor,
     action: 'order.refunded',
-    resourceType: 'order',
     resourceId: request.orderId,
     metadata: {
       ...(request.amountCents !== undefined && { amount: pointFromCents(request.amountCents) }),

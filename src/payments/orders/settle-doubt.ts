@@ -90,5 +90,5 @@ function noDoubt(): AppError {
 }
 
 function entryOf(client: ClientName, id: string, { actor }: RequestContext, action: string) {
-  return { client, actor, action, resourceType: 'order', resourceId: id }
+  return { client, actor, action, resourceId: id }
 }

@@ -48,7 +48,6 @@ export async function settleRefund(
     client,
     actor: context.actor,
     action: 'order.refund_settled',
-    resourceType: 'order',
     resourceId: id,
     metadata,
   }

@@ -119,7 +119,6 @@ export function refundEntry(
     client: order.client,
     actor,
     action: 'order.refunded',
-    resourceType: 'order',
     resourceId: order.id,
     metadata: {
       mp_order_id: order.mp_order_id,

@@ -17,7 +17,6 @@ export async function setChargeClass(
     client: null,
     actor,
     action: 'charge_class.set',
-    resourceType: 'charge_class',
     resourceId: rule.name,
     metadata: { entity: rule.entity || null, class: rule.class },
   }

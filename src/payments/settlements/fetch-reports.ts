@@ -257,7 +257,6 @@ function entryOf(fetch: SettlementFetchRow, actor: Actor) {
   return {
     client,
     actor,
-    resourceType: 'settlement',
     resourceId: id,
     metadata: { report, from: from_day, to: to_day },
   }

@@ -24,7 +24,6 @@ export async function handInReport(
     client,
     actor,
     action: 'settlement.taken_in',
-    resourceType: 'settlement',
     resourceId: given.name,
   }
   return auditFailure(deps, entry, async () => {

@@ -68,7 +68,6 @@ export async function createStore(
     client,
     actor,
     action: 'store.created',
-    resourceType: 'store',
     resourceId: store.externalId,
   }
   const wanted = new Set(pos.map((box) => box.externalId))
@@ -95,7 +94,6 @@ export async function addPos(
     client,
     actor,
     action: 'pos.created',
-    resourceType: 'pos',
     resourceId: pos.map((box) => box.externalId).join(','),
     metadata: { sucursal_id: storeExternalId },
   }
@@ -128,7 +126,6 @@ export async function removePos(
     client,
     actor,
     action: 'pos.deleted',
-    resourceType: 'pos',
     resourceId: posExternalId,
     metadata: { sucursal_id: storeExternalId },
   }
@@ -158,7 +155,6 @@ export async function removeStore(
     client,
     actor,
     action: 'store.deleted',
-    resourceType: 'store',
     resourceId: externalId,
   }
   return auditFailure(deps, entry, () =>

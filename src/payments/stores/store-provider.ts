@@ -87,7 +87,6 @@ async function createStoreRow(
       client,
       actor,
       action: 'store.created',
-      resourceType: 'store',
       resourceId: store.external_id,
       metadata: { mp_store_id: mpStoreId },
     })
@@ -133,7 +132,6 @@ async function createPosRow(
       client,
       actor,
       action: 'pos.created',
-      resourceType: 'pos',
       resourceId: box.external_id,
       metadata: { mp_pos_id: mpPosId, sucursal_id: store.external_id },
     })

@@ -91,7 +91,6 @@ async function changeStore(
       client,
       actor,
       action: 'store.updated',
-      resourceType: 'store',
       resourceId: row.external_id,
     })
   })
@@ -115,7 +114,6 @@ async function changePos(
       client,
       actor,
       action: 'pos.updated',
-      resourceType: 'pos',
       resourceId: row.external_id,
     })
   })

@@ -76,7 +76,6 @@ export async function freeTerminalByHand(
     client,
     actor: context.actor,
     action: 'terminal.freed',
-    resourceType: 'terminal',
     resourceId: terminalId,
     metadata: { reason },
   }

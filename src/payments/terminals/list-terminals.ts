@@ -110,7 +110,6 @@ export async function setOperatingMode(
     client,
     actor,
     action: 'terminal.mode_changed',
-    resourceType: 'terminal',
     resourceId: request.cajaId,
     metadata: { operating_mode: request.operatingMode },
   }

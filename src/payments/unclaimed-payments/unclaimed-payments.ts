@@ -133,7 +133,6 @@ function entryOf(orphan: OrphanRow, action: string, actor: Actor, reason: string
     client: orphan.client,
     actor,
     action,
-    resourceType: 'orphan',
     resourceId: orphan.id,
     metadata: {
       payment_id: orphan.payment_id,

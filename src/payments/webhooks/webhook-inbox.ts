@@ -103,7 +103,6 @@ export function createWebhookInbox(
           client: row.client,
           actor,
           action: 'webhook.replayed',
-          resourceType: 'webhook',
           resourceId: id,
         }),
       )

@@ -66,7 +66,6 @@ export function addAlertRoutes(app: HttpServer, deps: PaymentDeps, test: TestAle
           client: null,
           actor: actorOf(deps, request),
           action: 'alerts.tested',
-          resourceType: 'alert',
           resourceId: null,
           metadata: {
             arrived: results.filter(({ ok }) => ok).length,
