@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
 import type { ErrorCode } from '../errors/app-error.ts'
+import { createBatchingWriter } from '../jobs/batching-writer.ts'
 import {
   addTallies,
   type NewFinding,
@@ -22,54 +23,42 @@ export type CallNote = {
   failure: string | null
 }
 
-/** What no row tells otherwise. Taken down in memory, written together a moment later: nobody waits for it, or fails by it. */
+/** Observations that no other row holds. They are written a moment later; no caller waits for them or fails with them. */
 export type FleetNotes = {
   noteCall(call: CallNote): void
-  /** A charge that ended with an error; one that tells nothing about its box is left out. */
+  /** A charge that ended with an error. Errors that say nothing about the box are left out. */
   noteRefusal(client: ClientName, cajaId: string, code: ErrorCode): void
-  /** What somebody read about the terminals of a box. */
+  /** What a read found about the terminal of a box. */
   noteFinding(finding: Omit<NewFinding, 'at'>): void
-  /** Writes what was taken down, for somebody who wants to see it now. Never fails. */
+  /** Writes what is pending. Never fails. */
   flush(): Promise<void>
 }
 
-const gatherMs = 1_000
-/** More boxes than fail at once; beyond it the newest are not taken down until the next writing. */
-const heldAtMost = 5_000
+const afterMs = 1_000
+/** More boxes than fail at once; beyond it the newest are dropped until the next write. */
+const pendingAtMost = 5_000
 const longestText = 200
 
-/** A crash loses the last second of what was taken down. */
+/** A crash loses the last second. */
 export function createFleetNotes(database: Database, now: () => Date, log: Log): FleetNotes {
   let tallies = new Map<string, Tally>()
   let refusals = new Map<string, NewRefusal>()
   let findings = new Map<string, NewFinding>()
-  let timer: NodeJS.Timeout | undefined
-  let writing: Promise<void> = Promise.resolve()
 
   const write = async () => {
-    clearTimeout(timer)
-    timer = undefined
-    const held = { tallies, refusals, findings }
+    const pending = { tallies, refusals, findings }
     tallies = new Map()
     refusals = new Map()
     findings = new Map()
     const { db } = database
-    try {
-      if (held.tallies.size > 0) await addTallies(db, [...held.tallies.values()])
-      if (held.refusals.size > 0) await noteRefusals(db, [...held.refusals.values()])
-      if (held.findings.size > 0) await noteFindings(db, [...held.findings.values()])
-    } catch (error) {
-      log.warn({ err: error }, 'what was seen of boxes and calls is not on record')
-    }
+    if (pending.tallies.size > 0) await addTallies(db, [...pending.tallies.values()])
+    if (pending.refusals.size > 0) await noteRefusals(db, [...pending.refusals.values()])
+    if (pending.findings.size > 0) await noteFindings(db, [...pending.findings.values()])
+    return undefined
   }
-  const flush = () => {
-    writing = writing.then(write)
-    return writing
-  }
-  const writeLater = () => {
-    timer ??= setTimeout(() => void flush(), gatherMs).unref()
-  }
-  const hasRoom = <T>(map: Map<string, T>, key: string) => map.has(key) || map.size < heldAtMost
+  const isEmpty = () => tallies.size + refusals.size + findings.size === 0
+  const writer = createBatchingWriter({ name: 'fleet observations', afterMs, isEmpty, write, log })
+  const hasRoom = <T>(map: Map<string, T>, key: string) => map.has(key) || map.size < pendingAtMost
 
   return {
     noteCall({ operation, status, code, failure }) {
@@ -90,7 +79,7 @@ export function createFleetNotes(database: Database, now: () => Date, log: Log):
         tally.lastCode = plain(code ?? failure ?? String(status))
       }
       tallies.set(key, tally)
-      writeLater()
+      writer.later()
     },
     noteRefusal(client, cajaId, code) {
       if (!tellsOfBox(code)) return
@@ -107,15 +96,15 @@ export function createFleetNotes(database: Database, now: () => Date, log: Log):
         at,
         count: goesOn ? known.count + 1 : 1,
       })
-      writeLater()
+      writer.later()
     },
     noteFinding(finding) {
       const key = JSON.stringify([finding.client, finding.cajaId])
       if (!hasRoom(findings, key)) return
       findings.set(key, { ...finding, at: now() })
-      writeLater()
+      writer.later()
     },
-    flush,
+    flush: writer.flush,
   }
 }
 

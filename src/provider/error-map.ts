@@ -7,14 +7,14 @@ import {
   isMoneyOperation,
   type ProviderOperation,
 } from './error-rows.ts'
-import type { ProviderError } from './provider-error.ts'
+import { ProviderError } from './provider-error.ts'
 
 export type { ProviderOperation } from './error-rows.ts'
 
 /**
  * What a till is told when a provider call fails. The provider's code is named in our own sentence; its text never leaves.
  *
- * Money operations say what is known of the money (`verdict.ts`). An effect that is not excluded is PROVIDER_TIMEOUT,
+ * Money operations say what is known of the money (`money-outcome.ts`). An effect that is not excluded is PROVIDER_TIMEOUT,
  * whatever the last answer was.
  */
 export function toAppError(error: ProviderError, operation: ProviderOperation): AppError {
@@ -31,6 +31,15 @@ export function toAppError(error: ProviderError, operation: ProviderOperation): 
     return build(error, operation, rowFor(error, operation), verdict)
   }
   return build(error, operation, rowFor(error, operation), {})
+}
+
+/** A failed call as the caller's error; any other error as it is. */
+export function asAppError<E>(
+  error: E,
+  operation: ProviderOperation,
+): AppError | Exclude<E, ProviderError> {
+  if (error instanceof ProviderError) return toAppError(error, operation)
+  return error as Exclude<E, ProviderError>
 }
 
 /** Of a call without effect: only one refusal of a cancel or refund says whether the order was paid. */

@@ -9,7 +9,7 @@ import { createPos, createStores } from './stores-api.ts'
 import { createTerminals } from './terminals-api.ts'
 import { MpUser } from './wire.ts'
 
-export { type ProviderOperation, toAppError } from './error-map.ts'
+export { asAppError, type ProviderOperation, toAppError } from './error-map.ts'
 export { isAnswered, ProviderError } from './provider-error.ts'
 export type * from './provider-types.ts'
 export {

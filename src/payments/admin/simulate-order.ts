@@ -1,7 +1,7 @@
 import type { OrderStatus } from '../../domain/order.ts'
 import { isUntouchable } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { ProviderError, type SimulatedEvent, toAppError } from '../../provider/provider.ts'
+import { asAppError, type SimulatedEvent } from '../../provider/provider.ts'
 import { findConnection } from '../../repositories/connection/connection-queries.ts'
 import {
   findOrderOfAnyClient,
@@ -53,7 +53,7 @@ export async function simulateOrder(
         about: { client: order.client, orderId: order.id, source: 'api' },
       }),
     ).catch((error) => {
-      throw error instanceof ProviderError ? toAppError(error, 'order.simulate') : error
+      throw asAppError(error, 'order.simulate')
     })
     await deps.database.transaction((trx) => recordSuccess(deps, trx, entry))
     await planCheck(db, order.id, {

@@ -1,38 +1,40 @@
 import type { Database } from '../../db/database.ts'
+import { createBatchingWriter } from '../../jobs/batching-writer.ts'
 import { touchApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
 import type { Log } from '../deps.ts'
 
 /** When keys were used last. */
 export type KeyUses = {
-  /** Takes a use down; it is written a moment later, and never makes anybody wait or fail. */
+  /** Notes a use. It is written a moment later; no caller waits for it or fails with it. */
   note(keyId: string): void
-  /** Writes what was taken down, for somebody who wants to see it now. Never fails. */
+  /** Writes what is pending. Never fails. */
   flush(): Promise<void>
 }
 
-/** A key that is used all the time is written so often. */
+/** A key that is always in use is written once in this time. */
 const againMs = 60_000
-const gatherMs = 2_000
+const afterMs = 2_000
 /** More keys than are in use; the oldest are forgotten, and written again with their next use. */
 const remembered = 10_000
 
-/** Keeps the uses of keys out of the way of requests. A crash loses the last seconds of them. */
+/** A crash loses the last seconds of the uses. */
 export function createKeyUses(database: Database, now: () => Date, log: Log): KeyUses {
   const written = new Map<string, number>()
-  let waiting = new Map<string, Date>()
-  let timer: NodeJS.Timeout | undefined
+  let pending = new Map<string, Date>()
 
-  const flush = async () => {
-    clearTimeout(timer)
-    timer = undefined
-    const uses = waiting
-    waiting = new Map()
-    if (uses.size === 0) return
-    await touchApiKeys(database.db, uses).catch((error) => {
+  const write = async () => {
+    const uses = pending
+    pending = new Map()
+    try {
+      await touchApiKeys(database.db, uses)
+    } catch (error) {
       for (const id of uses.keys()) written.delete(id)
-      log.warn({ err: error, keys: uses.size }, 'the use of keys could not be noted')
-    })
+      throw error
+    }
+    return undefined
   }
+  const isEmpty = () => pending.size === 0
+  const writer = createBatchingWriter({ name: 'key uses', afterMs, isEmpty, write, log })
 
   return {
     note(keyId) {
@@ -43,9 +45,9 @@ export function createKeyUses(database: Database, now: () => Date, log: Log): Ke
       written.set(keyId, at.getTime())
       const [oldest] = written.keys()
       if (written.size > remembered && oldest !== undefined) written.delete(oldest)
-      waiting.set(keyId, at)
-      timer ??= setTimeout(() => void flush(), gatherMs).unref()
+      pending.set(keyId, at)
+      writer.later()
     },
-    flush,
+    flush: writer.flush,
   }
 }

@@ -5,7 +5,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import { isTimeZone, timeZoneOfSite } from '../../domain/time-zone.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError } from '../../provider/provider.ts'
 import { type ChargesWish, findFirstCharge } from '../../repositories/closings/closing-charges.ts'
 import {
   type AmendmentRow,
@@ -195,7 +195,7 @@ async function timeZoneOf(
   const { siteId } = await withAccess(deps, client, ({ token }) =>
     deps.provider.users.me(token, { untilMs: deps.stopwatch() + siteWithinMs }),
   ).catch((error: unknown) => {
-    throw error instanceof ProviderError ? toAppError(error, 'user.read') : error
+    throw asAppError(error, 'user.read')
   })
   await keepSite(db, { mpUserId, siteId, at: deps.now() })
   return timeZoneOfSite(siteId)

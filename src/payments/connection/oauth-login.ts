@@ -6,7 +6,7 @@ import { sameSecret } from '../../domain/constant-time.ts'
 import { codeChallenge, randomToken } from '../../domain/pkce.ts'
 import { SealedError } from '../../domain/sealed.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
-import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError } from '../../provider/provider.ts'
 import {
   countApiKeys,
   revokeKeysOfOtherAccounts,
@@ -273,7 +273,7 @@ async function connect(
     })
     await nameAccount(deps, client, grant.accessToken)
   } catch (error) {
-    throw error instanceof ProviderError ? toAppError(error, 'oauth.exchange') : error
+    throw asAppError(error, 'oauth.exchange')
   }
 }
 

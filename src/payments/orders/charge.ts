@@ -9,7 +9,7 @@ import {
   withMoneyOutcome,
 } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
-import { encodeReference, ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError, encodeReference, ProviderError, toAppError } from '../../provider/provider.ts'
 import {
   type ChargeStart,
   findChargeStart,
@@ -400,7 +400,7 @@ async function orderOf(deps: PaymentDeps, sale: Sale, outcome: CreationOutcome):
       return outcome.order
     case 'refused': {
       const { order, error } = outcome
-      const refusal = error instanceof ProviderError ? toAppError(error, 'order.create') : error
+      const refusal = asAppError(error, 'order.create')
       if (refusal.code === 'TERMINAL_BUSY') {
         throw await terminalBusy(deps, order.client, order.terminal_id, sale.context, error)
       }

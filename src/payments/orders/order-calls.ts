@@ -1,5 +1,6 @@
 import type { Database } from '../../db/database.ts'
 import { isDatabaseUnavailable } from '../../db/database-failures.ts'
+import { createBatchingWriter } from '../../jobs/batching-writer.ts'
 import type { ProviderCallLog } from '../../provider/provider.ts'
 import {
   insertOrderCalls,
@@ -18,12 +19,12 @@ export type OrderCalls = {
   close(): Promise<void>
 }
 
-/** A charge brings some calls at once: they share a statement, and it comes after the charge's own. */
-const gatherMs = 200
+/** A charge makes some calls at once: they share a statement, after the charge's own. */
+const afterMs = 200
 const retryMs = 5_000
 const rowsAtOnce = 500
 /** While the database is away. */
-const heldAtMost = 5_000
+const pendingAtMost = 5_000
 
 /** A call that takes longer is logged although it succeeded. */
 const slowMs = 2_000
@@ -42,50 +43,39 @@ const longestText = 200
  * at once and stands in the order anyway is not logged: it would be most of what a sale writes.
  */
 export function createOrderCalls(database: Database, log: Log): OrderCalls {
-  let held: NewOrderCall[] = []
-  let left = 0
-  let timer: NodeJS.Timeout | undefined
-  let writing: Promise<void> = Promise.resolve()
-
-  const writeLater = (ms: number) => {
-    timer ??= setTimeout(() => void flush(), ms).unref()
-  }
+  let pending: NewOrderCall[] = []
+  let dropped = 0
 
   const write = async () => {
-    while (held.length > 0) {
-      const calls = held.splice(0, rowsAtOnce)
+    while (pending.length > 0) {
+      const calls = pending.splice(0, rowsAtOnce)
       try {
         await insertOrderCalls(database.db, calls)
       } catch (error) {
         if (!isDatabaseUnavailable(error)) {
-          log.error({ err: error, calls: calls.length }, 'calls about orders are not on record')
+          log.error({ err: error, calls: calls.length }, 'order calls not logged')
           continue
         }
-        held = [...calls, ...held]
-        writeLater(retryMs)
-        return
+        pending = [...calls, ...pending]
+        return { retryAfterMs: retryMs }
       }
     }
-    if (left > 0) log.warn({ calls: left }, 'calls about orders are not on record')
-    left = 0
+    if (dropped > 0) log.warn({ calls: dropped }, 'order calls not logged')
+    dropped = 0
+    return undefined
   }
-
-  const flush = () => {
-    clearTimeout(timer)
-    timer = undefined
-    writing = writing.then(write)
-    return writing
-  }
+  const isEmpty = () => pending.length === 0
+  const writer = createBatchingWriter({ name: 'order calls', afterMs, isEmpty, write, log })
 
   const note = (call: NewOrderCall) => {
     // What cannot be the id of an order might not be text that the database takes.
     if (!idShape.test(call.order) || isPlain(call)) return
-    if (held.length >= heldAtMost) {
-      held.shift()
-      left += 1
+    if (pending.length >= pendingAtMost) {
+      pending.shift()
+      dropped += 1
     }
-    held.push(call)
-    writeLater(gatherMs)
+    pending.push(call)
+    writer.later()
   }
 
   return {
@@ -106,11 +96,10 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
         request_id: plain(entry.requestId),
       })
     },
-    flush,
+    flush: writer.flush,
     async close() {
-      await flush()
-      clearTimeout(timer)
-      if (held.length > 0) log.warn({ calls: held.length }, 'calls about orders are not on record')
+      await writer.flush()
+      if (pending.length > 0) log.warn({ calls: pending.length }, 'order calls not logged')
     },
   }
 }

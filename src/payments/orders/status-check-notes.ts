@@ -1,23 +1,24 @@
 import type { Database } from '../../db/database.ts'
+import { createBatchingWriter } from '../../jobs/batching-writer.ts'
 import { type LookNote, noteLooks } from '../../repositories/orders/move-queries.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { Log } from '../deps.ts'
 
-/** Looks that found nothing new, and when those orders are to be looked at next. */
+/** Status checks that found nothing new, and when those orders are checked next. */
 export type LookNotes = {
-  /** Takes a look at the order as it is known down; it is written a moment later, and never makes anybody wait or fail. */
+  /** Notes a status check of the order as it is known. It is written a moment later; no caller waits for it or fails with it. */
   note(order: OrderRow, look: Pick<LookNote, 'checkedAt' | 'next'>): void
-  /** Writes what was taken down, for somebody who wants to see it now. Never fails. */
+  /** Writes what is pending. Never fails. */
   flush(): Promise<void>
 }
 
-/** Tills that ask again and again share a statement. Much shorter than the time between two looks of the sweeper. */
-const gatherMs = 200
-const heldAtMost = 500
+/** Reads that repeat share a statement. Much shorter than the time between two status checks of the sweeper. */
+const afterMs = 200
+const pendingAtMost = 500
 
 /**
- * Keeps the looks of reads out of their way: nobody who reads an order waits for a write that says that nothing was new. A
- * crash loses the last moment of them, so those orders are looked at a little sooner.
+ * A read does not wait for a write that says that nothing was new. A crash loses the last moment of them, so those orders are checked
+ * a little sooner.
  */
 export function createLookNotes(
   { db }: Pick<Database, 'db'>,
@@ -25,35 +26,32 @@ export function createLookNotes(
   now: () => Date,
   log: Log,
 ): LookNotes {
-  let held = new Map<string, LookNote>()
-  let timer: NodeJS.Timeout | undefined
+  let pending = new Map<string, LookNote>()
 
-  const flush = async () => {
-    clearTimeout(timer)
-    timer = undefined
-    const notes = [...held.values()]
-    held = new Map()
-    if (notes.length === 0) return
-    await noteLooks(db, notes, { now: now(), startedAt }).catch((error) =>
-      log.warn({ err: error, orders: notes.length }, 'looks at orders could not be noted'),
-    )
+  const write = async () => {
+    const notes = [...pending.values()]
+    pending = new Map()
+    await noteLooks(db, notes, { now: now(), startedAt })
+    return undefined
   }
+  const isEmpty = () => pending.size === 0
+  const writer = createBatchingWriter({ name: 'status checks', afterMs, isEmpty, write, log })
 
   return {
     note(order, look) {
       const { id, version, next_check_at: knownNext } = order
-      const before = held.get(id)
+      const before = pending.get(id)
       const isSame = before?.version === version
-      held.set(id, {
+      pending.set(id, {
         id,
         version,
         knownNext: isSame ? before.knownNext : knownNext,
         times: isSame ? before.times + 1 : 1,
         ...look,
       })
-      if (held.size >= heldAtMost) void flush()
-      else timer ??= setTimeout(() => void flush(), gatherMs).unref()
+      if (pending.size >= pendingAtMost) void writer.flush()
+      else writer.later()
     },
-    flush,
+    flush: writer.flush,
   }
 }

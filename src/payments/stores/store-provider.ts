@@ -1,6 +1,6 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError, ProviderError } from '../../provider/provider.ts'
 import {
   findStore,
   isMpPosKnown,
@@ -79,7 +79,7 @@ async function createStoreRow(
       })
     return created.mpStoreId
   }).catch((error) => {
-    throw error instanceof ProviderError ? toAppError(error, 'store.create') : error
+    throw asAppError(error, 'store.create')
   })
   await deps.database.transaction(async (trx) => {
     await setStoreCreated(trx, client, store.id, mpStoreId)
@@ -124,7 +124,7 @@ async function createPosRow(
       })
     return created.mpPosId
   }).catch((error) => {
-    throw error instanceof ProviderError ? toAppError(error, 'pos.create') : error
+    throw asAppError(error, 'pos.create')
   })
   await deps.database.transaction(async (trx) => {
     await setPosCreated(trx, client, box.id, mpPosId)
@@ -201,7 +201,7 @@ export async function deletePosAtProvider(
         ))
     if (found != null) await deps.provider.pos.delete(token, found)
   }).catch((error) => {
-    throw error instanceof ProviderError ? toAppError(error, 'pos.delete') : error
+    throw asAppError(error, 'pos.delete')
   })
 }
 
@@ -221,6 +221,6 @@ export async function deleteStoreAtProvider(
       await deps.provider.stores.delete(token, mpUserId, found.mpStoreId)
     }
   }).catch((error) => {
-    throw error instanceof ProviderError ? toAppError(error, 'store.delete') : error
+    throw asAppError(error, 'store.delete')
   })
 }

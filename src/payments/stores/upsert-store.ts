@@ -1,7 +1,7 @@
 import { canonicalJson } from '../../domain/canonical-json.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError } from '../../provider/provider.ts'
 import {
   findPos,
   findStore,
@@ -80,7 +80,7 @@ async function changeStore(
   await withAccess(deps, client, ({ token, mpUserId }) =>
     deps.provider.stores.update(token, mpUserId, row.mp_store_id as string, store),
   ).catch((error) => {
-    throw error instanceof ProviderError ? toAppError(error, 'store.create') : error
+    throw asAppError(error, 'store.create')
   })
   await deps.database.transaction(async (trx) => {
     await renameStore(trx, client, row.id, {
@@ -106,7 +106,7 @@ async function changePos(
   await withAccess(deps, client, ({ token }) =>
     deps.provider.pos.rename(token, row.mp_pos_id as string, name),
   ).catch((error) => {
-    throw error instanceof ProviderError ? toAppError(error, 'pos.create') : error
+    throw asAppError(error, 'pos.create')
   })
   await deps.database.transaction(async (trx) => {
     await renamePos(trx, client, row.id, name)

@@ -2,7 +2,7 @@ import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
 import { isCancelRequested, isOpen } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError } from '../../provider/provider.ts'
 import { findClient } from '../../repositories/connection/clients.ts'
 import {
   findOpenOrdersOnTerminal,
@@ -122,7 +122,7 @@ async function requireTerminal(
     const page = await withAccess(deps, client, ({ token }) =>
       deps.provider.terminals.list(token, { limit: pageSize, offset }),
     ).catch((error) => {
-      throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
+      throw asAppError(error, 'terminal.list')
     })
     if (page.terminals.some(({ id }) => id === terminalId)) return
     if (page.rows < pageSize) {

@@ -1,7 +1,12 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OperatingMode } from '../../domain/order.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { ProviderError, type ProviderTerminal, toAppError } from '../../provider/provider.ts'
+import {
+  asAppError,
+  ProviderError,
+  type ProviderTerminal,
+  toAppError,
+} from '../../provider/provider.ts'
 import { findPos, findStore, listPos, listStores } from '../../repositories/stores/store-queries.ts'
 import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
@@ -45,7 +50,7 @@ export async function listTerminals(
   const { terminals, rows } = await withAccess(deps, client, ({ token }) =>
     deps.provider.terminals.list(token, { ...query, limit, offset }),
   ).catch((error) => {
-    throw error instanceof ProviderError ? toAppError(error, 'terminal.list') : error
+    throw asAppError(error, 'terminal.list')
   })
   const names = await erpNames(deps, client)
   noteTerminals(deps, client, terminals, {

@@ -6,7 +6,7 @@ import { pointFromCents } from '../../domain/money.ts'
 import { isWholeCurrency } from '../../domain/site.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { isRefundUnderWay } from '../../errors/money-outcome.ts'
-import { ProviderError, toAppError } from '../../provider/provider.ts'
+import { asAppError } from '../../provider/provider.ts'
 import { insertOrderEvent } from '../../repositories/orders/order-events.ts'
 import { insertOrder, type OrderRow } from '../../repositories/orders/order-queries.ts'
 import {
@@ -206,7 +206,7 @@ export async function adoptOrphan(
       const untilMs = deps.stopwatch() + readWithinMs
       return deps.provider.orders.get(token, looseOrderId(payment.payment_id), { untilMs })
     }).catch((error: unknown) => {
-      throw error instanceof ProviderError ? toAppError(error, 'order.read') : error
+      throw asAppError(error, 'order.read')
     })
     const adopted = await deps.database.transaction(async (trx) => {
       const now = (await lockOrphan(trx, client, id)) as OrphanRow
