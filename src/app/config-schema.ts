@@ -173,7 +173,7 @@ export const settingsSchema = z.object({
     .refine((text) => text.length >= 32, 'must have at least 32 characters')
     .optional()
     .describe(
-      'token of the flow control API, at least 32 characters; required when SYNC_HOST is not loopback',
+      'token of the flow control API, at least 32 characters; required when SYNC_HOST is not loopback; with TRUST_PROXY, or behind any proxy, the control API refuses every request without it',
     ),
   SYNC_AUTH: oneOf(['auto', 'none'])
     .prefault('auto')

@@ -111,6 +111,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     access: {
       auth: config.syncAuth,
       syncToken: config.syncToken,
+      isBehindProxy: config.trustProxy.length > 0,
       metricsToken: config.metricsToken,
       authFailuresPerMinute: config.authFailuresPerMinute,
       visits: createControlVisits({ database, sealer: payments.sealer, now, log }),

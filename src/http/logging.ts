@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LogController } from 'fastify'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
+import { callerAddress } from './address-group.ts'
 import { maskFields, redactPaths, scrub } from './scrub.ts'
 
 const maxUrlLength = 500
@@ -57,7 +58,7 @@ function describeRequest(request: FastifyRequest) {
     method: request.method,
     url: safeUrl(request.url),
     route: request.routeOptions?.url,
-    remoteAddress: request.ip,
+    remoteAddress: callerAddress(request),
   }
 }
 

@@ -5,6 +5,7 @@ import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
 import { isSecret, sameSecret } from '../domain/constant-time.ts'
 import { AppError, invalid } from '../errors/app-error.ts'
+import { callerAddress } from '../http/address-group.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
 import { isFromOwnPage } from '../http/same-origin.ts'
@@ -209,7 +210,7 @@ export async function installGuards(
 
   app.addHook('onRequest', async (request) => {
     request.arrivedAt = deps.stopwatch()
-    request.arrivedFrom = request.ip
+    request.arrivedFrom = callerAddress(request)
     const access = request.routeOptions.config.access
     if (access === undefined || access === 'public') return
     if (access === 'metrics' && isForMetrics(request.headers['x-api-token'])) return

@@ -185,7 +185,7 @@ export const access: readonly Mistakes[] = [
     tests: [['test/payment/caller-address.test.ts']],
     made: {
       'the audit log believes X-Forwarded-For': [
-        'request.arrivedFrom = request.ip',
+        'request.arrivedFrom = callerAddress(request)',
         'request.arrivedFrom = String(request.headers["x-forwarded-for"] ?? request.ip)',
       ],
     },

@@ -92,3 +92,37 @@ test('T35: a listed proxy is believed, in the log and by the limit, and nobody e
   expect(await guess('127.0.0.50', '203.0.113.8')).toBe(401)
   expect(await guess('127.0.0.51', '203.0.113.7')).toBe(401)
 })
+
+/** How a proxy may write an address, or what a caller may write where the proxy appends nothing. */
+const spellings = [
+  ['203.0.113.20', '203.0.113.20:51234'],
+  ['203.0.113.21', '"203.0.113.21:51234"'],
+  ['203.0.113.22', '::ffff:203.0.113.22'],
+  ['2001:db8:0:0:0:0:0:1', '[2001:db8::1]'],
+  ['2001:db8:1::1', '[2001:db8:1::1]:443'],
+] as const
+
+test.each(spellings)('T35: %s is the same caller as %s', async (plain, spelt) => {
+  const guess = (address: string) =>
+    ask(behindProxy, '127.0.0.50', 'GET /stores', [`x-forwarded-for: ${address}`])
+  for (let tries = 0; tries < perMinute; tries += 1) {
+    await guess(tries % 2 === 0 ? plain : spelt.replace('51234', String(51_000 + tries)))
+  }
+  expect([await guess(plain), await guess(spelt)]).toEqual([429, 429])
+})
+
+test('T35: what is no address counts as the proxy that passed it on, however it is written', async () => {
+  const statuses: number[] = []
+  for (let tries = 0; tries < perMinute + 2; tries += 1) {
+    const garbage = [`unknown-${tries}`, `999.1.1.${tries}`, `_hidden${tries}`, `:${tries}`][
+      tries % 4
+    ]
+    const claim = `x-forwarded-for: ${garbage}`
+    statuses.push(await ask(behindProxy, '127.0.0.50', 'GET /stores', [claim]))
+  }
+  expect(statuses).toEqual([...Array(perMinute).fill(401), 429, 429])
+  await ask(behindProxy, '127.0.0.50', write, [admin, 'x-forwarded-for: unknown'])
+  expect(await lastAudited()).toBe('127.0.0.50')
+  await ask(behindProxy, '127.0.0.50', write, [admin, 'x-forwarded-for: 203.0.113.30:4711'])
+  expect(await lastAudited()).toBe('203.0.113.30')
+})

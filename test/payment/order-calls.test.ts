@@ -207,7 +207,9 @@ test('a record that cannot be written is said in the log, and no charge notices'
     expect(charged.statusCode).toBe(201)
     expect((await charge(service, till, { reference: 'C-1' })).statusCode).toBe(200)
     await service.deps.calls.flush()
-    expect(service.logLines.filter((line) => line.includes('order calls not logged'))).toHaveLength(1)
+    expect(service.logLines.filter((line) => line.includes('order calls not logged'))).toHaveLength(
+      1,
+    )
   } finally {
     await schema.alterTable('order_calls_away').renameTo('order_calls').execute()
   }

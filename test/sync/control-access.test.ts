@@ -349,3 +349,31 @@ test('who came in with the token stands in the audit log once in twelve hours, a
   expect(refused[0]).toMatchObject({ ip_address: '192.0.2.51', status: 'failed' })
   expect(JSON.stringify(refused)).not.toContain(syncToken)
 })
+
+/** What a reverse proxy on this machine adds to a request of a caller elsewhere. */
+test.each([
+  { 'x-forwarded-for': '203.0.113.5' },
+  { 'x-forwarded-for': '127.0.0.1' },
+  { forwarded: 'for=203.0.113.5' },
+  { 'x-real-ip': '203.0.113.5' },
+  { 'x-forwarded-host': 'flows.example' },
+  { 'x-forwarded-proto': 'https' },
+  { via: '1.1 proxy' },
+])('without SYNC_TOKEN nobody comes in through a proxy on this machine (%j)', async (headers) => {
+  const host = '127.0.0.1:8080'
+  const read = await open.call('GET', '/stats', { headers: { host, ...headers } })
+  expect(read.statusCode).toBe(403)
+  expect(read.json().error).toContain('SYNC_TOKEN')
+  const paused = await open.call('POST', '/flows/pause', { headers: { host, ...headers } })
+  expect(paused.statusCode).toBe(403)
+  // With the token they do.
+  const known = { ...headers, 'x-api-token': syncToken }
+  expect((await guarded.call('GET', '/stats', { headers: known })).statusCode).toBe(200)
+})
+
+test('with TRUST_PROXY a token is asked for, whatever the request says', async () => {
+  const flows = await startTestFlows({ service, env: { TRUST_PROXY: 'loopback' } })
+  const read = await flows.call('GET', '/stats')
+  await flows.stop()
+  expect([read.statusCode, read.json().error]).toEqual([403, expect.stringContaining('SYNC_TOKEN')])
+})

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { sameSecret } from '../../domain/constant-time.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { callerAddress } from '../../http/address-group.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { createFailureLimit } from '../../http/failure-limit.ts'
 
@@ -9,6 +10,8 @@ export type ControlAccess = {
   auth: 'auto' | 'none'
   /** The control API's own token, the only one that it takes. undefined: none is asked for. */
   syncToken: string | undefined
+  /** TRUST_PROXY is set: a connection from loopback may be a caller from anywhere. */
+  isBehindProxy: boolean
   /** Opens the figures and nothing else. */
   metricsToken: string | undefined
   authFailuresPerMinute: number
@@ -32,9 +35,9 @@ export type ControlGuard = {
 }
 
 /**
- * Guards every route but the public ones. Without a token the listener is bound to loopback (the settings see to that),
- * and what remains to be kept out are web pages: they can send requests to loopback, but not without a foreign Host or
- * the marks that browsers put on cross-site requests.
+ * Guards every route but the public ones. Without a token the listener is bound to loopback (the settings see to that), and two kinds
+ * of callers are refused: those that a reverse proxy on this machine passes on, and web pages, which cannot send a request to loopback
+ * without a foreign Host or the marks that browsers put on cross-site requests.
  *
  * The administrator's token, which moves money, is no token here: whoever steers flows need not have it, and it must not
  * be tried out on a second listener.
@@ -43,11 +46,13 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
   const failures = createFailureLimit({ perMinute: access.authFailuresPerMinute })
   const isOperator = (request: FastifyRequest): boolean => {
     if (access.auth === 'none') return true
-    if (access.syncToken === undefined) return !isFromForeignPage(request)
+    if (access.syncToken === undefined) {
+      return !access.isBehindProxy && !isForwarded(request) && !isFromForeignPage(request)
+    }
     const token = request.headers['x-api-token']
     if (token === undefined) return false
     if (typeof token === 'string' && sameSecret(token, access.syncToken)) return true
-    failures.count(request.ip)
+    failures.count(callerAddress(request))
     return false
   }
   const isForMetrics = (token: unknown): boolean =>
@@ -56,7 +61,7 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
     sameSecret(token, access.metricsToken)
   app.decorateRequest('arrivedFrom', '')
   app.addHook('onRequest', async (request) => {
-    request.arrivedFrom = request.ip
+    request.arrivedFrom = callerAddress(request)
     // Where nothing is there is nothing to guard: which routes there are stands in the description.
     if (request.is404 || request.routeOptions.config.access === 'public') return
     const token = request.headers['x-api-token']
@@ -68,13 +73,27 @@ export function installControlAccess(app: HttpServer, access: ControlAccess): Co
       return
     }
     if (access.syncToken === undefined) {
-      throw new AppError('FORBIDDEN', { message: 'Requests from other sites are refused' })
+      const isProxied = access.isBehindProxy || isForwarded(request)
+      throw new AppError('FORBIDDEN', { message: isProxied ? proxiedText : foreignText })
     }
     if (hasToken) await access.visits.refused(request.arrivedFrom)
-    else failures.count(request.ip)
+    else failures.count(request.arrivedFrom)
     throw new AppError('UNAUTHORIZED')
   })
   return { isOperator }
+}
+
+const foreignText = 'Requests from other sites are refused'
+const proxiedText =
+  'Requests through a proxy need a token: set SYNC_TOKEN and send it as x-api-token'
+
+/** Headers that reverse proxies add: the caller is not on this machine then, or nobody knows. */
+const proxyHeaders = [
+  ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'forwarded', 'via'],
+]
+
+function isForwarded({ headers }: FastifyRequest): boolean {
+  return proxyHeaders.some((name) => headers[name] !== undefined)
 }
 
 function isFromForeignPage(request: FastifyRequest): boolean {
