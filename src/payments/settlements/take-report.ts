@@ -23,7 +23,13 @@ import {
 import { findSurplusPayments } from '../../repositories/unclaimed-payments/surplus-payments.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { refreshNets } from './nets.ts'
-import { type ReportKind, type ReportLine, type ReportOptions, readReport } from './read-report.ts'
+import {
+  ReportError,
+  type ReportKind,
+  type ReportLine,
+  type ReportOptions,
+  readReport,
+} from './read-report.ts'
 
 export type TakeDeps = Pick<PaymentDeps, 'database' | 'now'>
 
@@ -44,7 +50,12 @@ export type ReportToTake = {
   along: (trx: Trx, taken: TakenReport) => Promise<void>
 }
 
-const linesAtOnce = 500
+/** Of one transaction: charges wait for it on the embedded database. */
+const linesAtOnce = 100
+/** Lines of one SOURCE_ID stay together, since each transaction reads its known movements. */
+const mostLinesAtOnce = 500
+/** A payment has some twenty movements. Each line is compared with the known ones of its SOURCE_ID. */
+const mostOfSource = 2_000
 const longestTurnMs = 20
 
 /**
@@ -58,12 +69,22 @@ export async function takeReportText(
   about: ReportToTake,
 ): Promise<TakenReport> {
   const lines: ReportLine[] = []
+  const counts = new Map<string, number>()
   const turn = createTurns(longestTurnMs)
   for await (const line of readReport([text], about.options)) {
+    const count = (counts.get(line.sourceId) ?? 0) + 1
+    counts.set(line.sourceId, count)
+    if (count > mostOfSource) throw new ReportError(tooManyText(line))
     lines.push(line)
     await turn()
   }
+  // Lines of one SOURCE_ID together: then its known movements are read by one batch, not by all.
+  lines.sort((a, b) => (a.sourceId < b.sourceId ? -1 : a.sourceId > b.sourceId ? 1 : 0))
   return takeReport(deps, client, [text], about, lines)
+}
+
+function tooManyText({ line, sourceId }: ReportLine): string {
+  return `line ${line}: SOURCE_ID ${sourceId.slice(0, 64)} stands in more than ${mostOfSource.toLocaleString('en-US')} lines`
 }
 
 /**
@@ -187,8 +208,10 @@ async function takeLines(
     addTo(taken.totals, line)
     if (line.at && (!taken.from || line.at < taken.from)) taken.from = line.at
     if (line.at && (!taken.to || line.at > taken.to)) taken.to = line.at
+    const isOther = batch.at(-1)?.sourceId !== line.sourceId
+    if ((isOther && batch.length >= linesAtOnce) || batch.length >= mostLinesAtOnce)
+      await takeBatch()
     batch.push(line)
-    if (batch.length === linesAtOnce) await takeBatch()
   }
   await takeBatch()
   return taken
@@ -217,13 +240,9 @@ async function takeBatchIn(
 ): Promise<{ added: number; changed: number; withoutOrder: number }> {
   await lockReportsOf(trx, client)
   const report = lines[0]?.report ?? 'settlement'
-  const known = await findSettlementRows(trx, client, report, [
-    ...new Set(lines.map(({ sourceId }) => sourceId)),
-  ])
-  const meets = matchLines(
-    lines,
-    known.filter(({ seen_in }) => seen_in !== reading),
-  )
+  const sourceIds = [...new Set(lines.map(({ sourceId }) => sourceId))]
+  const known = await findSettlementRows(trx, client, report, { sourceIds, reading })
+  const meets = matchLines(lines, known)
   const orderOf = await ordersOf(trx, client, lines)
   const fresh: SettlementRow[] = []
   const changed: SettlementRow[] = []

@@ -25,12 +25,12 @@ export async function lockReportsOf(trx: Trx, client: ClientName): Promise<void>
     .executeTakeFirst()
 }
 
-/** Movements of a client with these sources, by one kind of report. */
+/** Movements of a client with these sources, by one kind of report, that the reading has not met yet. */
 export async function findSettlementRows(
   trx: Trx,
   client: ClientName,
   report: SettlementRow['report'],
-  sourceIds: readonly string[],
+  { sourceIds, reading }: { sourceIds: readonly string[]; reading: string },
 ): Promise<SettlementRow[]> {
   if (sourceIds.length === 0) return []
   return trx
@@ -39,6 +39,7 @@ export async function findSettlementRows(
     .where('client', '=', client)
     .where('report', '=', report)
     .where('source_id', 'in', [...sourceIds])
+    .where('seen_in', '<>', reading)
     .orderBy('at')
     .orderBy('id')
     .execute()

@@ -1,7 +1,9 @@
+import type { FastifyRequest, preParsingHookHandler } from 'fastify'
 import { addCents, negated, signedPointFromCents, sumCents } from '../../domain/money.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { refuseHostileText } from '../../http/hostile-text.ts'
+import { createPlaces, type PlaceLimits } from '../../http/places.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { setChargeClass } from '../../payments/settlements/charge-classes.ts'
 import { askForReport, readFetch } from '../../payments/settlements/fetch-reports.ts'
@@ -136,16 +138,64 @@ export function addSettlementRoutes(app: HttpServer, deps: PaymentDeps): void {
   addClassRoutes(app, deps)
 }
 
+/** A report of 8 MiB takes some 400 MB while it is read. */
+const uploads = { perOwner: 1, total: 2 }
+const comeAgainSeconds = 5
+
+/**
+ * Counts uploads before their bodies are read. A place is given back when the work is done, or when the client is gone before it
+ * began: a client that hangs up does not make room for another upload beside its own.
+ */
+function limitUploads() {
+  const places = createPlaces(uploads)
+  const waiting = new WeakMap<FastifyRequest, () => void>()
+  const preParsing: preParsingHookHandler = (request, reply, payload, done) => {
+    const place = places.take(tenantOfRequest(request))
+    if (typeof place !== 'function') {
+      done(noPlace(place))
+      return
+    }
+    waiting.set(request, place)
+    reply.raw.once('close', () => waiting.get(request)?.())
+    done(null, payload)
+  }
+  const during = async <T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> => {
+    const giveBack = waiting.get(request)
+    waiting.delete(request)
+    try {
+      return await work()
+    } finally {
+      giveBack?.()
+    }
+  }
+  return { preParsing, during }
+}
+
+function noPlace(limit: keyof PlaceLimits): AppError {
+  const extra = { retryAfterSeconds: comeAgainSeconds }
+  return limit === 'perOwner'
+    ? new AppError('RATE_LIMITED', {
+        message: 'Another report of this client is being taken in; send this one when it is done',
+        extra,
+      })
+    : new AppError('SERVICE_UNAVAILABLE', {
+        message: 'Other reports are being taken in; send this one again',
+        extra,
+      })
+}
+
 function addHandIn(app: HttpServer, deps: PaymentDeps): void {
+  const { preParsing, during } = limitUploads()
   app.post(
     '/settlements/files',
     {
       config: { access: 'client' },
+      preParsing,
       schema: {
         operationId: 'handInSettlementFile',
         summary: 'Take in a settlement or release report of the provider',
         description:
-          'The CSV file, as `text/csv` (up to 8 MiB) or as `content` of a JSON body. Separator, decimal comma and lists of taxes without quotes are found out. Each movement is taken in once, whichever reports have it, and reading a file again adds nothing. A file that cannot be read is refused whole, with its line.',
+          'The CSV file, as `text/csv` (up to 8 MiB) or as `content` of a JSON body. Separator, decimal comma and lists of taxes without quotes are found out. Each movement is taken in once, whichever reports have it, and reading a file again adds nothing. A file that cannot be read is refused whole, with its line. One report of a client is taken in at a time, and two in all: another one is answered 429 or 503, with `Retry-After`.',
         tags,
         querystring: HandInQuery,
         body: HandInBody,
@@ -154,11 +204,9 @@ function addHandIn(app: HttpServer, deps: PaymentDeps): void {
     },
     async (request) => {
       const { name = null, zone } = request.query
-      const { file, rows, added, changed, withoutOrder } = await handInReport(
-        deps,
-        tenantOfRequest(request),
-        { text: request.body.content, name, zone },
-        actorOf(deps, request),
+      const given = { text: request.body.content, name, zone }
+      const { file, rows, added, changed, withoutOrder } = await during(request, () =>
+        handInReport(deps, tenantOfRequest(request), given, actorOf(deps, request)),
       )
       return {
         message: added > 0 ? 'The report is taken in' : 'Everything in the report was known',
