@@ -73,6 +73,8 @@ export type Guards = {
   ): Promise<{ principal: Principal; until: Date; cookie: string } | undefined>
   /** The session of the request's cookie, when a page of this service sent it and it is not over. */
   session(request: FastifyRequest): Promise<{ principal: Principal; until: Date } | undefined>
+  /** @throws FORBIDDEN when a browser says that a page of another origin sent the request. */
+  refuseForeignPage(request: FastifyRequest): void
   /** Ends the session of the request's cookie, if it has one, in every process. */
   signOut(request: FastifyRequest): Promise<void>
   /** The value of `set-cookie` that makes a browser forget its session. */
@@ -259,6 +261,10 @@ export async function installGuards(
       return { principal, until, cookie: sessionCookie(begun, cookies) }
     },
     session,
+    refuseForeignPage({ headers }) {
+      if (isFromOwnPage(headers, { ownOrigin, isRead: true })) return
+      throw new AppError('FORBIDDEN', { message: 'Requests from other sites are refused' })
+    },
     async signOut(request) {
       const found = sessionOf(request.headers.cookie, cookies, deps.now())
       if (!found) return

@@ -19,6 +19,8 @@ type Row = {
   takesClient?: true
   /** What this public route answers to who comes from a page of the service; `lets` to others. */
   fromOwnPage?: number
+  /** Of a public route: when a browser says that a page of elsewhere asks. */
+  fromForeignPage?: number
   /** On this client route the administrator need not name a client. */
   allClients?: true
 }
@@ -70,7 +72,7 @@ const table: Record<string, Row> = {
   'GET /oauth/validate': { access: 'public', lets: 200 },
   'GET /session': { access: 'public', lets: 200 },
   'POST /session': { access: 'public', lets: 401, body: { token: 'not-a-token' } },
-  'DELETE /session': { access: 'public', lets: 200 },
+  'DELETE /session': { access: 'public', lets: 200, fromForeignPage: 403 },
   'POST /webhooks': { access: 'signed', lets: 401, body: {} },
 
   'GET /oauth/status': { access: 'client', lets: 200 },
@@ -450,6 +452,8 @@ function expectedOf(route: string, row: Row, asker: Asker): string {
     // The path of the login names a client already.
     if (row.takesClient && query !== '') return '422'
     const isFromPage = headers === undefined ? false : isOwnPage(headers)
+    const saysFrom = 'origin' in (headers ?? {}) || 'sec-fetch-site' in (headers ?? {})
+    if (saysFrom && !isFromPage && row.fromForeignPage) return `${row.fromForeignPage}`
     return `${isFromPage ? (row.fromOwnPage ?? row.lets) : row.lets}`
   }
   if (row.allClients && /^(the|a session of the) administrator$/.test(asker)) return `${row.lets}`

@@ -263,3 +263,23 @@ test('over https the cookie is Secure and bound to the host', async () => {
     /^__Host-tillbridge-session=[^;]+; Max-Age=43200; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
   )
 })
+
+test.each([
+  { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+  { 'sec-fetch-site': 'same-site' },
+  { origin: 'http://127.0.0.1:8080' },
+  { origin: 'null' },
+])('a page of elsewhere cannot sign a person out (%j)', async (foreign) => {
+  const signedIn = await call(service, { url: '/session', body: { token: adminToken } })
+  const cookie = String(signedIn.headers['set-cookie']).split(';', 1)[0] ?? ''
+  const own = { cookie, 'sec-fetch-site': 'same-origin' }
+  const out = await call(service, {
+    method: 'DELETE',
+    url: '/session',
+    headers: { cookie, ...foreign },
+  })
+  expect([out.statusCode, out.headers['set-cookie']]).toEqual([403, undefined])
+  expect((await call(service, { url: '/session', headers: own })).json()).toMatchObject({
+    valid: true,
+  })
+})

@@ -262,7 +262,8 @@ test('the net of a span is the sum of its charges, to the cent', async () => {
 
 test('T22: only a report may be larger than other bodies, and has its limit too', async () => {
   const till = await openShop(service, 'large', '6104')
-  const line = (id: number) => `,${id},,PAYOUTS,-1.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-1.00,`
+  const line = (id: number) =>
+    `,${id},,PAYOUTS,-1.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-1.00,`
   const lines = Array.from({ length: 5_000 }, (_, id) => line(id))
   const large = await handIn(lines, till)
   expect(large.json()).toMatchObject({ rows: 5_000, added: 5_000, totals: { net: '-5000.00' } })

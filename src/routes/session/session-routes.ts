@@ -67,7 +67,7 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
   app.delete(
     '/session',
     {
-      config: { access: 'public' },
+      config: { access: 'public', errors: ['FORBIDDEN'] },
       schema: {
         operationId: 'signOut',
         summary: 'End the session of the browser; its cookie is worth nothing from then on',
@@ -76,6 +76,7 @@ export function addSessionRoutes(app: HttpServer, deps: PaymentDeps, guards: Gua
       },
     },
     async (request, reply) => {
+      guards.refuseForeignPage(request)
       // First, so that the browser forgets it even when the database cannot.
       reply.header('set-cookie', guards.signedOut())
       await guards.signOut(request)
