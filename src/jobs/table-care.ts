@@ -1,59 +1,39 @@
-import type { Database } from '../db/database.ts'
 import { careForTables, findNeglectedTables } from '../repositories/neglected-tables.ts'
-import { withLease } from './with-lease.ts'
+import { type BackgroundJobDeps, createBackgroundJob } from './background-job.ts'
+import type { LeaseDeps } from './with-lease.ts'
 
-export type TableCareDeps = {
-  database: Database
-  now: () => Date
-  sleep: (ms: number, signal?: AbortSignal) => Promise<void>
-  processId: string
-  log: { warn(fields: object, message: string): void }
-}
+export type TableCareDeps = LeaseDeps & BackgroundJobDeps
 
 export type TableCare = ReturnType<typeof createTableCare>
 
 const everyMs = 5_000
 
 /**
- * Has the server count the tables that have changed, and clean them where nobody else does: a planner that knows nothing of a
- * table takes all of a client's orders for one, and reads each of them where another index would lead to the one. Servers do it by
- * themselves after a minute, and not at all with `autovacuum` off. One process at a time does; the embedded database
- * cares for itself.
+ * Analyzes the tables that have changed much, and vacuums them where autovacuum is off. Without statistics the planner
+ * expects one order where a client has thousands, and reads each of them instead of using the right index. A server does so
+ * by itself only after a minute. One process at a time does it; the embedded database has `src/db/vacuum.ts`.
  */
 export function createTableCare(deps: TableCareDeps) {
-  const stopped = new AbortController()
-  let loop: Promise<void> | undefined
-
-  /** Answers the names of the tables that were neglected. */
-  const care = async (): Promise<string[]> => {
-    if ((await findNeglectedTables(deps.database.db)).length === 0) return []
-    const done = await withLease(deps, 'table-care', async ({ signal }) => {
+  const neglected = () => findNeglectedTables(deps.database.db)
+  const job = createBackgroundJob(deps, {
+    name: 'table-care',
+    intervalMs: everyMs,
+    waitsFirst: true,
+    lease: { deps, isDue: async () => (await neglected()).length > 0 },
+    async run(signal) {
       // Another process may just have done it.
-      const tables = await findNeglectedTables(deps.database.db)
-      await careForTables(deps.database, tables, AbortSignal.any([signal, stopped.signal]))
+      const tables = await neglected()
+      await careForTables(deps.database, tables, signal)
       return tables.map(({ name }) => name)
-    })
-    return done?.result ?? []
-  }
-
-  const run = async () => {
-    while (!stopped.signal.aborted) {
-      await deps.sleep(everyMs, stopped.signal).catch(() => undefined)
-      if (stopped.signal.aborted) return
-      await care().catch((error: unknown) =>
-        deps.log.warn({ err: error }, 'the tables could not be counted'),
-      )
-    }
-  }
+    },
+  })
 
   return {
-    care,
+    /** Answers the names of the tables that were neglected. */
+    care: async (): Promise<string[]> => (await job.once()) ?? [],
     start() {
-      if (deps.database.engine === 'postgres') loop ??= run()
+      if (deps.database.engine === 'postgres') job.start()
     },
-    async stop() {
-      stopped.abort()
-      await loop
-    },
+    stop: job.stop,
   }
 }

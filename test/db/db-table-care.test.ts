@@ -17,7 +17,13 @@ afterAll(async () => {
 const now = () => new Date()
 const sleep = async () => undefined
 const careOf = (processId: string) =>
-  createTableCare({ database, now, sleep, processId, log: { warn: () => undefined } })
+  createTableCare({
+    database,
+    now,
+    sleep,
+    processId,
+    log: { warn: () => undefined, error: () => undefined },
+  })
 
 async function addItems(flow: string, count: number): Promise<void> {
   await sql`

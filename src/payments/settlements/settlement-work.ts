@@ -1,11 +1,11 @@
-import { withLease } from '../../jobs/with-lease.ts'
+import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { newestUnappliedClass } from '../../repositories/settlements/net-queries.ts'
 import { listDueFetches } from '../../repositories/settlements/settlement-fetches.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { workFetches } from './fetch-reports.ts'
 import { applyChargeClasses } from './nets.ts'
 
-/** What nobody waits for: reports that are fetched, and nets by new rules, in one process at a time. */
+/** Fetches reports, and computes nets by new rules: each in one process at a time. */
 export type SettlementWork = {
   start(): void
   /** Ends after what is under way; the next process goes on. */
@@ -14,42 +14,34 @@ export type SettlementWork = {
   workOnce(): Promise<void>
 }
 
-const lookAgainMs = 10_000
+const intervalMs = 10_000
 
 export function createSettlementWork(deps: PaymentDeps): SettlementWork {
-  const stopped = new AbortController()
-  let loop: Promise<void> | undefined
-
-  const alone = (name: string, work: (signal: AbortSignal) => Promise<unknown>) =>
-    withLease(deps, name, ({ signal }) => work(AbortSignal.any([stopped.signal, signal])))
-
-  const workOnce = async () => {
-    const { db } = deps.database
-    if ((await listDueFetches(db, deps.now(), 1)).length > 0) {
-      await alone('settlement-fetches', (signal) => workFetches(deps, signal))
-    }
-    if ((await newestUnappliedClass(db)) !== null) {
-      await alone('charge-classes', (signal) =>
-        applyChargeClasses(deps, Number.POSITIVE_INFINITY, signal),
-      )
-    }
-  }
+  const { db } = deps.database
+  const fetches = createBackgroundJob(deps, {
+    name: 'settlement-fetches',
+    intervalMs,
+    lease: { deps, isDue: async () => (await listDueFetches(db, deps.now(), 1)).length > 0 },
+    run: (signal) => workFetches(deps, signal),
+  })
+  const chargeClasses = createBackgroundJob(deps, {
+    name: 'charge-classes',
+    intervalMs,
+    lease: { deps, isDue: async () => (await newestUnappliedClass(db)) !== null },
+    run: (signal) => applyChargeClasses(deps, Number.POSITIVE_INFINITY, signal),
+  })
 
   return {
-    workOnce,
+    async workOnce() {
+      await fetches.once()
+      await chargeClasses.once()
+    },
     start() {
-      loop ??= (async () => {
-        while (!stopped.signal.aborted) {
-          await workOnce().catch((error) =>
-            deps.log.error({ err: error }, 'a round over settlements failed; it goes on later'),
-          )
-          await deps.sleep(lookAgainMs, stopped.signal).catch(() => undefined)
-        }
-      })()
+      fetches.start()
+      chargeClasses.start()
     },
     async stop() {
-      stopped.abort()
-      await loop
+      await Promise.all([fetches.stop(), chargeClasses.stop()])
     },
   }
 }
