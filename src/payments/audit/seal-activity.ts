@@ -1,5 +1,6 @@
 import type { Database, Trx } from '../../db/database.ts'
 import type { Sealer } from '../../domain/sealed.ts'
+import { createBackgroundJob } from '../../jobs/background-job.ts'
 import {
   deleteUnsealed,
   hasUnsealed,
@@ -38,14 +39,12 @@ const checkpointMs = 3_600_000
 const batch = 500
 
 /**
- * Entries are committed with what they tell of and wait for nobody; their place in the chain comes after. The list of those
- * that wait is committed with them, so what a crash left and what was committed late is sealed as soon as it is seen. A batch
+ * An entry is committed with the change that it records, and gets its place in the chain afterwards. The list of entries that
+ * wait is committed with them, so what a crash left and what was committed late is sealed in the next run. A batch
  * is one transaction under the lock of the head: two processes never seal the same, and a crash between its steps leaves
  * all of it to the next. A lease would add nothing to that lock, which cannot run out while it is held.
  */
 export function createActivityChain(deps: SealDeps): ActivityChain {
-  const stopped = new AbortController()
-  let loop: Promise<void> | undefined
   let lastCheckpoint = Number.NEGATIVE_INFINITY
   let wasBroken = false
 
@@ -54,40 +53,28 @@ export function createActivityChain(deps: SealDeps): ActivityChain {
     for (const id of strays) {
       deps.log.error({ entry: id }, 'the audit log has an entry that this service did not write')
     }
-    if (isBroken && !wasBroken) tellBroken(deps)
+    if (isBroken && !wasBroken) logBroken(deps)
     wasBroken = isBroken
     return sealed
   }
   const work = async () => {
-    try {
-      await sealAll()
-      const now = deps.now().getTime()
-      if (now - lastCheckpoint < checkpointMs) return
-      await writeCheckpoint(deps)
-      lastCheckpoint = now
-    } catch (error) {
-      deps.log.warn({ err: error }, 'the audit log could not be sealed; it is tried again')
-    }
+    await sealAll()
+    const now = deps.now().getTime()
+    if (now - lastCheckpoint < checkpointMs) return
+    await writeCheckpoint(deps)
+    lastCheckpoint = now
   }
-
-  return {
-    sealAll,
-    start() {
-      loop ??= (async () => {
-        while (!stopped.signal.aborted) {
-          await work()
-          await deps.sleep(everyMs, stopped.signal).catch(() => undefined)
-        }
-      })()
-    },
-    async stop() {
-      if (!loop) return
-      stopped.abort()
-      await loop
+  const job = createBackgroundJob(deps, {
+    name: 'audit-chain',
+    intervalMs: everyMs,
+    run: work,
+    finish() {
       lastCheckpoint = Number.NEGATIVE_INFINITY
-      await work()
+      return work()
     },
-  }
+  })
+
+  return { sealAll, start: job.start, stop: job.stop }
 }
 
 type Sealing = {
@@ -121,9 +108,9 @@ async function sealBatch({
     const round: Round = { sealed: 0, hasMore: false, isBroken: false, strays: [] }
     const head = await tryLockHead(trx)
     if (!head) return { ...round, isBroken: (await readHead(trx)) === undefined }
-    // To go on from a head that somebody else wrote would make it ours.
+    // Sealing on from a head that this service did not write would make it ours.
     if (!isHeadAuthentic(sealer, head)) return { ...round, isBroken: true }
-    // Not by keys that were exchanged: whoever has one of those must not write today's entries.
+    // Not by keys that were exchanged: the owner of an old key must not write today's entries.
     const waiting = await readUnsealed(trx, sealer.keyIds(), batch)
     const seals: SealRow[] = []
     let end = { seq: head.seq, hash: head.hash }
@@ -151,31 +138,31 @@ async function sealBatch({
   })
 }
 
-function tellBroken(deps: Pick<SealDeps, 'log'>): void {
+function logBroken(deps: Pick<SealDeps, 'log'>): void {
   deps.log.error(
     {},
     'the head of the audit log is missing or not ours: nothing is sealed any more; see GET /admin/activity/verify',
   )
 }
 
-/** The end of the chain, written outside the database: with it a log that was set back as a whole is told. */
+/** The end of the chain, written outside the database: it shows when the whole log was set back. */
 async function writeCheckpoint({ database, sealer, log }: SealDeps): Promise<void> {
   const head = await readHead(database.db)
-  if (!head || !isHeadAuthentic(sealer, head)) tellBroken({ log })
+  if (!head || !isHeadAuthentic(sealer, head)) logBroken({ log })
   else if (head.seq > 0) log.info({ seq: head.seq, hash: head.hash }, 'activity log checkpoint')
 }
 
 /**
  * Signs a head that was never signed, of a new database or of one from before heads were, and signs anew one that another
- * key has signed, so that this key can go. Anything else is left for verify to tell: an unsigned head counts only where
- * nothing speaks of a signed one before it. `given`: keys that are lost for good, whose signature nobody can check.
+ * key has signed, so that this key can go. Any other head is left to verify: an unsigned head counts only where
+ * nothing shows a signed one before it. `given`: keys that are lost for good, whose signatures cannot be checked.
  */
 export async function takeOverHead(
   { database, sealer, log }: Pick<SealDeps, 'database' | 'sealer'> & { log?: Log },
   given: readonly string[] = [],
 ): Promise<void> {
   const isTaken = await database.transaction((trx) => takeOverHeadWithin(trx, sealer, given))
-  if (!isTaken && log) tellBroken({ log })
+  if (!isTaken && log) logBroken({ log })
 }
 
 /** The same as part of a transaction. Answers whether the head is ours then. */

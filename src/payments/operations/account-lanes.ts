@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { createBackgroundJob } from '../../jobs/background-job.ts'
 import type { ClaimRoom } from '../../repositories/claim-room.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { AccountPauses } from './account-pauses.ts'
@@ -10,7 +11,7 @@ export type LanesOptions<U extends Unit> = {
   /** Of the work, for the log. */
   name: string
   pauses: AccountPauses
-  /** How often due work is looked for while nothing else tells of any. */
+  /** How often due work is looked for without a `wake`. */
   intervalMs: number
   /** Takes work that is due at `now` for this process, until `claimUntil`. */
   claim(now: Date, claimUntil: Date, room: ClaimRoom): Promise<U[]>
@@ -48,11 +49,11 @@ export type Lanes<U extends Unit = Unit> = {
 }
 
 /**
- * A call that takes longer leaves its place among all to others, though not that in its own account's lane. So accounts that
- * hang hold up nobody, and however many hang, calls are begun at a bounded rate.
+ * A call that takes longer gives up its place among the calls of all accounts, but keeps the one in its account's lane. So
+ * accounts that hang do not hold up the others, and calls are begun at a bounded rate however many hang.
  */
 const slowMs = 1_000
-/** A process that dies with claimed work gives it back after this time. What takes longer another process may begin, too. */
+/** Claimed work of a process that crashed is due again after this time. Another process may begin what takes longer, too. */
 export const leaseMs = 5_000
 /** What ends at almost the same time is followed by one look for more. */
 const gatherMs = 50
@@ -67,18 +68,17 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
   const running = new Map<string, Promise<void>>()
   const lanes = new Map<number, number>()
   let recent = 0
-  /** Places kept for work of which nobody knows the account yet. */
+  /** Places kept for work whose account is not known yet. */
   let keptForUnknown = 0
   /** Counts what may have made room or brought work. */
   let events = 0
   let nextEvent = Promise.withResolvers<void>()
   let claiming: Promise<unknown> = Promise.resolve()
   let draining: Promise<void> | undefined
-  let looking: Promise<void> | undefined
   /** The count of events at the end of the latest drain: what came since needs another one. */
   let drainedAt = 0
 
-  const tell = () => {
+  const noteEvent = () => {
     events += 1
     nextEvent.resolve()
     nextEvent = Promise.withResolvers()
@@ -111,7 +111,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     const leavePlace = () => {
       if (isRecent) recent -= 1
       isRecent = false
-      tell()
+      noteEvent()
     }
     const slow = setTimeout(leavePlace, slowMs)
     const working = options
@@ -127,7 +127,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     const ended = Promise.all([working, resting]).then(() => {
       running.delete(unit.id)
       leaveLane()
-      tell()
+      noteEvent()
     })
     running.set(unit.id, ended)
   }
@@ -172,9 +172,16 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
   }
 
   const wake = () => {
-    tell()
+    noteEvent()
     if (!stopped.signal.aborted) draining ??= drainByItself()
   }
+
+  // A run ends at once: a drain may take minutes, and due work is looked for meanwhile, too.
+  const looking = createBackgroundJob(deps, {
+    name: options.name,
+    intervalMs: options.intervalMs,
+    run: async () => wake(),
+  })
 
   const idle = async () => {
     while (draining || running.size > 0) await Promise.all([draining, ...running.values()])
@@ -203,7 +210,7 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     return () => {
       free()
       recent -= 1
-      tell()
+      noteEvent()
     }
   }
 
@@ -218,22 +225,15 @@ export function createLanes<U extends Unit>(deps: PaymentDeps, options: LanesOpt
     offer,
     wake,
     idle,
-    start() {
-      looking ??= (async () => {
-        while (!stopped.signal.aborted) {
-          wake()
-          await deps.sleep(options.intervalMs, stopped.signal).catch(() => undefined)
-        }
-      })()
-    },
+    start: looking.start,
     once() {
       const now = deps.now()
       return drain(() => now, 0)
     },
     async stop() {
       stopped.abort()
-      tell()
-      await looking
+      noteEvent()
+      await looking.stop()
       await idle()
     },
   }

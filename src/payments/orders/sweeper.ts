@@ -1,6 +1,7 @@
 import type { ClientName } from '../../domain/client-name.ts'
 import { isCancelRequested, mayBeCanceled } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import { deleteExpiredStates } from '../../repositories/connection/connection-queries.ts'
 import { deleteIdempotencyKeysBefore } from '../../repositories/orders/idempotency-keys.ts'
@@ -32,7 +33,7 @@ export type Sweeper = {
   start(): void
   /** Begins nothing new, and ends after what was begun. */
   stop(): Promise<void>
-  /** All that is due now, for tests and for whoever cannot wait. Answers how many orders were looked at. */
+  /** All that is due now, for tests. Answers how many orders were checked. */
   sweepOnce(): Promise<number>
 }
 
@@ -53,7 +54,6 @@ export function createSweeper(
   { intervalMs }: { intervalMs: number },
 ): Sweeper {
   const { db } = deps.database
-  const stopped = new AbortController()
   const looks = createLanes(deps, {
     name: 'sweeper',
     pauses,
@@ -84,39 +84,34 @@ export function createSweeper(
     work: ({ operation }) => finishOperation(deps, pauses, operation),
   })
   let lastHousekeeping = 0
-  let loop: Promise<void> | undefined
-
-  const keepHouseInTime = async () => {
-    const now = deps.now().getTime()
-    if (now - lastHousekeeping < housekeepingMs) return
-    lastHousekeeping = now
-    await withLease(deps, 'housekeeping', () => keepHouse(deps))
-  }
+  const housekeeping = createBackgroundJob(deps, {
+    name: 'housekeeping',
+    intervalMs,
+    async run() {
+      const now = deps.now().getTime()
+      if (now - lastHousekeeping < housekeepingMs) return
+      // The lease is not the job's: when another process has it, this hour's work is done there.
+      lastHousekeeping = now
+      await withLease(deps, 'housekeeping', () => keepHouse(deps))
+    },
+  })
 
   return {
     async sweepOnce() {
       await inbox.workDue()
       const looked = await looks.once()
       await operations.once()
-      await keepHouseInTime()
+      await housekeeping.once()
       return looked
     },
     start() {
       inbox.start()
       looks.start()
       operations.start()
-      loop ??= (async () => {
-        while (!stopped.signal.aborted) {
-          await keepHouseInTime().catch((error) =>
-            deps.log.error({ err: error }, 'a round of housekeeping failed'),
-          )
-          await deps.sleep(intervalMs, stopped.signal).catch(() => undefined)
-        }
-      })()
+      housekeeping.start()
     },
     async stop() {
-      stopped.abort()
-      await Promise.all([inbox.stop(), looks.stop(), operations.stop(), loop])
+      await Promise.all([inbox, looks, operations, housekeeping].map((job) => job.stop()))
     },
   }
 }
