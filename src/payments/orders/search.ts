@@ -1,4 +1,5 @@
 import { constraintOf } from '../../db/database-failures.ts'
+import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import type { FoundOrder, ProviderError } from '../../provider/provider.ts'
 import { findOrdersOfProvider } from '../../repositories/orders/adopted-orders.ts'
@@ -26,8 +27,8 @@ import { refreshOrder } from './read.ts'
 /**
  * Searches the provider, after a start, for what this database does not know.
  *
- * A backup that is restored has forgotten every order that was made after it: their webhooks are about nobody's orders,
- * and a till that repeats such a sale could charge it again. Whether the database is older than it was cannot be seen from
+ * A restored backup lacks every order that was made after it: their webhooks belong to no order here, and a till that
+ * repeats such a sale could charge it again. Whether the database is older than it was cannot be seen from
  * inside, so every start counts as such a moment. Each connected account is searched from a while before its last known
  * order; what is missing is taken in (adopt-orders.ts), what has moved is read again. It works beside the tills, one page
  * at a time, leaves an account alone that says "too many" or fails, goes on after a crash where it was, and ends.
@@ -38,7 +39,7 @@ export type OrderSearch = {
   start(): void
   /** Cuts the page that is being read; the next process reads it again. */
   stop(): Promise<void>
-  /** Searches the accounts whose turn it is, as far as they go now. Answers how many are not through. */
+  /** Searches the accounts that are due, as far as possible now. Answers how many are not finished. */
   searchOnce(): Promise<number>
 }
 
@@ -59,18 +60,16 @@ const callWithinMs = 15_000
 const accountsAtOnce = 2
 const firstRetryMs = 60_000
 const longestRetryMs = hourMs
-const lookAgainMs = 10_000
+const intervalMs = 10_000
 
 type Figures = { pages: number; orders: number; adopted: number; opened: number; refreshed: number }
 
 export function createOrderSearch(deps: PaymentDeps): OrderSearch {
-  const stopped = new AbortController()
   /** Accounts that failed, or wait for the provider's index. */
   const waits = new Map<number, { untilMs: number; failures: number }>()
   const sums = new Map<number, Figures>()
-  let loop: Promise<void> | undefined
 
-  const searchOne = async (mpUserId: number) => {
+  const searchOne = async (mpUserId: number, stopped: AbortSignal) => {
     const failures = waits.get(mpUserId)?.failures ?? 0
     const figures = sums.get(mpUserId) ?? {
       pages: 0,
@@ -81,17 +80,17 @@ export function createOrderSearch(deps: PaymentDeps): OrderSearch {
     }
     sums.set(mpUserId, figures)
     try {
-      const untilMs = await searchAccount(deps, mpUserId, figures, stopped.signal)
+      const untilMs = await searchAccount(deps, mpUserId, figures, stopped)
       waits.set(mpUserId, { untilMs, failures: 0 })
     } catch (error) {
-      if (stopped.signal.aborted) return
+      if (stopped.aborted) return
       const untilMs = deps.now().getTime() + retryAfterMs(error, failures)
       waits.set(mpUserId, { untilMs, failures: failures + 1 })
       deps.log.warn({ mpUserId, ...figures, err: error }, 'an account could not be searched yet')
     }
   }
 
-  const searchOnce = async () => {
+  const search = async (stopped: AbortSignal) => {
     const { db } = deps.database
     const nowMs = deps.now().getTime()
     const due = (await listOpenSearches(db))
@@ -99,35 +98,26 @@ export function createOrderSearch(deps: PaymentDeps): OrderSearch {
       .filter((mpUserId) => (waits.get(mpUserId)?.untilMs ?? 0) <= nowMs)
     const worker = async () => {
       for (let next = due.shift(); next !== undefined; next = due.shift()) {
-        if (stopped.signal.aborted) return
-        await searchOne(next)
+        if (stopped.aborted) return
+        await searchOne(next, stopped)
       }
     }
     await Promise.all(Array.from({ length: accountsAtOnce }, worker))
     return (await listOpenSearches(db)).length
   }
 
+  const job = createBackgroundJob(deps, {
+    name: 'order-search',
+    intervalMs,
+    run: search,
+    isDone: (open) => open === 0,
+  })
+
   return {
-    searchOnce,
+    searchOnce: job.once,
     plan: () => planOrderSearches(deps.database.db, deps.now(), { marginMs, reachMs }),
-    start() {
-      loop ??= (async () => {
-        while (!stopped.signal.aborted) {
-          const open = await searchOnce().catch((error) => {
-            deps.log.error(
-              { err: error },
-              'the search for forgotten orders failed; it goes on later',
-            )
-          })
-          if (open === 0) return
-          await deps.sleep(lookAgainMs, stopped.signal).catch(() => undefined)
-        }
-      })()
-    },
-    async stop() {
-      stopped.abort()
-      await loop
-    },
+    start: job.start,
+    stop: job.stop,
   }
 }
 
@@ -184,12 +174,12 @@ async function searchAccount(
     }
   })
   // Another process is at it.
-  return searched ? searched.result : nowMs + lookAgainMs
+  return searched ? searched.result : nowMs + intervalMs
 }
 
 /**
- * Reads a part of the time page by page and answers what no row stands for, oldest first: a later attempt is told from
- * another reference by the earlier one. Rows that the provider shows otherwise are read again.
+ * Reads a part of the time page by page and answers the orders without a row, oldest first: an earlier attempt shows whether
+ * a later order is another attempt or another reference. Rows that the provider shows otherwise are read again.
  */
 async function findMissing(
   deps: PaymentDeps,

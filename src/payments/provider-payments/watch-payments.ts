@@ -1,4 +1,5 @@
 import type { ClientName } from '../../domain/client-name.ts'
+import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import type { ProviderError } from '../../provider/provider.ts'
 import { findNextCheck, markUnreachable } from '../../repositories/closings/closing-queries.ts'
@@ -15,9 +16,9 @@ import { findOrphans } from '../unclaimed-payments/unclaimed-payments.ts'
 import { readPayments } from './read-payments.ts'
 
 /**
- * Follows what the provider itself has of each connected shop: every few minutes the payments that were made or changed since
- * the last look, whoever made them. One process at a time reads an account. It works beside the tills, a page at a time,
- * leaves an account alone that says "too many" or fails, and goes on after a crash where it was.
+ * Reads what the provider itself has of each connected shop: every few minutes the payments that were made or changed since
+ * the last reading, also those of other programs. One process at a time reads an account. It works beside the tills, a page
+ * at a time, waits with an account that says "too many" or fails, and goes on after a crash where it was.
  */
 export type PaymentWatch = {
   start(): void
@@ -28,7 +29,7 @@ export type PaymentWatch = {
 }
 
 const minuteMs = 60_000
-/** A charge that nobody here knows of is found within ten minutes: this, the index's lag and the reading itself. */
+/** A charge without an order here is found within ten minutes: this, the index's lag and the reading itself. */
 const everyMs = 3 * minuteMs
 /** Clocks differ, and the index may lag longer once in a while: what was read is read a little over. */
 const overlapMs = 2 * minuteMs
@@ -36,9 +37,9 @@ const overlapMs = 2 * minuteMs
 const firstReachMs = 24 * 60 * minuteMs
 /** The longest time that is read at once: after a long stop it is caught up in such parts. */
 const longestPartMs = 24 * 60 * minuteMs
-const lookAgainMs = 10_000
-/** A closing that somebody waits for is looked at when it is due, and rounds still do not chase each other. */
-const betweenRoundsMs = 250
+const intervalMs = 10_000
+/** An open closing is checked when it is due, but two runs are at least this far apart. */
+const shortestMs = 250
 const accountsAtOnce = 2
 const longestRetryMs = 60 * minuteMs
 
@@ -48,15 +49,12 @@ const changes = 'changes'
 type Shop = { client: ClientName; mpUserId: number }
 
 export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
-  const stopped = new AbortController()
-  /** Shops that failed. In memory: each process learns for itself. */
+  /** Shops that failed. In memory, so each process keeps its own. */
   const waits = new Map<string, { untilMs: number; failures: number }>()
-  let woken = new AbortController()
-  let loop: Promise<void> | undefined
-  let forget: (() => void) | undefined
+  let unsubscribe: (() => void) | undefined
 
-  /** The provider said how long it wants to be left alone, or nothing is got on with: the shop is not asked until then. */
-  const leaveAlone = (client: ClientName, error: unknown, failures: number) => {
+  /** The provider said how long to wait, or reading makes no progress: the shop is not read until then. */
+  const readLater = (client: ClientName, error: unknown, failures: number) => {
     const untilMs = deps.now().getTime() + retryAfterMs(error, failures)
     waits.set(client, { untilMs, failures: failures + 1 })
   }
@@ -64,16 +62,16 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
   const watchShop = async (shop: Shop, signal: AbortSignal) => {
     const { client } = shop
     const failures = waits.get(client)?.failures ?? 0
-    const tell = (error: unknown) =>
+    const logFailure = (error: unknown) =>
       deps.log.warn({ client, err: error }, "the provider's payments could not be read yet")
     try {
       await checkDueClosings(deps, shop, signal)
     } catch (error) {
       if (signal.aborted) return
-      tell(error)
+      logFailure(error)
       // Each closing waits by itself; what is charged meanwhile is followed all the same.
       if (askedToWaitMs(error) > 0) {
-        leaveAlone(client, error, failures)
+        readLater(client, error, failures)
         return
       }
     }
@@ -85,22 +83,26 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
       waits.delete(client)
     } catch (error) {
       if (signal.aborted) return
-      tell(error)
+      logFailure(error)
       // A long list with a failure now and then must not wait ever longer.
       const isOn = (await howFar(deps, client)) !== before
-      leaveAlone(client, error, isOn ? 0 : failures)
+      readLater(client, error, isOn ? 0 : failures)
     }
   }
 
   /** Clients of one account one after the other: it is asked by one reader at a time. */
-  const watchAccount = async (mpUserId: number, clients: readonly ClientName[]) => {
+  const watchAccount = async (
+    mpUserId: number,
+    clients: readonly ClientName[],
+    stopped: AbortSignal,
+  ) => {
     await withLease(deps, `payments:${mpUserId}`, async ({ signal: lost }) => {
-      const signal = AbortSignal.any([stopped.signal, lost])
+      const signal = AbortSignal.any([stopped, lost])
       for (const client of clients) await watchShop({ client, mpUserId }, signal)
     })
   }
 
-  const watchOnce = async () => {
+  const watch = async (stopped: AbortSignal) => {
     const nowMs = deps.now().getTime()
     const due = new Map<number, ClientName[]>()
     for (const { client, mp_user_id } of await listConnectedClients(deps.database.db)) {
@@ -110,8 +112,8 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     const accounts = [...due]
     const worker = async () => {
       for (let next = accounts.shift(); next !== undefined; next = accounts.shift()) {
-        if (stopped.signal.aborted) return
-        await watchAccount(...next)
+        if (stopped.aborted) return
+        await watchAccount(...next, stopped)
       }
     }
     await Promise.all(Array.from({ length: accountsAtOnce }, worker))
@@ -119,40 +121,33 @@ export function createPaymentWatch(deps: PaymentDeps): PaymentWatch {
     await markUnreachable(deps.database.db, deps.now(), later)
   }
 
-  /** Until a closing is due, or the next round is. */
-  const rest = async () => {
+  const untilNextClosingMs = async () => {
     const now = deps.now()
-    const next = await findNextCheck(deps.database.db, now).catch(() => undefined)
-    const untilNextMs = next ? next.getTime() - now.getTime() : lookAgainMs
-    const ms = Math.max(betweenRoundsMs, Math.min(lookAgainMs, untilNextMs))
-    const signal = AbortSignal.any([stopped.signal, woken.signal])
-    await deps.sleep(ms, signal).catch(() => undefined)
-    if (woken.signal.aborted) woken = new AbortController()
+    const next = await findNextCheck(deps.database.db, now)
+    return next ? Math.max(shortestMs, next.getTime() - now.getTime()) : intervalMs
   }
+  const job = createBackgroundJob(deps, {
+    name: 'payment-watch',
+    intervalMs,
+    untilNextMs: untilNextClosingMs,
+    run: watch,
+  })
 
   return {
-    watchOnce,
+    watchOnce: job.once,
     start() {
-      // A hint: without it the closing is seen in the next round.
-      forget ??= deps.news.follow(
+      // A hint: without it the next run sees the closing.
+      unsubscribe ??= deps.news.follow(
         ({ kind, data }) => {
-          if (kind === 'activity' && data.action === 'closing.opened') woken.abort()
+          if (kind === 'activity' && data.action === 'closing.opened') job.wake()
         },
         () => undefined,
       )
-      loop ??= (async () => {
-        while (!stopped.signal.aborted) {
-          await watchOnce().catch((error) =>
-            deps.log.error({ err: error }, "a round over the provider's payments failed"),
-          )
-          await rest()
-        }
-      })()
+      job.start()
     },
     async stop() {
-      stopped.abort()
-      forget?.()
-      await loop
+      unsubscribe?.()
+      await job.stop()
     },
   }
 }
