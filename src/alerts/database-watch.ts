@@ -5,8 +5,8 @@ import { textsOf } from './alert-texts.ts'
 import type { FleetMessage } from './message.ts'
 
 export type DatabaseWatch = {
-  /** Asks the database whether it keeps what it is given, and tells the receivers what became of that. Never fails. */
-  look(): Promise<void>
+  /** Checks whether the database takes writes, and notifies the receivers of an outage and of its end. Never fails. */
+  check(): Promise<void>
   isDown(): boolean
 }
 
@@ -16,20 +16,20 @@ export type DatabaseWatchDeps = {
   log: { warn(fields: object, message: string): void }
 }
 
-/** A restart of the server is over by then. */
+/** A restart of the server takes less. */
 const patienceMs = 15_000
 
 /**
- * What cannot be written down is told from memory: once to each receiver when it lasts, and once when it is over. Several
- * processes say the same, under ids of the same minute; one that ends meanwhile says nothing of the end.
+ * Without a database the outage is kept in memory: each receiver gets one message when it lasts, and one when it is over.
+ * Several processes send the same, under ids of the same minute. A process that stops meanwhile does not send the end.
  */
 export function createDatabaseWatch(
   { database, now, log }: DatabaseWatchDeps,
   channels: readonly Channel[],
 ): DatabaseWatch {
   let downSince: Date | undefined
-  /** Who has been told of it, and is to hear of the end. */
-  const told = new Set<Channel>()
+  /** Receivers of the outage, which get its end, too. */
+  const notified = new Set<Channel>()
   const over = new Map<Channel, FleetMessage>()
 
   const send = async (channel: Channel, message: FleetMessage): Promise<boolean> => {
@@ -53,13 +53,13 @@ export function createDatabaseWatch(
 
   return {
     isDown: () => downSince !== undefined,
-    async look() {
+    async check() {
       const takesWrites = await database.takesWrites().catch(() => false)
       if (takesWrites) {
-        for (const channel of told) {
+        for (const channel of notified) {
           over.set(channel, compose('database_recovered', downSince ?? now()))
         }
-        told.clear()
+        notified.clear()
         downSince = undefined
         for (const [channel, message] of over) {
           if (await send(channel, message)) over.delete(channel)
@@ -69,8 +69,8 @@ export function createDatabaseWatch(
       downSince ??= now()
       if (now().getTime() - downSince.getTime() < patienceMs) return
       for (const channel of channels) {
-        if (told.has(channel)) continue
-        if (await send(channel, compose('database', downSince))) told.add(channel)
+        if (notified.has(channel)) continue
+        if (await send(channel, compose('database', downSince))) notified.add(channel)
       }
     },
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Database, Trx } from '../db/database.ts'
 import { causesOfOneOrder } from '../fleet/causes.ts'
+import { createBackgroundJob } from '../jobs/background-job.ts'
 import { withLease } from '../jobs/with-lease.ts'
 import {
   takeDecidedChargebacks,
@@ -47,7 +48,7 @@ export type FleetAlerts = {
   start(): void
   /** Ends when the messages under way have their answers, 10 s at most. */
   stop(): Promise<void>
-  /** One look at everything, and the messages that come of it sent. */
+  /** One run, and its messages sent. */
   checkOnce(): Promise<void>
 }
 
@@ -64,15 +65,15 @@ export type FleetAlertsDeps = {
   }
 }
 
-const lookMs = 2_000
-/** What belongs together shows up within a few looks at the fleet; the rest of the minute is for sending. */
+const intervalMs = 2_000
+/** Changes with one cause show up within a few runs; the rest of the minute is for sending. */
 const gatherMs = 10_000
-/** How long before its deadline a case that waits for documents is told of once more. */
+/** How long before its deadline a case that waits for documents is notified once more. */
 const documentsWithinMs = 3 * 24 * 3600_000
 const keepMs = 30 * 24 * 3600_000
 const housekeepingMs = 3600_000
 const everyDay = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
-/** Without an end: somebody must learn of it one day. */
+/** Without an end: a notification is never given up. */
 const retries: RetryPolicy = {
   attempts: Number.POSITIVE_INFINITY,
   initialMs: 5_000,
@@ -81,8 +82,8 @@ const retries: RetryPolicy = {
   jitter: 0,
 }
 /**
- * What somebody did on purpose, and what a flow tells its own receivers, is no alarm. The rest is one when something is down,
- * and these before.
+ * What an operator did on purpose, and what a flow notifies its own receivers of, is no alarm. Every other cause is one when
+ * something is down; the early ones are alarms before that.
  */
 const alarms = {
   never: [
@@ -110,10 +111,9 @@ const alarms = {
 }
 
 /**
- * Tells the operator's receivers what is in trouble, and when it is well again. Nobody has to report anything: it is found in
- * the states of the fleet, where they are committed, and a message is written with the note that it is told, so a crash
- * loses none and a second process repeats none. A message stays until its receiver has it: it may arrive twice, under the
- * same id.
+ * Notifies the operator's receivers of trouble, and of its end. Trouble is read from the stored states of the fleet. A message
+ * is committed together with the mark that it was written, so a crash loses none and a second process repeats none. A
+ * message stays until its receiver has it: it may arrive twice, under the same id.
  */
 export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings): FleetAlerts {
   const { database, log, now } = deps
@@ -126,11 +126,9 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
       return [channel.key, channel]
     }),
   )
-  const stopped = new AbortController()
-  /** By channel: a slow receiver holds up nobody else. */
+  /** By channel: a slow receiver does not hold up the others. */
   const sending = new Map<string, Promise<void>>()
   const databaseWatch = createDatabaseWatch(deps, [...channels.values()])
-  let loop: Promise<void> | undefined
   let keptHouseAt = Number.NEGATIVE_INFINITY
 
   const isQuiet = () =>
@@ -153,7 +151,7 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
     const dueUntil = new Date(at.getTime() + documentsWithinMs)
     await database.transaction(async (trx) => {
       await followStates(trx, alarms, at)
-      // What ends while everybody sleeps is told to nobody.
+      // Trouble that ends within quiet hours is never notified.
       if (isQuiet()) return
       const messages = [
         ...composeMessages('trouble', await takeRaised(trx, at, before), at),
@@ -187,10 +185,10 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
     })
   }
 
-  const send = async (channel: Channel) => {
+  const send = async (channel: Channel, stopped: AbortSignal) => {
     await withLease(deps, `fleet alerts:${channel.key}`, async ({ signal }) => {
       for (const row of await listWaitingMessages(db, channel.key, now())) {
-        if (stopped.signal.aborted || signal.aborted) return
+        if (stopped.aborted || signal.aborted) return
         if (!(await sendOne(channel, row, signal))) return
       }
     })
@@ -224,10 +222,10 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
     return false
   }
 
-  const beginSending = (key: string) => {
+  const beginSending = (key: string, stopped: AbortSignal) => {
     const channel = channels.get(key)
     if (!channel || sending.has(key)) return
-    const work = send(channel)
+    const work = send(channel, stopped)
       .catch((error: unknown) => log.error({ err: error }, 'alerts could not be sent'))
       .finally(() => sending.delete(key))
     sending.set(key, work)
@@ -240,21 +238,16 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
     await deleteAlertMessagesBefore(db, new Date(at - keepMs))
   }
 
-  const look = async () => {
+  const check = async (stopped: AbortSignal) => {
     if (channels.size === 0) return
-    await databaseWatch.look()
+    await databaseWatch.check()
     if (databaseWatch.isDown()) return
     await withLease(deps, 'fleet alerts', write)
-    for (const key of await listWaitingChannels(db, now())) beginSending(key)
+    for (const key of await listWaitingChannels(db, now())) beginSending(key, stopped)
     await keepHouse()
   }
 
-  const stop = async () => {
-    stopped.abort()
-    await loop
-    await Promise.all(sending.values())
-    await agent.destroy()
-  }
+  const job = createBackgroundJob(deps, { name: 'fleet-alerts', intervalMs, run: check })
 
   return {
     test: () =>
@@ -268,19 +261,15 @@ export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings
         }),
       ),
     start() {
-      if (channels.size === 0) return
-      loop ??= (async () => {
-        while (!stopped.signal.aborted) {
-          await look().catch((error: unknown) =>
-            log.error({ err: error }, 'alerts could not be looked at'),
-          )
-          await deps.sleep(lookMs, stopped.signal).catch(() => undefined)
-        }
-      })()
+      if (channels.size > 0) job.start()
     },
-    stop,
+    async stop() {
+      await job.stop()
+      await Promise.all(sending.values())
+      await agent.destroy()
+    },
     async checkOnce() {
-      await look()
+      await job.once()
       await Promise.all(sending.values())
     },
   }

@@ -1,5 +1,6 @@
 import type { Database, Trx } from '../db/database.ts'
 import type { ClientName } from '../domain/client-name.ts'
+import { createBackgroundJob } from '../jobs/background-job.ts'
 import { deleteTalliesBefore } from '../repositories/fleet/fleet-observations.ts'
 import {
   deleteFleetChangesBefore,
@@ -28,18 +29,18 @@ import { observe } from './observe.ts'
 import { type FleetHealth, type Health, subject, subjectKey } from './states.ts'
 import { createUsualCharges } from './usual-charges.ts'
 
-/** How everything fares: derived from what is on record, by whoever asks; changes are kept by one process at a time. */
+/** How everything fares. Each process derives it from what is stored when asked; one process at a time keeps the changes. */
 export type Fleet = FleetNotes & {
   /** What is known now; of one client, or of all, with the flows then. */
   read(client?: ClientName): Promise<FleetHealth>
-  /** The state of a box as it was told a few seconds ago, without asking anybody; undefined while it is well. */
+  /** The state of a box as of a few seconds ago, from memory; undefined while it is well. */
   troubleOf(client: ClientName, cajaId: string): Health | undefined
   /** Changes after one, in their order; `lastChange` to begin with what comes. Every process reads the same. */
   changesAfter(id: number, limit: number): Promise<FleetChange[]>
   lastChange(): Promise<number>
   /** What has changed, newest first. */
   history(wanted: FleetChangesWanted): Promise<FleetChange[]>
-  /** From now on the flows are told of too; `page` is the address of theirs, if browsers can reach it. */
+  /** From now on the states of flows are derived, too. `page` is the address of their page, if browsers can reach it. */
   watchFlows(flows: () => Promise<readonly FlowSeen[]>, page?: string): void
   flowsPage(): string | undefined
   /** Derives the states and keeps what has changed, unless another process does. Answers whether it did. */
@@ -60,8 +61,9 @@ export type FleetDeps = {
   }
 }
 
-/** What happens is told within this time: short beside the half minute in which a silent terminal is to be known. */
-const rhythmMs = 3_000
+/** A change of state is seen within this time: short beside the half minute in which a silent terminal must be known. */
+const intervalMs = 3_000
+/** Kept between runs, so that one process writes all changes until it stops or its lease expires. */
 const lease = 'fleet'
 const housekeepingMs = 3600_000
 const keepTalliesMs = 3600_000
@@ -72,11 +74,9 @@ export function createFleet(deps: FleetDeps): Fleet {
   const { db } = database
   const notes = createFleetNotes(database, now, deps.log)
   const usual = createUsualCharges()
-  const stopped = new AbortController()
   let pageOfFlows: string | undefined
   let flows: (() => Promise<readonly FlowSeen[]>) | undefined
   let troubles = new Map<string, Health>()
-  let loop: Promise<void> | undefined
   let keptHouseAt = Number.NEGATIVE_INFINITY
 
   const derive = async (client?: ClientName) => {
@@ -130,6 +130,18 @@ export function createFleet(deps: FleetDeps): Fleet {
     await deleteFleetChangesBefore(db, new Date(at - keepChangesMs))
   }
 
+  const job = createBackgroundJob(deps, {
+    name: 'fleet-states',
+    intervalMs,
+    run: tick,
+    async finish() {
+      await notes.flush()
+      await releaseLease(db, { name: lease, owner: deps.processId }).catch((error) =>
+        deps.log.warn({ err: error, lease }, 'a lease was not given back; it will expire'),
+      )
+    },
+  })
+
   return {
     ...notes,
     async read(client) {
@@ -151,24 +163,11 @@ export function createFleet(deps: FleetDeps): Fleet {
     },
     flowsPage: () => pageOfFlows,
     tick,
-    start() {
-      loop ??= (async () => {
-        while (!stopped.signal.aborted) {
-          await tick().catch((error) =>
-            deps.log.error({ err: error }, 'states could not be derived'),
-          )
-          await deps.sleep(rhythmMs, stopped.signal).catch(() => undefined)
-        }
-      })()
-    },
+    start: job.start,
     async stop() {
-      stopped.abort()
-      await loop
+      await job.stop()
+      // What was noted without a start, too.
       await notes.flush()
-      if (!loop) return
-      await releaseLease(db, { name: lease, owner: deps.processId }).catch((error) =>
-        deps.log.warn({ err: error, lease }, 'a lease was not given back; it will expire'),
-      )
     },
   }
 }

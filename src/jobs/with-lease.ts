@@ -10,8 +10,8 @@ export type LeaseDeps = {
 }
 
 /**
- * Does `work` while no other process does work of the same name. Answers `undefined` at once when somebody else is at
- * it. The lease is renewed every third of its life; `signal` aborts when a renewal failed, since from then on another
+ * Does `work` while no other process does work of the same name. Answers `undefined` at once when another process has the
+ * lease. The lease is renewed every third of its life; `signal` aborts when a renewal failed, since from then on another
  * process may start.
  */
 export async function withLease<T>(
