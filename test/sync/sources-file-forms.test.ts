@@ -384,6 +384,20 @@ test.each([
     'is nested deeper than 1000 levels',
   ],
   [
+    workbook(`${header}<row r="2">${'<c/>'.repeat(5_000_001)}</row>`, { shared }),
+    'has more than 5000000 cells; saved as CSV it can be read',
+  ],
+  [
+    workbook(`<row r="1">${cell('A1', 'str', 'x'.repeat(257))}</row>`),
+    'has a name of more than 256 characters for the column A, in row 1',
+  ],
+  [
+    workbook(`${header}<row r="2">${cell('A2', 's', '2').repeat(9)}</row>`, {
+      shared: `${shared}<si><t>${'y'.repeat(131_072)}</t></si>`,
+    }),
+    'has more than 1048576 characters in row 2',
+  ],
+  [
     workbook(header, { shared: '<si/>'.repeat(4 * 1_048_576 + 1) }),
     'has more than 4194304 shared texts; saved as CSV it can be read',
   ],

@@ -21,6 +21,9 @@ const maxSharedCharacters = 32 * 1024 * 1024
 const maxSharedTexts = 4 * 1024 * 1024
 /** Of cells; no program writes as many. */
 const maxStyles = 100_000
+/** Empty ones too: a small file can hold very many, since they compress to nothing. */
+const maxCells = 5_000_000
+const longestName = 256
 const what = 'xlsx workbook'
 
 /**
@@ -62,15 +65,22 @@ export async function* xlsxRecords(
 
 function headerNames(values: ReadonlyMap<number, unknown>, row: number): Map<number, string> {
   const names = new Map<number, string>()
+  const known = new Set<string>()
   for (const [column, value] of values) {
     if (value instanceof UnreadableValue) throw new SourceError(value.reason)
     const name = String(value ?? '').trim()
     if (name === '') continue
-    if ([...names.values()].includes(name)) {
+    if (name.length > longestName) {
+      throw new SourceError(
+        `has a name of more than ${longestName} characters for the column ${columnName(column)}, in row ${row}`,
+      )
+    }
+    if (known.has(name)) {
       throw new SourceError(
         `has the column ${JSON.stringify(name.slice(0, 128))} twice, in row ${row}`,
       )
     }
+    known.add(name)
     names.set(column, name)
   }
   if (names.size === 0)
@@ -266,7 +276,14 @@ async function* rowsOf(
   let cell: XlsxCell | undefined
   let column = 0
   let characters = 0
+  let cellCount = 0
   let inText = false
+  const countCharacters = (more: number) => {
+    characters += more
+    if (characters > maxRecordCharacters) {
+      throw new SourceError(`has more than ${maxRecordCharacters} characters in row ${row.number}`)
+    }
+  }
   // How a text is pronounced (ruby) is no part of it.
   let phonetic = 0
   const onOpen = (tag: XmlTag) => {
@@ -276,6 +293,10 @@ async function* rowsOf(
       column = 0
       characters = 0
     } else if (local === 'c') {
+      cellCount += 1
+      if (cellCount > maxCells) {
+        throw new SourceError(`has more than ${maxCells} cells; saved as CSV it can be read`)
+      }
       const { r, t, s } = attributesOf(tag)
       column = r === undefined ? column + 1 : columnNumber(r)
       cell = {
@@ -295,16 +316,15 @@ async function* rowsOf(
   const onText = (piece: string) => {
     if (!inText || !cell) return
     cell.text += piece
-    characters += piece.length
-    if (characters > maxRecordCharacters) {
-      throw new SourceError(`has more than ${maxRecordCharacters} characters in row ${row.number}`)
-    }
+    countCharacters(piece.length)
   }
   const onClose = (local: string) => {
     if (local === 'rPh') phonetic -= 1
     else if (local === 'v' || local === 't') inText = false
     else if (local === 'c' && cell) {
       const value = valueIn(cell)
+      // The text itself stands elsewhere.
+      if (cell.type === 's' && typeof value === 'string') countCharacters(value.length)
       if (value !== null) row.values.set(column, value)
       cell = undefined
     } else if (local === 'row') rows.push(row)
