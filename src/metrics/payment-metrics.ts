@@ -143,11 +143,16 @@ async function describeState(registry: Registry, deps: PaymentMetricsDeps): Prom
   gauge('database_waiting', 'Who waits for a connection to the database').set(pool.waiting)
 
   const now = deps.now()
-  const figures = await readPaymentFigures(deps.database.db, now).catch((error: unknown) => {
-    deps.log.warn({ err: error }, 'the figures of the database could not be read')
-    return undefined
-  })
-  gauge('database_up', '1 when the database answered this scrape').set(figures ? 1 : 0)
+  const [figures, takesWrites] = await Promise.all([
+    readPaymentFigures(deps.database.db, now).catch((error: unknown) => {
+      deps.log.warn({ err: error }, 'the figures of the database could not be read')
+      return undefined
+    }),
+    deps.database.takesWrites(),
+  ])
+  // As in /health: without writes no charge can be made.
+  const isUp = figures !== undefined && takesWrites
+  gauge('database_up', '1 when the database answers and takes writes').set(isUp ? 1 : 0)
   if (figures) describeFigures(gauge, figures, now)
 }
 

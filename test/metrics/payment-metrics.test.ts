@@ -148,6 +148,21 @@ test('without METRICS_TOKEN the administrator alone reads them', async () => {
   }
 })
 
+test('a database that answers and takes no write counts as down, as /health says', async () => {
+  const database = await openTestDatabase()
+  let takesWrites = true
+  const standby = { ...database, takesWrites: async () => takesWrites }
+  const alone = await startTestService({ database: standby, env: { METRICS_TOKEN: metricsToken } })
+  expect(figureOf(await scrape(alone), 'tillbridge_database_up')).toBe(1)
+  takesWrites = false
+  const samples = await scrape(alone)
+  expect(figureOf(samples, 'tillbridge_database_up')).toBe(0)
+  // What can be read is shown all the same.
+  expect(figureOf(samples, 'tillbridge_sweeper_lag_seconds')).toBeDefined()
+  await alone.stop()
+  await database.close()
+})
+
 test('a scrape is answered while the database is away, and says so', async () => {
   const database = await openTestDatabase()
   const alone = await startTestService({ database, env: { METRICS_TOKEN: metricsToken } })

@@ -89,6 +89,9 @@ describe.skipIf(!postgresUrl)(
         code: 'SERVICE_UNAVAILABLE',
         error: 'The database takes no writes',
       })
+      // The critical alert fires by this figure.
+      const figures = (await asAdmin(service, { url: '/metrics' })).body
+      expect(figures).toMatch(/^tillbridge_database_up 0$/m)
       const refused = await charge(service, till, { reference: 'T-1' })
       expect([refused.statusCode, refused.json()]).toEqual([
         503,
