@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { OperatorError } from '../errors/operator-error.ts'
+import { nearest } from '../sync/definition/nearest.ts'
 import { isLoopback, type Settings, secretVariables, settingsSchema } from './config-schema.ts'
 
 /** The settings are not usable. `message` names every bad variable; it never holds the value of a secret. */
@@ -44,6 +45,26 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return config
+}
+
+/**
+ * Variables that are set, are no settings and are spelt nearly like one that is not set: most likely a mistake, since nothing reads
+ * them. Names only, never values.
+ */
+export function misspeltSettings(
+  env: Readonly<Record<string, string | undefined>>,
+): { name: string; meant: string }[] {
+  const settings = Object.keys(settingsSchema.shape)
+  const unset = settings.filter((name) => !env[name]?.trim())
+  const begin = (name: string) => name.replaceAll('_', '').slice(0, 4).toUpperCase()
+  return Object.entries(env).flatMap(([name, value]) => {
+    if (!value?.trim() || settings.includes(name)) return []
+    const meant = nearest(
+      name,
+      unset.filter((one) => begin(one) === begin(name)),
+    )
+    return meant === undefined ? [] : [{ name, meant }]
+  })
 }
 
 function toConfig(given: Settings) {

@@ -2,11 +2,17 @@ import { openDatabase } from '../db/database.ts'
 import { OperatorError, tellOperator } from '../errors/operator-error.ts'
 import { createLogger } from '../http/logging.ts'
 import { product } from '../http/product.ts'
-import { loadConfig } from './config.ts'
+import { loadConfig, misspeltSettings } from './config.ts'
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env)
   const logger = createLogger(config.logLevel)
+  for (const { name, meant } of misspeltSettings(process.env)) {
+    logger.warn(
+      { variable: name, meant },
+      'unknown setting ignored: the name is nearly that of a setting',
+    )
+  }
   const { databaseUrl, databaseDirectUrl: directUrl, dataDir } = config
   const opening = openDatabase({
     ...(databaseUrl === undefined ? { dataDir } : { databaseUrl, ...(directUrl && { directUrl }) }),

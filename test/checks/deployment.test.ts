@@ -19,6 +19,7 @@ type Compose = {
     {
       image?: string
       environment: Record<string, string>
+      env_file?: string[]
       stop_grace_period?: string
       read_only?: boolean
       cap_drop?: string[]
@@ -54,7 +55,29 @@ test('the container has a user of its own, a read-only root, no capabilities, an
   })
   expect(Number.parseInt(service?.stop_grace_period ?? '', 10)).toBeGreaterThan(stopWithinSeconds)
   for (const port of service?.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/)
-  for (const name of Object.keys(service?.environment ?? {})) expect(known).toContain(name)
+})
+
+test('compose hands on every setting of .env, but for those that the container itself fixes', () => {
+  const { services } = parse(read('docker-compose.yml')) as Compose
+  const { env_file: files, environment = {} } = services.tillbridge ?? {}
+  expect(files).toEqual(['.env'])
+  const fixed = Object.entries(environment).filter(([, value]) => !/^\$\{\w+:[?-]/.test(value))
+  expect(Object.fromEntries(fixed)).toEqual({
+    HOST: '0.0.0.0',
+    PORT: '3000',
+    SYNC_PORT: '8080',
+    DATA_DIR: '/data',
+    FLOWS_DIR: '/app/flows',
+    DATABASE_URL: 'postgres://tillbridge@database:5432/tillbridge',
+  })
+  // The other ones are those of .env by the same name, and the password.
+  for (const [name, value] of Object.entries(environment)) {
+    if (name === 'PGPASSWORD') expect(value).toMatch(/^\$\{POSTGRES_PASSWORD:\?/)
+    else expect(known).toContain(name)
+  }
+  for (const name of ['ADMIN_TOKEN', 'ENCRYPTION_KEYS', 'PROVIDER']) {
+    expect(environment[name]).toMatch(new RegExp(`^\\$\\{${name}:\\?`))
+  }
 })
 
 test('the systemd unit has no privileges, writes to its own folder only, and outlasts a stop', () => {
