@@ -74,7 +74,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('operations/runner'),
-        find: 'if (claim.unansweredAt !== null) return false',
+        find: 'if (lease.unansweredAt !== null) return false',
         replace: '',
       },
     ],

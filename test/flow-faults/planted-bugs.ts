@@ -47,11 +47,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'an item is created without being looked up',
-    'sync/destinations/http',
-    `    let found: Remembered | undefined
-    if (!remembered && firstFind) {`,
-    `    let found: Remembered | undefined
-    if (found && firstFind) {`,
+    'sync/destinations/http-lookup',
+    'job.remembered ? { found: undefined } : await search(job, send)',
+    'job.remembered ? { found: undefined } : { found: undefined }',
   ),
   bug(
     'what is gone at a shop is remembered all the same',

@@ -228,7 +228,7 @@ describe('the timeline of an order', () => {
     expect(order_id).toBe(ids.refunded)
     const kinds = entries.map((entry: { kind: string }) => entry.kind)
     const firstOf = (kind: string) => kinds.indexOf(kind)
-    expect(kinds[0]).toBe('request')
+    expect(kinds[0]).toBe('asked')
     expect(entries[firstOf('asked')].amount).toBe('50.00')
     expect(firstOf('sent')).toBeGreaterThan(firstOf('asked'))
     expect(firstOf('webhook')).toBeGreaterThan(firstOf('sent'))
