@@ -5,7 +5,31 @@ import { type ServiceProcess, startService } from './service-process.ts'
 import { createSteps, StepError } from './steps.ts'
 import { playTillDay } from './till-day.ts'
 
-const once = process.argv.includes('--once')
+const usage = 'usage: npm run demo [-- --once]\n'
+const help = `${usage}
+Plays a till's day and an ERP's flows against the built-in sandbox provider, and checks each step.
+
+options:
+  --once  ends after the steps; without it the service stays up
+
+exit codes:
+  0  every step was right, or it was stopped
+  1  a step failed; the message says which
+  2  the command line is wrong
+
+example:
+  npm run demo -- --once
+`
+const given = process.argv.slice(2)
+const once = given.includes('--once')
+if (given.includes('--help') || given.includes('-h')) {
+  process.stdout.write(help)
+  process.exit(0)
+}
+if (given.some((option) => option !== '--once')) {
+  process.stderr.write(usage)
+  process.exit(2)
+}
 const steps = createSteps((text) => void process.stdout.write(text))
 let service: ServiceProcess | undefined
 let shop: Shop | undefined

@@ -10,13 +10,19 @@ import { CopyError, withSource } from '../backup/source.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { DatabaseLockedError } from '../db/database-failures.ts'
 import { product } from '../http/product.ts'
-import { runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
-/**
- * `npm run backup -- FILE`: everything that the database holds at one moment, in one file, while the service runs. Exit
- * code: 0 when the file is whole and was read again, 1 when there is none, 2 for a wrong command line.
- */
-const usage = 'usage: npm run backup -- FILE\n'
+const help: CommandHelp = {
+  usage: 'npm run backup -- FILE',
+  about:
+    'Writes everything that the database holds at one moment into one file, while the service runs. The settings name the database.',
+  exitCodes: [
+    [0, 'the file is complete and was read again'],
+    [1, 'there is no file; the message says why'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'npm run backup -- /backups/tillbridge-2026-11-26.tar.gz',
+}
 
 type Opened = { database: Database; close(): Promise<void> }
 
@@ -69,7 +75,7 @@ function readFileName(): string {
   return path
 }
 
-await runCommand(usage, async () => {
+await runCommand(help, async () => {
   const path = readFileName()
   const takenAt = new Date().toISOString()
   const { database, close } = await openUndisturbed(loadConfig(process.env))

@@ -1,15 +1,35 @@
+import { parseArgs } from 'node:util'
 import { settingsSchema } from '../app/config-schema.ts'
 import { ownSecrets } from '../app/secrets-file.ts'
 import { checkFlows } from '../sync/definition/check.ts'
+import { type CommandHelp, runCommand, UsageError } from './run-command.ts'
 
-/** `npm run flows:check [folder]`: says what is wrong with flow files; needs no database and starts nothing. */
-const [folder, ...others] = process.argv.slice(2)
-if (others.length > 0 || folder?.startsWith('-')) {
-  process.stderr.write('usage: npm run flows:check [folder]\n')
-  process.exitCode = 2
-} else {
+const help: CommandHelp = {
+  usage: 'npm run flows:check [-- folder]',
+  about:
+    'Checks the flow files of the folder (FLOWS_DIR, or ./flows): names file, line, key and the likely fix. It needs no database and starts nothing.',
+  exitCodes: [
+    [0, 'every file is right'],
+    [1, 'at least one file has a problem'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'npm run flows:check -- examples/flows',
+}
+
+function readFolder(): string | undefined {
+  try {
+    const { positionals } = parseArgs({ allowPositionals: true, options: {} })
+    if (positionals.length > 1) throw new UsageError()
+    return positionals[0]
+  } catch {
+    throw new UsageError()
+  }
+}
+
+await runCommand(help, async () => {
+  const folder = readFolder()
   const dataDir = settingsSchema.shape.DATA_DIR.parse(process.env.DATA_DIR?.trim() || undefined)
   const { lines, isGood } = await checkFlows(process.env, folder, ownSecrets(dataDir))
   process.stdout.write(`${lines.join('\n')}\n`)
-  process.exitCode = isGood ? 0 : 1
-}
+  return isGood ? 0 : 1
+})

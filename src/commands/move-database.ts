@@ -9,14 +9,21 @@ import { describeLoaded } from '../backup/report.ts'
 import { CopyError, withSource } from '../backup/source.ts'
 import { openDatabase } from '../db/database.ts'
 import { product } from '../http/product.ts'
-import { runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
-/**
- * `npm run db:move`: copies the embedded database in DATA_DIR into the empty PostgreSQL that DATABASE_URL names. The
- * service has to be stopped; the embedded database stays as it is. Exit code: 0 when everything is there and verified, 1
- * when nothing was changed, 2 for a wrong command line, 3 when everything is there but the audit log does not verify.
- */
-const usage = 'usage: DATABASE_URL=postgres://... npm run db:move [-- --to=postgres://HOST/NAME]\n'
+const help: CommandHelp = {
+  usage: 'DATABASE_URL=postgres://... npm run db:move [-- --to=postgres://HOST/NAME]',
+  about:
+    'Copies the embedded database in DATA_DIR into an empty PostgreSQL. Stop the service first; the embedded database stays as it is.',
+  options: [['--to=URL', 'the PostgreSQL, without a password; without it DATABASE_URL']],
+  exitCodes: [
+    [0, 'everything is there and verified'],
+    [1, 'nothing was changed; the message says why'],
+    [2, 'the command line is wrong'],
+    [3, 'everything is there, but the audit log does not verify'],
+  ],
+  example: 'DATABASE_URL=postgres://tillbridge:secret@db/tillbridge npm run db:move',
+}
 
 function readTarget(): string | undefined {
   let to: string | undefined
@@ -36,7 +43,7 @@ function readTarget(): string | undefined {
   return to
 }
 
-await runCommand(usage, async () => {
+await runCommand(help, async () => {
   const named = readTarget()
   const config = loadConfig(process.env)
   const to = named ?? config.databaseUrl

@@ -9,21 +9,28 @@ import {
   templateNames,
   templateSources,
 } from '../sync/definition/flow-template.ts'
+import { type CommandHelp, runCommand, UsageError } from './run-command.ts'
 
-const usage = `usage: npm run flows:new -- <template> [--name articulos] [--from ${templateSources.join('|')}] [folder]
-templates: ${templateNames.join(', ')}; --from is where the articles of a shop come from (csv-drop)
-`
+const help: CommandHelp = {
+  usage: `npm run flows:new -- <template> [--name articulos] [--from ${templateSources.join('|')}] [folder]`,
+  about: `Writes a flow file with comments into the folder (FLOWS_DIR, or ./flows), and says which variables it needs. A file that is there
+is never overwritten.
+Templates: ${templateNames.join(', ')}.`,
+  options: [
+    ['--name NAME', 'of the flow and its file; articulos without it'],
+    ['--from SOURCE', 'where the articles of a shop come from; csv-drop without it'],
+  ],
+  exitCodes: [
+    [0, 'the file is written'],
+    [1, 'the file is there already'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'npm run flows:new -- tiendanube --name web',
+}
 
-/**
- * `npm run flows:new -- <template>`: writes a commented flow file into the folder (FLOWS_DIR, or `./flows`), and says which
- * variables it needs. A file that is there is never written over.
- */
-function main(): number {
+async function writeFlow(): Promise<number> {
   const wanted = readArguments()
-  if (wanted === undefined) {
-    process.stderr.write(usage)
-    return 2
-  }
+  if (wanted === undefined) throw new UsageError(`templates: ${templateNames.join(', ')}`)
   const { template, name, from } = wanted
   const folder = wanted.folder ?? (process.env.FLOWS_DIR?.trim() || './flows')
   const schema = fileURLToPath(new URL('../../schema/flow.schema.json', import.meta.url))
@@ -81,4 +88,4 @@ function readArguments(): Wanted | undefined {
   }
 }
 
-process.exitCode = main()
+await runCommand(help, writeFlow)

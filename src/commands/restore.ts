@@ -8,14 +8,24 @@ import { makeEmbedded } from '../backup/embedded-place.ts'
 import { loadInto } from '../backup/load-tables.ts'
 import { describeHeader, describeLoaded } from '../backup/report.ts'
 import { type Database, openDatabase } from '../db/database.ts'
-import { runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
-/**
- * `npm run restore -- FILE [--into FOLDER]`: puts a backup into the database that the settings name, which must be empty,
- * or into another folder. Exit code: 0 when everything is there and verified, 1 when nothing was changed, 2 for a wrong
- * command line, 3 when everything is there but the audit log does not verify.
- */
-const usage = 'usage: npm run restore -- FILE [--into FOLDER] [--lost=ID ...]\n'
+const help: CommandHelp = {
+  usage: 'npm run restore -- FILE [--into FOLDER] [--lost=ID ...]',
+  about:
+    'Puts a backup into the database that the settings name, which must be empty, or into another folder.',
+  options: [
+    ['--into FOLDER', 'makes an embedded database in this folder instead'],
+    ['--lost=ID', 'goes on without this encryption key, which is lost; once for each key'],
+  ],
+  exitCodes: [
+    [0, 'everything is there and verified'],
+    [1, 'nothing was changed; the message says why'],
+    [2, 'the command line is wrong'],
+    [3, 'everything is there, but the audit log does not verify'],
+  ],
+  example: 'npm run restore -- /backups/tillbridge-2026-11-26.tar.gz --into ./data-check',
+}
 
 type Wish = { path: string; into: string | undefined; lost: string[] }
 
@@ -49,7 +59,7 @@ async function keysAtHand(
   }
 }
 
-await runCommand(usage, async () => {
+await runCommand(help, async () => {
   const { path, into, lost } = readWish()
   const config = loadConfig(process.env)
   const { header } = await checkBackup(path)

@@ -7,14 +7,20 @@ import { migrate } from '../db/migrate.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from '../payments/encryption/seal-anew.ts'
 import { hasTables } from '../repositories/encryption/sealed-values.ts'
-import { runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
-/**
- * `npm run secrets:rotate`: encrypts everything anew under the first key of ENCRYPTION_KEYS. Beside running processes on
- * PostgreSQL; the embedded database belongs to one process, so the service has to be stopped there. Exit code: 0 when the
- * other keys are no longer needed, 1 when they are, 2 for a wrong command line.
- */
-const usage = 'usage: npm run secrets:rotate [-- --lost=ID ...]\n'
+const help: CommandHelp = {
+  usage: 'npm run secrets:rotate [-- --lost=ID ...]',
+  about:
+    'Encrypts everything anew under the first key of ENCRYPTION_KEYS. On PostgreSQL the service may run; with the embedded database stop it first.',
+  options: [['--lost=ID', 'goes on without this key, which is lost; once for each key']],
+  exitCodes: [
+    [0, 'the other keys are no longer needed'],
+    [1, 'other keys are still needed, or nothing was changed; the message says which'],
+    [2, 'the command line is wrong'],
+  ],
+  example: 'ENCRYPTION_KEYS=k2:<new>,k1:<old> npm run secrets:rotate',
+}
 
 async function rotate(config: Config, lost: readonly string[]): Promise<Rotation> {
   const secrets = config.databaseUrl === undefined ? await findSecrets(config.dataDir) : undefined
@@ -83,7 +89,7 @@ function readLost(): string[] {
   }
 }
 
-await runCommand(usage, async () => {
+await runCommand(help, async () => {
   const rotation = await rotate(loadConfig(process.env), readLost())
   for (const line of describe(rotation)) say(line)
   return rotation.stillUsed.length === 0 ? 0 : 1

@@ -4,13 +4,31 @@ import { OperatorError, tellOperator } from '../errors/operator-error.ts'
 /** The command line is wrong; the usage says how it should be. */
 export class UsageError extends Error {}
 
+/** What `--help` prints. */
+export type CommandHelp = {
+  /** The command line, from `npm run` on. */
+  usage: string
+  /** What it does, in one or two sentences. */
+  about: string
+  options?: readonly (readonly [option: string, meaning: string])[]
+  exitCodes: readonly (readonly [code: number, meaning: string])[]
+  /** Lines of the shell. */
+  example: string
+}
+
 /**
- * Runs a command of an operator; `work` resolves with its exit code. What he can mend himself becomes one message and
- * exit code 1, a wrong command line its usage and 2.
+ * Runs a command of an operator; `work` resolves with its exit code. A mistake that the operator can mend becomes one message and
+ * exit code 1, a wrong command line the usage and 2. `--help` prints the help and does nothing else.
  */
-export async function runCommand(usage: string, work: () => Promise<number>): Promise<void> {
-  // Whoever reads only the beginning (`| head`) must not end the work before its end.
+export async function runCommand(help: CommandHelp, work: () => Promise<number>): Promise<void> {
+  // A reader that closes the pipe early (`| head`) must not end the work.
   process.stdout.on('error', () => {})
+  const given = process.argv.slice(2)
+  if (given.includes('--help') || given.includes('-h')) {
+    process.stdout.write(helpText(help))
+    return
+  }
+  const usage = `usage: ${help.usage}\nsee --help\n`
   try {
     process.exitCode = await work()
   } catch (error) {
@@ -28,6 +46,24 @@ export async function runCommand(usage: string, work: () => Promise<number>): Pr
       throw error
     }
   }
+}
+
+function helpText({ about, options = [], exitCodes, example, usage }: CommandHelp): string {
+  const width = Math.max(0, ...options.map(([option]) => option.length))
+  const lines = [
+    `usage: ${usage}`,
+    '',
+    about,
+    ...(options.length > 0 ? ['', 'options:'] : []),
+    ...options.map(([option, meaning]) => `  ${option.padEnd(width)}  ${meaning}`),
+    '',
+    'exit codes:',
+    ...exitCodes.map(([code, meaning]) => `  ${code}  ${meaning}`),
+    '',
+    'example:',
+    ...example.split('\n').map((line) => `  ${line}`),
+  ]
+  return `${lines.join('\n')}\n`
 }
 
 /** A file that is not there or not ours, a full disk: the message of such an error names the file and the reason. */

@@ -2,6 +2,27 @@ import { join } from 'node:path'
 import { startSandbox } from './server.ts'
 
 /** The sandbox as a process of its own: `npm run sandbox`. */
+const usage = 'usage: npm run sandbox\n'
+const help = `${usage}
+Starts the provider's stand-in on loopback, for a service of its own (MP_API_URL, MP_AUTH_URL). Settings: SANDBOX_PORT, DATA_DIR,
+PUBLIC_URL of the service.
+
+exit codes:
+  0  it was stopped
+  1  it could not start; the message says why
+  2  the command line is wrong
+
+example:
+  SANDBOX_PORT=3001 npm run sandbox
+`
+const given = process.argv.slice(2)
+if (given.length > 0) {
+  const asksForHelp = given.includes('--help') || given.includes('-h')
+  if (asksForHelp) process.stdout.write(help)
+  else process.stderr.write(usage)
+  process.exit(asksForHelp ? 0 : 2)
+}
+
 const port = Number(process.env.SANDBOX_PORT ?? 3001)
 if (!Number.isInteger(port) || port < 0 || port > 65_535) {
   process.stderr.write('SANDBOX_PORT must be a port number\n')

@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { describe, expect, test } from 'vitest'
+
+/** Each command explains itself, and refuses options that it does not have, before it does anything. */
+
+const commands: Record<string, string> = {
+  backup: 'src/commands/back-up.ts',
+  restore: 'src/commands/restore.ts',
+  'db:move': 'src/commands/move-database.ts',
+  'secrets:rotate': 'src/commands/rotate-secrets.ts',
+  'flows:check': 'src/commands/check-flows.ts',
+  'flows:new': 'src/commands/new-flow.ts',
+  sandbox: 'src/sandbox/run-sandbox.ts',
+  demo: 'demo/main.ts',
+}
+
+async function run(file: string, args: string[]) {
+  const env = { PATH: process.env.PATH, DATA_DIR: '/nowhere', SANDBOX_PORT: '0' }
+  const options = { env, timeout: 20_000 }
+  return promisify(execFile)(process.execPath, [file, ...args], options).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  )
+}
+
+describe.each(Object.entries(commands))('%s', (name, file) => {
+  test.each(['--help', '-h'])('%s says how it is used, and ends well', async (flag) => {
+    const { code, stdout, stderr } = await run(file, [flag])
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(new RegExp(`^usage: .*npm run ${name}`))
+    for (const part of ['exit codes:', 'example:', '  0  ', '  2  ']) expect(stdout).toContain(part)
+  })
+
+  test('an option that it does not have is refused with the usage', async () => {
+    const { code, stdout, stderr } = await run(file, ['--bogus'])
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(new RegExp(`usage: .*npm run ${name}`))
+    expect(stderr).not.toMatch(/^ {4}at /m)
+  })
+})
+
+test('a mistake of the user is one line, without a stack', async () => {
+  const missing = await run(commands.restore ?? '', ['/nowhere'])
+  expect([missing.code, missing.stderr.trim().split('\n')]).toEqual([
+    1,
+    [expect.stringContaining("'/nowhere'")],
+  ])
+})
