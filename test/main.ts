@@ -1,0 +1,19 @@
+import { runSideBySide } from '../checks/side-by-side.ts'
+
+/** `npm test`: the type check and the lint run beside the tests. Arguments are those of vitest, such as the name of a file. */
+const vitest = ['vitest', 'run', '--config', 'test/short.config.ts', ...process.argv.slice(2)]
+const npm = ['run', '--silent']
+const failed = await runSideBySide(
+  [
+    { name: 'tests', command: 'npx', args: vitest, isShownAtOnce: true },
+    { name: 'npm run typecheck', command: 'npm', args: [...npm, 'typecheck'] },
+    { name: 'npm run lint', command: 'npm', args: [...npm, 'lint'] },
+  ],
+  (text) => void process.stdout.write(text),
+)
+process.stdout.write(
+  failed.length === 0
+    ? '\nTests, type check and lint passed.\n'
+    : `\nFAILED: ${failed.join(', ')}\n`,
+)
+if (failed.length > 0) process.exitCode = 1
