@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   auditOf,
   breakProvider,
@@ -9,6 +9,7 @@ import {
   orderRow,
   providerRequests,
   refund,
+  retireShops,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, readOrder, sandboxCall, type Till } from '../support/till.ts'
@@ -21,6 +22,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   await healProvider(service)
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 const dayMs = 86_400_000

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { breakProvider, healProvider, openOwnShop, refund } from '../support/money.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { breakProvider, healProvider, openOwnShop, refund, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -23,6 +23,7 @@ beforeEach(async () => {
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
   await untilMorning()
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 /** So that no test meets midnight by chance. */

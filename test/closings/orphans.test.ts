@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import {
   auditOf,
   breakProvider,
@@ -6,6 +6,7 @@ import {
   healProvider,
   openOwnShop,
   providerRequests,
+  retireShops,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -20,6 +21,7 @@ beforeEach(async () => {
   await healProvider(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 const refunding = { path: '^/v1/payments/[0-9]+/refunds$', method: 'POST' }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import {
   advanceRead,
@@ -15,6 +15,7 @@ import {
   openOwnShop,
   providerRequests,
   refund,
+  retireShops,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
@@ -38,6 +39,7 @@ beforeEach(async () => {
   await healProvider(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 const searching = { path: '^/v1/payments/search$', method: 'GET' }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { breakProvider, healProvider, openOwnShop } from '../support/money.ts'
+import { breakProvider, healProvider, openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, asAdmin, call, charge, readOrder, type Till } from '../support/till.ts'
 import { close, openClosing, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
@@ -19,6 +19,7 @@ beforeEach(() => {
   service.clock.advance(24 * hourMs - sinceMidnight)
   midnightMs = Math.floor(service.clock.now().getTime() / hourMs) * hourMs
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 /** Moves the clock on to an hour of the test's day; 24 and more are of the next day. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { encodeReference } from '../../src/provider/reference.ts'
 import {
   auditOf,
@@ -8,6 +8,7 @@ import {
   healProvider,
   openOwnShop,
   reading,
+  retireShops,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, charge, readOrder, sandboxCall, type Till } from '../support/till.ts'
@@ -17,6 +18,7 @@ let service: TestService
 beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 const minuteMs = 60_000

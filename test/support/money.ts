@@ -187,6 +187,14 @@ export function newAccount(): string {
   return String(account)
 }
 
+/**
+ * Background work leaves out every shop that was opened so far, as if it had no connection. For `afterEach`, where each test
+ * opens its own shop and has rounds run: a round reads all that are connected.
+ */
+export async function retireShops(service: TestService): Promise<void> {
+  await service.database.db.deleteFrom('oauth_connections').execute()
+}
+
 const openedOn = new WeakMap<object, Map<string, number>>()
 
 /**
