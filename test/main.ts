@@ -1,7 +1,16 @@
 import { runSideBySide } from '../checks/side-by-side.ts'
+import { leftOut, whyLong } from './support/left-out.ts'
 
 /** `npm test`: the type check and the lint run beside the tests. Arguments are those of vitest, such as the name of a file. */
-const vitest = ['vitest', 'run', '--config', 'test/short.config.ts', ...process.argv.slice(2)]
+const filter = ['--tags-filter', '!long']
+const vitest = [
+  'vitest',
+  'run',
+  '--config',
+  'test/short.config.ts',
+  ...filter,
+  ...process.argv.slice(2),
+]
 const npm = ['run', '--silent']
 const failed = await runSideBySide(
   [
@@ -10,6 +19,9 @@ const failed = await runSideBySide(
     { name: 'npm run lint', command: 'npm', args: [...npm, 'lint'] },
   ],
   (text) => void process.stdout.write(text),
+)
+process.stdout.write(
+  `\nNot played here but by .ci/run: ${leftOut.length} files, and the tests with the tag "long" (${whyLong}).\n`,
 )
 process.stdout.write(
   failed.length === 0

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
+import { whyLong } from './support/left-out.ts'
 import { timesAsMany } from './support/rounds.ts'
 import { SlowFirst } from './support/slow-first.ts'
 
@@ -12,6 +13,7 @@ export default defineConfig({
     root: fileURLToPath(new URL('..', import.meta.url)),
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/e2e/**'],
+    tags: [{ name: 'long', description: whyLong }],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     maxWorkers: 2,

@@ -18,3 +18,10 @@ test('what npm test leaves out is there, and played by .ci/run', () => {
   expect(playedBy('the long form')).toEqual(expect.arrayContaining(missing))
   for (const file of leftOut) expect(existsSync(root + file), file).toBe(true)
 })
+
+test('the tests with the tag long are left out by npm test, and played by .ci/run', () => {
+  const main = readFileSync(`${root}test/main.ts`, 'utf8')
+  const ci = readFileSync(`${root}.ci/run`, 'utf8')
+  expect(main).toContain("['--tags-filter', '!long']")
+  expect(ci).toContain('\nnpx vitest run --config test/short.config.ts --tags-filter long\n')
+})

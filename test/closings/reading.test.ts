@@ -159,7 +159,10 @@ test('two clients of one account each get what was sold at their own boxes', asy
   expect((await paymentsOf(second)).map((row) => row.payment_id)).toEqual(['920000002'])
 })
 
-test('a long list is read to its end, through failing pages, and goes on where it was', async () => {
+test('a long list is read to its end, through failing pages, and goes on where it was', {
+  tags: ['long'],
+  timeout: 120_000,
+}, async () => {
   const till = await openOwnShop(service, 'long')
   const box = await mpPosOf(till)
   const now = service.clock.now().getTime()
@@ -190,9 +193,12 @@ test('a long list is read to its end, through failing pages, and goes on where i
     ({ user_id }) => user_id === till.mpUserId,
   )
   expect(asked.length).toBeLessThanOrEqual(6)
-}, 120_000)
+})
 
-test('as long as a list is got on with, each failure is waited out like the first', async () => {
+test('as long as a list is got on with, each failure is waited out like the first', {
+  tags: ['long'],
+  timeout: 120_000,
+}, async () => {
   const till = await openOwnShop(service, 'page by page')
   const box = await mpPosOf(till)
   const now = service.clock.now().getTime()
@@ -211,7 +217,7 @@ test('as long as a list is got on with, each failure is waited out like the firs
     await watchAfter(2 * 60_000)
   }
   expect(await paymentsOf(till)).toHaveLength(payments.length)
-}, 120_000)
+})
 
 test('a list that changes while it is read is read again from its beginning', async () => {
   const till = await openOwnShop(service, 'moving')
@@ -248,7 +254,9 @@ function salesOf(till: Till, box: string, from: number, count: number, gapMs: nu
   }))
 }
 
-test('a list whose total changes with every page is read to its end after three restarts', async () => {
+test('a list whose total changes with every page is read to its end after three restarts', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'restless')
   const sales = salesOf(till, await mpPosOf(till), 960_100_000, 130, 1_000)
   await sandboxCall(service, 'POST', '/_sandbox/payments', sales)
@@ -268,7 +276,10 @@ test('a list whose total changes with every page is read to its end after three 
   expect(asked.length).toBeLessThan(40)
 })
 
-test('a closing whose list keeps changing is compared with what was seen', async () => {
+test('a closing whose list keeps changing is compared with what was seen', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   const till = await openOwnShop(service, 'restless day')
   await sandboxCall(
     service,
@@ -286,16 +297,19 @@ test('a closing whose list keeps changing is compared with what was seen', async
     null,
     60,
   ])
-}, 60_000)
+})
 
-test('a time with more payments than the search pages through is read in parts', async () => {
+test('a time with more payments than the search pages through is read in parts', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   const till = await openOwnShop(service, 'crowded')
   const sales = salesOf(till, await mpPosOf(till), 960_300_000, 330, 1_000)
   await sandboxCall(service, 'POST', '/_sandbox/payments', sales)
   await sandboxCall(service, 'PUT', '/_sandbox/index', { results_at_most: 100 })
   await watchAfter(90_000)
   expect(await paymentsOf(till)).toHaveLength(sales.length)
-}, 60_000)
+})
 
 test('totals above 10,000 split the time down to a second, and then the closing is unverified', async () => {
   const till = await openOwnShop(service, 'very crowded')

@@ -27,7 +27,10 @@ async function compiledIn(dataDir: string): Promise<Compiled[]> {
   )
 }
 
-test('however much the embedded database parses, V8 never compiles its parser a second time, which takes 600 MB', async () => {
+test('however much the embedded database parses, V8 never compiles its parser a second time, which takes 600 MB', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'tillbridge-'))
   try {
     await prepareData(dataDir)
@@ -43,4 +46,4 @@ test('however much the embedded database parses, V8 never compiles its parser a 
   } finally {
     await rm(dataDir, { recursive: true })
   }
-}, 60_000)
+})

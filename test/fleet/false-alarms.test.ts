@@ -92,7 +92,9 @@ function healthAt(charges: readonly Simulated[], now: number) {
   >
 }
 
-test(`under 1 % false alarms over ${chargesOfAll} charges of a day (seed ${seed})`, () => {
+test(`under 1 % false alarms over ${chargesOfAll} charges of a day (seed ${seed})`, {
+  tags: ['long'],
+}, () => {
   const random = randomOf(seed)
   let alarms = 0
   const causes = new Map<string | null, number>()

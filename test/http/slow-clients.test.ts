@@ -67,7 +67,10 @@ test('the control API says it in its own shape', async () => {
   await app.close()
 })
 
-test('T36: without other settings a dripping client is cut within 6 seconds', async () => {
+test('T36: without other settings a dripping client is cut within 6 seconds', {
+  tags: ['long'],
+  timeout: 15_000,
+}, async () => {
   const { app, seen } = chargeApp({})
   const results = await Promise.all([drip(app, bodyHead, 200), drip(app, half, 200)])
   for (const { answer, tookMs } of results) {
@@ -76,9 +79,12 @@ test('T36: without other settings a dripping client is cut within 6 seconds', as
   }
   expect(seen).toEqual([])
   await app.close()
-}, 15_000)
+})
 
-test('T36: hundreds of slow callers are all cut, and hold up nobody meanwhile', async () => {
+test('T36: hundreds of slow callers are all cut, and hold up nobody meanwhile', {
+  tags: ['long'],
+  timeout: 20_000,
+}, async () => {
   const { app, seen } = chargeApp({
     slowClient: { requestMs: 1500, headersMs: 1000, checkMs: 100 },
   })
@@ -108,4 +114,4 @@ test('T36: hundreds of slow callers are all cut, and hold up nobody meanwhile', 
   expect(performance.now() - startedMs).toBeLessThan(10_000)
   expect(seen).toEqual(Array(21).fill({}))
   await app.close()
-}, 20_000)
+})

@@ -151,7 +151,9 @@ test('a started sweeper goes on with a shop while calls of another one hang', as
   }
 })
 
-test('all that is due is done in one pass, however much of it one account has', async () => {
+test('all that is due is done in one pass, however much of it one account has', {
+  tags: ['long'],
+}, async () => {
   const { till, orderId } = await openOrder('big')
   const other = await openOrder('small')
   await (await dueLike(service, orderId)).orders(149)
@@ -206,7 +208,7 @@ test('an account in trouble is tried with one call at a time, and at full width 
   expect(await readsOf(till, () => sweepAfter(service, 6_000))).toBe(41)
 })
 
-test('a backlog of webhooks is worked off in one go', async () => {
+test('a backlog of webhooks is worked off in one go', { tags: ['long'] }, async () => {
   const { orderId } = await openOrder('backlog')
   const due = await dueLike(service, orderId)
   const ids = await due.orders(100)

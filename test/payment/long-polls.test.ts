@@ -65,7 +65,10 @@ test('so many long polls of a client wait, the next is answered at once, and oth
   await Promise.all([theirs.answer, next.answer])
 }, 60_000)
 
-test('T37: hundreds of tills that wait share what the service listens to, and all hear of the change', async () => {
+test('T37: hundreds of tills that wait share what the service listens to, and all hear of the change', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   const tills = Math.min(1_000, rounds(200))
   const opened = await openTestDatabase()
   let listening = 0
@@ -97,4 +100,4 @@ test('T37: hundreds of tills that wait share what the service listens to, and al
   expect(new Set(told.map((answer) => answer.json().status))).toEqual(new Set(['processed']))
   await own.stop()
   await opened.close()
-}, 60_000)
+})

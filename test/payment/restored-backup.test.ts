@@ -303,7 +303,9 @@ test('a forgotten order that nobody came back for is canceled when its time is o
   expect(ordersAtProvider(service, till)).toMatchObject([{ status: 'canceled' }])
 })
 
-test('the search goes page by page and leaves an account alone that says "too many"', async () => {
+test('the search goes page by page and leaves an account alone that says "too many"', {
+  tags: ['long'],
+}, async () => {
   const till = await openOwnShop(service, 'restored long ago')
   const restore = await backUp(service.database)
   await charge(service, till, { reference: 'first' })

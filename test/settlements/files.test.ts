@@ -260,7 +260,9 @@ test('the net of a span is the sum of its charges, to the cent', async () => {
   })
 })
 
-test('T22: only a report may be larger than other bodies, and has its limit too', async () => {
+test('T22: only a report may be larger than other bodies, and has its limit too', {
+  tags: ['long'],
+}, async () => {
   const till = await openShop(service, 'large', '6104')
   const line = (id: number) =>
     `,${id},,PAYOUTS,-1.00,2026-11-22T11:00:00.000-04:00,0.00,0.00,0.00,,-1.00,`

@@ -1,3 +1,7 @@
+/** What `npm test` prints of the tests with the tag `long`. `.ci/run` plays them. */
+export const whyLong =
+  'more than a second of a processor: large data, many rounds, real waits or whole processes'
+
 /**
  * What `npm test` leaves to `.ci/run`: files that take many seconds of a processor each, since they make whole processes,
  * folders, days and the largest answers, and guard what seldom changes.

@@ -150,7 +150,9 @@ test('all of one cause are sent again by its name, and nothing else', async () =
   expect(await failures()).toMatchObject([{ status: 409, items: 19 }])
 })
 
-test('causes that take long to be named hold up nobody, whether they are listed or sent again', async () => {
+test('causes that take long to be named hold up nobody, whether they are listed or sent again', {
+  tags: ['long'],
+}, async () => {
   const database = await openTestDatabase()
   onTestFinished(() => database.close())
   const burn = () => {

@@ -94,7 +94,9 @@ const done = (mapping: ReturnType<typeof compileMapping>, times: number) => {
   return { count: () => count, all: Promise.all(all) }
 }
 
-test('a slow expression of one flow does not delay the mapping of another beyond its turn', async () => {
+test('a slow expression of one flow does not delay the mapping of another beyond its turn', {
+  tags: ['long'],
+}, async () => {
   const slow = compileMapping({ map: slowText })
   const quick = compileMapping({ map: '$uppercase($string(number))' })
   await slow.apply({ number: 0 }).catch(() => undefined)
@@ -107,7 +109,7 @@ test('a slow expression of one flow does not delay the mapping of another beyond
   await others.all
 })
 
-test('slow expressions of several flows take turns', async () => {
+test('slow expressions of several flows take turns', { tags: ['long'] }, async () => {
   const first = compileMapping({ map: slowText })
   const second = compileMapping({ map: `${slowText} + 1` })
   await first.apply({ number: 0 }).catch(() => undefined)

@@ -116,7 +116,9 @@ describe.each(['csv', 'json', 'ndjson'])('%s', (format) => {
   })
 })
 
-test('records of one key that lie far apart end with the last one too, and are not sent back and forth', async () => {
+test('records of one key that lie far apart end with the last one too, and are not sent back and forth', {
+  tags: ['long'],
+}, async () => {
   const flow = await serve({}, send)
   const many = Array.from({ length: 2_500 }, (_, n) => ({ id: `N${n}`, price: 1 }))
   await flow.drop(

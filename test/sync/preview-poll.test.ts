@@ -106,6 +106,7 @@ const kindOfFlow = fc.record({
 })
 
 test('a preview writes nothing, and the poll after it does what it said, whatever happened before', {
+  tags: ['long'],
   timeout: 120_000,
 }, async () => {
   const property = fc.asyncProperty(

@@ -108,7 +108,9 @@ test('it is done, counted and told of in the history', async () => {
   })
 })
 
-test('groups of one are not planned anew each time, which takes as long as all the rest', async () => {
+test('groups of one are not planned anew each time, which takes as long as all the rest', {
+  tags: ['long'],
+}, async () => {
   // One that no other test has filled or analysed: the planner's choice depends on what it knows of the tables.
   const engine = await openPglite({ log: () => {}, loadDataDir: await pgliteTemplate() })
   const embedded = build(engine)

@@ -1,3 +1,4 @@
+/** @module-tag long */
 import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

@@ -88,7 +88,9 @@ test.each([
   expect(preview).toMatchObject({ scan: { kind: 'incremental' }, items: { changed: 0 } })
 })
 
-test('many changed groups are read again by one read of everything', async () => {
+test('many changed groups are read again by one read of everything', {
+  tags: ['long'],
+}, async () => {
   const name = 'many'
   await client.query(`truncate ${table}`)
   const fill = (caja: string, modificado: string) =>
@@ -158,7 +160,9 @@ test('records of one key that contradict each other send nothing of the item, an
   )
 })
 
-test('more groups than are held back are sent after a second reading', async () => {
+test('more groups than are held back are sent after a second reading', {
+  tags: ['long'],
+}, async () => {
   const name = 'large'
   const rows = Array.from({ length: 25_000 }, (_, index) => ({ codigo: `L${index}`, caja: '1' }))
   await flows.write(`${name}.json`, rows)

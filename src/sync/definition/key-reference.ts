@@ -110,8 +110,12 @@ function topOf(schema: JsonSchema): JsonSchema {
   return { ...schema, properties }
 }
 
+let known: JsonSchema | undefined
+
 function schemasOfSide(side: string): JsonSchema[] {
-  const schema = flowJsonSchema()
+  // Made once: that takes 40 ms, and a key is asked for at a time.
+  known ??= flowJsonSchema()
+  const schema = known
   if (side === 'flow') return [topOf(schema)]
   const { source, destinations } = schema.properties ?? {}
   return alternatives((side === 'source' ? source : destinations?.items) ?? {})
