@@ -21,8 +21,14 @@ export async function openTestDatabase(): Promise<Database> {
 
 /** The embedded database, whatever TEST_DATABASE_URL says. */
 export async function openEmbedded(): Promise<Database> {
-  return await rememberSeeds(await borrowDatabase())
+  const database = await borrowDatabase()
+  // Whoever borrows gets the same rows.
+  seedsOfWorker ??= await readRows(database)
+  seedsOf.set(database, seedsOfWorker)
+  return database
 }
+
+let seedsOfWorker: Rows | undefined
 
 /** For a database that a test makes itself: one of this run, so that no other run takes it for a leftover and drops it. */
 export function nameInRun(what: string): string {

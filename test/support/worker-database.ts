@@ -73,16 +73,23 @@ async function isAsNew({ embedded: { pglite }, schema, seeds }: Kept): Promise<b
   // Settings and locks of the session.
   await pglite.exec('discard all')
   if ((await schemaOf(pglite)) !== schema) return false
-  const { rows } = await pglite.query<{ table: string }>(`
-    select format('%I.%I', schemaname, tablename) as table from pg_tables
-    where schemaname = 'public' and not starts_with(tablename, 'kysely_')
-      and pg_relation_size(format('%I.%I', schemaname, tablename)::regclass) > 0`)
+  const { rows } = await pglite.query<{ table: string; is_small: boolean }>(`
+    select relid::regclass::text as table, size < 80 * 1024 and reltuples < 0 as is_small
+    from pg_tables, lateral (select format('%I.%I', schemaname, tablename)::regclass as relid) one,
+      lateral (select pg_relation_size(relid) as size) bytes, pg_class
+    where schemaname = 'public' and not starts_with(tablename, 'kysely_') and size > 0
+      and pg_class.oid = relid`)
   const filled = rows.map(({ table }) => table)
+  const small = rows.filter(({ is_small }) => is_small).map(({ table }) => table)
+  const others = filled.filter((table) => !small.includes(table))
   const seeded = seeds.filter(({ table }) => filled.includes(table))
   await pglite.transaction(async (trx) => {
     // Append-only tables refuse otherwise.
     await trx.exec('set local session_replication_role = replica')
-    if (filled.length > 0) await trx.exec(`truncate ${filled.join(', ')} cascade`)
+    // Ten times as fast as to truncate, which makes new files for a table and its indexes. Where somebody has counted the
+    // rows, only a truncated table is as new for the planner.
+    if (small.length > 0) await trx.exec(small.map((table) => `delete from ${table}`).join(';'))
+    if (others.length > 0) await trx.exec(`truncate ${others.join(', ')} cascade`)
     for (const { table, rows: json } of seeded) {
       await trx.query(
         `insert into ${table} overriding system value
@@ -126,7 +133,7 @@ export async function schemaOf(pglite: PGlite): Promise<string> {
 
 async function seedsOf(pglite: PGlite): Promise<Seed[]> {
   const { rows: tables } = await pglite.query<{ table: string }>(`
-    select format('%I.%I', schemaname, tablename) as table from pg_tables
+    select format('%I.%I', schemaname, tablename)::regclass::text as table from pg_tables
     where schemaname = 'public' and not starts_with(tablename, 'kysely_')
       and pg_relation_size(format('%I.%I', schemaname, tablename)::regclass) > 0`)
   const seeds: Seed[] = []
