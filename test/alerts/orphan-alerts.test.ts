@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { sell, typeCharge, watchAfter } from '../closings/shop-day.ts'
-import { openOwnShop } from '../support/money.ts'
+import { openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, payByCard, type Till } from '../support/till.ts'
 import { openHttpReceiver, openMailReceiver } from '../sync/alerts-receivers.ts'
@@ -31,6 +31,7 @@ beforeEach(() => {
   hook.reset()
   smtp.mails.length = 0
 })
+afterEach(() => retireShops(service))
 afterAll(async () => {
   await service.stop()
   await Promise.all([hook.close(), smtp.close()])

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { listPaymentsSold } from '../../src/repositories/provider-payments/provider-payments.ts'
-import { openOwnShop } from '../support/money.ts'
+import { openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, type Till } from '../support/till.ts'
 import { openHttpReceiver } from '../sync/alerts-receivers.ts'
@@ -17,6 +17,7 @@ beforeEach(() => {
   const sinceMidnight = (service.clock.now().getTime() - 3 * hourMs) % (24 * hourMs)
   service.clock.advance(24 * hourMs - sinceMidnight + 8 * hourMs)
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 const dayMs = 86_400_000

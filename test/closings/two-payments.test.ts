@@ -1,8 +1,15 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ClientName } from '../../src/domain/client-name.ts'
 import { separateSurplus } from '../../src/repositories/unclaimed-payments/surplus-payments.ts'
-import { healProvider, openOwnShop, orderRow, ordersAtProvider, refund } from '../support/money.ts'
+import {
+  healProvider,
+  openOwnShop,
+  orderRow,
+  ordersAtProvider,
+  refund,
+  retireShops,
+} from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import {
   act,
@@ -23,6 +30,7 @@ beforeEach(async () => {
   await healProvider(service)
   await sandboxCall(service, 'PUT', '/_sandbox/index', {})
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 const again = { ...payByCard, do: 'pay_again' }

@@ -14,6 +14,7 @@ import {
   reading,
   refund,
   refunding,
+  retireShops,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -25,6 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 afterEach(async () => {
+  await retireShops(service)
   await heal()
   const { db } = service.database
   // The next test works on nothing but its own.

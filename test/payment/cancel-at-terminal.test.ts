@@ -11,6 +11,7 @@ import {
   ordersAtProvider,
   providerRequests,
   reading,
+  retireShops,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -23,7 +24,10 @@ beforeAll(async () => {
   service = await startTestService({ env: { PROVIDER_TIMEOUT_MS: '500' }, hangsAreShort: true })
 })
 afterAll(() => service.stop())
-afterEach(() => healProvider(service))
+afterEach(async () => {
+  await healProvider(service)
+  await retireShops(service)
+})
 
 async function orderAtTerminal(client: string) {
   const till = await openOwnShop(service, client)

@@ -21,6 +21,7 @@ import {
   providerRequests,
   refund,
   refunding,
+  retireShops,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard } from '../support/till.ts'
@@ -40,6 +41,7 @@ afterAll(async () => {
   await service.stop()
 })
 afterEach(async () => {
+  await retireShops(service)
   vi.useRealTimers()
   // The embedded database's clock is the wall clock: each process has to hear that it was set.
   for (const { deps, database } of [service, duplicate]) {

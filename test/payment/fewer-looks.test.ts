@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import {
   deliver,
   forgetRequests,
@@ -6,6 +6,7 @@ import {
   orderRow,
   providerRequests,
   reading,
+  retireShops,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, type Till } from '../support/till.ts'
@@ -14,6 +15,7 @@ let service: TestService
 beforeAll(async () => {
   service = await startTestService()
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 const second = 1_000

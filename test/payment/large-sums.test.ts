@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { close, mpPosOf, sell } from '../closings/shop-day.ts'
-import { openOwnShop } from '../support/money.ts'
+import { openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, sandboxCall, type Till } from '../support/till.ts'
 
@@ -17,6 +17,7 @@ beforeAll(async () => {
   const dayMs = 24 * 3_600_000
   service.clock.advance(dayMs - ((service.clock.now().getTime() - dayMs / 8) % dayMs) + dayMs / 3)
 })
+afterEach(() => retireShops(service))
 afterAll(() => service.stop())
 
 function day(): string {

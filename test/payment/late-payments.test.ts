@@ -12,6 +12,7 @@ import {
   ordersAtProvider,
   reading,
   refund,
+  retireShops,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
@@ -33,6 +34,7 @@ beforeAll(async () => {
   })
 })
 afterEach(async () => {
+  await retireShops(service)
   await healProvider(service)
   hook.reset()
 })

@@ -16,6 +16,7 @@ import {
   providerRequests,
   reading,
   refund,
+  retireShops,
   sandboxRefund,
   sweepAfter,
 } from '../support/money.ts'
@@ -51,6 +52,7 @@ afterAll(async () => {
   await proxy.close()
 })
 afterEach(async () => {
+  await retireShops(service)
   proxy.alter = undefined
   await healProvider(service)
   // The next test searches its own shops only.

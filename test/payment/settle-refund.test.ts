@@ -12,6 +12,7 @@ import {
   reading,
   refund,
   refunding,
+  retireShops,
   sandboxRefund,
   sweepAfter,
 } from '../support/money.ts'
@@ -34,6 +35,7 @@ afterAll(async () => {
   await proxy.close()
 })
 afterEach(async () => {
+  await retireShops(service)
   proxy.alter = undefined
   await healProvider(service)
 })

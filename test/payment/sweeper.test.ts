@@ -15,6 +15,7 @@ import {
   reading,
   refund,
   refunding,
+  retireShops,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -26,6 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 afterEach(async () => {
+  await retireShops(service)
   await healProvider(service)
   // The next test sweeps nothing but its own.
   await service.database.db.updateTable('orders').set({ next_check_at: null }).execute()

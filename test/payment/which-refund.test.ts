@@ -9,6 +9,7 @@ import {
   reading,
   refund,
   refunding,
+  retireShops,
   sandboxRefund,
   sweepAfter,
 } from '../support/money.ts'
@@ -31,6 +32,7 @@ afterAll(async () => {
   await proxy.close()
 })
 afterEach(async () => {
+  await retireShops(service)
   proxy.alter = undefined
   await healProvider(service)
 })

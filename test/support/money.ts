@@ -188,11 +188,12 @@ export function newAccount(): string {
 }
 
 /**
- * Background work leaves out every shop that was opened so far, as if it had no connection. For `afterEach`, where each test
- * opens its own shop and has rounds run: a round reads all that are connected.
+ * Background work leaves out every shop that was opened so far: none is connected any more, and no order is due. For
+ * `afterEach`, where each test opens its own shop and has rounds run: a round takes all shops and all that is due.
  */
-export async function retireShops(service: TestService): Promise<void> {
-  await service.database.db.deleteFrom('oauth_connections').execute()
+export async function retireShops({ database: { db } }: TestService): Promise<void> {
+  await db.deleteFrom('oauth_connections').execute()
+  await db.updateTable('orders').set({ next_check_at: null }).execute()
 }
 
 const openedOn = new WeakMap<object, Map<string, number>>()
