@@ -63,7 +63,9 @@ test('a statement that fails in its midst leaves the next ones as they are, in a
   expect((await thing(1)).rows).toEqual([{ id: 1, name: 'one' }])
 })
 
-test('a transaction on a closed instance rejects; it neither hangs nor ends the process', async () => {
+test('a transaction on a closed instance rejects; it neither hangs nor ends the process', {
+  tags: ['long'],
+}, async () => {
   const pglite = await PGlite.create({ loadDataDir: await pgliteTemplate() })
   const db = new Kysely<unknown>({ dialect: pgliteDialect(pglite) })
   await db.transaction().execute(async () => {})

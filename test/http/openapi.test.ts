@@ -162,14 +162,17 @@ const control = await controlLike()
 const description = await documentOf(payment)
 const controlDescription = await documentOf(control)
 
-test('both listeners publish OpenAPI 3.1 that Redocly finds nothing to say about', async () => {
+test('both listeners publish OpenAPI 3.1 that Redocly finds nothing to say about', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   expect(description.openapi).toBe('3.1.0')
   expect(await lintOpenApi(description)).toEqual([])
   expect(await lintOpenApi(controlDescription)).toEqual([])
   const broken = structuredClone(description)
   Object.assign(broken.paths['/health']?.get ?? {}, { summary: undefined })
   expect(await lintOpenApi(broken)).toEqual([expect.stringContaining('operation-summary')])
-}, 60_000)
+})
 
 test('the description holds the closed list of codes with their statuses', () => {
   for (const [code, { status }] of Object.entries(errorCatalogue)) {

@@ -1,3 +1,4 @@
+/** @module-tag long */
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

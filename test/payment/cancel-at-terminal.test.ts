@@ -175,7 +175,10 @@ test('a device that does not take it leaves the cancel to the terminal', async (
   expect((await readOrder(service, till, orderId)).json().status_detail).toBe('at_terminal')
 })
 
-test('a requested cancel that the terminal drops is asked again ever more rarely', async () => {
+test('a requested cancel that the terminal drops is asked again ever more rarely', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   const { till, orderId } = await orderAtTerminal('dropped')
   expect((await cancel(service, till, orderId)).statusCode).toBe(202)
   await act(service, orderId, { do: 'refuse_cancel' })
@@ -190,7 +193,7 @@ test('a requested cancel that the terminal drops is asked again ever more rarely
   await sweepAfter(service, 60_000)
   expect(await states(orderId)).toEqual(['refused'])
   expect((await readOrder(service, till, orderId)).json()).toMatchObject({ outcome: 'charged' })
-}, 60_000)
+})
 
 test('the cashier is told that an order on the terminal can be canceled from the till', async () => {
   const { till, orderId } = await orderAtTerminal('told')

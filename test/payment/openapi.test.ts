@@ -239,9 +239,12 @@ test('every route says in a sentence of its own what it does, and has an id of i
   }
 })
 
-test('Redocly finds nothing but what the specification itself asks for', async () => {
+test('Redocly finds nothing but what the specification itself asks for', {
+  tags: ['long'],
+  timeout: 60_000,
+}, async () => {
   expect(await lintOpenApi(document)).toEqual([
     // Simulation is served under both forms of its path.
     expect.stringMatching(/^no-ambiguous-paths: .*simulate/),
   ])
-}, 60_000)
+})

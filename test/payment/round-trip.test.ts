@@ -113,7 +113,7 @@ function expectRefused(answer: { statusCode: number; json(): never }, wrong: rea
 const wrongOf = (fields: Record<string, string>, isGood = isTaken) =>
   Object.keys(fields).filter((name) => !isGood(fields[name] ?? ''))
 
-test('T26: the texts of an order', async () => {
+test('T26: the texts of an order', { tags: ['long'], timeout: 60_000 }, async () => {
   const texts = fc.record({
     external_reference: hostile(64),
     description: hostile(150),
@@ -141,7 +141,7 @@ test('T26: the texts of an order', async () => {
     }),
     { numRuns: rounds(12) },
   )
-}, 60_000)
+})
 
 test('T26: the texts of a store and its box, their ids as parts of an address too', async () => {
   let number = 0

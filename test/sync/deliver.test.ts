@@ -455,7 +455,7 @@ test('keys of any form come through', async () => {
   expect(new Set(web.calls.map((call) => call.jobKey)).size).toBe(pks.length)
 })
 
-test('a thousand items to a fast destination, each once', async () => {
+test('a thousand items to a fast destination, each once', { tags: ['long'] }, async () => {
   const flow = flowOf('thousand')
   const web = receiver()
   await service().run(flow, [web])
