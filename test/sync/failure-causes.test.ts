@@ -109,7 +109,7 @@ const items = 196
 beforeAll(async () => {
   target = await startTarget()
   target.answer(
-    ({ path }) => (path.endsWith('7') ? 409 : 422),
+    ({ path }) => (path.endsWith('7') ? 403 : 422),
     { 'content-type': 'application/json' },
     ({ path }) =>
       path.endsWith('7')
@@ -135,7 +135,7 @@ const failures = async () => (await flows.call('GET', '/flow/shop/failures')).js
 test('196 items that were refused in their own words are two causes', async () => {
   expect(await failures()).toMatchObject([
     { status: 422, items: 177, error: expect.stringContaining('has no price') },
-    { status: 409, items: 19, error: expect.stringContaining('duplicate') },
+    { status: 403, items: 19, error: expect.stringContaining('duplicate') },
   ])
 })
 
@@ -147,7 +147,7 @@ test('all of one cause are sent again by its name, and nothing else', async () =
   })
   expect(again.json()).toEqual({ name: 'shop', retried: 177 })
   await flows.delivered()
-  expect(await failures()).toMatchObject([{ status: 409, items: 19 }])
+  expect(await failures()).toMatchObject([{ status: 403, items: 19 }])
 })
 
 test('causes that take long to be named hold up nobody, whether they are listed or sent again', {
