@@ -47,7 +47,7 @@ function operationsOf(service: TestService, till: Till): Record<string, Counted>
   const settle = async () => {
     await service.inbox.idle()
     await service.deps.calls.flush()
-    await service.deps.looks.flush()
+    await service.deps.statusChecks.flush()
   }
 
   return {

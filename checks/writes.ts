@@ -43,7 +43,7 @@ export async function countSaleWrites(server: string, sales = 100): Promise<Sale
       const settle = async () => {
         await service.inbox.idle()
         await service.deps.calls.flush()
-        await service.deps.looks.flush()
+        await service.deps.statusChecks.flush()
       }
       for (let sale = 0; sale < warmUps; sale += 1) await sell()
       await settle()

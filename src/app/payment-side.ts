@@ -29,7 +29,7 @@ import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCalls } from '../payments/orders/order-calls.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'
 import { createOrderSearch, type OrderSearch } from '../payments/orders/search.ts'
-import { createLookNotes } from '../payments/orders/status-check-notes.ts'
+import { createStatusCheckNotes } from '../payments/orders/status-check-notes.ts'
 import { createSweeper, type Sweeper } from '../payments/orders/sweeper.ts'
 import {
   createPaymentWatch,
@@ -166,7 +166,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     changes,
     calls,
     keyUses: createKeyUses(database, now, logger),
-    looks: createLookNotes(database, startedAt, now, logger),
+    statusChecks: createStatusCheckNotes(database, startedAt, now, logger),
     fleet,
     news,
     once: createSingleFlight(),
@@ -265,7 +265,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
       await provider.close()
       await calls.close()
       await deps.keyUses.flush()
-      await deps.looks.flush()
+      await deps.statusChecks.flush()
       clock.stop()
     },
   }

@@ -10,7 +10,7 @@ import type { EventSource } from './events/event-subscribers.ts'
 import type { ForeignOrders } from './orders/foreign-orders.ts'
 import type { OrderCalls } from './orders/order-calls.ts'
 import type { OrderChanges } from './orders/order-changes.ts'
-import type { LookNotes } from './orders/status-check-notes.ts'
+import type { StatusCheckNotes } from './orders/status-check-notes.ts'
 
 export type PaymentSettings = {
   /** Base of the OAuth redirect, without a trailing slash. */
@@ -42,7 +42,7 @@ export type PaymentDeps = {
   changes: OrderChanges
   calls: OrderCalls
   keyUses: KeyUses
-  looks: LookNotes
+  statusChecks: StatusCheckNotes
   /** How boxes and everything they need fare. */
   fleet: Fleet
   news: EventSource

@@ -15,7 +15,7 @@ import {
 } from '../../src/payments/orders/apply-evidence.ts'
 import { moveOrder } from '../../src/payments/orders/move-order.ts'
 import { nextCheck } from '../../src/payments/orders/plan-status-checks.ts'
-import { createLookNotes } from '../../src/payments/orders/status-check-notes.ts'
+import { createStatusCheckNotes } from '../../src/payments/orders/status-check-notes.ts'
 import {
   findOrderOfAnyClient,
   insertOrder,
@@ -30,11 +30,11 @@ const mpUserId = 2025701502
 const start = new Date('2026-11-20T12:00:00Z')
 
 let database: Database
-let deps: Pick<PaymentDeps, 'database' | 'now' | 'noteMove' | 'startedAt' | 'looks'>
+let deps: Pick<PaymentDeps, 'database' | 'now' | 'noteMove' | 'startedAt' | 'statusChecks'>
 beforeAll(async () => {
   database = await openTestDatabase()
-  const looks = createLookNotes(database, start, () => start, createLogger('silent'))
-  deps = { database, now: () => start, noteMove: () => undefined, startedAt: start, looks }
+  const statusChecks = createStatusCheckNotes(database, start, () => start, createLogger('silent'))
+  deps = { database, now: () => start, noteMove: () => undefined, startedAt: start, statusChecks }
   await database.db.insertInto('clients').values({ name: client, created_at: start }).execute()
 })
 afterAll(() => database.close())

@@ -8,10 +8,10 @@ import {
   isForgotten,
   isKeyRemembered,
   nextCheck,
-  nextCreationLook,
+  nextCreationCheck,
   nextUnknownCheck,
   type Planned,
-  planLook,
+  planCheckAt,
 } from '../../src/payments/orders/plan-status-checks.ts'
 
 const start = Date.parse('2026-11-20T12:00:00Z')
@@ -72,7 +72,7 @@ test('a look that nobody answered is none: the next comes within 5 s, and the la
 
 test('while webhooks tell of it, an order that waits is looked at every 15 s, and what they do not tell as ever', () => {
   const whileTold = (order: Planned, age: number, answered = true) => {
-    const next = planLook(order, at(age), answered)
+    const next = planCheckAt(order, at(age), answered)
     expect(next.at).toEqual(nextCheck(order, at(age), answered))
     return next.whileTold && (next.whileTold.getTime() - at(age).getTime()) / 1000
   }
@@ -185,7 +185,7 @@ test('a creation whose key is forgotten is looked at as any order, and at the en
   const age = 24 * hour
   const order: Planned = { ...waiting, creation: 'unknown', status: 'created' }
   const waitFor = (doubtfulAt: Date | null, answered: boolean) => {
-    const { at: next } = nextCreationLook(clockworkAt(age), order, { answered, doubtfulAt })
+    const { at: next } = nextCreationCheck(clockworkAt(age), order, { answered, doubtfulAt })
     return next && (next.getTime() - at(age).getTime()) / 1000
   }
   expect([waitFor(null, true), waitFor(null, false)]).toEqual([300, 5])

@@ -117,7 +117,7 @@ async function checkClosing(
   await updateClosing(db, closing, { state: 'checking' })
   const readAt = await readEverything(deps, shop, closing, signal)
   if (readAt === 'stopped') return 'ended'
-  await lookCloser(deps, shop, closing, signal)
+  await checkCloser(deps, shop, closing, signal)
   if (signal.aborted) return 'ended'
   const { lines, totals, result } = await compareClosing(db, closing)
   const isOpen = lines.some(({ kind }) => kind === 'pending')
@@ -186,7 +186,7 @@ async function readEverything(
  * Reads one by one what would differ: our orders whose end is not known here, and the provider's payments by their numbers. So
  * an index that lags, a webhook that never came or a box that stands elsewhere makes no difference of its own.
  */
-async function lookCloser(
+async function checkCloser(
   deps: PaymentDeps,
   shop: Shop,
   closing: ClosingRow,

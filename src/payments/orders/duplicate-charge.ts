@@ -35,7 +35,7 @@ export type OrderRequest = {
 
 export const route = 'POST /orders'
 
-/** A sale as a till asks for it, and what makes two requests the same sale. */
+/** A requested charge, and what makes two requests the same charge. */
 export type Sale = {
   client: ClientName
   request: OrderRequest
@@ -46,7 +46,7 @@ export type Sale = {
   guard: boolean
   /** The same request again is the same charge, by its key or by its content. */
   repeatable: boolean
-  /** The order that stands for it, as soon as there is one: for an answer that cannot wait for the end. */
+  /** Its order, once there is one: for an answer at the deadline. */
   order: OrderRow | undefined
 }
 
@@ -63,7 +63,7 @@ export function asSale(
     request,
     context,
     key,
-    // The same text in another Unicode form is no other content.
+    // Other Unicode forms of a text are equal content.
     fingerprint: hashSecret(canonicalJson(request).normalize('NFC')),
     guard,
     repeatable: guard || key !== undefined,
@@ -71,13 +71,13 @@ export function asSale(
   }
 }
 
-/** A till that asks again must not wait long for what it can also read. */
+/** A repeated request does not wait long: the till can read the order, too. */
 const replayReadMs = 5_000
 
 /**
- * The order that this request has made before, after it was read at the provider: since anybody looked it may have been paid, have ended on the terminal,
- * or have been refunded in the provider's panel. When the provider is silent the local state decides. One that its cashier gave up while the provider was
- * silent is canceled first, as he wished: the charge he asks for now is another one.
+ * The earlier order of an equal request, after a status check: it may have been paid, ended at the terminal or refunded in the
+ * provider's panel meanwhile. Without an answer of the provider the stored state decides. An order whose cancel was requested is
+ * canceled first; then the request is a new charge.
  */
 export async function findEarlierNow(deps: PaymentDeps, sale: Sale): Promise<OrderRow | undefined> {
   const { db } = deps.database
@@ -90,7 +90,7 @@ export async function findEarlierNow(deps: PaymentDeps, sale: Sale): Promise<Ord
   return findEarlier(deps, db, sale)
 }
 
-/** The order that this request has made before; undefined when it is a new charge. */
+/** The earlier order of an equal request; undefined when the request is a new charge. */
 export async function findEarlier(
   deps: PaymentDeps,
   db: Db | Trx,
@@ -101,7 +101,7 @@ export async function findEarlier(
     const tie = await findIdempotencyKey(db, { client, route, key })
     if (!tie) return undefined
     const order = await findOrder(db, client, tie.order_id)
-    // A creation that the provider refused has no answer to repeat: the key is free for the next attempt.
+    // A refused creation has no order to answer with: the key is free for the next attempt.
     if (!order || order.creation === 'refused') return undefined
     if (tie.fingerprint !== sale.fingerprint) {
       throw new AppError('IDEMPOTENCY_CONFLICT', {
@@ -120,7 +120,7 @@ export async function findEarlier(
   return equal
 }
 
-/** Ties a key that nobody knows to the adopted order that it may well have made. */
+/** Ties an unknown key to the adopted order that it has probably made. */
 export async function claimAdopted(deps: PaymentDeps, sale: Sale): Promise<void> {
   const { client, request, key } = sale
   if (key === undefined) return
@@ -129,15 +129,14 @@ export async function claimAdopted(deps: PaymentDeps, sale: Sale): Promise<void>
   if (!adopted || (await findIdempotencyKey(db, { client, route, key }))) return
   const pos = await findPos(db, client, request.cajaId)
   await deps.database.transaction(async (trx) => {
-    // In line with every other sale of the box: of two keys one gets the order.
+    // Under the box's lock, so that only one of two keys gets the order.
     if (pos && (await lockPos(trx, client, pos.id))) await tieAdopted(deps, trx, sale)
   })
 }
 
 /**
- * The adopted order that this key now stands for; undefined when there is none left. A till that repeats a sale of which a
- * restored backup has lost the key must not charge again. One that ended without money may be any sale's: it is nobody's.
- * The box's row must be locked.
+ * The adopted order that is tied to this key now; undefined when none is left. A restored backup may have lost the key of a charge, and
+ * its repetition must not charge again. An order that ended without money is tied to no key. The box's row must be locked.
  */
 async function tieAdopted(
   deps: PaymentDeps,
@@ -151,17 +150,17 @@ async function tieAdopted(
   return (await tieIdempotencyKey(trx, { client, route, key }, tie)) ? order : undefined
 }
 
-/** From then on an equal sale under a key of its own is taken for another one. */
+/** After this time an equal charge under another key is a new charge. */
 const adoptedLatelyMs = 24 * 3600_000
 
 function untied(deps: PaymentDeps): { route: string; adoptedSince: Date } {
   return { route, adoptedSince: new Date(deps.now().getTime() - adoptedLatelyMs) }
 }
 
-/** The provider ends an order at its time; one that it still shows as open a day later answers no new request. */
+/** The provider ends an order at its expiry. One that it still shows as open a day later is not the answer to a new request. */
 const openAtMostMs = 24 * 3600_000
 
-/** The order of equal content that is charged, or else the one that still may be. */
+/** The order of equal content that is charged, or else the one that may still be. */
 async function findEqual(
   deps: PaymentDeps,
   db: Db | Trx,
@@ -170,7 +169,7 @@ async function findEqual(
   const endedBefore = new Date(deps.now().getTime() - openAtMostMs)
   const equal = await findEqualOrder(db, client, request, endedBefore)
   if (equal && isCharged(equal)) return equal
-  // One that was adopted may stand under another text.
+  // An adopted order may have another reference text.
   const adopted = await findAdoptedSales(db, client, request)
   return (
     adopted.find(isCharged) ??
@@ -184,7 +183,7 @@ function isCharged(order: OrderRow): boolean {
   return isPaid(order.status) || hasLatePayment
 }
 
-/** Its till has given it up: the customer must not be sent to the terminal for it. */
+/** Its cancel was requested: the customer must not be sent to the terminal for it. */
 export function isGivenUp(order: OrderRow): boolean {
   return order.status === 'created' && order.cancel_requested_at !== null
 }

@@ -79,7 +79,7 @@ export type SearchHints = {
   doubtfulAt?: Date | null
 }
 
-/** Looks for the order at the provider by its reference: the search is not documented for terminals. */
+/** Searches the order at the provider by its reference. The provider does not document the search for terminals. */
 export async function searchOrder(
   deps: PaymentDeps,
   order: OrderRow,

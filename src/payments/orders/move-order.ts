@@ -3,8 +3,8 @@ import type { OrderStatus } from '../../domain/order.ts'
 import { isOpen } from '../../domain/order-state.ts'
 import {
   type Along,
-  type NextLook,
-  noteLook,
+  type NextCheck,
+  noteStatusCheck,
   writeOrderMove,
 } from '../../repositories/orders/move-queries.ts'
 import { findOrderOfAnyClient, type OrderRow } from '../../repositories/orders/order-queries.ts'
@@ -13,44 +13,44 @@ import { tellActivity } from '../audit/activity.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { EvidenceSource, Move } from './apply-evidence.ts'
 import { tellOrderChanged } from './order-changes.ts'
-import { planLook } from './plan-status-checks.ts'
+import { planCheckAt } from './plan-status-checks.ts'
 
-/** What becomes of an order as it is known, by a rule that looks at nothing else. */
+/** Decides the next state of an order from its row alone. */
 export type Decision = {
   move: Move | undefined
   shown?: OrderStatus | null
   along?: Along | undefined
   /**
-   * It was looked at, and the provider answered at that moment; null when it did not. With `notedLater` nobody waits for the
-   * note of one that found nothing new, so that nobody learns from it either that the order has moved meanwhile.
+   * When the provider answered a status check; null when it did not. With `notedLater` a check that found nothing new is written
+   * later, so the caller does not learn that the order has moved meanwhile.
    */
   look?: { checkedAt: Date | null } | { checkedAt: Date; notedLater: true } | undefined
-  /** When it is looked at next, with or without a move; absent: as an order of its state is. */
-  plan?: ((order: OrderRow) => NextLook) | undefined
+  /** When the next status check is due; absent: by the order's state. */
+  plan?: ((order: OrderRow) => NextCheck) | undefined
 }
 
 export type Moved = {
   order: OrderRow
   changed: boolean
-  /** As the decision says. */
+  /** As the decision returned it. */
   shown: OrderStatus | null
-  /** The cancel or refund that was to end with the move was open until then. */
+  /** The cancel or refund that ends with the move was open before. */
   hasEnded: boolean
 }
 
 /**
- * Moves an order as `decide` says of it, in one statement: the state, its history, its next look, and what is written along. Nothing is
- * locked before. When the row is no longer as it was known, `decide` is asked about what it is now; so it may be asked
- * more than once, and must change nothing. Tells whoever waits for the order, after the commit.
+ * The only function that moves an order. One statement writes the state, the history, the next status check and what is written along.
+ * Nothing is locked before: when the row has changed meanwhile, `decide` is called again with the new row, so it must have no effects.
+ * Requests that wait for the order are woken after the commit.
  */
 export async function moveOrder(
-  deps: Pick<PaymentDeps, 'database' | 'now' | 'noteMove' | 'startedAt' | 'looks'>,
+  deps: Pick<PaymentDeps, 'database' | 'now' | 'noteMove' | 'startedAt' | 'statusChecks'>,
   db: Db | Trx,
   known: OrderRow,
   source: EvidenceSource,
   decide: (order: OrderRow) => Decision,
 ): Promise<Moved> {
-  const planned = (order: OrderRow) => planLook(order, deps.now())
+  const planned = (order: OrderRow) => planCheckAt(order, deps.now())
   for (let order = known; ; ) {
     const { move, shown = null, along, look, plan = planned } = decide(order)
     const newsOf = (before: OrderRow, after: OrderRow) => ({
@@ -60,13 +60,15 @@ export async function moveOrder(
     })
     if (!move && look && 'notedLater' in look) {
       const { checkedAt } = look
-      deps.looks.note(order, { checkedAt, next: plan(order) })
+      deps.statusChecks.note(order, { checkedAt, next: plan(order) })
       const seen = { ...order, checked_at: checkedAt, checks: order.checks + 1 }
       return { order: seen, changed: false, shown, hasEnded: false }
     }
     if (!move) {
       const news = newsOf(order, order)
-      const seen = look ? await noteLook(db, order, { ...look, next: plan(order), news }) : order
+      const seen = look
+        ? await noteStatusCheck(db, order, { ...look, next: plan(order), news })
+        : order
       if (seen) return { order: seen, changed: false, shown, hasEnded: false }
     }
     const written =
@@ -92,8 +94,8 @@ export async function moveOrder(
 }
 
 /**
- * Who brought the news that a look at the provider shows, of those that the provider sends a webhook for. A webhook tells also
- * when there is none: perhaps a look was quicker by a little.
+ * Whether a webhook or a status check brought a change that the provider sends a webhook for. A webhook counts also without a change: a
+ * status check may have been a little faster.
  */
 function toldBy(before: OrderRow, after: OrderRow, source: EvidenceSource): ToldBy | null {
   if (source === 'webhook') return 'webhook'

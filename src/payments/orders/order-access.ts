@@ -5,14 +5,13 @@ import { type KnownConnection, withAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { RequestContext } from '../operations/request-context.ts'
 
-/** What every call about an order carries: its token, what the records say of it, and when it must be over. */
+/** Options of a call about an order: for the log, and the deadline. */
 type OrderCall<T> = (token: string, options: CallOptions) => Promise<T>
 
 /**
- * Calls the provider about an order with the account that the order was made on. After a client was connected to
- * another account that one's answers say nothing: its "not found" is no proof, and a key sent there would charge again.
- *
- * Throws ACCOUNT_MISMATCH, OAUTH_NOT_CONNECTED, CONNECTION_LOST, or whatever the call throws.
+ * Calls the provider about an order with the account that the order was made on. Another account's "not found" proves nothing, and a key
+ * sent there would charge again.
+ * @throws ACCOUNT_MISMATCH, OAUTH_NOT_CONNECTED, CONNECTION_LOST, or the error of the call.
  */
 export function withOrderAccess<T>(
   deps: PaymentDeps,

@@ -1,12 +1,12 @@
 import { isOpen } from '../../domain/order-state.ts'
 import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts'
-import type { NextLook } from '../../repositories/orders/move-queries.ts'
+import type { NextCheck } from '../../repositories/orders/move-queries.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 
 /*
- * When orders, cancels and refunds are looked at again, when an order counts as forgotten, and how long the provider
- * remembers. `due-times.ts` knows how far ahead the plan reaches, to notice a clock that was set back.
+ * When the next status check of orders, cancels and refunds is due, when an order counts as forgotten, and how long the provider
+ * remembers a key. `due-times.ts` has the longest plan, to notice a clock that was set back.
  */
 
 const secondMs = 1_000
@@ -21,7 +21,7 @@ export function isKeyRemembered(sentAt: Date, now: Date): boolean {
   return now.getTime() - sentAt.getTime() < keyMemoryMs
 }
 
-/** Whether the attempts that nobody answered were begun so long ago that nothing still holds them back on their way. */
+/** Whether the attempts without an answer are too old to arrive still. */
 export function canNotArrive(
   deps: Pick<PaymentDeps, 'now' | 'settings'>,
   unansweredAt: Date | null,
@@ -31,14 +31,14 @@ export function canNotArrive(
   return at.getTime() - unansweredAt.getTime() >= deps.settings.lateArrivalMs
 }
 
-/** The provider ends an order by itself; only one that it left open long past its time is canceled. */
+/** The provider ends an order at its expiry; only one that is open long after it is canceled by us. */
 const expiryGraceMs = minuteMs
 
 type Waiting = Pick<OrderRow, 'status' | 'cancel_requested_at' | 'expires_at'>
 
 /**
- * Whether the provider may still offer this order to a customer although nobody waits for it any longer: its cashier
- * gave it up while it was unknown, or its time is over.
+ * Whether the provider may still offer this order to a customer although its cancel was requested while it was unknown, or its time is
+ * over.
  */
 export function isForgotten(order: Waiting, now: Date): boolean {
   return isUnwanted(order, now, expiryGraceMs)
@@ -54,7 +54,7 @@ function isUnwanted(order: Waiting, now: Date, graceMs: number): boolean {
   return order.status === 'created' && (order.cancel_requested_at !== null || isLate)
 }
 
-/** What decides when an order is looked at again. */
+/** What decides when the next status check is due. */
 export type Planned = Pick<
   OrderRow,
   | 'status'
@@ -68,30 +68,29 @@ export type Planned = Pick<
   | 'refunded_cents'
 >
 
-/** After a look that nobody answered, and while a refund has just been taken. */
+/** After a status check without an answer, and while a refund has just been accepted. */
 const soonMs = 5 * secondMs
-/** The longest time between two looks: the plan of looks must show a clock that was set back. */
+/** The longest time between two status checks: the plan must show a clock that was set back. */
 const longestWaitMs = 5 * minuteMs
-/** Past its time an order is looked at for so long, and so is a sum of refunds that does not add up. */
+/** Status checks go on for so long after the expiry, and for a sum of refunds that does not add up. */
 const lookedForMs = 24 * hourMs
-/** An attempt that nobody answered may, against all likelihood, still turn up: for so long after its order was closed. */
+/** An attempt without an answer may, very unlikely, still arrive for so long after its order was closed. */
 const searchedForMs = hourMs
 
-/** While somebody may be waiting for the outcome: often at first, then less so. */
+/** While a cashier may be waiting: often at first, then less often. */
 function waitAtAge(ageMs: number): number {
   return ageMs < 2 * minuteMs ? 2 * secondMs : 5 * secondMs
 }
 
 /**
- * When to look at an order again without being told: often while a cashier may be waiting, ever more rarely until a
- * day after its expiry, never once nothing can change. One that is forgotten counts from its last change: a charge that
- * turned up at the provider long after its till has left must not wait there for a customer. A look that the provider did
- * not answer (`answered` false) is none, so the next one comes soon and the last one never.
+ * When the next status check is due without a webhook: often while a cashier may be waiting, less and less often until a day after the
+ * expiry, and never once nothing can change. A forgotten order counts from its last change: one that appeared at the provider long after
+ * its till has left must not wait there for a customer. A check without an answer (`answered` false) does not count.
  */
 export function nextCheck(order: Planned, now: Date, answered = true): Date | null {
   const at = now.getTime()
   if (order.creation === 'refused') return nextSearch(order, at)
-  if (hasUnsettledRefund(order)) return nextRefundLook(order, at, answered)
+  if (hasUnsettledRefund(order)) return nextRefundCheck(order, at, answered)
   if (!isOpen(order.status)) return null
   if (at > order.expires_at.getTime() + lookedForMs) {
     return answered ? null : new Date(at + soonMs)
@@ -103,11 +102,11 @@ export function nextCheck(order: Planned, now: Date, answered = true): Date | nu
   return new Date(at + (answered ? waitMs : Math.min(waitMs, soonMs)))
 }
 
-/** While the webhooks of its account arrive, an open order is looked at no more often than this. */
+/** While the webhooks of its account arrive, an open order is not checked more often than this. */
 const toldEveryMs = 15 * secondMs
 
-/** The plan of an order that has just been looked at, or has moved. */
-export function planLook(order: Planned, now: Date, answered = true): NextLook {
+/** The plan of an order after a status check or a move. */
+export function planCheckAt(order: Planned, now: Date, answered = true): NextCheck {
   const at = nextCheck(order, now, answered)
   const isTold =
     answered && order.creation === 'confirmed' && isOpen(order.status) && !isForgotten(order, now)
@@ -124,8 +123,8 @@ function nextSearch(
 }
 
 /**
- * Whether a refund is still under way at the provider, or the refunds that are listed do not make the sum that was given
- * back: then something has not been seen yet.
+ * Whether a refund is pending at the provider, or the listed refunds do not add up to the refunded amount: then something is not known
+ * yet.
  */
 export function hasUnsettledRefund({
   refunds,
@@ -138,8 +137,8 @@ export function hasUnsettledRefund({
   return standing.reduce((sum, { amountCents }) => sum + (amountCents ?? 0), 0) < refunded_cents
 }
 
-/** A pending refund ends after seconds or days; a sum that does not add up is looked into for a day. */
-function nextRefundLook(order: Planned, at: number, answered: boolean): Date | null {
+/** A pending refund ends after seconds or days; a sum that does not add up is checked for a day. */
+function nextRefundCheck(order: Planned, at: number, answered: boolean): Date | null {
   const ageMs = at - order.last_updated_at.getTime()
   const isPending = order.refunds.some(({ status }) => isPendingRefund(status))
   if (!isPending && ageMs > lookedForMs) return null
@@ -151,9 +150,8 @@ function nextRefundLook(order: Planned, at: number, answered: boolean): Date | n
 type Clockwork = Pick<PaymentDeps, 'now' | 'settings'>
 
 /**
- * When to ask again about a creation, cancel or refund of unknown outcome: money hangs on it, so within seconds (the sweeper
- * itself spares an account in trouble). At the latest at the very moment from which on an attempt that nobody answered
- * (`doubtfulAt`) cannot arrive any more: what is looked for then, and not found, was never made.
+ * When to ask again about a creation, cancel or refund of unknown outcome: within seconds (the sweeper pauses for accounts in trouble). At
+ * the latest when an attempt without an answer (`doubtfulAt`) cannot arrive any more: what is not found then was never made.
  */
 export function nextUnknownCheck(
   deps: Clockwork,
@@ -165,12 +163,12 @@ export function nextUnknownCheck(
   return notAfterItsEnd(deps, next, doubtfulAt)
 }
 
-/** The longest wait between two tries of a cancel that the terminal does not carry out. */
+/** The longest wait between two attempts of a cancel that the terminal does not confirm. */
 const longestCancelWaitMs = minuteMs
 
 /**
- * When to go on with a cancel that the provider has taken and the terminal has not carried out: each time twice as late, up to
- * a minute. The order itself is looked at in its own times.
+ * When to repeat a cancel that the provider has accepted and the terminal has not confirmed: each time after twice the wait, up to a
+ * minute. The order's own status checks go on beside it.
  */
 export function nextCancelTry({ now }: Pick<Clockwork, 'now'>, createdAt: Date): Date {
   const at = now().getTime()
@@ -178,12 +176,12 @@ export function nextCancelTry({ now }: Pick<Clockwork, 'now'>, createdAt: Date):
   return new Date(at + Math.min(longestCancelWaitMs, Math.max(2 * secondMs, ageMs)))
 }
 
-/** The same for the creation of an order; it is looked at as any other once the provider has forgotten its key. */
-export function nextCreationLook(
+/** The same for the creation of an order, until the provider has forgotten its key. */
+export function nextCreationCheck(
   deps: Clockwork,
   order: Planned,
   { answered, doubtfulAt }: { answered: boolean; doubtfulAt: Date | null },
-): NextLook {
+): NextCheck {
   const now = deps.now()
   const next = isKeyRemembered(order.created_at, now)
     ? nextUnknownCheck(deps, order.created_at, doubtfulAt)
@@ -197,23 +195,23 @@ function notAfterItsEnd({ now, settings }: Clockwork, next: Date, doubtfulAt: Da
   return end > now() && end < next ? end : next
 }
 
-/** While somebody waits for an order, it is looked at this often at least, however old it is. */
+/** While a request waits for an order, it is checked at least this often. */
 const watchedEveryMs = 5 * secondMs
-/** Nothing but a refund moves a paid order, which is not looked at by itself: for a watcher it is read this often. */
+/** Only a refund moves a paid order, which has no status checks of its own: for a waiting request it is read this often. */
 const paidFreshForMs = 30 * secondMs
 
-/** The next look at an order that somebody waits for, if it must be sooner than planned. */
+/** The next status check of an order that a request waits for, if it must be sooner than planned. */
 export function soonerForWatcher(
   order: Pick<OrderRow, 'creation' | 'next_check_at'>,
   now: Date,
 ): Date | undefined {
   const soon = new Date(now.getTime() + watchedEveryMs)
-  // One that is still being made has its own times, at which nobody works beside its request.
+  // A creation has its own times, so that the sweeper does not work beside its request.
   if (order.creation !== 'confirmed' || order.next_check_at === null) return undefined
   return order.next_check_at > soon ? soon : undefined
 }
 
-/** Whether somebody who watches a paid order should have it read, which was asked for last at `askedAt`. */
+/** Whether a request that waits for a paid order should read it again; it was read last at `askedAt`. */
 export function isReadForWatcher(
   { status, checked_at }: Pick<OrderRow, 'status' | 'checked_at'>,
   askedAt: number,
@@ -223,7 +221,7 @@ export function isReadForWatcher(
   return !isOpen(status) && now.getTime() - freshAt >= paidFreshForMs
 }
 
-/** A simulated event takes a moment, and may move an order that nobody looks at any more. */
+/** A simulated event takes a moment, and may move an order that has no status checks any more. */
 export function nextAfterSimulation(now: Date): Date {
   return new Date(now.getTime() + secondMs)
 }

@@ -18,7 +18,7 @@ import type { EvidenceSource } from './apply-evidence.ts'
 import { confirmCreation, noteUnproven, searchOrder } from './found-order.ts'
 import { moveOrder } from './move-order.ts'
 import { withOrderAccess } from './order-access.ts'
-import { hasUnsettledRefund, planLook, soonerForWatcher } from './plan-status-checks.ts'
+import { hasUnsettledRefund, planCheckAt, soonerForWatcher } from './plan-status-checks.ts'
 import { resolveCreation } from './resolve-creation.ts'
 import { takeEvidence } from './take-evidence.ts'
 
@@ -211,7 +211,7 @@ async function planNext(
   const moved = await moveOrder(deps, deps.database.db, order, 'api', () => ({
     move: undefined,
     look: { checkedAt },
-    plan: (now) => planLook(now, deps.now(), answered),
+    plan: (now) => planCheckAt(now, deps.now(), answered),
   }))
   return moved.order
 }

@@ -187,7 +187,7 @@ type Intent = {
   newLease: NewLease | null
 }
 
-/** The intent that this request carries out: its own, or one that is there. Looks again whenever something came between. */
+/** The intent of this request: a new one, or one that is there. Reads again when another request came between. */
 async function writeIntent(
   deps: PaymentDeps,
   known: OrderRow,

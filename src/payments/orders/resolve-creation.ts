@@ -24,7 +24,7 @@ import { moveOrder } from './move-order.ts'
 import {
   canNotArrive,
   isKeyRemembered,
-  nextCreationLook,
+  nextCreationCheck,
   nextUnknownCheck,
 } from './plan-status-checks.ts'
 
@@ -36,18 +36,18 @@ export type CreationOutcome =
 export type ResolveOptions = {
   /** The lease that came with the row, for the request that wrote it. */
   newLease?: NewLease | null
-  /** The client's connection, as that request has found it. */
+  /** The client's connection, if it is known already. */
   connection?: KnownConnection | undefined
-  /** A till asks for this charge now, so it may also be made when its first time is over. */
+  /** A request asks for this charge now, so it may be made after its first deadline, too. */
   isCharge?: boolean
 }
 
 /**
- * Brings the creation of an order to an outcome, for the request that made it and for whoever finds it open later. The
- * provider always gets the order's own key, so however often this runs there is at most one order.
+ * Finds the outcome of an order's creation: for its request, and for the sweeper that finds it open. The provider always gets the
+ * order's own key, so there is at most one order.
  *
- * Sent is only what somebody may still want: nothing after a wish to cancel, nothing by itself after the order's time, and
- * nothing under a key that the provider may have forgotten. What is not sent is searched.
+ * Nothing is sent after a requested cancel, after the order's expiry without a request, or under a key that the provider may have
+ * forgotten. Then the order is searched at the provider.
  */
 export function resolveCreation(
   deps: PaymentDeps,
@@ -75,7 +75,7 @@ export function resolveCreation(
   })
 }
 
-/** Another process is sending: what becomes of it is seen at the next look. */
+/** Another process is sending: the next status check shows the outcome. */
 async function leaveToOther(deps: PaymentDeps, order: OrderRow): Promise<CreationOutcome> {
   const nextCheckAt = nextUnknownCheck(deps, order.created_at)
   await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
@@ -136,7 +136,7 @@ async function settleFailure(
   context: RequestContext,
   lease: SendLease,
 ): Promise<CreationOutcome> {
-  // The key stands for an order of other content, or a refusal meets attempts that can no longer arrive: look.
+  // The key belongs to an order of other content, or no earlier attempt can arrive any more: search.
   if (asksForSearch(deps, error, lease)) return search(deps, order, context, lease, error)
   const ended =
     endsIntent(error, lease) && (await endUnmade(deps, order, context.source, lease, error))
@@ -147,13 +147,12 @@ function isKeyUsed(error: unknown): boolean {
   return error instanceof ProviderError && error.providerCode === 'idempotency_key_already_used'
 }
 
-/** A restored backup has rarely forgotten more sales of one text than these. */
+/** A restored backup has rarely forgotten more charges of one reference text than these. */
 const earlierAtMost = 3
 
 /**
- * What the provider has under the key when that is this very sale under the reference of an earlier one. So it is after a
- * restored backup, when the order was found and taken in, holds its reference, and its till repeats the sale under its key:
- * the provider then answers with it. Under a key that is used nothing new can come of asking.
+ * The provider's order under the key when it is this charge under an earlier reference. That happens after a restored backup: the order
+ * was adopted, has its reference, and the till repeats the charge under its key. A used key never makes a new order.
  */
 async function replayEarlier(
   order: OrderRow,
@@ -170,7 +169,7 @@ async function replayEarlier(
   return undefined
 }
 
-/** Whether a refusal is best followed by a search: it says that the key is taken, or only old attempts make it doubtful. */
+/** Whether a search follows a refusal: the key is taken, or only old attempts leave it in doubt. */
 function asksForSearch(
   deps: PaymentDeps,
   error: ProviderError | AppError,
@@ -182,8 +181,8 @@ function asksForSearch(
 }
 
 /**
- * Looks for the order by its reference. When the provider answers without it, and no attempt can still arrive, it was never
- * made. An order that shows up all the same opens its row again.
+ * Searches the order by its reference. When the provider does not have it and no attempt can still arrive, it was never made. An order
+ * that is found later opens its row again.
  */
 async function search(
   deps: PaymentDeps,
@@ -192,7 +191,7 @@ async function search(
   lease: SendLease,
   refusal?: ProviderError,
 ): Promise<CreationOutcome> {
-  // A refused attempt of just now had no effect: only those before it count.
+  // The refused attempt had no effect: only earlier ones count.
   if (refusal?.provesAbsence) lease.settle()
   const isKeyTaken = refusal !== undefined && !refusal.provesAbsence
   const { source } = context
@@ -220,7 +219,7 @@ async function search(
 
 const neverMade = 'The provider has no such order; nothing was charged'
 
-/** Closes the order as never made, unless somebody else sends by now (undefined) or it was found meanwhile. */
+/** Closes the order as never made. Undefined when another process sends now or has found it meanwhile. */
 async function endUnmade(
   deps: PaymentDeps,
   order: OrderRow,
@@ -240,7 +239,7 @@ async function endUnmade(
   return endedAs(after)
 }
 
-/** The content under the key: made of the row alone, so that every repetition is equal to the first. */
+/** The request's content, made from the row alone, so that every repetition is equal to the first. */
 function providerOrder(order: OrderRow): NewProviderOrder {
   return {
     externalReference: order.mp_external_reference,
@@ -270,7 +269,7 @@ async function keepUnknown(
     return {
       move,
       look: { checkedAt: null },
-      plan: (order) => nextCreationLook(deps, order, { answered, doubtfulAt }),
+      plan: (order) => nextCreationCheck(deps, order, { answered, doubtfulAt }),
     }
   })
   return { kind: 'unknown', order: unknown, error }

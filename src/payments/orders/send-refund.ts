@@ -25,7 +25,7 @@ import { refreshOrder, requireOrder } from './read.ts'
 import { refundEntry, takeEvidence } from './take-evidence.ts'
 
 /** Time alone does not settle what cannot be told apart. At most what `furthestMs` knows of operations. */
-const unclearLookMs = 2 * 60_000
+const unclearCheckMs = 2 * 60_000
 const unclearCode = 'refund_unclear'
 
 export type SentRefund = { order: OrderRow; operation: OrderOperationRow }
@@ -323,7 +323,7 @@ async function keepUnclear(
     mpRefundId,
     providerCode: unclearCode,
     finishedAt: null,
-    nextAttemptAt: new Date(deps.now().getTime() + unclearLookMs),
+    nextAttemptAt: new Date(deps.now().getTime() + unclearCheckMs),
     unclear: { why: whyUnclear(match), possible: possibleRefunds(match, shown) },
   })
   deps.log.warn({ orderId, operationId: id, mpRefundId }, 'a refund cannot be told apart')

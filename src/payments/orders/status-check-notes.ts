@@ -1,13 +1,13 @@
 import type { Database } from '../../db/database.ts'
 import { createBatchingWriter } from '../../jobs/batching-writer.ts'
-import { type LookNote, noteLooks } from '../../repositories/orders/move-queries.ts'
+import { noteStatusChecks, type StatusCheckNote } from '../../repositories/orders/move-queries.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { Log } from '../deps.ts'
 
 /** Status checks that found nothing new, and when those orders are checked next. */
-export type LookNotes = {
+export type StatusCheckNotes = {
   /** Notes a status check of the order as it is known. It is written a moment later; no caller waits for it or fails with it. */
-  note(order: OrderRow, look: Pick<LookNote, 'checkedAt' | 'next'>): void
+  note(order: OrderRow, look: Pick<StatusCheckNote, 'checkedAt' | 'next'>): void
   /** Writes what is pending. Never fails. */
   flush(): Promise<void>
 }
@@ -20,18 +20,18 @@ const pendingAtMost = 500
  * A read does not wait for a write that says that nothing was new. A crash loses the last moment of them, so those orders are checked
  * a little sooner.
  */
-export function createLookNotes(
+export function createStatusCheckNotes(
   { db }: Pick<Database, 'db'>,
   startedAt: Date,
   now: () => Date,
   log: Log,
-): LookNotes {
-  let pending = new Map<string, LookNote>()
+): StatusCheckNotes {
+  let pending = new Map<string, StatusCheckNote>()
 
   const write = async () => {
     const notes = [...pending.values()]
     pending = new Map()
-    await noteLooks(db, notes, { now: now(), startedAt })
+    await noteStatusChecks(db, notes, { now: now(), startedAt })
     return undefined
   }
   const isEmpty = () => pending.size === 0

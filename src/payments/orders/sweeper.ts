@@ -38,10 +38,10 @@ export type Sweeper = {
 }
 
 /** 16 of one account: enough for 150 tills of one shop to be looked at within seconds. */
-const looksAtOnce = 32
+const checksAtOnce = 32
 const operationsAtOnce = 16
 /** With the 16 places: some 30 looks a second at the orders of one account, by each process. */
-const lookRestMs = 500
+const checkRestMs = 500
 const housekeepingMs = 3600_000
 const keepKeysMs = 30 * 24 * 3600_000
 const keepCallsMs = 30 * 24 * 3600_000
@@ -58,11 +58,11 @@ export function createSweeper(
     name: 'sweeper',
     pauses,
     intervalMs,
-    atOnce: looksAtOnce,
-    restMs: lookRestMs,
+    atOnce: checksAtOnce,
+    restMs: checkRestMs,
     async claim(now, claimUntil, room) {
-      // What a till has just read is not due.
-      await deps.looks.flush()
+      // An order that a request has just checked is not due.
+      await deps.statusChecks.flush()
       const orders = await claimDueOrders(db, now, claimUntil, room)
       return orders.map((order) => ({ id: order.id, account: order.mp_user_id, order }))
     },

@@ -18,17 +18,16 @@ import { type Contradiction, contradictionOf } from './refund-decision.ts'
 export type Taking = {
   /** What is written along with the move that the evidence causes. */
   along?: (after: OrderRow, before: OrderRow) => Along | undefined
-  /** What is known of the order beside the evidence. */
+  /** The order's row. */
   prepare?: (order: OrderRow) => OrderRow
-  /** The provider's id of the refund whose operation ends along with it. */
+  /** The provider's id of the refund whose operation ends with it. */
   endsRefund?: string | null
-  /** The provider has been looked at. */
+  /** The evidence comes from a status check. */
   look?: Decision['look']
 }
 
 /**
- * Moves an order by evidence, and ends what hangs on it: a refund of ours that the provider had taken and that is now
- * through, or has failed.
+ * Moves an order by evidence, and ends a pending refund of ours that is now done or has failed.
  */
 export async function takeEvidence(
   deps: PaymentDeps,
@@ -64,7 +63,7 @@ export async function takeEvidence(
   })
 }
 
-/** Keeps with the order what the evidence shows against a person's decision on a refund, or that it no longer does. */
+/** Stores with the order whether the evidence contradicts a person's decision on a refund. */
 function withContradiction(
   order: OrderRow,
   applied: Applied,
@@ -81,7 +80,7 @@ function withContradiction(
   return { ...applied, move: { after: { ...after, refund_contradicted }, note } }
 }
 
-/** Refunds that are not under way any more, and were or are not known to have been. */
+/** Refunds that have ended now, and were pending or unknown before. */
 function endedRefunds(known: OrderRow, refunds: readonly ProviderRefund[]): ProviderRefund[] {
   const before = new Map(known.refunds.map((refund) => [refund.id, refund.status]))
   return refunds.filter(({ id, status }) => before.get(id) !== status && !isPendingRefund(status))

@@ -76,7 +76,7 @@ export async function readTimeline(
   id: string,
 ): Promise<{ order: OrderRow; entries: TimelineEntry[]; isComplete: boolean }> {
   const { db } = deps.database
-  await Promise.all([deps.calls.flush(), deps.looks.flush()])
+  await Promise.all([deps.calls.flush(), deps.statusChecks.flush()])
   const order = await requireOrder(deps, client, id)
   const { calls, hasOlder } = await listOrderCalls(db, client, order.id, callsShown)
   const events = await listOrderEvents(db, client, order.id)

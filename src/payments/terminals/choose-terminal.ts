@@ -20,7 +20,7 @@ import { refreshOrder } from '../orders/read.ts'
 import { adviseOnBusy, findHolder, type Holder } from './busy-terminal.ts'
 import { silenceMs } from './silent-terminal.ts'
 
-/** What a charge may spend on a look at its terminal before it begins: the charge itself needs the rest. */
+/** A charge may spend this on checking its terminal first. */
 export const checkWithinMs = 6_000
 
 /**
@@ -35,7 +35,7 @@ export async function chooseTerminal(
   { untilMs }: RequestContext,
 ): Promise<string> {
   const { terminals } = await deps.provider.terminals.list(token, { mpPosId }, { untilMs })
-  // Asked for one box only; a provider that ignored the filter must not lend us another box's terminal.
+  // If the provider ignores the filter, terminals of other boxes are not taken.
   const paired = terminals.filter((terminal) => terminal.mpPosId === mpPosId)
   if (paired.length === 0) throw new AppError('TERMINAL_NOT_FOUND')
   const ready = paired.find((terminal) => terminal.operatingMode === 'PDV')
@@ -44,8 +44,8 @@ export async function chooseTerminal(
 }
 
 /**
- * Sees to it that no order of ours (`open` are those that may) holds the terminal: a dead one is canceled, a live one is named. What the provider
- * does not confirm blocks nobody; it refuses the new order itself if the terminal is taken.
+ * Frees the terminal of our own orders (`open`): forgotten ones are canceled, a live one makes the terminal busy. An order that the
+ * provider does not confirm does not block: the provider refuses the new order itself when the terminal is busy.
  *
  * Throws TERMINAL_BUSY.
  */
@@ -67,7 +67,7 @@ export async function freeTerminal(
   }
 }
 
-/** The order when the provider has just confirmed that it holds the terminal's slot: whatever else it says holds nothing. */
+/** The order if the provider has just confirmed that it keeps the terminal busy. */
 async function confirmedNow(
   deps: PaymentDeps,
   order: OrderRow,
@@ -84,7 +84,7 @@ async function tryCancel(
   context: RequestContext,
 ): Promise<boolean> {
   try {
-    // One whose cancel is only requested still holds the terminal.
+    // An order whose cancel is only requested still keeps the terminal busy.
     return (await cancelAtProvider(deps, order, byService(deps, context))).status === 'canceled'
   } catch (error) {
     deps.log.warn({ orderId: order.id, err: error }, 'a forgotten order still holds its terminal')
@@ -93,8 +93,8 @@ async function tryCancel(
 }
 
 /**
- * After the provider said that the terminal is taken: finds and cancels forgotten orders of ours whose creation was
- * never confirmed. Answers whether the slot may be free now.
+ * After the provider answered that the terminal is busy: finds and cancels forgotten orders of ours whose creation was never confirmed.
+ * Answers whether the terminal may be free now.
  */
 export async function cancelForgottenOrders(
   deps: PaymentDeps,
@@ -112,8 +112,7 @@ export async function cancelForgottenOrders(
 }
 
 /**
- * Cancels an order that nobody waits for, if the provider has it and no terminal shows it. Answers whether it is canceled
- * now.
+ * Cancels a forgotten order if the provider has it and no terminal shows it. Answers whether it is canceled now.
  */
 export async function cancelForgotten(
   deps: PaymentDeps,
@@ -125,7 +124,7 @@ export async function cancelForgotten(
   return tryCancel(deps, read.order, context)
 }
 
-/** 409 with the order that holds the terminal, when it is this client's own or another application's. */
+/** TERMINAL_BUSY (409), with the order that keeps the terminal busy if it is this client's or another application's. */
 export async function terminalBusy(
   deps: PaymentDeps,
   client: ClientName,
@@ -153,7 +152,7 @@ export async function terminalBusy(
       },
     })
   }
-  // An order of ours that is not this client's is not looked for: nothing of it is told.
+  // Nothing is said of another client's order.
   const isOurs = open.some((order) => order.creation === 'confirmed')
   const holder: Holder = isOurs
     ? { kind: 'unknown' }
@@ -195,10 +194,10 @@ function busyText(deps: PaymentDeps, blocker: OrderRow): string {
     : `The terminal has not answered for ${lengthInWords(silentMs, 'en')} and holds another order: finish or cancel it, and charge at another box`
 }
 
-/** How long the provider's answer to another request may take to be written down. */
+/** How long the provider's answer to another request may take to be stored. */
 const arrivingMs = 1_000
 
-/** The order that another request is making at this moment, once the provider has confirmed it. */
+/** The order that another request is making now, once the provider has confirmed it. */
 async function arriving(deps: PaymentDeps, own: OrderRow[]): Promise<OrderRow | undefined> {
   const intent = own.find((order) => order.creation === 'intent')
   if (!intent) return undefined

@@ -9,7 +9,7 @@ export type KeyedTable = 'orders' | 'order_operations'
 const claimsAhead = 2
 
 /** When the background takes such a row up by itself. */
-const nextLook = { orders: sql.ref('next_check_at'), order_operations: sql.ref('next_attempt_at') }
+const nextCheck = { orders: sql.ref('next_check_at'), order_operations: sql.ref('next_attempt_at') }
 
 /** While this holds nobody knows what became of the row. */
 const isOpen = {
@@ -57,7 +57,7 @@ export async function beginAttempt(
 ): Promise<boolean> {
   const sentAt = table === 'orders' ? sql`, sent_at = coalesce(sent_at, ${now})` : sql``
   const result = await sql`update ${sql.table(table)}
-    set sender_until = ${until}, unanswered_at = ${now}, ${nextLook[table]} = ${lookAt} ${sentAt}
+    set sender_until = ${until}, unanswered_at = ${now}, ${nextCheck[table]} = ${lookAt} ${sentAt}
     where id = ${id} and sender = ${sender} and ${isOpen[table]} and ${isWanted[table]}`.execute(db)
   return result.numAffectedRows === 1n
 }
@@ -70,7 +70,7 @@ export async function keepSender(
   sender: string,
   { until, lookAt }: Pick<ClaimTimes, 'until' | 'lookAt'>,
 ): Promise<void> {
-  const look = nextLook[table]
+  const look = nextCheck[table]
   await sql`update ${sql.table(table)}
     set sender_until = ${until}, ${look} = case when ${isOpen[table]} then ${lookAt} else ${look} end
     where id = ${id} and sender = ${sender}`.execute(db)

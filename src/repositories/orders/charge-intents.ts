@@ -8,13 +8,13 @@ import { type ConnectionRow, reviveConnection } from '../connection/connection-q
 import type { PosWithStore } from '../stores/store-queries.ts'
 import type { OrderRow } from './order-queries.ts'
 
-/** What there is before a charge is begun, all of one moment. */
+/** What is read before a charge, in one statement. */
 export type ChargeStart = {
   pos: PosWithStore | undefined
   connection: ConnectionRow | undefined
   /** The site of the connected account; null where the provider names none, undefined when it was never read. */
   site: string | null | undefined
-  /** Nothing stands for this charge: no key, no equal order and none that was found at the provider. */
+  /** There is no order of this key, of equal content, or adopted that may be this charge. */
   isNew: boolean
 }
 
@@ -40,7 +40,7 @@ const start = fixedStatement<Record<string, unknown>, StartRow>(`
   left join oauth_connections c on c.client = :client
   left join account_sites s on s.mp_user_id = c.mp_user_id`)
 
-/** The box, the client's connection, and whether anything may stand for this charge already: by its key or by its content. */
+/** Reads the box, the client's connection, and whether an earlier order may be this charge. */
 export async function findChargeStart(
   db: Db,
   client: ClientName,
@@ -72,13 +72,13 @@ export async function findChargeStart(
   }
 }
 
-/** What the terminal is used for, and how often the same was asked for before. */
+/** The open orders of the terminal, and how often an equal charge was requested before. */
 export type TerminalUse = {
   /** As `findOpenOrdersOnTerminal`. */
   open: OrderRow[]
   /** Orders that repeat the request. */
   repeated: number
-  /** The highest attempt of a reference that was made from the text. */
+  /** The highest attempt number of this reference text. */
   attempts: number
 }
 
@@ -144,7 +144,7 @@ const types = {
   sender_until: 'timestamptz',
 } as const satisfies Partial<Record<keyof Insertable<OrdersTable>, string>>
 
-/** The row of an intent; what is not named has no value yet. */
+/** The row of an intent. Columns that are not named have no value yet. */
 export type NewCharge = Required<Pick<Insertable<OrdersTable>, keyof typeof types>>
 
 const columns = Object.keys(types).join(', ')
@@ -180,9 +180,9 @@ const insert = fixedStatement<Record<string, unknown>, InsertedRow>(`
   select intent.*, taken.is_taken from taken left join intent on true`)
 
 /**
- * Commits an intent in one statement, under the lock of its box: only while the box and the client's connection are as they
- * were looked up, its reference is free (`isTaken` else) and its key stands for nothing. Without an order one of these no
- * longer holds, or the key went to a charge of another box, or a duplicate of the same id or reference came first.
+ * Commits an intent in one statement, under the lock of its box. It is written only if the box and the client's connection are as they
+ * were read, the reference is free (else `isTaken`), and the key has no order. Without `order` one of these no longer holds, or an equal
+ * request came first.
  */
 export async function insertCharge(
   db: Db | Trx,

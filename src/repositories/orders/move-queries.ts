@@ -54,7 +54,7 @@ export type Along = {
 }
 
 /** When an order is looked at next: at another time, if not null, while the webhooks of its account arrive. */
-export type NextLook = { at: Date | null; whileTold: Date | null }
+export type NextCheck = { at: Date | null; whileTold: Date | null }
 
 /** What a look at the provider says of the webhooks of its account. `startedAt`: of this process. */
 export type MoveSource = { toldBy: ToldBy | null; now: Date; startedAt: Date }
@@ -64,15 +64,15 @@ export type OrderMove = {
   after: OrderRow
   source: string
   note: string | null
-  next: NextLook
+  next: NextCheck
   news: MoveSource
 } & Along
 
-const nextLook = `next_check_at = case when :while_told::timestamptz is not null and ${webhooksArrive}
+const nextCheck = `next_check_at = case when :while_told::timestamptz is not null and ${webhooksArrive}
   then :while_told::timestamptz else :next_check_at::timestamptz end`
 
-function lookValues(
-  { at, whileTold }: NextLook,
+function checkValues(
+  { at, whileTold }: NextCheck,
   { now, startedAt }: Pick<MoveSource, 'now' | 'startedAt'>,
 ) {
   return { next_check_at: at, while_told: whileTold, ...webhookValues(now, startedAt) }
@@ -83,7 +83,7 @@ type MovedRow = OrderRow & { has_ended: boolean }
 const writeWith = (news: string) =>
   fixedStatement<Record<string, unknown>, MovedRow>(`
   with moved as (
-    update orders set ${moved.map((column) => `${column} = :${column}`).join(', ')}, ${nextLook},
+    update orders set ${moved.map((column) => `${column} = :${column}`).join(', ')}, ${nextCheck},
       sender = case when sender = :frees::uuid then null else sender end,
       sender_until = case when sender = :frees::uuid then null else sender_until end,
       refund_open = case when :ended_id::uuid is null then refund_open else exists (
@@ -126,7 +126,7 @@ export async function writeOrderMove(
 ): Promise<{ order: OrderRow; hasEnded: boolean } | undefined> {
   const [row] = await write[news.toldBy ?? 'nobody'](db, {
     ...Object.fromEntries(moved.map((column) => [column, after[column]])),
-    ...lookValues(next, news),
+    ...checkValues(next, news),
     payments: JSON.stringify(after.payments),
     refunds: JSON.stringify(after.refunds),
     id: before.id,
@@ -151,36 +151,36 @@ export async function writeOrderMove(
   return { order, hasEnded }
 }
 
-export type Look = { checkedAt: Date | null; next: NextLook; news: MoveSource }
+export type StatusCheck = { checkedAt: Date | null; next: NextCheck; news: MoveSource }
 
-const lookWith = (news: string) =>
+const statusCheckWith = (news: string) =>
   fixedStatement<Record<string, unknown>, OrderRow>(`
-  ${news} update orders set ${nextLook}, checked_at = coalesce(:checked_at, checked_at),
+  ${news} update orders set ${nextCheck}, checked_at = coalesce(:checked_at, checked_at),
     checks = checks + case when :checked_at::timestamptz is null then 0 else 1 end
   where id = :id and version = :version returning *`)
 
-const look = { look: lookWith(''), webhook: lookWith(`with ${noteRepeat}`) }
+const look = { look: statusCheckWith(''), webhook: statusCheckWith(`with ${noteRepeat}`) }
 
 /** Plans the next look, while the order is as it is known: undefined when it has moved. The version stays: nothing is new. */
-export async function noteLook(
+export async function noteStatusCheck(
   db: Db | Trx,
   { id, version, mp_user_id }: Pick<OrderRow, 'id' | 'version' | 'mp_user_id'>,
-  { checkedAt, next, news }: Look,
+  { checkedAt, next, news }: StatusCheck,
 ): Promise<OrderRow | undefined> {
   const [row] = await look[news.toldBy ?? 'look'](db, {
     id,
     version,
     mp_user_id,
     checked_at: checkedAt,
-    ...lookValues(next, news),
+    ...checkValues(next, news),
   })
   return row
 }
 
-/** Looks at one order, as it was known, that found nothing new. */
-export type LookNote = Pick<OrderRow, 'id' | 'version'> & {
+/** Status checks of an order, as it was known, that found nothing new. */
+export type StatusCheckNote = Pick<OrderRow, 'id' | 'version'> & {
   checkedAt: Date
-  next: NextLook
+  next: NextCheck
   /** What stood in its row as the time of the next look. */
   knownNext: Date | null
   /** How many looks this stands for. */
@@ -204,9 +204,9 @@ const noteAll = fixedStatement<Record<string, unknown>, never>(`
  * Notes looks of before, of orders that have not moved since: one that somebody else is just writing is left to him, and so is
  * a next look that was planned anew meanwhile.
  */
-export async function noteLooks(
+export async function noteStatusChecks(
   db: Db,
-  notes: readonly LookNote[],
+  notes: readonly StatusCheckNote[],
   by: Pick<MoveSource, 'now' | 'startedAt'>,
 ): Promise<void> {
   const looks = notes.map(({ id, version, checkedAt, next, knownNext, times }) => ({
