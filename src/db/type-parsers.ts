@@ -1,5 +1,5 @@
 import { types } from 'pg'
-import { parseExactJson } from '../domain/lossless-json.ts'
+import { parseExactJson } from '../domain/json.ts'
 
 type Parse = (text: string) => unknown
 

@@ -1,3 +1,16 @@
+/** Countries ("sites" of the provider) whose currency takes no cents at the provider (provider news 11; issue 28.7). */
+const wholeCurrencies: Record<string, string> = { MLC: 'CLP', MCO: 'COP', MPY: 'PYG' }
+
+/** Whether amounts of this currency (`CLP`) are sent without decimals. */
+export function isWholeCurrency(currency: string | null): boolean {
+  return Object.values(wholeCurrencies).some((known) => known === currency)
+}
+
+/** The currency of a site that takes no cents; undefined for every other site, and where the site is not known. */
+export function wholeCurrencyOf(siteId: string | null | undefined): string | undefined {
+  return wholeCurrencies[siteId ?? '']
+}
+
 /**
  * Money is integer cents in a number: 12 integer digits and 2 decimals stay below 2^53, so every sum is exact.
  * No float is ever parsed from or printed to an amount.

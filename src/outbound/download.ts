@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici'
-import { kindOf } from './judge-attempt.ts'
 import { OutboundError } from './outbound-error.ts'
+import { kindOf } from './send-attempt.ts'
 
 /**
  * One GET whose answer is read piece by piece, so that memory does not grow with it. Throws OutboundError for anything but a

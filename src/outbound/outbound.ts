@@ -1,6 +1,5 @@
 import { setTimeout as sleepFor } from 'node:timers/promises'
 import { Agent } from 'undici'
-import { type Judgement, judge, kindOf, readResult } from './judge-attempt.ts'
 import { type Effect, OutboundError } from './outbound-error.ts'
 import {
   type AttemptFailure,
@@ -11,12 +10,19 @@ import {
   parseRetryAfter,
   type RetryPolicy,
 } from './retry-decision.ts'
-import { type AttemptResult, type AttemptTimer, attemptOnce } from './send-attempt.ts'
+import {
+  type AttemptResult,
+  type AttemptTimer,
+  attemptOnce,
+  type Judgement,
+  judge,
+  kindOf,
+  readResult,
+} from './send-attempt.ts'
 
-export type { Judgement } from './judge-attempt.ts'
 export { type Effect, type FailureKind, OutboundError } from './outbound-error.ts'
 export type { AttemptFailure, HttpMethod, RetryPolicy } from './retry-decision.ts'
-export type { AttemptTimer } from './send-attempt.ts'
+export type { AttemptTimer, Judgement } from './send-attempt.ts'
 
 export type OutboundSettings = {
   /** Longest time of one attempt. */

@@ -1,6 +1,90 @@
 import { type Dispatcher, request } from 'undici'
-import { atFirstByte } from './first-byte.ts'
+import type { Effect, FailureKind } from './outbound-error.ts'
 import type { AttemptFailure, HttpMethod } from './retry-decision.ts'
+
+/**
+ * What a refusal says about this and earlier attempts of the same write. `proof`: none of them had an effect. `silent`: it
+ * had none itself and says nothing about the others. `ambiguous`: an effect may exist.
+ */
+export type Judgement = 'proof' | 'silent' | 'ambiguous'
+
+export type ReadResult =
+  | { success: true; status: number; failure: null; body: unknown }
+  | { success: false; status: number | null; failure: AttemptFailure | null; body: unknown }
+
+/** A refusal counts by its status even when its body is torn or no JSON; a success does not. */
+export function readResult(result: AttemptResult): ReadResult {
+  if (!result.ok) {
+    const refused = result.status !== null && (result.status < 200 || result.status > 299)
+    if (refused) return { success: false, status: result.status, failure: null, body: null }
+    return { success: false, status: null, failure: result.failure, body: null }
+  }
+  const json = parseJson(result.text)
+  if (result.status < 200 || result.status > 299) {
+    return { success: false, status: result.status, failure: null, body: json ?? null }
+  }
+  if (json === undefined) return { success: false, status: null, failure: 'not_json', body: null }
+  return { success: true, status: result.status, failure: null, body: json }
+}
+
+function parseJson(text: string): unknown {
+  if (text.trim() === '') return null
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** `byCode` judges the 4xx answers that the other side's own codes explain; without it their status decides. */
+export function judge(
+  read: ReadResult,
+  sent: boolean,
+  byCode: ((status: number, body: unknown) => Judgement) | undefined,
+): Judgement {
+  if (read.status === null) return sent ? 'ambiguous' : 'silent'
+  if (read.status < 400 || read.status >= 500 || read.status === 408) return 'ambiguous'
+  return byCode?.(read.status, read.body) ?? judgeByStatus(read.status)
+}
+
+/** 423 means that a request under the same key may still be running. */
+function judgeByStatus(status: number): Judgement {
+  if (status === 423) return 'ambiguous'
+  return status === 401 || status === 429 ? 'silent' : 'proof'
+}
+
+/** The kind of an unsuccessful call whose last attempt read so. */
+export function kindOf(read: ReadResult, effect: Effect): FailureKind {
+  if (read.failure === 'oversize' || read.failure === 'not_json') return 'invalid_answer'
+  const lost = effect === 'unknown' ? 'ambiguous' : 'unreachable'
+  if (read.status === null || read.status >= 500 || read.status === 408) return lost
+  if (read.status < 400) return 'invalid_answer'
+  if (read.status === 401) return 'unauthorized'
+  return read.status === 429 ? 'rate_limited' : 'refused'
+}
+
+/**
+ * Asks `mayStart` for each request at the moment of its first byte: false keeps it from being sent.
+ *
+ * undici tells a handler that its request starts after the connection stands and before the first byte is written. Seeing
+ * that moment is the only exact way to know that nothing can have arrived; error codes alone cannot tell.
+ */
+export function atFirstByte(dispatcher: Dispatcher, mayStart: () => boolean): Dispatcher {
+  return dispatcher.compose((dispatch) => (options, handler) => {
+    const seen: Dispatcher.DispatchHandler = {
+      onRequestStart(controller, context) {
+        if (mayStart()) handler.onRequestStart?.(controller, context)
+        else controller.abort(new Error('the right to send was lost'))
+      },
+      onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
+      onResponseStart: (...args) => handler.onResponseStart?.(...args),
+      onResponseData: (...args) => handler.onResponseData?.(...args),
+      onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+      onResponseError: (...args) => handler.onResponseError?.(...args),
+    }
+    return dispatch(options, seen)
+  })
+}
 
 export type AttemptInput = {
   method: HttpMethod

@@ -6,8 +6,7 @@ import {
   OutboundError,
 } from '../outbound/outbound.ts'
 import { judgeRefusal } from './judge-refusal.ts'
-import { fromOutbound, ProviderError, requestIdOf } from './provider-error.ts'
-import { parseErrorBody } from './provider-error-body.ts'
+import { fromOutbound, ProviderError, parseErrorBody, requestIdOf } from './provider-error.ts'
 import type { CallOptions, ProviderSettings } from './provider-types.ts'
 
 export type ProviderCall<T> = {

@@ -1,6 +1,6 @@
 import type { Judgement } from '../outbound/outbound.ts'
 import { errorRows, isMoneyOperation } from './error-rows.ts'
-import { parseErrorBody } from './provider-error-body.ts'
+import { parseErrorBody } from './provider-error.ts'
 
 /** The key is in use or was used: a resource may exist under it, perhaps made by an earlier call of ours. */
 const keyIsKnown: ReadonlySet<string> = new Set([

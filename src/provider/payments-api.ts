@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { canonicalJson } from '../domain/canonical-json.ts'
+import { canonicalJson } from '../domain/json.ts'
 import { signedCents } from '../domain/money.ts'
 import { endedUnpaid } from '../domain/provider-states.ts'
 import { type ProviderClient, segment } from './client.ts'

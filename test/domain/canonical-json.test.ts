@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { canonicalJson } from '../../src/domain/canonical-json.ts'
+import { canonicalJson } from '../../src/domain/json.ts'
 
 test.each<[value: unknown, text: string]>([
   [{ b: 1, a: 2 }, '{"a":2,"b":1}'],

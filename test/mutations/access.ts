@@ -101,7 +101,9 @@ export const access: readonly Mistakes[] = [
   },
   {
     file: 'src/repositories/orders/order-queries.ts',
-    tests: [['test/payment/status-check-notes.test.ts', 'a key finds the order of its own client only']],
+    tests: [
+      ['test/payment/status-check-notes.test.ts', 'a key finds the order of its own client only'],
+    ],
     made: {
       'a revoked key is found together with its order': [
         'where k.key_hash = :key_hash and k.active',

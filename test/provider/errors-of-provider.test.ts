@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { judgeRefusal } from '../../src/provider/judge-refusal.ts'
-import { parseErrorBody } from '../../src/provider/provider-error-body.ts'
+import { parseErrorBody } from '../../src/provider/provider-error.ts'
 
 test.each([
   [

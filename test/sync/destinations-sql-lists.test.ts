@@ -1,5 +1,5 @@
 import pg from 'pg'
-import '../../src/domain/lossless-json.ts'
+import '../../src/domain/json.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openSqlDestination } from '../../src/sync/destinations/sql.ts'
 import type { Destination } from '../../src/sync/types.ts'

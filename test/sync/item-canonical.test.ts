@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { canonicalJson } from '../../src/domain/canonical-json.ts'
+import { canonicalJson } from '../../src/domain/json.ts'
 import {
   CanonicalError,
   createCanonicalizer,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseExactJson } from '../../src/domain/lossless-json.ts'
+import { parseExactJson } from '../../src/domain/json.ts'
 import { JsonLimitError, parseJsonInTurns } from '../../src/sync/sources/json-in-turns.ts'
 
 /** Larger than what is parsed in one go. */

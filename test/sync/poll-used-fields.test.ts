@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import { canonicalJson } from '../../src/domain/canonical-json.ts'
+import { canonicalJson } from '../../src/domain/json.ts'
 import { syncItem } from '../../src/sync/engine/sync-item.ts'
 import { ExactTime } from '../../src/sync/item/exact-time.ts'
 import { createItemReader } from '../../src/sync/item/item.ts'

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { canonicalJson } from '../../domain/canonical-json.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import type { Sealer } from '../../domain/sealed.ts'
 import type { HeadRow, SealRow } from '../../repositories/audit/activity-chain.ts'
 import type { ActivityRow } from '../../repositories/audit/activity-queries.ts'

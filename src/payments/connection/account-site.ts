@@ -1,6 +1,5 @@
 import type { ClientName } from '../../domain/client-name.ts'
-import { erpFromCents } from '../../domain/money.ts'
-import { wholeCurrencyOf } from '../../domain/site.ts'
+import { erpFromCents, wholeCurrencyOf } from '../../domain/money.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError } from '../../provider/provider.ts'

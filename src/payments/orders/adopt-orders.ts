@@ -1,9 +1,8 @@
 import type { Db, Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { pointFromCents } from '../../domain/money.ts'
+import { pointFromCents, wholeCurrencyOf } from '../../domain/money.ts'
 import { providerKey, saleKey } from '../../domain/provider-key.ts'
-import { wholeCurrencyOf } from '../../domain/site.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   attemptOfReference,

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../domain/canonical-json.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../../domain/order.ts'
 import { canMove, isClosedUnpaid, isOpen, isPaid } from '../../domain/order-state.ts'
 import { isKeptSurplus, isOwn } from '../../domain/payment-figures.ts'

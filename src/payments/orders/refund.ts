@@ -1,7 +1,7 @@
 import type { Db, Trx } from '../../db/database.ts'
 import { hashSecret } from '../../domain/api-key.ts'
-import { canonicalJson } from '../../domain/canonical-json.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import { erpFromCents, pointFromCents } from '../../domain/money.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { isOwn } from '../../domain/payment-figures.ts'

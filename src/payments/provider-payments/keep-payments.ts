@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { json, type Trx } from '../../db/database.ts'
-import { canonicalJson } from '../../domain/canonical-json.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import {
   type ProviderAmount,
   type ProviderPayment,

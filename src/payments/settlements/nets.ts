@@ -1,5 +1,5 @@
 import type { Db, Trx } from '../../db/database.ts'
-import { canonicalJson } from '../../domain/canonical-json.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import {
   type Charge,
   type ClassRule,

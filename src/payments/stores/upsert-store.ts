@@ -1,5 +1,5 @@
-import { canonicalJson } from '../../domain/canonical-json.ts'
 import type { ClientName } from '../../domain/client-name.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { asAppError } from '../../provider/provider.ts'
 import {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { canonicalJson } from '../../domain/canonical-json.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import { itemVersion } from '../item/item.ts'
 import type { Flow } from './schema.ts'
 

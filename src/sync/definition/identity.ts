@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
-import { canonicalJson } from '../../domain/canonical-json.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import type { Flow } from './schema.ts'
 import type { Secret } from './secret.ts'
 

@@ -1,4 +1,4 @@
-import { parseExactJson } from '../../domain/lossless-json.ts'
+import { parseExactJson } from '../../domain/json.ts'
 import type { GuardedAnswer } from '../net/request.ts'
 
 type Body = Pick<GuardedAnswer, 'headers' | 'body'>

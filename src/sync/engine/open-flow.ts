@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { canonicalJson } from '../../domain/canonical-json.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import { itemFormHash, keyFormHash } from '../definition/definition-hash.ts'
 import { identitiesOf } from '../definition/identity.ts'
 import type { LoadedFlow } from '../definition/load.ts'

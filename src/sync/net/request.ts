@@ -1,8 +1,8 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { type Dispatcher, request } from 'undici'
-import { atFirstByte } from '../../outbound/first-byte.ts'
 import { parseRetryAfter } from '../../outbound/retry-decision.ts'
+import { atFirstByte } from '../../outbound/send-attempt.ts'
 import { parseHttpUrl, RefusedAddressError } from './guard.ts'
 
 export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { parseExactJson } from '../../domain/lossless-json.ts'
+import { parseExactJson } from '../../domain/json.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { installJsonBody } from '../../http/json-body.ts'
 import { PushBody, PushedResponse } from '../push-schemas.ts'

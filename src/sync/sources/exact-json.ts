@@ -1,4 +1,4 @@
-import { parseExactJson } from '../../domain/lossless-json.ts'
+import { parseExactJson } from '../../domain/json.ts'
 import { maxRecordCharacters } from './limits.ts'
 
 /** As parseExactJson, for a value of a database. One that no item can hold stays text, and is refused as such unparsed. */

@@ -1,4 +1,4 @@
-import { parseExactJson } from '../../domain/lossless-json.ts'
+import { parseExactJson } from '../../domain/json.ts'
 import { breathe } from '../poll/breather.ts'
 import { inLastName } from './json-name.ts'
 
