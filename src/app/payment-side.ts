@@ -271,9 +271,15 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   }
 }
 
+/** Slower calls are logged although they succeeded. */
+const slowCallMs = 2_000
+
+/** Calls that succeed at once are at debug: the request's own line names the order. */
 function logProviderCall(logger: Logger, { about, ...call }: ProviderCallLog): void {
-  const failed = call.status === null || call.status >= 500
+  const { status, attempt, durationMs } = call
   const entry = { ...call, ...about }
-  if (failed) logger.warn(entry, 'provider call failed')
-  else logger.info(entry, 'provider call')
+  if (status === null || status >= 500) logger.warn(entry, 'provider call failed')
+  else if (status >= 400 || attempt > 1 || durationMs >= slowCallMs) {
+    logger.info(entry, 'provider call')
+  } else logger.debug(entry, 'provider call')
 }

@@ -47,7 +47,12 @@ export class RequestLog extends LogController {
     request: FastifyRequest,
     reply: FastifyReply,
   ): void {
-    const fields = { req: request, res: reply, durationMs: Math.round(reply.elapsedTime) }
+    const fields = {
+      req: request,
+      res: reply,
+      durationMs: Math.round(reply.elapsedTime),
+      ...(request.aboutOrder && { orderId: request.aboutOrder.id }),
+    }
     if (error) request.log.warn({ ...fields, err: error }, 'request broken off')
     else request.log.info(fields, 'request done')
   }

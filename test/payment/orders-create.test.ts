@@ -288,6 +288,20 @@ async function shared(): Promise<Till> {
   return sharedTill
 }
 
+test('a charge that went well is one line of the log, of at most 400 bytes, with its order', async () => {
+  const till = await openOwnShop(service, 'logged')
+  const before = service.logLines.length
+  const { order_id } = (await charge(service, till, { reference: 'LOG-1' })).json()
+  const lines = service.logLines.slice(before)
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['request done'])
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    req: { method: 'POST', route: '/orders' },
+    res: { statusCode: 201 },
+    orderId: order_id,
+  })
+  expect(Buffer.byteLength(lines[0] ?? '')).toBeLessThanOrEqual(400)
+})
+
 test('a box that does not exist, or belongs to another client, is 404 before any provider call', async () => {
   const till = await openOwnShop(service, 'boxes')
   const other = await enrol(service, 'no-boxes')
