@@ -20,6 +20,7 @@ type Compose = {
       image?: string
       environment: Record<string, string>
       env_file?: string[]
+      logging?: object
       stop_grace_period?: string
       read_only?: boolean
       cap_drop?: string[]
@@ -55,6 +56,16 @@ test('the container has a user of its own, a read-only root, no capabilities, an
   })
   expect(Number.parseInt(service?.stop_grace_period ?? '', 10)).toBeGreaterThan(stopWithinSeconds)
   for (const port of service?.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/)
+})
+
+test('compose keeps 500 MB of the log of each service', () => {
+  const { services } = parse(read('docker-compose.yml')) as Compose
+  for (const { logging } of Object.values(services)) {
+    expect(logging).toEqual({
+      driver: 'json-file',
+      options: { 'max-size': '50m', 'max-file': '10' },
+    })
+  }
 })
 
 test('compose hands on every setting of .env, but for those that the container itself fixes', () => {
