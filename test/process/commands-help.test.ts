@@ -24,9 +24,10 @@ async function run(file: string, args: string[]) {
   )
 }
 
-describe.each(Object.entries(commands))('%s', (name, file) => {
-  test.each(['--help', '-h'])('%s says how it is used, and ends well', async (flag) => {
-    const { code, stdout, stderr } = await run(file, [flag])
+// A process each, so they are among the long ones.
+describe.each(Object.entries(commands))('%s', { tags: ['long'] }, (name, file) => {
+  test('--help says how it is used, and ends well', async () => {
+    const { code, stdout, stderr } = await run(file, ['--help'])
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(new RegExp(`^usage: .*npm run ${name}`))
     for (const part of ['exit codes:', 'example:', '  0  ', '  2  ']) expect(stdout).toContain(part)
