@@ -160,6 +160,7 @@ test('keys and names that only look alike stay apart', () => {
 const row: OwedRow = {
   pk: 'a|b',
   version: 4,
+  queued_at: new Date(),
   change_number: 9,
   kind: 'upsert',
   hash: 'h1:x',

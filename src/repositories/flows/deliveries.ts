@@ -157,6 +157,7 @@ function oweFound(
 const owedColumns = [
   'pk',
   'version',
+  'queued_at',
   'change_number',
   'kind',
   'hash',

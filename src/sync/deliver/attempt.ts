@@ -43,6 +43,8 @@ export type OpenDestination = {
   identity: string
   /** How many fields the items' key has. */
   keyFields: number
+  /** When this process began to work the queue, by the database's clock; undefined before. */
+  termBeganAt?: Date | undefined
   definition: Pick<DestinationDefinition, 'name' | 'retry' | 'timeoutMs'>
   destination: Destination
   body: ItemBody
@@ -91,7 +93,7 @@ export async function attemptDelivery(
   const outcomes = owed.map<Outcome>(() => ({ kind: 'nothing' }))
   // One chance for all: those that fail together come again together.
   const chance = deps.random()
-  const rules = { random: () => chance, retry: definition.retry }
+  const rules = { random: () => chance, now: deps.now, retry: definition.retry }
   let may = (): boolean => false
   let wasWithheld = false
   const ready: Ready[] = []
@@ -256,7 +258,7 @@ function begunOf(
 
 export const neverSent = 'nothing of it was sent to the destination'
 
-type Rules = Pick<AttemptDeps, 'random'> & Pick<OpenDestination['definition'], 'retry'>
+type Rules = Pick<AttemptDeps, 'random' | 'now'> & Pick<OpenDestination['definition'], 'retry'>
 
 /** What is to be sent of a row; an outcome when its mapping fails. */
 async function prepare(
@@ -270,7 +272,7 @@ async function prepare(
   if (item === null) throw new Error('a delivery that waits has no item')
   const attempt = row.attempts + 1
   const tried: Tried = { version, change: kind, hash }
-  if (kind === 'delete' && !mayBeThere(row)) {
+  if (kind === 'delete' && !mayBeThere(row) && !mayHaveBeenBegun(rules, target, row)) {
     return { outcome: { kind: 'skipped', ...tried, reason: neverSent } }
   }
   try {
@@ -289,6 +291,21 @@ async function prepare(
       : { kind: 'final', ...tried, failure: failed }
     return { outcome }
   }
+}
+
+/**
+ * Whether a process that worked the queue before may have sent an upsert of the row and have been killed then: nothing is noted of an
+ * attempt before it ends. A row that is overwritten while it waits keeps the time since when it waits.
+ */
+function mayHaveBeenBegun(
+  { now }: Pick<AttemptDeps, 'now'>,
+  { termBeganAt }: Pick<OpenDestination, 'termBeganAt'>,
+  { version, queued_at: waitsSince }: Waiting,
+): boolean {
+  const isOverwritten = version > 1
+  // A time ahead was written before the clock was set back.
+  const isEarlier = termBeganAt === undefined || waitsSince <= termBeganAt || waitsSince > now()
+  return isOverwritten && isEarlier
 }
 
 /** What a destination is asked to do. */

@@ -208,6 +208,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
         },
       }),
       begun: (term) => {
+        running.termBeganAt = now()
         running.gate.takeOver(term)
         running.reports?.write()
       },

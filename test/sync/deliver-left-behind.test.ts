@@ -1,0 +1,63 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Database } from '../../src/db/database.ts'
+import { openTestDatabase } from '../support/database.ts'
+import { createService, flowOf, latch, receiver, rowOf, type Service } from './deliver-support.ts'
+
+/** Deletes of items whose first attempt a killed process may have made, of which it noted nothing. */
+
+let database: Database
+let service: Service
+beforeAll(async () => {
+  database = await openTestDatabase()
+  service = createService(database)
+  await service.start()
+})
+afterEach(() => service.closeAll())
+afterAll(async () => {
+  await service.stop()
+  await database.close()
+})
+
+const soon = { timeout: 10_000, interval: 10 }
+const removed = { pk: 'A', kind: 'delete' as const, hash: 'deleted' }
+const stateOf = async (flow: string) => (await rowOf(database, flow, 'A'))?.state
+
+test('an item that waited when the process took over may have been sent: its delete is sent, too', async () => {
+  const flow = flowOf('taken-over')
+  const web = receiver()
+  // Owed, sent by a process that is killed then, and gone at the source before another one delivers.
+  await service.change(flow, [{ pk: 'A' }])
+  await service.change(flow, [removed])
+  await service.run(flow, [web])
+  await expect.poll(() => stateOf('taken-over'), soon).toBe('done')
+  expect(web.calls.map(({ pk, kind }) => [pk, kind])).toEqual([['A', 'delete']])
+  expect(await rowOf(database, 'taken-over', 'A')).toMatchObject({ skipped: null })
+})
+
+test('an item that came and went while the process was busy was never sent, and is not deleted', async () => {
+  const flow = flowOf('came-and-went', [{ concurrency: 1 }])
+  const busy = latch()
+  const web = receiver(async ({ pk }) => {
+    if (pk === 'B') await busy.opened
+    return { ok: true }
+  })
+  await service.run(flow, [web])
+  await service.change(flow, [{ pk: 'B' }])
+  await expect.poll(() => web.calls.length, soon).toBe(1)
+  await service.change(flow, [{ pk: 'A' }])
+  await service.change(flow, [removed])
+  busy.open()
+  await expect.poll(() => stateOf('came-and-went'), soon).toBe('done')
+  expect(web.calls.map(({ pk }) => pk)).toEqual(['B'])
+})
+
+test('what the destination never was to have is not deleted there by the next process either', async () => {
+  const flow = flowOf('first-delete')
+  const web = receiver()
+  const fill = { flow: 'first-delete', destination: 'web', asked: 1 }
+  await database.db.insertInto('destination_fills').values(fill).execute()
+  await service.change(flow, [removed])
+  await service.run(flow, [web])
+  await expect.poll(() => stateOf('first-delete'), soon).toBe('done')
+  expect(web.calls).toEqual([])
+})
