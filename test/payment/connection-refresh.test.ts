@@ -1,28 +1,28 @@
 import { sql } from 'kysely'
-import nock from 'nock'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
 import { DatabaseUnavailableError } from '../../src/db/database-failures.ts'
 import type { AppError } from '../../src/errors/app-error.ts'
 import { renewConnection, renewDueConnections } from '../../src/payments/connection/token-keeper.ts'
 import { type PaymentDeps, serviceActor } from '../../src/payments/deps.ts'
+import nock, { useNock } from '../support/nock.ts'
 import { adminToken, startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, connect, enrol, openShop, sandboxCall, type Till } from '../support/till.ts'
 
 const dayMs = 24 * 3600_000
 
+// Before the service, whose open connections nock would not see.
+useNock()
 let service: TestService
 beforeAll(async () => {
-  if (!nock.isActive()) nock.activate()
   service = await startTestService()
 })
 afterEach(async () => {
+  // Hooks run from the last to the first: an answer that is still planned would take the request below.
   nock.cleanAll()
   await sandboxCall(service, 'DELETE', '/_sandbox/faults')
 })
 afterAll(async () => {
-  // Files share a worker: left active, it would stand between the raw sockets of the next ones and their ends.
-  nock.restore()
   await service.stop()
 })
 

@@ -1,7 +1,7 @@
-import nock from 'nock'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { answer, drop, startServer, torn } from '../outbound/raw-server.ts'
+import nock, { useNock } from '../support/nock.ts'
 import { orderId, providerAt, providerFailure, sale } from './provider-setup.ts'
 
 const refusal = (status: number, code: string) =>
@@ -253,13 +253,7 @@ test('an id that the address would resolve away is refused before anything is se
 })
 
 describe('single answers of the provider', () => {
-  beforeAll(() => {
-    if (!nock.isActive()) nock.activate()
-  })
-  afterAll(() => {
-    nock.cleanAll()
-    nock.restore()
-  })
+  useNock()
 
   const host = 'https://api.mercadopago.example'
 
