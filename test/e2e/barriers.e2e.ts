@@ -48,9 +48,9 @@ const looks = [
 ].flatMap((look) => [
   { ...look, device: 'desktop', viewport: { width: 1280, height: 800 } },
   { ...look, device: 'phone', viewport: { width: 390, height: 780 } },
-]) as StatusCheck[]
+]) as Look[]
 
-type StatusCheck = {
+type Look = {
   language: 'en' | 'es'
   locale: string
   colorScheme: 'light' | 'dark'

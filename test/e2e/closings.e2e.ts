@@ -133,9 +133,9 @@ test('a day that differs shows the differing line first; once signed it is amend
   await expectText(first, `Payment ${payment}`)
   await expectText(first, 'There is no charge')
   await expectText(first, /77\.50/)
-  await expectText(first, 'StatusCheck for the sale')
+  await expectText(first, 'Look for the sale')
   await expectText(page.locator('.difference').last(), 'no outcome yet')
-  await expectText(main(page), '1 charge does not agree. StatusCheck at it before you sign')
+  await expectText(main(page), '1 charge does not agree. Look at it before you sign')
 
   await sign(page)
   expect(await page.locator('.difference').count()).toBe(2)

@@ -16,7 +16,7 @@ const texts: Record<LineKind, { action: LineAction } & Record<Language, string>>
   missing_here: {
     action: 'adopt_or_refund',
     es: 'El proveedor cobró esto y aquí no figura como cobrado. Busque la venta: tómela como propia o devuelva el dinero.',
-    en: 'The provider charged this and it is not charged here. StatusCheck for the sale: take it over or give the money back.',
+    en: 'The provider charged this and it is not charged here. Look for the sale: take it over or give the money back.',
     pt: 'O provedor cobrou isto e aqui não consta como cobrado. Procure a venda: assuma-a ou devolva o dinheiro.',
   },
   missing_there: {

@@ -92,7 +92,7 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
   action_required: {
     action: 'look_at_terminal',
     es: 'La terminal no confirmó el resultado. Mire su pantalla antes de volver a cobrar.',
-    en: 'The terminal did not confirm the result. StatusCheck at its screen before you charge again.',
+    en: 'The terminal did not confirm the result. Look at its screen before you charge again.',
     pt: 'A maquininha não confirmou o resultado. Olhe a tela antes de cobrar de novo.',
   },
   processed: {

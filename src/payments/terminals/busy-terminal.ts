@@ -103,7 +103,7 @@ const busyTexts: Record<Holder['kind'] | 'own', Text> = {
     action: 'look_at_terminal',
     message: {
       es: 'La terminal está ocupada por algo que no salió de esta caja. Mirá la pantalla de la terminal, terminalo ahí y cobrá de nuevo.',
-      en: 'The terminal is busy with something that did not come from this box. StatusCheck at its screen, finish it there, then charge again.',
+      en: 'The terminal is busy with something that did not come from this box. Look at its screen, finish it there, then charge again.',
       pt: 'A maquininha está ocupada por algo que não saiu deste caixa. Olhe a tela, termine ali e cobre de novo.',
     },
   },
