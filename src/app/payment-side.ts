@@ -172,6 +172,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     once: createSingleFlight(),
     foreignOrders: createForeignOrders(),
     background: createBackgroundWork(),
+    wakeSweeper: () => sweeper.wake(),
     now,
     stopwatch,
     sleep,

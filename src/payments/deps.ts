@@ -49,6 +49,8 @@ export type PaymentDeps = {
   once: SingleFlight
   foreignOrders: ForeignOrders
   background: BackgroundWork
+  /** Has the sweeper look for due orders now. */
+  wakeSweeper: () => void
   now: () => Date
   /** Milliseconds by a clock that nobody can set, from any beginning: what deadlines go by. */
   stopwatch: () => number

@@ -12,6 +12,7 @@ import {
   ordersAtProvider,
   providerRequests,
   reading,
+  readResolved,
   sweepAfter,
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -79,7 +80,7 @@ test('a refusal of the second attempt says nothing of the first, which arrives l
   await actThere(foreign, { do: 'pay' })
   // The gateway lets the first attempt go.
   service.clock.advance(7_000)
-  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+  expect((await readResolved(service, till, order_id)).json()).toMatchObject({
     status: 'created',
     mp_order_id: ordersAtProvider(service, till).at(-1)?.id,
   })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { encodeReference } from '../../src/provider/reference.ts'
 import {
@@ -15,6 +16,7 @@ import {
   ordersAtProvider,
   providerRequests,
   reading,
+  readResolved,
   refund,
   simulate,
   sweepAfter,
@@ -373,7 +375,7 @@ test.each([
   service.clock.advance(20 * 60_000)
   await healProvider(service)
   await forgetRequests(service)
-  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+  expect((await readResolved(service, till, order_id)).json()).toMatchObject({
     status: 'failed',
     status_detail: 'not_created',
     outcome: 'not_charged',
@@ -519,11 +521,11 @@ test('past the memory of the provider the key is never sent again; a search may 
   await sweepAfter(service, 23.5 * 3600_000)
   const asked = await charge(service, till, { reference: 'U 12' })
   expect(asked.json()).toMatchObject({ outcome: 'unknown', order_id })
-  expect((await readOrder(service, till, order_id)).json().outcome).toBe('unknown')
+  expect((await readResolved(service, till, order_id)).json().outcome).toBe('unknown')
   expect(await providerRequests(service, creation)).toEqual([])
 
   await healProvider(service)
-  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+  expect((await readResolved(service, till, order_id)).json()).toMatchObject({
     status: 'expired',
     outcome: 'not_charged',
     mp_order_id: ordersAtProvider(service, till)[0]?.id,
@@ -571,13 +573,13 @@ test('past the memory of the provider a search hit on another terminal or amount
     { transactions: { payments: [{ id: 'PAY1', amount: '1234.51', status: 'processed' }] } },
   ]) {
     answerSearch(fields)
-    expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    expect((await readResolved(service, till, order_id)).json()).toMatchObject({
       status: 'created',
       outcome: 'unknown',
     })
   }
   answerSearch({ integration_data: { application_id: service.sandbox.info.client_id } })
-  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+  expect((await readResolved(service, till, order_id)).json()).toMatchObject({
     status: 'processed',
     outcome: 'charged',
   })
@@ -594,7 +596,7 @@ test('past the memory of the provider an order that no search finds was never ma
   service.clock.advance(23.5 * 3600_000)
   proxy.alter = (_answer, { path }) =>
     path.startsWith('/v1/orders?') ? { status: 200, body: { data: [] } } : undefined
-  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+  expect((await readResolved(service, till, order_id)).json()).toMatchObject({
     status: 'failed',
     status_detail: 'not_created',
     outcome: 'not_charged',
@@ -628,7 +630,7 @@ test('an order of the account before is neither sent to the new account nor take
   expect(await providerRequests(service, creation)).toEqual([])
 
   const back = await changeAccount(service, till, String(till.mpUserId))
-  expect((await readOrder(service, back, order_id)).json()).toMatchObject({
+  expect((await readResolved(service, back, order_id)).json()).toMatchObject({
     mp_order_id: ordersAtProvider(service, till)[0]?.id,
     stale: false,
   })
@@ -646,7 +648,8 @@ test('without key and guard a repetition of an unknown charge is not called safe
     expect(bare.json()).toMatchObject({ outcome: 'unknown', retry_safe: false })
     expect(bare.json().error).toContain('do not charge again')
     await healProvider(open)
-    await act(open, await foundId(open, till, bare.json().order_id), payByCard)
+    await readResolved(open, till, bare.json().order_id)
+    await act(open, bare.json().order_id, payByCard)
     await readOrder(open, till, bare.json().order_id)
 
     await breakProvider(open, { ...creation, kind: 'drop_after' })
@@ -659,11 +662,6 @@ test('without key and guard a repetition of an unknown charge is not called safe
     await open.stop()
   }
 })
-
-async function foundId(on: TestService, till: { key: string }, orderId: string): Promise<string> {
-  await call(on, { url: `/orders/${orderId}`, token: till.key })
-  return orderId
-}
 
 test('while it cannot be looked up whether an equal charge went before, nobody is told that nothing was charged', async () => {
   const till = await openOwnShop(service, 'no look')
@@ -679,6 +677,44 @@ test('while it cannot be looked up whether an equal charge went before, nobody i
     outcome: 'charged',
     order_id,
   })
+})
+
+test('a read of a charge of unknown outcome sends nothing and has the sweeper find the outcome', async () => {
+  const till = await openOwnShop(service, 'read while unknown')
+  await breakProvider(service, { ...creation, kind: 'drop_before' })
+  const { order_id } = (await charge(service, till, { reference: 'U-18' })).json()
+  await healProvider(service)
+  await forgetRequests(service)
+  const wake = vi.spyOn(service.sweeper, 'wake')
+  onTestFinished(() => wake.mockRestore())
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    outcome: 'unknown',
+    stale: true,
+  })
+  expect(await providerRequests(service, creation)).toEqual([])
+  expect(await providerRequests(service, { path: '^/v1/orders', method: 'GET' })).toEqual([])
+  expect(wake).toHaveBeenCalledOnce()
+  // It is due at once, whenever it was planned before.
+  await service.sweeper.sweepOnce()
+  expect((await readOrder(service, till, order_id)).json()).toMatchObject({
+    mp_order_id: ordersAtProvider(service, till)[0]?.id,
+    stale: false,
+  })
+  expect(await providerRequests(service, creation)).toHaveLength(1)
+})
+
+test('a read leaves a charge alone whose request is still sending', async () => {
+  const till = await openOwnShop(service, 'read while sending')
+  const { order_id } = (await charge(service, till, { reference: 'U-25' })).json()
+  const next = new Date(service.clock.now().getTime() + 6_000)
+  await service.database.db
+    .updateTable('orders')
+    .set({ creation: 'unknown', mp_order_id: null, sender: randomUUID(), next_check_at: next })
+    .set({ sender_until: new Date(service.clock.now().getTime() + 5_000) })
+    .where('id', '=', order_id)
+    .execute()
+  await readOrder(service, till, order_id)
+  expect((await orderRow(service, order_id)).next_check_at).toEqual(next)
 })
 
 test('a read of a confirmed order never creates anything', async () => {

@@ -8,6 +8,7 @@ import {
   openOwnShop,
   orderRow,
   ordersAtProvider,
+  readResolved,
   refund,
   sweepAfter,
 } from '../support/money.ts'
@@ -48,7 +49,7 @@ async function show(id: string, shown: object | null): Promise<void> {
 
 /** The lost charge is in doubt, and its history names the order at the provider. */
 async function expectDoubt(till: Till, orderId: string, mpOrderId: string): Promise<void> {
-  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+  expect((await readResolved(service, till, orderId)).json()).toMatchObject({
     order_id: orderId,
     status: 'created',
     outcome: 'unknown',
@@ -96,7 +97,7 @@ test.each([
     await expectDoubt(till, orderId, id)
     // What proves it ends the doubt.
     await show(id, null)
-    expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+    expect((await readResolved(service, till, orderId)).json()).toMatchObject({
       outcome: 'charged',
       mp_order_id: id,
     })
@@ -111,7 +112,7 @@ test('a reference that only this service makes proves an order whose application
   await pay(id)
   await show(id, { integration_data: null })
   service.clock.advance(pastItsTimeMs)
-  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+  expect((await readResolved(service, till, orderId)).json()).toMatchObject({
     outcome: 'charged',
     mp_order_id: id,
   })
@@ -124,7 +125,7 @@ test('an attempt that arrives late makes our order as long as the order has not 
   await pay(id)
   await show(id, { created_date: dateOf(service.clock.now().getTime() + 10 * 60_000) })
   service.clock.advance(pastItsTimeMs)
-  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+  expect((await readResolved(service, till, orderId)).json()).toMatchObject({
     outcome: 'charged',
     mp_order_id: id,
   })
@@ -147,7 +148,7 @@ async function expectDoubtOfRefused(till: Till, orderId: string, mpOrderId: stri
   const { conflict, creation: made } = await orderRow(service, orderId)
   expect([made, conflict]).toEqual(['refused', expect.stringContaining(mpOrderId)])
   expect(conflict).toContain(orderId)
-  expect((await readOrder(service, till, orderId)).json()).toMatchObject({
+  expect((await readResolved(service, till, orderId)).json()).toMatchObject({
     status: 'failed',
     outcome: 'unknown',
     standing: 'in_doubt',
@@ -165,7 +166,7 @@ test('a charge that counts as never made is in doubt when an equal order turns u
   const till = await openOwnShop(service, 'refused and searched')
   const orderId = await lostCharge(till, 'W-11', false)
   service.clock.advance(pastItsTimeMs)
-  await readOrder(service, till, orderId)
+  await readResolved(service, till, orderId)
   expect(await orderRow(service, orderId)).toMatchObject({ creation: 'refused', conflict: null })
   const id = await orderElsewhere(till, 'W-11')
   await show(id, { created_date: dateOf(service.clock.now().getTime() - 3_600_000) })

@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import type { LedgerOrder } from '../../src/sandbox/ledger.ts'
 import type { TestService } from './service.ts'
-import { asAdmin, call, openShop, sandboxCall, type Till } from './till.ts'
+import { asAdmin, call, openShop, readOrder, sandboxCall, type Till } from './till.ts'
 
 export type FaultRule = {
   path: string
@@ -177,6 +177,17 @@ export async function deliver(
 export async function sweepAfter(service: TestService, ms: number): Promise<void> {
   service.clock.advance(ms)
   await service.sweeper.sweepOnce()
+}
+
+/** Reads an order of unknown outcome, lets the sweeper do what that read has left to it, and reads again. */
+export async function readResolved(
+  service: TestService,
+  till: Till,
+  orderId: string,
+): Promise<LightMyRequestResponse> {
+  await readOrder(service, till, orderId)
+  await service.sweeper.sweepOnce()
+  return readOrder(service, till, orderId)
 }
 
 let account = 7_000_000

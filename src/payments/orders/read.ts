@@ -80,6 +80,8 @@ export type RefreshOptions = {
   known?: KnownConnection | undefined
   /** A look that finds nothing new is noted later: for somebody who only wants to know, and acts on nothing. */
   notesLater?: boolean
+  /** Nothing is sent under the order's key: a creation of unknown outcome is left to the sweeper. For a GET. */
+  onlyReads?: boolean
 }
 
 /**
@@ -93,7 +95,12 @@ export async function refreshOrder(
   deps: PaymentDeps,
   order: OrderRow,
   context: RequestContext,
-  { isOwn = context.source === 'webhook', known, notesLater = false }: RefreshOptions = {},
+  {
+    isOwn = context.source === 'webhook',
+    known,
+    notesLater = false,
+    onlyReads = false,
+  }: RefreshOptions = {},
 ): Promise<ReadOrder> {
   if (isAtRest(order, context.source)) {
     // A look that was planned while the order was still open.
@@ -105,7 +112,7 @@ export async function refreshOrder(
   const read = () => {
     if (order.creation === 'refused') return searchAgain(deps, order, context)
     if (order.creation !== 'confirmed' || order.mp_order_id === null) {
-      return readUnconfirmed(deps, order, context)
+      return onlyReads ? leaveToSweeper(deps, order) : readUnconfirmed(deps, order, context)
     }
     return readConfirmed(deps, order, order.mp_order_id, context, { known, notesLater })
   }
@@ -114,6 +121,17 @@ export async function refreshOrder(
   const shared = await deps.once(`look:${order.id}`, read)
   // One that was under way before may know less of the order than this request has read since.
   return shared.order.version < order.version ? { ...shared, order } : shared
+}
+
+/** The sweeper takes the order up at once, except while the request that charges has the lease. */
+async function leaveToSweeper(deps: PaymentDeps, order: OrderRow): Promise<ReadOrder> {
+  const now = deps.now()
+  const isBeingSent = order.sender_until !== null && order.sender_until > now
+  if (!isBeingSent) {
+    await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: now })
+    deps.wakeSweeper()
+  }
+  return { order, stale: true }
 }
 
 async function readUnconfirmed(
@@ -247,7 +265,11 @@ export async function readOrder(
 ): Promise<ReadOrder> {
   const { order: before, known } = found ?? (await requireOrderAnywhere(deps, client, id))
   const context = serviceContext(deps, 'api')
-  let read = await refreshOrder(deps, before, context, { known, notesLater: wait === undefined })
+  let read = await refreshOrder(deps, before, context, {
+    known,
+    notesLater: wait === undefined,
+    onlyReads: true,
+  })
   if (!wait) return read
   const knownVersion = wait.knownVersion ?? before.version
   const until = performance.now() + wait.waitSeconds * 1000

@@ -31,6 +31,8 @@ import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
 
 export type Sweeper = {
   start(): void
+  /** Looks for due orders now, once it was started. */
+  wake(): void
   /** Begins nothing new, and ends after what was begun. */
   stop(): Promise<void>
   /** All that is due now, for tests. Answers how many orders were checked. */
@@ -96,7 +98,11 @@ export function createSweeper(
     },
   })
 
+  let isStarted = false
   return {
+    wake() {
+      if (isStarted) looks.wake()
+    },
     async sweepOnce() {
       await inbox.workDue()
       const looked = await looks.once()
@@ -105,6 +111,7 @@ export function createSweeper(
       return looked
     },
     start() {
+      isStarted = true
       inbox.start()
       looks.start()
       operations.start()

@@ -50,7 +50,8 @@ export async function watchOrder(
       const isNews = askedAt !== undefined && order.version !== seen
       if (!isNews && isDue(order)) {
         askedAt = deps.now().getTime()
-        const read = await refreshOrder(deps, order, serviceContext(deps, 'api', readWithinMs))
+        const context = serviceContext(deps, 'api', readWithinMs)
+        const read = await refreshOrder(deps, order, context, { onlyReads: true })
         order = read.order
         isStale = read.stale
       }
