@@ -22,7 +22,7 @@ const rooms = {
   routes: 'src/routes/',
   payments: 'src/payments/',
   sync: 'src/sync/',
-  alerts: 'src/alerts/',
+  notifications: 'src/notifications/',
   provider: 'src/provider/',
   repositories: 'src/repositories/',
   http: 'src/http/',
@@ -33,7 +33,7 @@ const rooms = {
   jobs: 'src/jobs/',
   metrics: 'src/metrics/',
 }
-const { routes, payments, sync, alerts, provider, repositories, http, db, sandbox } = rooms
+const { routes, payments, sync, notifications, provider, repositories, http, db, sandbox } = rooms
 const { backup, fleet, jobs, metrics } = rooms
 const everyRoom = Object.values(rooms)
 const pure = ['src/domain/', 'src/errors/']
@@ -41,16 +41,19 @@ const pure = ['src/domain/', 'src/errors/']
 /** What a room never imports, whatever the depth of the folder in which the file lies. */
 const fences: [room: string, never: string[]][] = [
   [routes, [provider, sandbox, sync, ...top]],
-  [payments, [routes, http, sandbox, sync, alerts, ...top]],
-  [sync, [payments, provider, routes, sandbox, alerts, ...top]],
-  [alerts, [payments, provider, routes, sandbox, ...top]],
+  [payments, [routes, http, sandbox, sync, notifications, ...top]],
+  [sync, [payments, provider, routes, sandbox, ...top]],
+  [notifications, [payments, provider, routes, sandbox, ...top]],
   [metrics, [payments, routes, http, sync, ...top]],
-  [fleet, [payments, provider, routes, sync, alerts, http, sandbox, ...top]],
-  [backup, [routes, provider, sync, alerts, sandbox, ...top]],
+  [fleet, [payments, provider, routes, sync, notifications, http, sandbox, ...top]],
+  [backup, [routes, provider, sync, notifications, sandbox, ...top]],
   ['src/tracing/', [payments, repositories, routes, ...top]],
   [provider, [repositories, jobs, db, payments, fleet, routes, http, sandbox, sync, ...top]],
-  [jobs, [payments, fleet, provider, routes, http, sandbox, sync, alerts, ...top]],
-  [repositories, [payments, fleet, jobs, provider, routes, http, sandbox, sync, alerts, ...top]],
+  [jobs, [payments, fleet, provider, routes, http, sandbox, sync, notifications, ...top]],
+  [
+    repositories,
+    [payments, fleet, jobs, provider, routes, http, sandbox, sync, notifications, ...top],
+  ],
   [
     http,
     [repositories, jobs, db, payments, provider, routes, sandbox, sync, 'src/domain/', ...top],
@@ -94,7 +97,7 @@ const families = {
     'provider-payments settlements stores terminals unclaimed-payments webhooks',
   ],
   repositories: [
-    'api-keys audit chargebacks closings connection encryption fleet flows metrics operations orders',
+    'api-keys audit chargebacks closings connection encryption fleet flows metrics notifications operations orders',
     'provider-payments session settlements statistics stores unclaimed-payments webhooks',
   ],
   routes: [
@@ -116,7 +119,7 @@ test.each(Object.entries(families))(
 
 test('a file name stands once in the source', () => {
   // Flows have their own tree.
-  const flows = /^src\/(sync|alerts)\//
+  const flows = /^src\/sync\//
   const places = Map.groupBy(sources, ({ file }) => basename(file))
   const twice = [...places.values()]
     .map((group) => group.map(({ file }) => file))

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
 import { listPaymentsSold } from '../../src/repositories/provider-payments/provider-payments.ts'
+import { openHttpReceiver } from '../notifications/receivers.ts'
 import { openOwnShop, retireShops } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin, call, type Till } from '../support/till.ts'
-import { openHttpReceiver } from '../sync/alerts-receivers.ts'
 import { close, readClosing, sell, typeCharge, watchAfter } from './shop-day.ts'
 
 let service: TestService

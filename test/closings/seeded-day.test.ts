@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openHttpReceiver } from '../notifications/receivers.ts'
 import { breakProvider, healProvider, openOwnShop } from '../support/money.ts'
 import { timesAsMany } from '../support/rounds.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, createStore, sandboxCall, type Till } from '../support/till.ts'
-import { openHttpReceiver } from '../sync/alerts-receivers.ts'
 import { chainBoxes, planted, seedChainDay } from './chain-day.ts'
 import { openClosing, readClosing, today } from './shop-day.ts'
 

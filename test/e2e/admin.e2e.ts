@@ -1,6 +1,6 @@
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { Secret } from '../../src/sync/definition/secret.ts'
+import { Secret } from '../../src/domain/secret.ts'
 import { grantIdOf } from '../../src/sync/oauth/lost-grant.ts'
 import {
   jsonFlow,

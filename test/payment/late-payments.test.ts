@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { close } from '../closings/shop-day.ts'
+import { openHttpReceiver } from '../notifications/receivers.ts'
 import {
   auditOf,
   breakProvider,
@@ -16,7 +17,6 @@ import {
 } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { act, call, charge, payByCard, readOrder, sandboxCall, type Till } from '../support/till.ts'
-import { openHttpReceiver } from '../sync/alerts-receivers.ts'
 
 /** Money that comes after an order counted as not paid, by the provider's word or by a person's. */
 let service: TestService

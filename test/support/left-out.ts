@@ -7,7 +7,7 @@ export const whyLong =
  * folders, days and the largest answers, and guard what seldom changes.
  */
 export const leftOut: readonly string[] = [
-  'test/alerts/saturday.test.ts',
+  'test/notifications/saturday.test.ts',
   'test/backup/copy.test.ts',
   'test/closings/kills.test.ts',
   'test/closings/seeded-day.test.ts',

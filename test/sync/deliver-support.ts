@@ -1,4 +1,5 @@
 import type { Database } from '../../src/db/database.ts'
+import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import type { SendPermit } from '../../src/outbound/outbound.ts'
 import { type Flow, flowSchema } from '../../src/sync/definition/schema.ts'
 import {
@@ -8,7 +9,6 @@ import {
 } from '../../src/sync/deliver/deliver.ts'
 import type { DestinationContext } from '../../src/sync/destinations/index.ts'
 import { withheld } from '../../src/sync/destinations/result.ts'
-import { createGuardedAgent } from '../../src/sync/net/guard.ts'
 import type { Term } from '../../src/sync/queue/tenure.ts'
 import type {
   DeliveryJob,

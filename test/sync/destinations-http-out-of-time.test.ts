@@ -1,9 +1,9 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { Secret } from '../../src/sync/definition/secret.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/sync/destinations/http.ts'
-import { createGuardedAgent } from '../../src/sync/net/guard.ts'
 import { clock, job, never } from './destinations-job.ts'
 
 /**

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { Secret } from '../../src/sync/definition/secret.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/sync/destinations/http.ts'
 import { TemplateError } from '../../src/sync/destinations/http-template.ts'
-import { createGuardedAgent } from '../../src/sync/net/guard.ts'
 import { clock, job, never } from './destinations-job.ts'
 
 type Call = { method: string; url: string; headers: IncomingMessage['headers']; body: string }

@@ -1,9 +1,9 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { Secret } from '../../src/sync/definition/secret.ts'
+import { Secret } from '../../src/domain/secret.ts'
+import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { type HttpSettings, openHttpDestination } from '../../src/sync/destinations/http.ts'
-import { createGuardedAgent } from '../../src/sync/net/guard.ts'
 import { clock, job, never } from './destinations-job.ts'
 
 /** The requests of `find`: searches, those that go on from what was found, and those that are asked each time. */

@@ -2,8 +2,12 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, isIP, type LookupFunction } from 'node:net'
 import { Agent } from 'undici'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { checkUrl, createGuardedAgent, RefusedAddressError } from '../../src/sync/net/guard.ts'
-import { guardedRequest, type RequestFailure } from '../../src/sync/net/request.ts'
+import {
+  checkUrl,
+  createGuardedAgent,
+  RefusedAddressError,
+} from '../../src/outbound/guarded-agent.ts'
+import { guardedRequest, type RequestFailure } from '../../src/outbound/guarded-request.ts'
 
 // The forms in which loopback, private, reserved, link-local and metadata addresses are written, and names for them.
 const privateHosts = [

@@ -3,8 +3,8 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import type { Agent } from 'undici'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createGuardedAgent } from '../../src/sync/net/guard.ts'
-import { guardedRequest, RequestFailure } from '../../src/sync/net/request.ts'
+import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
+import { guardedRequest, RequestFailure } from '../../src/outbound/guarded-request.ts'
 
 let server: Server
 let base: string

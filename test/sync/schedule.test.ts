@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { isInWindow } from '../../src/domain/time-window.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
 import { plannedAfter } from '../../src/sync/engine/schedule.ts'
-import { isInWindow } from '../../src/sync/engine/window.ts'
 
 /** Polls begin at the times of a cron expression, by the clock of a time zone, whatever it does twice a year. */
 const at = (text: string) => new Date(text)

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { createGuardedAgent } from '../../src/sync/net/guard.ts'
+import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import type { SourceContext } from '../../src/sync/sources/context.ts'
 import { type Source, SourceError } from '../../src/sync/types.ts'
 import { flowOf, ids, openTestSource, readAll, sendJson, testServer } from './sources-support.ts'

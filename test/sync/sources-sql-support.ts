@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
+import { Secret } from '../../src/domain/secret.ts'
 import type { Flow } from '../../src/sync/definition/schema.ts'
-import { Secret } from '../../src/sync/definition/secret.ts'
 import { openSqlSource } from '../../src/sync/sources/sql.ts'
 import type { SqlDriver } from '../../src/sync/sources/sql-driver.ts'
 import type { Source, SourceRow } from '../../src/sync/types.ts'

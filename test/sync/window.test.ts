@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { dueSince, isInWindow, startOfDay } from '../../src/sync/engine/window.ts'
+import { dueSince, isInWindow, startOfDay } from '../../src/domain/time-window.ts'
 
 const timezone = 'America/Argentina/Buenos_Aires' // UTC-3, no summer time
 const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri'] as const

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTracing, type Tracing } from '../../src/tracing/tracing.ts'
+import { openHttpReceiver } from '../notifications/receivers.ts'
 import { jsonFlow, startTarget, startTestFlows } from '../support/flows.ts'
 import { openOwnShop } from '../support/money.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, charge } from '../support/till.ts'
-import { openHttpReceiver } from '../sync/alerts-receivers.ts'
 
 /** Traces as a collector for OTLP over HTTP gets them. */
 type Attribute = { key: string; value: Record<string, unknown> }

@@ -28,7 +28,7 @@ import {
   WebhookParams,
 } from './admin-schemas.ts'
 import { viewWebhook } from './admin-views.ts'
-import { addAlertRoutes, type TestAlerts } from './alert-routes.ts'
+import { addAlertRoutes, type TestAlerts } from './notification-routes.ts'
 import { addSimulateRoutes } from './simulate-routes.ts'
 
 const tags = ['Administration']

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import type { Secret } from '../../domain/secret.ts'
 import { type FlowContext, isOwnFile } from './context.ts'
 import { report, secretText } from './fields.ts'
 import { literalCredential, literalPassword } from './literal-secrets.ts'
 import { type Finding, literalParts } from './references.ts'
-import type { Secret } from './secret.ts'
 
 const schemes = {
   postgres: { pattern: /^postgres(ql)?:\/\//, form: 'postgres://user@host:5432/database' },

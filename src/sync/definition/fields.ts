@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import type { Secret } from '../../domain/secret.ts'
 import type { FlowContext } from './context.ts'
 import { durationPattern, meantDuration, parseDuration } from './duration.ts'
 import { type Finding, resolveReferences } from './references.ts'
-import type { Secret } from './secret.ts'
 
 /** Reports a finding with its hint; `params.hint` is what loading shows beside the message. */
 export function report(

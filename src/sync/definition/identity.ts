@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { canonicalJson } from '../../domain/json.ts'
+import type { Secret } from '../../domain/secret.ts'
 import type { Flow } from './schema.ts'
-import type { Secret } from './secret.ts'
 
 type Source = Flow['source']
 type Destination = Flow['destinations'][number]

@@ -1,8 +1,6 @@
+import { reference, Secret, type SecretPart } from '../../domain/secret.ts'
 import { GuardedFileError } from '../../files/guarded-file.ts'
 import type { FlowContext } from './context.ts'
-import { Secret, type SecretPart } from './secret.ts'
-
-const reference = /\$\{(?:(env|file):)?([^}]*)\}/g
 
 export type Finding = { message: string; hint?: string }
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import type { Secret } from '../../domain/secret.ts'
 import { unknownPlaceholder } from './addresses.ts'
 import type { FlowContext } from './context.ts'
 import { isExactNumber, notExact, report, secretText, text } from './fields.ts'
 import { isReferenced, literalParts, resolveReferences } from './references.ts'
-import type { Secret } from './secret.ts'
 
 /** A value of JSON whose texts may hold references and placeholders. */
 export type BodyValue =

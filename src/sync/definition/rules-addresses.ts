@@ -1,7 +1,7 @@
-import { classOfLiteral, isMetadataName } from '../net/address.ts'
+import type { Secret } from '../../domain/secret.ts'
+import { classOfLiteral, isMetadataName } from '../../outbound/address-class.ts'
 import type { Path, PathFinding } from './findings.ts'
 import type { Flow } from './schema.ts'
-import type { Secret } from './secret.ts'
 
 type Address = { path: Path; url: Secret }
 

@@ -1,8 +1,8 @@
+import { Secret } from '../../domain/secret.ts'
 import { type DeleteNeeds, madeFields, usedIn } from '../mapping/delete-needs.ts'
 import type { Path, PathFinding } from './findings.ts'
 import { grantFindings } from './rules-oauth.ts'
 import type { Flow } from './schema.ts'
-import { Secret } from './secret.ts'
 
 type Destination = Flow['destinations'][number]
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Secret } from '../../domain/secret.ts'
 import { checkDatabase, databaseUrl, headers, httpUrl, sourceDriver } from './addresses.ts'
 import type { FlowContext } from './context.ts'
 import {
@@ -15,7 +16,6 @@ import {
 import { fileSource } from './file-source-schema.ts'
 import { oauth } from './oauth-schema.ts'
 import { requestBody } from './request-body.ts'
-import { Secret } from './secret.ts'
 import { sftpSource } from './sftp-source-schema.ts'
 import { groupBy, limits, path } from './source-fields.ts'
 

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { backoffMs, wishMs } from '../../outbound/backoff.ts'
 import type { SendPermit } from '../../outbound/outbound.ts'
 import { mayBeThere, type OwedRow } from '../../repositories/flows/deliveries.ts'
 import type { AttemptNote, FlowTrace } from '../flow-trace.ts'
@@ -15,7 +16,6 @@ import type {
   ItemChange,
   Remembered,
 } from '../types.ts'
-import { backoffMs, wishMs } from './backoff.ts'
 import type { AttemptReport } from './breaker.ts'
 import type { Company } from './company.ts'
 import type { Gate } from './gate.ts'

@@ -1,4 +1,5 @@
 import { notify, type Trx } from '../../db/database.ts'
+import { longestWishMs } from '../../outbound/backoff.ts'
 import {
   type DeliveryTarget,
   findDeliveries,
@@ -23,7 +24,6 @@ import type { Owed, Work } from '../queue/pump.ts'
 import { createDeliveryQueue, type DeliveryQueueDeps } from '../queue/queue.ts'
 import type { Destination, DestinationDefinition, ItemChange } from '../types.ts'
 import { type AttemptDeps, attemptDelivery, type OpenDestination, type Waiting } from './attempt.ts'
-import { longestWishMs } from './backoff.ts'
 import { type Cleaned, cleanDeliveries } from './clean.ts'
 import { createCompany } from './company.ts'
 import { createGate, createPace, type Gate, type Pace } from './gate.ts'

@@ -1,6 +1,6 @@
 import { scrub } from '../../http/scrub.ts'
+import type { Answer } from '../../outbound/exchange.ts'
 import { hideTexts } from '../net/hidden-texts.ts'
-import type { Answer } from './http-exchange.ts'
 import { textOf } from './http-text.ts'
 
 const maxLength = 200

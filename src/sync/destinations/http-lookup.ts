@@ -1,5 +1,5 @@
+import type { Answer } from '../../outbound/exchange.ts'
 import type { DeliveryJob, DeliveryResult, Remembered } from '../types.ts'
-import type { Answer } from './http-exchange.ts'
 import type { Judge } from './http-judge.ts'
 import { compileMemory, longestFresh, type MemoryRules } from './http-memory.ts'
 import type { Request, RequestMaker, RequestTemplate } from './http-request.ts'

@@ -1,8 +1,8 @@
+import type { Answer } from '../../outbound/exchange.ts'
 import { shorten } from '../mapping/excerpt.ts'
 import { compileExpression, type Expression } from '../mapping/expression.ts'
 import { ExpressionError } from '../mapping/expression-error.ts'
 import type { Remembered } from '../types.ts'
-import type { Answer } from './http-exchange.ts'
 import { jsonOf } from './http-text.ts'
 
 /** Values of an answer, each JSONata over its JSON (with `$pk` and `$headers`), by the name under which they are remembered. */

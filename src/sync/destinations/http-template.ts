@@ -1,4 +1,4 @@
-import type { Secret } from '../definition/secret.ts'
+import type { Secret } from '../../domain/secret.ts'
 import type { DeliveryJob } from '../types.ts'
 
 /** A value of the template that cannot stand there; `message` is for the operator. */

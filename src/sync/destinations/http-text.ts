@@ -1,5 +1,5 @@
 import { parseExactJson } from '../../domain/json.ts'
-import type { GuardedAnswer } from '../net/request.ts'
+import type { GuardedAnswer } from '../../outbound/guarded-request.ts'
 
 type Body = Pick<GuardedAnswer, 'headers' | 'body'>
 

@@ -3,9 +3,13 @@ import { availableParallelism } from 'node:os'
 import { isDeepStrictEqual } from 'node:util'
 import type { Agent } from 'undici'
 import { notify } from '../../db/database.ts'
+import { Secret } from '../../domain/secret.ts'
 import { createSparing } from '../../domain/sparing.ts'
+import { isInWindow } from '../../domain/time-window.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
+import type { Alerts } from '../../notifications/flow-alerts.ts'
+import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import { nextRead } from '../../repositories/flows/flow-reads.ts'
 import {
   adoptIdentities,
@@ -15,7 +19,6 @@ import {
   updateFlowState,
 } from '../../repositories/flows/flow-state.ts'
 import { isPaused } from '../../repositories/flows/flow-switches.ts'
-import type { Alerts } from '../alerts/alerts.ts'
 import { warnOfMissing, warnOfOwing } from '../control/destinations.ts'
 import {
   endDestinationQuestion,
@@ -30,13 +33,11 @@ import {
 import type { FlowContext } from '../definition/context.ts'
 import { identitiesOf } from '../definition/identity.ts'
 import { type LoadedFlow, loadFlows } from '../definition/load.ts'
-import { Secret } from '../definition/secret.ts'
 import type { Deliveries } from '../deliver/deliver.ts'
 import type { PaymentsPort } from '../destinations/payments-port.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowTrace } from '../flow-trace.ts'
-import { createGuardedAgent } from '../net/guard.ts'
 import type { GrantKeeper } from '../oauth/grant-keeper.ts'
 import { otherDestinations } from '../poll/identity.ts'
 import { OutdatedError } from '../poll/outdated.ts'
@@ -48,7 +49,6 @@ import type { SourceContext } from '../sources/context.ts'
 import { openFlow } from './open-flow.ts'
 import { createPollTurns } from './poll-turns.ts'
 import { plannedAfter } from './schedule.ts'
-import { isInWindow } from './window.ts'
 
 export type EngineDeps = SwitchDeps & {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>

@@ -1,5 +1,6 @@
 import type { Database } from '../../db/database.ts'
 import { createSparing } from '../../domain/sparing.ts'
+import { dueSince, startOfDay } from '../../domain/time-window.ts'
 import type { FlowSeen } from '../../fleet/observations.ts'
 import {
   countDone,
@@ -41,7 +42,6 @@ import type {
 } from '../flow-service.ts'
 import type { OpenFlow } from './flow-engine.ts'
 import { plannedAfter } from './schedule.ts'
-import { dueSince, startOfDay } from './window.ts'
 
 export type ReportDeps = {
   database: Database

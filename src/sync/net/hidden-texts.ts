@@ -1,4 +1,4 @@
-import type { Secret } from '../definition/secret.ts'
+import type { Secret } from '../../domain/secret.ts'
 
 /** Shorter ones would tear holes into words, and are no secret. */
 const leastLength = 8

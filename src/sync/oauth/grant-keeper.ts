@@ -2,6 +2,7 @@ import type { Database } from '../../db/database.ts'
 import { sameSecret } from '../../domain/constant-time.ts'
 import { SealedError, type Sealer } from '../../domain/sealed.ts'
 import { withLease } from '../../jobs/with-lease.ts'
+import { RequestFailure } from '../../outbound/guarded-request.ts'
 import { grantContext } from '../../repositories/encryption/sealed-values.ts'
 import { insertFlowErrors } from '../../repositories/flows/flow-errors.ts'
 import {
@@ -14,7 +15,6 @@ import {
   renewGrant,
   useGrant,
 } from '../../repositories/flows/oauth-grants.ts'
-import { RequestFailure } from '../net/request.ts'
 import { grantIdOf, lostGrantText } from './lost-grant.ts'
 import { requestToken, TokenError, type TokenGrant } from './token-request.ts'
 import {

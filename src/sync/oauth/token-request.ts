@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
-import type { Secret } from '../definition/secret.ts'
+import type { Secret } from '../../domain/secret.ts'
+import { guardedRequest, isPassingStatus } from '../../outbound/guarded-request.ts'
 import { jsonOf } from '../destinations/http-text.ts'
-import { guardedRequest, isPassingStatus } from '../net/request.ts'
 
 /** Where tokens are asked for, and by whom (RFC 6749). */
 export type OAuthClient = {

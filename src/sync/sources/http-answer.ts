@@ -1,14 +1,14 @@
 import type { Agent } from 'undici'
-import { decideRetry, type RetryPolicy } from '../../outbound/retry-decision.ts'
-import { describeRefusal } from '../destinations/http-excerpt.ts'
-import { hideTexts } from '../net/hidden-texts.ts'
 import {
   type GuardedAnswer,
   guardedRequest,
   isPassingStatus,
   orAborted,
   RequestFailure,
-} from '../net/request.ts'
+} from '../../outbound/guarded-request.ts'
+import { decideRetry, type RetryPolicy } from '../../outbound/retry-decision.ts'
+import { describeRefusal } from '../destinations/http-excerpt.ts'
+import { hideTexts } from '../net/hidden-texts.ts'
 import { TokenError } from '../oauth/token-request.ts'
 import { TokenBlockedError, type Tokens } from '../oauth/tokens.ts'
 import { breathe } from '../poll/breather.ts'

@@ -1,5 +1,5 @@
+import { Secret } from '../../domain/secret.ts'
 import type { Flow } from '../definition/schema.ts'
-import { Secret } from '../definition/secret.ts'
 import { escapeXml } from '../destinations/http-body.ts'
 
 export type RequestBody = NonNullable<Extract<Flow['source'], { type: 'http' }>['body']>

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { LookupFunction, Socket } from 'node:net'
 import type { SFTPWrapper } from 'ssh2'
-import { dialGuarded } from '../net/guard.ts'
+import { dialGuarded } from '../../outbound/guarded-agent.ts'
 import { SourceError } from '../types.ts'
 
 export type SftpSettings = {

@@ -1,5 +1,5 @@
+import type { Secret } from '../../domain/secret.ts'
 import type { Flow } from '../definition/schema.ts'
-import type { Secret } from '../definition/secret.ts'
 import { connectionRoom } from '../net/connection-room.ts'
 import { type Source, SourceClosedError, type SourceRow } from '../types.ts'
 import type { SourceContext } from './context.ts'

@@ -1,0 +1,82 @@
+import type { Cause } from '../fleet/causes.ts'
+import type { HealthState, Particulars, SubjectKind } from '../fleet/states.ts'
+import type { TroubleRow } from '../repositories/notifications/message-queries.ts'
+import type { ChargebackMessage } from './chargeback-message.ts'
+import { messageId } from './flow-message.ts'
+import type { OrphanMessage } from './unclaimed-message.ts'
+
+/** One thing that a message is about; as it was when the message was written. */
+export type Concerned = {
+  kind: SubjectKind
+  scope: string
+  name: string
+  state: HealthState
+  /** ISO 8601. */
+  since: string | null
+  about: Particulars
+}
+
+/** What is told, as it survives in the database. */
+export type AlertMessage = FleetMessage | OrphanMessage | ChargebackMessage
+
+export type FleetMessage = { id: string; at: string } & (
+  | { kind: 'test' }
+  | {
+      kind: 'trouble' | 'recovered'
+      cause: Cause
+      /** Whatever the trouble began with; at most some of it. */
+      subjects: Concerned[]
+      /** How many more of these there are. */
+      more: number
+      /** Boxes and flows that are in trouble only because of the subjects. */
+      dependents: number
+    }
+  /** The service cannot keep what happens; told without the database. */
+  | { kind: 'database' | 'database_recovered'; since: string }
+)
+
+/** A mail nobody can read to its end helps nobody. */
+const subjectsNamed = 20
+const roots: readonly string[] = ['connection', 'provider', 'destination']
+
+/**
+ * One message for each cause: whoever is told that a connection is lost need not hear of each of its boxes. The id is that of
+ * its content and moment, the same for every attempt to send it.
+ */
+export function composeMessages(
+  kind: 'trouble' | 'recovered',
+  rows: readonly TroubleRow[],
+  now: Date,
+): FleetMessage[] {
+  const at = now.toISOString()
+  return [...Map.groupBy(rows, ({ cause }) => cause)].map(([cause, group]) => {
+    const begun = group.filter((row) => roots.includes(row.kind))
+    const named = begun.length > 0 ? begun : group
+    const sorted = named.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+    return {
+      id: messageId('fleet', kind, cause, at, ...sorted.map(keyOf)),
+      at,
+      kind,
+      // Derived here, or by a newer version that knows more causes.
+      cause: cause as Cause,
+      subjects: sorted.slice(0, subjectsNamed).map(concernedOf),
+      more: Math.max(0, sorted.length - subjectsNamed),
+      dependents: group.length - named.length,
+    }
+  })
+}
+
+function keyOf({ kind, scope, name }: TroubleRow): string {
+  return JSON.stringify([kind, scope, name])
+}
+
+function concernedOf({ kind, scope, name, state, since, about }: TroubleRow): Concerned {
+  return {
+    kind,
+    scope,
+    name,
+    state: state as HealthState,
+    since: since?.toISOString() ?? null,
+    about: about as Particulars,
+  }
+}

@@ -1,0 +1,52 @@
+import type { Answer } from '../outbound/exchange.ts'
+import type { ChannelDefinition, ChannelDeps, NotificationTexts, SendResult } from './channel.ts'
+import type { Locale } from './failure-texts.ts'
+import { maskedOrigin } from './masked-address.ts'
+import { post } from './post.ts'
+
+type SlackDefinition = Extract<ChannelDefinition, { type: 'slack' }>
+
+/** Of a receiver that is given no language; the default of mails too. */
+const defaultLocale = 'es'
+
+export function openSlack(definition: SlackDefinition, deps: ChannelDeps) {
+  const url = definition.url.reveal()
+  return {
+    target: maskedOrigin(definition.url),
+    send: (message: NotificationTexts, signal?: AbortSignal): Promise<SendResult> =>
+      post(
+        deps,
+        { url, headers: {}, body: JSON.stringify(slackBody(message, definition.locale)), signal },
+        (answer) => slackWord(answer, url),
+      ),
+  }
+}
+
+function slackBody(message: NotificationTexts, locale: Locale = defaultLocale) {
+  const { title, facts, examples, advice, command } = message.text(locale)
+  const lines = [
+    `*${plain(title)}*`,
+    ...facts.map(plain),
+    ...examples.map(({ pk, error }) => `• ${code(pk)}: ${code(error)}`),
+    ...advice.map(plain),
+    ...(command === null ? [] : [code(command)]),
+  ]
+  // Nothing of an item's text may fetch a page or make a preview in the channel.
+  return { text: lines.join('\n'), mrkdwn: true, unfurl_links: false, unfurl_media: false }
+}
+
+/** The three characters that mrkdwn gives a meaning beyond looks: mentions, channels, links and `<!channel>`. */
+function plain(text: string): string {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')
+}
+
+/** In code nothing else is markup; a backtick would end it. An empty one would show as two backticks. */
+function code(text: string): string {
+  return `\`${plain(text).replaceAll('`', 'ˋ') || ' '}\``
+}
+
+/** Slack says in one word what is wrong, such as `channel_is_archived`. */
+function slackWord({ body }: Answer, url: string): string {
+  const word = body.toString('utf8').trim()
+  return /^[a-z]+(_[a-z]+){1,6}$/.test(word) && word.length <= 60 && !url.includes(word) ? word : ''
+}

@@ -1,0 +1,143 @@
+import { pointFromCents } from '../domain/money.ts'
+import type { OrphanRow } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
+import type { NotificationTexts } from './channel.ts'
+import type { AlertText, Locale } from './failure-texts.ts'
+import { messageId, oneLine } from './flow-message.ts'
+
+/** Charges that no order stands for, or what became of them, as a message survives in the database. */
+export type OrphanMessage = {
+  id: string
+  at: string
+  kind: 'orphans' | 'orphans_settled'
+  orphans: {
+    id: string
+    client: string
+    caja_id: string | null
+    payment_id: string
+    /** With a point and two decimals. */
+    amount: string
+    /** ISO 8601. */
+    at: string
+    state: OrphanRow['state']
+    /** The ERP's reference of the order that this is a further payment of. */
+    surplus_of?: string
+  }[]
+}
+
+/** A mail nobody can read to its end helps nobody: more go into messages of their own, since each is told. */
+const namedAtMost = 20
+
+/** The id is that of the content and its moment, the same for every attempt to send it. */
+export function composeOrphanMessages(
+  kind: OrphanMessage['kind'],
+  rows: readonly OrphanRow[],
+  now: Date,
+  references: ReadonlyMap<string, string> = new Map(),
+): OrphanMessage[] {
+  const at = now.toISOString()
+  const sorted = rows.toSorted((a, b) => a.sold_at.getTime() - b.sold_at.getTime())
+  const messages: OrphanMessage[] = []
+  for (let from = 0; from < sorted.length; from += namedAtMost) {
+    const orphans = sorted.slice(from, from + namedAtMost)
+    messages.push({
+      id: messageId('orphans', kind, at, ...orphans.map(({ id }) => id)),
+      at,
+      kind,
+      orphans: orphans.map((orphan) => ({
+        ...(orphan.surplus_of !== null && {
+          surplus_of: references.get(orphan.surplus_of) ?? orphan.surplus_of,
+        }),
+        id: orphan.id,
+        client: orphan.client,
+        caja_id: orphan.caja_id,
+        payment_id: orphan.payment_id,
+        amount: pointFromCents(orphan.amount_cents),
+        at: orphan.sold_at.toISOString(),
+        state: orphan.state,
+      })),
+    })
+  }
+  return messages
+}
+
+type Words = {
+  box(client: string, box: string | null): string
+  found(count: number): string
+  settled(count: number): string
+  line(payment: string, amount: string, time: string): string
+  further(reference: string): string
+  states: Record<OrphanRow['state'], string>
+  help: string
+  look: string
+}
+
+const languages: Record<Locale, Words> = {
+  es: {
+    box: (client, box) => (box === null ? client : `${client}, caja ${box}`),
+    found: (count) => (count === 1 ? '1 cobro sin venta' : `${count} cobros sin venta`),
+    settled: (count) =>
+      count === 1 ? '1 cobro sin venta resuelto' : `${count} cobros sin venta resueltos`,
+    line: (payment, amount, time) => `pago ${payment}, $ ${amount.replace('.', ',')}, ${time}`,
+    further: (reference) => `, otro pago del cobro ${reference}`,
+    states: {
+      open: 'sin resolver',
+      adopted: 'tomado como venta',
+      refunded: 'devuelto',
+      dismissed: 'descartado',
+    },
+    help: 'Mercado Pago cobró esto en una caja y ninguna venta de aquí lo explica: por ejemplo, se tecleó en la terminal o el cobro se pagó dos veces.',
+    look: 'Tómelo como venta, devuélvalo o descártelo en el panel (/dashboard, Cierres) o con la API:',
+  },
+  en: {
+    box: (client, box) => (box === null ? client : `${client}, box ${box}`),
+    found: (count) => (count === 1 ? '1 charge without a sale' : `${count} charges without a sale`),
+    settled: (count) =>
+      count === 1 ? '1 charge without a sale settled' : `${count} charges without a sale settled`,
+    line: (payment, amount, time) => `payment ${payment}, $ ${amount}, ${time}`,
+    further: (reference) => `, a further payment of the charge ${reference}`,
+    states: {
+      open: 'to be settled',
+      adopted: 'taken in as a sale',
+      refunded: 'given back',
+      dismissed: 'dismissed',
+    },
+    help: 'Mercado Pago charged this at a box and no sale here explains it: it was typed into the terminal, for example, or a charge was paid twice.',
+    look: 'Take it in, give it back or dismiss it on the dashboard (/dashboard, Closings) or with the API:',
+  },
+}
+
+/** The message as channels send it. */
+export function orphanTexts(message: OrphanMessage): NotificationTexts {
+  const { id, at, kind, orphans } = message
+  return {
+    id,
+    at,
+    text: (locale) => textOf(message, locale),
+    event: { type: kind === 'orphans' ? 'orphans.found' : 'orphans.settled', data: { orphans } },
+  }
+}
+
+function textOf({ kind, orphans }: OrphanMessage, locale: Locale): AlertText {
+  const words = languages[locale]
+  const isOver = kind === 'orphans_settled'
+  const places = [...new Set(orphans.map(({ client, caja_id: box }) => words.box(client, box)))]
+  const where = `${places.slice(0, 2).join('; ')}${places.length > 2 ? '; …' : ''}`
+  const howMany = isOver ? words.settled(orphans.length) : words.found(orphans.length)
+  return {
+    title: oneLine(`${where}: ${howMany}`),
+    facts: [
+      ...orphans.map((orphan) => {
+        const time = `${orphan.at.slice(0, 19).replace('T', ' ')} UTC`
+        const line = words.line(orphan.payment_id, orphan.amount, time)
+        const { surplus_of: reference } = orphan
+        const further = reference === undefined ? '' : words.further(reference)
+        const end = isOver ? `: ${words.states[orphan.state]}` : ''
+        return oneLine(`${words.box(orphan.client, orphan.caja_id)}: ${line}${further}${end}`)
+      }),
+      ...(isOver ? [] : [words.help]),
+    ],
+    examples: [],
+    advice: isOver ? [] : [words.look],
+    command: isOver ? null : 'GET /orphans?state=open',
+  }
+}

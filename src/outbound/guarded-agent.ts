@@ -1,0 +1,150 @@
+import { lookup as resolve } from 'node:dns'
+import { connect, type LookupFunction, type Socket } from 'node:net'
+import { Agent, buildConnector } from 'undici'
+import {
+  type AddressClass,
+  type AddressPolicy,
+  classOfLiteral,
+  isMetadataName,
+} from './address-class.ts'
+
+export type { AddressPolicy } from './address-class.ts'
+
+/** The flow side does not call this address. `message` names at most the host. */
+export class RefusedAddressError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'RefusedAddressError'
+  }
+}
+
+export type GuardedAgentOptions = AddressPolicy & {
+  /** Longest time for name resolution, connection and TLS; 10,000 when absent. */
+  connectTimeoutMs?: number
+  /** Connections per origin; no limit when absent. */
+  connections?: number
+  /** Stands in for the operating system's resolver. */
+  lookup?: LookupFunction
+}
+
+/**
+ * Connections of their own for everything the flow side calls by HTTP. A literal address is judged before it is dialled,
+ * a name by every address that it resolves to, and the connection goes to one of the judged addresses: a second DNS
+ * answer is never asked for. It follows no redirect and uses no proxy. Refusals surface as RefusedAddressError.
+ */
+export function createGuardedAgent(options: GuardedAgentOptions): Agent {
+  const dial = buildConnector({
+    timeout: options.connectTimeoutMs ?? 10_000,
+    allowH2: false,
+    lookup: guardedLookup(options, options.lookup ?? resolve),
+  })
+  const connect: buildConnector.connector = (target, callback) => {
+    // undici and node:net ask `lookup` about names only.
+    const refusal = refusalOfHost(target.hostname, options)
+    if (refusal) callback(refusal, null)
+    else dial(target, callback)
+  }
+  return new Agent({
+    connect,
+    allowH2: false,
+    ...(options.connections !== undefined && { connections: options.connections }),
+  })
+}
+
+/**
+ * A plain connection to a host that is judged as those of the agent are; for protocols other than HTTP. Rejects with
+ * RefusedAddressError, with what the system says, or with the reason of the signal.
+ */
+export async function dialGuarded(
+  { host, port }: { host: string; port: number },
+  options: AddressPolicy & { lookup?: LookupFunction | undefined },
+  signal: AbortSignal,
+): Promise<Socket> {
+  signal.throwIfAborted()
+  const refusal = refusalOfHost(host, options)
+  if (refusal) throw refusal
+  const socket = connect({
+    host: host.replace(/^\[(.*)\]$/, '$1'),
+    port,
+    lookup: guardedLookup(options, options.lookup ?? resolve),
+  })
+  const { promise, resolve: done, reject } = Promise.withResolvers<void>()
+  const onAbort = () => reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  socket.once('connect', done).once('error', reject)
+  try {
+    await promise
+    // A request is one small packet, which must not wait for the next.
+    socket.setNoDelay(true)
+    return socket
+  } catch (error) {
+    socket.on('error', () => undefined).destroy()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    socket.off('error', reject)
+  }
+}
+
+/**
+ * The parsed address, when its scheme, its literal host and its form may be called; names are judged when they are
+ * resolved. Throws RefusedAddressError.
+ */
+export function checkUrl(url: string | URL, policy: AddressPolicy): URL {
+  const parsed = parseHttpUrl(url)
+  const refusal = refusalOfHost(parsed.hostname, policy)
+  if (refusal) throw refusal
+  return parsed
+}
+
+/** The parsed address, whatever its host. Throws RefusedAddressError when it is not a plain http or https one. */
+export function parseHttpUrl(url: string | URL): URL {
+  const parsed = URL.parse(String(url))
+  if (!parsed) throw new RefusedAddressError('not a URL')
+  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
+    throw new RefusedAddressError('only http and https addresses are called')
+  }
+  if (parsed.username || parsed.password) {
+    // undici drops them without a word.
+    throw new RefusedAddressError(
+      'a URL with a user or a password in it is not called; use an authorization header',
+    )
+  }
+  return parsed
+}
+
+function refusalOfHost(host: string, policy: AddressPolicy): RefusedAddressError | null {
+  if (isMetadataName(host)) return refusal(host, 'never')
+  const found = classOfLiteral(host)
+  return found && isRefused(found, policy) ? refusal(host, found) : null
+}
+
+function guardedLookup(policy: AddressPolicy, lookup: LookupFunction): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, answer) => {
+      if (error) return callback(error, [])
+      // One refused address refuses the name: an answer that mixes ranges is either an attack or a mistake.
+      const addresses = Array.isArray(answer) ? answer : []
+      for (const { address } of addresses) {
+        const found = classOfLiteral(address) ?? 'never'
+        if (isRefused(found, policy)) return callback(refusal(hostname, found), [])
+      }
+      const first = addresses[0]
+      if (!first) return callback(new RefusedAddressError(`${hostname} has no address`), [])
+      if (options.all) callback(null, addresses)
+      else callback(null, first.address, first.family)
+    })
+  }
+}
+
+function isRefused(found: AddressClass, policy: AddressPolicy): boolean {
+  return found === 'never' || (found === 'private' && !policy.allowPrivateNetwork)
+}
+
+function refusal(host: string, found: AddressClass): RefusedAddressError {
+  return new RefusedAddressError(
+    found === 'never'
+      ? `${host} is a link-local or cloud metadata address, which is never called`
+      : `${host} is in a loopback, private or reserved range; allowPrivateNetwork: true opens those`,
+  )
+}

@@ -1,0 +1,202 @@
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate } from 'node:zlib'
+import { type Dispatcher, request } from 'undici'
+import { parseHttpUrl, RefusedAddressError } from './guarded-agent.ts'
+import { parseRetryAfter } from './retry-decision.ts'
+import { atFirstByte } from './send-attempt.ts'
+
+export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+export type GuardedRequest = {
+  /** From createGuardedAgent, which judges the address. */
+  agent: Dispatcher
+  method: RequestMethod
+  url: string | URL
+  headers?: Record<string, string>
+  body?: string | Uint8Array
+  /** From the first step to the last byte of the answer, redirects included. */
+  timeoutMs: number
+  /** Largest body of an answer that is read; 65,536 when absent. */
+  maxBytes?: number
+  signal?: AbortSignal | undefined
+  /** `same-origin` follows up to three for GET and HEAD; `none`, the default, answers with the 3xx itself. */
+  redirects?: 'none' | 'same-origin'
+  /** Milliseconds of the clock, for dates in Retry-After. */
+  now?: () => number
+  /** Asked at the first byte of each request: false keeps it from being sent. */
+  mayStart?: () => boolean
+}
+
+export type GuardedAnswer = {
+  status: number
+  /** Names in lower case. */
+  headers: Record<string, string | string[] | undefined>
+  body: Buffer
+  /** Seconds; null when absent or unreadable. */
+  retryAfterSeconds: number | null
+  /** Of the answer, after redirects. */
+  url: URL
+}
+
+/** 409 and 423 are how shops say that another change of the same thing is under way; 425 is RFC 8470. */
+const passingStatuses = [408, 409, 423, 425, 429]
+
+/** Whether an answer with this status says that the same request may succeed later. */
+export function isPassingStatus(status: number): boolean {
+  return status >= 500 || passingStatuses.includes(status)
+}
+
+export type RequestFailureKind = 'network' | 'timeout' | 'too_large' | 'refused_address' | 'aborted'
+
+/** No whole answer. `message` holds no header, no path and no body. */
+export class RequestFailure extends Error {
+  readonly kind: RequestFailureKind
+  /** Of the operating system or of undici. */
+  readonly code: string | undefined
+
+  constructor(kind: RequestFailureKind, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'RequestFailure'
+    this.kind = kind
+    this.code = codeOf(cause)
+  }
+}
+
+const maxRedirects = 3
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
+
+/**
+ * One HTTP request with a bounded answer. Resolves with every status; throws RequestFailure when there is no whole
+ * answer. Redirects to another origin are never followed, since headers may carry secrets and the body a customer's data.
+ */
+export async function guardedRequest(input: GuardedRequest): Promise<GuardedAnswer> {
+  const clock = AbortSignal.timeout(input.timeoutMs)
+  const signal = input.signal ? AbortSignal.any([clock, input.signal]) : clock
+  try {
+    return await orAborted(signal, exchange(input, signal))
+  } catch (error) {
+    throw failureOf(error, clock, input)
+  }
+}
+
+async function exchange(input: GuardedRequest, signal: AbortSignal): Promise<GuardedAnswer> {
+  let url = parseHttpUrl(input.url)
+  for (let followed = 0; ; followed += 1) {
+    const answer = await once(input, url, signal)
+    const target = followed < maxRedirects ? redirectTarget(input, answer, url) : null
+    if (!target) return answer
+    url = target
+  }
+}
+
+async function once(input: GuardedRequest, url: URL, signal: AbortSignal): Promise<GuardedAnswer> {
+  const answer = await request(url, {
+    dispatcher: input.mayStart ? atFirstByte(input.agent, input.mayStart) : input.agent,
+    method: input.method,
+    // It saves nothing beside the tills; who packs all the same is unpacked below.
+    headers: { 'accept-encoding': 'identity', ...input.headers },
+    body: input.body ?? null,
+    // The clock of the whole exchange is ours; its own ones would only cut a longer `timeoutMs` short.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    signal,
+  })
+  const maxBytes = input.maxBytes ?? 65_536
+  const packed = await readBounded(answer, maxBytes)
+  const body = await unpack(packed, answer.headers['content-encoding'], maxBytes)
+  return {
+    status: answer.statusCode,
+    headers: answer.headers,
+    body,
+    retryAfterSeconds: parseRetryAfter(answer.headers['retry-after'], (input.now ?? Date.now)()),
+    url,
+  }
+}
+
+const unpackers = new Map([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+])
+
+/** A body that is not what its header says comes as it is: the status of the answer counts all the same. */
+async function unpack(
+  body: Buffer,
+  encoding: string | string[] | undefined,
+  maxBytes: number,
+): Promise<Buffer> {
+  const unpacker = unpackers.get(String(encoding).trim().toLowerCase())
+  if (!unpacker || body.length === 0) return body
+  try {
+    return await unpacker(body, { maxOutputLength: maxBytes })
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_BUFFER_TOO_LARGE') return body
+    throw tooLarge(maxBytes)
+  }
+}
+
+function tooLarge(maxBytes: number): RequestFailure {
+  return new RequestFailure('too_large', `the answer is larger than ${maxBytes} bytes`)
+}
+
+async function readBounded(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  // Leaving the loop by a throw destroys the body and with it the connection.
+  for await (const chunk of answer.body) {
+    size += chunk.length
+    if (size > maxBytes) throw tooLarge(maxBytes)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function redirectTarget(input: GuardedRequest, answer: GuardedAnswer, from: URL): URL | null {
+  if (input.redirects !== 'same-origin' || !redirectStatuses.has(answer.status)) return null
+  if (input.method !== 'GET' && input.method !== 'HEAD') return null
+  const { location } = answer.headers
+  const target = typeof location === 'string' ? URL.parse(location, from.href) : null
+  return target?.origin === from.origin ? parseHttpUrl(target) : null
+}
+
+/**
+ * The result of `work`, or a rejection as soon as `signal` aborts. undici reports an abort only once the connection stands,
+ * so a hanging connect is cut here.
+ */
+export function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+  work.catch(() => undefined)
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
+}
+
+const timeoutCodes = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'])
+
+function failureOf(
+  error: unknown,
+  clock: AbortSignal,
+  input: Pick<GuardedRequest, 'signal' | 'timeoutMs'>,
+): RequestFailure {
+  if (error instanceof RequestFailure) return error
+  if (input.signal?.aborted) return new RequestFailure('aborted', 'the request was given up', error)
+  if (error instanceof RefusedAddressError) {
+    return new RequestFailure('refused_address', error.message, error)
+  }
+  if (clock.aborted) {
+    return new RequestFailure('timeout', `no whole answer within ${input.timeoutMs} ms`, error)
+  }
+  const code = codeOf(error)
+  if (code !== undefined && timeoutCodes.has(code)) {
+    return new RequestFailure('timeout', 'the connection was not made in time', error)
+  }
+  return new RequestFailure('network', `no answer (${code ?? 'connection failed'})`, error)
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
+}

@@ -1,0 +1,348 @@
+import { Webhook } from 'standardwebhooks'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { loadConfig } from '../../src/app/config.ts'
+import type { FleetStatesTable } from '../../src/db/tables.ts'
+import { createFleetAlerts, type FleetAlerts } from '../../src/notifications/notifications.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { asAdmin } from '../support/till.ts'
+import { openHttpReceiver, openMailReceiver } from './receivers.ts'
+
+/** What is in trouble arrives once at each receiver, and once more when it is well again. */
+const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
+let service: TestService
+let hook: Awaited<ReturnType<typeof openHttpReceiver>>
+let slack: Awaited<ReturnType<typeof openHttpReceiver>>
+let smtp: Awaited<ReturnType<typeof openMailReceiver>>
+const open: TestService[] = []
+
+beforeAll(async () => {
+  hook = await openHttpReceiver()
+  slack = await openHttpReceiver()
+  smtp = await openMailReceiver()
+  service = await startTestService({ env: settings() })
+})
+beforeEach(() => {
+  hook.reset()
+  slack.reset()
+  smtp.mails.length = 0
+})
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.stop()
+  await service.database.db.deleteFrom('fleet_states').execute()
+  await service.database.db.deleteFrom('alert_troubles').execute()
+  await service.database.db.deleteFrom('alert_messages').execute()
+})
+afterAll(async () => {
+  await service.stop()
+  await Promise.all([hook.close(), slack.close(), smtp.close()])
+})
+
+function settings(more: Record<string, string> = {}): Record<string, string> {
+  return {
+    ALERT_MAIL_TO: 'caja@shop.example, jefa@shop.example',
+    ALERT_SLACK_URL: `${slack.url}/services/T0/B0/slackcanary`,
+    ALERT_WEBHOOK_URL: `${hook.url}/hook?token=tokencanary`,
+    ALERT_WEBHOOK_SECRET: secret,
+    ALERT_PRIVATE_NETWORK: 'true',
+    ALERT_LANGUAGE: 'en',
+    SMTP_URL: smtp.url,
+    MAIL_FROM: 'alerts@shop.example',
+    ...more,
+  }
+}
+
+/** Another process on the same database, with receivers of its own choice. */
+async function duplicate(env = settings()): Promise<FleetAlerts> {
+  const other = await startTestService({ twinOf: service, env })
+  open.push(other)
+  return other.alerts
+}
+
+type State = Pick<FleetStatesTable, 'kind' | 'scope' | 'name' | 'state' | 'cause'>
+const box = (scope: string, name: string, cause: string): State => ({
+  kind: 'box',
+  scope,
+  name,
+  state: 'down',
+  cause,
+})
+
+/** As the fleet keeps it: a row for each thing. */
+async function become(...states: State[]): Promise<void> {
+  for (const { state, cause, ...subject } of states) {
+    await service.database.db
+      .insertInto('fleet_states')
+      .values({ ...subject, state, cause, since: service.clock.now(), about: '{}' })
+      .onConflict((conflict) =>
+        conflict.columns(['kind', 'scope', 'name']).doUpdateSet({ state, cause }),
+      )
+      .execute()
+  }
+}
+const well = (...states: State[]) =>
+  become(...states.map((one) => ({ ...one, state: 'ok' as const, cause: null })))
+
+/** Looks as often as the service does, for so long. */
+async function look(seconds: number, alerts: FleetAlerts = service.alerts): Promise<void> {
+  for (let passed = 0; passed < seconds; passed += 2) {
+    service.clock.advance(2_000)
+    await alerts.checkOnce()
+  }
+}
+
+type Event = {
+  type: string
+  data: { cause: string; subjects: { client?: string }[]; more: number; dependents: number }
+}
+const events = () => hook.calls.map(({ body }) => JSON.parse(body) as Event)
+const told = () => events().map(({ type, data }) => `${type} ${data.cause}`)
+
+test('the Saturday: each trouble arrives once within a minute at every receiver, and once more when it is well again', async () => {
+  const troubles = [
+    box('acme', 'CAJA-1', 'terminal_standalone'),
+    box('acme', 'CAJA-2', 'terminal_missing'),
+    box('other', 'CAJA-1', 'terminal_held'),
+    { kind: 'provider', scope: '', name: 'order.create', state: 'down', cause: 'provider_failing' },
+    {
+      kind: 'destination',
+      scope: 'articulos',
+      name: 'web',
+      state: 'down',
+      cause: 'destination_resting',
+    },
+  ] satisfies State[]
+  const causes = troubles.map(({ cause }) => cause).sort()
+  await look(4)
+  expect(hook.calls).toEqual([])
+  await become(...troubles)
+  await look(60)
+  expect(told().sort()).toEqual(causes.map((cause) => `fleet.trouble ${cause}`))
+  expect([slack.calls.length, smtp.mails.length]).toEqual([causes.length, causes.length])
+  await look(60)
+  expect(told()).toHaveLength(causes.length)
+
+  hook.reset()
+  slack.reset()
+  smtp.mails.length = 0
+  await well(...troubles)
+  await look(60)
+  expect(told().sort()).toEqual(causes.map((cause) => `fleet.recovered ${cause}`))
+  expect([slack.calls.length, smtp.mails.length]).toEqual([causes.length, causes.length])
+  await look(60)
+  expect(told()).toHaveLength(causes.length)
+})
+
+test('a message names what, why and what helps, is signed, and holds no secret of a receiver', async () => {
+  await become(box('acme', 'CAJA-7', 'terminal_silent'))
+  await look(30)
+  const [call] = hook.calls
+  const body = new Webhook(secret).verify(call?.body ?? '', call?.headers as never) as Event
+  expect(body).toMatchObject({
+    type: 'fleet.trouble',
+    data: {
+      cause: 'terminal_silent',
+      action: 'check_terminal_power',
+      subjects: [{ kind: 'box', client: 'acme', caja_id: 'CAJA-7', state: 'down' }],
+    },
+  })
+  const [mail] = smtp.mails
+  expect(mail?.to).toEqual(['caja@shop.example', 'jefa@shop.example'])
+  expect(mail?.head).toContain('acme, box CAJA-7: The terminal has not answered')
+  expect(mail?.text).toContain('GET /health/fleet?only=problems')
+  expect(JSON.parse(slack.calls[0]?.body ?? '').text).toContain('acme, box CAJA-7')
+  const log = service.logLines.join('')
+  expect(log).toContain('alert sent')
+  for (const canary of ['slackcanary', 'tokencanary', secret]) expect(log).not.toContain(canary)
+})
+
+test('one cause of several clients is one message, and boxes that only follow are counted', async () => {
+  const connection = (scope: string): State => ({
+    kind: 'connection',
+    scope,
+    name: '',
+    state: 'down',
+    cause: 'connection_lost',
+  })
+  await become(connection('acme'), connection('other'))
+  await become(box('acme', '1', 'connection_lost'), box('acme', '2', 'connection_lost'))
+  await look(30)
+  expect(events()).toMatchObject([
+    {
+      type: 'fleet.trouble',
+      data: {
+        cause: 'connection_lost',
+        subjects: [{ client: 'acme' }, { client: 'other' }],
+        dependents: 2,
+      },
+    },
+  ])
+  // What begins later is told then, alone.
+  await become(connection('third'))
+  await look(30)
+  expect(events()[1]).toMatchObject({ data: { subjects: [{ client: 'third' }], dependents: 0 } })
+})
+
+test('a long list is cut, and says how much is left out', async () => {
+  const many = Array.from({ length: 30 }, (_, index) => box('acme', `C-${index}`, 'refused'))
+  await become(...many)
+  await look(30)
+  expect(events()).toHaveLength(1)
+  expect(events()[0]?.data.subjects).toHaveLength(20)
+  expect(events()[0]?.data.more).toBe(10)
+})
+
+test('what is over before anybody was told is told to nobody, and what comes back at once is not well', async () => {
+  const short = box('acme', 'CAJA-1', 'terminal_silent')
+  await become(short)
+  await look(4)
+  await well(short)
+  await look(60)
+  expect(hook.calls).toEqual([])
+  await become(short)
+  await look(30)
+  await well(short)
+  await look(4)
+  await become(short)
+  await look(60)
+  expect(told()).toEqual(['fleet.trouble terminal_silent'])
+})
+
+test('another cause of the same box is told anew; its end once', async () => {
+  await become(box('acme', 'CAJA-1', 'terminal_silent'))
+  await look(30)
+  await become(box('acme', 'CAJA-1', 'terminal_missing'))
+  await look(30)
+  await well(box('acme', 'CAJA-1', 'terminal_missing'))
+  await look(30)
+  expect(told()).toEqual([
+    'fleet.trouble terminal_silent',
+    'fleet.trouble terminal_missing',
+    'fleet.recovered terminal_missing',
+  ])
+})
+
+test('what somebody did on purpose, and what only wants attention, is no alarm', async () => {
+  await become(
+    { kind: 'flow', scope: '', name: 'a', state: 'attention', cause: 'flow_paused' },
+    { kind: 'connection', scope: 'new', name: '', state: 'down', cause: 'not_connected' },
+    { kind: 'box', scope: 'acme', name: '1', state: 'attention', cause: 'terminal_held' },
+    { kind: 'box', scope: 'acme', name: '2', state: 'unknown', cause: 'quiet' },
+  )
+  await look(60)
+  expect(hook.calls).toEqual([])
+  // But an order in doubt is, before the box is down.
+  await become({ kind: 'box', scope: 'acme', name: '3', state: 'attention', cause: 'in_doubt' })
+  await look(30)
+  expect(told()).toEqual(['fleet.trouble in_doubt'])
+})
+
+test('a process that dies after writing, or after sending, leaves the message to the next, under the same id', async () => {
+  hook.answer = (response) => response.destroy()
+  await become(box('acme', 'CAJA-1', 'terminal_silent'))
+  await look(14)
+  expect(hook.calls).toHaveLength(1)
+  hook.answer = (response) => response.end()
+  const next = await duplicate()
+  await look(60, next)
+  expect(hook.calls.length).toBeGreaterThanOrEqual(2)
+  expect(new Set(hook.calls.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
+  // The others had theirs, and do not get it again.
+  expect([slack.calls.length, smtp.mails.length]).toEqual([1, 1])
+})
+
+test('two processes tell it once', async () => {
+  const other = await duplicate()
+  await become(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
+  for (let passed = 0; passed < 40; passed += 2) {
+    service.clock.advance(2_000)
+    await Promise.all([service.alerts.checkOnce(), other.checkOnce()])
+  }
+  expect(told().sort()).toEqual(['fleet.trouble refused', 'fleet.trouble terminal_silent'])
+  expect(slack.calls).toHaveLength(2)
+})
+
+test('a receiver that is away holds up nobody else, and gets it when it is back', async () => {
+  slack.answer = (response) => response.writeHead(503).end()
+  await become(box('acme', 'CAJA-1', 'terminal_silent'))
+  await look(30)
+  expect(told()).toEqual(['fleet.trouble terminal_silent'])
+  const tried = slack.calls.length
+  expect(tried).toBeGreaterThanOrEqual(1)
+  slack.answer = (response) => response.end()
+  await look(120)
+  expect(slack.calls.length).toBe(tried + 1)
+  expect(hook.calls).toHaveLength(1)
+})
+
+test('in quiet hours nothing is sent: what lasts is told at their end, what ended is not', async () => {
+  const now = service.clock.now()
+  const time = (ms: number) => new Date(now.getTime() + ms).toISOString().slice(11, 16)
+  const quiet = `${time(-3_600_000)}-${time(600_000)} UTC`
+  const sleeper = await duplicate(settings({ ALERT_QUIET_HOURS: quiet }))
+  await become(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
+  await look(60, sleeper)
+  await well(box('acme', 'CAJA-2', 'refused'))
+  await look(60, sleeper)
+  expect(hook.calls).toEqual([])
+  service.clock.advance(900_000)
+  await look(30, sleeper)
+  expect(told()).toEqual(['fleet.trouble terminal_silent'])
+})
+
+test('a database that keeps nothing is told from memory, once, and once when it keeps again', async () => {
+  let keeps = true
+  const database = { ...service.database, takesWrites: async () => keeps }
+  const config = loadConfig({ PROVIDER: 'sandbox', ...settings() })
+  const { deps } = service
+  const alerts = createFleetAlerts(
+    {
+      database,
+      now: deps.now,
+      sleep: deps.sleep,
+      processId: 'another',
+      mail: { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom },
+      log: deps.log,
+    },
+    config.alerts,
+  )
+  const types = () => events().map(({ type }) => type)
+  keeps = false
+  await look(10, alerts)
+  expect(types()).toEqual([])
+  await look(60, alerts)
+  expect(types()).toEqual(['service.database_down'])
+  keeps = true
+  await look(60, alerts)
+  expect(types()).toEqual(['service.database_down', 'service.database_recovered'])
+  expect([slack.calls.length, smtp.mails.length]).toEqual([2, 2])
+  // A short restart is nobody's trouble.
+  keeps = false
+  await look(10, alerts)
+  keeps = true
+  await look(20, alerts)
+  expect(hook.calls).toHaveLength(2)
+  await alerts.stop()
+})
+
+test('the test route tells who has it, and stands in the audit log', async () => {
+  const send = () => asAdmin(service, { method: 'POST', url: '/admin/alerts/test' })
+  const complete = await send()
+  expect(complete.statusCode, complete.body).toBe(200)
+  const results = complete.json().results as { type: string; ok: boolean; target: string }[]
+  expect(results.map(({ type, ok }) => [type, ok])).toEqual([
+    ['email', true],
+    ['slack', true],
+    ['webhook', true],
+  ])
+  expect(complete.body).not.toMatch(/slackcanary|tokencanary/)
+  expect(events()[0]?.type).toBe('fleet.test')
+  hook.answer = (response) => response.writeHead(500).end()
+  const part = await send()
+  expect(part.statusCode).toBe(207)
+  expect(part.json().results[2]).toMatchObject({ ok: false, error: 'HTTP 500' })
+  const { logs } = (await asAdmin(service, { url: '/admin/activity?action=alerts.tested' })).json()
+  expect(logs).toMatchObject([
+    { metadata: { arrived: 2, receivers: 3 } },
+    { metadata: { arrived: 3 } },
+  ])
+})
