@@ -9,7 +9,7 @@ import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-
 import type { LoggerOptions } from 'pino'
 import { AppError } from '../errors/app-error.ts'
 import { requireAccessClass } from './access-classes.ts'
-import { answerClientError, answerInsteadOfNode } from './client-errors.ts'
+import { answerClientError, answerInsteadOfNode, validatorCompiler } from './client-errors.ts'
 import { type ConnectionLimits, type Connections, trackConnections } from './connections.ts'
 import type { ErrorStyle } from './error-body.ts'
 import { installErrorHandler, sendFailure } from './error-handler.ts'
@@ -18,7 +18,6 @@ import { refuseHungUp } from './hung-up.ts'
 import { installJsonBody } from './json-body.ts'
 import { RequestLog } from './logging.ts'
 import { installShutdown } from './shutdown.ts'
-import { validatorCompiler } from './validation.ts'
 
 /** A listener whose routes are typed by their Zod schemas. */
 export type HttpServer = FastifyInstance<

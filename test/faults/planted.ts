@@ -319,7 +319,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: '21: money that comes after a decision asks for no decision',
     changes: [
       {
-        file: 'src/domain/order-decision.ts',
+        file: 'src/domain/order-state.ts',
         find: "if (isKept && order.paid_after_close) return 'paid_late'",
         replace: '',
       },

@@ -223,7 +223,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/orders/take-evidence.ts',
+    file: 'src/payments/orders/state.ts',
     tests: [['test/payment/aimed-refunds.test.ts']],
     made: {
       'a refund that failed later stays done': [
@@ -291,7 +291,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/domain/order-decision.ts',
+    file: 'src/domain/order-state.ts',
     tests: [['test/payment/amounts.test.ts', 'never shown as all of it']],
     made: {
       'a payment of less than was asked needs no decision': [

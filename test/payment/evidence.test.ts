@@ -13,8 +13,8 @@ import {
   applyNotCreated,
   applyUnknownCreation,
 } from '../../src/payments/orders/apply-evidence.ts'
-import { moveOrder } from '../../src/payments/orders/move-order.ts'
 import { nextCheck } from '../../src/payments/orders/plan-status-checks.ts'
+import { moveOrder } from '../../src/payments/orders/state.ts'
 import { createStatusCheckNotes } from '../../src/payments/orders/status-check-notes.ts'
 import {
   findOrderOfAnyClient,

@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts'
-import { decisionOf } from '../../domain/order-decision.ts'
+import { decisionOf } from '../../domain/order-state.ts'
 import { isOwn } from '../../domain/payment-figures.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import {

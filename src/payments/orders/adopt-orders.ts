@@ -43,8 +43,8 @@ import { type PaymentDeps, serviceActor } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
 import { confirmCreation, fitOf, noteUnproven } from './found-order.ts'
-import { moveOrder } from './move-order.ts'
 import { tellOrderChanged } from './order-changes.ts'
+import { moveOrder } from './state.ts'
 
 /**
  * Orders that the provider has and this database has no id of: one whose creation was never answered, one that was

@@ -34,7 +34,7 @@ import {
 import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runner.ts'
 import { canNotArrive, nextCancelTry } from './plan-status-checks.ts'
 import { refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
-import { takeEvidence } from './take-evidence.ts'
+import { takeEvidence } from './state.ts'
 import { unknownCreation } from './unknown-creation.ts'
 
 /**

@@ -1,7 +1,6 @@
 import type { Language } from '../../domain/language.ts'
 import { pointFromCents } from '../../domain/money.ts'
-import { decisionOf } from '../../domain/order-decision.ts'
-import { isCancelRequested } from '../../domain/order-state.ts'
+import { decisionOf, isCancelRequested } from '../../domain/order-state.ts'
 import { actorOnOpen } from '../../domain/provider-states.ts'
 import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { lengthInWords } from '../../fleet/messages.ts'

@@ -12,9 +12,8 @@ import { type ActivityEntry, signSuccess } from '../audit/activity.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import type { RequestContext } from '../operations/request-context.ts'
 import { applyNotCreated, applyUnproven, type EvidenceSource, isAbout } from './apply-evidence.ts'
-import { moveOrder } from './move-order.ts'
 import { withOrderAccess } from './order-access.ts'
-import { takeEvidence } from './take-evidence.ts'
+import { moveOrder, takeEvidence } from './state.ts'
 
 export type Found = {
   evidence: OrderEvidence | undefined

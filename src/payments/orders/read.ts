@@ -16,11 +16,10 @@ import { byService, type RequestContext, serviceContext } from '../operations/re
 import { meetOrderOfClient } from './adopt-orders.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
 import { confirmCreation, noteUnproven, searchOrder } from './found-order.ts'
-import { moveOrder } from './move-order.ts'
 import { withOrderAccess } from './order-access.ts'
 import { hasUnsettledRefund, planCheckAt, soonerForWatcher } from './plan-status-checks.ts'
 import { resolveCreation } from './resolve-creation.ts'
-import { takeEvidence } from './take-evidence.ts'
+import { moveOrder, takeEvidence } from './state.ts'
 
 export type ReadOrder = {
   order: OrderRow

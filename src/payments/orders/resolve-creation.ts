@@ -20,13 +20,13 @@ import type { RequestContext } from '../operations/request-context.ts'
 import { codeOf, endsIntent, runOperation } from '../operations/runner.ts'
 import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './apply-evidence.ts'
 import { confirmCreation, type Found, noteUnproven, searchOrder } from './found-order.ts'
-import { moveOrder } from './move-order.ts'
 import {
   canNotArrive,
   isKeyRemembered,
   nextCreationCheck,
   nextUnknownCheck,
 } from './plan-status-checks.ts'
+import { moveOrder } from './state.ts'
 
 export type CreationOutcome =
   | { kind: 'confirmed'; order: OrderRow }

@@ -22,7 +22,7 @@ import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runne
 import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
 import { canNotArrive, hasUnsettledRefund } from './plan-status-checks.ts'
 import { refreshOrder, requireOrder } from './read.ts'
-import { refundEntry, takeEvidence } from './take-evidence.ts'
+import { refundEntry, takeEvidence } from './state.ts'
 
 /** Time alone does not settle what cannot be told apart. At most what `furthestMs` knows of operations. */
 const unclearCheckMs = 2 * 60_000

@@ -1,6 +1,5 @@
 import type { ClientName } from '../../domain/client-name.ts'
-import { type Decision, decisionOf } from '../../domain/order-decision.ts'
-import { isOpen } from '../../domain/order-state.ts'
+import { type Decision, decisionOf, isOpen } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   keepSettlement,

@@ -9,7 +9,7 @@ import {
 import type { OrphanRow } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { furtherPaymentNote } from '../orders/apply-evidence.ts'
-import { moveOrder } from '../orders/move-order.ts'
+import { moveOrder } from '../orders/state.ts'
 import { refreshNets } from '../settlements/nets.ts'
 
 /** A shop whose payments cannot be read is left alone for an hour at most; older ones when their payments are read again. */

@@ -3,7 +3,7 @@ import type { Db } from '../../db/database.ts'
 import type { Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderStatus } from '../../domain/order.ts'
-import type { Standing } from '../../domain/order-standing.ts'
+import type { Standing } from '../../domain/order-state.ts'
 import {
   beyondTime,
   countSparingly,

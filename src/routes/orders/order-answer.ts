@@ -3,14 +3,13 @@ import type { Db } from '../../db/database.ts'
 import type { Language } from '../../domain/language.ts'
 import { pointFromCents, signedPointFromCents } from '../../domain/money.ts'
 import type { NamedAmount, Net } from '../../domain/net.ts'
-import { decisionOf } from '../../domain/order-decision.ts'
-import { standingOf } from '../../domain/order-standing.ts'
+import { decisionOf, standingOf } from '../../domain/order-state.ts'
 import { isOwn, receivedCents } from '../../domain/payment-figures.ts'
 import { orderMoneyOutcome } from '../../errors/money-outcome.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { buyerPaidCents } from '../../payments/orders/buyer-paid.ts'
 import { adviseCashier } from '../../payments/orders/cashier.ts'
-import { silenceMs } from '../../payments/terminals/silent-terminal.ts'
+import { silenceMs } from '../../payments/terminals/choose-terminal.ts'
 import {
   type ChargedInstead,
   findChargedInstead,

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { z } from 'zod'
 import { preferredLanguage } from '../../domain/language.ts'
 import { centsMeant, pointFromCents, sumCents } from '../../domain/money.ts'
-import { type Standing, standings } from '../../domain/order-standing.ts'
+import { type Standing, standings } from '../../domain/order-state.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import {
   listOrders,

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { orderStatuses, paymentMethods } from '../../domain/order.ts'
-import { decisions } from '../../domain/order-decision.ts'
-import { standings } from '../../domain/order-standing.ts'
+import { decisions, standings } from '../../domain/order-state.ts'
 import {
   ClientQuery,
   Day,
