@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import type { EncryptionKey } from '../domain/sealed.ts'
 
@@ -30,18 +31,24 @@ const flag = plain(
 const oneOf = <const T extends readonly [string, ...string[]]>(names: T) =>
   plain(z.enum(names, `must be one of ${names.join(', ')}`))
 
-const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== ''),
-)
+/** An entry without text is most often a variable that was not there when the list was put together. */
+const list = z.string().transform((text, context) => {
+  const entries = text.split(',').map((entry) => entry.trim())
+  if (!entries.includes('')) return entries
+  context.addIssue({
+    code: 'custom',
+    message: 'must be a comma list in which no entry is empty',
+  })
+  return z.NEVER
+})
 
 const hostname =
   /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$/
+/** Read as an address by every resolver; only isIP tells whether it is one. */
+const endsInNumber = /(^|\.)([0-9]+|0x[0-9a-f]*)$/i
 const host = plain(
   fits(
-    (text) => isIP(text) !== 0 || hostname.test(text),
+    (text) => isIP(text) !== 0 || (hostname.test(text) && !endsInNumber.test(text)),
     'must be an IP address (without brackets or port) or a host name',
   ),
 )
@@ -50,13 +57,35 @@ const host = plain(
 const headerToken = /^[\x21-\x7e]+$/
 const tokenText = 'must hold visible ASCII characters without spaces'
 
+/**
+ * An address that others are built on, without a slash at its end. It must be written as programs write it: the provider and
+ * browsers compare addresses letter by letter.
+ */
 const baseUrl = plain(
-  fits((text) => {
+  z.string().transform((text, context) => {
     const url = toUrl(text)
-    if (!url || !['http:', 'https:'].includes(url.protocol)) return false
-    return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
-  }, 'must be an http or https address without credentials, query or fragment').transform((text) =>
-    text.replace(/\/+$/, ''),
+    const isBase =
+      url !== undefined &&
+      ['http:', 'https:'].includes(url.protocol) &&
+      url.username + url.password + url.search + url.hash === ''
+    const written = isBase ? withoutSlash(url.href) : undefined
+    if (written === withoutSlash(text)) return written
+    context.addIssue({
+      code: 'custom',
+      message:
+        written === undefined
+          ? 'must be an http or https address without credentials, query or fragment'
+          : `must be written as ${written}`,
+    })
+    return z.NEVER
+  }),
+)
+
+/** The path is the prefix under which a reverse proxy hands on our own paths. */
+const publicUrl = plain(
+  baseUrl.refine(
+    (text) => /^(\/[A-Za-z0-9._~-]+)*$/.test(text.replace(/^https?:\/\/[^/]+/, '')),
+    'must have a path of letters, digits and . _ ~ - only, or none',
   ),
 )
 
@@ -68,14 +97,42 @@ const providerUrl = plain(
   ),
 )
 
-const scheme = (schemes: readonly string[]) =>
-  fits(
-    (text) => {
-      const url = toUrl(text)
-      return url !== undefined && schemes.includes(url.protocol.slice(0, -1))
-    },
-    `must be an address that starts with ${schemes.map((name) => `${name}://`).join(' or ')}`,
-  )
+const needsHost = (url: URL) => (url.hostname === '' ? 'must name a host' : undefined)
+/** Without one the driver would take the name of the user. The host may be a socket's folder, in the query. */
+const needsDatabase = (url: URL) =>
+  url.pathname.length < 2 ? 'must name a database after the host, such as /tillbridge' : undefined
+
+/** An address with a user and a password; `problemOf` says what is wrong with one that can be read. */
+const address = (
+  schemes: readonly string[],
+  problemOf: (url: URL) => string | undefined = needsHost,
+) =>
+  z.string().transform((given, context) => {
+    const text = encodePassword(given)
+    const starts = schemes.map((name) => `${name}://`)
+    const url = starts.some((start) => text.startsWith(start)) ? toUrl(text) : undefined
+    const message =
+      url === undefined
+        ? `must be an address that starts with ${starts.join(' or ')}`
+        : emptyPassword.test(text)
+          ? 'must have a password after the colon, or no colon'
+          : problemOf(url)
+    if (message === undefined) return text
+    context.addIssue({ code: 'custom', message })
+    return z.NEVER
+  })
+
+const emptyPassword = /^[a-z]+:\/\/[^:@/?#]*:@/
+/** A user and a password with at least one of the characters that end the host for a parser of addresses. */
+const unencoded = /^([a-z]+:\/\/[^:@/?#]*:)([^@/?#]*[/?#].*)@([^@/?#]+(?:\/[^@]*)?)$/s
+const portAndQuery = /^[0-9]{1,5}(\/[^?#]*)?\?/
+
+/** The address as parsers understand it when its password holds `/`, `?` or `#`. */
+function encodePassword(text: string): string {
+  const [, start, password, rest] = unencoded.exec(text) ?? []
+  if (password === undefined || portAndQuery.test(password)) return text
+  return `${start}${encodeURIComponent(password)}@${rest}`
+}
 
 const origins = plain(
   list.pipe(
@@ -96,7 +153,7 @@ const proxies = plain(
         .string()
         .refine(
           isProxyEntry,
-          'must be a comma list of IP addresses, CIDR ranges or the word loopback',
+          'must be a comma list of IP addresses, CIDR ranges (from /8, of IPv6 from /16) or the word loopback',
         ),
     ),
   ),
@@ -111,13 +168,17 @@ const headerPairs = list.transform((entries, context): Record<string, string> =>
   return Object.fromEntries(pairs.map((pair) => [pair?.[1] as string, pair?.[2] as string]))
 })
 
+const mailPart = '[^\\s@<>",;\\p{Cc}]+'
+const mailbox = new RegExp(`^${mailPart}@${mailPart}$`, 'u')
+const sender = new RegExp(`^(${mailPart}@${mailPart}|[^<>\\p{Cc}]*<${mailPart}@${mailPart}>)$`, 'u')
+
 const timeOfDay = '([01][0-9]|2[0-3]):[0-5][0-9]'
 const quietHoursForm = new RegExp(`^(${timeOfDay})-(${timeOfDay}) (\\S+)$`)
 const quietHours = plain(
   fits((text) => {
-    const timezone = quietHoursForm.exec(text)?.[5]
-    return timezone !== undefined && isTimezone(timezone)
-  }, 'must be two times and a time zone, such as 22:00-07:00 America/Argentina/Buenos_Aires').transform(
+    const [, from, , to, , timezone] = quietHoursForm.exec(text) ?? []
+    return timezone !== undefined && from !== to && isTimezone(timezone)
+  }, 'must be two different times and a time zone, such as 22:00-07:00 America/Argentina/Buenos_Aires').transform(
     (text) => {
       const [times = '', timezone = ''] = text.split(' ')
       const [from = '', to = ''] = times.split('-')
@@ -155,12 +216,12 @@ export const settingsSchema = z.object({
   SYNC_PORT: whole(0, 65535)
     .prefault('8080')
     .describe('port of the flow control API; 0 takes any free one'),
-  SYNC_PUBLIC_URL: baseUrl
+  SYNC_PUBLIC_URL: publicUrl
     .optional()
     .describe(
       'address under which browsers reach the page of the flows, for the links between both pages; default http://SYNC_HOST:SYNC_PORT where that and PUBLIC_URL are loopback, else no links',
     ),
-  PUBLIC_URL: baseUrl
+  PUBLIC_URL: publicUrl
     .optional()
     .describe('base of the OAuth redirect (/oauth/callback); default http://HOST:PORT'),
   ADMIN_TOKEN: fits((text) => headerToken.test(text), tokenText)
@@ -184,10 +245,10 @@ export const settingsSchema = z.object({
     .describe(
       'token that opens GET /metrics of both listeners and nothing else, at least 32 characters',
     ),
-  DATABASE_URL: scheme(['postgres', 'postgresql'])
+  DATABASE_URL: address(['postgres', 'postgresql'], needsDatabase)
     .optional()
     .describe('PostgreSQL; unset uses the embedded database in DATA_DIR'),
-  DATABASE_DIRECT_URL: scheme(['postgres', 'postgresql'])
+  DATABASE_DIRECT_URL: address(['postgres', 'postgresql'], needsDatabase)
     .optional()
     .describe(
       'the same PostgreSQL without a pooler between, where changes are heard when DATABASE_URL leads through one in transaction mode',
@@ -195,6 +256,11 @@ export const settingsSchema = z.object({
   DATA_DIR: plain(z.string())
     .prefault('./data')
     .describe('embedded database and generated secrets'),
+  ALLOW_EMBEDDED_DATABASE: flag
+    .prefault('false')
+    .describe(
+      'true: real cards may be charged on the embedded database, which loses sales in a power cut; false: PROVIDER=mercadopago needs DATABASE_URL',
+    ),
   ENCRYPTION_KEYS: keys
     .optional()
     .describe(
@@ -267,26 +333,29 @@ export const settingsSchema = z.object({
     .prefault('./flows')
     .describe('folder of the *.flow.yaml files; a missing folder counts as empty'),
   FLOWS_START_PAUSED: flag.prefault('false').describe('pause every flow at start'),
-  SMTP_URL: scheme(['smtp', 'smtps']).optional().describe('mail server for alert mail'),
-  MAIL_FROM: plain(fits((text) => /^[^\p{Cc}]*@[^\p{Cc}]*$/u.test(text), 'must be a mail address'))
+  SMTP_URL: address(['smtp', 'smtps']).optional().describe('mail server for alert mail'),
+  MAIL_FROM: plain(
+    fits(
+      (text) => sender.test(text),
+      'must be a mail address, such as caja@shop.example or Caja <caja@shop.example>',
+    ),
+  )
     .optional()
     .describe('sender of alert mail'),
   ALERT_MAIL_TO: list
     .pipe(
       z
-        .array(
-          z.string().regex(/^[^\s@<>",;\p{Cc}]+@[^\s@<>",;\p{Cc}]+$/u, 'must be mail addresses'),
-        )
+        .array(z.string().regex(mailbox, 'must be mail addresses'))
         .max(50, 'must be at most 50 mail addresses'),
     )
     .optional()
     .describe(
       'comma list of mail addresses that are told of trouble with charges and flows; needs SMTP_URL and MAIL_FROM',
     ),
-  ALERT_SLACK_URL: scheme(['https', 'http'])
+  ALERT_SLACK_URL: address(['https', 'http'])
     .optional()
     .describe('incoming webhook of Slack that is told of trouble with charges and flows'),
-  ALERT_WEBHOOK_URL: scheme(['https', 'http'])
+  ALERT_WEBHOOK_URL: address(['https', 'http'])
     .optional()
     .describe('address that gets trouble with charges and flows as signed JSON'),
   ALERT_WEBHOOK_SECRET: fits(
@@ -368,9 +437,24 @@ function isProxyEntry(text: string): boolean {
   const [address = '', bits, ...more] = text.split('/')
   const version = isIP(address)
   if (version === 0 || more.length > 0) return false
-  // A range of all addresses would let anybody choose the address that the audit log shows.
-  return (
-    bits === undefined ||
-    (/^[1-9][0-9]{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
-  )
+  if (bits === undefined) return true
+  if (!/^[1-9][0-9]{0,2}$/.test(bits) || Number(bits) > (version === 4 ? 32 : 128)) return false
+  return Number(bits) >= fewestBits(address)
+}
+
+/** A range as wide as a half of the Internet would let anybody choose the address that the audit log shows. */
+function fewestBits(address: string): number {
+  const { isV4, range } = parsedAddress(address)
+  if (isV4) return 8
+  if (range === 'ipv4Mapped') return 96 + 8
+  return range === 'uniqueLocal' ? 7 : range === 'linkLocal' ? 10 : 16
+}
+
+function parsedAddress(text: string) {
+  const address = ipaddr.parse(text)
+  return { isV4: address.kind() === 'ipv4', range: address.range() }
+}
+
+function withoutSlash(text: string): string {
+  return text.replace(/\/+$/, '')
 }

@@ -21,10 +21,14 @@ export type ConfigProblem = { variable: string; message: string }
 export type Config = ReturnType<typeof toConfig>
 
 /**
- * The settings of the process, frozen. An empty or blank variable counts as unset.
+ * The settings of the process, frozen. An empty or blank variable counts as unset. `placeProblems` says what is wrong with the
+ * folders that they name, where somebody is to work there.
  * @throws ConfigError naming every variable that is missing or wrong, and what is allowed.
  */
-export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+export function loadConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  placeProblems: (config: Config) => readonly ConfigProblem[] = () => [],
+): Config {
   const given: Record<string, string> = {}
   for (const name of Object.keys(settingsSchema.shape)) {
     const text = env[name]?.trim()
@@ -38,9 +42,11 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     problems.push({ variable, message: `${issue.message}${value}` })
   }
   // What is wrong alone is left out, so that the rules across variables still report the rest in the same go.
-  for (const { variable } of problems) delete given[variable]
+  const wrong = new Set(problems.map(({ variable }) => variable))
+  for (const variable of wrong) delete given[variable]
   const config = toConfig(settingsSchema.parse(given))
-  for (const problem of crossProblems(config)) {
+  const isGiven = (variable: string) => variable in given || wrong.has(variable)
+  for (const problem of [...crossProblems(config, isGiven), ...placeProblems(config)]) {
     if (!problems.some(({ variable }) => variable === problem.variable)) problems.push(problem)
   }
   if (problems.length > 0) throw new ConfigError(problems)
@@ -92,6 +98,7 @@ function toConfig(given: Settings) {
     databaseUrl: given.DATABASE_URL,
     databaseDirectUrl: given.DATABASE_DIRECT_URL,
     dataDir: given.DATA_DIR,
+    allowEmbeddedDatabase: given.ALLOW_EMBEDDED_DATABASE,
     /** The first encrypts. undefined only with the embedded database: see secrets-file.ts. */
     encryptionKeys: given.ENCRYPTION_KEYS,
     provider,
@@ -140,12 +147,15 @@ function toConfig(given: Settings) {
   })
 }
 
-/** What single values cannot show: settings that need, or exclude, each other. */
-function crossProblems(config: Config): ConfigProblem[] {
+/** What single values cannot show: settings that need, or exclude, each other. `isGiven` also where the value is wrong. */
+function crossProblems(
+  config: Config,
+  isGiven: (variable: keyof Settings) => boolean,
+): ConfigProblem[] {
   const problems: ConfigProblem[] = []
   const refuse = (variable: string, message: string) => problems.push({ variable, message })
 
-  if (config.databaseUrl !== undefined) {
+  if (isGiven('DATABASE_URL')) {
     if (config.adminToken === undefined) {
       refuse('ADMIN_TOKEN', 'is required with DATABASE_URL: at least 32 characters')
     }
@@ -156,7 +166,7 @@ function crossProblems(config: Config): ConfigProblem[] {
       )
     }
   }
-  if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined) {
+  if (config.databaseDirectUrl !== undefined && !isGiven('DATABASE_URL')) {
     refuse('DATABASE_DIRECT_URL', 'is of use with DATABASE_URL only')
   }
   if (!config.publicIsLoopback && !config.providerNamed) {
@@ -179,6 +189,18 @@ function crossProblems(config: Config): ConfigProblem[] {
     const needed = 'is required with PROVIDER=mercadopago'
     if (config.mpClientId === undefined) refuse('MP_CLIENT_ID', needed)
     if (config.mpClientSecret === undefined) refuse('MP_CLIENT_SECRET', needed)
+    if (!config.publicUrl.startsWith('https:') && !config.publicIsLoopback) {
+      refuse(
+        'PUBLIC_URL',
+        `must be https with PROVIDER=mercadopago (http only on loopback), not ${config.publicUrl}`,
+      )
+    }
+    if (!isGiven('DATABASE_URL') && !config.allowEmbeddedDatabase) {
+      refuse(
+        'DATABASE_URL',
+        `${needed}: the embedded database loses sales in a power cut; ALLOW_EMBEDDED_DATABASE=true takes it all the same`,
+      )
+    }
   } else {
     const bothOrNone =
       'MP_API_URL and MP_AUTH_URL are set together or not at all with PROVIDER=sandbox'
@@ -196,13 +218,10 @@ function crossProblems(config: Config): ConfigProblem[] {
       }
     }
   }
-  if (
-    config.alerts.mailTo.length > 0 &&
-    (config.smtpUrl === undefined || config.mailFrom === undefined)
-  ) {
+  if (config.alerts.mailTo.length > 0 && !(isGiven('SMTP_URL') && isGiven('MAIL_FROM'))) {
     refuse('ALERT_MAIL_TO', 'needs SMTP_URL and MAIL_FROM')
   }
-  if (config.alerts.webhookSecret !== undefined && config.alerts.webhookUrl === undefined) {
+  if (config.alerts.webhookSecret !== undefined && !isGiven('ALERT_WEBHOOK_URL')) {
     refuse('ALERT_WEBHOOK_SECRET', 'is of use with ALERT_WEBHOOK_URL only')
   }
   if (

@@ -3,9 +3,10 @@ import { OperatorError, tellOperator } from '../errors/operator-error.ts'
 import { createLogger } from '../http/logging.ts'
 import { product } from '../http/product.ts'
 import { loadConfig, misspeltSettings } from './config.ts'
+import { placeProblems } from './setting-places.ts'
 
 async function main(): Promise<void> {
-  const config = loadConfig(process.env)
+  const config = loadConfig(process.env, placeProblems)
   const logger = createLogger(config.logLevel)
   for (const { name, meant } of misspeltSettings(process.env)) {
     logger.warn(

@@ -50,7 +50,8 @@ export async function runService(
     }
   }
   try {
-    const port = config.port === 0 ? await freePort(config.host) : config.port
+    const paymentPlace = { name: 'payment API', host: config.host, settings: 'HOST and PORT' }
+    const port = config.port === 0 ? await freePort(paymentPlace) : config.port
     const publicUrl = config.publicUrlGiven
       ? config.publicUrl
       : config.publicUrl.replace(/:0$/, `:${port}`)
@@ -90,7 +91,7 @@ export async function runService(
     ignoreSignals = stopAtSignal(logger, stop, started.promise)
     await service.orderSearch.plan()
     await service.app.listen({ host: config.host, port }).catch((cause: unknown) => {
-      throw new StartError(`The payment API cannot listen on ${config.host}:${port}`, { cause })
+      throw cannotListen(paymentPlace, port, cause)
     })
     service.chain.start()
     service.sweeper.start()
@@ -101,7 +102,12 @@ export async function runService(
     service.tableCare.start()
     service.alerts.start()
 
-    const syncPort = config.syncPort === 0 ? await freePort(config.syncHost) : config.syncPort
+    const controlPlace = {
+      name: 'control API',
+      host: config.syncHost,
+      settings: 'SYNC_HOST and SYNC_PORT',
+    }
+    const syncPort = config.syncPort === 0 ? await freePort(controlPlace) : config.syncPort
     const syncUrl = `http://${urlHost(config.syncHost)}:${syncPort}`
     // What listens on loopback is reached there by who reaches the payment side there too.
     const areNear = config.publicIsLoopback && isLoopback(config.syncHost)
@@ -120,9 +126,7 @@ export async function runService(
       env,
     })
     await flowSide.app.listen({ host: config.syncHost, port: syncPort }).catch((cause: unknown) => {
-      throw new StartError(`The control API cannot listen on ${config.syncHost}:${syncPort}`, {
-        cause,
-      })
+      throw cannotListen(controlPlace, syncPort, cause)
     })
     logger.info(
       {
@@ -286,12 +290,21 @@ async function findTracing(
   return startTracing({ endpoint, headers, version: product.version, log })
 }
 
+/** Where a listener is to be, and what says so. */
+type Place = { name: string; host: string; settings: string }
+
+function cannotListen({ name, host, settings }: Place, port: number, cause: unknown): StartError {
+  return new StartError(`The ${name} cannot listen on ${urlHost(host)}:${port} (${settings})`, {
+    cause,
+  })
+}
+
 /** The sandbox must know our address before we listen, so an open port is chosen first. */
-async function freePort(host: string): Promise<number> {
+async function freePort(place: Place): Promise<number> {
   const probe = createServer()
   await new Promise<void>((resolve, reject) => {
-    probe.once('error', reject)
-    probe.listen(0, host, resolve)
+    probe.once('error', (cause) => reject(cannotListen(place, 0, cause)))
+    probe.listen(0, place.host, resolve)
   })
   const address = probe.address()
   await new Promise((resolve) => probe.close(resolve))

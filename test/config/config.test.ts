@@ -102,10 +102,20 @@ test.each([
   ['PORT', '1e3'],
   ['HOST', 'http://x'],
   ['HOST', '127.0.0.1:3000'],
+  ['HOST', '999.1.1.1'],
+  ['HOST', '10.1'],
+  ['SYNC_HOST', '0x7f'],
   ['SYNC_PUBLIC_URL', 'ftp://x'],
   ['PUBLIC_URL', 'ftp://x'],
   ['PUBLIC_URL', 'http://user:pw@localhost'],
   ['PUBLIC_URL', 'http://localhost/?a=1'],
+  ['PUBLIC_URL', 'http:/localhost'],
+  ['PUBLIC_URL', 'http://LOCALHOST'],
+  ['PUBLIC_URL', 'HTTP://localhost'],
+  ['PUBLIC_URL', 'http://localhost/a//b'],
+  ['PUBLIC_URL', 'http://localhost/a%20b'],
+  ['SYNC_PUBLIC_URL', 'http://LOCALHOST/flujos'],
+  ['MP_API_URL', 'https:/api.example.com'],
   ['ADMIN_TOKEN', 'a'.repeat(31)],
   ['ADMIN_TOKEN', `${'a'.repeat(32)} b`],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
@@ -118,6 +128,7 @@ test.each([
   ['ALERT_LANGUAGE', 'de'],
   ['ALERT_QUIET_HOURS', '22-7'],
   ['ALERT_QUIET_HOURS', '22:00-07:00 Nowhere/City'],
+  ['ALERT_QUIET_HOURS', '22:00-22:00 America/Argentina/Buenos_Aires'],
   ['ALERT_PRIVATE_NETWORK', 'yes'],
   ['METRICS_TOKEN', 'a'.repeat(31)],
   ['METRICS_TOKEN', `${'a'.repeat(32)} b`],
@@ -125,7 +136,9 @@ test.each([
   ['SYNC_TOKEN', 'a'.repeat(31)],
   ['SYNC_TOKEN', `${'a'.repeat(32)} b`],
   ['SYNC_AUTH', 'yes'],
-  ['DATABASE_URL', 'mysql://x/y'],
+  ['MP_WEBHOOK_SECRETS', ','],
+  ['MP_WEBHOOK_SECRETS', 'one,,two'],
+  ['OAUTH_TARGET_ORIGINS', 'https://erp.example,'],
   ['ENCRYPTION_KEYS', 'k1:AAAA'],
   ['ENCRYPTION_KEYS', `k1:${key},k1:${key}`],
   ['ENCRYPTION_KEYS', `k 1:${key}`],
@@ -149,10 +162,21 @@ test.each([
   ['DUPLICATE_ORDER_GUARD', 'true'],
   ['RATE_LIMIT_PER_SECOND', '0'],
   ['SMTP_URL', 'mail.example.com'],
+  ['SMTP_URL', 'smtp://'],
+  ['SMTP_URL', 'smtp:/mail.example.com'],
+  ['SMTP_URL', 'smtp://caja:@mail.example.com'],
+  ['ALERT_SLACK_URL', 'https:/hooks.slack.com/x'],
   ['MAIL_FROM', 'nobody'],
+  ['MAIL_FROM', '@'],
+  ['MAIL_FROM', 'Caja <@shop.example>'],
+  ['MAIL_FROM', 'a@b@c'],
   ['TRUST_PROXY', 'true'],
   ['TRUST_PROXY', '10.0.0.0/33'],
   ['TRUST_PROXY', '0.0.0.0/0'],
+  ['TRUST_PROXY', '10.0.0.0/1'],
+  ['TRUST_PROXY', '10.0.0.0/7'],
+  ['TRUST_PROXY', '2001:db8::/8'],
+  ['TRUST_PROXY', '::ffff:0:0/96'],
   ['LOG_LEVEL', 'verbose'],
 ])('%s=%s stops the start and is named with what is allowed', (name, value) => {
   const found = problems({ [name]: value })
@@ -166,15 +190,26 @@ test.each([
   ['POS_CREATE_DELAY_MS', ['0', '60000']],
   ['SEARCH_LAG_MS', ['0', '3600000']],
   ['PORT', ['0', '65535']],
-  ['TRUST_PROXY', ['10.0.0.0/32', '2001:db8::/128']],
+  ['TRUST_PROXY', ['10.0.0.0/32', '10.0.0.0/8', '2001:db8::/128', '2001:db8::/16', 'fc00::/7']],
   ['HOST', ['::1', 'localhost']],
+  ['MAIL_FROM', ['a@b', 'Caja <a@b>', '"Caja, centro" <a@b>']],
 ])('the ends of the range of %s are allowed', (name, values) => {
   for (const value of values) expect(problems({ [name]: value })).toEqual({})
 })
 
 test('T1: every bad variable is named at once, single values and rules together', () => {
   const found = problems({ PORT: 'x', LOG_LEVEL: 'y', SYNC_HOST: '0.0.0.0', MP_CLIENT_ID: '1' })
-  expect(Object.keys(found).sort()).toEqual(['LOG_LEVEL', 'MP_CLIENT_SECRET', 'PORT', 'SYNC_TOKEN'])
+  expect(Object.keys(found).sort()).toEqual([
+    'DATABASE_URL',
+    'LOG_LEVEL',
+    'MP_CLIENT_SECRET',
+    'PORT',
+    'SYNC_TOKEN',
+  ])
+  const needed = problems({ DATABASE_URL: 'postgres://db', DATABASE_DIRECT_URL: 'postgres://db/x' })
+  expect(Object.keys(needed).sort()).toEqual(['ADMIN_TOKEN', 'DATABASE_URL', 'ENCRYPTION_KEYS'])
+  const mail = problems({ ALERT_MAIL_TO: 'a@shop.example', SMTP_URL: 'smtp://', MAIL_FROM: '@' })
+  expect(Object.keys(mail).sort()).toEqual(['MAIL_FROM', 'SMTP_URL'])
 })
 
 test('T19: a message repeats what was wrong, but never the value of a secret', () => {
@@ -188,7 +223,7 @@ test('T19: a message repeats what was wrong, but never the value of a secret', (
     'ENCRYPTION_KEYS',
     'SMTP_URL',
   ]) {
-    const found = problems({ [name]: canary })
+    const found = problems({ ...production, [name]: canary })
     expect(Object.keys(found)).toEqual([name])
     expect(JSON.stringify(found)).not.toContain('5ecret')
   }
@@ -208,7 +243,65 @@ test('T46: no variable, when it gets lost, turns a live service into the sandbox
     const found = problems(env)
     if (Object.keys(found).length === 0) expect(loadConfig(env).provider).toBe('mercadopago')
   }
-  expect(loadConfig(live).provider).toBe('mercadopago')
+  expect(loadConfig({ ...live, ALLOW_EMBEDDED_DATABASE: 'true' }).provider).toBe('mercadopago')
+})
+
+test('real cards need a PostgreSQL, unless the embedded database is asked for by name', () => {
+  const embedded = { ...production, DATABASE_URL: undefined }
+  expect(Object.keys(problems(embedded))).toEqual(['DATABASE_URL'])
+  expect(problems(embedded).DATABASE_URL).toContain('ALLOW_EMBEDDED_DATABASE=true')
+  expect(problems({ ...embedded, ALLOW_EMBEDDED_DATABASE: 'true' })).toEqual({})
+  expect(problems({ PROVIDER: 'sandbox' })).toEqual({})
+})
+
+test('the real provider sends browsers to https only, or to this machine', () => {
+  const found = problems({ ...production, PUBLIC_URL: 'http://pay.example.com' })
+  expect(Object.keys(found)).toEqual(['PUBLIC_URL'])
+  expect(Object.keys(problems({ ...production, HOST: '0.0.0.0', PUBLIC_URL: '' }))).toEqual([
+    'PUBLIC_URL',
+  ])
+  expect(problems({ ...production, PUBLIC_URL: 'http://127.0.0.1:3000' })).toEqual({})
+})
+
+test('an address is taken as programs write it, and the message shows how', () => {
+  const written = (value: string) => problems({ PUBLIC_URL: value, PROVIDER: 'sandbox' }).PUBLIC_URL
+  expect(written('https:/pay.example.com')).toMatch(
+    /^must be written as https:\/\/pay.example.com,/,
+  )
+  expect(written('https://Pay.Example.com/Caja/')).toMatch(/as https:\/\/pay.example.com\/Caja,/)
+  expect(written('https://pay.example.com:443')).toMatch(/as https:\/\/pay.example.com,/)
+  expect(written('https://pay.example.com/a/../b')).toMatch(/as https:\/\/pay.example.com\/b,/)
+  expect(written('https://pay.example.com/caja-1/v2')).toBe(undefined)
+})
+
+test.each([
+  ['/', 'pa/ss'],
+  ['#', 'pa#ss'],
+  ['?', 'p?ss'],
+  ['a number and a slash', '12/34'],
+  ['each that ends a host, an at sign and a per cent sign', 'a/b#c?d@e%f'],
+])('a password with %s works as it is written', (_, password) => {
+  const host = 'db.example:6543'
+  const config = loadConfig({
+    ...production,
+    DATABASE_URL: `postgres://till:${password}@${host}/till?application_name=x`,
+    SMTP_URL: `smtps://till:${password}@mail.example`,
+  })
+  const database = new URL(config.databaseUrl ?? '')
+  expect([decodeURIComponent(database.password), database.host]).toEqual([password, host])
+  expect([database.pathname, database.search]).toEqual(['/till', '?application_name=x'])
+  const mail = new URL(config.smtpUrl ?? '')
+  expect([decodeURIComponent(mail.password), mail.host]).toEqual([password, 'mail.example'])
+})
+
+test.each([
+  'postgres://till:p%2Fss@db/till',
+  'postgres://db:5432/till?user=me@server',
+  'postgres://till@db/till?options=a@b',
+  'postgres:///till?host=/run/postgresql',
+  'postgresql://till:a@b@db/till',
+])('an address that parsers understand stays as it is: %s', (DATABASE_URL) => {
+  expect(loadConfig({ ...production, DATABASE_URL }).databaseUrl).toBe(DATABASE_URL)
 })
 
 test.each(['MP_CLIENT_ID', 'MP_CLIENT_SECRET'])('mercadopago does not start without %s', (name) => {
@@ -225,6 +318,15 @@ test('what the real provider may not show yet is never taken for read', () => {
 test('without webhook secrets orders are still polled: the service starts', () => {
   expect(problems({ ...production, MP_WEBHOOK_SECRETS: '' })).toEqual({})
 })
+
+test.each(['mysql://x/y', 'postgres://', 'postgres://db', 'postgres://db/', 'postgres://db/?x=y'])(
+  'DATABASE_URL=%s stops the start: PostgreSQL, host and database must be named',
+  (DATABASE_URL) => {
+    const found = problems({ ...production, DATABASE_URL })
+    expect(Object.keys(found)).toEqual(['DATABASE_URL'])
+    expect(found.DATABASE_URL).toMatch(/must/)
+  },
+)
 
 test('PostgreSQL wants its own administrator token and keys', () => {
   const found = problems({ DATABASE_URL: 'postgres://db/till' })
@@ -264,6 +366,12 @@ test.each([
 
 test('PUBLIC_URL follows HOST and PORT', () => {
   expect(loadConfig({ HOST: '::1', PORT: '99' }).publicUrl).toBe('http://[::1]:99')
+})
+
+test('a name of a host may begin with digits, and be like a number of another kind', () => {
+  for (const HOST of ['caja-1.lan', '0xcaja', '3com.example', '10.lan']) {
+    expect(problems({ HOST, PROVIDER: 'sandbox' })).toEqual({})
+  }
 })
 
 test.each([

@@ -171,6 +171,7 @@ test('T49: a killed service goes on where it was, a stopped one answers every ch
   const live = spawnService({
     ...env,
     PROVIDER: 'mercadopago',
+    ALLOW_EMBEDDED_DATABASE: 'true',
     MP_CLIENT_ID: '1',
     MP_CLIENT_SECRET: 'secret',
     MP_API_URL: 'http://127.0.0.1:9',
@@ -189,6 +190,7 @@ test('T18, T46: with the real provider no sandbox listens, a second signal ends 
     PORT: String(await freePort()),
     SANDBOX_PORT: String(await freePort()),
     PROVIDER: 'mercadopago',
+    ALLOW_EMBEDDED_DATABASE: 'true',
     MP_CLIENT_ID: '1',
     MP_CLIENT_SECRET: 'canary-client-secret',
     MP_API_URL: 'http://127.0.0.1:9',

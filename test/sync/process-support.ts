@@ -12,6 +12,7 @@ export async function settingsFor(
     PORT: String(await freePort()),
     SYNC_PORT: String(await freePort()),
     PROVIDER: 'mercadopago',
+    ALLOW_EMBEDDED_DATABASE: 'true',
     MP_CLIENT_ID: '1',
     MP_CLIENT_SECRET: 'secret',
     MP_API_URL: 'http://127.0.0.1:9',
