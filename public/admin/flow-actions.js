@@ -65,7 +65,6 @@ export async function poll(app, flow, action, { force, destination }) {
     })
     if (answer.reason) return { tone: 'warn', text: word('reason', answer.reason) }
     if (answer.skipped === 'paused') return { tone: 'warn', text: t(`${action}.skipped`) }
-    if (answer.skipped === 'held') return { tone: 'warn', text: t('drift.held') }
     if (answer.skipped === 'polling') return { tone: 'warn', text: t('sync.follows') }
     return {
       tone: 'good',
@@ -160,30 +159,6 @@ export function askApproveDeletes(app, flow, pk) {
         })
         if (answer.skipped === 'paused') return { tone: 'warn', text: t('held.skipped') }
         return { tone: 'good', text: count('held.done', answer.deletes) }
-      })
-    },
-  })
-}
-
-/** What is held is sent when somebody lets it; only what was shown. */
-export function askApproveDrift(app, flow) {
-  const { reason, read } = flow.held_drift
-  ask({
-    title: t('drift.title'),
-    content: () =>
-      html`${facts([[t('flow.one'), name(flow.name)]])}
-      ${note('warn', html`<p class="clip">${name(said(reason))}</p>`)}
-      <p>${t('drift.text')}</p>`,
-    confirm: t('do.goOn'),
-    async run() {
-      void perform(app, flow, 'goOn', async () => {
-        const answer = await app.api.post(flowPath(flow, 'drift/approve'), {
-          body: { read },
-          timeoutMs: pollTimeoutMs,
-        })
-        if (answer.skipped === 'paused') return { tone: 'warn', text: t('drift.skipped') }
-        if (answer.skipped === 'held') return { tone: 'warn', text: t('drift.again') }
-        return { tone: 'good', text: count('sync.done', answer.changes) }
       })
     },
   })

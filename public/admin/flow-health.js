@@ -20,7 +20,7 @@ export function healthOf(flow) {
 }
 
 /** What waits for somebody stands on the card in full, with its button. */
-const toldApart = new Set(['drift_held', 'deletes_held', 'definition_changed'])
+const toldApart = new Set(['deletes_held', 'definition_changed'])
 
 function ownHealth({
   status,

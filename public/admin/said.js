@@ -10,9 +10,10 @@ const forms = [
     /^its answers say how many requests(?: of (\d+))? it still takes, and no more are sent$/,
   ],
   ['noFile', /^(?:file source: )?there is no file (.*) to read$/],
-  ['gone', /^the field (".*") is gone$/],
-  ['type', /^the field (".*") was (.*) and is (.*)$/],
-  ['many', /^(\d+) of (\d+) items changed at once \(([\d.]+) %, more than ([\d.]+) %\)$/],
+  [
+    'noField',
+    /^the fields? (".*") (?:is|are) in none of the records, which have: (.*)\. Correct the source or the definition,.*$/,
+  ],
   ['deletesEmpty', /^(\d+) deletes held back: the source is empty$/],
   [
     'deletesMany',
@@ -66,9 +67,7 @@ export function isOfLostAccess(text) {
 
 /** The same in the reader's language, where its form is known; words of somebody else stay as they are. */
 export function said(text) {
-  const [, held = '', reasons = text] = /^(held: )?(.*)$/s.exec(text)
-  const told = reasons.split('; ').map(inWords).join('; ')
-  return held ? t('said.held', { reason: told }) : told
+  return text.split('; ').map(inWords).join('; ')
 }
 
 function inWords(text) {

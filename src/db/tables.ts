@@ -698,8 +698,6 @@ export type Tables = {
   destination_fills: DestinationFillsTable
   held_deletes: HeldDeletesTable
   delete_approvals: DeleteApprovalsTable
-  held_drifts: HeldDriftsTable
-  held_changes: HeldChangesTable
 }
 
 export type FlowPauseTable = {
@@ -767,20 +765,9 @@ export type HeldDeletesTable = {
   let_through: number
 }
 
-export type HeldDriftsTable = {
-  flow: string
-  reason: string
-  findings: ColumnType<unknown[], string, string>
-  since: Date
-  held_at: Date
-  read_number: number
-}
-
-export type HeldChangesTable = { flow: string; pk: string; hash: string }
-
 export type DeleteApprovalsTable = {
   flow: string
-  subject: 'deletes' | 'drift' | 'destination'
+  subject: 'deletes' | 'destination'
   pk: string
   read_number: number
   approved_by: string

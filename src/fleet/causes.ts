@@ -18,7 +18,6 @@ export const actions = [
   'try_a_charge',
   'resume_flow',
   'check_source',
-  'look_at_drift',
   'check_service',
   'check_destination',
   'wait',
@@ -212,12 +211,6 @@ export const causes = {
     es: 'El flujo todavía no se leyó.',
     en: 'The flow was not polled yet.',
     pt: 'O fluxo ainda não foi lido.',
-  },
-  drift_held: {
-    action: 'look_at_drift',
-    es: 'El origen del flujo no se ve como antes[ desde hace {for}] y no se envía nada: mire qué cambió y déjelo seguir, o corrija el origen.',
-    en: 'The source of the flow does not look as it did[ for {for}], and nothing is sent: look at what changed and let it go on, or mend the source.',
-    pt: 'A origem do fluxo não está como antes[ há {for}] e nada é enviado: veja o que mudou e deixe-o seguir, ou corrija a origem.',
   },
   polls_held_back: {
     action: 'check_destination',

@@ -42,7 +42,6 @@ function ownHealth(seen: FlowSeen, now: number): Health {
     const state = isLasting ? 'down' : 'attention'
     return health(state, 'source_failing', seen.lastSuccessAt, { code: seen.lastError })
   }
-  if (seen.heldSince !== null) return health('attention', 'drift_held', seen.heldSince)
   if (seen.heldBack !== null) return health('attention', 'polls_held_back', null)
   if (seen.lastPollAt === null) return health('unknown', 'never_polled', null)
   const { dueSince } = seen

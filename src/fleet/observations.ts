@@ -80,8 +80,6 @@ export type FlowSeen = {
   isLimited: boolean
   isPolling: boolean
   heldBack: string | null
-  /** Since when nothing of it is sent, as its source does not look as it did. */
-  heldSince: Date | null
   /** Since when a poll should have begun; null when none is due. */
   dueSince: Date | null
   lastPollAt: Date | null

@@ -1,12 +1,5 @@
 import { causeOf, type LossWords, ofSource } from '../sync/oauth/lost-grant.ts'
-import { type FindingWords, reasonOf } from '../sync/poll/shape.ts'
-import {
-  type AlertMessage,
-  approveCall,
-  type Condition,
-  oneLine,
-  retryCall,
-} from './flow-message.ts'
+import { type AlertMessage, type Condition, oneLine, retryCall } from './flow-message.ts'
 
 export type Locale = 'es' | 'en'
 
@@ -38,13 +31,7 @@ type Words = {
   conditionEnd: Record<Condition, string>
   look: string
   /** Absent where the words are those of the message. */
-  findings?: FindingWords
   losses?: LossWords
-  held(flow: string): string
-  heldFact: string
-  released(flow: string): string
-  releasedFact: string
-  goOn: string
   source: string
   unauthorized(flow: string, place: string): string
   unauthorizedFact: { source: string; destination: string }
@@ -88,23 +75,6 @@ const es: Words = {
     pollLongerThan: 'Las lecturas del origen duran otra vez menos que el límite.',
   },
   look: 'Vea el flujo y sus errores en el panel (/admin) o con la API de control:',
-  findings: {
-    kinds: {
-      number: 'un número',
-      digits: 'un número como texto',
-      text: 'texto',
-      boolean: 'verdadero o falso',
-      time: 'una hora',
-      bytes: 'bytes',
-      list: 'una lista',
-      object: 'un objeto',
-    },
-    or: 'o',
-    gone: (field) => `falta el campo ${field}`,
-    type: (field, was, is) => `el campo ${field} era ${was} y es ${is}`,
-    changed: (items, known, percent, most) =>
-      `${items} de ${known} ítems cambiaron a la vez (${percent} %, más del ${most} %)`,
-  },
   losses: {
     keyLost: 'se perdió la clave de cifrado del refresh token más nuevo',
     refused: (code) => `quien lo emite rechazó el refresh token (${code})`,
@@ -113,12 +83,6 @@ const es: Words = {
     first: 'el primero está mal escrito, es demasiado viejo o ya se usó en otra parte',
     later: 'se revocó, lo usó otro o volvió con una copia de seguridad',
   },
-  held: (flow) => `${flow}: el flujo está retenido, su origen no se ve como antes`,
-  heldFact:
-    'No se envía nada de este flujo hasta que alguien lo deje seguir o el origen se vea como antes.',
-  released: (flow) => `${flow}: el flujo sigue`,
-  releasedFact: 'Lo que estaba retenido se envía.',
-  goOn: 'Mire qué se enviaría (vista previa) y déjelo seguir con el botón del panel (/admin) o con la API de control:',
   source: 'el origen',
   unauthorized: (flow, place) => `${flow}: se perdió la autorización de ${place}`,
   unauthorizedFact: {
@@ -169,12 +133,6 @@ const en: Words = {
     pollLongerThan: 'Polls of the source take less than the limit again.',
   },
   look: 'See the flow and its errors on the dashboard (/admin) or with the control API:',
-  held: (flow) => `${flow}: the flow is held, its source does not look as it did`,
-  heldFact:
-    'Nothing of this flow is sent until somebody lets it go on, or the source looks as before.',
-  released: (flow) => `${flow}: the flow goes on`,
-  releasedFact: 'What was held is sent.',
-  goOn: 'See what would be sent (preview), and let it go on with the button of the dashboard (/admin) or with the control API:',
   source: 'the source',
   unauthorized: (flow, place) => `${flow}: the authorization of ${place} is lost`,
   unauthorizedFact: {
@@ -243,26 +201,6 @@ export function textOf(message: AlertMessage, locale: Locale): AlertText {
         command: `GET /errors?flow=${flow}`,
       }
     }
-    case 'held': {
-      const { method, path } = approveCall(flow)
-      return {
-        title: words.held(flow),
-        facts: [
-          oneLine(foundIn(words, message)),
-          words.heldFact,
-          words.since(clockTime(message.since)),
-        ],
-        examples: [],
-        advice: [words.goOn],
-        command: `${method} ${path}`,
-      }
-    }
-    case 'released':
-      return {
-        title: words.released(flow),
-        facts: [words.releasedFact, words.since(clockTime(message.since))],
-        ...plain,
-      }
     case 'unauthorized':
       return {
         title: words.unauthorized(flow, placeIn(words, message)),
@@ -317,10 +255,6 @@ function lengthOfTime(ms: number): string {
     .filter(([count]) => count > 0)
     .map(([count, unit]) => `${count} ${unit}`)
     .join(' ')
-}
-
-function foundIn(words: Words, { reason, findings = [] }: Kind<'held'>): string {
-  return words.findings && findings.length > 0 ? reasonOf(findings, words.findings) : reason
 }
 
 function lostIn(words: Words, { reason, loss }: Kind<'unauthorized'>): string {

@@ -5,7 +5,6 @@ import { backoffMs, type RetryPolicy } from '../outbound/backoff.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import { furthestMs, hasCome } from '../repositories/due-times.ts'
 import { listPauses } from '../repositories/flows/flow-switches.ts'
-import { type HeldDriftRow, listHeldDrifts } from '../repositories/flows/schema-changes.ts'
 import {
   type AlertKey,
   type AlertRow,
@@ -22,7 +21,6 @@ import {
 import type { Flow } from '../sync/definition/schema.ts'
 import type { AlertResult } from '../sync/flow-service.ts'
 import { ofSource } from '../sync/oauth/lost-grant.ts'
-import type { Finding } from '../sync/poll/shape.ts'
 import type { Channel, ChannelDeps } from './channel.ts'
 import {
   composeCondition,
@@ -230,13 +228,8 @@ export function createAlerts(deps: AlertDeps): Alerts {
       if (row.kind !== 'failures') continue
       await apart(row.flow, considerFailures(row, paused.has(row.flow)))
     }
-    const drifts = isJudging ? await listHeldDrifts(db) : []
     for (const opened of isJudging ? flows : []) {
       const { name } = opened.flow
-      const held = drifts.find(({ flow }) => flow === name)
-      const channels = opened.receivers.keys()
-      const drift = { subject: 'drift', channels, held: driftOf(held) }
-      await apart(name, considerHeld(opened, rows, drift))
       await apart(name, considerAccesses(opened, rows))
       await apart(name, judge(opened, rows, paused.has(name)))
     }
@@ -333,20 +326,6 @@ function targetsOf({ flow, receivers }: OpenFlow): AlertTarget[] {
     destination: name,
     channels: [...receivers.keys()].filter((key) => receivers.get(key)?.destinations.has(name)),
   }))
-}
-
-function driftOf(row: HeldDriftRow | undefined): HeldBack {
-  return {
-    since: row?.since ?? null,
-    // Written by holdFlow.
-    held: (since) => ({
-      kind: 'held',
-      reason: row?.reason ?? '',
-      findings: (row?.findings ?? []) as Finding[],
-      since,
-    }),
-    released: (since) => ({ kind: 'released', since }),
-  }
 }
 
 /** What planCondition sees of a row that is not there yet. */

@@ -1,6 +1,6 @@
 import type { NotificationTexts } from './channel.ts'
 import { textOf } from './failure-texts.ts'
-import { type AlertMessage, approveCall, retryCall } from './flow-message.ts'
+import { type AlertMessage, retryCall } from './flow-message.ts'
 
 const types = {
   test: 'flow.test',
@@ -9,8 +9,6 @@ const types = {
   recovered: 'flow.recovered',
   degraded: 'flow.degraded',
   restored: 'flow.restored',
-  held: 'flow.held',
-  released: 'flow.released',
   unauthorized: 'flow.unauthorized',
   authorized: 'flow.authorized',
 } as const satisfies Record<AlertMessage['kind'], string>
@@ -21,9 +19,7 @@ export function textsOf(message: AlertMessage): NotificationTexts {
   const retry =
     'destination' in data && (kind === 'failed' || kind === 'reminder')
       ? { retry: retryCall(data.flow, data.destination) }
-      : kind === 'held'
-        ? { approve: approveCall(data.flow) }
-        : {}
+      : {}
   return {
     id,
     at,

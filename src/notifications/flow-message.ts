@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { Loss } from '../sync/oauth/lost-grant.ts'
-import type { Finding } from '../sync/poll/shape.ts'
 
 /** A failed delivery as it is told. Texts are as they were recorded: each channel makes them harmless in its own way. */
 export type FailureExample = { pk: string; error: string; attempts: number; at: string }
@@ -39,9 +38,6 @@ export type AlertContent =
       since: string
     }
   | { kind: 'restored'; condition: Condition; since: string }
-  /** Nothing of the flow is sent, since its source does not look as it did. `reason` says in English what `findings` are. */
-  | { kind: 'held'; reason: string; findings?: readonly Finding[]; since: string }
-  | { kind: 'released'; since: string }
   /** Nothing is sent to a destination, since its issuer renews the access to it no more. `place`: of the first refresh token. */
   | {
       kind: 'unauthorized'
@@ -74,11 +70,6 @@ export function oneLine(text: string): string {
   const characters = Array.from(clean)
   if (characters.length <= longestText) return clean
   return `${characters.slice(0, longestText - 1).join('')}…`
-}
-
-/** The call that lets a held flow go on. */
-export function approveCall(flow: string) {
-  return { method: 'POST', path: `/flow/${flow}/drift/approve` } as const
 }
 
 /** The call that sends failed deliveries of a destination again. */

@@ -17,7 +17,7 @@ const ownTables = [
   ],
   ...['settlement_files', 'settlement_rows', 'box_sightings', 'fleet_changes', 'alert_messages'],
   ...['flow_items', 'deliveries', 'item_versions', 'item_attempts', 'remembered_values'],
-  ...['flow_errors', 'flow_activity', 'flow_polls', 'held_changes', 'delivery_hands'],
+  ...['flow_errors', 'flow_activity', 'flow_polls', 'delivery_hands'],
 ] as const satisfies readonly (keyof Tables)[]
 
 type Neglected = { name: string; isUnclean: boolean; isMiscounted: boolean }

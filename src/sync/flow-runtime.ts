@@ -1,5 +1,6 @@
 import type { Flow } from './definition/schema.ts'
 import type { ItemReader } from './item/item.ts'
+import type { UsedField } from './poll/missing-fields.ts'
 import type { Source } from './types.ts'
 
 /** A flow that is ready to be polled: its definition with everything that was opened and compiled for it. */
@@ -21,7 +22,9 @@ export type FlowRuntime = {
   /** Of the hashes that `read` gives, and those of other forms. */
   hashes: Pick<ItemReader, 'hashForm' | 'hashAs'>
   /** The fields that destinations use, and that count for a change; null are all. */
-  usedFields: readonly string[] | null
+  hashedFields: readonly string[] | null
+  /** The fields that records must have; see poll/missing-fields.ts. */
+  usedFields: readonly UsedField[]
   /** The key fields of an item, for a delete, when nothing else of it is known. */
   keyValue: (pk: string) => Record<string, unknown>
 }

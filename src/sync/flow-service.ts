@@ -4,7 +4,6 @@ import type { DelayedDelivery, SkippedDelivery } from '../repositories/flows/del
 import type { Poll } from '../repositories/flows/flow-polls.ts'
 import type { FlowActivity } from '../repositories/flows/flow-switches.ts'
 import type { Difference } from './item/differences.ts'
-import type { Finding } from './poll/shape.ts'
 import type { PreviewLimits, SyncPreview } from './sync-preview.ts'
 
 export type FlowStatus = {
@@ -26,8 +25,6 @@ export type FlowMetrics = {
   totalErrors: number
   /** Since when a poll should have begun, whether it is paused or not; null when none is due. */
   pollDueSince: Date | null
-  /** Since when it is held, as its source does not look as it did. */
-  heldSince: Date | null
   destinations: { name: string; sending: Sending; open: OpenCounts }[]
 }
 
@@ -75,7 +72,7 @@ export type ErrorRecord = {
  */
 export type SyncOutcome = {
   changes: number
-  skipped?: 'paused' | 'polling' | 'held'
+  skipped?: 'paused' | 'polling'
   /** What a paused flow waits to be told: its definition changed. */
   reason?: string
 }
@@ -117,7 +114,6 @@ export type FlowCard = {
     sending: Sending
   }[]
   heldDeletes: HeldDeletes | null
-  heldDrift: HeldDrift | null
   /** Why the timer does not poll it although it is neither paused nor outside of its window. */
   pollsHeldBack: string | null
   hasAlerts: boolean
@@ -133,17 +129,6 @@ export type OwingFlow = {
     failed: number
     oldestWaitingAt: Date | null
   }[]
-}
-
-/** Why a flow is held: what of its source does not look as it did. */
-export type HeldDrift = {
-  reason: string
-  findings: Finding[]
-  since: Date
-  /** Of the poll that found it. */
-  read: number
-  /** Set while an approval waits for the next poll. */
-  approvedAt: Date | null
 }
 
 /** Deletes that the guard of a flow holds back. */
@@ -356,10 +341,6 @@ export type FlowService = {
     pk: string | undefined,
     actor: string,
   ): Promise<SyncOutcome & { deletes: number }>
-  /** What a flow is held for; null when it is not. */
-  heldDrift(name: string): Promise<HeldDrift | null>
-  /** Lets a held flow go on, and polls, unless it is paused. With `read` only when that is what it is held for. */
-  approveDrift(name: string, read: number | undefined, actor: string): Promise<SyncOutcome>
   /** What tells how each flow fares. */
   observed(): Promise<FlowSeen[]>
   cards(): Promise<FlowCard[]>

@@ -28,15 +28,6 @@ const Deletes = z.object({
   reason: z.string().nullable().describe('Why they are not sent, or not known'),
 })
 
-const Drift = z.object({
-  verdict: z
-    .enum(['none', 'hold', 'approved'])
-    .describe(
-      'hold: the source does not look as it did, and the poll would hold all that this preview shows until it is approved; approved: it was',
-    ),
-  reason: z.string().nullable(),
-})
-
 const Destination = z.object({
   name: z.string(),
   type: z.string(),
@@ -116,7 +107,6 @@ export const PreviewResponse = z
       rejected: z.number().describe('Records that are no items, such as one without a key'),
     }),
     deletes: Deletes,
-    drift: Drift,
     destinations: z.array(Destination),
     problems: z
       .array(z.object({ pk: z.string().nullable(), message: z.string() }))

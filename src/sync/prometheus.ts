@@ -35,12 +35,6 @@ export async function prometheusText(
     runs.set({ flow }, figures.totalRuns)
     errors.set({ flow }, figures.totalErrors)
   }
-  const held = gauge(
-    'flow_held',
-    '1 while nothing of the flow is sent, as its source does not look as it did',
-    ['flow'],
-  )
-  for (const [flow, { heldSince }] of metrics) held.set({ flow }, heldSince ? 1 : 0)
   addSending(gauge, metrics)
   addOwed(gauge, metrics, now)
   const paused = gauge('flow_paused', '1 while the flow is paused', ['flow'])

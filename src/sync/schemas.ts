@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { healthStates } from '../fleet/states.ts'
-import { HeldDrift } from './drift-schemas.ts'
 
 export const Timestamp = z.iso.datetime().meta({ example: '2026-11-21T14:30:00.000Z' })
 
@@ -139,10 +138,10 @@ export const FlowStatus = z
 export const StatusResponse = z.record(z.string(), FlowStatus).meta({ id: 'FlowStatuses' })
 
 const skipped = z
-  .enum(['paused', 'polling', 'held'])
+  .enum(['paused', 'polling'])
   .optional()
   .describe(
-    'Set when nothing is sent; polling: another poll goes on for longer than 20 s, and the one that was asked for follows it; held: the source does not look as it did (GET /flow/{name}/drift)',
+    'Set when nothing is sent; polling: another poll goes on for longer than 20 s, and the one that was asked for follows it',
   )
 
 const reason = z
@@ -400,16 +399,6 @@ const FlowHealth = z
   })
   .meta({ id: 'FlowHealth' })
 
-export const DriftApprovedResponse = z
-  .object({
-    name: z.string(),
-    status: z.literal('approved'),
-    changes: z.number().describe('What the poll after it has found'),
-    skipped,
-    reason,
-  })
-  .meta({ id: 'DriftApproved' })
-
 export const FlowsResponse = z
   .object({
     flows: z.array(
@@ -448,9 +437,6 @@ export const FlowsResponse = z
             .nullable()
             .describe('Why it is not polled by itself although it runs'),
           held_deletes: HeldDeletes.nullable().describe('What deletes.guard holds back'),
-          held_drift: HeldDrift.nullable().describe(
-            'Why nothing of it is sent, as its source changed',
-          ),
           has_alerts: z.boolean(),
           health: FlowHealth.nullable().describe(
             'How it fares, no better than the worst of its destinations',

@@ -25,7 +25,6 @@ export type SyncPreview = {
     rejected: number
   }
   deletes: DeletesPreview
-  drift: DriftPreview
   destinations: DestinationPreview[]
   /** The first records that are no items, repeated ones, and what the source warns of (without a key). */
   problems: { pk: string | null; message: string }[]
@@ -36,14 +35,6 @@ export type DeletesPreview = {
   /** `not_asked`: this poll would not look for what is gone. `unknown`: the source was not read to its end. */
   verdict: 'none' | 'send' | 'hold_back' | 'not_asked' | 'unknown'
   count: number | null
-  /** For people. */
-  reason: string | null
-}
-
-/** Whether the flow would be held, since its source does not look as it did. */
-export type DriftPreview = {
-  /** `approved`: it would be, but for what somebody has let through. */
-  verdict: 'none' | 'hold' | 'approved'
   /** For people. */
   reason: string | null
 }

@@ -5,7 +5,7 @@ import type { Database } from '../../src/db/database.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { openBothSides } from '../support/both-sides.ts'
 import { type CrashPoint, openCrashingDatabase } from './crashing-database.ts'
-import { drifting, mostItems, quiet } from './lane.ts'
+import { losing, mostItems, quiet } from './lane.ts'
 import type { StatementStep } from './steps.ts'
 
 /** Where a process begins: its database, its flow files, and where sources have tables. */
@@ -87,8 +87,8 @@ async function begin({ database: place, flowsDir, tablesUrl, child }: Where) {
   await Promise.all(
     flows.flatMap((flow) => [
       again(betweenPollsMs, () => side.flows.sync(flow, { force: false })),
-      // One item by itself, in the middle of polls. Of a single record nobody can tell that it does not look as it did.
-      ...(flow.endsWith(drifting)
+      // One item by itself, in the middle of polls. Of a single record nobody can tell that a field is missing.
+      ...(flow.endsWith(losing)
         ? []
         : [
             again(betweenSyncsMs, () =>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createTime, type Deed, type DeedDeps } from './deed.ts'
 import { definitionOf } from './definition.ts'
-import { createApprovals, createDrift } from './held-deeds.ts'
+import { createApprovals, createMissingField } from './held-deeds.ts'
 import type { Lane } from './lane.ts'
 
 export type Deeds = { open(): string[]; stop(): Promise<void> }
@@ -38,7 +38,7 @@ function deedsOf(deps: DeedDeps, lane: Lane): Deed[] {
   return [
     createLook(deps, lane),
     ...(play.isPushed ? [createPushes(deps, lane)] : []),
-    ...(play.drift ? [createDrift(deps, lane)] : []),
+    ...(play.losesField ? [createMissingField(deps, lane)] : []),
     ...(play.isGuarded ? [createApprovals(deps, lane)] : []),
     ...(play.second ? [createFill(deps, lane)] : []),
   ]

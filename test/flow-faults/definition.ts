@@ -10,7 +10,7 @@ export type Places = { url: string; filesDir: string }
 /** The flow file of a lane, with its second destination once that is `filled`. */
 export function definitionOf(lane: Lane, places: Places, withSecond: boolean): object {
   const { name, play, chance } = lane
-  const { polledBy, withDeletes, isGuarded, drift } = play
+  const { polledBy, withDeletes, isGuarded } = play
   return {
     version: 1,
     name,
@@ -26,7 +26,6 @@ export function definitionOf(lane: Lane, places: Places, withSecond: boolean): o
         ? { emptySource: 'refuse', maxPercent: 40, minItems: 1 }
         : { emptySource: 'allow', maxPercent: 100, minItems: 0 },
     },
-    ...(drift === 'too many changes' && { drift: { changed: { maxPercent: 50, minItems: 4 } } }),
     destinations: [
       { name: 'web', ...targetOf(lane, `${places.url}/${name}/web`), ...common(lane) },
       ...(withSecond
@@ -46,8 +45,8 @@ export function folderOf({ name }: Lane, { filesDir }: Places): string {
 function sourceOf(lane: Lane, places: Places): object {
   const { name, play, chance } = lane
   const limits = {
-    // Few records at a time do not tell how all of them look.
-    fetchSize: play.drift ? 100 : chance.whole('fetch size', 2, 8),
+    // Few records at a time do not tell that a field is missing.
+    fetchSize: play.losesField ? 100 : chance.whole('fetch size', 2, 8),
     timeout: '2s',
   }
   switch (play.source) {
@@ -94,12 +93,7 @@ export function tableOf({ name }: Lane): string {
 
 function common({ play, chance }: Lane): object {
   return {
-    // A file knows texts only.
-    fields: {
-      id: 'id',
-      rev: play.source.includes('file') ? { from: 'rev', type: 'integer' } : 'rev',
-      text: 'text',
-    },
+    ...bodyOf(play),
     answers: [
       { status: [409], when: 'body.code = "busy"', is: 'retry' },
       { status: [422], when: 'body.code = "deleted"', is: 'gone' },
@@ -107,6 +101,18 @@ function common({ play, chance }: Lane): object {
     concurrency: chance.whole('concurrency', 1, 6),
     retry: { attempts: 50, initial: '100ms', factor: 1, max: '200ms' },
     breaker: chance.maybe('breaker', 0.3) && { failures: 4, within: '2s', openFor: '1s' },
+  }
+}
+
+/** A file knows texts only. */
+function bodyOf({ source, losesField }: Lane['play']): object {
+  const isFile = source.includes('file')
+  // A mapping sends also what it finds nothing for.
+  if (losesField) {
+    return { map: `{ "id": id, "rev": ${isFile ? '$number(rev)' : 'rev'}, "text": text }` }
+  }
+  return {
+    fields: { id: 'id', rev: isFile ? { from: 'rev', type: 'integer' } : 'rev', text: 'text' },
   }
 }
 

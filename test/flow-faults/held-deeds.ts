@@ -1,105 +1,40 @@
 import { createTime, type Deed, type DeedDeps } from './deed.ts'
 import type { Lane } from './lane.ts'
 
-/** So many milliseconds after somebody saw that a flow is held nothing of it is under way any more. */
-const underWayMs = 3_000
-
-/** A source that does not look as it did; somebody mends it, or lets it through. */
-export function createDrift(deps: DeedDeps, lane: Lane): Deed {
+/** A field that the flow's mapping uses is gone from every record for a while: its polls fail, and send nothing. */
+export function createMissingField(deps: DeedDeps, lane: Lane): Deed {
   const { control, isCalm } = deps
-  const { truth, chance, play } = lane
-  const textOf = lane.textOf
-  const isTime = createTime(deps, lane, 'drift')
-  const held = createHeldWatch(lane)
-  let phase: 'before' | 'drifted' | 'over' = 'before'
+  const { chance } = lane
+  const isTime = createTime(deps, lane, 'missing field')
+  let phase: 'before' | 'missing' | 'over' = 'before'
   let waits = 0
-  let isAsked = false
-
-  const begin = () => {
-    phase = 'drifted'
-    waits = chance.whole('drift lasts', 0, 20)
-    for (const id of lane.ids) lane.locked.add(id)
-    if (play.drift === 'a column is gone') {
-      lane.looks = 'without text'
-      return
-    }
-    const isNumber = play.drift === 'another type'
-    const wrong = (change: number) => (isNumber ? change : `wrong ${change}`)
-    for (const [at, id] of lane.ids.entries()) truth.put(id, wrong(at))
-    if (isNumber) lane.textOf = wrong
-    lane.web.ledger.forbids = ({ body }) =>
-      isWrong(body?.text) ? 'nobody has let it through' : held.forbids()
-  }
-
-  const end = () => {
-    phase = 'over'
-    lane.locked.clear()
-    if (play.drift === 'too many changes') lane.textOf = textOf
-  }
-  const goOn = () => {
-    if (play.drift === 'another type') lane.note('another type was held, and approved')
-    else lane.note('too many changes were held, and approved')
-    end()
-  }
+  lane.web.ledger.forbids = ({ kind, body }) =>
+    kind !== 'delete' && body?.text === undefined ? 'its source has no such field' : undefined
 
   return {
     async step() {
-      if (phase === 'before' && isTime()) begin()
-      const answer = await control('GET', `/flow/${lane.name}/drift`)
-      if (answer?.status !== 200) return
-      const found = (answer.body as { held: { read: number; approved_at: string | null } | null })
-        .held
-      held.saw(found !== null)
-      if (phase === 'drifted' && lane.looks === 'without text') {
-        if (found === null && !isCalm()) return
-        waits -= 1
-        if (waits > 0 && !isCalm()) return
-        if (found !== null) lane.note('a column was gone, and back')
-        held.mayGoOn()
-        lane.looks = 'as ever'
-        end()
-        return
+      if (phase === 'before' && isTime()) {
+        phase = 'missing'
+        waits = chance.whole('the field is missing', 0, 20)
+        for (const id of lane.ids) lane.locked.add(id)
+        lane.looks = 'without text'
       }
-      // An approval whose answer got lost was taken all the same.
-      if (phase === 'drifted' && isAsked && found === null) goOn()
-      if (found === null || found.approved_at !== null) return
+      if (phase !== 'missing') return
+      const answer = await control('GET', `/errors?flow=${lane.name}`)
+      if (answer?.status !== 200) return
+      const isSeen = (answer.body as { error: string }[]).some(({ error }) =>
+        error.includes('"text" (destinations[0].map) is in none of the records'),
+      )
+      if (!isSeen && !isCalm()) return
       waits -= 1
       if (waits > 0 && !isCalm()) return
-      // Also what was no more than many changes after a time without polls.
-      held.mayGoOn()
-      if (phase === 'drifted') {
-        isAsked = true
-        lane.web.ledger.forbids = undefined
-      }
-      const approved = await control('POST', `/flow/${lane.name}/drift/approve`, {
-        read: found.read,
-      })
-      if (phase === 'drifted' && approved !== undefined && approved.status < 300) goOn()
+      if (isSeen) lane.note('a field was missing, and back')
+      phase = 'over'
+      lane.looks = 'as ever'
+      lane.locked.clear()
     },
-    open: () => (phase === 'drifted' ? 'its source does not look as it did' : undefined),
+    open: () => (phase === 'missing' ? 'its source lacks a field' : undefined),
   }
-}
-
-/** Watches that nothing arrives of a flow that is held. */
-function createHeldWatch({ web }: Lane) {
-  let closedAt: number | undefined
-  const forbids = () =>
-    closedAt !== undefined && performance.now() > closedAt ? 'the flow is held' : undefined
-  web.ledger.forbids = forbids
-  return {
-    forbids,
-    saw(isHeld: boolean) {
-      if (!isHeld) closedAt = undefined
-      else closedAt ??= performance.now() + underWayMs
-    },
-    mayGoOn() {
-      closedAt = Number.POSITIVE_INFINITY
-    },
-  }
-}
-
-function isWrong(text: string | number | undefined): boolean {
-  return typeof text === 'number' || text?.startsWith('wrong') === true
 }
 
 type DeletesAnswer = { held: { items: number } | null; missing: number; pks: string[] }

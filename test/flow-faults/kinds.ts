@@ -17,9 +17,6 @@ export type TargetKind = (typeof targetKinds)[number]
 /** Who sees to it that a flow is polled: the one that plays with it, or only the way it is named for. */
 export type PolledBy = 'everybody' | 'pushes' | 'schedule' | 'notify'
 
-/** What becomes of a source that does not look as it did: it looks as before again, or somebody lets it through. */
-export type Drift = 'a column is gone' | 'another type' | 'too many changes'
-
 /** What is played with one flow, decided by its seed. */
 export type Play = {
   source: SourceKind
@@ -28,7 +25,8 @@ export type Play = {
   withDeletes: boolean
   /** Many removals at once, which the guard holds back until somebody approves them. */
   isGuarded: boolean
-  drift: Drift | undefined
+  /** A field is gone from the source for a while. */
+  losesField: boolean
   /** Some of what changes is also pushed. */
   isPushed: boolean
   /** A second destination: `there` from the beginning, or `added` later. */
@@ -43,12 +41,11 @@ export function drawPlay(chance: Chance, turn: number, hasTables: boolean): Play
   const source = drawn === 'a table' && !hasTables ? 'a list' : drawn
   const target = targetKinds[turn % targetKinds.length] ?? 'keys'
   const polledBy = drawPolledBy(chance, source)
-  const isWhole = source !== 'a list of what is new' && source !== 'files of news'
   const isPlain = polledBy === 'everybody'
-  const drift =
-    isPlain && isWhole && chance.maybe('drift', 0.35) ? drawDrift(chance, source) : undefined
-  const withDeletes =
-    source !== 'files of news' && drift === undefined && chance.maybe('deletes', 0.6)
+  // A query names its columns: without one of them it fails by itself.
+  const isOpen = source === 'a list' || source === 'a file'
+  const losesField = isPlain && isOpen && chance.maybe('loses a field', 0.35)
+  const withDeletes = source !== 'files of news' && !losesField && chance.maybe('deletes', 0.6)
   const isList = source === 'a list' || source === 'a list of what is new'
   return {
     source,
@@ -56,8 +53,9 @@ export function drawPlay(chance: Chance, turn: number, hasTables: boolean): Play
     polledBy,
     withDeletes,
     isGuarded: withDeletes && isPlain && chance.maybe('guarded', 0.5),
-    drift,
-    isPushed: polledBy === 'pushes' || (isPlain && isList && !drift && chance.maybe('pushed', 0.5)),
+    losesField,
+    isPushed:
+      polledBy === 'pushes' || (isPlain && isList && !losesField && chance.maybe('pushed', 0.5)),
     second:
       isPlain && source !== 'files of news' && chance.maybe('second', 0.4)
         ? chance.pick('second kind', ['there', 'added'] as const)
@@ -72,23 +70,6 @@ function drawPolledBy(chance: Chance, source: SourceKind): PolledBy {
   return chance.pick('polled by', ['everybody', 'everybody', 'pushes', 'schedule'] as const)
 }
 
-function drawDrift(chance: Chance, source: SourceKind): Drift {
-  switch (source) {
-    case 'a list':
-      return chance.pick('drift kind', [
-        'a column is gone',
-        'another type',
-        'too many changes',
-      ] as const)
-    // A file knows texts only.
-    case 'a file':
-      return chance.pick('drift kind', ['a column is gone', 'too many changes'] as const)
-    // A query names its columns: without one of them it fails.
-    default:
-      return 'too many changes'
-  }
-}
-
 /** What is counted of a run beside its kills; one that never takes effect proves nothing. */
 export const happenings = [
   'a process stood still while another took over',
@@ -101,9 +82,7 @@ export const happenings = [
   'a flow was polled by its schedule',
   'a flow was woken by NOTIFY',
   'a file was cut for a while',
-  'a column was gone, and back',
-  'another type was held, and approved',
-  'too many changes were held, and approved',
+  'a field was missing, and back',
   'deletes were held, and approved',
   'the delete of one item was approved',
   'a destination was filled again',

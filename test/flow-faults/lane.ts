@@ -32,8 +32,6 @@ export type Lane = {
   locked: Set<string>
   /** How the source shows its items at the moment. */
   looks: 'as ever' | 'without text'
-  /** What is put into a changed item. */
-  textOf(change: number): string | number
   reads: number
   note(what: Happening): void
   /**
@@ -52,7 +50,7 @@ export function createLane(
   const play = drawPlay(chance, options.turn, options.hasTables)
   const name = `s${seed}-${index}${suffixOf(play)}`
   const truth = new Truth()
-  const fewest = play.drift || play.isGuarded ? 10 : 3
+  const fewest = play.losesField || play.isGuarded ? 10 : 3
   const ids = Array.from({ length: chance.whole('items', fewest, mostItems) }, (_, at) => `i${at}`)
   for (const id of ids) truth.put(id, `${name} first`)
   const remembersKeys = chance.maybe('remembers keys', 0.5)
@@ -77,7 +75,6 @@ export function createLane(
     ids,
     locked: new Set(),
     looks: 'as ever',
-    textOf: (change) => `${name} change ${change}`,
     reads: 0,
     note: options.note,
     change(progress) {
@@ -87,10 +84,10 @@ export function createLane(
       const first = Math.min(ids.length - 1, Math.floor(progress * ids.length))
       const id = `i${chance.whole(`change ${changes}`, first, ids.length - 1)}`
       if (lane.locked.has(id)) return
-      // Records need to be many to look different.
-      const removes = play.drift === undefined && chance.maybe(`removal ${changes}`, 0.15)
+      // Records need to be many to tell that a field is missing.
+      const removes = !play.losesField && chance.maybe(`removal ${changes}`, 0.15)
       if (removes) truth.remove(id)
-      else truth.put(id, lane.textOf(changes))
+      else truth.put(id, `${name} change ${changes}`)
       // Somebody at the shop has thrown it away, and it changes at the source: it has to be made anew.
       const isOfShop = play.target === 'own ids' || play.target === 'batches with own ids'
       if (isOfShop && !removes && chance.maybe(`thrown away ${changes}`, 0.1)) {
@@ -103,11 +100,11 @@ export function createLane(
 
 /** Whoever plays with a flow knows by its name what to leave alone. */
 export const quiet = '-quiet'
-export const drifting = '-drift'
+export const losing = '-loses'
 
-function suffixOf({ polledBy, drift }: Play): string {
+function suffixOf({ polledBy, losesField }: Play): string {
   if (polledBy !== 'everybody') return quiet
-  return drift ? drifting : ''
+  return losesField ? losing : ''
 }
 
 /** The records of a source as it shows them now. */

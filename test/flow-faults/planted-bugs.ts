@@ -64,10 +64,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     'const missing: Item[] = []',
   ),
   bug(
-    'records that look otherwise hold nothing',
-    'sync/poll/drift',
-    'if (found.every((one) => isAmong(one, held.approved))) return',
-    'if (found.length >= 0) return',
+    'a field that is missing in every record fails nothing',
+    'sync/poll/missing-fields',
+    'if (missing.length > 0) throw',
+    'if (missing.length < 0) throw',
   ),
   bug(
     'the guard holds no deletes',

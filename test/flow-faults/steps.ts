@@ -23,8 +23,6 @@ const statements = [
   ['ids of others are remembered', /^insert into remembered_values/],
   ['a fill is asked for', /^insert into destination_fills/],
   ['a fill is done', /^delete from "destination_fills"/],
-  ['a flow is held', /^insert into "held_drifts"/],
-  ['a held flow goes on', /^delete from "held_drifts"/],
   ['deletes are held', /^insert into "held_deletes"/],
   ['something held is approved', /^insert into "delete_approvals"/],
 ] as const

@@ -50,9 +50,14 @@ test('a source that was read in part fills a destination in part, and the next r
 })
 
 test('items without a field that only a new destination uses are sent to it too', async () => {
-  const { poll, sent, isOpen } = await filled({ usedFields: ['id'] })
+  const { poll, sent, isOpen } = await filled({ hashedFields: ['id'] })
   const reader = createItemReader(poll.runtime.flow, ['id', 'price'])
-  poll.runtime = { ...poll.runtime, read: reader.read, hashes: reader, usedFields: ['id', 'price'] }
+  poll.runtime = {
+    ...poll.runtime,
+    read: reader.read,
+    hashes: reader,
+    hashedFields: ['id', 'price'],
+  }
   poll.rows = [[...records(1, 2, { price: 5 }), ...records(3, 4)]]
   await poll.poll()
   expect(await isOpen()).toBe(false)

@@ -87,7 +87,7 @@ test('a sync is done also for who only gives the word: it reads the source as it
     .toContainEqual({ id: 'A', price: 77 })
 })
 
-test.each(['/flow/shop/deletes/approve', '/flow/shop/drift/approve'])(
+test.each(['/flow/shop/deletes/approve'])(
   'POST %s approves nothing for who has hung up, and the log says so',
   async (path) => {
     await ask('end', `POST ${path}`)

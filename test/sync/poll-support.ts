@@ -5,6 +5,7 @@ import { insertFlowState } from '../../src/repositories/flows/flow-state.ts'
 import { flowSchema } from '../../src/sync/definition/schema.ts'
 import type { FlowRuntime } from '../../src/sync/flow-runtime.ts'
 import { createItemReader } from '../../src/sync/item/item.ts'
+import { usedFieldsOf } from '../../src/sync/poll/missing-fields.ts'
 import type { PollDeps } from '../../src/sync/poll/poll-deps.ts'
 import { pollOnce } from '../../src/sync/poll/poll-once.ts'
 import type { PollOutcome } from '../../src/sync/poll/poller.ts'
@@ -40,7 +41,7 @@ export async function createTestPoll(
     cursor?: Omit<NonNullable<FlowRuntime['cursor']>, 'origin'>
     fullScanEveryMs?: number
     definitionHash?: string
-    usedFields?: string[]
+    hashedFields?: string[]
     name?: string
   },
 ): Promise<TestPoll> {
@@ -57,10 +58,9 @@ export async function createTestPoll(
     source: { type: 'file', path: './x.json', format: 'json' },
     item: { key: 'id', ...(options.flow?.item as object) },
     destinations: [{ name: 'out', type: 'file', path: './out.ndjson', format: 'ndjson' }],
-    ...(options.flow?.drift !== undefined && { drift: options.flow.drift }),
     ...(options.flow?.deletes !== undefined && { deletes: options.flow.deletes }),
   })
-  const used = options.usedFields ?? null
+  const used = options.hashedFields ?? null
   const reader = createItemReader(flow, used)
   const source: Source = {
     async *scan({ since, signal }) {
@@ -112,7 +112,8 @@ export async function createTestPoll(
       fullScanEveryMs: options.fullScanEveryMs,
       read: reader.read,
       hashes: reader,
-      usedFields: used,
+      hashedFields: used,
+      usedFields: usedFieldsOf(flow),
       identities: { source: 'source', destinations: {} },
       keyValue: (pk) => ({ id: pk }),
     },

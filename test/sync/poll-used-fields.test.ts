@@ -17,8 +17,8 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-const create = (usedFields?: string[], flow: object = {}) =>
-  createTestPoll(database, { now, flow: { ...flow }, ...(usedFields && { usedFields }) })
+const create = (hashedFields?: string[], flow: object = {}) =>
+  createTestPoll(database, { now, flow: { ...flow }, ...(hashedFields && { hashedFields }) })
 const row = (id: string, price: number, seen: unknown = 0): SourceRow => ({ id, price, seen })
 const sentBy = async (poll: TestPoll, ...rows: SourceRow[]) => {
   poll.rows = [rows]
@@ -39,7 +39,7 @@ function use(
     definitionHash,
     read: reader.read,
     hashes: reader,
-    usedFields: fields,
+    hashedFields: fields,
   }
 }
 

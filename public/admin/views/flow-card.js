@@ -2,14 +2,7 @@ import { duration, name, number, relative } from '../../shared/format.js'
 import { count, t } from '../../shared/i18n.js'
 import { html, repeat } from '../../shared/lit.js'
 import { badge, facts, note } from '../../shared/parts.js'
-import {
-  askApproveDeletes,
-  askApproveDrift,
-  askReset,
-  askResync,
-  isBusy,
-  testAlerts,
-} from '../flow-actions.js'
+import { askApproveDeletes, askReset, askResync, isBusy, testAlerts } from '../flow-actions.js'
 import { isToldApart, isTrouble } from '../flow-health.js'
 import { said } from '../said.js'
 import {
@@ -45,7 +38,7 @@ export function flowCard(app, { flow, health }, isWhole = false) {
     ${description ? html`<p class="soft small clip">${name(description)}</p>` : null}
     ${status.paused ? pausedNote(status) : null}
     ${isTrouble(health) && !isToldApart(health) ? note(health.state === 'down' ? 'bad' : 'warn', troubleOf(app, flow, health)) : null}
-    ${flow.held_drift ? driftNote(app, flow) : null} ${flow.held_deletes ? heldNote(app, flow) : null}
+    ${flow.held_deletes ? heldNote(app, flow) : null}
     ${flow.progress ? progressOf(flow) : null} ${figures(flow)} ${destinations(app, flow, health, isWhole)}
     ${error && !isTold ? note('bad', html`<p class="small clip">${t('flow.lastError')}: ${name(said(error))}</p>`) : null}
     ${heldBack ? note('warn', html`<p class="small clip">${name(said(heldBack))}</p>`) : null}
@@ -64,20 +57,6 @@ function heldNote(app, flow) {
         text: t('do.approve'),
         disabled: isBusy(app, flow, 'approve'),
         onclick: () => askApproveDeletes(app, flow),
-      })}`,
-  )
-}
-
-function driftNote(app, flow) {
-  const { reason, since } = flow.held_drift
-  return note(
-    'bad',
-    html`<p class="small strong">${t('drift.note')} ${relative(since)}</p>
-      <p class="small clip">${name(said(reason))}</p>
-      ${smallButton({
-        text: t('do.goOn'),
-        disabled: isBusy(app, flow, 'goOn'),
-        onclick: () => askApproveDrift(app, flow),
       })}`,
   )
 }

@@ -30,7 +30,6 @@ export const causeTexts = {
   'cause.source_failing': 'the source cannot be read',
   'cause.not_polled': 'not polled in time',
   'cause.never_polled': 'not polled yet',
-  'cause.drift_held': 'the source does not look as it did: nothing is sent',
   'cause.polls_held_back': 'waits for its destinations',
   'cause.destination_resting': 'the destination rests',
   'cause.destination_asked_to_wait': 'the destination asked to wait',
@@ -53,7 +52,6 @@ export const causeTexts = {
   'help.resume_flow': 'Open the flow',
   'help.check_source': 'Open the flow',
   'help.check_service': 'Open the flow',
-  'help.look_at_drift': 'Open the flow',
   'help.check_destination': 'Open the flow',
   'help.wait': 'See the failures',
 }

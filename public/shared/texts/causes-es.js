@@ -30,7 +30,6 @@ export const causeTexts = {
   'cause.source_failing': 'el origen no se puede leer',
   'cause.not_polled': 'no se leyó a tiempo',
   'cause.never_polled': 'todavía no se leyó',
-  'cause.drift_held': 'el origen no se ve como antes: no se envía nada',
   'cause.polls_held_back': 'espera a sus destinos',
   'cause.destination_resting': 'el destino descansa',
   'cause.destination_asked_to_wait': 'el destino pidió esperar',
@@ -53,7 +52,6 @@ export const causeTexts = {
   'help.resume_flow': 'Ver el flujo',
   'help.check_source': 'Ver el flujo',
   'help.check_service': 'Ver el flujo',
-  'help.look_at_drift': 'Ver el flujo',
   'help.check_destination': 'Ver el flujo',
   'help.wait': 'Ver los errores',
 }

@@ -2,7 +2,7 @@ import type { Db, Trx } from '../../db/database.ts'
 import type { DeleteApprovalsTable } from '../../db/tables.ts'
 
 /**
- * What somebody has let through, once: the deletes that were held (of one item, or with pk '' of all), or a drift. It is about
+ * What somebody has let through, once: the deletes that were held (of one item, or with pk '' of all), or another destination. It is about
  * what the read of this number has found, and nothing later.
  */
 export type ApprovalRow = DeleteApprovalsTable

@@ -13,13 +13,12 @@ export type DeliveryTarget = { flow: string; destination: string }
 /** A destination with what it is; see definition/identity.ts. Without that it counts as the one that is on record. */
 export type SendTarget = DeliveryTarget & { identity?: string | undefined }
 
-/** Whether nothing may be sent to it now: its flow is held, or its deliveries on record are another destination's. */
+/** Whether nothing may be sent to it now: its deliveries on record are another destination's. */
 export function isHeld({ flow, destination, identity }: SendTarget): RawBuilder<boolean> {
-  const drift = sql<boolean>`exists (select from held_drifts where held_drifts.flow = ${flow}::text)`
-  if (identity === undefined) return drift
-  return sql<boolean>`(${drift} or exists (
+  if (identity === undefined) return sql<boolean>`false`
+  return sql<boolean>`exists (
     select from flow_state where flow_state.flow = ${flow}::text
-      and destination_identities->>${destination}::text <> ${identity}::text))`
+      and destination_identities->>${destination}::text <> ${identity}::text)`
 }
 
 export async function findHeld(db: Db, target: SendTarget): Promise<boolean> {

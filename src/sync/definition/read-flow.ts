@@ -2,6 +2,7 @@ import type { FlowProblemView } from '../flow-service.ts'
 import type { FlowContext } from './context.ts'
 import { definitionHash } from './definition-hash.ts'
 import { keyText, type PathFinding, type PlacedFinding } from './findings.ts'
+import { besideRemoved, removedFindings } from './removed-keys.ts'
 import { ruleFindings } from './rules.ts'
 import { type Flow, flowSchema } from './schema.ts'
 import { schemaFindings } from './schema-findings.ts'
@@ -49,7 +50,9 @@ function readFlow(
     ? ruleFindings(parsed.data, context)
     : schemaFindings(parsed.error.issues, yaml.value)
   if (!parsed.success || findings.length > 0) {
-    return refuse(findings.map((finding) => placed(finding, yaml)))
+    const removed = removedFindings(yaml.value)
+    const all = [...removed, ...besideRemoved(findings, removed)]
+    return refuse(all.map((finding) => placed(finding, yaml)))
   }
   const flow = parsed.data
   return {

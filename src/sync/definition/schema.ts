@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { alertsSchema } from './alert-schema.ts'
 import type { FlowContext } from './context.ts'
 import { destinationSchema } from './destination-schema.ts'
-import { drift } from './drift-schema.ts'
 import { column, duration, jsonata, name, oneOrMore, report, whole } from './fields.ts'
 import { oneWindow, schedule, windows } from './schedule-schema.ts'
 import { sourceSchema } from './source-schema.ts'
@@ -94,7 +93,6 @@ export function flowSchema(context: FlowContext) {
       source: sourceSchema(context).describe('where items come from'),
       item: item().describe('what makes records items, and when one has changed'),
       deletes: deletes().describe('what happens when an item is no longer in the source'),
-      drift: drift().describe('what holds the flow, until somebody lets it go on'),
       destinations: z
         .array(destinationSchema(context))
         .min(1)

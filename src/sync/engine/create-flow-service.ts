@@ -9,7 +9,6 @@ import { findFlowState, listFlowStates } from '../../repositories/flows/flow-sta
 import { isPaused, listFlowActivity } from '../../repositories/flows/flow-switches.ts'
 import { causeOf } from '../control/failure-cause.ts'
 import { approveHeldDeletes, readHeldDeletes } from '../control/held-deletes.ts'
-import { approveHeldDrift, readHeldDrift } from '../control/held-drift.ts'
 import { findItemEverywhere, reportItem } from '../control/item-report.ts'
 import { heldBack, listWaiting } from '../control/open-deliveries.ts'
 import {
@@ -350,15 +349,6 @@ export function createFlowService(deps: FlowServiceDeps): FlowService {
       find(name)
       const approved = await approveHeldDeletes(deps, name, pk, actor)
       return { ...(await sync(name, { force: false })), deletes: approved }
-    },
-    heldDrift: (name) => {
-      find(name)
-      return readHeldDrift(deps.database.db, name)
-    },
-    async approveDrift(name, read, actor) {
-      find(name)
-      await approveHeldDrift(deps, name, read, actor)
-      return sync(name, { force: false })
     },
     problems: () => {
       engine.requireLoaded()

@@ -22,10 +22,8 @@ import {
 } from '../../repositories/flows/flow-state.ts'
 import { listTotals } from '../../repositories/flows/flow-totals.ts'
 import { listHeldDeletes } from '../../repositories/flows/missed-items.ts'
-import { listHeldDrifts } from '../../repositories/flows/schema-changes.ts'
 import { withOpen } from '../control/destinations.ts'
 import { heldOf } from '../control/held-deletes.ts'
-import { heldDriftOf } from '../control/held-drift.ts'
 import { heldBack } from '../control/open-deliveries.ts'
 import { readSending } from '../control/sending.ts'
 import { readSwitches, type SwitchState } from '../control/switches.ts'
@@ -36,7 +34,6 @@ import type {
   FlowService,
   FlowStatus,
   HeldDeletes,
-  HeldDrift,
   OpenCounts,
   QueueStatistics,
 } from '../flow-service.ts'
@@ -92,9 +89,6 @@ export function createFlowReports(
     return { value, rows: value }
   })
 
-  const heldDrifts = async () =>
-    new Map((await listHeldDrifts(db)).map((one) => [one.flow, heldDriftOf(one, null)]))
-
   const status = async () => {
     const flows = deps.flows()
     const switches = await readSwitches(deps, [...flows.keys()])
@@ -122,7 +116,6 @@ export function createFlowReports(
       (await openCounts()).map((one) => [`${one.flow}\n${one.destination}`, one]),
     )
     const states = new Map((await listFlowStates(db)).map((one) => [one.flow, one]))
-    const held = await heldDrifts()
     return new Map(
       [...deps.flows()].map(([name, { loaded }]): [string, FlowMetrics] => {
         const { windows } = loaded.flow
@@ -138,7 +131,6 @@ export function createFlowReports(
             p95Duration: one?.p95DurationMs ?? 0,
             totalRuns: total?.runs ?? 0,
             totalErrors: total?.poll_errors ?? 0,
-            heldSince: held.get(name)?.since ?? null,
             pollDueSince: planned ? dueSince(windows, planned, deps.now()) : null,
             destinations: loaded.flow.destinations.map((one) => ({
               name: one.name,
@@ -211,7 +203,6 @@ export function createFlowReports(
       changesToday: await changesToday(),
       sending: await readSending(db, deps.now()),
       held: new Map((await listHeldDeletes(db)).map((one) => [one.flow, heldOf(one)])),
-      drifts: await heldDrifts(),
     }
     return flows.map((flow) => cardOf(flow, facts))
   }
@@ -238,7 +229,6 @@ export function createFlowReports(
     const polls = await readLatestPolls(db, names, 1)
     const open = Map.groupBy(await openCounts(), ({ flow }) => flow)
     const sending = await readSending(db, deps.now())
-    const held = await heldDrifts()
     return flows.map((flow) => {
       const { name, pollIntervalMs, windows } = flow
       const { paused, pausedAt, runLimit, runCount, polling } = statuses.get(name) ?? {
@@ -256,7 +246,6 @@ export function createFlowReports(
         isLimited: runLimit !== null && runCount >= runLimit,
         isPolling: polling,
         heldBack: heldBack(flow, waitingFor(flow, targets)),
-        heldSince: held.get(name)?.since ?? null,
         dueSince: planned && dueSince(windows, planned, deps.now()),
         lastPollAt,
         lastSuccessAt: states.get(name)?.last_success_at ?? null,
@@ -294,7 +283,6 @@ type CardFacts = {
   changesToday: (flow: Flow) => number
   sending: Awaited<ReturnType<typeof readSending>>
   held: ReadonlyMap<string, HeldDeletes>
-  drifts: ReadonlyMap<string, HeldDrift>
 }
 
 type Flow = OpenFlow['loaded']['flow']
@@ -343,7 +331,6 @@ function cardOf(flow: Flow, facts: CardFacts): FlowCard {
       }
     }),
     heldDeletes: facts.held.get(name) ?? null,
-    heldDrift: facts.drifts.get(name) ?? null,
     pollsHeldBack: heldBack(flow, waitingFor(flow, targets)),
     hasAlerts: flow.alerts.onJobFailed.length > 0,
   }

@@ -8,6 +8,7 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import { createItemReader } from '../item/item.ts'
 import { keyRecord } from '../item/key.ts'
 import { usedFields } from '../mapping/used-fields.ts'
+import { usedFieldsOf } from '../poll/missing-fields.ts'
 import type { SourceContext } from '../sources/context.ts'
 import { isPaymentsSource, openSource } from '../sources/index.ts'
 
@@ -32,7 +33,8 @@ export function openFlow(
     fullScanEveryMs: 'fullScanEveryMs' in source ? source.fullScanEveryMs : undefined,
     read: reader.read,
     hashes: reader,
-    usedFields: used,
+    hashedFields: used,
+    usedFields: usedFieldsOf(flow),
     keyValue: (pk) => keyRecord(item.key, pk),
   }
 }

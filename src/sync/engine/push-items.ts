@@ -118,8 +118,8 @@ async function store(
   }: { placed: readonly Placed[]; deletes: readonly PushedItem[]; read: number },
 ): Promise<number> {
   const { name, deletes: rules } = runtime.flow
-  const { hashes, usedFields } = runtime
-  const forms = await keepHashForm(trx, name, hashes.hashForm, usedFields)
+  const { hashes, hashedFields } = runtime
+  const forms = await keepHashForm(trx, name, hashes.hashForm, hashedFields)
   const gone = deletes.flatMap(({ pk }) => pk ?? [])
   // What has not been given back may be under way, whatever a clock says: it may have been set, or the process that polls may not
   // know it yet. Before it is looked what is stored: a poll that ends in between has stored it.

@@ -14,6 +14,7 @@ import { groupAll } from '../item/group-rows.ts'
 import { splitKey } from '../item/key.ts'
 import { comparison } from '../poll/compare.ts'
 import { goneSince } from '../poll/gone-since.ts'
+import { watchFields } from '../poll/missing-fields.ts'
 import { refuseUnknownDestinations } from '../poll/outdated.ts'
 import type { PollDeps } from '../poll/poll-deps.ts'
 import { type Item, SourceError } from '../types.ts'
@@ -72,8 +73,8 @@ async function storeItem(
 ): Promise<'changed' | 'unchanged' | 'overtaken'> {
   const { name } = runtime.flow
   const { pk, hash, value } = item
-  const { hashes, usedFields } = runtime
-  const forms = await keepHashForm(trx, name, hashes.hashForm, usedFields)
+  const { hashes, hashedFields } = runtime
+  const forms = await keepHashForm(trx, name, hashes.hashForm, hashedFields)
   const stored = (await lockItems(trx, name, [pk])).get(pk)
   const found = comparison(hashes, item, stored?.hash, forms)
   if (found !== 'different') {
@@ -104,6 +105,7 @@ async function readItem(
   try {
     const rows = await source.readItem({ key, signal: AbortSignal.timeout(readWithinMs) })
     const records = await groupAll({ item: flow.item, source: { groupBy } }, rows)
+    watchFields(runtime, { shape: null, shape_form: null }).check(records)
     const items: Item[] = []
     for (const record of records) {
       const read = await runtime.read(record)

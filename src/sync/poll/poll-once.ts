@@ -20,9 +20,9 @@ import { askAboutDefinition, pauseByService, questionReason } from '../control/s
 import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError } from '../types.ts'
 import { forgetVanished, sendDeletes } from './deletes.ts'
-import { DriftFound, holdFlow, watchDrift } from './drift.ts'
 import { forgetItems } from './forget.ts'
 import { settleIdentity } from './identity.ts'
+import { watchFields } from './missing-fields.ts'
 import { refuseOutdated } from './outdated.ts'
 import {
   addedTo,
@@ -59,8 +59,8 @@ export async function pollOnce(
   const state = await readState(deps, flow.name)
 
   const startedAt = deps.now()
-  const { hashes, usedFields } = runtime
-  const forms = await keepHashForm(deps.database.db, flow.name, hashes.hashForm, usedFields)
+  const { hashes, hashedFields } = runtime
+  const forms = await keepHashForm(deps.database.db, flow.name, hashes.hashForm, hashedFields)
   const telling = {
     sendsChanges: tellsChanges(runtime, state, turn),
     sendsNews: tellsNews(runtime, state, turn),
@@ -91,7 +91,7 @@ export async function pollOnce(
     from,
     cursor: from,
     fills,
-    drift: await watchDrift(deps, runtime, lease, state),
+    fields: watchFields(runtime, state),
     isAgain: false,
     grouped: isGrouped(runtime) ? { batches: [], size: 0, isFull: false } : undefined,
   }
@@ -112,10 +112,6 @@ export async function pollOnce(
   } catch (error) {
     // A source that was broken off says so in its own words; what counts is that nothing more of it may be written.
     const failure = lease.signal.aborted ? new LeaseLostError() : error
-    if (failure instanceof DriftFound) {
-      await finishHeld(deps, runtime, lease, isFull, progress, failure)
-      return { changes: 0, rowsRead: progress.rowsRead, skipped: 'held' }
-    }
     await recordFailure(deps, runtime, isFull, progress, failure)
     throw failure
   }
@@ -217,28 +213,8 @@ async function finish(
       await settleFullScan(trx, flow.name, state.resets)
       await settleFills(trx, flow.name, progress.fills)
     }
-    await progress.drift.settle(trx)
+    await progress.fields.settle(trx)
     await endRun(trx, flow.name, now)
-  })
-}
-
-/** The source was read, and what it showed is held back: position, hashes and definition stay as they were. */
-async function finishHeld(
-  deps: PollDeps,
-  runtime: FlowRuntime,
-  lease: PollLease,
-  isFull: boolean,
-  progress: Progress,
-  found: DriftFound,
-): Promise<void> {
-  const { name } = runtime.flow
-  await deps.database.transaction(async (trx) => {
-    const now = deps.now()
-    if (!(await holdsLease(trx, { ...lease, now }))) throw new LeaseLostError()
-    await holdFlow(deps, trx, name, found, progress.read)
-    await insertPoll(trx, pollRow(name, isFull, progress, now))
-    await updateFlowState(trx, name, { last_poll_at: now, last_success_at: now })
-    await endRun(trx, name, now)
   })
 }
 

@@ -5,7 +5,7 @@ import { LeaseLostError } from './poll-deps.ts'
 export type PollOutcome = {
   changes: number
   rowsRead: number
-  skipped?: 'paused' | 'held'
+  skipped?: 'paused'
   reason?: string
 }
 

@@ -21,9 +21,9 @@ import {
   unreadable,
   vanishedItems,
 } from './deletes.ts'
-import { type ForeseenDrift, foreseeDrift } from './drift-preview.ts'
 import { isOtherSource, unapprovedDestinations } from './identity.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
+import { watchFields } from './missing-fields.ts'
 import { hasOtherKey, planScan, type Turn, tellsChanges, tellsNews, turnOf } from './plan.ts'
 import { createTally, type Sampled, type Tally } from './preview-tally.ts'
 import { createMet, type ReadBatch, readBatch, recordsOf, repeatedItems } from './read-items.ts'
@@ -68,7 +68,7 @@ export async function previewPoll(
   const turn = others.length > 0 ? 'ask' : turnOf(runtime, state)
   const plan = turn === 'ask' ? null : planScan(runtime, known, turn, startedAt)
   const tally = createTally(deps.rehearsals)
-  const drift = await foreseeDrift(deps.db, runtime, state)
+  const fields = watchFields(runtime, state)
   let deletes = unasked(runtime, turn, plan?.isFull ?? false)
   let cutOff: SyncPreview['cutOff'] = null
   try {
@@ -86,7 +86,6 @@ export async function previewPoll(
         found: new Map<string, string>(),
         seen,
         tally,
-        drift,
         signal,
         isForgetting,
         isOtherKey,
@@ -103,7 +102,7 @@ export async function previewPoll(
         since: plan.since,
         signal,
       })) {
-        drift.look(rows)
+        fields.check(rows)
         await look(deps, runtime, await readBatch(runtime, rows, met, signal), looking)
         await deps.pulse()
       }
@@ -126,7 +125,6 @@ export async function previewPoll(
     scan: plan && { kind: plan.isFull ? 'full' : 'incremental', since: plan.since },
     cutOff,
     durationMs: deps.now().getTime() - startedAt.getTime(),
-    drift: drift.verdict(),
     deletes: deletes ?? { verdict: 'unknown', count: null, reason: 'not everything was read' },
     ...tally.report(),
     sample: await describe(deps.db, flow.name, tally.sampled()),
@@ -156,7 +154,6 @@ type Looking = {
   found: Map<string, string>
   seen: KeySet
   tally: Tally
-  drift: ForeseenDrift
   signal: AbortSignal
   isForgetting: boolean
   isOtherKey: boolean
@@ -171,7 +168,7 @@ async function look(
   deps: PreviewDeps,
   runtime: FlowRuntime,
   batch: ReadBatch,
-  { found, tally, drift, signal, isForgetting, sendsChanges, sendsNews, forms }: Looking,
+  { found, tally, signal, isForgetting, sendsChanges, sendsNews, forms }: Looking,
 ): Promise<void> {
   const pks = batch.items.map(({ pk }) => pk)
   const stored = isForgetting
@@ -188,7 +185,6 @@ async function look(
     forms,
   })
   tally.count(batch, changes)
-  await drift.count(changes)
   for (const { item, isOwed } of changes) {
     if (found.size < mostFoundKept) found.set(item.pk, item.hash)
     if (!isOwed) continue

@@ -5,8 +5,8 @@ import type { FlowRuntime } from '../flow-runtime.ts'
 import { SourceError, type SourceRow, type SourceWarning, whyNoRecord } from '../types.ts'
 import { changesOf, type Telling } from './compare.ts'
 import { followPosition } from './cursor.ts'
-import type { DriftWatch, PollBatch } from './drift.ts'
 import { createKeySet, type KeySet } from './key-set.ts'
+import type { FieldWatch } from './missing-fields.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
 import {
   createMet,
@@ -17,7 +17,7 @@ import {
   rememberRepeated,
   repeatedItems,
 } from './read-items.ts'
-import { type BatchProgress, writeBatch } from './write-batch.ts'
+import { type BatchProgress, type PollBatch, writeBatch } from './write-batch.ts'
 
 /** How far a poll has come. */
 export type Progress = BatchProgress & {
@@ -32,7 +32,7 @@ export type Progress = BatchProgress & {
   /** The position before this poll; null when it reads everything. */
   from: string | null
   cursor: string | null
-  drift: DriftWatch
+  fields: FieldWatch
   /** Records that came again and differ: the last one counts, and nothing else is held up by it. */
   duplicates: number
   /** The source is read a second time by the same poll: what is wrong with it was told. */
@@ -56,25 +56,16 @@ export async function readSource(
   progress: Progress,
 ): Promise<KeySet> {
   const seen = createKeySet()
-  const counts = { new: 0, changed: 0, deleted: 0 }
-  const unread = { rowsRead: 0, problems: 0, duplicates: 0, mustReadAgain: false, warnings: [] }
-  const readAgain = () => {
-    Object.assign(progress, { ...unread, counts, cursor: progress.from, isAgain: true })
-    return readSource(deps, runtime, lease, telling, since, progress)
-  }
   const met = createMet(runtime, seen)
   await takeAll(deps, runtime, lease, { telling, since, met, progress })
   if (progress.grouped?.isFull) {
-    progress.grouped = undefined
-    return readAgain()
+    const unread = {
+      ...{ rowsRead: 0, problems: 0, duplicates: 0, mustReadAgain: false, warnings: [] },
+      counts: { new: 0, changed: 0, deleted: 0 },
+    }
+    Object.assign(progress, { ...unread, grouped: undefined, cursor: progress.from, isAgain: true })
+    return readSource(deps, runtime, lease, telling, since, progress)
   }
-  const kept = await progress.drift.end(isCutOff(progress))
-  if (kept === 'cut') {
-    Object.assign(progress, { mustReadAgain: true, counts })
-    return seen
-  }
-  if (kept === 'again') return readAgain()
-  for (const batch of kept) await writeBatch(deps, runtime, lease, batch, progress)
   return seen
 }
 
@@ -151,7 +142,7 @@ async function takeAll(
       since,
       signal: lease.signal,
     })) {
-      progress.drift.look(rows)
+      progress.fields.check(rows)
       const batch = await readBatch(runtime, rows, met, lease.signal)
       await taking
       if (met.repeated.size > mostRepeatedHeld) await takeRepeated(since === null)
@@ -164,7 +155,7 @@ async function takeAll(
     await takeRepeated(since === null)
     // Now that none of them is known to be a part only.
     for (const held of progress.grouped?.batches.splice(0) ?? []) {
-      await admitBatch(deps, runtime, lease, held, progress, writes)
+      await beginWrite(deps, runtime, lease, held, progress, writes)
     }
     await Promise.all(writes)
   } catch (error) {
@@ -199,7 +190,7 @@ async function takeItems(
   for (const { kind } of changes) progress.counts[kind] += 1
   const batch = { items: progress.fills.length > 0 ? items : [], changes, isLater }
   if (progress.grouped) holdGroups(progress.grouped, batch)
-  else await admitBatch(deps, runtime, lease, batch, progress, writes)
+  else await beginWrite(deps, runtime, lease, batch, progress, writes)
   await noteProgress(deps, flow.name, progress)
 }
 
@@ -210,8 +201,8 @@ function holdGroups(held: HeldGroups, batch: PollBatch): void {
   else held.batches.push(batch)
 }
 
-/** Begins to write a batch, unless it is held back. */
-async function admitBatch(
+/** Begins to write a batch. */
+async function beginWrite(
   deps: PollDeps,
   runtime: FlowRuntime,
   lease: PollLease,
@@ -219,15 +210,13 @@ async function admitBatch(
   progress: Progress,
   writes: Writes,
 ): Promise<void> {
-  for (const one of await progress.drift.admit(batch)) {
-    if (writes.size >= writesAtOnce) await Promise.race(writes)
-    const write = writeBatch(deps, runtime, lease, one, progress)
-    writes.add(write)
-    write.then(
-      () => writes.delete(write),
-      () => undefined,
-    )
-  }
+  if (writes.size >= writesAtOnce) await Promise.race(writes)
+  const write = writeBatch(deps, runtime, lease, batch, progress)
+  writes.add(write)
+  write.then(
+    () => writes.delete(write),
+    () => undefined,
+  )
 }
 
 async function noteProgress(deps: PollDeps, flow: string, progress: Progress): Promise<void> {

@@ -6,10 +6,17 @@ import { lockItems, upsertHashes } from '../../repositories/flows/flow-items.ts'
 import { findFlowState, holdsLease } from '../../repositories/flows/flow-state.ts'
 import type { FlowRuntime } from '../flow-runtime.ts'
 import type { Item, ItemChange } from '../types.ts'
-import { isContent } from './compare.ts'
-import type { PollBatch } from './drift.ts'
+import { type FoundChange, isContent } from './compare.ts'
 import { goneSince } from './gone-since.ts'
 import { LeaseLostError, type PollDeps, type PollLease } from './poll-deps.ts'
+
+/** What a poll writes of one batch of records; items that did not change only where a destination is to get all. */
+export type PollBatch = {
+  items: readonly Item[]
+  changes: readonly FoundChange[]
+  /** Of keys that came more than once: the same read may have stored an earlier record of them. */
+  isLater?: boolean
+}
 
 /** What a poll knows of itself when it writes. */
 export type BatchProgress = {

@@ -1,6 +1,5 @@
 import type { HttpServer } from '../../http/create-server.ts'
 import { addDeletes } from './deletes.ts'
-import { addDrift } from './drift.ts'
 import { addFlowEvents } from './events.ts'
 import { addHistories } from './histories.ts'
 import { addInquiries, addInquiriesOfAll } from './inquiries.ts'
@@ -24,7 +23,6 @@ export function addControlRoutes(app: HttpServer, deps: ControlDeps): void {
   addPolls(app, deps)
   addPushes(app, deps)
   addDeletes(app, deps)
-  addDrift(app, deps)
   addPreview(app, deps)
   addSwitches(app, deps)
   addUpkeep(app, deps)

@@ -63,7 +63,6 @@ export function addPreview(app: HttpServer, { flows }: ControlDeps): void {
           changes,
           items,
           deletes,
-          drift: preview.drift,
           destinations: preview.destinations,
           problems,
           sample: preview.sample.map(({ differenceCount, ...one }) => ({

@@ -20,7 +20,6 @@ import {
   StatusResponse,
 } from '../schemas.ts'
 import { viewHeld } from './deletes.ts'
-import { viewDrift } from './drift.ts'
 import { type ControlDeps, forOperators } from './room.ts'
 import { viewSending } from './view-sending.ts'
 
@@ -118,12 +117,10 @@ export function addReadings(
           .send(`${await registry.metrics()}\n${text}` as never)
       }
       return Object.fromEntries(
-        [...metrics].map(
-          ([name, { destinations: _, pollDueSince: __, heldSince: ___, ...figures }]) => [
-            name,
-            { ...figures, lastRun: figures.lastRun?.toISOString() ?? null },
-          ],
-        ),
+        [...metrics].map(([name, { destinations: _, pollDueSince: __, ...figures }]) => [
+          name,
+          { ...figures, lastRun: figures.lastRun?.toISOString() ?? null },
+        ]),
       )
     },
   )
@@ -220,7 +217,6 @@ export function addReadings(
           })),
           polls_held_back: card.pollsHeldBack,
           held_deletes: viewHeld(card.heldDeletes),
-          held_drift: viewDrift(card.heldDrift),
           has_alerts: card.hasAlerts,
           health: viewHealth(health.get(card.name), language, at),
         })),

@@ -1,0 +1,114 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Trx } from '../../db/database.ts'
+import { type FlowStateRow, updateFlowState } from '../../repositories/flows/flow-state.ts'
+import type { Flow } from '../definition/schema.ts'
+import type { FlowRuntime } from '../flow-runtime.ts'
+import { itemFields } from '../mapping/item-fields.ts'
+import { isPaymentsSource } from '../sources/index.ts'
+import { SourceError, type SourceRow, whyNoRecord } from '../types.ts'
+
+/** A field of a record, and the keys of the definition that use it. */
+export type UsedField = { field: string; usedBy: readonly string[] }
+
+/** What reads have shown: how many records at once, and of each used field whether all records had it. */
+export type KnownFields = { records: number; fields: Record<string, boolean | null> }
+
+export type FieldWatch = {
+  /** Throws SourceError when none of these records has a field that the flow uses. */
+  check(rows: readonly SourceRow[]): void
+  /** In the transaction that ends the poll: what was read is what is known. */
+  settle(trx: Trx): Promise<void>
+}
+
+/** Records that need not be alike tell something about all of them only when there are so many. */
+const enough = { least: 3, most: 10 }
+const mostNamesShown = 20
+
+/** The fields of its items that a flow uses: as key, in a filter, in a mapping. The cursor's is looked for in the records. */
+export function usedFieldsOf(flow: Flow): UsedField[] {
+  const { item, destinations } = flow
+  const used = new Map<string, string[]>()
+  const add = (usedBy: string, fields: readonly string[]) => {
+    for (const field of fields) used.set(field, [...(used.get(field) ?? []), usedBy])
+  }
+  add('item.key', item.key)
+  if (item.filter !== undefined) add('item.filter', itemFields(item.filter))
+  for (const [index, { filter, map, fields }] of destinations.entries()) {
+    const at = `destinations[${index}]`
+    if (filter !== undefined) add(`${at}.filter`, itemFields(filter))
+    if (map !== undefined) add(`${at}.map`, itemFields(map))
+    for (const rule of Object.values(fields ?? {})) {
+      if (typeof rule === 'string') add(`${at}.fields`, [rule])
+      else if (!rule.optional) add(`${at}.fields`, [rule.from])
+    }
+  }
+  return [...used].map(([field, usedBy]) => ({ field, usedBy }))
+}
+
+/**
+ * Watches one read for fields that the flow uses and no record has any more, as after a column was renamed: what is made
+ * without them would overwrite what destinations have. The records of a table are alike. Of others (JSON, XML) a field may
+ * be missing by right: it has to be there only if every record had it so far, and in several records at once.
+ */
+export function watchFields(
+  { flow, usedFields, itemForm }: Pick<FlowRuntime, 'flow' | 'usedFields' | 'itemForm'>,
+  state: Pick<FlowStateRow, 'shape' | 'shape_form'>,
+): FieldWatch {
+  // Written by `settle`. What was read in another way may have had other fields.
+  const known = state.shape_form === itemForm ? (state.shape as KnownFields | null) : null
+  const isTable = recordsAreAlike(flow)
+  const needed = Math.min(Math.max(known?.records ?? 0, enough.least), enough.most)
+  const partly = new Set<string>()
+  let records = 0
+
+  const isMissing = (field: string, count: number) =>
+    isTable || (count >= needed && (flow.item.key.includes(field) || known?.fields[field] === true))
+
+  return {
+    check(all) {
+      if (isPaymentsSource(flow.source)) return
+      const rows = all.filter((row) => whyNoRecord(row) === undefined)
+      const [first] = rows
+      if (!first) return
+      records += rows.length
+      const missing: UsedField[] = []
+      for (const one of usedFields) {
+        const has = (row: SourceRow) => Object.hasOwn(row, one.field)
+        if (isTable ? rows.some(has) : rows.every(has)) continue
+        partly.add(one.field)
+        if (!rows.some(has) && isMissing(one.field, rows.length)) missing.push(one)
+      }
+      if (missing.length > 0) throw new SourceError(missingText(missing, first))
+    },
+    async settle(trx) {
+      if (isTable || isPaymentsSource(flow.source) || records < enough.least) return
+      const fields = usedFields.map(({ field }): [string, boolean] => {
+        const before = known && Object.hasOwn(known.fields, field) ? known.fields[field] : null
+        return [field, before !== false && !partly.has(field)]
+      })
+      const learned: KnownFields = {
+        records: Math.max(known?.records ?? 0, records),
+        fields: Object.fromEntries(fields),
+      }
+      if (!isDeepStrictEqual(learned, known)) {
+        await updateFlowState(trx, flow.name, { shape: learned, shape_form: itemForm })
+      }
+    },
+  }
+}
+
+/** Whether all records have the same fields: rows of a query, lines under one header. */
+function recordsAreAlike({ source }: Pick<Flow, 'source'>): boolean {
+  return (
+    source.type === 'sql' || ('format' in source && !['json', 'ndjson'].includes(source.format))
+  )
+}
+
+function missingText(missing: readonly UsedField[], record: SourceRow): string {
+  const which = missing.map(
+    ({ field, usedBy }) => `${JSON.stringify(field)} (${usedBy.join(', ')})`,
+  )
+  const names = Object.keys(record).slice(0, mostNamesShown).join(', ')
+  const [subject, verb] = missing.length === 1 ? ['the field', 'is'] : ['the fields', 'are']
+  return `${subject} ${which.join(', ')} ${verb} in none of the records, which have: ${names}. Correct the source or the definition, where $exists(field) or optional: true says that it may be missing`
+}

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { removedKeys } from '../../src/sync/definition/removed-keys.ts'
+import { flowText, problemsOf } from './definition-support.ts'
+
+/** A file that uses what is no longer supported is refused with the sentence that says what to use instead, and nothing else. */
+const examples: Record<string, Parameters<typeof flowText>[0]> = {
+  drift: { more: 'drift: { columns: ignore, changed: { maxPercent: 50 } }' },
+}
+
+const nameOf = ({ key, value }: (typeof removedKeys)[number]) =>
+  value === undefined ? key : `${key}: ${value}`
+
+test('each removed key has an example here', () => {
+  expect(removedKeys.map(nameOf)).toEqual(Object.keys(examples))
+})
+
+test.each(removedKeys.map((one) => ({ ...one, title: nameOf(one) })))(
+  '$title is refused with what to use instead',
+  ({ key, value, instead, title }) => {
+    const place = key.replaceAll('[]', '[0]')
+    const what = value ?? 'this key'
+    expect(problemsOf(flowText(examples[title]))).toEqual([
+      expect.stringContaining(`${place}: ${what} is no longer supported (${instead})`),
+    ])
+  },
+)
+
+test('the other problems of a file with a removed key are told too', () => {
+  const problems = problemsOf(flowText({ more: 'drift: {}\nqueue: { keepFailed: soon }' }))
+  expect(problems).toHaveLength(2)
+  expect(problems[1]).toContain('queue.keepFailed')
+})
