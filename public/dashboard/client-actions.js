@@ -5,6 +5,7 @@ import { count, t } from '../shared/i18n.js'
 import { html, nothing, repeat } from '../shared/lit.js'
 import { toast } from '../shared/notices.js'
 import { facts, field, note } from '../shared/parts.js'
+import { addressOf } from '../shared/place.js'
 import { keep, keptBy, letGo } from './kept.js'
 
 /**
@@ -12,10 +13,10 @@ import { keep, keptBy, letGo } from './kept.js'
  * invitation instead where the service asks for one.
  */
 export function connectAddress(client) {
-  const url = new URL('/oauth/login', location.origin)
+  const url = addressOf('/oauth/login')
   url.searchParams.set('client', client)
   const back = `/dashboard#/clients?client=${encodeURIComponent(client)}`
-  url.searchParams.set('target_url', `${location.origin}${back}`)
+  url.searchParams.set('target_url', addressOf(back).href)
   return url.href
 }
 

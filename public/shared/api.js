@@ -1,4 +1,5 @@
 import { language } from './i18n.js'
+import { addressOf } from './place.js'
 import { noteServerTime } from './shop-clock.js'
 
 /** An answer of the service that is not a success. `code` is from its closed catalogue; decide by it, never by text. */
@@ -64,7 +65,7 @@ export async function request(
     timeoutMs = method === 'GET' ? readTimeoutMs : writeTimeoutMs,
   },
 ) {
-  const url = new URL(path, location.origin)
+  const url = addressOf(path)
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined && value !== null && value !== '') url.searchParams.set(name, value)
   }

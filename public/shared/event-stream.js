@@ -1,3 +1,5 @@
+import { addressOf } from './place.js'
+
 /**
  * Listens to a stream of server-sent events of this page's own listener. Not with EventSource, which can send no token and
  * does not tell a refusal from a lost connection.
@@ -19,7 +21,7 @@ export function listen({ path, token, onEvent, onOpen, onLost }) {
     }
     hear()
     try {
-      const response = await fetch(path, {
+      const response = await fetch(addressOf(path), {
         headers: {
           accept: 'text/event-stream',
           ...(token !== undefined && { 'x-api-token': token }),

@@ -223,7 +223,9 @@ export const settingsSchema = z.object({
     ),
   PUBLIC_URL: publicUrl
     .optional()
-    .describe('base of the OAuth redirect (/oauth/callback); default http://HOST:PORT'),
+    .describe(
+      'base of the OAuth redirect (/oauth/callback), with the path below which a proxy serves the service, if any; default http://HOST:PORT',
+    ),
   ADMIN_TOKEN: fits((text) => headerToken.test(text), tokenText)
     .refine((text) => text.length >= 32, 'must have at least 32 characters')
     .optional()

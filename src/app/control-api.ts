@@ -3,7 +3,7 @@ import type { LoggerOptions } from 'pino'
 import { Registry } from 'prom-client'
 import { isDatabaseUnavailable } from '../db/database-failures.ts'
 import { installCompression } from '../http/compression.ts'
-import { createServer, type HttpServer } from '../http/create-server.ts'
+import { createServer, type HttpServer, publicPathOf } from '../http/create-server.ts'
 import { registerOpenApi } from '../http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
 import { observeRequests } from '../http/request-metrics.ts'
@@ -32,6 +32,7 @@ export async function buildControlApi(options: ControlApiOptions): Promise<HttpS
   const app = createServer({
     logger: options.logger,
     trustProxy: options.trustProxy,
+    publicPath: publicPathOf(options.publicUrl),
     errorStyle: 'plain',
     isUnavailable: isDatabaseUnavailable,
   })

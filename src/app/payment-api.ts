@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { LoggerOptions } from 'pino'
 import { isDatabaseUnavailable } from '../db/database-failures.ts'
 import { installCompression } from '../http/compression.ts'
-import { createServer, type HttpServer } from '../http/create-server.ts'
+import { createServer, type HttpServer, publicPathOf } from '../http/create-server.ts'
 import { createEventStreams, type StreamLimits } from '../http/event-stream.ts'
 import { registerOpenApi } from '../http/openapi.ts'
 import { leadBrowsersTo, servePages, serveSharedParts } from '../http/pages.ts'
@@ -77,6 +77,7 @@ export async function buildPaymentApi(options: PaymentApiOptions): Promise<HttpS
   const app = createServer({
     logger: options.logger,
     trustProxy: options.trustProxy,
+    publicPath: publicPathOf(deps.settings.publicUrl),
     isUnavailable: isDatabaseUnavailable,
   })
   observeRequests(app, options.metrics.registry)

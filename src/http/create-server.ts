@@ -8,6 +8,7 @@ import {
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { LoggerOptions } from 'pino'
 import { AppError } from '../errors/app-error.ts'
+import { OperatorError } from '../errors/operator-error.ts'
 import { requireAccessClass } from './access-classes.ts'
 import { answerClientError, answerInsteadOfNode, validatorCompiler } from './client-errors.ts'
 import { type ConnectionLimits, type Connections, trackConnections } from './connections.ts'
@@ -33,6 +34,8 @@ export type ServerOptions = {
   logger: FastifyBaseLogger | LoggerOptions | false
   /** Addresses, CIDR ranges or `loopback` whose X-Forwarded-For is believed; empty believes nobody. */
   trustProxy?: readonly string[]
+  /** Path of the address that browsers know, such as `/caja`, when a proxy hands on what lies below it. */
+  publicPath?: string
   /** Shape of error answers; `coded` unless said. */
   errorStyle?: ErrorStyle
   /** Whether an error means that the database cannot be reached: 503 instead of 500. */
@@ -46,6 +49,8 @@ export type ServerOptions = {
 declare module 'fastify' {
   interface FastifyInstance {
     errorStyle: ErrorStyle
+    /** What stands before each of our paths where a browser reads it; empty most often. */
+    publicPath: string
   }
 }
 
@@ -68,6 +73,7 @@ const slowClientDefaults = { requestMs: 3000, headersMs: 2000, checkMs: 1000 }
 export function createServer({
   logger,
   trustProxy = [],
+  publicPath = '',
   errorStyle = 'coded',
   isUnavailable = () => false,
   slowClient = slowClientDefaults,
@@ -80,6 +86,7 @@ export function createServer({
     ...loggerOption(logger),
     logController: new RequestLog(),
     genReqId: requestIdOf,
+    rewriteUrl: ({ url = '/' }) => withoutPrefix(url, publicPath),
     bodyLimit: bodyLimitBytes,
     requestTimeout: slowClient.requestMs,
     http: {
@@ -106,6 +113,8 @@ export function createServer({
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(serializerCompiler)
   app.decorate('errorStyle', errorStyle)
+  app.decorate('publicPath', publicPath)
+  if (publicPath !== '') refuseOwnPaths(app, publicPath)
   installErrorHandler(app, errors)
   installHeaders(app)
   answerInsteadOfNode(app)
@@ -118,6 +127,29 @@ export function createServer({
     if (request.is404) throw new AppError('NOT_FOUND')
   })
   return app.withTypeProvider<ZodTypeProvider>()
+}
+
+/** A proxy may hand a path on as it came or without the prefix; monitors on this machine ask without it. */
+function withoutPrefix(url: string, prefix: string): string {
+  if (prefix === '' || !url.startsWith(prefix)) return url
+  const rest = url.slice(prefix.length)
+  if (rest === '' || rest.startsWith('?')) return `/${rest}`
+  return rest.startsWith('/') ? rest : url
+}
+
+/** A prefix that is also the beginning of a route would be taken off what a proxy has shortened already. */
+function refuseOwnPaths(app: FastifyInstance, prefix: string): void {
+  app.addHook('onRoute', ({ url }) => {
+    if (url !== prefix && !url.startsWith(`${prefix}/`)) return
+    throw new OperatorError(
+      `The service cannot be reached under ${prefix}, which is a path of its own (${url}): choose another path in PUBLIC_URL or SYNC_PUBLIC_URL`,
+    )
+  })
+}
+
+/** The path of an address, as createServer takes it. */
+export function publicPathOf(publicUrl: string): string {
+  return new URL(publicUrl).pathname.replace(/\/$/, '')
 }
 
 function loggerOption(logger: ServerOptions['logger']) {

@@ -64,7 +64,7 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
       },
       servers: [
         // First, because the policy of /docs lets its pages call only the address they came from.
-        { url: '/', description: 'where this description was read' },
+        { url: app.publicPath || '/', description: 'where this description was read' },
         { url: options.publicUrl, description: 'for clients' },
       ],
       tags: [...options.tags],

@@ -17,7 +17,7 @@ export type PageBundle = {
 }
 
 /**
- * A page as browsers get it: its modules in one script and its style sheets in one, because over HTTP/1.1 each file of a
+ * A page as browsers get it, where `publicPath` stands before each path of ours: its modules in one script and its style sheets in one, because over HTTP/1.1 each file of a
  * deep chain of imports costs a slow line a round trip. The files stay as they are written; this puts them side by side,
  * each module in a function of its own, and refers to the two by `?v=` and a hash of what they hold. Not with esbuild or
  * rolldown: they are native programs of some 10 MB beside the tills' process, or a build step, for fifty files whose form is
@@ -30,14 +30,14 @@ export type PageBundle = {
  * else; those of a library may have the form that minifiers give them, `import{…}from"./x.js";` and `export{…};`. Throws for
  * any other form, for a circle of imports, and for a file that is not there.
  */
-export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle {
+export function bundlePage(page: Folder, others: readonly Folder[], publicPath = ''): PageBundle {
   const read = reader([page, ...others])
   const html = readFileSync(join(page.root, 'index.html'), 'utf8')
   const sheets = [...html.matchAll(sheetLink)].map((match) => String(match[1]))
   const entry = moduleScript.exec(html)?.[1]
   const style = sheets.map(read).join('\n')
   const scripts = new Map<string, string>()
-  const script = `${page.prefix}/page.js`
+  const script = `${publicPath}${page.prefix}/page.js`
   const inLanguage = (language: PageLanguage) => {
     const text =
       entry === undefined ? '' : bundleModules({ entry, read, language, script, parts: scripts })
@@ -47,7 +47,7 @@ export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle 
       .replace('<html lang="es">', `<html lang="${language}">`)
       .replace(sheetLink, () => {
         const link = isFirst
-          ? `<link rel="stylesheet" href="${page.prefix}/page.css?v=${versionOf(style)}">\n`
+          ? `<link rel="stylesheet" href="${publicPath}${page.prefix}/page.css?v=${versionOf(style)}">\n`
           : ''
         isFirst = false
         return link
@@ -58,13 +58,15 @@ export function bundlePage(page: Folder, others: readonly Folder[]): PageBundle 
           `<script type="module" src="${script}?part=${language}&amp;v=${versionOf(text)}"></script>`,
       )
       .replace(laterFile, (_line, start: string, path: string) => {
-        return `${start}${path}?v=${versionOf(read(path))}">`
+        return `${start}${publicPath}${path}?v=${versionOf(read(path))}">`
       })
+      .replace(otherLink, (_line, start: string) => `${start}${publicPath}/`)
   }
   return { html: { es: inLanguage('es'), en: inLanguage('en') }, scripts, style }
 }
 
 const sheetLink = /<link rel="stylesheet" href="([^"]+)">\n?/g
+const otherLink = /(<link rel="(?:icon|preload)" href=")\//g
 const laterFile = /(<meta name="later:\w+" content=")([^"]+)">/g
 const moduleScript = /<script type="module" src="([^"]+)"><\/script>/
 const importLine = /^import (?:\{([^}]*)\} from )?'(\.[^']+)'\n/gm

@@ -49,7 +49,7 @@ export const commonFolders: readonly Folder[] = [shared, templates, vendor]
 export function servePages(app: FastifyInstance, folder: Folder): void {
   const { prefix } = folder
   let bundle: PageBundle | undefined
-  const bundled = () => (bundle ??= bundlePage(folder, commonFolders))
+  const bundled = () => (bundle ??= bundlePage(folder, commonFolders, app.publicPath))
   app.register(async (scope) => {
     await serveFiles(scope, folder)
     const options = { schema: { hide: true } }
@@ -96,7 +96,7 @@ export function leadBrowsersTo(app: FastifyInstance, path: string): void {
   app.get('/', options, async (request, reply) => {
     reply.header('vary', 'accept')
     if (!wantsHtml(request)) throw new AppError('NOT_FOUND')
-    return reply.redirect(path, 302)
+    return reply.redirect(`${app.publicPath}${path}`, 302)
   })
 }
 

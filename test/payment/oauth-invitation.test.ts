@@ -112,9 +112,7 @@ test('a link of the earlier form leads to the page and is not used up', async ()
   const { token } = await invite('earlier')
   const moved = await login(service, 'earlier', { invitation: token })
   expect(moved.statusCode).toBe(302)
-  expect(moved.headers.location).toBe(
-    `/oauth/invitation?${new URLSearchParams({ client: 'earlier', invitation: token })}`,
-  )
+  expect(moved.headers.location).toBe(linkOf('earlier', token))
   expect((await accept(linkOf('earlier', token))).statusCode).toBe(200)
 })
 

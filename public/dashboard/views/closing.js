@@ -2,6 +2,7 @@ import { calendarDay, clock, code, number, time } from '../../shared/format.js'
 import { count, language, t, word } from '../../shared/i18n.js'
 import { html } from '../../shared/lit.js'
 import { empty, facts, note, table } from '../../shared/parts.js'
+import { addressOf } from '../../shared/place.js'
 import { money } from '../amounts.js'
 import { askAmend, askCountAgain, askSign } from '../closing-actions.js'
 import { chooseClient } from './choose-client.js'
@@ -71,7 +72,7 @@ function spanOf({ business_day: day, from, to }) {
 
 function papers(app, { id }) {
   const query = new URLSearchParams({ ...app.clientQuery(), language: language() })
-  const of = (paper) => `/closings/${id}/${paper}?${query}`
+  const of = (paper) => addressOf(`/closings/${id}/${paper}?${query}`)
   return html`<a class="button" href=${of('csv')} download>${t('closing.csv')}</a>
     <a class="button" href=${of('print')} target="_blank" rel="noopener">${t('closing.print')}</a>`
 }

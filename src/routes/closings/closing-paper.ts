@@ -191,10 +191,10 @@ export function closingPage(closing: ClosingView, language: Language): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>${escapeHtml(title)}</title>
-<link rel="icon" href="/shared/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/shared/css/base.css">
-<link rel="stylesheet" href="/shared/css/parts.css">
-<link rel="stylesheet" href="/shared/css/paper.css">
+<link rel="icon" href="../../shared/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="../../shared/css/base.css">
+<link rel="stylesheet" href="../../shared/css/parts.css">
+<link rel="stylesheet" href="../../shared/css/paper.css">
 </head>
 <body class="paper">
 <main>

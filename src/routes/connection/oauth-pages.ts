@@ -28,7 +28,7 @@ export function invitationPage(
     .map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`)
   return pageFor(request, invitedText, {
     extra: `<p class="strong">${isolated(fields.client)}</p>
-<form method="post" action="/oauth/invitation">
+<form method="post" action="invitation">
 ${inputs.join('\n')}
 <button class="button main" type="submit">${continueText[language]}</button>
 </form>`,
@@ -67,6 +67,7 @@ function pageFor(
   { tone = 'good', head = '', extra }: { tone?: 'good' | 'bad'; head?: string; extra: string },
 ): string {
   const language = preferredLanguage(request.headers['accept-language'])
+  // Addresses are relative to `/oauth/…`: a proxy may put a path before it.
   const [title, advice] = texts[language].map(escapeHtml)
   return `<!doctype html>
 <html lang="${language}">
@@ -76,10 +77,10 @@ function pageFor(
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
 ${head}<title>${title} · tillbridge</title>
-<link rel="icon" href="/shared/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/shared/css/base.css">
-<link rel="stylesheet" href="/shared/css/parts.css">
-<link rel="stylesheet" href="/shared/css/message.css">
+<link rel="icon" href="../shared/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="../shared/css/base.css">
+<link rel="stylesheet" href="../shared/css/parts.css">
+<link rel="stylesheet" href="../shared/css/message.css">
 </head>
 <body>
 <main class="message ${tone}">

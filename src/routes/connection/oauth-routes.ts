@@ -69,7 +69,7 @@ export function addOauthRoutes(app: HttpServer, deps: PaymentDeps, guards: Guard
       if (invitation !== undefined) {
         // A link from before invitations had their page. GET must not use one up.
         const query = new URLSearchParams({ client, invitation, ...(target_url && { target_url }) })
-        return leadTo(`/oauth/invitation?${query}`)
+        return leadTo(`${deps.settings.publicUrl}/oauth/invitation?${query}`)
       }
       const login = await startLogin(deps, {
         client,
