@@ -1,3 +1,4 @@
+-- alone: polls of the version before keep the blanks, and would take each changed key for an item that is gone and one that is new
 -- Keys of CHAR(n) columns were stored with the blanks that fill them up. A key is its text without blanks at its end now: an item is
 -- known by one key, whichever way it comes. Where it was stored in several ways, the shortest is the item's.
 delete from flow_items as padded using (

@@ -1,3 +1,4 @@
+-- expand: orders_open serves the questions of the version before too
 -- One index of the few orders that may still end serves the terminals and the lists. Each order stood in both while it was open, and
 -- every index of orders is written again with nearly every step of an order.
 create index orders_open on orders (terminal_id)

@@ -255,6 +255,22 @@ export const settingsSchema = z.object({
     .describe(
       'the same PostgreSQL without a pooler between, where changes are heard when DATABASE_URL leads through one in transaction mode',
     ),
+  MIGRATE_ANYWAY: plain(
+    list.pipe(
+      z.array(
+        z
+          .string()
+          .regex(
+            /^\d{4}_\w+\.sql$/,
+            'must be a comma list of migrations such as 0101_keys_without_blanks.sql',
+          ),
+      ),
+    ),
+  )
+    .optional()
+    .describe(
+      'comma list of migrations that are applied although other processes use the database, such as 0101_keys_without_blanks.sql; the message of a refused start names the migration',
+    ),
   DATA_DIR: plain(z.string())
     .prefault('./data')
     .describe('embedded database and generated secrets'),

@@ -97,6 +97,7 @@ function toConfig(given: Settings) {
     /** undefined: the embedded database in dataDir. */
     databaseUrl: given.DATABASE_URL,
     databaseDirectUrl: given.DATABASE_DIRECT_URL,
+    migrateAnyway: Object.freeze(given.MIGRATE_ANYWAY ?? []),
     dataDir: given.DATA_DIR,
     allowEmbeddedDatabase: given.ALLOW_EMBEDDED_DATABASE,
     /** The first encrypts. undefined only with the embedded database: see secrets-file.ts. */

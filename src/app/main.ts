@@ -1,4 +1,5 @@
 import { openDatabase } from '../db/database.ts'
+import type { Log } from '../db/engine.ts'
 import { OperatorError, tellOperator } from '../errors/operator-error.ts'
 import { createLogger } from '../http/logging.ts'
 import { product } from '../http/product.ts'
@@ -15,14 +16,17 @@ async function main(): Promise<void> {
     )
   }
   const { databaseUrl, databaseDirectUrl: directUrl, dataDir } = config
-  const opening = openDatabase({
-    ...(databaseUrl === undefined ? { dataDir } : { databaseUrl, ...(directUrl && { directUrl }) }),
-    log: (level, fields, message) => logger[level](fields, message),
-  })
-  // While the database opens, which takes as long: the modules of the service, and what git says.
+  const log: Log = (level, fields, message) => logger[level](fields, message)
+  const loading = import('./run-service.ts')
+  // The embedded database takes as long to open as the modules take to load. A server would not wait for them: loading keeps this
+  // process from hearing its answer, on a busy machine for longer than the answer may take.
+  const opening =
+    databaseUrl === undefined
+      ? openDatabase({ dataDir, log })
+      : loading.then(() => openDatabase({ databaseUrl, ...(directUrl && { directUrl }), log }))
   const [database, { runService }] = await Promise.all([
     opening,
-    import('./run-service.ts'),
+    loading,
     product.commit().then((commit) => {
       logger.info({ version: product.version, commit, node: process.version }, 'tillbridge starts')
     }),

@@ -4,7 +4,7 @@ import closeWithGrace from 'close-with-grace'
 import type { Logger } from 'pino'
 import { openToBackups } from '../backup/open-to-backups.ts'
 import type { Database } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
+import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import type { EncryptionKey } from '../domain/sealed.ts'
 import { OperatorError } from '../errors/operator-error.ts'
 import { product } from '../http/product.ts'
@@ -56,8 +56,12 @@ export async function runService(
       ? config.publicUrl
       : config.publicUrl.replace(/:0$/, `:${port}`)
 
+    await refuseNewerDatabase(database.db)
     const { adminToken, encryptionKeys, secrets } = await findKeys(config, database)
-    await migrate(database)
+    await migrate(database, {
+      anyway: config.migrateAnyway,
+      log: (level, fields, message) => logger[level](fields, message),
+    })
     await rememberMode(database, config)
 
     const { access, sandbox } = await findProvider(config, `http://127.0.0.1:${port}`, publicUrl)

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { type Config, ConfigError, loadConfig } from '../app/config.ts'
 import { findSecrets, keysSource } from '../app/secrets-file.ts'
 import { openDatabase } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
+import { migrate, refuseNewerDatabase } from '../db/migrate.ts'
 import { checkEncryptionKeys, EncryptionKeysError } from '../payments/encryption/encryption-keys.ts'
 import { type Rotation, rotateSecrets } from '../payments/encryption/seal-anew.ts'
 import { hasTables } from '../repositories/encryption/sealed-values.ts'
@@ -38,11 +38,12 @@ async function rotate(config: Config, lost: readonly string[]): Promise<Rotation
       : { databaseUrl: config.databaseUrl },
   )
   try {
+    await refuseNewerDatabase(database.db)
     const troubles = (await checkEncryptionKeys(database.db, keys)).filter(
       ({ id }) => !lost.includes(id),
     )
     if (troubles.length > 0) throw new EncryptionKeysError(troubles, source)
-    if (await hasTables(database.db)) await migrate(database)
+    if (await hasTables(database.db)) await migrate(database, { anyway: config.migrateAnyway })
     return await rotateSecrets({ database, now: () => new Date(), sleep }, keys, lost)
   } finally {
     await database.close()

@@ -51,6 +51,11 @@ export type Database = {
   copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
   /** What the database's own clock shows, in milliseconds since 1970. For DatabaseClock, which everybody else asks. */
   clockMs(): Promise<number>
+  /**
+   * The sessions that this process has for queries at the server; undefined where a pooler hides them. Absent for the embedded
+   * database, which no other process can use.
+   */
+  ownSessions?: () => number[] | undefined
   /** How the connections for queries stand now; those that listen are not among them. */
   connections(): { most: number; busy: number; idle: number; waiting: number }
   /** Whether a query is answered within 2 s. */
@@ -191,6 +196,7 @@ export function build(engine: Engine, log: Log = () => {}): Database {
       }
     },
     ...(engine.copyFiles && { copyFiles: engine.copyFiles }),
+    ...(engine.ownSessions && { ownSessions: engine.ownSessions }),
     connections: () => {
       const pool = engine.pool?.()
       if (pool) {

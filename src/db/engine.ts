@@ -23,6 +23,8 @@ export type Engine = {
   copyFiles?: (folder: string, signal: AbortSignal) => Promise<void>
   /** How the pool stands; absent where there is one connection, and who uses it is known without asking. */
   pool?(): { most: number; open: number; idle: number; waiting: number }
+  /** As Database.ownSessions. */
+  ownSessions?(): number[] | undefined
   /** Starts to listen on a channel; resolves with the function that ends it. */
   listen(channel: string, hearer: Hearer): Promise<() => Promise<void>>
   /** Tells who listens on a channel, where nobody can but in this process: no statement is needed for that. Never fails. */

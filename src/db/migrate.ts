@@ -1,10 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { OperatorError } from '../errors/operator-error.ts'
 import type { Database, Db, Trx } from './database.ts'
 import { codeOf } from './database-failures.ts'
+import type { Log } from './engine.ts'
 
 export const migrationsFolder: string = fileURLToPath(new URL('../../migrations/', import.meta.url))
 
@@ -20,45 +22,204 @@ export class MigrationError extends OperatorError {
   }
 }
 
+/** The database knows migrations that this version lacks. */
+export class NewerDatabaseError extends OperatorError {
+  constructor(unknown: readonly string[]) {
+    super(
+      `This database was made by a newer version of tillbridge, which applied ${unknown.join(', ')}. ` +
+        'Start that version or a newer one, or restore a backup of this version into an empty database',
+    )
+    this.name = 'NewerDatabaseError'
+  }
+}
+
+/** A migration that no process of a version before may run beside, and there may be one. */
+export class NotAloneError extends OperatorError {
+  constructor({ name, reason }: Alone, found: string, cure: string) {
+    super(
+      `${name} was not applied, since processes of the version before cannot work beside it: ${reason}. ${found}. ${cure}`,
+    )
+    this.name = 'NotAloneError'
+  }
+}
+
+export type MigrateOptions = {
+  folder?: string
+  /** Migrations that no other process may run beside, and that are applied nevertheless. */
+  anyway?: readonly string[]
+  log?: Log
+  sleep?: (ms: number) => Promise<unknown>
+}
+
 const UNDEFINED_TABLE = '42P01'
+const LOCK_NOT_AVAILABLE = '55P03'
 /** Kysely's own number, so that processes of versions that leave the locking to it wait too. */
 const lockId = '3853314791062309107'
+/** Of locks whose second number is a session that only waits for the migrations. */
+const startingId = 1_953_066_860
+/** How a migration begins that no process of a version before may run beside. */
+const aloneMark = /^-- alone: (.*)/
+/** The rest of a clean stop takes this long at most, and processes that start together come within it. */
+const othersWithinMs = 20_000
+const othersEveryMs = 500
+/** Who asks for a lock makes everybody wait who comes after him: a backup that reads holds both up. */
+const lockWithinMs = 1_000
+const lockAgainMs = 2_000
+const lockAttempts = 200
 
 /**
  * Applies the files `NNNN_what.sql` of the folder that the database has not had yet, all in one transaction, and returns
- * their names. Processes that start together wait for each other. Throws MigrationError, also when the database knows a
- * migration that the folder lacks: then it belongs to a newer version of the service.
+ * their names. Processes that start together wait for each other. Processes of the version before go on meanwhile: a migration that
+ * they would not stand waits for their end, for 20 s. Throws NewerDatabaseError when the database knows a migration that the folder
+ * lacks, NotAloneError, and MigrationError.
  */
-export async function migrate(database: Database, folder = migrationsFolder): Promise<string[]> {
-  if (await isUpToDate(database.db, folder)) return []
-  return await database.maintenance((db) =>
-    db.transaction().execute(async (trx) => {
-      await liftLimits(trx)
-      await lockMigrations(trx)
-      return await migrateWithin(trx, { folder })
-    }),
-  )
+export async function migrate(database: Database, options: MigrateOptions = {}): Promise<string[]> {
+  const { folder = migrationsFolder, log = () => {}, sleep = wait } = options
+  const { pending } = await compareWith(folder, await readApplied(database.db))
+  if (pending.length === 0) return []
+  return await database.maintenance(async (db) => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await db.transaction().execute((trx) => migrateInTurn(trx, database, options))
+      } catch (error) {
+        const isLocked =
+          error instanceof MigrationError && codeOf(error.cause) === LOCK_NOT_AVAILABLE
+        if (!isLocked || attempt === lockAttempts) throw error
+        log(
+          'warn',
+          { migration: error.migration, attempt },
+          'a migration waits for a table that others use',
+        )
+        await sleep(lockAgainMs)
+      }
+    }
+  })
 }
 
-/** Most starts find nothing to do: one question is enough for them, where the migrator asks for half a second. */
-async function isUpToDate(db: Db, folder: string): Promise<boolean> {
+/**
+ * Most starts find nothing to do: one question is enough for them, where the migrator asks for half a second. Throws
+ * NewerDatabaseError.
+ */
+export async function refuseNewerDatabase(db: Db, folder = migrationsFolder): Promise<void> {
+  await compareWith(folder, await readApplied(db))
+}
+
+async function migrateInTurn(
+  trx: Trx,
+  database: Database,
+  { folder = migrationsFolder, anyway = [], sleep = wait }: MigrateOptions,
+): Promise<string[]> {
+  await liftLimits(trx)
+  await sayThatWeStart(trx, database)
+  await lockMigrations(trx)
+  const applied = await readAppliedWithin(trx)
+  const { pending } = await compareWith(folder, applied)
+  if (applied.length > 0) {
+    const alone = (await readAlone(folder, pending)).filter(({ name }) => !anyway.includes(name))
+    if (alone[0]) await untilAlone(trx, database, alone[0], sleep)
+  }
+  await sql`set local lock_timeout = ${sql.lit(lockWithinMs)}`.execute(trx)
+  return await migrateWithin(trx, { folder })
+}
+
+async function readApplied(db: Db): Promise<string[]> {
   try {
     const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db)
-    const applied = new Set(rows.map(({ name }) => name))
-    const known = await listMigrations(folder)
-    return applied.size === known.length && known.every((name) => applied.has(name))
+    return rows.map(({ name }) => name)
   } catch (error) {
-    if (codeOf(error) === UNDEFINED_TABLE) return false
+    if (codeOf(error) === UNDEFINED_TABLE) return []
     throw error
   }
 }
 
-/** The role may have time limits of its own, which are for work of milliseconds. */
+/** A failed statement would end the transaction. */
+async function readAppliedWithin(trx: Trx): Promise<string[]> {
+  const { rows } = await sql<{ there: boolean }>`
+    select to_regclass('kysely_migration') is not null as there`.execute(trx)
+  return rows[0]?.there ? await readApplied(trx) : []
+}
+
+async function compareWith(folder: string, applied: string[]): Promise<{ pending: string[] }> {
+  const known = await listMigrations(folder)
+  const unknown = applied.filter((name) => !known.includes(name))
+  if (unknown.length > 0) throw new NewerDatabaseError(unknown.sort(byName))
+  return { pending: known.filter((name) => !applied.includes(name)) }
+}
+
+type Alone = { name: string; reason: string }
+
+/** Those of the migrations that must not run beside a version before, and why. */
+async function readAlone(folder: string, names: readonly string[]): Promise<Alone[]> {
+  const found: Alone[] = []
+  for (const name of names) {
+    const reason = aloneMark.exec(await readFile(`${folder}/${name}`, 'utf8'))?.[1]
+    if (reason !== undefined) found.push({ name, reason })
+  }
+  return found
+}
+
+/** Until the transaction ends the others can see which sessions only wait for the migrations. */
+async function sayThatWeStart(trx: Trx, { ownSessions }: Database): Promise<void> {
+  const pids = ownSessions?.()
+  if (!pids) return
+  await sql`
+    select pg_advisory_xact_lock_shared(${sql.lit(startingId)}, pid)
+    from unnest(${pids}::int[] || pg_backend_pid()) as pid`.execute(trx)
+}
+
+/** Waits until no other process uses the database. Throws NotAloneError when one still does, or when that cannot be seen. */
+async function untilAlone(
+  trx: Trx,
+  { ownSessions }: Database,
+  alone: Alone,
+  sleep: (ms: number) => Promise<unknown>,
+): Promise<void> {
+  // The embedded database has no other process.
+  if (!ownSessions) return
+  const cure = `Stop them and start again, or apply it all the same with MIGRATE_ANYWAY=${alone.name}`
+  if (!ownSessions()) {
+    throw new NotAloneError(alone, 'Behind a pooler it cannot be seen whether one still runs', cure)
+  }
+  for (let waitedMs = 0; ; waitedMs += othersEveryMs) {
+    const others = await listOthers(trx)
+    if (others.length === 0) return
+    if (waitedMs >= othersWithinMs) {
+      const found = `Sessions of other processes on this database: ${others.join('; ')}`
+      throw new NotAloneError(alone, found, cure)
+    }
+    await sleep(othersEveryMs)
+  }
+}
+
+/** Sessions of the service on this database that are not those of processes which wait for the migrations. */
+async function listOthers(trx: Trx): Promise<string[]> {
+  // Within a transaction the server would show the sessions of its first look again.
+  await sql`select pg_stat_clear_snapshot()`.execute(trx)
+  const { rows } = await sql<{ said: string }>`
+    select concat_ws(' ', 'process', pid, 'from', coalesce(host(client_addr), 'this machine'), 'since', backend_start::timestamptz(0)) as said
+    from pg_stat_activity
+    where datname = current_database() and application_name = current_setting('application_name')
+      and pid not in (
+        select objid::bigint from pg_locks
+        where locktype = 'advisory' and classid::bigint = ${sql.lit(startingId)} and objsubid = 2
+          and database = (select oid from pg_database where datname = current_database()))
+    order by backend_start`.execute(trx)
+  return rows.map(({ said }) => said)
+}
+
+/**
+ * The role may have time limits of its own, which are for work of milliseconds. And a server looks only at the end of a statement
+ * whether the one who asked is still there: after a kill it would hold its locks until then. Some systems cannot look before.
+ */
 export async function liftLimits(trx: Trx): Promise<void> {
   await sql`
     set local statement_timeout = 0;
     set local lock_timeout = 0;
-    set local idle_in_transaction_session_timeout = 0`.execute(trx)
+    set local idle_in_transaction_session_timeout = 0;
+    do $$ begin
+      perform set_config('client_connection_check_interval', '1s', true);
+    exception when others then null;
+    end $$`.execute(trx)
 }
 
 /**

@@ -94,6 +94,7 @@ export async function postgresEngine(options: PostgresOptions): Promise<Engine> 
         withoutMigrationLock: true,
       }),
     pool: () => pool.figures(),
+    ownSessions: () => (pooling === 'none' ? pool.sessions() : undefined),
     listen: (channel, hearer) => listener.listen(channel, hearer),
     stop: () => listener.stop(),
     disconnect: () => pool.end(),

@@ -20,6 +20,8 @@ export type ResilientPool = {
   /** Rejects with DatabaseUnavailableError. */
   connect(): Promise<WatchedClient>
   figures(): { most: number; open: number; idle: number; waiting: number }
+  /** The numbers of the open connections' sessions, as the server gave them; a pooler gives its own. */
+  sessions(): number[]
   end(): Promise<void>
 }
 
@@ -32,7 +34,7 @@ export type ResilientPool = {
  */
 export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log): ResilientPool {
   const pool = new Pool(config)
-  const clients = new WeakMap<PoolClient, WatchedClient>()
+  const clients = new Map<PoolClient, WatchedClient>()
   const verifyAfterIdleMs = limits.verifyAfterIdleMs ?? VERIFY_AFTER_IDLE_MS
   const verifyTimeoutMs = limits.verifyTimeoutMs ?? VERIFY_TIMEOUT_MS
   let lastLossAt = Number.NEGATIVE_INFINITY
@@ -47,6 +49,7 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
   pool.on('connect', (client) => {
     clients.set(client, new WatchedClient(client, shared))
   })
+  pool.on('remove', (client) => clients.delete(client))
   // Without a listener, an idle connection that the server ends would end the process.
   pool.on('error', (error) => log('warn', { err: error }, 'an idle database connection was lost'))
   return {
@@ -71,6 +74,9 @@ export function resilientPool(config: PoolConfig, limits: PoolLimits, log: Log):
       idle: pool.idleCount,
       waiting: pool.waitingCount,
     }),
+    // Absent from the published types.
+    sessions: () =>
+      [...clients.keys()].map((client) => (client as unknown as { processID: number }).processID),
     end: () => pool.end(),
   }
 }

@@ -56,7 +56,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
     for (const name of await readdir(migrationsFolder)) {
       if (name < migration) await cp(join(migrationsFolder, name), join(folder, name))
     }
-    await migrate(database, folder)
+    await migrate(database, { folder })
     await rm(folder, { recursive: true })
     await sql`insert into clients (name, created_at) values ('acme', now())`.execute(database.db)
   })

@@ -2,7 +2,8 @@
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 
-const database = await openDatabase({ databaseUrl: process.argv[2] ?? '' })
-process.send?.({ applied: await migrate(database) })
+const [, , databaseUrl = '', folder] = process.argv
+const database = await openDatabase({ databaseUrl })
+process.send?.({ applied: await migrate(database, folder === undefined ? {} : { folder }) })
 await database.close()
 process.disconnect?.()

@@ -6,8 +6,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Database } from '../../src/db/database.ts'
-import { MigrationError, migrate, migrationsFolder } from '../../src/db/migrate.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import {
+  MigrationError,
+  migrate,
+  migrationsFolder,
+  NewerDatabaseError,
+  NotAloneError,
+} from '../../src/db/migrate.ts'
+import { tellOperator } from '../../src/errors/operator-error.ts'
 import { nameInRun, needsPostgres, postgresUrl } from '../support/database.ts'
 import { dropDatabase, onServer, urlOf } from '../support/postgres-template.ts'
 import { countStatements } from '../support/statements.ts'
@@ -46,7 +53,7 @@ describe.each(engines)('on $title', ({ skip, open }) => {
         'create table good (n int); insert into good values (1);',
       )
       await writeFile(join(folder, '9002_bad.sql'), 'create table bad (n int); select 1/0;')
-      const error = await migrate(database, folder).catch((reason: unknown) => reason)
+      const error = await migrate(database, { folder }).catch((reason: unknown) => reason)
       expect(error).toBeInstanceOf(MigrationError)
       expect(error).toMatchObject({
         migration: '9002_bad.sql',
@@ -68,15 +75,26 @@ describe.each(engines)('on $title', ({ skip, open }) => {
        create function plus(n int) returns int language plpgsql as $$ begin return n + 1; end $$; -- a ; in a comment
        insert into several select plus(1);`,
     )
-    expect(await migrate(database, folder)).toEqual(['9001_several.sql'])
+    expect(await migrate(database, { folder })).toEqual(['9001_several.sql'])
     expect((await sql`select n from several`.execute(database.db)).rows).toEqual([{ n: 2 }])
   })
 
-  test.skipIf(skip)('a database of a newer version of the service is refused', async () => {
-    for (const name of shipped) await rm(join(folder, name))
-    await writeFile(join(folder, '0000_other.sql'), 'select 1;')
-    await expect(migrate(database, folder)).rejects.toBeInstanceOf(MigrationError)
-  })
+  test.skipIf(skip)(
+    'a database of a newer version is refused as such, with what it has beyond this version',
+    async () => {
+      const [last = ''] = shipped.slice(-1)
+      await rm(join(folder, last))
+      // With nothing to apply, and with something.
+      for (const more of [[], ['9001_own.sql']]) {
+        for (const name of more) await writeFile(join(folder, name), 'create table own (n int)')
+        const error = await migrate(database, { folder }).catch((reason: unknown) => reason)
+        expect(error).toBeInstanceOf(NewerDatabaseError)
+        expect(tellOperator(error as NewerDatabaseError)).toMatch(
+          new RegExp(`^This database was made by a newer version .*${last}`),
+        )
+      }
+    },
+  )
 })
 
 test.skipIf(!postgresUrl)(
@@ -104,3 +122,154 @@ test.skipIf(!postgresUrl)(
     }
   },
 )
+
+describe.skipIf(!postgresUrl)(`beside other processes (${needsPostgres})`, () => {
+  const server = postgresUrl ?? ''
+  let name: string
+  let folder: string
+  let database: Database
+  beforeEach(async () => {
+    name = nameInRun('beside')
+    await onServer(server, (client) => client.query(`create database ${name}`))
+    folder = await mkdtemp(join(tmpdir(), 'tillbridge-'))
+    await writeFile(join(folder, '0001_first.sql'), 'create table sold (n int);')
+    database = await openDatabase({ databaseUrl: urlOf(server, name) })
+    await migrate(database, { folder })
+  })
+  afterEach(async () => {
+    await database.close()
+    await dropDatabase(server, name)
+    await rm(folder, { recursive: true })
+  })
+  const add = (file: string, text: string) => writeFile(join(folder, file), text)
+  const open = () => openDatabase({ databaseUrl: urlOf(server, name) })
+  const columns = async () => {
+    const { rows } = await sql<{ name: string }>`
+      select column_name as name from information_schema.columns where table_name = 'sold'
+      order by ordinal_position`.execute(database.db)
+    return rows.map(({ name }) => name)
+  }
+
+  test('one that others would not stand is refused while another process is there, and says which and what to do', async () => {
+    await add('0002_alone.sql', '-- alone: they write n\nalter table sold rename n to cents;')
+    const other = await open()
+    const sleeps: number[] = []
+    const sleep = async (ms: number) => sleeps.push(ms)
+    const error = await migrate(database, { folder, sleep }).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(NotAloneError)
+    const [pid] = other.ownSessions?.() ?? []
+    expect((error as Error).message).toMatch(
+      new RegExp(
+        `^0002_alone\\.sql was not applied.*: they write n\\. .*process ${pid} from .* since .*MIGRATE_ANYWAY=0002_alone\\.sql`,
+      ),
+    )
+    expect((error as Error).message).not.toContain(String(database.ownSessions?.()?.[0]))
+    // A process that was told to stop takes this long at most.
+    expect(sleeps.reduce((sum, ms) => sum + ms, 0)).toBe(20_000)
+    expect(await columns()).toEqual(['n'])
+
+    const otherName = migrate(database, { folder, sleep, anyway: ['0001_first.sql'] })
+    await expect(otherName).rejects.toBeInstanceOf(NotAloneError)
+    expect(await migrate(database, { folder, sleep, anyway: ['0002_alone.sql'] })).toEqual([
+      '0002_alone.sql',
+    ])
+    expect(await columns()).toEqual(['cents'])
+    await other.close()
+  })
+
+  test('it waits for one that is about to stop, and nobody waits for the others', async () => {
+    await add('0002_plain.sql', 'alter table sold add column a int;')
+    const other = await open()
+    const never = async () => expect.unreachable('it waited')
+    expect(await migrate(database, { folder, sleep: never })).toEqual(['0002_plain.sql'])
+    await add('0003_alone.sql', '-- alone: b\nalter table sold add column b int;')
+    const sleep = async () => other.close()
+    expect(await migrate(database, { folder, sleep })).toEqual(['0003_alone.sql'])
+    expect(await columns()).toEqual(['n', 'a', 'b'])
+  })
+
+  test('processes that start together are no others to each other', async () => {
+    await add('0002_alone.sql', '-- alone: a\nalter table sold add column a int;')
+    const twin = await open()
+    const begun = Promise.withResolvers<void>()
+    // The first one finds the second before that has come to its migrations.
+    const first = migrate(database, { folder, sleep: () => begun.promise })
+    await expect
+      .poll(
+        async () =>
+          (await sql`select from pg_locks where locktype = 'advisory' and granted`.execute(twin.db))
+            .rows.length,
+      )
+      .toBeGreaterThan(0)
+    const second = migrate(twin, { folder })
+    await expect
+      .poll(
+        async () =>
+          (
+            await sql`select from pg_locks where locktype = 'advisory' and not granted`.execute(
+              database.db,
+            )
+          ).rows.length,
+      )
+      .toBe(1)
+    begun.resolve()
+    expect(await Promise.all([first, second])).toEqual([['0002_alone.sql'], []])
+    await twin.close()
+  })
+
+  test('while somebody reads a table that is to be changed, the others go on with it', async () => {
+    await add('0002_index.sql', 'alter table sold add column a int;')
+    const reading = Promise.withResolvers<void>()
+    const read = Promise.withResolvers<void>()
+    const reader = database.transaction(async (trx) => {
+      await sql`select from sold`.execute(trx)
+      read.resolve()
+      await reading.promise
+    })
+    await read.promise
+    const waits: number[] = []
+    const warnings: object[] = []
+    const applied = await migrate(database, {
+      folder,
+      log: (_level, fields) => warnings.push(fields),
+      sleep: async (ms) => {
+        waits.push(ms)
+        // Nothing of the attempt keeps them.
+        await sql`set lock_timeout = '10ms'; insert into sold values (1)`.execute(database.db)
+        if (waits.length < 2) return
+        reading.resolve()
+        await reader
+      },
+    })
+    expect(applied).toEqual(['0002_index.sql'])
+    expect(waits.length).toBe(2)
+    expect(warnings).toMatchObject([
+      { migration: '0002_index.sql', attempt: 1 },
+      { migration: '0002_index.sql', attempt: 2 },
+    ])
+    expect(await columns()).toEqual(['n', 'a'])
+  })
+
+  test('a migration that was killed in the middle goes on at the next start', async () => {
+    await add('0002_first.sql', 'alter table sold add column a int;')
+    await add('0003_long.sql', 'alter table sold add column b int; select pg_sleep(600);')
+    const child = fork(fileURLToPath(new URL('child-migrator.ts', import.meta.url)), [
+      urlOf(server, name),
+      folder,
+    ])
+    await expect
+      .poll(async () => {
+        const { rows } =
+          await sql`select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`.execute(
+            database.db,
+          )
+        return rows.length
+      })
+      .toBe(1)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    await add('0003_long.sql', 'alter table sold add column b int;')
+    expect(await migrate(database, { folder })).toEqual(['0002_first.sql', '0003_long.sql'])
+    expect(await columns()).toEqual(['n', 'a', 'b'])
+  })
+})

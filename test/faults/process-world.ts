@@ -10,14 +10,19 @@ import { createDraw } from './draw.ts'
 import { type Lane, newLane } from './lane.ts'
 import type { World } from './world.ts'
 
+/** Which of two addresses. */
+export type Place = 0 | 1
+
 /** The real process on PostgreSQL, the provider beside it, and tills that reach it over the wire. */
 export type ProcessWorld = {
   sandbox: Sandbox
   /** Our own way to the same database, for the verdict. */
   database: Database
   world: World
-  /** Starts the process; there is one at a time, always on the same port. */
-  start(): Promise<RealProcess>
+  /** Starts a process at the first of two addresses, or at the second; from another folder of sources when one is named. */
+  start(at?: Place, folder?: string): Promise<RealProcess>
+  /** From now on tills and webhooks go to these addresses; at first to the first one. */
+  sendTo(...places: [Place, ...Place[]]): void
   /** A shop with one till, drawn from `seed`; the service must run. */
   openLane(seed: number, index: number): Promise<Lane>
   close(): Promise<void>
@@ -43,11 +48,10 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
     webhookRetryMs: [200],
   })
   const way = await options.between?.(databaseUrl, sandbox.url)
-  const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
-  sandbox.setWebhookUrl(`${url}/webhooks`)
+  const ports = [await freePort(), await freePort()] as const
+  const urls = ports.map((port) => `http://127.0.0.1:${port}`)
+  const urlAt = (place: Place) => urls[place] as string
   const env = {
-    PORT: String(port),
     SYNC_PORT: '0',
     DATABASE_URL: way?.databaseUrl ?? databaseUrl,
     PROVIDER: 'sandbox',
@@ -61,10 +65,16 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
     ...options.env,
   }
   const agent = new Agent({ connections: 64 })
-  const service = overHttp(url, { database, sandbox })
+  const service = overHttp(urlAt(0), { database, sandbox })
+  const open: string[] = []
+  const sendTo = (...places: [Place, ...Place[]]) => {
+    open.splice(0, open.length, ...places.map(urlAt))
+    sandbox.setWebhookUrl(`${urlAt(places[0])}/webhooks`)
+  }
+  sendTo(0)
   const world = {
     services: [service, service],
-    urls: [url, url],
+    urls: open,
     agent,
     clock: { now: () => new Date() },
     database,
@@ -74,7 +84,8 @@ export async function openProcessWorld(options: ProcessWorldOptions): Promise<Pr
     sandbox,
     database,
     world,
-    start: () => startService(env),
+    start: (at = 0, folder) => startService({ ...env, PORT: String(ports[at]) }, folder),
+    sendTo,
     openLane: async (seed, index) =>
       newLane({
         world,

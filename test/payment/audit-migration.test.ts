@@ -29,7 +29,7 @@ beforeAll(async () => {
   for (const name of await readdir(migrationsFolder)) {
     if (name < migration) await cp(join(migrationsFolder, name), join(folder, name))
   }
-  await migrate(database, folder)
+  await migrate(database, { folder })
   await rm(folder, { recursive: true })
   before = await writeAsBefore(6)
 })

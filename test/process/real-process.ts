@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
 import packageJson from '../../package.json' with { type: 'json' }
 
@@ -11,7 +11,9 @@ import packageJson from '../../package.json' with { type: 'json' }
 const memoryOptions = packageJson.scripts.start
   .split(' ')
   .filter((word) => word.startsWith('--max-'))
-const main = fileURLToPath(new URL('../../src/app/start.ts', import.meta.url))
+const ownFolder = fileURLToPath(new URL('../../', import.meta.url))
+/** Of each version: where its service begins. */
+const main = 'src/app/start.ts'
 /** What a start compiles serves the next one: half of the time that loading the modules takes. */
 export const compiled: string = fileURLToPath(
   new URL('../../node_modules/.cache/tillbridge-compiled', import.meta.url),
@@ -26,9 +28,13 @@ export type RealProcess = {
   ended: Promise<number | string>
 }
 
-/** Starts `src/app/start.ts` with these settings and nothing of the surroundings but PATH. */
-export function spawnService(env: Record<string, string>): RealProcess {
-  const child = spawn(process.execPath, [...memoryOptions, main], {
+/**
+ * Starts the service with these settings and nothing of the surroundings but PATH: today's, or that of the checkout in another
+ * folder.
+ */
+export function spawnService(env: Record<string, string>, folder = ownFolder): RealProcess {
+  const options = folder === ownFolder ? memoryOptions : [...memoryOptions, ...loadFirst(folder)]
+  const child = spawn(process.execPath, [...options, join(folder, main)], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
   })
@@ -50,9 +56,20 @@ export function spawnService(env: Record<string, string>): RealProcess {
   }
 }
 
+/**
+ * Versions from before loaded their modules while they waited for the database, and nothing of theirs is compiled yet: on a busy
+ * machine they would not hear its answer in time.
+ */
+function loadFirst(folder: string): string[] {
+  return ['--import', pathToFileURL(join(folder, 'src/app/run-service.ts')).href]
+}
+
 /** The same, once it answers. */
-export async function startService(env: Record<string, string>): Promise<RealProcess> {
-  const running = spawnService(env)
+export async function startService(
+  env: Record<string, string>,
+  folder?: string,
+): Promise<RealProcess> {
+  const running = spawnService(env, folder)
   for (let tries = 0; tries < 1_200; tries += 1) {
     if (running.child.exitCode !== null) {
       throw new Error(`the service ended at its start: ${running.stderr()}${running.stdout()}`)
