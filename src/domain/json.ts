@@ -28,10 +28,15 @@ export function parseExactJson(text: string): unknown {
     text,
     (_key, value, { source }) => {
       if (typeof value !== 'number' || source === undefined) return value
-      if (isSameNumber(source, String(value))) return value
-      return wholeNumber.test(source) ? BigInt(source) : source
+      return exactNumber(source, value)
     },
   )
+}
+
+/** The number that a piece of JSON holds, as `parseExactJson` reads it. `value` is what JavaScript makes of it. */
+export function exactNumber(source: string, value = Number(source)): unknown {
+  if (!suspicious.test(source) || isSameNumber(source, String(value))) return value
+  return wholeNumber.test(source) ? BigInt(source) : source
 }
 
 type ExactReviver = (key: string, value: unknown, context: { source?: string }) => unknown

@@ -3,7 +3,7 @@ import { parseExactJson } from '../../src/domain/json.ts'
 import { JsonLimitError, parseJsonInTurns } from '../../src/sync/sources/json-in-turns.ts'
 
 /** Larger than what is parsed in one go. */
-const long = 40_000
+const long = 140_000
 const records = (count: number) =>
   Array.from({ length: count }, (_, id) => ({ id, name: `ñ "${id}" \\`, list: [id, { a: null }] }))
 const filler = `"${'x'.repeat(long)}"`
@@ -18,20 +18,20 @@ test.each([
   ['blanks everywhere', JSON.stringify({ data: records(3_000), n: 1 }, null, 4)],
   [
     'a wide object',
-    JSON.stringify(Object.fromEntries(records(9_000).map(({ id }) => [`k${id}`, id]))),
+    JSON.stringify(Object.fromEntries(records(12_000).map(({ id }) => [`k${id}`, id]))),
   ],
   ['a key twice', `{"a":1,"b":${filler},"a":${filler},"c":3}`],
   ['a key with quotes', `{${JSON.stringify(`"\\${'k'.repeat(9)}`)}:[${filler},1,${filler},2,3]}`],
-  ['numbers that are exact as text only', `[${'1234567890123456789,'.repeat(4_000)}0.1,1e400]`],
+  ['numbers that are exact as text only', `[${'1234567890123456789,'.repeat(8_000)}0.1,1e400]`],
   ['one text', filler],
   ['one text in a list', ` [ ${filler} ] `],
-  ['brackets and commas in texts', JSON.stringify(Array(5_000).fill('[{"a":1},]}\\'))],
+  ['brackets and commas in texts', JSON.stringify(Array(10_000).fill('[{"a":1},]}\\'))],
   [
     'a small list behind a large one',
     `[[${'1,'.repeat(long)}1],[2],{"a":[${'1,'.repeat(long)}1],"b":2}]`,
   ],
 ])('%s is read as at one go', async (_, text) => {
-  expect(text.length).toBeGreaterThan(32_768)
+  expect(text.length).toBeGreaterThan(131_072)
   expect(await parseJsonInTurns(text)).toEqual(parseExactJson(text))
 })
 
@@ -84,6 +84,7 @@ test.each([
   ['one text without end', `["${'\\"'.repeat(3_000_000)}"]`],
   ['one text', `["${'x'.repeat(5_000_000)}"]`],
   ['one number', `[${'1'.repeat(5_000_000)}]`],
+  ['a list', `{"a":[${'1,'.repeat(2_000_000)}1]}`],
 ])('%s beyond its limit is refused at once', async (_, text) => {
   await expect(parseJsonInTurns(text)).rejects.toThrow(JsonLimitError)
 })
