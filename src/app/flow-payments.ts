@@ -1,6 +1,7 @@
 import { asClientName } from '../domain/client-name.ts'
 import { AppError } from '../errors/app-error.ts'
-import { type Actor, type PaymentDeps, serviceActor } from '../payments/deps.ts'
+import type { Actor, PaymentDeps } from '../payments/deps.ts'
+import { serviceActor } from '../payments/operations/request-context.ts'
 import { removePos, removeStore } from '../payments/stores/manage-stores.ts'
 import { upsertPos, upsertStore } from '../payments/stores/upsert-store.ts'
 import { findClient } from '../repositories/connection/clients.ts'

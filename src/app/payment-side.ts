@@ -28,8 +28,8 @@ import { createAccountPauses } from '../payments/operations/account-pauses.ts'
 import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCalls } from '../payments/orders/order-calls.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'
+import { createStatusCheckNotes } from '../payments/orders/status-checks.ts'
 import { createOrderSearch, type OrderSearch } from '../payments/orders/search.ts'
-import { createStatusCheckNotes } from '../payments/orders/status-check-notes.ts'
 import { createSweeper, type Sweeper } from '../payments/orders/sweeper.ts'
 import {
   createPaymentWatch,
@@ -40,7 +40,7 @@ import {
   type SettlementWork,
 } from '../payments/settlements/settlement-work.ts'
 import { createWebhookInbox, type WebhookInbox } from '../payments/webhooks/webhook-inbox.ts'
-import { createProviderHealth } from '../provider/health.ts'
+import { createProviderHealth } from '../provider/client.ts'
 import { createProvider, type ProviderCallLog } from '../provider/provider.ts'
 import type { Tracing } from '../tracing/tracing.ts'
 import type { Config } from './config.ts'

@@ -161,14 +161,10 @@ export class OutcomeError extends Error {
   }
 }
 
-/** Adds what is known about the money to every failure of `work` that does not say it itself. */
-export async function withMoneyOutcome<T>(extra: ErrorExtra, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof OutcomeError) throw error
-    throw error instanceof AppError ? withExtra(error, extra) : new OutcomeError(error, extra)
-  }
+/** The same failure with what is known about the money, unless it says that itself. */
+export function addOutcome(error: unknown, extra: ErrorExtra): AppError | OutcomeError {
+  if (error instanceof OutcomeError) return error
+  return error instanceof AppError ? withExtra(error, extra) : new OutcomeError(error, extra)
 }
 
 /** The same error with fields of `extra` that it lacks. */

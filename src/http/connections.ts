@@ -1,6 +1,8 @@
 import { BlockList, isIPv6, type Socket } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { addressGroup } from './address-group.ts'
+import ipaddr from 'ipaddr.js'
+import { AppError } from '../errors/app-error.ts'
 
 /** Which requests run on which socket, and which sockets never carried one. */
 export type Connections = {
@@ -121,4 +123,71 @@ function proxyList(entries: readonly string[]): BlockList {
     else list.addSubnet(address, Number(bits), family)
   }
   return list
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Done also for a caller who has hung up: it undoes nothing that was asked later, and some never wait for its answer. */
+    mayComeLate?: true
+  }
+}
+
+/** Methods that change nothing by themselves. */
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/**
+ * Whether the caller of a request that has been read has hung up, as far as this machine has been told: also what came while this
+ * process stood still is heard first.
+ */
+export async function hasHungUp({ socket }: FastifyRequest): Promise<boolean> {
+  // The first ends this turn of the event loop; in the next the end is read, if it was there.
+  await turn()
+  await turn()
+  return socket.readableEnded || socket.destroyed
+}
+
+/**
+ * Nothing is changed for a caller who has hung up before it was begun. What lay with a process that stood still is no longer asked
+ * for when that wakes, and what its caller asked of another process meanwhile is done: the flow would be resumed behind its pause,
+ * an order canceled that its cashier went on with. Money is moved after another look (`requireConnected`).
+ */
+export function refuseHungUp(app: FastifyInstance): void {
+  app.addHook('preHandler', async (request) => {
+    const { method, routeOptions } = request
+    if (safeMethods.has(method) || routeOptions.config.mayComeLate) return
+    if (!(await hasHungUp(request))) return
+    request.log.warn({ req: request }, 'a request is not done: its caller has hung up')
+    throw new AppError('CALLER_GONE')
+  })
+}
+
+/** Forms in which proxies write an address: with a port, in brackets, in quotes (RFC 7239, 6). */
+const spelt = /^"?(?:\[([^\]]+)\](?::\d{1,5})?|(\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?)"?$/
+
+/**
+ * The address of whoever sent a request: what a listed proxy says, without port, brackets and quotes. What is no address is somebody's
+ * invention or the proxy's placeholder, so the connection's own address counts.
+ */
+export function callerAddress(request: {
+  ip: string
+  socket: { remoteAddress?: string | undefined }
+}): string {
+  const { ip, socket } = request
+  if (ipaddr.isValid(ip)) return ip
+  const [, v6, v4] = spelt.exec(ip) ?? []
+  const address = v6 ?? v4
+  if (address !== undefined && ipaddr.isValid(address)) return address
+  return socket.remoteAddress ?? ip
+}
+
+/**
+ * What counts as one caller where callers are counted by address: an IPv4 address however it is spelt, and the /64 of an
+ * IPv6 address, all of which one subscriber has at his disposal.
+ */
+export function addressGroup(address: string): string {
+  if (!ipaddr.isValid(address)) return address
+  const parsed = ipaddr.process(address)
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString()
+  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16))
+  return `${network.join(':')}::/64`
 }

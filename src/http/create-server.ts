@@ -11,11 +11,15 @@ import { AppError } from '../errors/app-error.ts'
 import { OperatorError } from '../errors/operator-error.ts'
 import { requireAccessClass } from './access-classes.ts'
 import { answerClientError, answerInsteadOfNode, validatorCompiler } from './client-errors.ts'
-import { type ConnectionLimits, type Connections, trackConnections } from './connections.ts'
+import {
+  type ConnectionLimits,
+  type Connections,
+  refuseHungUp,
+  trackConnections,
+} from './connections.ts'
 import type { ErrorStyle } from './error-body.ts'
 import { installErrorHandler, sendFailure } from './error-handler.ts'
 import { identify, installHeaders, requestIdOf } from './headers.ts'
-import { refuseHungUp } from './hung-up.ts'
 import { installJsonBody } from './json-body.ts'
 import { RequestLog } from './logging.ts'
 import { installShutdown } from './shutdown.ts'

@@ -1,5 +1,5 @@
 import { AppError } from '../errors/app-error.ts'
-import { addressGroup } from './address-group.ts'
+import { addressGroup } from './connections.ts'
 
 export type FailureLimit = {
   /** Counts a failed or anonymous try. Throws RATE_LIMITED, with the seconds until the address may try again. */

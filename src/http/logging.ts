@@ -1,7 +1,6 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { LogController } from 'fastify'
+import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
-import { callerAddress } from './address-group.ts'
+import { callerAddress } from './connections.ts'
 import { maskFields, redactPaths, scrub } from './scrub.ts'
 
 const maxUrlLength = 500

@@ -10,7 +10,7 @@ import type { EventSource } from './events/event-subscribers.ts'
 import type { ForeignOrders } from './orders/foreign-orders.ts'
 import type { OrderCalls } from './orders/order-calls.ts'
 import type { OrderChanges } from './orders/order-changes.ts'
-import type { StatusCheckNotes } from './orders/status-check-notes.ts'
+import type { StatusCheckNotes } from './orders/status-checks.ts'
 
 export type PaymentSettings = {
   /** Base of the OAuth redirect, without a trailing slash. */
@@ -72,9 +72,4 @@ export type Actor = {
   keyId?: string | undefined
   sessionId?: string | undefined
   startedAt: Date
-}
-
-/** The service itself as the one who acts: sweeper, token renewal, webhooks. */
-export function serviceActor(now: Date): Actor {
-  return { ipAddress: null, startedAt: now }
 }

@@ -7,7 +7,7 @@ import {
 } from '../outbound/outbound.ts'
 import { judgeRefusal } from './judge-refusal.ts'
 import { fromOutbound, ProviderError, parseErrorBody, requestIdOf } from './provider-error.ts'
-import type { CallOptions, ProviderSettings } from './provider-types.ts'
+import type { CallOptions, ProviderCallLog, ProviderSettings } from './provider-types.ts'
 
 export type ProviderCall<T> = {
   /** Name of the call in the log. */
@@ -132,5 +132,40 @@ function headersOf(
     ...(call.token !== undefined && { authorization: `Bearer ${call.token}` }),
     ...(call.key !== undefined && { 'x-idempotency-key': call.key }),
     ...call.headers,
+  }
+}
+
+export type ProviderHealth = {
+  note(entry: ProviderCallLog): void
+  read(): {
+    status: 'ok' | 'degraded' | 'unknown'
+    lastAnswerAt: Date | null
+    lastFailureAt: Date | null
+  }
+}
+
+/** Remembers how the last calls went. A refusal is an answer; no answer and a 5xx are failures. */
+export function createProviderHealth(now: () => Date): ProviderHealth {
+  let lastAnswerAt: Date | null = null
+  let lastFailureAt: Date | null = null
+  return {
+    note(entry) {
+      if (entry.status !== null && entry.status < 500) lastAnswerAt = now()
+      else lastFailureAt = now()
+    },
+    read() {
+      const isFailing =
+        lastFailureAt !== null && (lastAnswerAt === null || lastFailureAt > lastAnswerAt)
+      const status = isFailing ? 'degraded' : lastAnswerAt === null ? 'unknown' : 'ok'
+      return { status, lastAnswerAt, lastFailureAt }
+    },
+  }
+}
+
+/** The same client for calls that end when `signal` aborts, unless they bring a signal of their own. */
+export function cuttableBy(client: ProviderClient, signal: AbortSignal): ProviderClient {
+  return {
+    call: (call) => client.call({ ...call, options: { signal, ...call.options } }),
+    close: () => client.close(),
   }
 }

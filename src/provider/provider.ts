@@ -1,5 +1,5 @@
 import { createChargebacks } from './chargebacks-api.ts'
-import { createClient, type ProviderClient } from './client.ts'
+import { createClient, cuttableBy, type ProviderClient } from './client.ts'
 import { createOauth } from './oauth-api.ts'
 import { createOrders } from './orders-api.ts'
 import { createPayments } from './payments-api.ts'
@@ -37,14 +37,6 @@ export function createProvider(settings: ProviderSettings): Provider {
     pos: createPos(client, settings.posApi),
     terminals: createTerminals(cuttable),
     cutShort: () => cut.abort(),
-    close: () => client.close(),
-  }
-}
-
-/** The same client for calls that end when `signal` aborts, unless they bring a signal of their own. */
-function cuttableBy(client: ProviderClient, signal: AbortSignal): ProviderClient {
-  return {
-    call: (call) => client.call({ ...call, options: { signal, ...call.options } }),
     close: () => client.close(),
   }
 }

@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
-import { hashSecret } from '../domain/api-key.ts'
 import { asClientName, type ClientName } from '../domain/client-name.ts'
-import { isSecret, sameSecret } from '../domain/constant-time.ts'
-import { AppError, invalid } from '../errors/app-error.ts'
-import { callerAddress } from '../http/address-group.ts'
+import { hashSecret, isSecret, sameSecret } from '../domain/secrets.ts'
+import { AppError, type ErrorCode, invalid } from '../errors/app-error.ts'
+import { callerAddress, hasHungUp } from '../http/connections.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import { createFailureLimit } from '../http/failure-limit.ts'
 import { isFromOwnPage } from '../http/same-origin.ts'
 import { type ActivityEntry, recordSuccess } from '../payments/audit/activity.ts'
 import { createRefusedSignIns } from '../payments/audit/refused-sign-ins.ts'
-import type { PaymentDeps } from '../payments/deps.ts'
+import type { Actor, PaymentDeps } from '../payments/deps.ts'
+import { type RequestContext, requestContext } from '../payments/operations/request-context.ts'
 import { type LoadedOrder, loadedAt } from '../payments/orders/read.ts'
 import {
   type ApiKeyRow,
@@ -22,7 +22,6 @@ import {
 import { findClient } from '../repositories/connection/clients.ts'
 import { findKeyAndOrder } from '../repositories/orders/order-queries.ts'
 import { deleteSession, insertSession, isSessionOpen } from '../repositories/session/sessions.ts'
-import { actorOf } from './route-context.ts'
 import {
   endedCookie,
   type Session,
@@ -314,4 +313,33 @@ export function tenantOfRequest(request: FastifyRequest): ClientName {
 /** Whose streams and long-polls are counted together: a client's, whichever of its keys opened them. */
 export function placeOwner({ principal }: FastifyRequest): string {
   return principal?.type === 'client' ? `client ${principal.client}` : 'admin'
+}
+
+/** What a route that calls the provider may answer besides its own errors. */
+export const providerErrors: readonly ErrorCode[] = [
+  'OAUTH_NOT_CONNECTED',
+  'CONNECTION_LOST',
+  'PROVIDER_REJECTED',
+  'PROVIDER_ERROR',
+  'PROVIDER_TIMEOUT',
+]
+
+/** Who asked, for the audit log. Time and address are those of the request's arrival. */
+export function actorOf(
+  deps: PaymentDeps,
+  request: FastifyRequest,
+  principal: Principal | null = request.principal,
+): Actor {
+  return {
+    ipAddress: request.arrivedFrom,
+    keyId: principal?.type === 'client' ? principal.keyId : undefined,
+    sessionId: principal?.sessionId,
+    startedAt: new Date(deps.now().getTime() - Math.round(deps.stopwatch() - request.arrivedAt)),
+  }
+}
+
+/** What this request asks for, to be answered in the time that a till is promised from its arrival. */
+export function contextOf(deps: PaymentDeps, request: FastifyRequest): RequestContext {
+  const isConnected = async () => !(await hasHungUp(request))
+  return requestContext(actorOf(deps, request), request.arrivedAt, isConnected)
 }

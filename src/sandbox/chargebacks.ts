@@ -10,7 +10,7 @@ import { isPaidEntry, paymentsOf } from './payment-view.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Change, Chargeback, Order, Payment, Seller } from './rows.ts'
 import { applicationOf, type Context } from './sandbox-context.ts'
-import { mergeChanges } from './state.ts'
+import { mergeChanges } from './sandbox-state.ts'
 import { orderWebhooks, webhookRows } from './webhooks.ts'
 
 /** Cases of charge-backs, as the provider's pages describe them (news-2026-11 section 4); nothing was tried live. */

@@ -2,7 +2,7 @@ import { nanoStamp, newNumber, ulid } from './ids.ts'
 import { paymentsOfOrder, returnableCents } from './order-payments.ts'
 import type { Change, Order, Payment, PaymentMethod, Refund } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
-import { mergeChanges } from './state.ts'
+import { mergeChanges } from './sandbox-state.ts'
 import { type OrderAction, orderWebhooks } from './webhooks.ts'
 
 /** Something that happens to an order, at the terminal or at the provider. */

@@ -9,8 +9,8 @@ import { searchOrders } from './order-search.ts'
 import { showCancelRequested, showOrder } from './order-view.ts'
 import type { Change, Order, Seller } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
+import { isOpen } from './sandbox-state.ts'
 import { siteOf } from './sites.ts'
-import { isOpen } from './state.ts'
 
 /** Create, read, search and cancel of the Orders API (provider facts 2.1 to 2.3). */
 export function orderRoutes(app: FastifyInstance, ctx: Context): void {

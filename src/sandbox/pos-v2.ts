@@ -17,7 +17,7 @@ import {
 import { type Fields, isRecord } from './problems.ts'
 import type { Pos, Seller, Store } from './rows.ts'
 import { type Context, oddRowsOf } from './sandbox-context.ts'
-import { mergeChanges } from './state.ts'
+import { mergeChanges } from './sandbox-state.ts'
 import { pageOf } from './stores.ts'
 
 type PosPath = { Params: { id: string } }

@@ -2,7 +2,7 @@ import type { FaultBox } from './faults.ts'
 import type { LateCall } from './late-calls.ts'
 import type { RequestLog } from './request-log.ts'
 import type { Application } from './rows.ts'
-import type { World } from './state.ts'
+import type { World } from './sandbox-state.ts'
 
 export type WebhookSettings = {
   url: string | null

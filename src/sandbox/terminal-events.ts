@@ -9,7 +9,7 @@ import { findOrder, orderNotFound } from './orders.ts'
 import { type Fields, isRecord } from './problems.ts'
 import type { Order, PendingEvent } from './rows.ts'
 import type { Context } from './sandbox-context.ts'
-import { isOpen } from './state.ts'
+import { isOpen } from './sandbox-state.ts'
 
 const statuses = ['processed', 'canceled', 'expired', 'failed', 'refunded', 'action_required']
 const keys = ['status', 'payment_method_type', 'installments', 'payment_method_id', 'status_detail']

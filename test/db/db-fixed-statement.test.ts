@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Database } from '../../src/db/database.ts'
-import { fixedStatement } from '../../src/db/fixed-statement.ts'
+import { type Database, fixedStatement } from '../../src/db/database.ts'
 import { countStatements } from '../support/statements.ts'
 import { engines } from './engines.ts'
 

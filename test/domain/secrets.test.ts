@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hashSecret, maskApiKey, newApiKey } from '../../src/domain/api-key.ts'
+import { hashSecret, maskApiKey, newApiKey } from '../../src/domain/secrets.ts'
 import { codeChallenge, randomToken } from '../../src/domain/pkce.ts'
 
 test('T4: an API key is mk_ and 64 hexadecimal characters, and never the same', () => {

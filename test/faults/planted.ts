@@ -141,13 +141,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('orders/refund'),
-        find: 'return withMoneyOutcome(undecided(order), async () => {',
-        replace: 'return withMoneyOutcome(standing(order), async () => {',
+        find: 'asked.outcomeOnFailure = undecided(order)\n  const intent',
+        replace: 'asked.outcomeOnFailure = standing(order)\n  const intent',
       },
       // The look before a refusal would see what was begun.
       {
         file: payments('orders/refund'),
-        find: 'await withMoneyOutcome(undecided(found), () => denyRefund(deps, asked))',
+        find: 'await denyRefund(deps, asked)',
         replace: 'undefined as OrderOperationRow | undefined',
       },
     ],
@@ -158,14 +158,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       {
         file: payments('orders/charge'),
-        find: 'await withMoneyOutcome(undecided(sale), () => writeIntent(',
-        replace:
-          "await withMoneyOutcome({ outcome: 'not_charged', retrySafe: true }, () => writeIntent(",
+        find: 'sale.outcomeOnFailure = undecided(sale)\n      const intent',
+        replace: 'sale.outcomeOnFailure = notMade\n      const intent',
       },
       // The look before a denial would see the intent.
       {
         file: payments('orders/charge'),
-        find: '(await withMoneyOutcome(undecided(sale), () => denyCharge(deps, sale, pos)))',
+        find: 'await denyCharge(deps, sale, start.pos)',
         replace: '(undefined as OrderRow | undefined)',
       },
     ],

@@ -126,10 +126,10 @@ export const money: readonly Mistakes[] = [
         'null',
       ],
       'what was unanswered before counts as answered': [
-        `        doubtfulAt = unansweredAt
-        isSettled = true`,
-        `        doubtfulAt = null
-        isSettled = true`,
+        `      doubtfulAt = unansweredAt
+      isSettled = true`,
+        `      doubtfulAt = null
+      isSettled = true`,
       ],
       'a claim is not prolonged': [
         '    keepSender(db, table, id, sender, times()).catch',
@@ -172,7 +172,7 @@ export const money: readonly Mistakes[] = [
     },
   },
   {
-    file: 'src/payments/orders/plan-status-checks.ts',
+    file: 'src/payments/orders/status-checks.ts',
     tests: [['test/payment/plan-looks.test.ts']],
     made: {
       'nothing arrives late': [

@@ -13,9 +13,8 @@ import {
   applyNotCreated,
   applyUnknownCreation,
 } from '../../src/payments/orders/apply-evidence.ts'
-import { nextCheck } from '../../src/payments/orders/plan-status-checks.ts'
 import { moveOrder } from '../../src/payments/orders/state.ts'
-import { createStatusCheckNotes } from '../../src/payments/orders/status-check-notes.ts'
+import { createStatusCheckNotes, nextCheck } from '../../src/payments/orders/status-checks.ts'
 import {
   findOrderOfAnyClient,
   insertOrder,

@@ -7,7 +7,7 @@ import {
   type NewLease,
   newLeaseColumns,
   type SendLease,
-  withSendLease,
+  takeSendLease,
 } from '../../src/payments/operations/lease.ts'
 import { insertOrder } from '../../src/repositories/orders/order-queries.ts'
 import { openTestDatabase } from '../support/database.ts'
@@ -72,11 +72,19 @@ const rowOf = (id: string) =>
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
 
-const send = <T>(
+const send = async <T>(
   id: string,
   work: (lease: SendLease) => Promise<T>,
   held: NewLease | null = null,
-) => withSendLease(deps, { table: 'orders', id }, held, work)
+) => {
+  const lease = await takeSendLease(deps, { table: 'orders', id }, held)
+  if (!lease) return undefined
+  try {
+    return { result: await work(lease) }
+  } finally {
+    await lease.release()
+  }
+}
 
 /** Takes the lease, and keeps it until it is let go. */
 async function hold(id: string) {

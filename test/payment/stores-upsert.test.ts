@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { asClientName } from '../../src/domain/client-name.ts'
-import { serviceActor } from '../../src/payments/deps.ts'
+import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { upsertStore } from '../../src/payments/stores/upsert-store.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { call, enrol, sandboxCall, type Till } from '../support/till.ts'

@@ -5,7 +5,7 @@ import { createSealer, type EncryptionKey } from '../../src/domain/sealed.ts'
 import { recordSuccess } from '../../src/payments/audit/activity.ts'
 import { takeOverHead } from '../../src/payments/audit/seal-activity.ts'
 import { sealContext } from '../../src/payments/connection/token-keeper.ts'
-import { serviceActor } from '../../src/payments/deps.ts'
+import { serviceActor } from '../../src/payments/operations/request-context.ts'
 import { insertClientIfAbsent } from '../../src/repositories/connection/clients.ts'
 import {
   insertState,

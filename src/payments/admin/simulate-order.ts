@@ -12,8 +12,8 @@ import { auditFailure, recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
-import { nextAfterSimulation } from '../orders/plan-status-checks.ts'
 import { refreshOrder } from '../orders/read.ts'
+import { nextAfterSimulation } from '../orders/status-checks.ts'
 
 /**
  * Asks the provider to play an event on an order of test credentials. The change comes later, by webhook or read.

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { hashSecret, maskApiKey, newApiKey } from '../../domain/api-key.ts'
 import { asClientName } from '../../domain/client-name.ts'
+import { hashSecret, maskApiKey, newApiKey } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
 import {
   findKeyById,

@@ -10,7 +10,8 @@ import {
 } from '../../repositories/chargebacks/chargeback-queries.ts'
 import type { ProviderPaymentRow } from '../../repositories/provider-payments/provider-payments.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { type PaymentDeps, serviceActor } from '../deps.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { serviceActor } from '../operations/request-context.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

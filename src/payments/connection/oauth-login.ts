@@ -1,10 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import type { Trx } from '../../db/database.ts'
-import { hashSecret } from '../../domain/api-key.ts'
 import { asClientName, type ClientName } from '../../domain/client-name.ts'
-import { sameSecret } from '../../domain/constant-time.ts'
 import { codeChallenge, randomToken } from '../../domain/pkce.ts'
 import { SealedError } from '../../domain/sealed.ts'
+import { hashSecret, sameSecret } from '../../domain/secrets.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import { asAppError } from '../../provider/provider.ts'
 import {

@@ -3,7 +3,12 @@ import type { ClientName } from '../../domain/client-name.ts'
 import { SealedError } from '../../domain/sealed.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
-import { ProviderError, type TokenGrant, toAppError } from '../../provider/provider.ts'
+import {
+  type CallOptions,
+  ProviderError,
+  type TokenGrant,
+  toAppError,
+} from '../../provider/provider.ts'
 import {
   beginRenewal,
   type ConnectionRow,
@@ -15,8 +20,10 @@ import {
   type Renewal,
   replaceTokens,
 } from '../../repositories/connection/connection-queries.ts'
+import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
-import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import { type RequestContext, serviceActor } from '../operations/request-context.ts'
 
 /** A token that may be used now, and the account that it acts for. */
 export type Access = {
@@ -417,4 +424,33 @@ export async function renewDueConnections(deps: PaymentDeps): Promise<void> {
       deps.log.error({ client, err: error }, 'a connection could not be renewed'),
     )
   }
+}
+
+/** Options of a call about an order: for the log, and the deadline. */
+type OrderCall<T> = (token: string, options: CallOptions) => Promise<T>
+
+/**
+ * Calls the provider about an order with the account that the order was made on. Another account's "not found" proves nothing, and a key
+ * sent there would charge again.
+ * @throws ACCOUNT_MISMATCH, OAUTH_NOT_CONNECTED, CONNECTION_LOST, or the error of the call.
+ */
+export function withOrderAccess<T>(
+  deps: PaymentDeps,
+  { client, id, mp_user_id }: Pick<OrderRow, 'client' | 'id' | 'mp_user_id'>,
+  { source, untilMs }: RequestContext,
+  call: OrderCall<T>,
+  known?: KnownConnection,
+): Promise<T> {
+  const options = { about: { client, orderId: id, source }, untilMs }
+  return withAccess(
+    deps,
+    client,
+    async ({ token, mpUserId }) => {
+      if (mpUserId === mp_user_id) return call(token, options)
+      throw new AppError('ACCOUNT_MISMATCH', {
+        message: 'The order belongs to the provider account that the client had before',
+      })
+    },
+    { known, untilMs },
+  )
 }

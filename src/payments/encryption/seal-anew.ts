@@ -20,7 +20,7 @@ import { recordSuccess } from '../audit/activity.ts'
 import { sealSigningKey, signingKeyContext } from '../audit/kept-signing-keys.ts'
 import { sealWaiting, takeOverHead } from '../audit/seal-activity.ts'
 import { sealContext } from '../connection/token-keeper.ts'
-import { serviceActor } from '../deps.ts'
+import { serviceActor } from '../operations/request-context.ts'
 import { sealedContext } from './sealed-context.ts'
 
 export type RotateDeps = {

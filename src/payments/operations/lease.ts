@@ -60,23 +60,23 @@ export type SendLease = {
   settle(): void
   /** Notes the row as it was written last, which may have released the lease. */
   wrote(row: { sender: string | null }): void
+  /** Ends the lease, unless the row as it was written last has released it. Never fails: what is not released expires. */
+  release(): Promise<void>
 }
 
 /**
- * Runs `work` while no other process sends under the key of this row; undefined when another one does. `newLease` is the lease that
- * came with a new row.
+ * Takes the exclusive right to send under the key of this row; undefined while another process has it. `newLease` is the lease that
+ * came with a new row. It is renewed until it is released.
  *
  * A process may be suspended at any moment and lose its lease meanwhile. So each attempt proves the lease by a statement right
  * before it, which also notes the attempt, and by the time since then at its first byte. Without proof nothing is sent.
  */
-export async function withSendLease<T>(
+export async function takeSendLease(
   deps: PaymentDeps,
-  row: { table: KeyedTable; id: string },
+  { table, id }: { table: KeyedTable; id: string },
   newLease: NewLease | null,
-  work: (lease: SendLease) => Promise<T>,
-): Promise<{ result: T } | undefined> {
+): Promise<SendLease | undefined> {
   const { db } = deps.database
-  const { table, id } = row
   const sender = newLease?.sender ?? randomUUID()
   const times = () => {
     const now = deps.now()
@@ -95,43 +95,39 @@ export async function withSendLease<T>(
   let doubtfulAt = newLease?.begunAt ?? unansweredAt
   let isSettled = false
   let isFree = false
-  try {
-    const result = await work({
-      sender,
-      isNew: newLease !== null,
-      unansweredAt,
-      doubtfulAt: () => doubtfulAt,
-      async permit() {
-        const first = noted
-        noted = null
-        // The statement that wrote the row has noted this attempt and proven the lease.
-        if (first && isFresh(first, deps.now())) {
-          return () => performance.now() - first.provenMs < freshMs
-        }
-        const askedAt = performance.now()
-        const begun = times()
-        if (!(await beginAttempt(db, table, id, sender, begun))) return undefined
-        doubtfulAt = begun.now
-        isSettled = false
-        return () => performance.now() - askedAt < freshMs
-      },
-      settle() {
-        doubtfulAt = unansweredAt
-        isSettled = true
-      },
-      wrote(row) {
-        isFree = row.sender !== sender
-      },
-    })
-    return { result }
-  } finally {
-    clearInterval(renewal)
-    const freed = isFree
-      ? undefined
-      : freeSender(db, table, id, sender, isSettled ? unansweredAt : undefined)
-    await freed?.catch((error) =>
-      deps.log.warn({ err: error, id }, 'lease not released; it expires'),
-    )
+  return {
+    sender,
+    isNew: newLease !== null,
+    unansweredAt,
+    doubtfulAt: () => doubtfulAt,
+    async permit() {
+      const first = noted
+      noted = null
+      // The statement that wrote the row has noted this attempt and proven the lease.
+      if (first && isFresh(first, deps.now())) {
+        return () => performance.now() - first.provenMs < freshMs
+      }
+      const askedAt = performance.now()
+      const begun = times()
+      if (!(await beginAttempt(db, table, id, sender, begun))) return undefined
+      doubtfulAt = begun.now
+      isSettled = false
+      return () => performance.now() - askedAt < freshMs
+    },
+    settle() {
+      doubtfulAt = unansweredAt
+      isSettled = true
+    },
+    wrote(row) {
+      isFree = row.sender !== sender
+    },
+    async release() {
+      clearInterval(renewal)
+      if (isFree) return
+      await freeSender(db, table, id, sender, isSettled ? unansweredAt : undefined).catch((error) =>
+        deps.log.warn({ err: error, id }, 'lease not released; it expires'),
+      )
+    },
   }
 }
 

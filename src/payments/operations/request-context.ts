@@ -1,5 +1,5 @@
 import { AppError, type ErrorExtra } from '../../errors/app-error.ts'
-import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
 import type { EvidenceSource } from '../orders/apply-evidence.ts'
 
 /** Why something is done, for whom and until when. It is passed on unchanged to every call. */
@@ -96,4 +96,9 @@ export async function inTime<T>(
     clearTimeout(timer)
     work.catch(() => undefined)
   }
+}
+
+/** The service itself as the one who acts: sweeper, token renewal, webhooks. */
+export function serviceActor(now: Date): Actor {
+  return { ipAddress: null, startedAt: now }
 }

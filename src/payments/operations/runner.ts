@@ -6,11 +6,10 @@ import {
   settleOperation,
 } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
-import type { KnownConnection } from '../connection/token-keeper.ts'
+import { type KnownConnection, withOrderAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { withOrderAccess } from '../orders/order-access.ts'
-import { nextUnknownCheck } from '../orders/plan-status-checks.ts'
-import { type NewLease, type SendLease, withSendLease } from './lease.ts'
+import { nextUnknownCheck } from '../orders/status-checks.ts'
+import { type NewLease, type SendLease, takeSendLease } from './lease.ts'
 import { type RequestContext, timeLeftMs } from './request-context.ts'
 
 /**
@@ -53,12 +52,17 @@ export async function runOperation<Row, Answer, End>(
 ): Promise<End> {
   return deps.once(`${intent.table}:${intent.id}`, async () => {
     for (let { newLease } = intent; ; newLease = null) {
-      const sent = await withSendLease(deps, intent, newLease, (lease) =>
-        attempt(deps, context, intent, lease),
-      )
-      if (sent?.result) return sent.result.end
-      // The call was withheld: the row shows what happened meanwhile.
-      if (sent) continue
+      const lease = await takeSendLease(deps, intent, newLease)
+      if (lease) {
+        try {
+          const end = await attempt(deps, context, intent, lease)
+          if (end !== undefined) return end
+        } finally {
+          await lease.release()
+        }
+        // The call was withheld: the row shows what happened meanwhile.
+        continue
+      }
       const waits = context.source === 'api' && timeLeftMs(deps, context) > 0
       if (!waits) return intent.leave()
       await deps.changes.wait(intent.order.id, recheckMs)
@@ -72,11 +76,11 @@ async function attempt<Row, Answer, End>(
   context: RequestContext,
   intent: Intent<Row, Answer, End>,
   lease: SendLease,
-): Promise<{ end: End } | undefined> {
+): Promise<End | undefined> {
   const row = lease.isNew ? intent.row : await intent.read()
-  if (!row) return { end: await intent.leave() }
+  if (!row) return intent.leave()
   const end = await intent.instead(row, lease)
-  if (end) return { end }
+  if (end !== undefined) return end
   const call = (token: string, options: CallOptions) =>
     intent.call(row, token, { ...options, permit: lease.permit })
   let answer: Answer
@@ -85,9 +89,9 @@ async function attempt<Row, Answer, End>(
   } catch (error) {
     if (!(error instanceof ProviderError || error instanceof AppError)) throw error
     if (error instanceof ProviderError && error.failure === 'withheld') return undefined
-    return { end: await intent.fail(row, error, lease) }
+    return intent.fail(row, error, lease)
   }
-  return { end: await intent.record(row, answer, lease) }
+  return intent.record(row, answer, lease)
 }
 
 /**

@@ -39,12 +39,12 @@ import {
 } from '../../repositories/stores/store-queries.ts'
 import { recordSuccess } from '../audit/activity.ts'
 import { withAccess } from '../connection/token-keeper.ts'
-import { type PaymentDeps, serviceActor } from '../deps.ts'
-import { serviceContext } from '../operations/request-context.ts'
+import type { PaymentDeps } from '../deps.ts'
+import { serviceActor, serviceContext } from '../operations/request-context.ts'
 import { applyEvidence, type EvidenceSource } from './apply-evidence.ts'
-import { confirmCreation, fitOf, noteUnproven } from './found-order.ts'
+import { fitOf, noteUnproven } from './found-order.ts'
 import { tellOrderChanged } from './order-changes.ts'
-import { moveOrder } from './state.ts'
+import { confirmCreation, moveOrder } from './state.ts'
 
 /**
  * Orders that the provider has and this database has no id of: one whose creation was never answered, one that was

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { OrderEvidence } from '../../domain/order.ts'
 import { isCancelRequested, isOpen, mayBeCanceled } from '../../domain/order-state.ts'
-import { AppError, withMoneyOutcome } from '../../errors/app-error.ts'
+import { AppError, addOutcome } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { type ProviderError, toAppError } from '../../provider/provider.ts'
 import type { Along, OperationEnd } from '../../repositories/orders/move-queries.ts'
@@ -32,10 +32,10 @@ import {
   within,
 } from '../operations/request-context.ts'
 import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runner.ts'
-import { canNotArrive, nextCancelTry } from './plan-status-checks.ts'
-import { refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
+import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
+import { unknownCreation } from './resolve-creation.ts'
 import { takeEvidence } from './state.ts'
-import { unknownCreation } from './unknown-creation.ts'
+import { canNotArrive, nextCancelTry } from './status-checks.ts'
 
 /**
  * Takes an order off the terminal's queue, or asks the terminal that shows it to drop it: such an order comes back as it
@@ -58,19 +58,29 @@ export async function cancelOrder(
     resourceId: id,
   }
   return auditFailure(deps, entry, async () => {
-    const { order: found, known } = await requireOrderAnywhere(deps, client, id, context)
-    const orderId = found.id
-    const work = withMoneyOutcome({ ...moneyOutcome('cancelUndecided'), orderId }, async () => {
-      const order = isOpen(found.status) ? await readForCancel(deps, found, context, known) : found
-      // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
-      if (order.status === 'action_required') await keepCancelWish(deps, order)
-      if (isCancelRequested(order)) return order
-      if (!mayBeCanceled(order.status)) return canceledOrNot(order)
-      return cancelAtProvider(deps, order, context, known)
-    })
+    const loaded = await requireOrderAnywhere(deps, client, id, context)
+    const orderId = loaded.order.id
     const extra = { ...moneyOutcome('cancelLate'), orderId }
-    return inTime(deps, context, work, () => new AppError('PROVIDER_TIMEOUT', { extra }))
+    const late = () => new AppError('PROVIDER_TIMEOUT', { extra })
+    try {
+      return await inTime(deps, context, cancel(deps, loaded, context), late)
+    } catch (error) {
+      throw addOutcome(error, { ...moneyOutcome('cancelUndecided'), orderId })
+    }
   })
+}
+
+async function cancel(
+  deps: PaymentDeps,
+  { order: found, known }: LoadedOrder,
+  context: RequestContext,
+): Promise<OrderRow> {
+  const order = isOpen(found.status) ? await readForCancel(deps, found, context, known) : found
+  // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
+  if (order.status === 'action_required') await keepCancelWish(deps, order)
+  if (isCancelRequested(order)) return order
+  if (!mayBeCanceled(order.status)) return canceledOrNot(order)
+  return cancelAtProvider(deps, order, context, known)
 }
 
 /** The answer for an order that needs no cancel any more, or takes none. */

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { ClientName } from '../../domain/client-name.ts'
+import { canonicalJson } from '../../domain/json.ts'
 import { pointFromCents } from '../../domain/money.ts'
+import type { PaymentMethod } from '../../domain/order.ts'
 import { providerKey, requestKey, saleKey } from '../../domain/provider-key.ts'
-import {
-  AppError,
-  type ErrorExtra,
-  OutcomeError,
-  withMoneyOutcome,
-} from '../../errors/app-error.ts'
+import { hashSecret } from '../../domain/secrets.ts'
+import { AppError, addOutcome, type ErrorExtra } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
 import { asAppError, encodeReference, ProviderError, toAppError } from '../../provider/provider.ts'
 import {
@@ -40,19 +38,63 @@ import {
   freeTerminal,
   terminalBusy,
 } from '../terminals/choose-terminal.ts'
-import {
-  asSale,
-  claimAdopted,
-  findEarlier,
-  findEarlierNow,
-  isGivenUp,
-  type OrderRequest,
-  route,
-  type Sale,
-} from './duplicate-charge.ts'
+import { claimAdopted, findEarlier, findEarlierNow, isGivenUp, route } from './duplicate-charge.ts'
 import { tellOrderChanged } from './order-changes.ts'
-import { type CreationOutcome, resolveCreation } from './resolve-creation.ts'
-import { unknownCreation } from './unknown-creation.ts'
+import { type CreationOutcome, resolveCreation, unknownCreation } from './resolve-creation.ts'
+
+export type OrderRequest = {
+  cajaId: string
+  externalReference: string
+  amountCents: number
+  description: string | null
+  ticketNumber: string | null
+  printTicket: boolean
+  paymentMethod: PaymentMethod
+  expirationMinutes: number
+}
+
+/** A requested charge, and what makes two requests the same charge. */
+export type Sale = {
+  client: ClientName
+  request: OrderRequest
+  context: RequestContext
+  key: string | undefined
+  fingerprint: string
+  /** Equal content counts as the same charge. */
+  guard: boolean
+  /** The same request again is the same charge, by its key or by its content. */
+  repeatable: boolean
+  /** Its order, once there is one: for an answer at the deadline. */
+  order: OrderRow | undefined
+  /** What the step that runs now says of the money when it fails and does not say it itself. */
+  outcomeOnFailure: ErrorExtra
+}
+
+function asSale(
+  deps: PaymentDeps,
+  client: ClientName,
+  request: OrderRequest,
+  key: string | undefined,
+  context: RequestContext,
+): Sale {
+  const guard = key === undefined && deps.settings.duplicateOrderGuard
+  const repeatable = guard || key !== undefined
+  return {
+    client,
+    request,
+    context,
+    key,
+    // Other Unicode forms of a text are equal content.
+    fingerprint: hashSecret(canonicalJson(request).normalize('NFC')),
+    guard,
+    repeatable,
+    order: undefined,
+    outcomeOnFailure: undecided({ repeatable }),
+  }
+}
+
+/** An order with its state now. `replayed`: an earlier request made it. */
+export type Charged = { order: OrderRow; replayed: boolean }
 
 /**
  * Puts a charge on the terminal of a box, at most once. The intent is committed before the provider is called, under
@@ -68,23 +110,21 @@ export async function createOrder(
   request: OrderRequest,
   idempotencyKey: string | undefined,
   context: RequestContext,
-): Promise<{ order: OrderRow; replayed: boolean }> {
+): Promise<Charged> {
   const metadata = { amount: pointFromCents(request.amountCents), caja_id: request.cajaId }
-  const entry = {
-    client,
-    actor: context.actor,
-    action: 'order.created',
-    resourceId: null,
-    metadata,
-  }
+  const { actor } = context
+  const entry = { client, actor, action: 'order.created', resourceId: null, metadata }
   const sale = asSale(deps, client, request, idempotencyKey, context)
-  return auditFailure(deps, entry, () =>
-    inTime(deps, context, charge(deps, sale), () => tooLate(sale)),
-  ).catch((error) => {
+  try {
+    return await auditFailure(deps, entry, () =>
+      inTime(deps, context, charge(deps, sale), () => tooLate(sale)),
+    )
+  } catch (cause) {
+    const error = addOutcome(cause, sale.outcomeOnFailure)
     const code = error instanceof AppError ? error.code : 'INTERNAL_ERROR'
     deps.fleet.noteRefusal(client, request.cajaId, code)
     throw error
-  })
+  }
 }
 
 function tooLate(sale: Sale): AppError {
@@ -93,42 +133,34 @@ function tooLate(sale: Sale): AppError {
 }
 
 /** Whether this request, or an equal one before it, has charged is unknown until the provider answers. */
-function undecided({ repeatable }: Sale): ErrorExtra {
+function undecided({ repeatable }: Pick<Sale, 'repeatable'>): ErrorExtra {
   return moneyOutcome(repeatable ? 'chargeUndecided' : 'chargeUndecidedOnce')
 }
 
-async function charge(
-  deps: PaymentDeps,
-  sale: Sale,
-): Promise<{ order: OrderRow; replayed: boolean }> {
-  const start = await withMoneyOutcome(undecided(sale), () => lookUp(deps, sale))
-  const { pos } = start
-  const attempt = withMoneyOutcome(moneyOutcome('chargeNotMade'), () =>
-    chargeOnce(deps, sale, start),
-  )
-  return attempt.catch(async (error) => {
-    const isDenial =
-      (error instanceof AppError || error instanceof OutcomeError) &&
-      error.extra.outcome === 'not_charged'
-    const duplicate =
-      isDenial &&
-      pos &&
-      (await withMoneyOutcome(undecided(sale), () => denyCharge(deps, sale, pos)))
-    if (duplicate) return replay(deps, sale, duplicate)
-    throw error
-  })
+async function charge(deps: PaymentDeps, sale: Sale): Promise<Charged> {
+  const start = await lookUp(deps, sale)
+  try {
+    return await chargeOnce(deps, sale, start)
+  } catch (cause) {
+    const error = addOutcome(cause, sale.outcomeOnFailure)
+    if (error.extra.outcome !== 'not_charged' || !start.pos) throw error
+    sale.outcomeOnFailure = undecided(sale)
+    const earlier = await denyCharge(deps, sale, start.pos)
+    if (!earlier) throw error
+    return replay(deps, sale, earlier)
+  }
 }
 
-type Start = ChargeStart & { seenMs: number }
+/** What is read before a charge. */
+type Start = Pick<ChargeStart, 'pos' | 'site' | 'isNew'> & {
+  connection: KnownConnection | undefined
+}
 
 async function lookUp(deps: PaymentDeps, { client, request, key, guard }: Sale): Promise<Start> {
   const seenMs = performance.now()
-  const charge = { ...request, route, key, byContent: guard }
-  return { ...(await findChargeStart(deps.database.db, client, charge)), seenMs }
-}
-
-function connectionOf({ connection, seenMs }: Start): KnownConnection | undefined {
-  return connection && { row: connection, seenMs }
+  const wanted = { ...request, route, key, byContent: guard }
+  const start = await findChargeStart(deps.database.db, client, wanted)
+  return { ...start, connection: start.connection && { row: start.connection, seenMs } }
 }
 
 /**
@@ -147,37 +179,39 @@ async function denyCharge(
   })
 }
 
-async function chargeOnce(
-  deps: PaymentDeps,
-  sale: Sale,
-  start: Start,
-): Promise<{ order: OrderRow; replayed: boolean }> {
-  const { client, context } = sale
-  const earlier = start.isNew
-    ? undefined
-    : await withMoneyOutcome(undecided(sale), () => findEarlierNow(deps, sale))
+/** The steps of a charge, in their order. */
+async function chargeOnce(deps: PaymentDeps, sale: Sale, start: Start): Promise<Charged> {
+  const { client, request, context } = sale
+  const earlier = start.isNew ? undefined : await findEarlierNow(deps, sale)
   if (earlier) return replay(deps, sale, earlier)
 
-  const { pos } = start
+  const notMade = moneyOutcome('chargeNotMade')
+  sale.outcomeOnFailure = notMade
+  const { pos, site, connection: known } = start
   if (pos?.state !== 'active' || pos.mp_pos_id === null) {
     throw new AppError('NOT_FOUND', { message: 'There is no such box; check caja_id' })
   }
-  const { amountCents } = sale.request
-  const known = connectionOf(start)
-  const isWhole = await isSentWhole(deps, client, amountCents, { site: start.site, known, context })
+  const isWhole = await isSentWhole(deps, client, request.amountCents, { site, known, context })
   const terminal = await findTerminal(deps, client, pos.mp_pos_id, known, context)
   const repeated = repeatedAs(sale, terminal.mpUserId)
   const place: Place = { pos, repeated, isWhole, ...terminal }
   const use = await findUse(deps, sale, place)
   await freeTerminal(deps, client, place.terminalId, use.open, context)
 
-  const attempt = () => attemptCharge(deps, sale, place, { start, use })
-  return attempt().catch(async (error) => {
-    // The terminal may be busy with a forgotten order of ours that is known only now: one more attempt then.
-    if (isBusy(error) && (await cancelForgottenOrders(deps, place.terminalId, context)))
-      return attempt()
-    throw error
-  })
+  for (let isSecond = false; ; isSecond = true) {
+    try {
+      sale.outcomeOnFailure = undecided(sale)
+      const intent = await writeIntent(deps, sale, place, { start, use })
+      sale.order = intent.order
+      if (!intent.newLease) return await replay(deps, sale, intent.order)
+      return await callProvider(deps, sale, intent.order, intent)
+    } catch (error) {
+      if (isSecond || !(error instanceof AppError && error.code === 'TERMINAL_BUSY')) throw error
+      sale.outcomeOnFailure = notMade
+      // The terminal may be busy with a forgotten order of ours that is known only now: one more attempt then.
+      if (!(await cancelForgottenOrders(deps, place.terminalId, context))) throw error
+    }
+  }
 }
 
 async function findTerminal(
@@ -187,11 +221,10 @@ async function findTerminal(
   known: KnownConnection | undefined,
   context: RequestContext,
 ): Promise<{ terminalId: string; mpUserId: number }> {
-  const look = within(deps, context, checkWithinMs)
-  const choose = async (access: Access) => ({
-    terminalId: await chooseTerminal(deps, access.token, mpPosId, look),
-    mpUserId: access.mpUserId,
-  })
+  const check = within(deps, context, checkWithinMs)
+  const choose = async ({ token, mpUserId }: Access) => {
+    return { terminalId: await chooseTerminal(deps, token, mpPosId, check), mpUserId }
+  }
   try {
     return await withAccess(deps, client, choose, { known, untilMs: context.untilMs })
   } catch (error) {
@@ -205,33 +238,12 @@ function findUse(
   { client, request: { externalReference } }: Sale,
   { terminalId, repeated: requestKey }: Place,
 ): Promise<TerminalUse> {
-  const charge = { terminalId, requestKey, externalReference }
-  return findTerminalUse(deps.database.db, client, charge)
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof AppError && error.code === 'TERMINAL_BUSY'
-}
-
-async function attemptCharge(
-  deps: PaymentDeps,
-  sale: Sale,
-  place: Place,
-  seen: Seen,
-): Promise<{ order: OrderRow; replayed: boolean }> {
-  // A commit whose answer was lost may have happened: then the sweeper makes the charge of that intent.
-  const intent = await withMoneyOutcome(undecided(sale), () => writeIntent(deps, sale, place, seen))
-  sale.order = intent.order
-  if (!intent.newLease) return replay(deps, sale, intent.order)
-  return callProvider(deps, sale, intent.order, intent)
+  const wanted = { terminalId, requestKey, externalReference }
+  return findTerminalUse(deps.database.db, client, wanted)
 }
 
 /** The first order with its current state. An order that is still being made is waited for. */
-async function replay(
-  deps: PaymentDeps,
-  sale: Sale,
-  order: OrderRow,
-): Promise<{ order: OrderRow; replayed: boolean }> {
+async function replay(deps: PaymentDeps, sale: Sale, order: OrderRow): Promise<Charged> {
   const current =
     order.creation === 'confirmed' ? order : (await callProvider(deps, sale, order)).order
   // The terminal's charge is about to be canceled: the customer must not be sent to it.
@@ -249,9 +261,6 @@ type Place = {
   repeated: string
 }
 
-/** What was read before the intent is written. */
-type Seen = { start: Start; use: TerminalUse }
-
 type Intent = {
   order: OrderRow
   /** The lease on a new order's key; absent for an earlier order. */
@@ -260,36 +269,37 @@ type Intent = {
 }
 
 /**
- * Commits the intent if what was read still holds. Else it is read again, until an equal request turns out to have been first or
- * the intent is committed: so only one of several equal requests becomes an order.
+ * Commits the intent if what was read (`start`, `use`) still holds. Else it is read again, until an equal request turns out to have been
+ * first or the intent is committed: so only one of several equal requests becomes an order. A commit whose answer was lost may have
+ * happened: then the sweeper makes the charge of that intent.
  */
 async function writeIntent(
   deps: PaymentDeps,
   sale: Sale,
   place: Place,
-  seen: Seen,
+  { start, use }: { start: Start; use: TerminalUse },
 ): Promise<Intent> {
+  const { db } = deps.database
   const { key, fingerprint, context } = sale
-  const tie = { route, key, fingerprint }
-  for (let { start, use } = seen; ; ) {
+  for (;;) {
     await requireConnected(context, undecided(sale))
     if (timeLeftMs(deps, context) < shortestCallMs) throw tooSlow()
     const provenMs = performance.now()
-    const row = newCharge(deps, sale, place, use)
     const { pos, connection } = start
     if (pos?.state !== 'active') throw boxRemoved()
-    if (connection?.mp_user_id !== place.mpUserId) throw accountChanged()
-    const { db } = deps.database
-    const { order, isTaken } = await insertCharge(db, row, pos, connection, tie)
+    if (connection?.row.mp_user_id !== place.mpUserId) throw accountChanged()
+    const row = newCharge(deps, sale, place, use)
+    const tie = { route, key, fingerprint }
+    const { order, isTaken } = await insertCharge(db, row, pos, connection.row, tie)
     if (order) {
       tellOrderChanged(deps.database, order)
       const newLease = newLeaseOf(order, provenMs)
-      return { order, newLease, connection: { row: connection, seenMs: provenMs } }
+      return { order, newLease, connection: { row: connection.row, seenMs: provenMs } }
     }
     start = await lookUp(deps, sale)
     if (!start.isNew) {
       await claimAdopted(deps, sale)
-      const earlier = await findEarlier(deps, deps.database.db, sale)
+      const earlier = await findEarlier(deps, db, sale)
       if (earlier) return { order: earlier }
     }
     if (start.pos && start.pos.denied_charges !== place.pos.denied_charges) throw deniedMeanwhile()
@@ -383,15 +393,13 @@ async function callProvider(
   deps: PaymentDeps,
   sale: Sale,
   order: OrderRow,
-  { newLease, connection }: Pick<Intent, 'newLease' | 'connection'> = {},
-): Promise<{ order: OrderRow; replayed: boolean }> {
-  const known = { ...undecided(sale), orderId: order.id }
-  return withMoneyOutcome(known, async () => {
-    const options = { newLease: newLease ?? null, connection, isCharge: true }
-    const outcome = await resolveCreation(deps, order, sale.context, options)
-    const made = await orderOf(deps, sale, outcome)
-    return { order: made, replayed: made.id !== order.id }
-  })
+  { newLease, connection }: Partial<Intent> = {},
+): Promise<Charged> {
+  sale.outcomeOnFailure = { ...undecided(sale), orderId: order.id }
+  const options = { newLease: newLease ?? null, connection, isCharge: true }
+  const outcome = await resolveCreation(deps, order, sale.context, options)
+  const made = await orderOf(deps, sale, outcome)
+  return { order: made, replayed: made.id !== order.id }
 }
 
 async function orderOf(deps: PaymentDeps, sale: Sale, outcome: CreationOutcome): Promise<OrderRow> {

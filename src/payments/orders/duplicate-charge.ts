@@ -1,8 +1,4 @@
 import type { Db, Trx } from '../../db/database.ts'
-import { hashSecret } from '../../domain/api-key.ts'
-import type { ClientName } from '../../domain/client-name.ts'
-import { canonicalJson } from '../../domain/json.ts'
-import type { PaymentMethod } from '../../domain/order.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
@@ -17,59 +13,14 @@ import {
 } from '../../repositories/orders/order-queries.ts'
 import { findPos, lockPos } from '../../repositories/stores/store-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { type RequestContext, within } from '../operations/request-context.ts'
+import { within } from '../operations/request-context.ts'
 import { cancelForgotten } from '../terminals/choose-terminal.ts'
 import { findAdoptedSales } from './adopted-sales.ts'
+import type { Sale } from './charge.ts'
 import { refreshOrder } from './read.ts'
 
-export type OrderRequest = {
-  cajaId: string
-  externalReference: string
-  amountCents: number
-  description: string | null
-  ticketNumber: string | null
-  printTicket: boolean
-  paymentMethod: PaymentMethod
-  expirationMinutes: number
-}
-
+/** What idempotency keys of charges belong to. */
 export const route = 'POST /orders'
-
-/** A requested charge, and what makes two requests the same charge. */
-export type Sale = {
-  client: ClientName
-  request: OrderRequest
-  context: RequestContext
-  key: string | undefined
-  fingerprint: string
-  /** Equal content counts as the same charge. */
-  guard: boolean
-  /** The same request again is the same charge, by its key or by its content. */
-  repeatable: boolean
-  /** Its order, once there is one: for an answer at the deadline. */
-  order: OrderRow | undefined
-}
-
-export function asSale(
-  deps: PaymentDeps,
-  client: ClientName,
-  request: OrderRequest,
-  key: string | undefined,
-  context: RequestContext,
-): Sale {
-  const guard = key === undefined && deps.settings.duplicateOrderGuard
-  return {
-    client,
-    request,
-    context,
-    key,
-    // Other Unicode forms of a text are equal content.
-    fingerprint: hashSecret(canonicalJson(request).normalize('NFC')),
-    guard,
-    repeatable: guard || key !== undefined,
-    order: undefined,
-  }
-}
 
 /** A repeated request does not wait long: the till can read the order, too. */
 const replayReadMs = 5_000

@@ -10,16 +10,15 @@ import {
   type OrderRow,
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
-import type { KnownConnection } from '../connection/token-keeper.ts'
+import { type KnownConnection, withOrderAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { byService, type RequestContext, serviceContext } from '../operations/request-context.ts'
 import { meetOrderOfClient } from './adopt-orders.ts'
 import type { EvidenceSource } from './apply-evidence.ts'
-import { confirmCreation, noteUnproven, searchOrder } from './found-order.ts'
-import { withOrderAccess } from './order-access.ts'
-import { hasUnsettledRefund, planCheckAt, soonerForWatcher } from './plan-status-checks.ts'
+import { noteUnproven, searchOrder } from './found-order.ts'
 import { resolveCreation } from './resolve-creation.ts'
-import { moveOrder, takeEvidence } from './state.ts'
+import { confirmCreation, moveOrder, takeEvidence } from './state.ts'
+import { hasUnsettledRefund, planCheckAt, soonerForWatcher } from './status-checks.ts'
 
 export type ReadOrder = {
   order: OrderRow

@@ -1,18 +1,12 @@
 import type { Db, Trx } from '../../db/database.ts'
-import { hashSecret } from '../../domain/api-key.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { canonicalJson } from '../../domain/json.ts'
 import { erpFromCents, pointFromCents } from '../../domain/money.ts'
 import { isOpen, isPaid } from '../../domain/order-state.ts'
 import { isOwn } from '../../domain/payment-figures.ts'
 import { providerKey, requestKey } from '../../domain/provider-key.ts'
-import {
-  AppError,
-  type ErrorExtra,
-  type OutcomeError,
-  withExtra,
-  withMoneyOutcome,
-} from '../../errors/app-error.ts'
+import { hashSecret } from '../../domain/secrets.ts'
+import { AppError, addOutcome, type ErrorExtra, withExtra } from '../../errors/app-error.ts'
 import { isRefundUnderWay, moneyOutcome } from '../../errors/money-outcome.ts'
 import { ProviderError, toAppError } from '../../provider/provider.ts'
 import { hasLosableChargeback } from '../../repositories/chargebacks/chargeback-queries.ts'
@@ -41,8 +35,8 @@ import {
   within,
 } from '../operations/request-context.ts'
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
+import { unknownCreation } from './resolve-creation.ts'
 import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts'
-import { unknownCreation } from './unknown-creation.ts'
 
 export type RefundRequest = {
   orderId: string
@@ -85,24 +79,32 @@ export async function refundOrder(
     },
   }
   return auditFailure(deps, entry, async () => {
-    const sought = await requireOrderAnywhere(deps, client, request.orderId, context)
-    const found = sought.order
-    const asked = identify(found, request, idempotencyKey, context)
-    const attempt = withMoneyOutcome(standing(found), async () => {
-      const refunded = await refund(deps, sought, asked)
-      // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
-      if (asked.isBare && (await context.isConnected())) await forgetTie(deps, asked)
-      return refunded
-    })
-    const work = attempt.catch(async (error: AppError | OutcomeError) => {
-      if (error.extra.outcome === 'unknown') throw error
-      const duplicate = await withMoneyOutcome(undecided(found), () => denyRefund(deps, asked))
-      if (duplicate?.state === 'done') return answer(found, duplicate, true)
-      throw duplicate ? inProgress(found) : error
-    })
-    const late = () => new AppError('PROVIDER_TIMEOUT', { extra: undecided(found) })
-    return inTime(deps, context, work, late)
+    const loaded = await requireOrderAnywhere(deps, client, request.orderId, context)
+    const asked = identify(loaded.order, request, idempotencyKey, context)
+    const late = () => new AppError('PROVIDER_TIMEOUT', { extra: undecided(loaded.order) })
+    try {
+      return await inTime(deps, context, refund(deps, loaded, asked), late)
+    } catch (error) {
+      throw addOutcome(error, asked.outcomeOnFailure)
+    }
   })
+}
+
+async function refund(deps: PaymentDeps, loaded: LoadedOrder, asked: Asked): Promise<Refunded> {
+  const { order } = loaded
+  try {
+    const refunded = await refundOnce(deps, loaded, asked)
+    // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
+    if (asked.isBare && (await asked.context.isConnected())) await forgetTie(deps, asked)
+    return refunded
+  } catch (cause) {
+    const error = addOutcome(cause, asked.outcomeOnFailure)
+    if (error.extra.outcome === 'unknown') throw error
+    asked.outcomeOnFailure = undecided(order)
+    const duplicate = await denyRefund(deps, asked)
+    if (duplicate?.state === 'done') return answer(order, duplicate, true)
+    throw duplicate ? inProgress(order) : error
+  }
 }
 
 /**
@@ -131,7 +133,8 @@ function undecided(order: OrderRow): ErrorExtra {
   return { ...moneyOutcome('refundUndecided'), orderId: order.id }
 }
 
-async function refund(
+/** The steps of a refund, in their order. */
+async function refundOnce(
   deps: PaymentDeps,
   { order: found, known }: LoadedOrder,
   asked: Asked,
@@ -152,18 +155,16 @@ async function refund(
   if (stale && isOpen(order.status)) throw unreadable(order, failure)
   if (stale) deps.log.warn({ orderId: order.id }, 'refunding an order that could not be read')
 
-  return withMoneyOutcome(undecided(order), async () => {
-    const intent = await writeIntent(deps, order, asked, start, isListRead)
-    const { operation, isTaken, newLease } = intent
-    const wasAnswered = operation.state === 'done'
-    const refunded = wasAnswered
+  asked.outcomeOnFailure = undecided(order)
+  const intent = await writeIntent(deps, order, asked, start, isListRead)
+  const { operation, isTaken, newLease } = intent
+  const options = { newLease, connection: known }
+  const refunded =
+    operation.state === 'done'
       ? { order, operation }
-      : await refundAtProvider(deps, intent.order, operation, context, {
-          newLease,
-          connection: known,
-        })
-    return answer(refunded.order, refunded.operation, isTaken || earlier !== undefined)
-  })
+      : await refundAtProvider(deps, intent.order, operation, context, options)
+  const isReplayed = isTaken || earlier !== undefined
+  return answer(refunded.order, refunded.operation, isReplayed)
 }
 
 /** What a charge-back takes, or may take, is not given back too: the shop would lose it twice. */
@@ -261,6 +262,8 @@ type Asked = {
   requestKey: string
   /** The till sent no key. */
   isBare: boolean
+  /** What the step that runs now says of the money when it fails and does not say it itself. */
+  outcomeOnFailure: ErrorExtra
 }
 
 /**
@@ -290,6 +293,7 @@ function identify(
       key ?? request.amountCents ?? 'total',
     ),
     isBare: key === undefined,
+    outcomeOnFailure: standing(order),
   }
 }
 

@@ -1,6 +1,7 @@
 import type { OrderEvidence } from '../../domain/order.ts'
 import { isUntouchable } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { moneyOutcome } from '../../errors/money-outcome.ts'
 import {
   type CallOptions,
   encodeReference,
@@ -19,14 +20,14 @@ import type { NewLease, SendLease } from '../operations/lease.ts'
 import type { RequestContext } from '../operations/request-context.ts'
 import { codeOf, endsIntent, runOperation } from '../operations/runner.ts'
 import { applyNotCreated, applyUnknownCreation, type EvidenceSource } from './apply-evidence.ts'
-import { confirmCreation, type Found, noteUnproven, searchOrder } from './found-order.ts'
+import { type Found, noteUnproven, searchOrder } from './found-order.ts'
+import { confirmCreation, moveOrder } from './state.ts'
 import {
   canNotArrive,
   isKeyRemembered,
   nextCreationCheck,
   nextUnknownCheck,
-} from './plan-status-checks.ts'
-import { moveOrder } from './state.ts'
+} from './status-checks.ts'
 
 export type CreationOutcome =
   | { kind: 'confirmed'; order: OrderRow }
@@ -273,4 +274,23 @@ async function keepUnknown(
     }
   })
   return { kind: 'unknown', order: unknown, error }
+}
+
+/**
+ * 504: the provider may have the order. The till asks for this order, or repeats the same request; that is safe unless
+ * neither a key nor the guard against duplicates makes the repetition the same order (`repeatable`).
+ */
+export function unknownCreation(order: OrderRow, cause: unknown, repeatable = true): AppError {
+  const advice = repeatable
+    ? 'ask for it by its order_id or repeat the same request'
+    : 'ask for it by its order_id and do not charge again'
+  return new AppError('PROVIDER_TIMEOUT', {
+    message: `The provider did not confirm the order in time; ${advice}`,
+    cause,
+    extra: {
+      ...moneyOutcome(repeatable ? 'chargeUndecided' : 'chargeUndecidedOnce'),
+      orderId: order.id,
+      status: order.status,
+    },
+  })
 }

@@ -20,9 +20,9 @@ import type { NewLease, SendLease } from '../operations/lease.ts'
 import type { RequestContext } from '../operations/request-context.ts'
 import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runner.ts'
 import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
-import { canNotArrive, hasUnsettledRefund } from './plan-status-checks.ts'
 import { refreshOrder, requireOrder } from './read.ts'
 import { refundEntry, takeEvidence } from './state.ts'
+import { canNotArrive, hasUnsettledRefund } from './status-checks.ts'
 
 /** Time alone does not settle what cannot be told apart. At most what `furthestMs` knows of operations. */
 const unclearCheckMs = 2 * 60_000

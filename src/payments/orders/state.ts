@@ -1,8 +1,10 @@
 import type { Db, Trx } from '../../db/database.ts'
+import { constraintOf } from '../../db/database-failures.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import type { OrderEvidence, OrderStatus, ProviderRefund } from '../../domain/order.ts'
 import { isOpen } from '../../domain/order-state.ts'
 import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts'
+import { moveIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
 import {
   type Along,
   type NextCheck,
@@ -24,13 +26,23 @@ import {
   type ActivityEntry,
   recordFailure,
   recordSuccess,
+  signSuccess,
   tellActivity,
 } from '../audit/activity.ts'
-import { type Actor, type PaymentDeps, serviceActor } from '../deps.ts'
-import { type Applied, applyEvidence, type EvidenceSource, type Move } from './apply-evidence.ts'
+import type { Actor, PaymentDeps } from '../deps.ts'
+import type { RequestContext } from '../operations/request-context.ts'
+import { serviceActor } from '../operations/request-context.ts'
+import {
+  type Applied,
+  applyEvidence,
+  applyNotCreated,
+  type EvidenceSource,
+  isAbout,
+  type Move,
+} from './apply-evidence.ts'
 import { type Contradiction, contradictionOf } from './match-refund.ts'
 import { tellOrderChanged } from './order-changes.ts'
-import { planCheckAt } from './plan-status-checks.ts'
+import { planCheckAt } from './status-checks.ts'
 
 export type Taking = {
   /** What is written along with the move that the evidence causes. */
@@ -231,4 +243,92 @@ function toldBy(before: OrderRow, after: OrderRow, source: EvidenceSource): Told
   if (source === 'webhook') return 'webhook'
   const isTold = isOpen(before.status) && after.status !== 'at_terminal'
   return before.status !== after.status && isTold ? 'look' : null
+}
+
+/**
+ * Records that the provider has the order, with the audit entry of its creation. One that had counted as refused opens
+ * again. An order that stands in another row already, as after a restored backup, is that row's: this one was never made,
+ * and the other is returned. `frees` is the lease on its key that is released with it.
+ */
+export async function confirmCreation(
+  deps: PaymentDeps,
+  order: OrderRow,
+  evidence: OrderEvidence,
+  { source, actor }: RequestContext,
+  frees?: string,
+): Promise<OrderRow> {
+  if (!isAbout(order, evidence)) {
+    const holder = await findHolder(deps, order, evidence)
+    if (holder) return leaveToHolder(deps, order, holder, source)
+  }
+  try {
+    const { order: after } = await takeEvidence(deps, order, () => evidence, source, {
+      prepare: makeRoom,
+      along: (after, before) => ({
+        frees,
+        ...(before.creation !== 'confirmed' &&
+          after.creation === 'confirmed' && {
+            entries: [signSuccess(deps, creationEntry(after, actor))],
+          }),
+      }),
+    })
+    return after
+  } catch (error) {
+    const isHeld = constraintOf(error) === 'orders_mp_order_id_key'
+    const holder = isHeld ? await findHolder(deps, order, evidence) : undefined
+    if (holder) return leaveToHolder(deps, order, holder, source)
+    throw error
+  }
+}
+
+function creationEntry(order: OrderRow, actor: Actor): ActivityEntry {
+  return {
+    client: order.client,
+    actor,
+    action: 'order.created',
+    resourceId: order.id,
+    metadata: {
+      mp_order_id: order.mp_order_id,
+      amount: pointFromCents(order.amount_cents),
+      caja_id: order.caja_id,
+    },
+  }
+}
+
+/** Another row that the provider's order stands in. */
+async function findHolder(
+  deps: PaymentDeps,
+  order: OrderRow,
+  evidence: OrderEvidence,
+): Promise<OrderRow | undefined> {
+  const holder = await findOrderOfAnyClient(deps.database.db, evidence.mpOrderId)
+  return holder?.id === order.id ? undefined : holder
+}
+
+async function leaveToHolder(
+  deps: PaymentDeps,
+  order: OrderRow,
+  holder: OrderRow,
+  source: EvidenceSource,
+): Promise<OrderRow> {
+  const known = { code: 'stands in another order', unansweredAt: null }
+  return deps.database.transaction(async (trx) => {
+    const locked = await lockOrder(trx, order.id)
+    if (holder.client !== order.client) return locked
+    await moveOrder(deps, trx, locked, source, (current) => ({
+      move: applyNotCreated(current, deps.now(), known),
+    }))
+    await moveIdempotencyKeys(trx, { from: order.id, to: holder.id })
+    return holder
+  })
+}
+
+/** The provider counts an order's time from when it has it, so one that it got late is not over yet. */
+function makeRoom(order: OrderRow): OrderRow {
+  const { creation, unanswered_at: sentAt, cancel_requested_at: wish } = order
+  const isNew = creation === 'intent' || creation === 'unknown'
+  if (!isNew || sentAt === null || wish !== null) return order
+  const expiresAt = new Date(sentAt.getTime() + order.expiration_minutes * 60_000)
+  if (expiresAt.getTime() - order.expires_at.getTime() < 60_000) return order
+  return { ...order, expires_at: expiresAt }
 }

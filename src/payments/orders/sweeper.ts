@@ -25,9 +25,9 @@ import type { AccountPauses } from '../operations/account-pauses.ts'
 import { answerWithinMs, serviceContext } from '../operations/request-context.ts'
 import type { WebhookInbox } from '../webhooks/webhook-inbox.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'
-import { isForgotten, isKeyRemembered, nextUnknownCheck } from './plan-status-checks.ts'
 import { refreshOrder } from './read.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
+import { isForgotten, isKeyRemembered, nextUnknownCheck } from './status-checks.ts'
 
 export type Sweeper = {
   start(): void

@@ -16,8 +16,8 @@ import {
   within,
 } from '../operations/request-context.ts'
 import { cancelAtProvider } from '../orders/cancel.ts'
-import { givesWay } from '../orders/plan-status-checks.ts'
 import { refreshOrder } from '../orders/read.ts'
+import { givesWay } from '../orders/status-checks.ts'
 import { adviseOnBusy, findHolder, type Holder } from './busy-terminal.ts'
 
 /**

@@ -1,6 +1,5 @@
 import type { Insertable, Selectable } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
-import { fixedStatement } from '../../db/fixed-statement.ts'
+import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
 import type { ApiKeysTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 

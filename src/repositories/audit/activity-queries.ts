@@ -1,14 +1,7 @@
 import type { Selectable } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
-import { fixedStatement } from '../../db/fixed-statement.ts'
+import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
 import type { ActivityLogTable, ActivitySealsTable } from '../../db/tables.ts'
-import {
-  type ListPage,
-  type PageWish,
-  reachOf,
-  type SequencePlace,
-  toListPage,
-} from '../list-page.ts'
+import { type ListPage, type PageWish, reachOf, type SequencePlace, toListPage } from '../list-page.ts'
 
 export type ActivityRow = Selectable<ActivityLogTable>
 

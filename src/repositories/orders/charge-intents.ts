@@ -1,7 +1,6 @@
 import type { Insertable } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
+import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
-import { fixedStatement } from '../../db/fixed-statement.ts'
 import type { OrdersTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { type ConnectionRow, reviveConnection } from '../connection/connection-queries.ts'

@@ -1,13 +1,6 @@
-import type { Db, Trx } from '../../db/database.ts'
-import { fixedStatement } from '../../db/fixed-statement.ts'
+import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
-import {
-  noteNews,
-  noteRepeat,
-  type ToldBy,
-  webhooksArrive,
-  webhookValues,
-} from '../webhooks/account-webhooks.ts'
+import { noteNews, noteRepeat, type ToldBy, webhooksArrive, webhookValues } from '../webhooks/account-webhooks.ts'
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'
 

@@ -1,6 +1,5 @@
 import type { Insertable, Selectable } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
-import { fixedStatement } from '../../db/fixed-statement.ts'
+import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { ProviderRefund } from '../../domain/order.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'

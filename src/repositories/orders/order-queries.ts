@@ -1,6 +1,5 @@
 import { type ExpressionBuilder, type Insertable, type Selectable, sql } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
-import { fixedStatement } from '../../db/fixed-statement.ts'
+import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
 import type { OrdersTable, Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ApiKeyRow } from '../api-keys/api-key-queries.ts'

@@ -1,7 +1,6 @@
 import type { Insertable } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
+import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
-import { fixedStatement } from '../../db/fixed-statement.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { IdempotencyScope } from './idempotency-keys.ts'
 import type { OrderOperationRow } from './order-operations.ts'

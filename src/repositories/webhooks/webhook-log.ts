@@ -1,18 +1,10 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
-import type { Db, Trx } from '../../db/database.ts'
-import { fixedStatement } from '../../db/fixed-statement.ts'
+import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
 import type { WebhookLogTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import { type ClaimRoom, roomOfAccount } from '../claim-room.ts'
 import { columnHasCome, furthestMs } from '../due-times.ts'
-import {
-  beyondTime,
-  type ListPage,
-  type PageWish,
-  reachOf,
-  type TimePlace,
-  toListPage,
-} from '../list-page.ts'
+import { beyondTime, type ListPage, type PageWish, reachOf, type TimePlace, toListPage } from '../list-page.ts'
 
 export type WebhookRow = Selectable<WebhookLogTable>
 

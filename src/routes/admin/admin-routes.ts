@@ -11,10 +11,10 @@ import { listDeliveries } from '../../repositories/webhooks/webhook-log.ts'
 import { addActivityRoutes } from '../audit/activity-routes.ts'
 import { addInvitationAdminRoutes } from '../connection/invitation-admin-routes.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
+import { actorOf } from '../guards.ts'
 import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
 import { findOrderPage } from '../orders/order-page.ts'
 import { OrdersResponse } from '../orders/order-schemas.ts'
-import { actorOf } from '../route-context.ts'
 import { addFreeTerminalRoute } from '../terminals/free-terminal-route.ts'
 import {
   AdminOrdersQuery,

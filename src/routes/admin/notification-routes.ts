@@ -3,7 +3,7 @@ import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { recordSuccess } from '../../payments/audit/activity.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
-import { actorOf } from '../route-context.ts'
+import { actorOf } from '../guards.ts'
 
 export type TestAlerts = () => Promise<
   { type: string; target: string; ok: boolean; error?: string }[]

@@ -4,7 +4,7 @@ import type { PaymentDeps } from '../../payments/deps.ts'
 import { listApiKeys } from '../../repositories/api-keys/api-key-queries.ts'
 import { MessageResponse } from '../connection/oauth-schemas.ts'
 import { iso, isoOrNull } from '../field-schemas.ts'
-import { actorOf } from '../route-context.ts'
+import { actorOf } from '../guards.ts'
 import {
   ApiKeysResponse,
   CreateApiKeyBody,

@@ -14,8 +14,7 @@ import {
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { listClosings } from '../../repositories/closings/closing-queries.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
-import { actorOf, providerErrors } from '../route-context.ts'
+import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { StoreParams } from '../stores/store-schemas.ts'
 import { closingCsv, closingPage, csvName } from './closing-paper.ts'
 import {

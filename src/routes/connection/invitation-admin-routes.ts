@@ -10,7 +10,7 @@ import {
   InvitationsResponse,
 } from '../admin/admin-schemas.ts'
 import { iso } from '../field-schemas.ts'
-import { actorOf } from '../route-context.ts'
+import { actorOf } from '../guards.ts'
 import { MessageResponse } from './oauth-schemas.ts'
 
 const tags = ['Administration']

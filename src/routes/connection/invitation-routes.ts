@@ -1,7 +1,7 @@
 import { AppError } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import { refuseHostileText } from '../../http/hostile-text.ts'
 import { wantsHtml } from '../../http/html.ts'
+import { refuseHostileText } from '../../http/json-body.ts'
 import { isFromOwnPage } from '../../http/same-origin.ts'
 import { checkInvitation, startLogin } from '../../payments/connection/oauth-login.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'

@@ -7,8 +7,7 @@ import { askAboutOrder, settleDoubt } from '../../payments/orders/settle-doubt.t
 import { settleRefund } from '../../payments/orders/settle-refund.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { ClientOnlyQuery, text } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
-import { contextOf } from '../route-context.ts'
+import { contextOf, tenantOfRequest } from '../guards.ts'
 import { readBeside, viewOrder } from './order-answer.ts'
 import { OrderParams, OrderResponse } from './order-schemas.ts'
 

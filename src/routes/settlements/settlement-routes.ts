@@ -2,7 +2,7 @@ import type { FastifyRequest, preParsingHookHandler } from 'fastify'
 import { addCents, negated, signedPointFromCents, sumCents } from '../../domain/money.ts'
 import { AppError, invalid } from '../../errors/app-error.ts'
 import type { HttpServer } from '../../http/create-server.ts'
-import { refuseHostileText } from '../../http/hostile-text.ts'
+import { refuseHostileText } from '../../http/json-body.ts'
 import { createPlaces, type PlaceLimits } from '../../http/places.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { setChargeClass } from '../../payments/settlements/charge-classes.ts'
@@ -20,9 +20,8 @@ import {
   type SettlementFileRow,
 } from '../../repositories/settlements/settlement-queries.ts'
 import { ClientOnlyQuery, iso, isoOrNull } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
+import { actorOf, tenantOfRequest } from '../guards.ts'
 import { cursorsOf, timePlace, timeWish } from '../list-cursor.ts'
-import { actorOf } from '../route-context.ts'
 import {
   ChargeClassBody,
   ChargeClassesResponse,

@@ -12,8 +12,7 @@ import {
 } from '../../payments/stores/manage-stores.ts'
 import type { PosRow } from '../../repositories/stores/store-queries.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
-import { actorOf, providerErrors } from '../route-context.ts'
+import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import {
   AddPosBody,
   AddPosResponse,

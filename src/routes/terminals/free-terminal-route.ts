@@ -9,7 +9,7 @@ import {
   type TerminalVerdict,
 } from '../../payments/terminals/free-terminal.ts'
 import { iso } from '../field-schemas.ts'
-import { contextOf, providerErrors } from '../route-context.ts'
+import { contextOf, providerErrors } from '../guards.ts'
 import { FreeTerminalBody, FreeTerminalResponse, TerminalParams } from './free-terminal-schemas.ts'
 
 const verdictTexts: Record<TerminalVerdict, string> = {

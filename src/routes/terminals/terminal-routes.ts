@@ -2,8 +2,7 @@ import type { HttpServer } from '../../http/create-server.ts'
 import type { PaymentDeps } from '../../payments/deps.ts'
 import { listTerminals, setOperatingMode } from '../../payments/terminals/list-terminals.ts'
 import { ClientOnlyQuery } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
-import { actorOf, providerErrors } from '../route-context.ts'
+import { actorOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import {
   OperatingModeBody,
   OperatingModeResponse,

@@ -14,9 +14,8 @@ import {
   type OrphanRow,
 } from '../../repositories/unclaimed-payments/unclaimed-queries.ts'
 import { ClientOnlyQuery, iso } from '../field-schemas.ts'
-import { tenantOfRequest } from '../guards.ts'
+import { actorOf, contextOf, providerErrors, tenantOfRequest } from '../guards.ts'
 import { viewOutcome } from '../orders/order-answer.ts'
-import { actorOf, contextOf, providerErrors } from '../route-context.ts'
 import {
   AdoptBody,
   ListOrphansQuery,

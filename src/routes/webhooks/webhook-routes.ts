@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { HttpServer } from '../../http/create-server.ts'
-import { refuseHostileText } from '../../http/hostile-text.ts'
+import { refuseHostileText } from '../../http/json-body.ts'
 import type { WebhookInbox } from '../../payments/webhooks/webhook-inbox.ts'
 import { WebhookHeaders, WebhookQuery, WebhookResponse } from './webhook-schemas.ts'
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
-import { sameSecret } from '../../domain/constant-time.ts'
+import { sameSecret } from '../../domain/secrets.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { callerAddress } from '../../http/address-group.ts'
+import { callerAddress } from '../../http/connections.ts'
 import type { HttpServer } from '../../http/create-server.ts'
 import { createFailureLimit } from '../../http/failure-limit.ts'
 

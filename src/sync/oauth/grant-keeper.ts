@@ -1,5 +1,5 @@
 import type { Database } from '../../db/database.ts'
-import { sameSecret } from '../../domain/constant-time.ts'
+import { sameSecret } from '../../domain/secrets.ts'
 import { SealedError, type Sealer } from '../../domain/sealed.ts'
 import { withLease } from '../../jobs/with-lease.ts'
 import { RequestFailure } from '../../outbound/guarded-request.ts'
