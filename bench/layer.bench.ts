@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { Pool } from 'pg'
-import { type Database, openDatabase, fixedStatement } from '../src/db/database.ts'
+import { type Database, fixedStatement, openDatabase } from '../src/db/database.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { onServer, urlOf } from '../test/support/postgres-template.ts'
 import { quantile, say } from './bench-service.ts'

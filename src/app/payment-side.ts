@@ -28,8 +28,8 @@ import { createAccountPauses } from '../payments/operations/account-pauses.ts'
 import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCalls } from '../payments/orders/order-calls.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'
-import { createStatusCheckNotes } from '../payments/orders/status-checks.ts'
 import { createOrderSearch, type OrderSearch } from '../payments/orders/search.ts'
+import { createStatusCheckNotes } from '../payments/orders/status-checks.ts'
 import { createSweeper, type Sweeper } from '../payments/orders/sweeper.ts'
 import {
   createPaymentWatch,

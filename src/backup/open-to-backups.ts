@@ -1,5 +1,5 @@
 import { recordSuccess } from '../payments/audit/activity.ts'
-import { type PaymentDeps } from '../payments/deps.ts'
+import type { PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
 import { openSnapshotDoor, type SnapshotDoor } from './snapshot-door.ts'
 

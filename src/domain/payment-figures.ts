@@ -1,4 +1,5 @@
 import type { Payment, ProviderRefund } from './order.ts'
+import { wentThrough } from './provider-states.ts'
 
 /*
  * The three figures of a payment, which docs/amounts.md explains: what was asked (`amountCents`), what the buyer paid
@@ -78,4 +79,17 @@ export function asShopRefunds(
 
 function onlyOf(payments: readonly Payment[], id: string | null): Payment | undefined {
   return id === null && payments.length === 1 ? payments[0] : undefined
+}
+
+/** What the buyer paid for an order in cents, the interest of the card issuer included, without further payments. */
+export function buyerPaidCents({
+  payments,
+  paid_cents: receivedCents,
+}: {
+  payments: readonly Payment[]
+  paid_cents: number
+}): number {
+  const paid = payments.filter((payment) => isOwn(payment) && wentThrough(payment.status))
+  if (paid.length === 0) return receivedCents
+  return paid.reduce((sum, { paidCents, amountCents }) => sum + (paidCents ?? amountCents), 0)
 }

@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts'
 import { withLease } from '../jobs/with-lease.ts'
 import { backoffMs, type RetryPolicy } from '../outbound/backoff.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
-import { furthestMs, hasCome } from '../repositories/due-times.ts'
+import { furthestMs, hasCome } from '../repositories/due-work.ts'
 import { listPauses } from '../repositories/flows/flow-switches.ts'
 import {
   type AlertKey,

@@ -6,8 +6,9 @@ import {
   OutboundError,
 } from '../outbound/outbound.ts'
 import { judgeRefusal } from './judge-refusal.ts'
-import { fromOutbound, ProviderError, parseErrorBody, requestIdOf } from './provider-error.ts'
+import { fromOutbound, ProviderError, parseErrorBody } from './provider-error.ts'
 import type { CallOptions, ProviderCallLog, ProviderSettings } from './provider-types.ts'
+import { requestIdOf } from './wire.ts'
 
 export type ProviderCall<T> = {
   /** Name of the call in the log. */
@@ -83,7 +84,7 @@ async function perform<T>(
           attempt: report.attempt,
           durationMs: report.durationMs,
           requestId: requestIdOf(report.headers),
-          code: parseErrorBody(report.refusal).code,
+          code: report.refusal === undefined ? null : parseErrorBody(report.refusal).code,
           failure: report.failure,
           about: call.options?.about ?? null,
         }),

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-
 import type { AttemptFailure, Effect, FailureKind, OutboundError } from '../outbound/outbound.ts'
+import { requestIdOf } from './wire.ts'
 
 /** The parts of the provider's three error envelopes that matter. `codes` holds the main code, then those of the causes. */
 export type ErrorBody = { code: string | null; codes: readonly string[]; message: string | null }
@@ -30,8 +30,6 @@ const plainCode = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
  * gives nulls.
  */
 export function parseErrorBody(body: unknown): ErrorBody {
-  // An attempt that succeeded has none.
-  if (body === undefined) return { code: null, codes: [], message: null }
   const parsed = MpErrorBody.safeParse(body)
   if (!parsed.success) return { code: null, codes: [], message: null }
   const { errors, error, code, message, error_description, cause, causes } = parsed.data
@@ -130,12 +128,6 @@ export function fromOutbound(error: OutboundError): ProviderError {
     },
     error.cause,
   )
-}
-
-/** The provider's own number of an exchange, for its support. */
-export function requestIdOf(headers: Record<string, string | string[] | undefined>): string | null {
-  const header = headers['x-request-id']
-  return (Array.isArray(header) ? header[0] : header) ?? null
 }
 
 /**

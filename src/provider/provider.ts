@@ -17,9 +17,9 @@ export {
   encodeExternalId,
   encodeReference,
   isEncodedReference,
+  reducePosName,
   splitReference,
-} from './reference.ts'
-export { reducePosName } from './request-bodies.ts'
+} from './request-bodies.ts'
 
 /** The provider client: no database, no token lookup, no rule of ours. */
 export function createProvider(settings: ProviderSettings): Provider {

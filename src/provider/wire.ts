@@ -176,3 +176,9 @@ export type MpPayment = z.infer<typeof MpPayment>
 export type MpRefund = z.infer<typeof MpRefund>
 export type MpToken = z.infer<typeof MpToken>
 export type MpTerminal = z.infer<typeof MpTerminal>
+
+/** The provider's own number of an exchange, for its support. */
+export function requestIdOf(headers: Record<string, string | string[] | undefined>): string | null {
+  const header = headers['x-request-id']
+  return (Array.isArray(header) ? header[0] : header) ?? null
+}

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, Trx } from '../db/database.ts'
-import { columnHasCome, hasCome } from './due-times.ts'
+import { columnHasCome, hasCome } from './due-work.ts'
 
 /** Longest time a dead process can hold up the others. */
 export const leaseMs = 10_000

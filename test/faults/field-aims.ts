@@ -1,4 +1,4 @@
-import { encodeReference } from '../../src/provider/reference.ts'
+import { encodeReference } from '../../src/provider/request-bodies.ts'
 import { payByCard, sandboxCall } from '../support/till.ts'
 import { arm, buyer, heal, type Lane, onTerminal, ordersOf, placeForeign, send } from './lane.ts'
 import {

@@ -6,7 +6,7 @@ import { createOrder } from '../../src/payments/orders/charge.ts'
 import { createForeignOrders } from '../../src/payments/orders/foreign-orders.ts'
 import { nextCheck } from '../../src/payments/orders/status-checks.ts'
 import { ProviderError } from '../../src/provider/provider.ts'
-import { furthestMs } from '../../src/repositories/due-times.ts'
+import { furthestMs } from '../../src/repositories/due-work.ts'
 import { acquireLease, leaseMs, releaseLease } from '../../src/repositories/leases.ts'
 import {
   breakProvider,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { reducePosName } from '../../src/provider/provider.ts'
-import { encodeExternalId, encodeReference } from '../../src/provider/reference.ts'
+import { encodeExternalId, encodeReference } from '../../src/provider/request-bodies.ts'
 
 const alphabet = /^[A-Za-z0-9_-]{1,64}$/
 

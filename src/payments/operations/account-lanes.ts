@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
-import type { ClaimRoom } from '../../repositories/claim-room.ts'
+import type { ClaimRoom } from '../../repositories/due-work.ts'
 import type { PaymentDeps } from '../deps.ts'
 import type { AccountPauses } from './account-pauses.ts'
 

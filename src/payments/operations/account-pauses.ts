@@ -1,5 +1,5 @@
 import { isAnswered, ProviderError } from '../../provider/provider.ts'
-import { hasCome } from '../../repositories/due-times.ts'
+import { hasCome } from '../../repositories/due-work.ts'
 
 /** Which provider accounts background work spares for a moment. In memory: each process learns for itself. */
 export type AccountPauses = {

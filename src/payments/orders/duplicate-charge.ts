@@ -1,7 +1,10 @@
 import type { Db, Trx } from '../../db/database.ts'
-import { isOpen, isPaid } from '../../domain/order-state.ts'
+import type { ClientName } from '../../domain/client-name.ts'
+import { isClosedUnpaid, isOpen, isPaid } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { moneyOutcome } from '../../errors/money-outcome.ts'
+import { attemptOfReference } from '../../provider/provider.ts'
+import { findAdoptedOrders } from '../../repositories/orders/adopted-orders.ts'
 import {
   findIdempotencyKey,
   tieIdempotencyKey,
@@ -15,7 +18,6 @@ import { findPos, lockPos } from '../../repositories/stores/store-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { within } from '../operations/request-context.ts'
 import { cancelForgotten } from '../terminals/choose-terminal.ts'
-import { findAdoptedSales } from './adopted-sales.ts'
 import type { Sale } from './charge.ts'
 import { refreshOrder } from './read.ts'
 
@@ -137,4 +139,32 @@ function isCharged(order: OrderRow): boolean {
 /** Its cancel was requested: the customer must not be sent to the terminal for it. */
 export function isGivenUp(order: OrderRow): boolean {
   return order.status === 'created' && order.cancel_requested_at !== null
+}
+
+/**
+ * Adopted orders that this sale may have made, oldest first: equal in box and amount, with a reference that can have come
+ * from its text ("A-2" from "A" too), and not ended without money. With `untied` only those adopted lately that no
+ * Idempotency-Key of that route stands for.
+ */
+export async function findAdoptedSales(
+  db: Db | Trx,
+  client: ClientName,
+  sale: { cajaId: string; externalReference: string; amountCents: number },
+  untied?: { route: string; adoptedSince: Date },
+): Promise<OrderRow[]> {
+  // Which spelling the lost order was sent with nobody knows; what is not plain ASCII was encoded from that one.
+  const { externalReference } = sale
+  const spellings = [
+    externalReference,
+    externalReference.normalize('NFC'),
+    externalReference.normalize('NFD'),
+  ]
+  const adopted = await findAdoptedOrders(db, client, sale, untied)
+  return adopted.filter(
+    (order) =>
+      spellings.some(
+        (text) => attemptOfReference(order.mp_external_reference, text) !== undefined,
+      ) &&
+      (order.paid_after_close || !isClosedUnpaid(order.status)),
+  )
 }

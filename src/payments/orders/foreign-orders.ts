@@ -1,4 +1,4 @@
-import { hasCome } from '../../repositories/due-times.ts'
+import { hasCome } from '../../repositories/due-work.ts'
 
 /**
  * Orders of the provider that were found to be none of ours: for a while they are not asked for again. `where` is the

@@ -3,9 +3,9 @@ import { changePositionOf, positionBehind } from '../../domain/change-position.t
 import { asClientName } from '../../domain/client-name.ts'
 import { pointFromCents } from '../../domain/money.ts'
 import { decisionOf } from '../../domain/order-state.ts'
+import { buyerPaidCents } from '../../domain/payment-figures.ts'
 import { outcomeOf } from '../../errors/money-outcome.ts'
 import { listChangedOrders, type OrderRow } from '../../repositories/orders/order-queries.ts'
-import { buyerPaidCents } from './buyer-paid.ts'
 
 export type OrderChange = Record<string, unknown>
 

@@ -12,7 +12,7 @@ import type { Log, PaymentDeps } from '../deps.ts'
 
 /*
  * When the next status check of orders, cancels and refunds is due, when an order counts as forgotten, and how long the provider
- * remembers a key. `due-times.ts` has the longest plan, to notice a clock that was set back.
+ * remembers a key. `due-work.ts` has the longest plan, to notice a clock that was set back.
  */
 
 const secondMs = 1_000

@@ -1,5 +1,5 @@
 import type { Insertable, Selectable } from 'kysely'
-import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
+import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { ApiKeysTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 

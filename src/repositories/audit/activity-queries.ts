@@ -1,7 +1,13 @@
 import type { Selectable } from 'kysely'
-import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
+import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { ActivityLogTable, ActivitySealsTable } from '../../db/tables.ts'
-import { type ListPage, type PageWish, reachOf, type SequencePlace, toListPage } from '../list-page.ts'
+import {
+  type ListPage,
+  type PageWish,
+  reachOf,
+  type SequencePlace,
+  toListPage,
+} from '../list-page.ts'
 
 export type ActivityRow = Selectable<ActivityLogTable>
 

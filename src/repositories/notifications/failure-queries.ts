@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { FlowAlertsTable } from '../../db/tables.ts'
-import { columnHasCome, furthestMs } from '../due-times.ts'
+import { columnHasCome, furthestMs } from '../due-work.ts'
 import type { DeliveryTarget } from '../flows/deliveries.ts'
 
 export type AlertRow = Selectable<FlowAlertsTable>

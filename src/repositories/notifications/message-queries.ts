@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import { type Db, json, type Trx } from '../../db/database.ts'
 import type { AlertMessagesTable, AlertTroublesTable } from '../../db/tables.ts'
-import { columnHasCome, furthestMs } from '../due-times.ts'
+import { columnHasCome, furthestMs } from '../due-work.ts'
 
 export type TroubleRow = Selectable<AlertTroublesTable>
 export type AlertMessageRow = Selectable<AlertMessagesTable>

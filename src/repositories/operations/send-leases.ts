@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
-import { columnHasCome } from '../due-times.ts'
+import { columnHasCome } from '../due-work.ts'
 
 /** Rows whose id is a key at the provider. */
 export type KeyedTable = 'orders' | 'order_operations'

@@ -1,6 +1,12 @@
-import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
+import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
-import { noteNews, noteRepeat, type ToldBy, webhooksArrive, webhookValues } from '../webhooks/account-webhooks.ts'
+import {
+  noteNews,
+  noteRepeat,
+  type ToldBy,
+  webhooksArrive,
+  webhookValues,
+} from '../webhooks/account-webhooks.ts'
 import type { OrderOperationRow } from './order-operations.ts'
 import type { OrderRow } from './order-queries.ts'
 

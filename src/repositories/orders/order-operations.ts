@@ -1,10 +1,9 @@
 import type { Insertable, Selectable } from 'kysely'
-import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
+import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { ProviderRefund } from '../../domain/order.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
-import { type ClaimRoom, roomOfAccount } from '../claim-room.ts'
-import { columnHasCome, furthestMs } from '../due-times.ts'
+import { type ClaimRoom, columnHasCome, furthestMs, roomOfAccount } from '../due-work.ts'
 import type { OrderRow } from './order-queries.ts'
 
 export type OrderOperationRow = Selectable<OrderOperationsTable>

@@ -1,11 +1,10 @@
 import { type ExpressionBuilder, type Insertable, type Selectable, sql } from 'kysely'
-import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
+import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { OrdersTable, Tables } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
 import type { ApiKeyRow } from '../api-keys/api-key-queries.ts'
-import { type ClaimRoom, roomOfAccount } from '../claim-room.ts'
 import { type ConnectionRow, reviveConnection } from '../connection/connection-queries.ts'
-import { columnHasCome, furthestMs } from '../due-times.ts'
+import { type ClaimRoom, columnHasCome, furthestMs, roomOfAccount } from '../due-work.ts'
 
 export type OrderRow = Selectable<OrdersTable>
 

@@ -1,5 +1,5 @@
 import type { Insertable } from 'kysely'
-import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
+import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import { constraintOf } from '../../db/database-failures.ts'
 import type { OrderOperationsTable } from '../../db/tables.ts'
 import type { IdempotencyScope } from './idempotency-keys.ts'

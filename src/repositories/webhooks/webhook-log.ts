@@ -1,10 +1,16 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
-import { type Db, type Trx, fixedStatement } from '../../db/database.ts'
+import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { WebhookLogTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
-import { type ClaimRoom, roomOfAccount } from '../claim-room.ts'
-import { columnHasCome, furthestMs } from '../due-times.ts'
-import { beyondTime, type ListPage, type PageWish, reachOf, type TimePlace, toListPage } from '../list-page.ts'
+import { type ClaimRoom, columnHasCome, furthestMs, roomOfAccount } from '../due-work.ts'
+import {
+  beyondTime,
+  type ListPage,
+  type PageWish,
+  reachOf,
+  type TimePlace,
+  toListPage,
+} from '../list-page.ts'
 
 export type WebhookRow = Selectable<WebhookLogTable>
 

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
-import { sameSecret } from '../../domain/secrets.ts'
 import type { Secret } from '../../domain/secret.ts'
+import { sameSecret } from '../../domain/secrets.ts'
 import type { GrantKeeper } from './grant-keeper.ts'
 import { type OAuthClient, requestToken } from './token-request.ts'
 

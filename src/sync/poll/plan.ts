@@ -1,4 +1,4 @@
-import { hasCome } from '../../repositories/due-times.ts'
+import { hasCome } from '../../repositories/due-work.ts'
 import type { FlowStateRow } from '../../repositories/flows/flow-state.ts'
 import { definitionHash } from '../definition/definition-hash.ts'
 import type { Flow } from '../definition/schema.ts'
