@@ -15,6 +15,7 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, 'test/e2e/**'],
     tags: [{ name: 'long', description: whyLong }],
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/check-answers.ts'],
     pool: 'forks',
     maxWorkers: 2,
     isolate: false,

@@ -5,11 +5,12 @@ import {
   fastify,
   type RawServerDefault,
 } from 'fastify'
-import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { LoggerOptions } from 'pino'
 import { AppError } from '../errors/app-error.ts'
 import { OperatorError } from '../errors/operator-error.ts'
 import { requireAccessClass } from './access-classes.ts'
+import { serializerCompiler } from './answer-serializer.ts'
 import { answerClientError, answerInsteadOfNode, validatorCompiler } from './client-errors.ts'
 import {
   type ConnectionLimits,

@@ -180,7 +180,7 @@ test.each([
     const form = Object.fromEntries(
       fields.map(([, name = '', value = '']) => [name, unescaped(value)]),
     )
-    expect(page.body).toContain('<form method="post" action="/oauth/invitation">')
+    expect(page.body).toContain('<form method="post" action="invitation">')
     expect(form).toEqual(Object.fromEntries(new URL(link, 'http://x').searchParams))
 
     const begun = await acceptInvitation(service, link, browser(wanted))
