@@ -131,6 +131,8 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     database,
     now,
     waitingTills: () => changes.waiting(),
+    publicUrl: options.publicUrl,
+    dataDir: config.dataDir,
     boxState: (client, cajaId) => fleet.troubleOf(client, cajaId)?.state ?? 'ok',
     build: { version: product.version, commit: product.commit, mode: config.provider },
     log: logger,

@@ -1,6 +1,7 @@
 import { recordSuccess } from '../payments/audit/activity.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { serviceActor } from '../payments/operations/request-context.ts'
+import { rememberBackup } from '../repositories/settings.ts'
 import { openSnapshotDoor, type SnapshotDoor } from './snapshot-door.ts'
 
 /**
@@ -26,6 +27,7 @@ export async function openToBackups(
             resourceId: null,
           }),
         ),
+      onFinished: (takenAt) => rememberBackup(database.db, takenAt),
       log: (level, fields, message) => log[level](fields, message),
     })
   } catch (error) {

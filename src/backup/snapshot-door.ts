@@ -16,11 +16,15 @@ export type SnapshotDoorOptions = {
   copyFiles: (folder: string, signal: AbortSignal) => Promise<void>
   /** Called before each copy. */
   onAsked: () => Promise<void>
+  /** Called when a backup that somebody made of a copy is finished. */
+  onFinished: (takenAt: Date) => Promise<void>
   log: Log
 }
 
 const request = 'snapshot\n'
+const finishedForm = /^finished (\S+)\n$/
 const answerForm = z.union([z.object({ snapshot: z.string() }), z.object({ error: z.string() })])
+const notedForm = z.object({ noted: z.boolean() })
 const idForm = /^[0-9a-f]{16}$/
 /** The kernel's limit for the address of a Unix socket is 107 bytes on Linux, 103 on macOS. */
 const longestAddress = 100
@@ -44,6 +48,8 @@ export async function openSnapshotDoor(options: SnapshotDoorOptions): Promise<Sn
     socket.setEncoding('utf8')
     socket.on('error', () => {})
     socket.once('data', (text) => {
+      const takenAt = finishedForm.exec(String(text))?.[1]
+      if (takenAt !== undefined) return note(options, socket, new Date(takenAt))
       if (String(text) !== request) return socket.destroy()
       if (running) return answer(socket, { error: 'another backup is being made' })
       running = serve(options, socket, stopped.signal).finally(() => {
@@ -91,7 +97,20 @@ async function serve(
   }
 }
 
-function answer(socket: Socket, content: z.infer<typeof answerForm>): void {
+function note({ onFinished, log }: SnapshotDoorOptions, socket: Socket, takenAt: Date): void {
+  onFinished(takenAt).then(
+    () => answer(socket, { noted: true }),
+    (error: unknown) => {
+      log('error', { err: error }, 'the time of a backup could not be noted')
+      answer(socket, { noted: false })
+    },
+  )
+}
+
+function answer(
+  socket: Socket,
+  content: z.infer<typeof answerForm> | z.infer<typeof notedForm>,
+): void {
   socket.end(`${JSON.stringify(content)}\n`)
 }
 
@@ -107,20 +126,31 @@ export async function askForSnapshot(dataDir: string): Promise<string> {
       { cause },
     )
   if (address === undefined) throw nobody()
-  const socket = connect(address)
-  socket.setEncoding('utf8')
-  socket.write(request)
-  let text = ''
-  try {
-    for await (const chunk of socket) text += chunk
-  } catch (error) {
+  const text = await ask(address, request).catch((error: unknown) => {
     throw nobody(error)
-  }
+  })
   if (text === '') throw nobody()
   const answered = answerForm.parse(JSON.parse(text))
   if ('error' in answered) throw new CopyError(`No backup: ${answered.error}`)
   if (!idForm.test(answered.snapshot)) throw nobody()
   return snapshotFolder(dataDir, answered.snapshot)
+}
+
+/** Tells the service that has the data folder of a finished backup. Throws CopyError when it does not note it. */
+export async function tellOfBackup(dataDir: string, takenAt: Date): Promise<void> {
+  const address = await doorAddress(dataDir)
+  const text = address && (await ask(address, `finished ${takenAt.toISOString()}\n`))
+  if (text && notedForm.parse(JSON.parse(text)).noted) return
+  throw new CopyError('the service did not note it; its log may say why')
+}
+
+async function ask(address: string, question: string): Promise<string> {
+  const socket = connect(address)
+  socket.setEncoding('utf8')
+  socket.write(question)
+  let text = ''
+  for await (const chunk of socket) text += chunk
+  return text
 }
 
 function snapshotFolder(dataDir: string, id: string): string {

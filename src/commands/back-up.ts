@@ -5,11 +5,12 @@ import { type Config, loadConfig } from '../app/config.ts'
 import { writeBackup } from '../backup/backup-file.ts'
 import { hasEmbedded } from '../backup/embedded-place.ts'
 import { describeHeader, describeTables } from '../backup/report.ts'
-import { askForSnapshot } from '../backup/snapshot-door.ts'
+import { askForSnapshot, tellOfBackup } from '../backup/snapshot-door.ts'
 import { CopyError, withSource } from '../backup/source.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { DatabaseLockedError } from '../db/database-failures.ts'
 import { product } from '../http/product.ts'
+import { rememberBackup } from '../repositories/settings.ts'
 import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
@@ -24,25 +25,36 @@ const help: CommandHelp = {
   example: 'npm run backup -- /backups/tillbridge-2026-11-26.tar.gz',
 }
 
-type Opened = { database: Database; close(): Promise<void> }
+type Opened = {
+  database: Database
+  /** Notes the finished backup where the service finds it. */
+  remember(takenAt: Date): Promise<void>
+  close(): Promise<void>
+}
 
 /** Something to read in peace: a running service goes on with its own database. */
 async function openUndisturbed(config: Config): Promise<Opened> {
   if (config.databaseUrl !== undefined) {
-    const database = await openDatabase({ databaseUrl: config.databaseUrl })
-    return { database, close: () => database.close() }
+    return own(await openDatabase({ databaseUrl: config.databaseUrl }))
   }
   const { dataDir } = config
   if (!(await hasEmbedded(dataDir))) {
     throw new CopyError(`There is no database in ${resolve(dataDir)} (DATA_DIR)`)
   }
   try {
-    const database = await openDatabase({ dataDir })
-    return { database, close: () => database.close() }
+    return own(await openDatabase({ dataDir }))
   } catch (error) {
     if (!(error instanceof DatabaseLockedError)) throw error
   }
   return await openSnapshot(dataDir)
+}
+
+function own(database: Database): Opened {
+  return {
+    database,
+    remember: (takenAt) => rememberBackup(database.db, takenAt),
+    close: () => database.close(),
+  }
 }
 
 async function openSnapshot(dataDir: string): Promise<Opened> {
@@ -52,6 +64,7 @@ async function openSnapshot(dataDir: string): Promise<Opened> {
     const database = await openDatabase({ dataDir: folder })
     return {
       database,
+      remember: (takenAt) => tellOfBackup(dataDir, takenAt),
       close: async () => {
         await database.close()
         await remove()
@@ -77,14 +90,20 @@ function readFileName(): string {
 
 await runCommand(help, async () => {
   const path = readFileName()
-  const takenAt = new Date().toISOString()
-  const { database, close } = await openUndisturbed(loadConfig(process.env))
+  const startedAt = new Date()
+  const takenAt = startedAt.toISOString()
+  const { database, remember, close } = await openUndisturbed(loadConfig(process.env))
   try {
     const content = await database.maintenance((db) =>
       withSource(db, { version: product.version, takenAt }, (source) => writeBackup(path, source)),
     )
     say(`${path}: ${describeHeader(content.header)}; written and read again:`)
     for (const line of describeTables(content.totals)) say(line)
+    await remember(startedAt).catch((error: unknown) => {
+      say(
+        `The time of this backup could not be noted for GET /metrics: ${(error as Error).message}`,
+      )
+    })
     say('Not in it: ENCRYPTION_KEYS and ADMIN_TOKEN (or DATA_DIR/secrets). Keep them elsewhere.')
     return 0
   } finally {

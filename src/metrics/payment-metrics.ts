@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Database } from '../db/database.ts'
 import { whenCommitted } from '../db/flow-guard.ts'
@@ -5,8 +6,14 @@ import type { ClientName } from '../domain/client-name.ts'
 import { isOpen, isPaid } from '../domain/order-state.ts'
 import type { HealthState } from '../fleet/states.ts'
 import type { ProviderCallLog } from '../provider/provider.ts'
-import { type PaymentFigures, readPaymentFigures } from '../repositories/metrics/metric-figures.ts'
+import {
+  type PaymentFigures,
+  readPaymentFigures,
+  readServerFigures,
+  type ServerFigures,
+} from '../repositories/metrics/metric-figures.ts'
 import type { OrderRow } from '../repositories/orders/order-queries.ts'
+import { type CertificateWatch, createCertificateWatch } from './certificate.ts'
 import { processMetrics } from './process-metrics.ts'
 
 export type Scrape = { body: string; contentType: string }
@@ -27,6 +34,10 @@ export type PaymentMetricsDeps = {
   waitingTills: () => number
   /** How a box was last told to fare. */
   boxState: (client: ClientName, cajaId: string) => HealthState
+  /** The address that shops and the provider reach the service by. */
+  publicUrl: string
+  /** Where the embedded database and copies of it lie. */
+  dataDir: string
   build: { version: string; mode: string; commit: () => Promise<string | null> }
   log: { warn(fields: object, message: string): void }
 }
@@ -38,7 +49,7 @@ const milliseconds = 1_000
 
 /**
  * The figures of the payment side. What this process does is counted as it happens, in memory: several processes are summed by
- * whoever reads them. What waits in the database is read at a scrape, in one statement, and is the same from each.
+ * whoever reads them. What waits in the database is read at a scrape, in two statements, and is the same from each.
  */
 export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   const registry = new Registry()
@@ -100,10 +111,11 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
     }
   }
 
+  const certificate = createCertificateWatch(deps.publicUrl)
   let scraping: Promise<Scrape> | undefined
   const scrape = async () => {
     const state = new Registry()
-    await describeState(state, deps)
+    await describeState(state, deps, certificate)
     const bodies = [registry, state, processMetrics()].map((one) => one.metrics())
     return { body: (await Promise.all(bodies)).join('\n'), contentType: registry.contentType }
   }
@@ -125,8 +137,12 @@ export function createPaymentMetrics(deps: PaymentMetricsDeps): PaymentMetrics {
   }
 }
 
-async function describeState(registry: Registry, deps: PaymentMetricsDeps): Promise<void> {
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+async function describeState(
+  registry: Registry,
+  deps: PaymentMetricsDeps,
+  certificate: CertificateWatch,
+): Promise<void> {
+  const gauge: DefineGauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name: `tillbridge_${name}`, help, labelNames, registers: [registry] })
   const { version, mode, commit } = deps.build
   gauge('build_info', 'What runs', ['version', 'commit', 'mode']).set(
@@ -143,30 +159,55 @@ async function describeState(registry: Registry, deps: PaymentMetricsDeps): Prom
   gauge('database_waiting', 'Who waits for a connection to the database').set(pool.waiting)
 
   const now = deps.now()
-  const [figures, takesWrites] = await Promise.all([
-    readPaymentFigures(deps.database.db, now).catch((error: unknown) => {
-      deps.log.warn({ err: error }, 'the figures of the database could not be read')
-      return undefined
-    }),
+  const unless = (message: string) => (error: unknown) => {
+    deps.log.warn({ err: error }, message)
+    return undefined
+  }
+  const [figures, takesWrites, server, disk, endsAt] = await Promise.all([
+    readPaymentFigures(deps.database.db, now).catch(
+      unless('the figures of the database could not be read'),
+    ),
     deps.database.takesWrites(),
+    readServerFigures(deps.database.db).catch(
+      unless("the figures of the database's server could not be read"),
+    ),
+    // Beside a PostgreSQL there need not be a folder.
+    statfs(deps.dataDir).catch(() => undefined),
+    certificate.endsAt(),
   ])
   // As in /health: without writes no charge can be made.
   const isUp = figures !== undefined && takesWrites
   gauge('database_up', '1 when the database answers and takes writes').set(isUp ? 1 : 0)
   if (figures) describeFigures(gauge, figures, now)
+  if (server) describeServer(gauge, server)
+  if (disk) {
+    gauge('disk_bytes', 'Size of the disk with DATA_DIR').set(disk.blocks * disk.bsize)
+    gauge('disk_free_bytes', 'What the service may still write there').set(disk.bavail * disk.bsize)
+  }
+  // A figure without a value would be 0, which is a time too.
+  if (endsAt) {
+    gauge(
+      'certificate_ends_timestamp_seconds',
+      'When the certificate of PUBLIC_URL ends, seen in the last hour',
+    ).set(endsAt.getTime() / milliseconds)
+  }
 }
 
-function describeFigures(
-  gauge: (name: string, help: string, labelNames?: string[]) => Gauge,
-  figures: PaymentFigures,
-  now: Date,
-): void {
+type DefineGauge = (name: string, help: string, labelNames?: string[]) => Gauge
+
+function describeServer(gauge: DefineGauge, server: ServerFigures): void {
+  gauge('database_bytes', 'Size of the database').set(server.databaseBytes)
+  gauge('server_connections', "Connections of all clients to the database's server").set(
+    server.connections,
+  )
+  gauge('server_connections_most', 'Connections that it takes (max_connections)').set(
+    server.connectionsMost,
+  )
+}
+
+function describeFigures(gauge: DefineGauge, figures: PaymentFigures, now: Date): void {
   const age = (name: string, help: string, since: Date | null) =>
     gauge(name, help).set(since ? Math.max(0, secondsBetween(since, now)) : 0)
-  const moment = (name: string, help: string, at: Date | null) => {
-    const one = gauge(name, help)
-    if (at) one.set(at.getTime() / milliseconds)
-  }
   const open = gauge('orders_open', 'Orders that wait for their end', ['status'])
   for (const status of ['created', 'at_terminal', 'action_required']) {
     open.set({ status }, figures.open[status] ?? 0)
@@ -189,20 +230,20 @@ function describeFigures(
     figures.webhooksWaiting,
   )
   age('webhook_lag_seconds', 'Age of the oldest webhook not worked on', figures.oldestWebhookAt)
-  moment(
+  gauge(
     'webhook_last_received_timestamp_seconds',
-    'When a signed webhook came last',
-    figures.lastWebhookAt,
-  )
+    'When a signed webhook came last; 0 when none ever did',
+  ).set((figures.lastWebhookAt?.getTime() ?? 0) / milliseconds)
   const connections = gauge('connections', 'Connections of clients to the provider', ['status'])
   for (const status of ['connected', 'lost']) {
     connections.set({ status }, figures.connections[status] ?? 0)
   }
-  moment(
-    'connection_expires_timestamp_seconds',
-    'When the first token of a connection ends; tokens are renewed long before',
-    figures.connectionEndsAt,
-  )
+  if (figures.connectionEndsAt) {
+    gauge(
+      'connection_expires_timestamp_seconds',
+      'When the first token of a connection ends; tokens are renewed long before',
+    ).set(figures.connectionEndsAt.getTime() / milliseconds)
+  }
   const states = gauge(
     'fleet_state',
     'Boxes, connections, kinds of calls, flows and destinations by state and cause',
@@ -225,6 +266,15 @@ function describeFigures(
     'payments_unreadable',
     'Payments of the provider of the last 30 days that cannot be read',
   ).set(figures.unreadablePayments)
+  age(
+    'notification_lag_seconds',
+    'Age of the oldest notification that is not sent',
+    figures.oldestNotificationAt,
+  )
+  gauge(
+    'backup_last_timestamp_seconds',
+    'The moment that the last finished backup shows; 0 when there was none',
+  ).set((figures.lastBackupAt?.getTime() ?? 0) / milliseconds)
   gauge('audit_unsealed', 'Entries of the audit log without a place in the chain yet').set(
     figures.unsealedEntries,
   )

@@ -9,6 +9,23 @@ export async function findSetting(db: Db | Trx, name: string): Promise<string | 
   return row?.value
 }
 
+/** Its `updated_at` is the moment that the last finished backup shows. */
+export const lastBackup = 'last_backup'
+
+/** Notes a finished backup; an older one that ends later changes nothing. */
+export async function rememberBackup(db: Db | Trx, takenAt: Date): Promise<void> {
+  await db
+    .insertInto('settings')
+    .values({ name: lastBackup, value: '', updated_at: takenAt })
+    .onConflict((conflict) =>
+      conflict
+        .column('name')
+        .doUpdateSet({ updated_at: takenAt })
+        .where('settings.updated_at', '<', takenAt),
+    )
+    .execute()
+}
+
 /** Writes the setting unless it has a value, and returns the value that stands afterwards. */
 export async function rememberSetting(
   trx: Trx,

@@ -24,10 +24,10 @@ const usualFolders = [18, 17, 16, 15].flatMap((version) => [
 ])
 
 /**
- * Makes and starts a server in a temporary folder. Root may not run one, so root runs it as the account `postgres`.
+ * Makes and starts a server in a temporary folder, with these parameters (`name=value`). Root may not run one, so root runs it as the account `postgres`.
  * Rejects with the reason when there is no initdb or no such account.
  */
-export async function openCluster(): Promise<Cluster> {
+export async function openCluster(...parameters: string[]): Promise<Cluster> {
   const account = serverAccount()
   const env = { PATH: [process.env.PATH, ...usualFolders].join(delimiter), LC_ALL: 'C' }
   const folder = await mkdtemp(join(tmpdir(), 'tillbridge-postgres-'))
@@ -37,7 +37,8 @@ export async function openCluster(): Promise<Cluster> {
   const port = await freePort()
   const control = (...words: string[]) =>
     run('pg_ctl', ['--pgdata', data, '--wait', '--silent', ...words], as)
-  const settings = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`
+  const own = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, ...parameters]
+  const settings = `-p ${port} ${own.map((parameter) => `-c ${parameter}`).join(' ')}`
   try {
     const words = ['--username', 'tester', '--auth', 'trust', '--encoding', 'UTF8']
     await run('initdb', ['--pgdata', data, ...words], as)

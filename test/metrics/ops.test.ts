@@ -1,10 +1,20 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm, statfs, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { parse } from 'yaml'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse, stringify } from 'yaml'
+import { openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { rememberBackup } from '../../src/repositories/settings.ts'
 import { typeCharge } from '../closings/shop-day.ts'
+import { openCluster } from '../faults/postgres-cluster.ts'
 import { openTestDatabase } from '../support/database.ts'
 import {
   jsonFlow,
@@ -13,7 +23,7 @@ import {
   type TestFlows,
   type TestTarget,
 } from '../support/flows.ts'
-import { type Sample, samplesOf } from '../support/metrics.ts'
+import { figureOf, type Sample, samplesOf } from '../support/metrics.ts'
 import {
   breakProvider,
   cancel,
@@ -43,8 +53,26 @@ const dashboard = JSON.parse(readFileSync(opsFile('grafana/tillbridge.json'), 'u
 let service: TestService
 let target: TestTarget
 let flows: TestFlows
+let folder: string
+const run = promisify(execFile)
+/** Whether there is a program; its tests are skipped without it. */
+const has = (program: string, word: string) =>
+  run(program, [word]).then(
+    () => true,
+    () => false,
+  )
+const hasPromtool = await has('promtool', '--version')
+const hasOpenssl = await has('openssl', 'version')
+const cluster = await openCluster('max_connections=20').catch(() => undefined)
+/** What the machine lacks for the faults of these rules. */
+const lacks: Record<string, string> = {
+  ...(!cluster && { TillbridgeServerConnections: 'the programs of a PostgreSQL server' }),
+  ...(!hasOpenssl && { TillbridgeCertificateEnds: 'openssl' }),
+}
 beforeAll(async () => {
-  service = await startTestService({ hangsAreShort: true })
+  folder = await mkdtemp(join(tmpdir(), 'tillbridge-ops-'))
+  service = await startTestService({ hangsAreShort: true, env: { DATA_DIR: folder } })
+  await rememberBackup(service.database.db, service.clock.now())
   target = await startTarget()
   flows = await startTestFlows({
     service,
@@ -58,6 +86,8 @@ afterAll(async () => {
   await flows.stop()
   await target.close()
   await service.stop()
+  await cluster?.remove()
+  await rm(folder, { recursive: true })
 })
 
 async function scrape(of = service): Promise<Sample[]> {
@@ -236,6 +266,79 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
     await Promise.all([...held, waiting])
     return { before, after, seconds: 60, at: service.clock.now() }
   },
+  async TillbridgeServerConnections() {
+    const database = await openDatabase({ databaseUrl: cluster?.url ?? '' })
+    await migrate(database)
+    const alone = await startTestService({ database })
+    const others: { close(): Promise<void> }[] = []
+    const scrapes = await watch(async () => {
+      while (others.length < 15) {
+        others.push(await openDatabase({ databaseUrl: cluster?.url ?? '' }))
+      }
+    }, alone)
+    await Promise.all(others.map((other) => other.close()))
+    await alone.stop()
+    await database.close()
+    return scrapes
+  },
+  async TillbridgeDatabaseLarge() {
+    const scrapes = await watch(async () => {
+      await sql`
+        insert into settings (name, value, updated_at)
+        select 'filler ' || n, (select string_agg(md5(random()::text), '') from generate_series(1, 100) where n > 0), now()
+        from generate_series(1, 4000) as n`.execute(service.database.db)
+    })
+    const bytes = (samples: Sample[]) => figureOf(samples, 'tillbridge_database_bytes') ?? 0
+    expect(bytes(scrapes.after) - bytes(scrapes.before)).toBeGreaterThan(5_000_000)
+    // Nobody makes 50 GB for a test: the figure follows what is stored, and the rule goes by the figure.
+    return { ...scrapes, after: grown(scrapes.after, 'tillbridge_database_bytes', 5_000) }
+  },
+  async TillbridgeDiskFills() {
+    const scrapes = await watch(async () => undefined)
+    const { bavail, bsize, blocks } = await statfs(folder)
+    expect(figureOf(scrapes.after, 'tillbridge_disk_bytes')).toBe(blocks * bsize)
+    // The machine writes at the same time.
+    const free = figureOf(scrapes.after, 'tillbridge_disk_free_bytes') ?? 0
+    expect(Math.abs(free / (bavail * bsize) - 1)).toBeLessThan(0.1)
+    return { ...scrapes, after: grown(scrapes.after, 'tillbridge_disk_free_bytes', 0.05) }
+  },
+  async TillbridgeCertificateEnds() {
+    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+    const words = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3'
+    await run('openssl', [
+      ...words.split(' '),
+      '-subj',
+      '/CN=localhost',
+      '-keyout',
+      key,
+      '-out',
+      cert,
+    ])
+    const proxy = createServer({ key: await readFile(key), cert: await readFile(cert) })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    const { port } = proxy.address() as AddressInfo
+    const publicUrl = `https://localhost:${port}`
+    const alone = await startTestService({ database: service.database, publicUrl })
+    const scrapes = await watch(async () => undefined, alone)
+    await alone.stop()
+    await new Promise((resolve) => proxy.close(resolve))
+    const endsAt = figureOf(scrapes.after, 'tillbridge_certificate_ends_timestamp_seconds') ?? 0
+    expect(Math.abs(endsAt - Date.now() / 1000 - 3 * 86_400)).toBeLessThan(3_600)
+    return scrapes
+  },
+  TillbridgeBackupOld: () => watch(async () => service.clock.advance(3 * 86_400_000)),
+  TillbridgeNotificationsWait: () =>
+    watch(() =>
+      service.database.db
+        .insertInto('alert_messages')
+        .values({
+          channel: 'mail',
+          id: crypto.randomUUID(),
+          message: '{}',
+          created_at: later(-1_000_000),
+        })
+        .execute(),
+    ),
   TillbridgeEventLoopLate: () =>
     watch(async () => {
       await new Promise((resolve) => setTimeout(resolve, 30))
@@ -278,6 +381,17 @@ const troubles: Record<string, () => Promise<Scrapes>> = {
     }),
 }
 
+/** The alerts that fire; the machine of the tests may itself be slow, or full. */
+function loudest(scrapes: Scrapes): string[] {
+  const loud = rules.filter(({ expr }) => (evaluate(expr, scrapes) as unknown[]).length > 0)
+  return loud.map(({ alert }) => alert).filter((name) => !/EventLoop|DiskFills/.test(name))
+}
+
+/** These figures with one of them multiplied. */
+function grown(samples: Sample[], name: string, times: number): Sample[] {
+  return samples.map((one) => (one.name === name ? { ...one, value: one.value * times } : one))
+}
+
 async function receiveWebhook(fields: { next_attempt_at: Date | null; processed_at: Date | null }) {
   const id = crypto.randomUUID()
   const row = { id, delivery_key: id, signature_valid: true, status: 'received' as const }
@@ -313,15 +427,24 @@ async function owe(state: 'waiting' | 'failed', at: Date): Promise<void> {
     .execute()
 }
 
+test('where nothing but a backup was made yet, nothing is told', async () => {
+  const scrapes = await watch(async () => undefined)
+  expect(loudest(scrapes)).toEqual([])
+})
+
 test('every metric that a rule or a panel names is in a scrape', async () => {
+  const samples: Sample[] = []
   await receiveWebhook({ next_attempt_at: null, processed_at: later(0) })
   const till = await openShop()
   const id = await order(till, 'for every series')
   await end(till, id, { do: 'fetch' })
   await end(till, id, payByCard)
   await call(service, { url: '/orders/none' })
+  if (hasOpenssl)
+    await troubles.TillbridgeCertificateEnds?.().then(({ after }) => samples.push(...after))
   await flows.call('GET', '/flow/nobody/limit')
-  const known = new Set((await scrape()).map(({ name }) => name))
+  samples.push(...(await scrape()))
+  const known = new Set(samples.map(({ name }) => name))
   const panels = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
   const named = [...rules.map(({ expr }) => expr), ...panels].flatMap(metricsIn)
   expect(named.length).toBeGreaterThan(60)
@@ -333,12 +456,11 @@ test('what is expressed is understood, and quiet while all is well', async () =>
   for (const { targets = [] } of dashboard.panels) {
     for (const { expr } of targets) evaluate(expr, scrapes)
   }
-  const loud = rules.filter(({ expr }) => (evaluate(expr, scrapes) as unknown[]).length > 0)
-  // The machine of the tests may itself be slow.
-  expect(loud.map(({ alert }) => alert).filter((name) => !/EventLoop/.test(name))).toEqual([])
+  expect(loudest(scrapes)).toEqual([])
 })
 
-test.each(rules)('$alert fires', async ({ alert, expr, annotations }) => {
+test.for(rules)('$alert fires', async ({ alert, expr, annotations }, context) => {
+  if (lacks[alert]) context.skip(`needs ${lacks[alert]}`)
   const trouble = troubles[alert]
   if (!trouble) throw new Error(`say in troubles how ${alert} comes true`)
   expect(evaluate(expr, await trouble())).not.toEqual([])
@@ -349,13 +471,28 @@ test('nothing is said of rules that are no more', () => {
   expect(Object.keys(troubles).sort()).toEqual(rules.map(({ alert }) => alert).sort())
 })
 
-test("Prometheus' own tool takes the rules", async (context) => {
-  const run = promisify(execFile)
-  const found = await run('promtool', ['--version']).then(
-    () => true,
-    () => false,
-  )
-  if (!found) return context.skip('promtool is not installed (package prometheus of Debian)')
-  const { stdout } = await run('promtool', ['check', 'rules', rulesFile])
-  expect(stdout).toContain(`${rules.length} rules found`)
+describe.skipIf(!hasPromtool)("Prometheus' own tool (package prometheus of Debian)", () => {
+  test('takes the rules, and plays each: quiet first, firing when its fault has lasted', async () => {
+    const { stdout } = await run('promtool', ['check', 'rules', rulesFile])
+    expect(stdout).toContain(`${rules.length} rules found`)
+    const played = opsFile('prometheus/alerts.test.yml')
+    const { tests } = parse(await readFile(played, 'utf8')) as { tests: { name: string }[] }
+    expect(tests.map(({ name }) => name)).toEqual(rules.map(({ alert }) => alert))
+    await run('promtool', ['test', 'rules', played])
+  })
+
+  test('takes the scrape, without the header where it is older than the file says', async () => {
+    const scrapeFile = opsFile('prometheus/scrape.yml')
+    const text = await readFile(scrapeFile, 'utf8')
+    const [, needed = ''] = /^# .*Prometheus (\d+\.\d+)/.exec(text) ?? []
+    const { stdout } = await run('promtool', ['--version'])
+    const [, own = ''] = /version (\d+\.\d+)/.exec(stdout) ?? []
+    const jobs = parse(text) as { http_headers?: unknown }[]
+    expect(jobs.map((job) => job.http_headers)).not.toContain(undefined)
+    const isNewEnough = own.localeCompare(needed, 'en', { numeric: true }) >= 0
+    if (!isNewEnough) for (const job of jobs) delete job.http_headers
+    const config = join(folder, 'prometheus.yml')
+    await writeFile(config, stringify({ scrape_configs: jobs }))
+    await run('promtool', ['check', 'config', '--syntax-only', config])
+  })
 })

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { checkBackup } from '../../src/backup/backup-file.ts'
-import { askForSnapshot, openSnapshotDoor } from '../../src/backup/snapshot-door.ts'
+import { askForSnapshot, openSnapshotDoor, tellOfBackup } from '../../src/backup/snapshot-door.ts'
 import { CopyError } from '../../src/backup/source.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { filesOf } from '../../src/db/pglite-engine.ts'
@@ -275,6 +275,7 @@ test('the door answers with a copy, one at a time, and to nothing else', slow, a
   await cp(join(dataDir, 'pglite'), join(folder, 'pglite'), { recursive: true })
   const going = Promise.withResolvers<void>()
   const asked: string[] = []
+  const finished: Date[] = []
   const door = await openSnapshotDoor({
     dataDir: folder,
     copyFiles: async (target) => {
@@ -282,6 +283,7 @@ test('the door answers with a copy, one at a time, and to nothing else', slow, a
       await going.promise
     },
     onAsked: async () => {},
+    onFinished: async (takenAt) => void finished.push(takenAt),
     log: () => {},
   })
   const first = askForSnapshot(folder)
@@ -294,6 +296,8 @@ test('the door answers with a copy, one at a time, and to nothing else', slow, a
   let answered = ''
   for await (const chunk of stranger) answered += chunk
   expect(answered).toBe('')
+  await tellOfBackup(folder, new Date(5))
+  expect(finished).toEqual([new Date(5)])
   await door.close()
   await expect(askForSnapshot(folder)).rejects.toBeInstanceOf(CopyError)
 })

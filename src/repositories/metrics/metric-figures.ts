@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../../db/database.ts'
+import { lastBackup } from '../settings.ts'
 
 /** What waits on the payment side, counted at one moment. */
 export type PaymentFigures = {
@@ -27,6 +28,10 @@ export type PaymentFigures = {
   undecidedChargebacks: number
   /** Payments of the provider of the last 30 days that cannot be read. */
   unreadablePayments: number
+  /** When the oldest notification was written that is not sent. */
+  oldestNotificationAt: Date | null
+  /** The moment that the last finished backup shows. */
+  lastBackupAt: Date | null
   /** How many things of each kind are in each state, for each reason. */
   states: { kind: string; state: string; cause: string | null; count: number }[]
 }
@@ -72,9 +77,31 @@ export async function readPaymentFigures(db: Db, now: Date): Promise<PaymentFigu
         as "undecidedChargebacks",
       (select count(*) from provider_payments where status = 'unreadable'
         and sold_at > ${now}::timestamptz - interval '30 days') as "unreadablePayments",
+      (select min(created_at) from alert_messages where sent_at is null) as "oldestNotificationAt",
+      (select updated_at from settings where name = ${lastBackup}) as "lastBackupAt",
       (select coalesce(jsonb_agg(one), '[]') from
         (select kind, state, cause, count(*) as count from fleet_states group by kind, state, cause)
           as one) as states`.execute(db)
+  const [row] = rows
+  if (!row) throw new Error('a select without a table answers one row')
+  return row
+}
+
+/** How full the database's server is. */
+export type ServerFigures = {
+  databaseBytes: number
+  /** Connections of all its clients, and how many it takes from those who are no superusers. */
+  connections: number
+  connectionsMost: number
+}
+
+/** Apart from the other figures: what servers tell of themselves differs, and some tell nothing. */
+export async function readServerFigures(db: Db): Promise<ServerFigures> {
+  const { rows } = await sql<ServerFigures>`
+    select pg_database_size(current_database()) as "databaseBytes",
+      (select count(*) from pg_stat_activity where backend_type = 'client backend') as connections,
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        as "connectionsMost"`.execute(db)
   const [row] = rows
   if (!row) throw new Error('a select without a table answers one row')
   return row

@@ -1,0 +1,61 @@
+import { isIP } from 'node:net'
+import { connect } from 'node:tls'
+
+export type CertificateWatch = {
+  /** When the certificate ends; undefined where there is none, or nobody answers. Never fails, and takes 3 s at most. */
+  endsAt(): Promise<Date | undefined>
+}
+
+const answerWithinMs = 3_000
+/** Certificates change every few weeks. */
+const lookAgainMs = 3_600_000
+const lookAgainAfterFailureMs = 300_000
+
+/**
+ * The certificate that is shown at an https address, as whoever connects sees it: that of the proxy before us, also when it has ended
+ * already.
+ */
+export function createCertificateWatch(
+  address: string,
+  stopwatch = () => performance.now(),
+): CertificateWatch {
+  const url = new URL(address)
+  let last: { endsAt: Promise<Date | undefined>; untilMs: number } | undefined
+  return {
+    async endsAt() {
+      if (url.protocol !== 'https:') return undefined
+      if (!last || stopwatch() >= last.untilMs) {
+        const seen = { endsAt: look(url), untilMs: stopwatch() + lookAgainMs }
+        last = seen
+        if (!(await seen.endsAt)) seen.untilMs = stopwatch() + lookAgainAfterFailureMs
+      }
+      return await last.endsAt
+    },
+  }
+}
+
+function look(url: URL): Promise<Date | undefined> {
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return new Promise((resolve) => {
+    const socket = connect({
+      host,
+      port: Number(url.port || 443),
+      // A name to be known by is for names only.
+      ...(isIP(host) === 0 && { servername: host }),
+      // Nothing is told to whoever answers: it is only looked at.
+      rejectUnauthorized: false,
+      timeout: answerWithinMs,
+    })
+    const end = (endsAt?: Date) => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(endsAt)
+    }
+    const timer = setTimeout(end, answerWithinMs)
+    socket.once('error', () => end())
+    socket.once('secureConnect', () => {
+      const endsAt = new Date(socket.getPeerCertificate().valid_to)
+      end(Number.isNaN(endsAt.getTime()) ? undefined : endsAt)
+    })
+  })
+}
