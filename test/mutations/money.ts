@@ -30,7 +30,7 @@ export const money: readonly Mistakes[] = [
     made: {
       'a move is written over one that nobody knew of': ['and version = :known_version\n', '\n'],
       'a move is written over a wish to cancel': [
-        'and cancel_requested_at is not distinct from :known_wish::timestamptz',
+        'and cancel_requested_at is not distinct from :known_cancel::timestamptz',
         '',
       ],
     },

@@ -71,18 +71,20 @@ test('a look that nobody answered is none: the next comes within 5 s, and the la
 })
 
 test('while webhooks tell of it, an order that waits is looked at every 15 s, and what they do not tell as ever', () => {
-  const whileTold = (order: Planned, age: number, answered = true) => {
+  const whileWebhooksArrive = (order: Planned, age: number, answered = true) => {
     const next = planCheckAt(order, at(age), answered)
     expect(next.at).toEqual(nextCheck(order, at(age), answered))
-    return next.whileTold && (next.whileTold.getTime() - at(age).getTime()) / 1000
+    return (
+      next.whileWebhooksArrive && (next.whileWebhooksArrive.getTime() - at(age).getTime()) / 1000
+    )
   }
-  expect([0, 121, 599].map((age) => whileTold(waiting, age))).toEqual([15, 15, 15])
+  expect([0, 121, 599].map((age) => whileWebhooksArrive(waiting, age))).toEqual([15, 15, 15])
   // As often as that, or less, it is looked at anyway.
-  expect([601, 1000].map((age) => whileTold(waiting, age))).toEqual([null, null])
-  expect(whileTold(waiting, 10, false)).toBeNull()
-  expect(whileTold({ ...waiting, cancel_requested_at: at(1) }, 10)).toBeNull()
-  expect(whileTold({ ...waiting, creation: 'unknown' }, 10)).toBeNull()
-  expect(whileTold({ ...waiting, status: 'processed' }, 10)).toBeNull()
+  expect([601, 1000].map((age) => whileWebhooksArrive(waiting, age))).toEqual([null, null])
+  expect(whileWebhooksArrive(waiting, 10, false)).toBeNull()
+  expect(whileWebhooksArrive({ ...waiting, cancel_requested_at: at(1) }, 10)).toBeNull()
+  expect(whileWebhooksArrive({ ...waiting, creation: 'unknown' }, 10)).toBeNull()
+  expect(whileWebhooksArrive({ ...waiting, status: 'processed' }, 10)).toBeNull()
 })
 
 test('an order is forgotten when its till gave it up, or a minute after its time, and only while no device shows it', () => {

@@ -65,7 +65,7 @@ test('a note about an order that has moved since is dropped', async () => {
   expect((await readOrder(service, till, orderId)).json().status).toBe('processed')
   const moved = await orderRow(service, orderId)
   const at = service.clock.now()
-  service.deps.statusChecks.note(known, { checkedAt: at, next: { at, whileTold: null } })
+  service.deps.statusChecks.note(known, { checkedAt: at, next: { at, whileWebhooksArrive: null } })
   await service.deps.statusChecks.flush()
   expect(await orderRow(service, orderId)).toEqual(moved)
 })

@@ -8,7 +8,7 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 /** Where evidence came from; kept in the order's history. */
 export type EvidenceSource = 'api' | 'webhook' | 'sweeper' | 'search'
 
-/** A step of an order: its row after it, but for the time of its next look, and what the history says beside the state. */
+/** A move of an order: its row afterwards, without the time of the next status check, and the note in its history. */
 export type Move = { after: OrderRow; note: string | null }
 
 export type Applied = {
@@ -19,13 +19,13 @@ export type Applied = {
 }
 
 /**
- * The only way an order's state moves: what evidence makes of the order as it is known. Evidence that is
- * about another order, that would move a state back, or whose state we do not know changes nothing but the record that
- * it was seen; money that shows up after an order was closed is recorded and flagged, never hidden.
+ * The only rule by which an order's state moves: the order after this evidence. Evidence about another order is flagged. Evidence that
+ * would move the state back, or whose state is unknown here, does not move it. Money that shows up after an order was closed is recorded
+ * and flagged.
  *
- * Two ends are none. An order that had counted as refused and shows up opens again, given up, since its till was told that
- * it was not charged. And a refund that fails after the provider took it gives its amount back: it is told from an old
- * answer that arrives late by its id and state, not by the sum.
+ * Two final states are not final. An order that counted as refused and shows up is reopened, with its cancel requested, since the till
+ * was answered that it was not charged. A refund that fails after the provider accepted it is taken back: its id and state show that,
+ * since the sum alone may be an old answer that arrives late.
  */
 export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
   const foreign = findMismatch(order, evidence)
@@ -100,7 +100,7 @@ export function applyEvidence(order: OrderRow, evidence: OrderEvidence, now: Dat
   return { move: change(order, fields, now, note), shown }
 }
 
-/** A word that is not known here moves nothing: an order that is open stays open, one that is paid stays paid. */
+/** A state that is unknown here moves nothing: an open order stays open, a paid order stays paid. */
 function keepWord(
   order: OrderRow,
   { providerStatus }: OrderEvidence,
@@ -114,7 +114,7 @@ function keepWord(
   return { move: change(order, fields, now, `provider says ${word}`), shown: null }
 }
 
-/** Keeps with the order what a person must look at. */
+/** Marks the order for a person to check. */
 function flag(
   order: OrderRow,
   fields: Partial<OrderRow> & { conflict: string },
@@ -129,7 +129,7 @@ function flag(
 /** In the history of an order of which the provider shows a further payment. */
 export const furtherPaymentNote = 'a further payment of this order was found'
 
-/** Of one that a person has decided about already nothing is asked again: a new one is found as an unclaimed payment. */
+/** A person decides about a surplus once: a later one is found as an unclaimed payment. */
 function surplusAfter(order: OrderRow, { payments }: OrderEvidence): OrderRow['surplus'] {
   const further = payments.filter((payment) => !isOwn(payment))
   if (further.length === 0) return order.surplus
@@ -138,14 +138,14 @@ function surplusAfter(order: OrderRow, { payments }: OrderEvidence): OrderRow['s
   return isKept ? order.surplus : 'decided'
 }
 
-/** States in which money has been given back. */
+/** States in which money was refunded. */
 function isGiven(status: OrderStatus): boolean {
   return status === 'refunded' || status === 'partially_refunded'
 }
 
 /**
- * An order that had counted as never made. Nobody waits for it: its till was told so, and may have charged again. It counts
- * as given up, so it is canceled as long as nobody has paid; once somebody has, it is flagged.
+ * Reopens an order that counted as never made. Its till was answered so and may have charged again: the order is canceled while it is
+ * not paid, and flagged when it is.
  */
 function reopen(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
   const status = evidence.status ?? 'created'
@@ -171,8 +171,8 @@ function reopen(order: OrderRow, evidence: OrderEvidence, now: Date): Applied {
 }
 
 /**
- * What the list of refunds makes of the sum that was given back. The word `refunded` may have claimed more, and a list without
- * amounts says nothing.
+ * The refunded sum according to the list of refunds, which may be less than the state `refunded` claims. A list without amounts says
+ * nothing.
  */
 function shownCents({ refunds, refunded_cents }: OrderRow): number {
   const standing = refunds.filter(({ status }) => !isFailedRefund(status))
@@ -185,13 +185,13 @@ function shownCents({ refunds, refunded_cents }: OrderRow): number {
   )
 }
 
-/** How far a refund has come. One that has failed never succeeds any more, so an old answer cannot show it as failed. */
+/** Stage of a refund, from pending to failed. A failed refund never succeeds later, so an old answer cannot show it as failed. */
 function stageOf({ status }: ProviderRefund): number {
   if (isFailedRefund(status)) return 2
   return isPendingRefund(status) ? 0 : 1
 }
 
-/** What the evidence says of the refunds that we know of, each by its id. */
+/** Compares the refunds of the evidence with the known ones, by id. */
 function compareRefunds(order: OrderRow, evidence: OrderEvidence) {
   const shown = new Map(evidence.refunds.map((refund) => [refund.id, refund]))
   const missing = order.refunds.filter(({ id }) => !shown.has(id))
@@ -237,7 +237,7 @@ const unprovenText = 'not proven to be this order'
 
 /**
  * Notes orders of the provider that equal this one and are not proven to be it: whether the customer is charged is unknown, also
- * after the order counted as refused, and a person must look at both.
+ * after the order counted as refused, and a person must check both.
  */
 export function applyUnproven(
   order: OrderRow,
@@ -289,7 +289,7 @@ function findMismatch(order: OrderRow, evidence: OrderEvidence): string | undefi
   return undefined
 }
 
-/** What the evidence says of this order that cannot be, or is not known here; undefined when it is plain. */
+/** What in the evidence contradicts the order or is unknown here; undefined when nothing does. */
 function findContradiction(order: OrderRow, evidence: OrderEvidence): string | undefined {
   const isPaidNow = evidence.paidCents > evidence.refundedCents
   const currency = evidence.currency ?? null
@@ -297,7 +297,7 @@ function findContradiction(order: OrderRow, evidence: OrderEvidence): string | u
     return `the currency at the provider is ${plainWord(currency)}, and the order's ${order.currency}`
   }
   if (evidence.status === null) {
-    // Only what a till was told of the money, or may be told, can be contradicted by an unknown word.
+    // An unknown state contradicts only an answer about money that a till has or may still get.
     const isDoubtful = isClosedUnpaid(order.status) || (isOpen(order.status) && isPaidNow)
     if (!isDoubtful) return undefined
     return `the provider shows a state that is not known here (${plainWord(evidence.providerStatus)})`
@@ -318,7 +318,7 @@ function findContradiction(order: OrderRow, evidence: OrderEvidence): string | u
   return undefined
 }
 
-/** A word of the provider's, as far as it is one. */
+/** A status of the provider, when it has the form of one. */
 function plainWord(text: string): string {
   return /^[\w-]{1,60}$/.test(text) ? text : 'no plain word'
 }

@@ -13,7 +13,7 @@ import {
   type OrderOperationRow,
   settleOperation,
 } from '../../repositories/orders/order-operations.ts'
-import { keepWish, type OrderRow } from '../../repositories/orders/order-queries.ts'
+import { type OrderRow, setCancelRequested } from '../../repositories/orders/order-queries.ts'
 import { auditFailure, signSuccess, tellActivity } from '../audit/activity.ts'
 import type { KnownConnection } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
@@ -38,11 +38,10 @@ import { takeEvidence } from './state.ts'
 import { canNotArrive, nextCancelTry } from './status-checks.ts'
 
 /**
- * Takes an order off the terminal's queue, or asks the terminal that shows it to drop it: such an order comes back as it
- * is, since its terminal may still take the money. Canceling a canceled order answers like the first time, so a till that
- * lost the answer may ask again.
+ * Cancels an order that waits for its terminal, or asks the terminal that shows it to cancel it: such an order is returned unchanged,
+ * since the terminal may still take the payment. A repeated cancel is answered like the first one.
  *
- * Throws NOT_FOUND, ORDER_AT_TERMINAL, ORDER_NOT_CANCELABLE, PROVIDER_TIMEOUT (the wish is kept: the order is canceled
+ * @throws NOT_FOUND, ORDER_AT_TERMINAL, ORDER_NOT_CANCELABLE, PROVIDER_TIMEOUT (the request is stored: the order is canceled
  * as soon as it is found), OAUTH_NOT_CONNECTED, CONNECTION_LOST, PROVIDER_REJECTED, PROVIDER_ERROR.
  */
 export async function cancelOrder(
@@ -76,8 +75,8 @@ async function cancel(
   context: RequestContext,
 ): Promise<OrderRow> {
   const order = isOpen(found.status) ? await readForCancel(deps, found, context, known) : found
-  // The provider can do nothing any more; the cashier has looked at the terminal, so the sale may begin anew.
-  if (order.status === 'action_required') await keepCancelWish(deps, order)
+  // The provider cannot cancel it any more. The cashier has checked the terminal, so an equal sale may begin.
+  if (order.status === 'action_required') await noteCancelRequest(deps, order)
   if (isCancelRequested(order)) return order
   if (!mayBeCanceled(order.status)) return canceledOrNot(order)
   return cancelAtProvider(deps, order, context, known)
@@ -89,14 +88,14 @@ function canceledOrNot(order: OrderRow): OrderRow {
   throw notCancelable(order)
 }
 
-/** The order's real state; for one whose creation is unknown, the wish to cancel is kept first. */
+/** Reads the order's state at the provider. When its creation is unknown, the request to cancel is stored first. */
 async function readForCancel(
   deps: PaymentDeps,
   order: OrderRow,
   context: RequestContext,
   known: KnownConnection | undefined,
 ): Promise<OrderRow> {
-  if (order.creation !== 'confirmed') await keepCancelWish(deps, order)
+  if (order.creation !== 'confirmed') await noteCancelRequest(deps, order)
   const read = await refreshOrder(deps, order, within(deps, context, readFirstMs), { known })
   if (read.order.creation === 'unknown' || read.order.creation === 'intent') {
     throw unknownCreation(read.order, undefined)
@@ -104,11 +103,11 @@ async function readForCancel(
   return read.order
 }
 
-async function keepCancelWish(deps: PaymentDeps, order: OrderRow): Promise<void> {
-  await keepWish(deps.database.db, order.id, deps.now())
+async function noteCancelRequest(deps: PaymentDeps, order: OrderRow): Promise<void> {
+  await setCancelRequested(deps.database.db, order.id, deps.now())
 }
 
-/** What a till is told about an order that cannot be canceled any more. */
+/** The error for an order that cannot be canceled any more. */
 export function notCancelable(order: OrderRow): AppError {
   const onTerminal = order.status === 'at_terminal' || order.status === 'action_required'
   const isGivenUp = order.status === 'action_required'
@@ -121,9 +120,8 @@ export function notCancelable(order: OrderRow): AppError {
 }
 
 /**
- * Cancels an order at the provider: it comes back canceled, or as it is when the provider has taken the cancel and not
- * carried it out. Whoever asks at the same time, or again after a lost answer, works on the
- * same intent and therefore under the same key. A part of the time is kept for looking what became of it.
+ * Cancels an order at the provider. It is returned canceled, or unchanged when the provider has accepted the cancel and not finished it.
+ * Concurrent and repeated requests share one intent and so one key. A quarter of the time is left for reading the result.
  */
 export async function cancelAtProvider(
   deps: PaymentDeps,
@@ -182,7 +180,7 @@ async function record(
   lease: SendLease,
 ): Promise<OrderRow> {
   const taken = await takeEvidence(deps, order, () => evidence, source, {
-    // The provider has taken the cancel; how it ends is seen later.
+    // The provider has accepted the cancel; a later status check shows its result.
     along: (after) =>
       mayBeCanceled(after.status) ? undefined : cancelEnd(deps, after, operation, actor),
   })
@@ -196,7 +194,7 @@ async function record(
   return taken.order
 }
 
-/** How an open cancel ends by what became of its order, with the audit entry if it was canceled. */
+/** How an open cancel ends, by the state of its order, with the audit entry if the order is canceled. */
 function cancelEnd(
   deps: PaymentDeps,
   order: OrderRow,
@@ -217,7 +215,7 @@ function cancelEnd(
   return { ends, entries: isDone ? [signSuccess(deps, entry)] : [] }
 }
 
-/** Has the sweeper look again at the order of a cancel that the provider has taken and not carried out. */
+/** Leaves a cancel that the provider has accepted and not finished to the sweeper. */
 export async function keepOpen(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
   await settleOperation(deps.database.db, operation.id, {
     state: 'unknown',
@@ -259,13 +257,13 @@ async function openCancel(
     if (operation) return { operation, newLease: newLeaseOf(cancel, provenMs) }
     const open = await findOpenOperation(db, order.id, 'cancel')
     if (open) return { operation: open, newLease: null }
-    // Somebody else's cancel went through since the order was read.
+    // A concurrent cancel has ended since the order was read.
     const ended = await requireOrder(deps, order.client, order.id)
     if (!mayBeCanceled(ended.status)) return { ended }
   }
 }
 
-/** The provider said no, or nothing: the order's state at the provider decides what the till is told. */
+/** After a refusal or no answer: the order's state at the provider decides the answer. */
 async function settleFailure(
   deps: PaymentDeps,
   order: OrderRow,
@@ -276,14 +274,14 @@ async function settleFailure(
 ): Promise<OrderRow> {
   const isOver = endsIntent(error, lease)
   if (error instanceof AppError) {
-    // Nothing was sent (no connection): the till is told so, and nobody cancels behind its back.
+    // Nothing was sent (no connection), and that is the answer, so nothing may be sent later.
     if (isOver) await refuse(deps, operation, error, lease)
     throw error
   }
   const isRefused = isOver || (error.provesAbsence && canNotArrive(deps, lease.unansweredAt))
   const hasEnded = await endOrKeep(deps, operation, error, isRefused, lease)
-  // Of one on the terminal the wish is not kept: it would let an equal sale begin beside it.
-  if (!hasEnded && order.status === 'created') await keepCancelWish(deps, order)
+  // Not for an order on the terminal: an equal sale could begin beside it.
+  if (!hasEnded && order.status === 'created') await noteCancelRequest(deps, order)
   const read = await refreshOrder(deps, order, context)
   // Without a refusal the cancel may still reach the terminal.
   if (!hasEnded && isCancelRequested(read.order)) return read.order

@@ -37,9 +37,9 @@ export async function findEarlierNow(deps: PaymentDeps, sale: Sale): Promise<Ord
   await claimAdopted(deps, sale)
   const earlier = sale.guard ? await findEqual(deps, db, sale) : await findEarlier(deps, db, sale)
   if (!earlier) return undefined
-  const look = within(deps, sale.context, replayReadMs)
-  if (isGivenUp(earlier)) await cancelForgotten(deps, earlier, look)
-  else if (earlier.creation === 'confirmed') await refreshOrder(deps, earlier, look)
+  const check = within(deps, sale.context, replayReadMs)
+  if (isGivenUp(earlier)) await cancelForgotten(deps, earlier, check)
+  else if (earlier.creation === 'confirmed') await refreshOrder(deps, earlier, check)
   return findEarlier(deps, db, sale)
 }
 

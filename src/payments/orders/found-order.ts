@@ -11,7 +11,7 @@ export type Found = {
   evidence: OrderEvidence | undefined
   /** The provider answered, and has nothing under our reference, of any application. */
   isAbsent: boolean
-  /** Orders of the same content that are not proven to be this one: a person must look at them. */
+  /** Orders of the same content that are not proven to be this one: a person must check them. */
   unproven: string[]
 }
 
@@ -127,7 +127,7 @@ async function readWhole(
   }
 }
 
-/** Keeps with the order which orders at the provider may be it, for a person to look at. */
+/** Notes with the order which orders at the provider may be it; a person must check them. */
 export async function noteUnproven(
   deps: PaymentDeps,
   order: OrderRow,
@@ -141,8 +141,8 @@ export async function noteUnproven(
     source,
     (current) => ({
       move: applyUnproven(current, mpOrderIds, deps.now()),
-      // Its next look stays as planned: nothing was learned that brings it sooner.
-      plan: ({ next_check_at }) => ({ at: next_check_at, whileTold: null }),
+      // The next status check stays as planned: nothing was learned that brings it forward.
+      plan: ({ next_check_at }) => ({ at: next_check_at, whileWebhooksArrive: null }),
     }),
   )
   if (changed) {

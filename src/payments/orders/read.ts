@@ -76,7 +76,7 @@ export type RefreshOptions = {
   isOwn?: boolean
   /** The client's connection, as it was read with the order. */
   known?: KnownConnection | undefined
-  /** A look that finds nothing new is noted later: for somebody who only wants to know, and acts on nothing. */
+  /** A status check that finds nothing new is written a moment later: for a caller that acts on nothing. */
   notesLater?: boolean
   /** Nothing is sent under the order's key: a creation of unknown outcome is left to the sweeper. For a GET. */
   onlyReads?: boolean
@@ -101,7 +101,7 @@ export async function refreshOrder(
   }: RefreshOptions = {},
 ): Promise<ReadOrder> {
   if (isAtRest(order, context.source)) {
-    // A look that was planned while the order was still open.
+    // A status check that was planned while the order was still open.
     if (order.next_check_at !== null) {
       await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: null })
     }
@@ -116,7 +116,7 @@ export async function refreshOrder(
   }
   if (isOwn) return read()
   if (!notesLater) return deps.once(`read:${order.id}`, read)
-  const shared = await deps.once(`look:${order.id}`, read)
+  const shared = await deps.once(`check:${order.id}`, read)
   // One that was under way before may know less of the order than this request has read since.
   return shared.order.version < order.version ? { ...shared, order } : shared
 }
@@ -181,8 +181,8 @@ async function readConfirmed(
   try {
     const evidence = await withOrderAccess(deps, order, context, get, known)
     const checkedAt = deps.now()
-    const look = notesLater ? { checkedAt, notedLater: true as const } : { checkedAt }
-    const applied = await takeEvidence(deps, order, () => evidence, context.source, { look })
+    const check = notesLater ? { checkedAt, notedLater: true as const } : { checkedAt }
+    const applied = await takeEvidence(deps, order, () => evidence, context.source, { check })
     if (evidence.status === null) {
       const { providerStatus } = evidence
       deps.log.warn({ orderId: order.id, providerStatus }, 'the provider uses an unknown status')
@@ -215,7 +215,7 @@ function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
 }
 
 /**
- * The order as it is now, with the time of its next look. `checkedAt` is null when the provider did not answer: what we know
+ * The order as it is now, with the time of its next status check. `checkedAt` is null when the provider did not answer: what we know
  * is then no fresher than before.
  */
 async function planNext(
@@ -226,7 +226,7 @@ async function planNext(
 ): Promise<OrderRow> {
   const moved = await moveOrder(deps, deps.database.db, order, 'api', () => ({
     move: undefined,
-    look: { checkedAt },
+    check: { checkedAt },
     plan: (now) => planCheckAt(now, deps.now(), answered),
   }))
   return moved.order
@@ -238,14 +238,14 @@ export type WaitOptions = {
   /** Answer at once when the order is past this version; default: the version before the provider was read. */
   knownVersion?: number | undefined
   signal: AbortSignal
-  /** Asked before every look: throws when the caller may no longer see the order. */
+  /** Called before the row is read again: throws when the caller may no longer see the order. */
   checkAccess: () => Promise<void>
 }
 
-/** The row is looked at this often even when no notification comes. */
-const lookAgainMs = 1_000
+/** The row is read this often even when no notification comes. */
+const readAgainMs = 1_000
 
-/** Has the sweeper look at an order as often as somebody who waits for it may expect. */
+/** Has the sweeper check an order as often as a waiting caller may expect. */
 export async function watch(deps: PaymentDeps, order: OrderRow): Promise<void> {
   const nextCheckAt = soonerForWatcher(order, deps.now())
   if (nextCheckAt) await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
@@ -275,7 +275,7 @@ export async function readOrder(
     const leftMs = until - performance.now()
     if (leftMs <= 0 || wait.signal.aborted) break
     await watch(deps, read.order)
-    await deps.changes.wait(before.id, Math.min(leftMs, lookAgainMs), wait.signal)
+    await deps.changes.wait(before.id, Math.min(leftMs, readAgainMs), wait.signal)
     await wait.checkAccess()
     read = { ...read, order: await requireOrder(deps, client, before.id) }
   }

@@ -40,7 +40,7 @@ import { refundAtProvider, refundStanding, refuseRefund } from './send-refund.ts
 
 export type RefundRequest = {
   orderId: string
-  /** Cents to give back; undefined refunds all that is left. */
+  /** Cents to refund; undefined for all that is left. */
   amountCents: number | undefined
 }
 
@@ -54,11 +54,11 @@ export type Refunded = {
 const route = 'POST /orders/refund'
 
 /**
- * Gives money back, each refund at most once: its intent is committed before the provider is called and its id is the
- * provider's key for ever. A refund whose outcome was lost is taken up again by an equal request, under the same key. None is begun
- * for who has hung up.
+ * Refunds an order, each refund at most once: its intent is committed before the provider is called, and its id is the idempotency key of
+ * every call. An equal request continues a refund of unknown outcome under the same key. Nothing is begun for a client that has
+ * disconnected.
  *
- * Throws NOT_FOUND, VALIDATION_ERROR (cents of a currency without cents), ORDER_NOT_REFUNDABLE, ORDER_ALREADY_REFUNDED, REFUND_AMOUNT_EXCEEDS, PARTIAL_REFUND_NOT_SUPPORTED,
+ * @throws NOT_FOUND, VALIDATION_ERROR (cents of a currency without cents), ORDER_NOT_REFUNDABLE, ORDER_ALREADY_REFUNDED, REFUND_AMOUNT_EXCEEDS, PARTIAL_REFUND_NOT_SUPPORTED,
  * REFUND_IN_PROGRESS, IDEMPOTENCY_CONFLICT, PROVIDER_TIMEOUT, PROVIDER_REJECTED, PROVIDER_ERROR, OAUTH_NOT_CONNECTED,
  * CONNECTION_LOST.
  */
@@ -94,7 +94,7 @@ async function refund(deps: PaymentDeps, loaded: LoadedOrder, asked: Asked): Pro
   const { order } = loaded
   try {
     const refunded = await refundOnce(deps, loaded, asked)
-    // Told to nobody, it is not answered: the till that lost its connection will ask for the same again.
+    // A till that has disconnected did not get the answer and will send the same request again.
     if (asked.isBare && (await asked.context.isConnected())) await forgetTie(deps, asked)
     return refunded
   } catch (cause) {
@@ -108,8 +108,8 @@ async function refund(deps: PaymentDeps, loaded: LoadedOrder, asked: Asked): Pro
 }
 
 /**
- * Makes a refusal true for every equal request that is under way, perhaps of a caller who is gone: the refund that one of
- * them has begun already is returned, and none of them begins one any more (`writeIntent`).
+ * Makes a refusal hold for every equal request that is running: the refund that one of them has begun is returned, and none of them
+ * begins one afterwards (`writeIntent`).
  */
 async function denyRefund(deps: PaymentDeps, asked: Asked): Promise<OrderOperationRow | undefined> {
   return deps.database.transaction(async (trx) => {
@@ -118,7 +118,7 @@ async function denyRefund(deps: PaymentDeps, asked: Asked): Promise<OrderOperati
   })
 }
 
-/** A tie that stays only makes the next equal refund a repetition of this one, which must not change its answer. */
+/** Forgets the key of an answered refund. A failure is logged only: the next equal request would count as a repetition. */
 async function forgetTie(deps: PaymentDeps, { scope, order }: Asked): Promise<void> {
   await untieIdempotencyKey(deps.database.db, scope).catch((error) =>
     deps.log.warn({ err: error, orderId: order.id }, 'an answered refund still counts as open'),
@@ -151,7 +151,7 @@ async function refundOnce(
   if (order.creation === 'intent' || order.creation === 'unknown') {
     throw unknownCreation(order, undefined)
   }
-  // It may have been paid since anybody looked, so nobody can say that it takes no refund.
+  // It may have been paid since the last status check, so it may be refundable.
   if (stale && isOpen(order.status)) throw unreadable(order, failure)
   if (stale) deps.log.warn({ orderId: order.id }, 'refunding an order that could not be read')
 
@@ -167,7 +167,7 @@ async function refundOnce(
   return answer(refunded.order, refunded.operation, isReplayed)
 }
 
-/** What a charge-back takes, or may take, is not given back too: the shop would lose it twice. */
+/** What a charge-back takes, or may take, is not refunded too: the shop would pay twice. */
 async function refuseDisputed({ database: { db } }: PaymentDeps, order: OrderRow): Promise<void> {
   const numbers = order.payments.filter(isOwn).flatMap(({ referenceId }) => referenceId ?? [])
   if (!(await hasLosableChargeback(db, order.client, numbers))) return
@@ -200,7 +200,7 @@ async function writeIntent(
   const { scope, fingerprint, isBare, context } = asked
   const tie = { ...scope, fingerprint, isBare }
   for (let order = known, start = seen; ; ) {
-    // Somebody else may have made this very refund.
+    // A concurrent request may have made this refund.
     const duplicate = earlierOf(deps, asked, start)
     if (duplicate && (duplicate.state === 'done' || !isBare)) {
       return { order, operation: duplicate, isTaken: true, newLease: null }
@@ -233,7 +233,7 @@ function tooSlow(order: OrderRow): AppError {
   })
 }
 
-/** A refund of this order that came later has been refused: made now, this one would belie the answer. */
+/** A later refund of this order was refused; this one would contradict that answer. */
 function deniedMeanwhile(order: OrderRow): AppError {
   return new AppError('SERVICE_UNAVAILABLE', {
     message: 'Another refund of this order was refused while this one waited; send it again',
@@ -241,7 +241,7 @@ function deniedMeanwhile(order: OrderRow): AppError {
   })
 }
 
-/** Nothing was given back, and asking again later is of use. */
+/** Nothing was refunded; the same request may succeed later. */
 function unreadable(order: OrderRow, failure: unknown): AppError {
   const error = failure instanceof ProviderError ? toAppError(failure, 'order.read') : failure
   const extra = { ...refundStanding(order), ...moneyOutcome('refundPutOff', order) }
@@ -250,15 +250,15 @@ function unreadable(order: OrderRow, failure: unknown): AppError {
     : new AppError('PROVIDER_ERROR', { cause: error, extra })
 }
 
-/** A refund as a till asks for it, and what makes two requests the same. */
+/** A requested refund, and what makes two requests the same refund. */
 type Asked = {
-  /** As it stood when the request came. */
+  /** As it was when the request arrived. */
   order: OrderRow
   request: RefundRequest
   context: RequestContext
   scope: IdempotencyScope
   fingerprint: string
-  /** What its repetitions have in common, for the key at the provider. */
+  /** What repeated requests have in common, for the key at the provider. */
   requestKey: string
   /** The till sent no key. */
   isBare: boolean
@@ -267,9 +267,9 @@ type Asked = {
 }
 
 /**
- * A till without a key that was told of an unknown outcome asks again with an equal request, perhaps after the refund
- * was finished in the background. So a bare refund has a key too, made of its content, until it is answered: the
- * next equal request is then a new refund. The space in it keeps it apart from the keys of tills.
+ * A till without a key repeats an equal request after an unknown outcome, perhaps after the refund was finished in the background. So a
+ * refund without a key has one made of its content until it is answered; the next equal request is then a new refund. The space in it
+ * keeps it apart from the keys of tills.
  */
 function identify(
   order: OrderRow,
@@ -297,14 +297,14 @@ function identify(
   }
 }
 
-/** After this time an equal refund without a key is a new one, even if the last was never answered. */
+/** After this time an equal refund without a key is a new one, even if the last one was not answered. */
 const unansweredMs = 24 * 3600_000
 
 function lookUp(db: Db | Trx, { order, scope, requestKey: key }: Asked): Promise<RefundStart> {
   return findRefundStart(db, order.id, scope, key)
 }
 
-/** The refund that this request has made before; undefined when it is a new one. */
+/** The refund of an earlier equal request; undefined when this one is new. */
 function earlierOf(
   deps: PaymentDeps,
   asked: Asked,
@@ -331,8 +331,8 @@ function answer(order: OrderRow, operation: OrderOperationRow, replayed: boolean
 }
 
 /**
- * The open refund, if this request takes it up: an equal one without a key, of unknown outcome. Refunds of different keys
- * are different refunds, however equal they look. Throws REFUND_IN_PROGRESS.
+ * The open refund, when this request continues it: an equal one without a key, of unknown outcome. Refunds of different keys are different
+ * refunds. Throws REFUND_IN_PROGRESS.
  */
 function takeUp(
   deps: PaymentDeps,
@@ -348,7 +348,7 @@ function takeUp(
   throw inProgress(order)
 }
 
-/** A new intent. `order` is as it is known, so the sum is checked against what is refunded by then (`insertRefund`). */
+/** A new intent. `insertRefund` checks the sum again, against what is refunded by then. */
 function newRefund(
   deps: PaymentDeps,
   order: OrderRow,
@@ -395,7 +395,7 @@ function centsRefused(order: OrderRow, amountCents: number): AppError {
   })
 }
 
-/** Another refund of this order is under way; once it has ended, the same request may be made. */
+/** Another refund of this order is running; the same request may be sent again once it has ended. */
 function inProgress(order: OrderRow): AppError {
   return refuseRefund('REFUND_IN_PROGRESS', order, moneyOutcome('refundUndecided'))
 }

@@ -269,7 +269,7 @@ async function keepUnknown(
     const doubtfulAt = lease.doubtfulAt()
     return {
       move,
-      look: { checkedAt: null },
+      check: { checkedAt: null },
       plan: (order) => nextCreationCheck(deps, order, { answered, doubtfulAt }),
     }
   })

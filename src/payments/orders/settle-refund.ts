@@ -131,7 +131,10 @@ async function decide(
       note: `a person says that the refund was ${isMade ? 'made' : 'not made'}`,
     },
     // A call that was not answered may still arrive until then.
-    plan: () => ({ at: new Date(at.getTime() + deps.settings.lateArrivalMs), whileTold: null }),
+    plan: () => ({
+      at: new Date(at.getTime() + deps.settings.lateArrivalMs),
+      whileWebhooksArrive: null,
+    }),
   }))
   return { order: moved.order, mpRefundId, amountCents }
 }

@@ -21,7 +21,7 @@ import {
   lockOrder,
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
-import type { ToldBy } from '../../repositories/webhooks/account-webhooks.ts'
+import type { ReportedBy } from '../../repositories/webhooks/account-webhooks.ts'
 import {
   type ActivityEntry,
   recordFailure,
@@ -52,7 +52,7 @@ export type Taking = {
   /** The provider's id of the refund whose operation ends with it. */
   endsRefund?: string | null
   /** The evidence comes from a status check. */
-  look?: Decision['look']
+  check?: Decision['check']
 }
 
 /**
@@ -63,7 +63,7 @@ export async function takeEvidence(
   known: OrderRow,
   evidenceFor: (order: OrderRow) => OrderEvidence,
   source: EvidenceSource,
-  { along, prepare = (order) => order, endsRefund, look }: Taking = {},
+  { along, prepare = (order) => order, endsRefund, check }: Taking = {},
 ): Promise<Moved> {
   const decided = known.refund_settled ? await listOperations(deps.database.db, [known.id]) : []
   const decide = (order: OrderRow) => {
@@ -77,7 +77,7 @@ export async function takeEvidence(
     return {
       ...applied,
       along: applied.move && along?.(applied.move.after, order),
-      look,
+      check,
     }
   }
   const { refunds } = evidenceFor(known)
@@ -166,7 +166,7 @@ export type Decision = {
    * When the provider answered a status check; null when it did not. With `notedLater` a check that found nothing new is written
    * later, so the caller does not learn that the order has moved meanwhile.
    */
-  look?: { checkedAt: Date | null } | { checkedAt: Date; notedLater: true } | undefined
+  check?: { checkedAt: Date | null } | { checkedAt: Date; notedLater: true } | undefined
   /** When the next status check is due; absent: by the order's state. */
   plan?: ((order: OrderRow) => NextCheck) | undefined
 }
@@ -194,22 +194,22 @@ export async function moveOrder(
 ): Promise<Moved> {
   const planned = (order: OrderRow) => planCheckAt(order, deps.now())
   for (let order = known; ; ) {
-    const { move, shown = null, along, look, plan = planned } = decide(order)
-    const newsOf = (before: OrderRow, after: OrderRow) => ({
-      toldBy: look?.checkedAt ? toldBy(before, after, source) : null,
+    const { move, shown = null, along, check, plan = planned } = decide(order)
+    const reportOf = (before: OrderRow, after: OrderRow) => ({
+      reportedBy: check?.checkedAt ? reportedBy(before, after, source) : null,
       now: deps.now(),
       startedAt: deps.startedAt,
     })
-    if (!move && look && 'notedLater' in look) {
-      const { checkedAt } = look
+    if (!move && check && 'notedLater' in check) {
+      const { checkedAt } = check
       deps.statusChecks.note(order, { checkedAt, next: plan(order) })
       const seen = { ...order, checked_at: checkedAt, checks: order.checks + 1 }
       return { order: seen, changed: false, shown, hasEnded: false }
     }
     if (!move) {
-      const news = newsOf(order, order)
-      const seen = look
-        ? await noteStatusCheck(db, order, { ...look, next: plan(order), news })
+      const report = reportOf(order, order)
+      const seen = check
+        ? await noteStatusCheck(db, order, { ...check, next: plan(order), report })
         : order
       if (seen) return { order: seen, changed: false, shown, hasEnded: false }
     }
@@ -220,7 +220,7 @@ export async function moveOrder(
         ...move,
         source,
         next: plan(move.after),
-        news: newsOf(order, move.after),
+        report: reportOf(order, move.after),
         ...along,
       }))
     if (written) {
@@ -239,10 +239,10 @@ export async function moveOrder(
  * Whether a webhook or a status check brought a change that the provider sends a webhook for. A webhook counts also without a change: a
  * status check may have been a little faster.
  */
-function toldBy(before: OrderRow, after: OrderRow, source: EvidenceSource): ToldBy | null {
+function reportedBy(before: OrderRow, after: OrderRow, source: EvidenceSource): ReportedBy | null {
   if (source === 'webhook') return 'webhook'
-  const isTold = isOpen(before.status) && after.status !== 'at_terminal'
-  return before.status !== after.status && isTold ? 'look' : null
+  const hasWebhook = isOpen(before.status) && after.status !== 'at_terminal'
+  return before.status !== after.status && hasWebhook ? 'status_check' : null
 }
 
 /**

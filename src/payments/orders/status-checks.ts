@@ -117,7 +117,7 @@ export function planCheckAt(order: Planned, now: Date, answered = true): NextChe
   const isTold =
     answered && order.creation === 'confirmed' && isOpen(order.status) && !isForgotten(order, now)
   const seldom = new Date(now.getTime() + toldEveryMs)
-  return { at, whileTold: at !== null && isTold && at < seldom ? seldom : null }
+  return { at, whileWebhooksArrive: at !== null && isTold && at < seldom ? seldom : null }
 }
 
 function nextSearch(
@@ -192,7 +192,7 @@ export function nextCreationCheck(
   const next = isKeyRemembered(order.created_at, now)
     ? nextUnknownCheck(deps, order.created_at, doubtfulAt)
     : nextCheck(order, now, answered)
-  return { at: next && notAfterItsEnd(deps, next, doubtfulAt), whileTold: null }
+  return { at: next && notAfterItsEnd(deps, next, doubtfulAt), whileWebhooksArrive: null }
 }
 
 function notAfterItsEnd({ now, settings }: Clockwork, next: Date, doubtfulAt: Date | null): Date {
@@ -235,7 +235,7 @@ export function nextAfterSimulation(now: Date): Date {
 /** Status checks that found nothing new, and when those orders are checked next. */
 export type StatusCheckNotes = {
   /** Notes a status check of the order as it is known. It is written a moment later; no caller waits for it or fails with it. */
-  note(order: OrderRow, look: Pick<StatusCheckNote, 'checkedAt' | 'next'>): void
+  note(order: OrderRow, check: Pick<StatusCheckNote, 'checkedAt' | 'next'>): void
   /** Writes what is pending. Never fails. */
   flush(): Promise<void>
 }
@@ -266,7 +266,7 @@ export function createStatusCheckNotes(
   const writer = createBatchingWriter({ name: 'status checks', afterMs, isEmpty, write, log })
 
   return {
-    note(order, look) {
+    note(order, check) {
       const { id, version, next_check_at: knownNext } = order
       const before = pending.get(id)
       const isSame = before?.version === version
@@ -275,7 +275,7 @@ export function createStatusCheckNotes(
         version,
         knownNext: isSame ? before.knownNext : knownNext,
         times: isSame ? before.times + 1 : 1,
-        ...look,
+        ...check,
       })
       if (pending.size >= pendingAtMost) void writer.flush()
       else writer.later()

@@ -72,13 +72,13 @@ export async function freeTerminal(
   open: readonly OrderRow[],
   context: RequestContext,
 ): Promise<void> {
-  const look = within(deps, context, checkWithinMs)
+  const check = within(deps, context, checkWithinMs)
   for (const order of open) {
     if (order.creation !== 'confirmed') continue
-    if (timeLeftMs(deps, look) <= 0) return
+    if (timeLeftMs(deps, check) <= 0) return
     const current = await confirmedNow(deps, order, context)
     if (current === undefined) continue
-    if (givesWay(current, deps.now()) && (await tryCancel(deps, current, look))) continue
+    if (givesWay(current, deps.now()) && (await tryCancel(deps, current, check))) continue
     throw await terminalBusy(deps, client, terminalId, context)
   }
 }
@@ -89,8 +89,8 @@ async function confirmedNow(
   order: OrderRow,
   context: RequestContext,
 ): Promise<OrderRow | undefined> {
-  const look = within(deps, context, checkWithinMs)
-  const { order: current, shown } = await refreshOrder(deps, order, look)
+  const check = within(deps, context, checkWithinMs)
+  const { order: current, shown } = await refreshOrder(deps, order, check)
   return shown === 'created' || shown === 'at_terminal' ? current : undefined
 }
 
@@ -117,12 +117,12 @@ export async function cancelForgottenOrders(
   terminalId: string,
   context: RequestContext,
 ): Promise<boolean> {
-  const look = within(deps, context, checkWithinMs)
+  const check = within(deps, context, checkWithinMs)
   let freed = false
   for (const order of await findOpenOrdersOnTerminal(deps.database.db, terminalId)) {
     if (!givesWay(order, deps.now())) continue
-    if (timeLeftMs(deps, look) <= 0) break
-    if (await cancelForgotten(deps, order, look)) freed = true
+    if (timeLeftMs(deps, check) <= 0) break
+    if (await cancelForgotten(deps, order, check)) freed = true
   }
   return freed
 }

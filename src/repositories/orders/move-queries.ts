@@ -1,9 +1,9 @@
 import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import { insertEntries, type NewActivity } from '../audit/activity-queries.ts'
 import {
-  noteNews,
-  noteRepeat,
-  type ToldBy,
+  type ReportedBy,
+  recordRepeatedReport,
+  recordReport,
   webhooksArrive,
   webhookValues,
 } from '../webhooks/account-webhooks.ts'
@@ -46,17 +46,17 @@ export type Along = {
   /** Entries of the audit log; with `ends` only if that was still open. */
   entries?: readonly NewActivity[] | undefined
   ends?: OperationEnd | undefined
-  /** The claim on the order's key that is given back. */
+  /** The lease on the order's key that is released. */
   frees?: string | undefined
   /** The move is this sender's alone. */
   onlyOf?: string | undefined
 }
 
-/** When an order is looked at next: at another time, if not null, while the webhooks of its account arrive. */
-export type NextCheck = { at: Date | null; whileTold: Date | null }
+/** The next status check of an order; a later time, if not null, while the webhooks of its account arrive. */
+export type NextCheck = { at: Date | null; whileWebhooksArrive: Date | null }
 
-/** What a look at the provider says of the webhooks of its account. `startedAt`: of this process. */
-export type MoveSource = { toldBy: ToldBy | null; now: Date; startedAt: Date }
+/** What reported a change, which says whether the webhooks of the account arrive. `startedAt`: of this process. */
+export type Report = { reportedBy: ReportedBy | null; now: Date; startedAt: Date }
 
 export type OrderMove = {
   before: OrderRow
@@ -64,22 +64,26 @@ export type OrderMove = {
   source: string
   note: string | null
   next: NextCheck
-  news: MoveSource
+  report: Report
 } & Along
 
-const nextCheck = `next_check_at = case when :while_told::timestamptz is not null and ${webhooksArrive}
-  then :while_told::timestamptz else :next_check_at::timestamptz end`
+const nextCheck = `next_check_at = case when :while_webhooks::timestamptz is not null and ${webhooksArrive}
+  then :while_webhooks::timestamptz else :next_check_at::timestamptz end`
 
 function checkValues(
-  { at, whileTold }: NextCheck,
-  { now, startedAt }: Pick<MoveSource, 'now' | 'startedAt'>,
+  { at, whileWebhooksArrive }: NextCheck,
+  { now, startedAt }: Pick<Report, 'now' | 'startedAt'>,
 ) {
-  return { next_check_at: at, while_told: whileTold, ...webhookValues(now, startedAt) }
+  return {
+    next_check_at: at,
+    while_webhooks: whileWebhooksArrive,
+    ...webhookValues(now, startedAt),
+  }
 }
 
 type MovedRow = OrderRow & { has_ended: boolean }
 
-const writeWith = (news: string) =>
+const writeWith = (report: string) =>
   fixedStatement<Record<string, unknown>, MovedRow>(`
   with moved as (
     update orders set ${moved.map((column) => `${column} = :${column}`).join(', ')}, ${nextCheck},
@@ -90,7 +94,7 @@ const writeWith = (news: string) =>
           and state in ('intent', 'unknown') and id <> :ended_id::uuid) end,
       refund_unclear = case when :ended_id::uuid is null then refund_unclear end
     where id = :id and version = :known_version
-      and cancel_requested_at is not distinct from :known_wish::timestamptz
+      and cancel_requested_at is not distinct from :known_cancel::timestamptz
       and unanswered_at is not distinct from :known_unanswered::timestamptz
       and (:only_of::uuid is null or sender = :only_of::uuid)
     returning *
@@ -104,33 +108,33 @@ const writeWith = (news: string) =>
   ), event as (
     insert into order_events (order_id, client, at, source, from_status, to_status, status_detail, version, note)
     select id, client, last_updated_at, :source, :from_status, status, status_detail, version, :note from moved
-  ), ${news} ${insertEntries(
+  ), ${report} ${insertEntries(
     'exists (select from moved) and (:ended_id::uuid is null or exists (select from ended))',
   )}
   select moved.*, exists (select from ended) as has_ended from moved`)
 
 const write = {
   nobody: writeWith(''),
-  webhook: writeWith(`${noteNews.webhook},`),
-  look: writeWith(`${noteNews.look},`),
+  webhook: writeWith(`${recordReport.webhook},`),
+  status_check: writeWith(`${recordReport.status_check},`),
 }
 
 /**
  * Writes a move with its history and what belongs to it, in one statement. Undefined when the order is no longer as it was
- * known (`before`): then nothing is written, and whoever moves it looks again.
+ * known (`before`): then nothing is written, and the caller reads it again.
  */
 export async function writeOrderMove(
   db: Db | Trx,
-  { before, after, source, note, next, news, entries, ends, frees, onlyOf }: OrderMove,
+  { before, after, source, note, next, report, entries, ends, frees, onlyOf }: OrderMove,
 ): Promise<{ order: OrderRow; hasEnded: boolean } | undefined> {
-  const [row] = await write[news.toldBy ?? 'nobody'](db, {
+  const [row] = await write[report.reportedBy ?? 'nobody'](db, {
     ...Object.fromEntries(moved.map((column) => [column, after[column]])),
-    ...checkValues(next, news),
+    ...checkValues(next, report),
     payments: JSON.stringify(after.payments),
     refunds: JSON.stringify(after.refunds),
     id: before.id,
     known_version: before.version,
-    known_wish: before.cancel_requested_at,
+    known_cancel: before.cancel_requested_at,
     known_unanswered: before.unanswered_at,
     from_status: before.status,
     source,
@@ -150,28 +154,31 @@ export async function writeOrderMove(
   return { order, hasEnded }
 }
 
-export type StatusCheck = { checkedAt: Date | null; next: NextCheck; news: MoveSource }
+export type StatusCheck = { checkedAt: Date | null; next: NextCheck; report: Report }
 
-const statusCheckWith = (news: string) =>
+const statusCheckWith = (report: string) =>
   fixedStatement<Record<string, unknown>, OrderRow>(`
-  ${news} update orders set ${nextCheck}, checked_at = coalesce(:checked_at, checked_at),
+  ${report} update orders set ${nextCheck}, checked_at = coalesce(:checked_at, checked_at),
     checks = checks + case when :checked_at::timestamptz is null then 0 else 1 end
   where id = :id and version = :version returning *`)
 
-const look = { look: statusCheckWith(''), webhook: statusCheckWith(`with ${noteRepeat}`) }
+const writeCheck = {
+  status_check: statusCheckWith(''),
+  webhook: statusCheckWith(`with ${recordRepeatedReport}`),
+}
 
-/** Plans the next look, while the order is as it is known: undefined when it has moved. The version stays: nothing is new. */
+/** Records a status check that found nothing new and plans the next one; undefined when the order has moved. The version stays. */
 export async function noteStatusCheck(
   db: Db | Trx,
   { id, version, mp_user_id }: Pick<OrderRow, 'id' | 'version' | 'mp_user_id'>,
-  { checkedAt, next, news }: StatusCheck,
+  { checkedAt, next, report }: StatusCheck,
 ): Promise<OrderRow | undefined> {
-  const [row] = await look[news.toldBy ?? 'look'](db, {
+  const [row] = await writeCheck[report.reportedBy ?? 'status_check'](db, {
     id,
     version,
     mp_user_id,
     checked_at: checkedAt,
-    ...checkValues(next, news),
+    ...checkValues(next, report),
   })
   return row
 }
@@ -180,42 +187,42 @@ export async function noteStatusCheck(
 export type StatusCheckNote = Pick<OrderRow, 'id' | 'version'> & {
   checkedAt: Date
   next: NextCheck
-  /** What stood in its row as the time of the next look. */
+  /** The time of the next status check as it was read with the order. */
   knownNext: Date | null
-  /** How many looks this stands for. */
+  /** How many status checks this stands for. */
   times: number
 }
 
 const noteAll = fixedStatement<Record<string, unknown>, never>(`
-  with look as (
-    select * from jsonb_to_recordset(:looks::jsonb) as look (id uuid, version integer, checked_at timestamptz, times integer,
-      known_next timestamptz, next_check_at timestamptz, while_told timestamptz)
+  with checked as (
+    select * from jsonb_to_recordset(:checks::jsonb) as checked (id uuid, version integer, checked_at timestamptz, times integer,
+      known_next timestamptz, next_check_at timestamptz, while_webhooks timestamptz)
   ), free as (
-    select orders.id from orders join look on look.id = orders.id and look.version = orders.version
+    select orders.id from orders join checked on checked.id = orders.id and checked.version = orders.version
     for update of orders skip locked
   )
-  update orders set checked_at = look.checked_at, checks = checks + look.times,
-    next_check_at = case when orders.next_check_at is distinct from look.known_next then orders.next_check_at
-      when look.while_told is not null and ${webhooksArrive} then look.while_told else look.next_check_at end
-  from look where orders.id = look.id and orders.id in (select id from free)`)
+  update orders set checked_at = checked.checked_at, checks = checks + checked.times,
+    next_check_at = case when orders.next_check_at is distinct from checked.known_next then orders.next_check_at
+      when checked.while_webhooks is not null and ${webhooksArrive} then checked.while_webhooks else checked.next_check_at end
+  from checked where orders.id = checked.id and orders.id in (select id from free)`)
 
 /**
- * Notes looks of before, of orders that have not moved since: one that somebody else is just writing is left to him, and so is
- * a next look that was planned anew meanwhile.
+ * Records earlier status checks of orders that have not moved since. An order that another statement has locked is left out, and so is
+ * a next check that was planned anew meanwhile.
  */
 export async function noteStatusChecks(
   db: Db,
   notes: readonly StatusCheckNote[],
-  by: Pick<MoveSource, 'now' | 'startedAt'>,
+  by: Pick<Report, 'now' | 'startedAt'>,
 ): Promise<void> {
-  const looks = notes.map(({ id, version, checkedAt, next, knownNext, times }) => ({
+  const checks = notes.map(({ id, version, checkedAt, next, knownNext, times }) => ({
     id,
     version,
     checked_at: checkedAt,
     times,
     known_next: knownNext,
     next_check_at: next.at,
-    while_told: next.whileTold,
+    while_webhooks: next.whileWebhooksArrive,
   }))
-  await noteAll(db, { looks: JSON.stringify(looks), ...webhookValues(by.now, by.startedAt) })
+  await noteAll(db, { checks: JSON.stringify(checks), ...webhookValues(by.now, by.startedAt) })
 }

@@ -123,7 +123,7 @@ export async function insertOrder(trx: Trx, order: Insertable<OrdersTable>): Pro
 }
 
 /** Keeps since when nobody wants the order any more. */
-export async function keepWish(db: Db, id: string, at: Date): Promise<void> {
+export async function setCancelRequested(db: Db, id: string, at: Date): Promise<void> {
   await db
     .updateTable('orders')
     .set({ cancel_requested_at: at })
