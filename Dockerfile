@@ -12,6 +12,9 @@ RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
 COPY LICENSE ./
 COPY migrations ./migrations
 COPY public ./public
+# Of `flows:new`.
+COPY schema ./schema
+COPY templates ./templates
 COPY src ./src
 
 # Compiles the modules once, for every later start: by one that ends at its settings.

@@ -1,3 +1,5 @@
+import { ConfigError, loadConfig } from '../src/app/config.ts'
+import { placeProblems } from '../src/app/setting-places.ts'
 import { closeDay } from './closing-day.ts'
 import { openShop, playFlows, type Shop } from './flow-day.ts'
 import { expectStatus, request } from './http.ts'
@@ -29,6 +31,15 @@ if (given.includes('--help') || given.includes('-h')) {
 if (given.some((option) => option !== '--once')) {
   process.stderr.write(usage)
   process.exit(2)
+}
+try {
+  const { DATA_DIR, PORT, SANDBOX_PORT, SYNC_PORT } = process.env
+  const own = { PROVIDER: 'sandbox', DATA_DIR, PORT, SANDBOX_PORT, SYNC_PORT }
+  loadConfig(own, placeProblems)
+} catch (error) {
+  if (!(error instanceof ConfigError)) throw error
+  process.stderr.write(`${error.message}\n`)
+  process.exit(1)
 }
 const steps = createSteps((text) => void process.stdout.write(text))
 let service: ServiceProcess | undefined

@@ -6,7 +6,30 @@ import { product } from '../http/product.ts'
 import { loadConfig, misspeltSettings } from './config.ts'
 import { placeProblems } from './setting-places.ts'
 
+const help = `usage: npm run start
+
+Starts the service, until it is told to stop. Its settings are environment variables, which .env may hold: see .env.example.
+
+exit codes:
+  0  it was stopped
+  1  it could not start, or its stop ran out of time; the message says why
+  2  the command line is wrong
+
+example:
+  PORT=3000 npm start
+`
+
+/** Ends the process where something stands on the command line: the service takes nothing from there. */
+function refuseArguments(given: readonly string[]): void {
+  if (given.length === 0) return
+  const asksForHelp = given.includes('--help') || given.includes('-h')
+  if (asksForHelp) process.stdout.write(help)
+  else process.stderr.write(help.slice(0, help.indexOf('\n') + 1))
+  process.exit(asksForHelp ? 0 : 2)
+}
+
 async function main(): Promise<void> {
+  refuseArguments(process.argv.slice(2))
   const config = loadConfig(process.env, placeProblems)
   const logger = createLogger(config.logLevel)
   for (const { name, meant } of misspeltSettings(process.env)) {

@@ -9,7 +9,7 @@ import {
   templateNames,
   templateSources,
 } from '../sync/definition/flow-template.ts'
-import { type CommandHelp, runCommand, UsageError } from './run-command.ts'
+import { type CommandHelp, needFolder, runCommand, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: `npm run flows:new -- <template> [--name articulos] [--from ${templateSources.join('|')}] [folder]`,
@@ -41,6 +41,7 @@ async function writeFlow(): Promise<number> {
     schema: relative(folder, schema).replaceAll('\\', '/'),
   })
   const file = join(folder, `${name}.flow.yaml`)
+  needFolder(folder)
   try {
     mkdirSync(folder, { recursive: true })
     writeFileSync(file, text, { flag: 'wx' })

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Config, loadConfig } from '../app/config.ts'
@@ -7,8 +8,9 @@ import { checkLoaded, type KeysAtHand } from '../backup/check-loaded.ts'
 import { makeEmbedded } from '../backup/embedded-place.ts'
 import { loadInto } from '../backup/load-tables.ts'
 import { describeHeader, describeLoaded } from '../backup/report.ts'
+import { CopyError } from '../backup/source.ts'
 import { type Database, openDatabase } from '../db/database.ts'
-import { type CommandHelp, runCommand, say, UsageError } from './run-command.ts'
+import { type CommandHelp, needFolder, runCommand, say, UsageError } from './run-command.ts'
 
 const help: CommandHelp = {
   usage: 'npm run restore -- FILE [--into FOLDER] [--lost=ID ...]',
@@ -62,9 +64,11 @@ async function keysAtHand(
 await runCommand(help, async () => {
   const { path, into, lost } = readWish()
   const config = loadConfig(process.env)
+  const folder = into ?? (config.databaseUrl === undefined ? config.dataDir : undefined)
+  if (folder !== undefined) needFolder(folder)
+  if ((await stat(path)).isDirectory()) throw new CopyError(`${path} is a folder, not a backup`)
   const { header } = await checkBackup(path)
   say(`${path} is whole: ${describeHeader(header)}`)
-  const folder = into ?? (config.databaseUrl === undefined ? config.dataDir : undefined)
   const keys = await keysAtHand(config, folder, lost)
   const load = (target: Database) =>
     loadInto(target, readBackup(path), (trx) => checkLoaded(trx, keys))

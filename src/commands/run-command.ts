@@ -1,5 +1,6 @@
 import { DatabaseLockedError } from '../db/database-failures.ts'
 import { OperatorError, tellOperator } from '../errors/operator-error.ts'
+import { whyNotWritable } from '../files/writable-folder.ts'
 
 /** The command line is wrong; the usage says how it should be. */
 export class UsageError extends Error {}
@@ -46,6 +47,12 @@ export async function runCommand(help: CommandHelp, work: () => Promise<number>)
       throw error
     }
   }
+}
+
+/** Refuses a folder that a person named and that cannot be made or written to. */
+export function needFolder(path: string): void {
+  const problem = whyNotWritable(path)
+  if (problem !== undefined) throw new OperatorError(`The folder ${problem}`)
 }
 
 function helpText({ about, options = [], exitCodes, example, usage }: CommandHelp): string {

@@ -3,7 +3,7 @@ import { parse } from 'yaml'
 import { flowJsonSchema } from '../sync/definition/json-schema.ts'
 import { type KeyTexts, referencePage } from '../sync/definition/key-reference.ts'
 
-/** `npm run flows:schema`: writes the schema of flow files that editors read, and the reference of their keys. */
+/** `npm run flows:schema`, which takes nothing from its command line: writes the schema of flow files that editors read, and the reference of their keys. */
 const root = new URL('../../', import.meta.url)
 const folder = new URL('schema/', root)
 mkdirSync(folder, { recursive: true })

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { settings } from '../../src/app/config-schema.ts'
@@ -56,6 +56,23 @@ test('the container has a user of its own, a read-only root, no capabilities, an
   })
   expect(Number.parseInt(service?.stop_grace_period ?? '', 10)).toBeGreaterThan(stopWithinSeconds)
   for (const port of service?.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/)
+})
+
+test('the image holds what its commands need', () => {
+  const copied = [...read('Dockerfile').matchAll(/^COPY (\w+) \.\/\1$/gm)].map(([, name]) => name)
+  const allowed = read('.dockerignore').split('\n')
+  // What the service and its commands read beside their own source: all but what only this checkout is for.
+  const needed = globSync('src/**/*.ts', { cwd: path('') }).flatMap((file) =>
+    file.endsWith('write-flow-schema.ts')
+      ? []
+      : [...read(file).matchAll(/new URL\('(?:\.\.\/)+(\w+)\//g)].map(([, name]) => name),
+  )
+  expect(needed).toEqual(expect.arrayContaining(['migrations', 'public', 'schema', 'templates']))
+  for (const name of new Set(needed)) {
+    if (name === 'node_modules') continue
+    expect(copied).toContain(name)
+    expect(allowed).toContain(`!${name}`)
+  }
 })
 
 test('compose keeps 500 MB of the log of each service', () => {

@@ -77,7 +77,7 @@ test('the sandbox stands alone', () => {
   )
   // Who starts it.
   const from = [...new Set(crossing.map((each) => each.from))].sort()
-  expect(from).toEqual(['src/app/run-service.ts'])
+  expect(from).toEqual(['src/app/run-service.ts', 'src/commands/run-sandbox.ts'])
 })
 
 test('the fences stand around all there is', () => {
@@ -140,7 +140,7 @@ test('statements stand in repositories alone', () => {
 
 test('settings are read in app and by commands alone', () => {
   // How git is found; and the sandbox alone, which shares nothing.
-  const others = [...top, 'src/http/product.ts', 'src/sandbox/run-sandbox.ts']
+  const others = [...top, 'src/http/product.ts']
   const files = sources
     .filter(
       ({ file, text }) =>

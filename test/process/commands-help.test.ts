@@ -11,12 +11,13 @@ const commands: Record<string, string> = {
   'secrets:rotate': 'src/commands/rotate-secrets.ts',
   'flows:check': 'src/commands/check-flows.ts',
   'flows:new': 'src/commands/new-flow.ts',
-  sandbox: 'src/sandbox/run-sandbox.ts',
+  sandbox: 'src/commands/run-sandbox.ts',
   demo: 'demo/main.ts',
+  start: 'src/app/start.ts',
 }
 
-async function run(file: string, args: string[]) {
-  const env = { PATH: process.env.PATH, DATA_DIR: '/nowhere', SANDBOX_PORT: '0' }
+async function run(file: string, args: string[], settings: Record<string, string> = {}) {
+  const env = { PATH: process.env.PATH, DATA_DIR: '/nowhere', SANDBOX_PORT: '0', ...settings }
   const options = { env, timeout: 20_000 }
   return promisify(execFile)(process.execPath, [file, ...args], options).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
@@ -41,8 +42,32 @@ describe.each(Object.entries(commands))('%s', { tags: ['long'] }, (name, file) =
   })
 })
 
+test.each([
+  ['restore', ['/tmp'], {}, '/tmp is a folder'],
+  ['restore', ['/nowhere', '--into', '/proc/nowhere'], {}, '/proc/nowhere'],
+  ['backup', ['/nowhere/file'], {}, 'DATA_DIR'],
+  ['flows:new', ['tiendanube', '/proc/nowhere'], {}, '/proc/nowhere'],
+  ['flows:check', ['/nowhere'], {}, '/nowhere'],
+  ['secrets:rotate', [], {}, 'ENCRYPTION_KEYS'],
+  ['db:move', [], { DATABASE_URL: 'postgres://db' }, 'DATABASE_URL: must'],
+  ['sandbox', [], { DATA_DIR: '/proc/nowhere' }, 'DATA_DIR: must'],
+  ['sandbox', [], { SANDBOX_PORT: '80a' }, 'SANDBOX_PORT: must'],
+  ['demo', ['--once'], { DATA_DIR: '/proc/nowhere' }, 'DATA_DIR: must'],
+  ['demo', ['--once'], { PORT: '80a' }, 'PORT: must'],
+  ['start', [], { DATA_DIR: '/proc/nowhere' }, 'DATA_DIR: must'],
+])(
+  'a mistake of the user ends %s with a message that names it, without a stack: %s %s',
+  { tags: ['long'] },
+  async (name, args, settings, named) => {
+    const { code, stdout, stderr } = await run(commands[name] ?? '', args, settings)
+    expect(code).toBe(1)
+    expect(stdout + stderr).toContain(named)
+    expect(stderr).not.toMatch(/^ {4}at /m)
+  },
+)
+
 test('a mistake of the user is one line, without a stack', async () => {
-  const missing = await run(commands.restore ?? '', ['/nowhere'])
+  const missing = await run(commands.restore ?? '', ['/nowhere'], { DATA_DIR: '/tmp' })
   expect([missing.code, missing.stderr.trim().split('\n')]).toEqual([
     1,
     [expect.stringContaining("'/nowhere'")],

@@ -167,7 +167,7 @@ it('refuses a second sandbox on the same folder', async () => {
 })
 
 it('runs alone, says how to be found, and ends cleanly', async () => {
-  const child = spawn(process.execPath, ['src/sandbox/run-sandbox.ts'], {
+  const child = spawn(process.execPath, ['src/commands/run-sandbox.ts'], {
     env: {
       ...process.env,
       SANDBOX_PORT: '0',
