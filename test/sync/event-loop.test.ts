@@ -15,6 +15,8 @@ import {
   readBatch,
   repeatedItems,
 } from '../../src/sync/poll/read-items.ts'
+import { isMarkerName } from '../../src/sync/sources/file-ready.ts'
+import { namesMatching } from '../../src/sync/sources/file-store.ts'
 import type { Source } from '../../src/sync/types.ts'
 import { longestTurn, promisedMs } from '../support/longest-turn.ts'
 import { isLongForm, needsLongForm } from '../support/rounds.ts'
@@ -267,6 +269,15 @@ test.each<[string, Parameters<typeof compileMapping>[0], Record<string, unknown>
   const mapping = compileMapping(rules)
   const { ms, said } = await longestTurn(async () => JSON.stringify(await mapping.apply(value)))
   expect(said).toMatch(expected)
+  expect(ms).toBeLessThan(promisedMs)
+})
+
+test.each([
+  ['a pattern', namesMatching('*a*a*a*.csv')],
+  ['a marker', isMarkerName('{stem}a{stem}a{stem}a{stem}.ok')],
+])('the name of a file that almost fits %s holds up nobody', async (_, matches) => {
+  const { ms, said } = await longestTurn(async () => String(matches(many('a', 350))))
+  expect(said).toBe('false')
   expect(ms).toBeLessThan(promisedMs)
 })
 

@@ -16,6 +16,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { SourceContext } from '../../src/sync/sources/context.ts'
 import { localFiles } from '../../src/sync/sources/file-local.ts'
+import { isMarkerName } from '../../src/sync/sources/file-ready.ts'
+import { namesMatching } from '../../src/sync/sources/file-store.ts'
 import { type Source, SourceError, type SourceRow } from '../../src/sync/types.ts'
 import { flowOf, ids, openTestSource, readAll } from './sources-support.ts'
 
@@ -232,6 +234,32 @@ test('json: the list, or the list at the path of items', async () => {
   await write('a.json', Buffer.alloc(33 * 1024 * 1024, ' '))
   expect(await messageOf(read(source))).toContain('is longer than')
 })
+
+test.each([
+  ['a*.csv', ['a.csv', 'ab.csv', 'a.csv.csv', 'a\n.csv'], ['a.csv.old', 'ba.csv', 'csv', 'a.cs']],
+  ['*a*a*', ['aa', 'xaxax', 'aaa'], ['a', 'xax', '.aa']],
+  ['a*a', ['aa', 'aba'], ['a', 'ab']],
+  ['.*', ['.a', '.'], ['a']],
+  ['**', ['a', 'a.b'], ['.a']],
+  ['a+(b).csv', ['a+(b).csv'], ['aab.csv', 'a+(b)xcsv']],
+])('a * of the pattern %s stands for any characters', (pattern, fitting, others) => {
+  const matches = namesMatching(pattern)
+  expect(fitting.filter((name) => !matches(name))).toEqual([])
+  expect(others.filter((name) => matches(name))).toEqual([])
+})
+
+test.each([
+  ['{stem}.ok', ['a.ok', 'a.b.ok', '..ok'], ['.ok', 'a.ok2', 'ok']],
+  ['{stem}-{name}', ['a-b', '---'], ['-b', 'a-', '--']],
+  ['ready', ['ready'], ['readyx', 'xready']],
+])(
+  'a name of the marker %s has a character at least where the name of a file stands',
+  (template, fitting, others) => {
+    const matches = isMarkerName(template)
+    expect(fitting.filter((name) => !matches(name))).toEqual([])
+    expect(others.filter((name) => matches(name))).toEqual([])
+  },
+)
 
 test('the files of a pattern are read newest first, hidden ones and folders not', async () => {
   for (const [index, name] of ['b10.csv', 'b9.csv', 'b1.csv'].entries()) {

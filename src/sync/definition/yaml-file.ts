@@ -239,7 +239,7 @@ function find(document: Document, path: Path): Found {
 
 /**
  * Where in the file a character of a text stands; undefined when the way it is written (folded lines, escapes) leaves
- * that open.
+ * that open. The library knows the place of a whole value only.
  */
 function exactOffset({ node }: Found, text: string, offset: number): number | undefined {
   if (!isScalar(node) || typeof node.value !== 'string' || !node.range) return undefined

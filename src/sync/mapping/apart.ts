@@ -3,7 +3,10 @@ import { ExpressionError } from './expression-error.ts'
 import { createFairQueue } from './fair-queue.ts'
 import type { Answer, Question } from './worker.ts'
 
-/** jsonata's own limit ends most at 250 ms; this ends what never asks it, such as a regular expression gone wild. */
+/**
+ * jsonata's own limit ends most at 250 ms; this ends what never asks it: a regular expression gone wild, or `$distinct` of 5,000
+ * entries, which takes seconds. So an engine for regular expressions with a limit (re2js) would not replace the thread.
+ */
 const hardTimeoutMs = 400
 const memory = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 }
 

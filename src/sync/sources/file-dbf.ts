@@ -47,6 +47,9 @@ const codePages: Readonly<Record<number, FileEncoding>> = {
  * exact text, dates `2026-01-31`, logicals true, false or null. Throws SourceError: for a file that is shorter than its header
  * tells, and with record and column for a value that is none of its type. Memos, which stand in another file, are refused by
  * name unless they are skipped.
+ *
+ * Not by the package dbffile (1.13): it rounds long numbers, ignores the header's code page and the flags of nulls, delivers files
+ * that are cut or damaged, and opens a path, which the copy of a server's file has not.
  */
 export async function* dbfRecords(
   file: OpenFile,

@@ -1,5 +1,5 @@
 import { parse } from 'node:path'
-import type { FoundFile, HeldFile } from './file-store.ts'
+import { type FoundFile, type HeldFile, inOrder } from './file-store.ts'
 
 const placeholder = /\{(?:name|stem)\}/g
 
@@ -11,11 +11,7 @@ export function markerName(template: string, file: string): string {
 
 /** Makes the test for names that can only be those of markers: a pattern such as `*` would read them as data. */
 export function isMarkerName(template: string): (name: string) => boolean {
-  const parts = template
-    .split(placeholder)
-    .map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  const expression = new RegExp(`^${parts.join('.+')}$`, 's')
-  return (name) => expression.test(name)
+  return inOrder(template.split(placeholder), 1)
 }
 
 /**

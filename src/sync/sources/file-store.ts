@@ -75,9 +75,28 @@ export function filePattern(folder: string, name: string): FilePattern {
  * of a hidden file.
  */
 export function namesMatching(pattern: string): (name: string) => boolean {
-  const parts = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  const expression = new RegExp(`^${parts.join('.*')}$`, 's')
-  return (name) => expression.test(name) && (pattern.startsWith('.') || !name.startsWith('.'))
+  const isFitting = inOrder(pattern.split('*'))
+  return (name) => isFitting(name) && (pattern.startsWith('.') || !name.startsWith('.'))
+}
+
+/**
+ * Makes the test for names that consist of the parts in their order, with at least `apart` characters between each and the next.
+ * Not by a regular expression, neither ours nor that of `path.matchesGlob`: with four stars a name of 250 letters takes a second.
+ */
+export function inOrder(parts: readonly string[], apart = 0): (name: string) => boolean {
+  const [first = '', ...others] = parts
+  const last = others.pop()
+  return (name) => {
+    if (last === undefined) return name === first
+    if (!name.startsWith(first) || !name.endsWith(last)) return false
+    let end = first.length
+    for (const part of others) {
+      const at = name.indexOf(part, end + apart)
+      if (at === -1) return false
+      end = at + part.length
+    }
+    return name.length - last.length >= end + apart
+  }
 }
 
 /** Both are the same file with the same content, as far as its file system tells. */

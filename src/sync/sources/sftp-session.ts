@@ -48,6 +48,8 @@ export const unsupported = 'SFTP_8'
 /**
  * A connection to a server whose key is one of the known ones: to another one nothing is sent that identifies us. Throws
  * SourceError for what the operator can mend; rejects with the reason of the signal when that aborts.
+ *
+ * On ssh2 itself, not ssh2-sftp-client (12.1): a call of that one waits for a silent server without end and takes no signal.
  */
 export async function openSftp(
   settings: SftpSettings,
