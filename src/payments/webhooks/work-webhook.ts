@@ -9,6 +9,7 @@ import {
   type OrderRow,
 } from '../../repositories/orders/order-queries.ts'
 import {
+  type DeliveryEnd,
   findProcessedDelivery,
   finishDeliveries,
   type ToldWebhook,
@@ -48,30 +49,29 @@ export async function workDeliveries(
   const [first, ...others] = rows
   const startedAt = deps.now()
   const { db } = deps.database
-  const ended = () => ({
-    processed_at: deps.now(),
-    duration_ms: deps.now().getTime() - startedAt.getTime(),
-  })
+  const finish = async (
+    ids: readonly string[],
+    end: Pick<DeliveryEnd, 'status'> & Partial<DeliveryEnd>,
+  ) => {
+    const endedAt = deps.now()
+    const nothing = { client: null, orderId: null, errorMessage: null, nextAttemptAt: null }
+    const durationMs = endedAt.getTime() - startedAt.getTime()
+    tellWebhooks(deps, await finishDeliveries(db, ids, { ...nothing, ...end, endedAt, durationMs }))
+  }
   try {
-    const { status, client, orderId } = await workByTopic(deps, first)
-    const fields = { client, order_id: orderId, error_message: null, next_attempt_at: null }
+    const result = await workByTopic(deps, first)
+    const status = result.status === 'ignored' ? 'ignored' : 'duplicate'
     const rest = others.map(({ id }) => id)
-    const same = status === 'ignored' ? 'ignored' : 'duplicate'
-    const told = [
-      ...(await finishDeliveries(db, [first.id], { status, ...fields, ...ended() })),
-      ...(await finishDeliveries(db, rest, { status: same, ...fields, ...ended() })),
-    ]
-    tellWebhooks(deps, told)
+    await finish([first.id], result)
+    await finish(rest, { ...result, status })
     return undefined
   } catch (error) {
     for (const row of rows) {
-      const told = await finishDeliveries(db, [row.id], {
+      await finish([row.id], {
         status: 'failed',
-        error_message: isOurWord(error) ? error.message : 'internal error',
-        next_attempt_at: nextAttempt(row, error, deps.now()),
-        ...ended(),
+        errorMessage: isOurWord(error) ? error.message : 'internal error',
+        nextAttemptAt: nextAttempt(row, error, deps.now()),
       })
-      tellWebhooks(deps, told)
     }
     const ids = rows.map(({ id }) => id)
     deps.log.warn({ webhookIds: ids, err: error }, 'webhooks could not be worked')

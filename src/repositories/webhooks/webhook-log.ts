@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql, type Updateable } from 'kysely'
+import { type Insertable, type Selectable, sql } from 'kysely'
 import { type Db, fixedStatement, type Trx } from '../../db/database.ts'
 import type { WebhookLogTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
@@ -96,19 +96,41 @@ export async function releaseDelivery(db: Db, id: string, now: Date): Promise<vo
     .execute()
 }
 
-/** Writes what became of deliveries, and answers what to tell of them. Counts one more attempt of each. */
+/** How an attempt to work deliveries ended. Without `client` and `orderId` a row keeps those that it has. */
+export type DeliveryEnd = {
+  status: WebhookRow['status']
+  client: ClientName | null
+  orderId: string | null
+  errorMessage: string | null
+  nextAttemptAt: Date | null
+  endedAt: Date
+  durationMs: number
+}
+
+const finish = fixedStatement<Record<string, unknown>, ToldWebhook>(`
+  update webhook_log set status = :status, client = coalesce(:client, client), order_id = coalesce(:order_id, order_id),
+    error_message = :error_message, next_attempt_at = :next_attempt_at, processed_at = :processed_at,
+    duration_ms = :duration_ms, attempts = attempts + 1
+  where id = any(:ids::uuid[])
+  returning id, client, order_id, topic, status`)
+
+/** Writes how an attempt ended, counts it, and returns what the event stream announces. */
 export async function finishDeliveries(
   db: Db | Trx,
   ids: readonly string[],
-  fields: Updateable<WebhookLogTable>,
+  end: DeliveryEnd,
 ): Promise<ToldWebhook[]> {
   if (ids.length === 0) return []
-  return db
-    .updateTable('webhook_log')
-    .set((eb) => ({ ...fields, attempts: eb('attempts', '+', 1) }))
-    .where('id', 'in', [...ids])
-    .returning(['id', 'client', 'order_id', 'topic', 'status'])
-    .execute()
+  return finish(db, {
+    ids: [...ids],
+    status: end.status,
+    client: end.client,
+    order_id: end.orderId,
+    error_message: end.errorMessage,
+    next_attempt_at: end.nextAttemptAt,
+    processed_at: end.endedAt,
+    duration_ms: end.durationMs,
+  })
 }
 
 /** A delivery that was claimed, and in whose lane it is worked. */
