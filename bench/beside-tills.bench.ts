@@ -91,6 +91,7 @@ else {
           publicUrl: 'http://127.0.0.1:8080',
           database: service.database,
           payments: service.deps,
+          notifications: service.notifications,
           logger,
           env: { ERP: url },
         })

@@ -368,11 +368,11 @@ export const settingsSchema = z.object({
     )
     .optional()
     .describe(
-      'comma list of mail addresses that are told of trouble with charges and flows; needs SMTP_URL and MAIL_FROM',
+      'comma list of mail addresses that are notified of trouble with charges and flows; needs SMTP_URL and MAIL_FROM',
     ),
   ALERT_SLACK_URL: address(['https', 'http'])
     .optional()
-    .describe('incoming webhook of Slack that is told of trouble with charges and flows'),
+    .describe('incoming webhook of Slack that is notified of trouble with charges and flows'),
   ALERT_WEBHOOK_URL: address(['https', 'http'])
     .optional()
     .describe('address that gets trouble with charges and flows as signed JSON'),
@@ -388,7 +388,7 @@ export const settingsSchema = z.object({
   ALERT_QUIET_HOURS: quietHours
     .optional()
     .describe(
-      'when these alerts wait, such as 22:00-07:00 America/Argentina/Buenos_Aires; what ends meanwhile is not told',
+      'when these alerts wait, such as 22:00-07:00 America/Argentina/Buenos_Aires; what ends meanwhile is not notified',
     ),
   ALERT_PRIVATE_NETWORK: flag
     .prefault('false')

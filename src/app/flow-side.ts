@@ -2,11 +2,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Database } from '../db/database.ts'
-import { isInWindow } from '../domain/time-window.ts'
 import type { HttpServer } from '../http/create-server.ts'
 import type { StreamLimits } from '../http/event-stream.ts'
 import { requireDatabase } from '../http/require-database.ts'
-import { createAlerts } from '../notifications/flow-alerts.ts'
+import type { Notifications } from '../notifications/notifications.ts'
 import { createClosingFeed } from '../payments/closings/closing-feed.ts'
 import type { PaymentDeps } from '../payments/deps.ts'
 import { createOrderFeed } from '../payments/orders/order-feed.ts'
@@ -37,6 +36,8 @@ export type FlowSideOptions = {
   database: Database
   /** The payment side, for flows that feed it or read of it. */
   payments: PaymentDeps
+  /** Notifies the receivers of flows. It stays the caller's to start and to stop. */
+  notifications: Pick<Notifications, 'openFlow' | 'closeFlow' | 'testFlow'>
   logger: Logger
   /** For `${env:NAME}` in flow files. */
   env: Readonly<Record<string, string | undefined>>
@@ -74,14 +75,13 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
   const mail = { smtpUrl: config.smtpUrl, mailFrom: config.mailFrom }
   const deliveries = createDeliveries({ ...common, random: Math.random, trace: options.tracing })
   const grants = createGrantKeeper({ ...common, sealer: payments.sealer })
-  const alerts = createAlerts({ ...common, mail, isInWindow })
   const engine = createFlowEngine({
     ...common,
     flowsDir: config.flowsDir,
     files: createFlowContext(options.env, mail, ownSecrets(config.dataDir)),
     startPaused: config.flowsStartPaused,
     deliveries,
-    alerts,
+    notifications: options.notifications,
     payments: createPaymentsPort(payments),
     grants,
     trace: options.tracing,
@@ -99,7 +99,7 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
     engine,
     deliveries,
     longestWaitMs: options.longestWaitMs,
-    testAlerts: (flow) => alerts.test(flow),
+    testAlerts: options.notifications.testFlow,
   })
   const news = await createFlowNews({ database, deliveries, log })
   const app = await buildControlApi({
@@ -130,13 +130,12 @@ export async function createFlowSide(options: FlowSideOptions): Promise<FlowSide
       await engine.load()
       payments.fleet.watchFlows(() => flows.observed(), options.pages?.flows)
       engine.start()
-      alerts.start()
       housekeeping.start()
     },
     async close() {
       await engine.stop()
       await grants.stop()
-      await Promise.all([alerts.stop(), housekeeping.stop()])
+      await housekeeping.stop()
       await news.close()
     },
   }

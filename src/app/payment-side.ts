@@ -14,7 +14,7 @@ import { createBackgroundWork } from '../jobs/background-work.ts'
 import { createSingleFlight } from '../jobs/single-flight.ts'
 import { createTableCare, type TableCare } from '../jobs/table-care.ts'
 import { createPaymentMetrics } from '../metrics/payment-metrics.ts'
-import { createFleetAlerts, type FleetAlerts } from '../notifications/notifications.ts'
+import { createNotifications, type Notifications } from '../notifications/notifications.ts'
 import type { AttemptTimer } from '../outbound/outbound.ts'
 import { createKeyUses } from '../payments/api-keys/key-uses.ts'
 import {
@@ -96,8 +96,7 @@ export type PaymentSide = {
   chain: ActivityChain
   /** Sees to the planner's knowledge of the tables, those of flows among them. */
   tableCare: TableCare
-  /** Tells the operator's receivers what is in trouble. */
-  alerts: FleetAlerts
+  notifications: Notifications
   /** Requests that still wait for the provider are answered now, with an unknown outcome: for a stop that must not wait. */
   cutShort(): void
   /** Ends background work and the provider's connections. Close the listener before, the database after. */
@@ -109,7 +108,7 @@ const storeWithinMs = 5_000
 
 /**
  * Puts the payment side together. Nothing runs yet: plan the search for orders, listen on `app`, and start the chain, the
- * sweeper, the search, the watch over payments, the work on settlements, the care for tables and the alerts.
+ * sweeper, the search, the watch over payments, the work on settlements, the care for tables and the notifications.
  */
 export async function createPaymentSide(options: PaymentSideOptions): Promise<PaymentSide> {
   const { config, database, logger } = options
@@ -206,7 +205,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   await takeOverHead(deps)
   const chain = createActivityChain(deps)
   const tableCare = createTableCare({ database, now, sleep, processId, log: logger })
-  const alerts = createFleetAlerts(
+  const notifications = createNotifications(
     {
       database,
       now,
@@ -220,7 +219,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const app = await buildPaymentApi({
     deps,
     inbox,
-    testAlerts: alerts.test,
+    testAlerts: notifications.test,
     health: {
       mode: config.provider,
       sandboxUrl: config.provider === 'sandbox' ? options.providerAccess.apiUrl : undefined,
@@ -248,11 +247,11 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
     settlementWork,
     chain,
     tableCare,
-    alerts,
+    notifications,
     cutShort: () => provider.cutShort(),
     async close() {
       await Promise.all([
-        alerts.stop(),
+        notifications.stop(),
         sweeper.stop(),
         orderSearch.stop(),
         paymentWatch.stop(),

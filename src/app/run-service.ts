@@ -104,7 +104,7 @@ export async function runService(
     service.deps.fleet.start()
     service.settlementWork.start()
     service.tableCare.start()
-    service.alerts.start()
+    service.notifications.start()
 
     const controlPlace = {
       name: 'control API',
@@ -126,6 +126,7 @@ export async function runService(
       },
       database,
       payments: service.deps,
+      notifications: service.notifications,
       logger,
       env,
     })

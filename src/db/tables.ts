@@ -691,7 +691,7 @@ export type Tables = {
   flow_totals: FlowTotalsTable
   flow_progress: FlowProgressTable
   flow_activity: FlowActivityTable
-  flow_alerts: FlowAlertsTable
+  failure_groups: FailureGroupsTable
   destination_states: DestinationStatesTable
   remembered_values: RememberedValuesTable
   oauth_grants: OauthGrantsTable
@@ -922,11 +922,10 @@ export type FlowActivityTable = {
   detail: string | null
 }
 
-export type FlowAlertsTable = {
+export type FailureGroupsTable = {
   flow: Fixed<string>
   channel: Fixed<string>
-  kind: Fixed<'failures' | 'degraded'>
-  subject: Fixed<string>
+  destination: Fixed<string>
   pending: WithDefault<number>
   first_pending_at: Date | null
   examples: ColumnType<unknown[], string | undefined, string>
@@ -934,9 +933,8 @@ export type FlowAlertsTable = {
   firing_since: Date | null
   last_sent_at: Date | null
   messages: WithDefault<number>
-  message: Json<unknown> | null
-  attempts: WithDefault<number>
-  next_attempt_at: Date | null
+  /** The message that is on its way. */
+  message_id: string | null
 }
 
 export type AlertTroublesTable = {

@@ -20,6 +20,7 @@ export const actions = [
   'check_source',
   'check_service',
   'check_destination',
+  'authorize_again',
   'wait',
 ] as const
 export type Action = (typeof actions)[number]
@@ -211,6 +212,12 @@ export const causes = {
     es: 'El flujo todavía no se leyó.',
     en: 'The flow was not polled yet.',
     pt: 'O fluxo ainda não foi lido.',
+  },
+  access_lost: {
+    action: 'authorize_again',
+    es: 'Quien da el acceso ya no lo renueva[ ({code})][ desde hace {for}]: autorizá la aplicación otra vez, poné el nuevo refresh token[ en {place}] y hacé releer los flujos.',
+    en: 'The issuer renews the access no more[ ({code})][ for {for}]: authorize the application again, put the new refresh token[ into {place}] and have the flows read again.',
+    pt: 'Quem dá o acesso já não o renova[ ({code})][ há {for}]: autorize a aplicação de novo, ponha o novo refresh token[ em {place}] e faça reler os fluxos.',
   },
   polls_held_back: {
     action: 'check_destination',

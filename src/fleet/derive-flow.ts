@@ -1,5 +1,5 @@
 import { owedForMs, pollGraceMs } from './health-limits.ts'
-import type { DestinationSeen, FlowSeen } from './observations.ts'
+import type { AccessLost, DestinationSeen, FlowSeen } from './observations.ts'
 import type { DestinationHealth, FlowHealth, Health } from './states.ts'
 
 /**
@@ -20,7 +20,7 @@ export function deriveFlow(seen: FlowSeen, now: Date): FlowHealth {
     state: isWorse ? 'attention' : state,
     cause,
     since,
-    about,
+    about: isWorse ? { ...about, destination: worst.name } : about,
     destinations,
   }
 }
@@ -36,6 +36,7 @@ function ownHealth(seen: FlowSeen, now: number): Health {
   ): Health => ({ state, cause, since, about })
   if (seen.isPaused) return health('attention', 'flow_paused', seen.pausedAt)
   if (seen.isLimited) return health('attention', 'flow_limited', null)
+  if (seen.accessLost !== null) return { state: 'down', ...lostAccess(seen.accessLost) }
   const patienceMs = 2 * seen.pollIntervalMs + pollGraceMs
   if (seen.lastError !== null) {
     const isLasting = now - (seen.lastSuccessAt?.getTime() ?? 0) > patienceMs
@@ -51,9 +52,14 @@ function ownHealth(seen: FlowSeen, now: number): Health {
   return health('ok', null, null)
 }
 
+function lostAccess({ since, code, place }: AccessLost): Omit<Health, 'state'> {
+  return { cause: 'access_lost', since, about: { place, ...(code !== null && { code }) } }
+}
+
 function deriveDestination(seen: DestinationSeen, now: Date): DestinationHealth {
-  const { name, sending, owed, oldestOwedAt, failed } = seen
+  const { name, sending, owed, oldestOwedAt, failed, accessLost } = seen
   const base = { name, nextTryAt: sending.nextAttemptAt, owed }
+  if (accessLost !== null) return { ...base, state: 'down', ...lostAccess(accessLost) }
   const about = {
     owed,
     ...(sending.cause !== null && { code: sending.cause }),

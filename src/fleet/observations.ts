@@ -58,8 +58,12 @@ export type CallSlot = {
 /** The slots of one kind of call, newest first. */
 export type OperationSeen = { operation: string; slots: readonly CallSlot[] }
 
+/** Nobody renews the access to a source or a destination any more. */
+export type AccessLost = { since: Date; code: string | null; place: string }
+
 export type DestinationSeen = {
   name: string
+  accessLost: AccessLost | null
   sending: {
     state: 'flowing' | 'slowed' | 'silent' | 'open' | 'probing'
     cause: string | null
@@ -80,6 +84,8 @@ export type FlowSeen = {
   isLimited: boolean
   isPolling: boolean
   heldBack: string | null
+  /** To its source. */
+  accessLost: AccessLost | null
   /** Since when a poll should have begun; null when none is due. */
   dueSince: Date | null
   lastPollAt: Date | null

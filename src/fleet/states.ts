@@ -16,6 +16,10 @@ export type Particulars = {
   orderId?: string
   /** The ERP's reference of what was charged instead of it. */
   instead?: string
+  /** The destination that a flow has its state of. */
+  destination?: string
+  /** Where the flow file takes the refresh token from; its reference, never its value. */
+  place?: string
   /** The kind of call that fails. */
   operation?: string
   /** What a refusal was called, or what a destination answered. */

@@ -1,20 +1,31 @@
 import type { Dispatcher } from 'undici'
-import type { Flow } from '../sync/definition/schema.ts'
-import type { AlertText, Locale } from './failure-texts.ts'
+import type { Secret } from '../domain/secret.ts'
 
-type FlowChannel = Flow['alerts']['onJobFailed'][number]
-/** A receiver; the file of a flow gives Slack no language. */
+export type Locale = 'es' | 'en'
+
+/** A receiver, as settings or a flow file name it. */
 export type ChannelDefinition =
-  | Exclude<FlowChannel, { type: 'slack' }>
-  | (Extract<FlowChannel, { type: 'slack' }> & { locale?: Locale })
+  | { type: 'email'; to: readonly string[]; locale: Locale }
+  | { type: 'slack'; url: Secret; locale?: Locale }
+  | { type: 'webhook'; url: Secret; secret?: Secret | undefined }
+
+/** A message in words. Every text is one line; nothing of it is escaped for any markup. */
+export type MessageText = {
+  title: string
+  facts: string[]
+  examples: { pk: string; error: string }[]
+  /** What to do, and the call that does it. */
+  advice: string[]
+  command: string | null
+}
 
 /** A message as channels send it, whatever it is about. */
-export type NotificationTexts = {
+export type Notification = {
   /** The same for every attempt to send this message, so that receivers can drop repetitions. */
   id: string
   /** ISO 8601. */
   at: string
-  text(locale: Locale): AlertText
+  text(locale: Locale): MessageText
   /** What a webhook gets beside the time. */
   event: { type: string; data: object }
 }
@@ -27,7 +38,7 @@ export type SendResult =
       error: string
       /** It arrived at some of several addresses: sending it again would repeat it there. */
       partly?: true
-      /** The receiver's own wish. */
+      /** How long the receiver asked to wait. */
       retryAfterSeconds?: number
     }
 
@@ -38,11 +49,11 @@ export type Channel = {
   /** Where it goes, for people: secrets are masked. */
   target: string
   /** Sends once; answers within the time limit whatever happens, and never throws. */
-  send(message: NotificationTexts, signal?: AbortSignal): Promise<SendResult>
+  send(message: Notification, signal?: AbortSignal): Promise<SendResult>
 }
 
 export type ChannelDeps = {
-  /** From createGuardedAgent with the flow's allowPrivateNetwork; it stays the caller's to close. */
+  /** From createGuardedAgent; it stays the caller's to close. */
   agent: Dispatcher
   mail: { smtpUrl: string | undefined; mailFrom: string | undefined }
   now: () => Date

@@ -1,9 +1,8 @@
 import type { ChargebackState } from '../domain/chargeback.ts'
 import { pointFromCents } from '../domain/money.ts'
 import type { ChargebackRow } from '../repositories/chargebacks/chargeback-queries.ts'
-import type { NotificationTexts } from './channel.ts'
-import type { AlertText, Locale } from './failure-texts.ts'
-import { messageId, oneLine } from './flow-message.ts'
+import type { Locale, MessageText, Notification } from './channel.ts'
+import { messageId, oneLine } from './message-parts.ts'
 
 /** Charge-backs that were opened, wait for documents or were decided, as a message survives in the database. */
 export type ChargebackMessage = {
@@ -141,7 +140,7 @@ const events = {
 } as const satisfies Record<ChargebackMessage['kind'], string>
 
 /** The message as channels send it. */
-export function chargebackTexts(message: ChargebackMessage): NotificationTexts {
+export function chargebackNotification(message: ChargebackMessage): Notification {
   const { id, at, kind, chargebacks } = message
   return {
     id,
@@ -151,7 +150,7 @@ export function chargebackTexts(message: ChargebackMessage): NotificationTexts {
   }
 }
 
-function textOf({ kind, chargebacks }: ChargebackMessage, locale: Locale): AlertText {
+function textOf({ kind, chargebacks }: ChargebackMessage, locale: Locale): MessageText {
   const words = languages[locale]
   const places = [...new Set(chargebacks.map((one) => words.box(one.client, one.caja_id)))]
   const where = `${places.slice(0, 2).join('; ')}${places.length > 2 ? '; …' : ''}`

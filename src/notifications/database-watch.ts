@@ -1,8 +1,7 @@
 import type { Database } from '../db/database.ts'
-import type { Channel } from './channel.ts'
-import type { FleetMessage } from './fleet-message.ts'
-import { textsOf } from './fleet-texts.ts'
-import { messageId } from './flow-message.ts'
+import type { Channel, Locale, Notification, SendResult } from './channel.ts'
+import { databaseDownMs } from './conditions.ts'
+import { clockTime, messageId } from './message-parts.ts'
 
 export type DatabaseWatch = {
   /** Checks whether the database takes writes, and notifies the receivers of an outage and of its end. Never fails. */
@@ -16,8 +15,7 @@ export type DatabaseWatchDeps = {
   log: { warn(fields: object, message: string): void }
 }
 
-/** A restart of the server takes less. */
-const patienceMs = 15_000
+type Kind = 'database' | 'database_recovered'
 
 /**
  * Without a database the outage is kept in memory: each receiver gets one message when it lasts, and one when it is over.
@@ -30,25 +28,18 @@ export function createDatabaseWatch(
   let downSince: Date | undefined
   /** Receivers of the outage, which get its end, too. */
   const notified = new Set<Channel>()
-  const over = new Map<Channel, FleetMessage>()
+  const over = new Map<Channel, Date>()
 
-  const send = async (channel: Channel, message: FleetMessage): Promise<boolean> => {
-    const result = await channel.send(textsOf(message))
+  const send = async (channel: Channel, kind: Kind, since: Date): Promise<boolean> => {
+    const result: SendResult = await channel.send(notificationOf(kind, since, now()))
     if (!result.ok) {
-      const context = { channel: channel.type, target: channel.target, alert: message.kind }
-      log.warn({ ...context, reason: result.error }, 'alert not sent; it will be tried again')
+      const context = { channel: channel.type, target: channel.target, notification: kind }
+      log.warn(
+        { ...context, reason: result.error },
+        'notification not sent; it will be tried again',
+      )
     }
     return result.ok
-  }
-
-  const compose = (kind: 'database' | 'database_recovered', since: Date): FleetMessage => {
-    const minute = since.toISOString().slice(0, 16)
-    return {
-      kind,
-      id: messageId('fleet', kind, minute),
-      at: now().toISOString(),
-      since: since.toISOString(),
-    }
   }
 
   return {
@@ -56,22 +47,59 @@ export function createDatabaseWatch(
     async check() {
       const takesWrites = await database.takesWrites().catch(() => false)
       if (takesWrites) {
-        for (const channel of notified) {
-          over.set(channel, compose('database_recovered', downSince ?? now()))
-        }
+        for (const channel of notified) over.set(channel, downSince ?? now())
         notified.clear()
         downSince = undefined
-        for (const [channel, message] of over) {
-          if (await send(channel, message)) over.delete(channel)
+        for (const [channel, since] of over) {
+          if (await send(channel, 'database_recovered', since)) over.delete(channel)
         }
         return
       }
       downSince ??= now()
-      if (now().getTime() - downSince.getTime() < patienceMs) return
+      if (now().getTime() - downSince.getTime() < databaseDownMs) return
       for (const channel of channels) {
         if (notified.has(channel)) continue
-        if (await send(channel, compose('database', downSince))) notified.add(channel)
+        if (await send(channel, 'database', downSince)) notified.add(channel)
       }
+    },
+  }
+}
+
+const languages: Record<Locale, { down: string; help: string; recovered: string; since: string }> =
+  {
+    es: {
+      down: 'La base de datos no guarda nada: no se puede cobrar',
+      help: 'Revisá que la base responda, que no sea una réplica y que tenga espacio en disco.',
+      recovered: 'La base de datos guarda otra vez: se puede cobrar',
+      since: 'Desde',
+    },
+    en: {
+      down: 'The database keeps nothing: no charge can be made',
+      help: 'Check that it answers, is no standby, and has room on its disk.',
+      recovered: 'The database keeps again: charges can be made',
+      since: 'Since',
+    },
+  }
+
+function notificationOf(kind: Kind, since: Date, at: Date): Notification {
+  const isDown = kind === 'database'
+  const begun = since.toISOString()
+  return {
+    id: messageId('fleet', kind, begun.slice(0, 16)),
+    at: at.toISOString(),
+    text(locale) {
+      const words = languages[locale]
+      return {
+        title: isDown ? words.down : words.recovered,
+        facts: [`${words.since}: ${clockTime(begun)}`, ...(isDown ? [words.help] : [])],
+        examples: [],
+        advice: [],
+        command: null,
+      }
+    },
+    event: {
+      type: isDown ? 'service.database_down' : 'service.database_recovered',
+      data: { since: begun },
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { ChannelDefinition, ChannelDeps, NotificationTexts, SendResult } from './channel.ts'
+import type { ChannelDefinition, ChannelDeps, Notification, SendResult } from './channel.ts'
 
 type EmailDefinition = Extract<ChannelDefinition, { type: 'email' }>
 
@@ -6,7 +6,7 @@ export function openEmail(definition: EmailDefinition, deps: ChannelDeps) {
   const { smtpUrl, mailFrom } = deps.mail
   return {
     target: definition.to.join(', '),
-    async send(message: NotificationTexts, signal?: AbortSignal): Promise<SendResult> {
+    async send(message: Notification, signal?: AbortSignal): Promise<SendResult> {
       if (smtpUrl === undefined || mailFrom === undefined) {
         return { ok: false, error: 'SMTP_URL and MAIL_FROM are not set' }
       }
@@ -36,7 +36,7 @@ export function openEmail(definition: EmailDefinition, deps: ChannelDeps) {
   }
 }
 
-function mailOf(message: NotificationTexts, { to, locale }: EmailDefinition) {
+function mailOf(message: Notification, { to, locale }: EmailDefinition) {
   const { title, facts, examples, advice, command } = message.text(locale)
   const blocks = [
     facts,

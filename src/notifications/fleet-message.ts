@@ -1,9 +1,8 @@
 import type { Cause } from '../fleet/causes.ts'
 import type { HealthState, Particulars, SubjectKind } from '../fleet/states.ts'
 import type { TroubleRow } from '../repositories/notifications/message-queries.ts'
-import type { ChargebackMessage } from './chargeback-message.ts'
-import { messageId } from './flow-message.ts'
-import type { OrphanMessage } from './unclaimed-message.ts'
+import { messageId } from './message-parts.ts'
+import type { FlowReceiver } from './receivers.ts'
 
 /** One thing that a message is about; as it was when the message was written. */
 export type Concerned = {
@@ -16,34 +15,29 @@ export type Concerned = {
   about: Particulars
 }
 
-/** What is told, as it survives in the database. */
-export type AlertMessage = FleetMessage | OrphanMessage | ChargebackMessage
+/** A trouble of one cause, or its end. */
+export type FleetMessage = {
+  id: string
+  at: string
+  kind: 'trouble' | 'recovered'
+  cause: Cause
+  /** What the trouble began with; at most some of it. */
+  subjects: Concerned[]
+  /** How many more of these there are. */
+  more: number
+  /** Boxes and flows that are in trouble only because of the subjects. */
+  dependents: number
+}
 
-export type FleetMessage = { id: string; at: string } & (
-  | { kind: 'test' }
-  | {
-      kind: 'trouble' | 'recovered'
-      cause: Cause
-      /** Whatever the trouble began with; at most some of it. */
-      subjects: Concerned[]
-      /** How many more of these there are. */
-      more: number
-      /** Boxes and flows that are in trouble only because of the subjects. */
-      dependents: number
-    }
-  /** The service cannot keep what happens; told without the database. */
-  | { kind: 'database' | 'database_recovered'; since: string }
-)
-
-/** A mail nobody can read to its end helps nobody. */
+/** Longer mails are not read to their end. */
 const subjectsNamed = 20
 const roots: readonly string[] = ['connection', 'provider', 'destination']
 
 /**
- * One message for each cause: whoever is told that a connection is lost need not hear of each of its boxes. The id is that of
- * its content and moment, the same for every attempt to send it.
+ * One message for each cause: a lost connection is one message, not one for each of its boxes. The id is that of its content
+ * and moment, the same for every attempt to send it.
  */
-export function composeMessages(
+export function composeFleetMessages(
   kind: 'trouble' | 'recovered',
   rows: readonly TroubleRow[],
   now: Date,
@@ -63,6 +57,18 @@ export function composeMessages(
       more: Math.max(0, sorted.length - subjectsNamed),
       dependents: group.length - named.length,
     }
+  })
+}
+
+/** The rows that a receiver of a flow is notified of. */
+export function rowsFor(
+  { flow, destinations }: Pick<FlowReceiver, 'flow' | 'destinations'>,
+  rows: readonly TroubleRow[],
+): TroubleRow[] {
+  return rows.filter(({ kind, scope, name, about }) => {
+    if (kind === 'destination') return scope === flow && destinations.has(name)
+    // What a flow has only because of a destination stands in the row of that one.
+    return kind === 'flow' && name === flow && (about as Particulars).destination === undefined
   })
 }
 

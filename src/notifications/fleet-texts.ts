@@ -1,12 +1,9 @@
 import { actionOf, causes } from '../fleet/causes.ts'
 import { messageOf } from '../fleet/messages.ts'
 import type { Particulars } from '../fleet/states.ts'
-import type { NotificationTexts } from './channel.ts'
-import { chargebackTexts } from './chargeback-message.ts'
-import type { AlertText, Locale } from './failure-texts.ts'
-import type { AlertMessage, Concerned, FleetMessage } from './fleet-message.ts'
-import { oneLine } from './flow-message.ts'
-import { orphanTexts } from './unclaimed-message.ts'
+import type { Locale, MessageText, Notification } from './channel.ts'
+import type { Concerned, FleetMessage } from './fleet-message.ts'
+import { clockTime, oneLine } from './message-parts.ts'
 
 type Words = {
   test: [string, string]
@@ -17,8 +14,7 @@ type Words = {
   more(count: number): string
   dependents(count: number): string
   look: string
-  database: [string, string]
-  databaseRecovered: string
+  lookAtFlow: string
 }
 
 const languages: Record<Locale, Words> = {
@@ -33,12 +29,8 @@ const languages: Record<Locale, Words> = {
     since: (time) => `Desde: ${time}`,
     more: (count) => `y ${count} más`,
     dependents: (count) => `Por lo mismo, además: ${count} (cajas o flujos)`,
-    look: 'Vea el estado de todo en el panel (/dashboard) o con la API:',
-    database: [
-      'La base de datos no guarda nada: no se puede cobrar',
-      'Revise que la base responda, que no sea una réplica y que tenga espacio en disco.',
-    ],
-    databaseRecovered: 'La base de datos guarda otra vez: se puede cobrar',
+    look: 'Mirá el estado de todo en el panel (/dashboard) o con la API:',
+    lookAtFlow: 'Mirá el flujo y sus errores en el panel (/admin) o con la API de control:',
   },
   en: {
     test: [
@@ -46,44 +38,44 @@ const languages: Record<Locale, Words> = {
       'This channel receives the alerts of boxes, connections, the provider and flows. Nothing needs to be done.',
     ],
     box: (client, box) => `${client}, box ${box}`,
-    recovered: 'is well again',
+    recovered: 'is back to normal',
     was: (text) => `It was: ${text}`,
     since: (time) => `Since: ${time}`,
     more: (count) => `and ${count} more`,
     dependents: (count) => `For the same reason, besides: ${count} (boxes or flows)`,
-    look: 'See how everything fares on the dashboard (/dashboard) or with the API:',
-    database: [
-      'The database keeps nothing: no charge can be made',
-      'Check that it answers, is no standby, and has room on its disk.',
-    ],
-    databaseRecovered: 'The database keeps again: charges can be made',
+    look: 'See all states on the dashboard (/dashboard) or with the API:',
+    lookAtFlow: 'See the flow and its errors on the dashboard (/admin) or with the control API:',
   },
 }
 
-const types = {
-  test: 'fleet.test',
-  trouble: 'fleet.trouble',
-  recovered: 'fleet.recovered',
-  database: 'service.database_down',
-  database_recovered: 'service.database_recovered',
-} as const satisfies Record<FleetMessage['kind'], string>
-
-/** A message, as channels send it. */
-export function textsOf(message: AlertMessage): NotificationTexts {
-  if ('orphans' in message) return orphanTexts(message)
-  if ('chargebacks' in message) return chargebackTexts(message)
+/** The message as channels send it. */
+export function fleetNotification(message: FleetMessage): Notification {
   const { id, at, kind } = message
   return {
     id,
     at,
     text: (locale) => textOf(message, locale),
-    event: { type: types[kind], data: dataOf(message) },
+    event: {
+      type: kind === 'trouble' ? 'fleet.trouble' : 'fleet.recovered',
+      data: dataOf(message),
+    },
+  }
+}
+
+/** What a receiver of the settings gets to try it out. */
+export function fleetTestNotification({ id, at }: { id: string; at: string }): Notification {
+  return {
+    id,
+    at,
+    text(locale) {
+      const [title, fact] = languages[locale].test
+      return { title, facts: [fact], examples: [], advice: [], command: null }
+    },
+    event: { type: 'fleet.test', data: {} },
   }
 }
 
 function dataOf(message: FleetMessage): object {
-  if (message.kind === 'test') return {}
-  if (!('cause' in message)) return { since: message.since }
   const { cause, subjects, more, dependents, at } = message
   return {
     cause,
@@ -104,57 +96,51 @@ function dataOf(message: FleetMessage): object {
   }
 }
 
-function textOf(message: FleetMessage, locale: Locale): AlertText {
+function textOf(message: FleetMessage, locale: Locale): MessageText {
   const words = languages[locale]
-  const plain = { examples: [], advice: [], command: null }
-  switch (message.kind) {
-    case 'test':
-      return { title: words.test[0], facts: [words.test[1]], ...plain }
-    case 'database': {
-      const [title, help] = words.database
-      return { title, facts: [words.since(clockTime(message.since)), help], ...plain }
-    }
-    case 'database_recovered':
-      return {
-        title: words.databaseRecovered,
-        facts: [words.since(clockTime(message.since))],
-        ...plain,
-      }
-    case 'trouble':
-    case 'recovered': {
-      const { subjects, more, dependents } = message
-      const isOver = message.kind === 'recovered'
-      const about = new Date(message.at)
-      const [first, second] = subjects
-      const others = subjects.length - 2 + more
-      const names = [
-        [first, second].flatMap((one) => (one ? [nameOf(one, words)] : [])).join('; '),
-        ...(others > 0 ? [words.more(others)] : []),
-      ].join(' ')
-      const short = clause(message, locale)
-      return {
-        title: oneLine(`${names}: ${isOver ? words.recovered : short}`),
-        facts: [
-          ...subjects.map((one) => {
-            const text = sentence(message, one, locale, about)
-            const time = one.since === null ? '' : ` ${words.since(clockTime(one.since))}.`
-            return oneLine(`${nameOf(one, words)}: ${isOver ? words.was(text) : text}${time}`)
-          }),
-          ...(more > 0 ? [words.more(more)] : []),
-          ...(dependents > 0 ? [words.dependents(dependents)] : []),
-        ],
-        examples: [],
-        advice: isOver ? [] : [words.look],
-        command: isOver ? null : 'GET /health/fleet?only=problems',
-      }
-    }
+  const { subjects, more, dependents } = message
+  const isOver = message.kind === 'recovered'
+  const about = new Date(message.at)
+  const [first, second] = subjects
+  const others = subjects.length - 2 + more
+  const names = [
+    [first, second].flatMap((one) => (one ? [nameOf(one, words)] : [])).join('; '),
+    ...(others > 0 ? [words.more(others)] : []),
+  ].join(' ')
+  const { advice, command } = lookOf(message, words)
+  return {
+    title: oneLine(`${names}: ${isOver ? words.recovered : clause(message, locale)}`),
+    facts: [
+      ...subjects.map((one) => {
+        const text = sentence(message, one, locale, about)
+        const time = one.since === null ? '' : ` ${words.since(clockTime(one.since))}.`
+        return oneLine(`${nameOf(one, words)}: ${isOver ? words.was(text) : text}${time}`)
+      }),
+      ...(more > 0 ? [words.more(more)] : []),
+      ...(dependents > 0 ? [words.dependents(dependents)] : []),
+    ],
+    examples: [],
+    advice: isOver ? [] : [advice],
+    command: isOver ? null : command,
   }
 }
 
-type About = Extract<FleetMessage, { kind: 'trouble' | 'recovered' }>
+/** Where to see more: of one flow, its errors. */
+function lookOf({ subjects }: FleetMessage, words: Words): { advice: string; command: string } {
+  const flows = new Set(subjects.map(flowOf))
+  const [flow] = flows
+  return flows.size === 1 && flow !== undefined
+    ? { advice: words.lookAtFlow, command: `GET /errors?flow=${flow}` }
+    : { advice: words.look, command: 'GET /health/fleet?only=problems' }
+}
+
+function flowOf({ kind, scope, name }: Concerned): string | undefined {
+  if (kind === 'destination') return scope
+  return kind === 'flow' ? name : undefined
+}
 
 /** The cause in few words, with what is the same of all. */
-function clause({ cause, subjects, at }: About, locale: Locale): string {
+function clause({ cause, subjects, at }: FleetMessage, locale: Locale): string {
   const [first, ...rest] = subjects
   const common = Object.fromEntries(
     Object.entries(first?.about ?? {}).filter(([name, value]) =>
@@ -165,12 +151,12 @@ function clause({ cause, subjects, at }: About, locale: Locale): string {
   return whole.split(':', 1)[0] as string
 }
 
-function sentence({ cause }: About, one: Concerned, locale: Locale, now: Date): string {
+function sentence({ cause }: FleetMessage, one: Concerned, locale: Locale, now: Date): string {
   return messageIn({ cause, since: null, about: one.about }, locale, now)
 }
 
 function messageIn(
-  health: Pick<About, 'cause'> & { since: Date | null; about: Particulars },
+  health: Pick<FleetMessage, 'cause'> & { since: Date | null; about: Particulars },
   locale: Locale,
   now: Date,
 ): string {
@@ -195,9 +181,4 @@ function nameOf({ kind, scope, name }: Concerned, words: Words): string {
     case 'destination':
       return `${scope} → ${name}`
   }
-}
-
-/** `2026-11-21 14:30:05 UTC`. */
-function clockTime(iso: string): string {
-  return `${iso.slice(0, 19).replace('T', ' ')} UTC`
 }

@@ -1,25 +1,25 @@
 import { randomUUID } from 'node:crypto'
-import type { Database, Trx } from '../db/database.ts'
+import type { Trx } from '../db/database.ts'
 import { isInWindow } from '../domain/time-window.ts'
 import { causesOfOneOrder } from '../fleet/causes.ts'
 import { createBackgroundJob } from '../jobs/background-job.ts'
 import { withLease } from '../jobs/with-lease.ts'
-import { backoffMs, type RetryPolicy } from '../outbound/backoff.ts'
 import { createGuardedAgent } from '../outbound/guarded-agent.ts'
 import {
   takeDecidedChargebacks,
   takeDueDocuments,
   takeNewChargebacks,
 } from '../repositories/chargebacks/chargeback-queries.ts'
+import { listPauses } from '../repositories/flows/flow-switches.ts'
 import {
-  type AlertMessageRow,
-  deleteAlertMessagesBefore,
+  deleteOtherReceivers,
+  listOpenGroups,
+} from '../repositories/notifications/failure-queries.ts'
+import {
+  deleteMessagesBefore,
   followStates,
-  insertAlertMessages,
-  listWaitingChannels,
-  listWaitingMessages,
-  markMessageSent,
-  postponeMessages,
+  insertMessages,
+  type TroubleRow,
   takeRaised,
   takeRecovered,
 } from '../repositories/notifications/message-queries.ts'
@@ -29,248 +29,277 @@ import {
   takeFoundOrphans,
   takeSettledOrphans,
 } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
-import type { Channel, ChannelDeps } from './channel.ts'
+import type { ChannelDeps } from './channel.ts'
 import { composeChargebackMessages } from './chargeback-message.ts'
+import { causesOf, documentsWithinMs, gatherMs } from './conditions.ts'
 import { createDatabaseWatch } from './database-watch.ts'
-import { type AlertMessage, composeMessages } from './fleet-message.ts'
-import { textsOf } from './fleet-texts.ts'
-import { messageId } from './flow-message.ts'
+import { considerFailures, countFailures } from './failure-groups.ts'
+import { flowTestNotification } from './failure-message.ts'
+import { composeFleetMessages, type FleetMessage, rowsFor } from './fleet-message.ts'
+import { fleetTestNotification } from './fleet-texts.ts'
+import { messageId } from './message-parts.ts'
 import { openChannel } from './open-channel.ts'
-import { type AlertSettings, receiversOf } from './receivers.ts'
-import { sendTimeoutMs } from './test-channels.ts'
-import { composeOrphanMessages, type OrphanMessage } from './unclaimed-message.ts'
+import {
+  type FlowReceiver,
+  type FlowToNotify,
+  type NotificationSettings,
+  type NotifiedFlow,
+  openReceivers,
+  receiversOf,
+} from './receivers.ts'
+import { createSender, type SenderDeps, type StoredMessage } from './sender.ts'
+import { type ChannelTest, sendTimeoutMs, testChannels } from './test-channels.ts'
+import { composeUnclaimedMessages, type UnclaimedMessage } from './unclaimed-message.ts'
 
-export type AlertTest = { type: string; target: string; ok: boolean; error?: string }
-
-export type FleetAlerts = {
-  /** Sends a test to every receiver; empty when there is none. */
-  test(): Promise<AlertTest[]>
+export type Notifications = {
+  /** Sends a test to every receiver of the settings; empty when there is none. */
+  test(): Promise<ChannelTest[]>
+  /** Sends a test to every receiver of a flow, whatever its filter. */
+  testFlow(flow: FlowToNotify): Promise<ChannelTest[]>
+  /**
+   * Notifies the receivers of a flow from now on, or by its new definition; receivers it no longer has are forgotten. Rejects
+   * when the database does; the flow's receivers are notified all the same.
+   */
+  openFlow(flow: FlowToNotify): Promise<void>
+  /** What still waits stays in the database until the flow is opened again. */
+  closeFlow(name: string): void
   start(): void
   /** Ends when the messages under way have their answers, 10 s at most. */
   stop(): Promise<void>
-  /** One run, and its messages sent. */
+  /** One run of everything, and its messages sent. */
   checkOnce(): Promise<void>
 }
 
-export type FleetAlertsDeps = {
-  database: Database
-  now: () => Date
+export type NotificationDeps = SenderDeps & {
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>
-  processId: string
   mail: ChannelDeps['mail']
-  log: {
-    info(fields: object, message: string): void
-    warn(fields: object, message: string): void
-    error(fields: object, message: string): void
-  }
 }
 
-const intervalMs = 2_000
-/** Changes with one cause show up within a few runs; the rest of the minute is for sending. */
-const gatherMs = 10_000
-/** How long before its deadline a case that waits for documents is notified once more. */
-const documentsWithinMs = 3 * 24 * 3600_000
+const statesEveryMs = 2_000
+const failuresEveryMs = 1_000
 const keepMs = 30 * 24 * 3600_000
 const housekeepingMs = 3600_000
 const everyDay = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
-/** Without an end: a notification is never given up. */
-const retries: RetryPolicy = {
-  attempts: Number.POSITIVE_INFINITY,
-  initialMs: 5_000,
-  factor: 2,
-  maxMs: 15 * 60_000,
-  jitter: 0,
-}
-/**
- * What an operator did on purpose, and what a flow notifies its own receivers of, is no alarm. Every other cause is one when
- * something is down; the early ones are alarms before that.
- */
-const alarms = {
-  never: [
-    'not_connected',
-    'flow_paused',
-    'flow_limited',
-    'deliveries_failed',
-    'destination_asked_to_wait',
-  ],
-  early: [
-    'provider_failing',
-    'connection_expiring',
-    'account_unpinned',
-    'webhooks_missing',
-    'payments_unreadable',
-    'in_doubt',
-    'contradicted',
-    'paid_late',
-    'paid_less',
-    'settled_unpaid',
-    'refund_in_doubt',
-    'owed_for_long',
-  ],
+const causes = {
+  never: causesOf('never'),
+  intended: causesOf('intended'),
+  early: causesOf('attention'),
   ofOneOrder: causesOfOneOrder,
 }
 
 /**
- * Notifies the operator's receivers of trouble, and of its end. Trouble is read from the stored states of the fleet. A message
- * is committed together with the mark that it was written, so a crash loses none and a second process repeats none. A
- * message stays until its receiver has it: it may arrive twice, under the same id.
+ * Notifies operators: the receivers of the settings of everything, those of a flow of its own states and of its failed
+ * deliveries. Nobody reports anything here: states, payments and failures are read where they are stored. A message is
+ * committed together with the mark that it was written, so a crash loses none and a second process repeats none.
  */
-export function createFleetAlerts(deps: FleetAlertsDeps, settings: AlertSettings): FleetAlerts {
-  const { database, log, now } = deps
+export function createNotifications(
+  deps: NotificationDeps,
+  settings: NotificationSettings,
+): Notifications {
+  const { database, log, mail, now } = deps
   const { db } = database
-  const agent = createGuardedAgent({ allowPrivateNetwork: settings.allowPrivateNetwork })
-  const channelDeps = { agent, mail: deps.mail, now, timeoutMs: sendTimeoutMs }
-  const channels = new Map(
-    receiversOf(settings).map((definition) => {
-      const channel = openChannel(definition, channelDeps)
+  const { allowPrivateNetwork } = settings
+  const agent = createGuardedAgent({ allowPrivateNetwork })
+  const definitions = receiversOf(settings)
+  const channelDeps = { mail, now, timeoutMs: sendTimeoutMs }
+  const operator = new Map(
+    definitions.map((definition) => {
+      const channel = openChannel(definition, { ...channelDeps, agent })
       return [channel.key, channel]
     }),
   )
-  /** By channel: a slow receiver does not hold up the others. */
-  const sending = new Map<string, Promise<void>>()
-  const databaseWatch = createDatabaseWatch(deps, [...channels.values()])
+  const flows = new Map<string, NotifiedFlow>()
+  const receiversOfFlows = (): FlowReceiver[] =>
+    [...flows.values()].flatMap(({ receivers }) => receivers)
+  const sender = createSender(
+    deps,
+    (key) => operator.get(key) ?? receiversOfFlows().find((one) => one.key === key)?.channel,
+  )
+  const databaseWatch = createDatabaseWatch(deps, [...operator.values()])
   let keptHouseAt = Number.NEGATIVE_INFINITY
 
   const isQuiet = () =>
     settings.quietHours !== undefined &&
-    isInWindow({ days: [...everyDay], ...settings.quietHours }, now())
+    isInWindow({ days: everyDay, ...settings.quietHours }, now())
 
-  const orphanMessages = async (
+  const unclaimedMessages = async (
     trx: Trx,
-    kind: OrphanMessage['kind'],
+    kind: UnclaimedMessage['kind'],
     rows: readonly OrphanRow[],
     at: Date,
   ) => {
     const orderIds = rows.flatMap(({ surplus_of: id }) => id ?? [])
-    return composeOrphanMessages(kind, rows, at, await listReferences(trx, orderIds))
+    return composeUnclaimedMessages(kind, rows, at, await listReferences(trx, orderIds))
   }
 
-  const write = async () => {
+  /** What only the receivers of the settings are notified of. */
+  const paymentMessages = async (trx: Trx, at: Date, before: Date): Promise<StoredMessage[]> => {
+    const dueUntil = new Date(at.getTime() + documentsWithinMs)
+    const found = await takeFoundOrphans(trx, at, before)
+    const settled = await takeSettledOrphans(trx, at, before)
+    const opened = await takeNewChargebacks(trx, at, { before, dueUntil })
+    const due = await takeDueDocuments(trx, at, dueUntil)
+    const decided = await takeDecidedChargebacks(trx, at, before)
+    return [
+      ...(await unclaimedMessages(trx, 'orphans', found, at)),
+      ...(await unclaimedMessages(trx, 'orphans_settled', settled, at)),
+      ...composeChargebackMessages('chargebacks_opened', opened, at),
+      ...composeChargebackMessages('chargebacks_due', due, at),
+      ...composeChargebackMessages('chargebacks_decided', decided, at),
+    ]
+  }
+
+  const writeFleetMessages = async (
+    trx: Trx,
+    kind: FleetMessage['kind'],
+    rows: readonly TroubleRow[],
+    at: Date,
+  ) => {
+    for (const message of composeFleetMessages(kind, rows, at)) {
+      await insertMessages(trx, [...operator.keys()], message, at)
+    }
+    for (const receiver of receiversOfFlows()) {
+      if (kind === 'recovered' && !receiver.group.resolved) continue
+      for (const message of composeFleetMessages(kind, rowsFor(receiver, rows), at)) {
+        await insertMessages(trx, [receiver.key], message, at)
+      }
+    }
+  }
+
+  const writeMessages = async () => {
     const at = now()
     const before = new Date(at.getTime() - gatherMs)
-    const dueUntil = new Date(at.getTime() + documentsWithinMs)
+    const hasOperator = operator.size > 0
+    const audience = { hasOperator, flows: receiversOfFlows().map(({ flow }) => flow) }
     await database.transaction(async (trx) => {
-      await followStates(trx, alarms, at)
+      await followStates(trx, causes, at)
       // Trouble that ends within quiet hours is never notified.
       if (isQuiet()) return
-      const messages = [
-        ...composeMessages('trouble', await takeRaised(trx, at, before), at),
-        ...composeMessages('recovered', await takeRecovered(trx, before), at),
-        ...(await orphanMessages(trx, 'orphans', await takeFoundOrphans(trx, at, before), at)),
-        ...(await orphanMessages(
-          trx,
-          'orphans_settled',
-          await takeSettledOrphans(trx, at, before),
-          at,
-        )),
-        ...composeChargebackMessages(
-          'chargebacks_opened',
-          await takeNewChargebacks(trx, at, { before, dueUntil }),
-          at,
-        ),
-        ...composeChargebackMessages(
-          'chargebacks_due',
-          await takeDueDocuments(trx, at, dueUntil),
-          at,
-        ),
-        ...composeChargebackMessages(
-          'chargebacks_decided',
-          await takeDecidedChargebacks(trx, at, before),
-          at,
-        ),
-      ]
-      for (const message of messages) {
-        await insertAlertMessages(trx, [...channels.keys()], { id: message.id, message, at })
+      const raised = await takeRaised(trx, audience, { now: at, before })
+      await writeFleetMessages(trx, 'trouble', raised, at)
+      const recovered = await takeRecovered(trx, audience, before)
+      await writeFleetMessages(trx, 'recovered', recovered, at)
+      if (!hasOperator) return
+      for (const message of await paymentMessages(trx, at, before)) {
+        await insertMessages(trx, [...operator.keys()], message, at)
       }
     })
-  }
-
-  const send = async (channel: Channel, stopped: AbortSignal) => {
-    await withLease(deps, `fleet alerts:${channel.key}`, async ({ signal }) => {
-      for (const row of await listWaitingMessages(db, channel.key, now())) {
-        if (stopped.aborted || signal.aborted) return
-        if (!(await sendOne(channel, row, signal))) return
-      }
-    })
-  }
-
-  const sendOne = async (channel: Channel, row: AlertMessageRow, signal: AbortSignal) => {
-    // Written by `write`.
-    const message = row.message as AlertMessage
-    const result = await channel.send(textsOf(message), signal)
-    const context = {
-      channel: channel.type,
-      target: channel.target,
-      alert: message.kind,
-      messageId: message.id,
-    }
-    if (result.ok || result.partly) {
-      await markMessageSent(db, row, now())
-      if (result.ok) log.info(context, 'alert sent')
-      else log.warn({ ...context, reason: result.error }, 'alert sent in part')
-      return true
-    }
-    const attempts = row.attempts + 1
-    const { retryAfterSeconds } = result
-    const delayMs = backoffMs(retries, attempts, { random: () => 0, retryAfterSeconds })
-    const until = new Date(now().getTime() + delayMs)
-    await postponeMessages(db, channel.key, { attempts, until })
-    log.warn(
-      { ...context, reason: result.error, attempts, nextAttemptAt: until },
-      'alert not sent; it will be tried again',
-    )
-    return false
-  }
-
-  const beginSending = (key: string, stopped: AbortSignal) => {
-    const channel = channels.get(key)
-    if (!channel || sending.has(key)) return
-    const work = send(channel, stopped)
-      .catch((error: unknown) => log.error({ err: error }, 'alerts could not be sent'))
-      .finally(() => sending.delete(key))
-    sending.set(key, work)
   }
 
   const keepHouse = async () => {
     const at = now().getTime()
     if (Math.abs(at - keptHouseAt) < housekeepingMs) return
     keptHouseAt = at
-    await deleteAlertMessagesBefore(db, new Date(at - keepMs))
+    await deleteMessagesBefore(db, new Date(at - keepMs))
   }
 
-  const check = async (stopped: AbortSignal) => {
-    if (channels.size === 0) return
-    await databaseWatch.check()
-    if (databaseWatch.isDown()) return
-    await withLease(deps, 'fleet alerts', write)
-    for (const key of await listWaitingChannels(db, now())) beginSending(key, stopped)
+  const checkStates = async () => {
+    if (operator.size > 0) {
+      await databaseWatch.check()
+      if (databaseWatch.isDown()) return
+    } else if (receiversOfFlows().length === 0) return
+    await withLease(deps, 'notifications', writeMessages)
+    await sender.begin()
     await keepHouse()
   }
 
-  const job = createBackgroundJob(deps, { name: 'fleet-alerts', intervalMs, run: check })
+  const checkFailures = async () => {
+    const notified = [...flows.values()].filter(({ receivers }) => receivers.length > 0)
+    if (notified.length === 0) return
+    await countFailures(database, notified)
+    const groups = await listOpenGroups(
+      db,
+      notified.map(({ flow }) => flow.name),
+    )
+    if (groups.length === 0) return
+    const paused = new Set((await listPauses(db)).map(({ flow }) => flow))
+    for (const row of groups) {
+      const receiver = flows
+        .get(row.flow)
+        ?.receivers.find(
+          ({ channel, destinations }) =>
+            channel.key === row.channel && destinations.has(row.destination),
+        )
+      if (!receiver) continue
+      const facts = { now: now(), isPaused: paused.has(row.flow), group: receiver.group }
+      // What fails for one flow must not keep the others from being notified.
+      await considerFailures(database, row, facts).catch((error: unknown) =>
+        log.error({ err: error, flow: row.flow }, 'failures could not be notified'),
+      )
+    }
+    await sender.begin()
+  }
+
+  const states = createBackgroundJob(deps, {
+    name: 'notifications',
+    intervalMs: statesEveryMs,
+    run: checkStates,
+  })
+  const failures = createBackgroundJob(deps, {
+    name: 'failure-notifications',
+    intervalMs: failuresEveryMs,
+    run: checkFailures,
+  })
+
+  /** Messages under way keep their connections until they have their answers. */
+  const letGo = ({ agent, flow }: NotifiedFlow) => {
+    agent
+      .close()
+      .catch((error: unknown) =>
+        log.warn({ err: error, flow: flow.name }, 'connections to receivers were not closed'),
+      )
+  }
+
+  const newTest = () => ({
+    id: messageId('test', randomUUID()),
+    at: now().toISOString(),
+  })
 
   return {
     test: () =>
-      Promise.all(
-        [...channels.values()].map(async ({ type, target, send }): Promise<AlertTest> => {
-          const at = now().toISOString()
-          const result = await send(
-            textsOf({ kind: 'test', id: messageId('fleet test', randomUUID()), at }),
-          )
-          return { type, target, ok: result.ok, ...(!result.ok && { error: result.error }) }
-        }),
-      ),
+      testChannels(definitions, () => fleetTestNotification(newTest()), {
+        mail,
+        now,
+        allowPrivateNetwork,
+      }),
+    testFlow: (flow) =>
+      testChannels(flow.alerts.onJobFailed, () => flowTestNotification(flow.name, newTest()), {
+        mail,
+        now,
+        allowPrivateNetwork: flow.allowPrivateNetwork,
+      }),
+    async openFlow(flow) {
+      const former = flows.get(flow.name)
+      const opened = openReceivers(flow, channelDeps)
+      flows.set(flow.name, opened)
+      if (former) letGo(former)
+      await deleteOtherReceivers(db, flow.name, {
+        channels: opened.receivers.map(({ channel }) => channel.key),
+        keys: opened.receivers.map(({ key }) => key),
+        destinations: flow.destinations.map(({ name }) => name),
+      })
+    },
+    closeFlow(name) {
+      const former = flows.get(name)
+      flows.delete(name)
+      if (former) letGo(former)
+    },
     start() {
-      if (channels.size > 0) job.start()
+      states.start()
+      failures.start()
     },
     async stop() {
-      await job.stop()
-      await Promise.all(sending.values())
-      await agent.destroy()
+      await Promise.all([states.stop(), failures.stop()])
+      await sender.stop()
+      await Promise.all(
+        [agent, ...[...flows.values()].map((one) => one.agent)].map((one) => one.destroy()),
+      )
+      flows.clear()
     },
     async checkOnce() {
-      await job.once()
-      await Promise.all(sending.values())
+      await states.once()
+      await failures.once()
+      await sender.settled()
     },
   }
 }

@@ -4,16 +4,16 @@ import { openEmail } from './email.ts'
 import { openSlack } from './slack.ts'
 import { openWebhook } from './webhook.ts'
 
-/** Opens one channel of a flow. Nothing is sent before the first message, and there is nothing to close. */
+/** Opens the channel to a receiver. Nothing is sent before the first message, and there is nothing to close. */
 export function openChannel(definition: ChannelDefinition, deps: ChannelDeps): Channel {
   return { key: channelKey(definition), type: definition.type, ...open(definition, deps) }
 }
 
-/** Of the receiver as the flow file names it: a new value of a variable, language or filter is the same channel. */
+/** Of the receiver as settings or the flow file name it: a new value of a variable, language or filter is the same channel. */
 export function channelKey(definition: ChannelDefinition): string {
   const receiver =
     definition.type === 'email'
-      ? [...definition.to].sort().join(' ').toLowerCase()
+      ? definition.to.toSorted().join(' ').toLowerCase()
       : definition.url.template
   const hash = createHash('sha256').update(receiver).digest('hex').slice(0, 16)
   return `${definition.type}-${hash}`

@@ -1,9 +1,12 @@
+import type { Agent } from 'undici'
 import { Secret } from '../domain/secret.ts'
-import type { ChannelDefinition } from './channel.ts'
-import type { Locale } from './failure-texts.ts'
+import { createGuardedAgent } from '../outbound/guarded-agent.ts'
+import type { Channel, ChannelDefinition, ChannelDeps, Locale } from './channel.ts'
+import { openChannel } from './open-channel.ts'
+import type { Group } from './plan-failures.ts'
 
-/** Who is told, as the settings say it. */
-export type AlertSettings = {
+/** The receivers of everything, as the settings name them. */
+export type NotificationSettings = {
   mailTo: readonly string[]
   slackUrl: string | undefined
   webhookUrl: string | undefined
@@ -13,37 +16,74 @@ export type AlertSettings = {
   allowPrivateNetwork: boolean
 }
 
-/** The same kinds of receivers that flows have. What settings name is all secret: of an address the host is shown. */
-export function receiversOf(settings: AlertSettings): ChannelDefinition[] {
+/** What settings name is all secret: of an address the host is shown. */
+export function receiversOf(settings: NotificationSettings): ChannelDefinition[] {
   const { mailTo, slackUrl, webhookUrl, webhookSecret, locale } = settings
-  const destinations = undefined
   const secret = (value: string, name: string) => new Secret(value, `\${env:${name}}`)
-  return [
-    ...(mailTo.length > 0
-      ? [{ type: 'email' as const, to: [...mailTo], locale, destinations }]
-      : []),
-    ...(slackUrl === undefined
-      ? []
-      : [
-          {
-            type: 'slack' as const,
-            url: secret(slackUrl, 'ALERT_SLACK_URL'),
-            locale,
-            destinations,
-          },
-        ]),
-    ...(webhookUrl === undefined
-      ? []
-      : [
-          {
-            type: 'webhook' as const,
-            url: secret(webhookUrl, 'ALERT_WEBHOOK_URL'),
-            secret:
-              webhookSecret === undefined
-                ? undefined
-                : secret(webhookSecret, 'ALERT_WEBHOOK_SECRET'),
-            destinations,
-          },
-        ]),
-  ]
+  const receivers: ChannelDefinition[] = []
+  if (mailTo.length > 0) receivers.push({ type: 'email', to: mailTo, locale })
+  if (slackUrl !== undefined) {
+    receivers.push({ type: 'slack', url: secret(slackUrl, 'ALERT_SLACK_URL'), locale })
+  }
+  if (webhookUrl !== undefined) {
+    receivers.push({
+      type: 'webhook',
+      url: secret(webhookUrl, 'ALERT_WEBHOOK_URL'),
+      secret:
+        webhookSecret === undefined ? undefined : secret(webhookSecret, 'ALERT_WEBHOOK_SECRET'),
+    })
+  }
+  return receivers
+}
+
+/** What a flow file says of notifications. */
+export type FlowToNotify = {
+  name: string
+  allowPrivateNetwork: boolean
+  destinations: readonly { name: string }[]
+  alerts: {
+    onJobFailed: readonly (ChannelDefinition & {
+      /** Only about these destinations; without it about all. */
+      destinations?: readonly string[] | undefined
+    })[]
+    group: Group
+  }
+}
+
+/** A receiver of a flow. */
+export type FlowReceiver = {
+  flow: string
+  /** Names it among the receivers of all flows and of the settings. */
+  key: string
+  channel: Channel
+  destinations: ReadonlySet<string>
+  group: Group
+}
+
+/** An open flow with its receivers and their connections. */
+export type NotifiedFlow = { flow: FlowToNotify; receivers: FlowReceiver[]; agent: Agent }
+
+/** Two entries for the same receiver are one, which gets what either of them asks for. */
+export function openReceivers(flow: FlowToNotify, deps: Omit<ChannelDeps, 'agent'>): NotifiedFlow {
+  const agent = createGuardedAgent({ allowPrivateNetwork: flow.allowPrivateNetwork })
+  const all = flow.destinations.map(({ name }) => name)
+  const receivers = new Map<string, FlowReceiver>()
+  for (const definition of flow.alerts.onJobFailed) {
+    const channel = openChannel(definition, { ...deps, agent })
+    const key = receiverKey(flow.name, channel.key)
+    const known = receivers.get(key)
+    receivers.set(key, {
+      flow: flow.name,
+      key,
+      channel: known?.channel ?? channel,
+      destinations: new Set([...(known?.destinations ?? []), ...(definition.destinations ?? all)]),
+      group: flow.alerts.group,
+    })
+  }
+  return { flow, receivers: [...receivers.values()], agent }
+}
+
+/** No name of a flow has a slash. */
+export function receiverKey(flow: string, channel: string): string {
+  return `${flow}/${channel}`
 }

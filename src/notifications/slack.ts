@@ -1,6 +1,6 @@
 import type { Answer } from '../outbound/exchange.ts'
-import type { ChannelDefinition, ChannelDeps, NotificationTexts, SendResult } from './channel.ts'
-import type { Locale } from './failure-texts.ts'
+import type { ChannelDefinition, ChannelDeps, Locale, Notification, SendResult } from './channel.ts'
+
 import { maskedOrigin } from './masked-address.ts'
 import { post } from './post.ts'
 
@@ -13,7 +13,7 @@ export function openSlack(definition: SlackDefinition, deps: ChannelDeps) {
   const url = definition.url.reveal()
   return {
     target: maskedOrigin(definition.url),
-    send: (message: NotificationTexts, signal?: AbortSignal): Promise<SendResult> =>
+    send: (message: Notification, signal?: AbortSignal): Promise<SendResult> =>
       post(
         deps,
         { url, headers: {}, body: JSON.stringify(slackBody(message, definition.locale)), signal },
@@ -22,7 +22,7 @@ export function openSlack(definition: SlackDefinition, deps: ChannelDeps) {
   }
 }
 
-function slackBody(message: NotificationTexts, locale: Locale = defaultLocale) {
+function slackBody(message: Notification, locale: Locale = defaultLocale) {
   const { title, facts, examples, advice, command } = message.text(locale)
   const lines = [
     `*${plain(title)}*`,

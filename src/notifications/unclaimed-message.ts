@@ -1,11 +1,10 @@
 import { pointFromCents } from '../domain/money.ts'
 import type { OrphanRow } from '../repositories/unclaimed-payments/unclaimed-queries.ts'
-import type { NotificationTexts } from './channel.ts'
-import type { AlertText, Locale } from './failure-texts.ts'
-import { messageId, oneLine } from './flow-message.ts'
+import type { Locale, MessageText, Notification } from './channel.ts'
+import { clockTime, messageId, oneLine } from './message-parts.ts'
 
 /** Charges that no order stands for, or what became of them, as a message survives in the database. */
-export type OrphanMessage = {
+export type UnclaimedMessage = {
   id: string
   at: string
   kind: 'orphans' | 'orphans_settled'
@@ -24,19 +23,19 @@ export type OrphanMessage = {
   }[]
 }
 
-/** A mail nobody can read to its end helps nobody: more go into messages of their own, since each is told. */
+/** Longer mails are not read to their end; the rest goes into messages of their own. */
 const namedAtMost = 20
 
 /** The id is that of the content and its moment, the same for every attempt to send it. */
-export function composeOrphanMessages(
-  kind: OrphanMessage['kind'],
+export function composeUnclaimedMessages(
+  kind: UnclaimedMessage['kind'],
   rows: readonly OrphanRow[],
   now: Date,
   references: ReadonlyMap<string, string> = new Map(),
-): OrphanMessage[] {
+): UnclaimedMessage[] {
   const at = now.toISOString()
   const sorted = rows.toSorted((a, b) => a.sold_at.getTime() - b.sold_at.getTime())
-  const messages: OrphanMessage[] = []
+  const messages: UnclaimedMessage[] = []
   for (let from = 0; from < sorted.length; from += namedAtMost) {
     const orphans = sorted.slice(from, from + namedAtMost)
     messages.push({
@@ -107,7 +106,7 @@ const languages: Record<Locale, Words> = {
 }
 
 /** The message as channels send it. */
-export function orphanTexts(message: OrphanMessage): NotificationTexts {
+export function unclaimedNotification(message: UnclaimedMessage): Notification {
   const { id, at, kind, orphans } = message
   return {
     id,
@@ -117,7 +116,7 @@ export function orphanTexts(message: OrphanMessage): NotificationTexts {
   }
 }
 
-function textOf({ kind, orphans }: OrphanMessage, locale: Locale): AlertText {
+function textOf({ kind, orphans }: UnclaimedMessage, locale: Locale): MessageText {
   const words = languages[locale]
   const isOver = kind === 'orphans_settled'
   const places = [...new Set(orphans.map(({ client, caja_id: box }) => words.box(client, box)))]
@@ -127,7 +126,7 @@ function textOf({ kind, orphans }: OrphanMessage, locale: Locale): AlertText {
     title: oneLine(`${where}: ${howMany}`),
     facts: [
       ...orphans.map((orphan) => {
-        const time = `${orphan.at.slice(0, 19).replace('T', ' ')} UTC`
+        const time = clockTime(orphan.at)
         const line = words.line(orphan.payment_id, orphan.amount, time)
         const { surplus_of: reference } = orphan
         const further = reference === undefined ? '' : words.further(reference)

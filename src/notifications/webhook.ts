@@ -1,4 +1,4 @@
-import type { ChannelDefinition, ChannelDeps, NotificationTexts, SendResult } from './channel.ts'
+import type { ChannelDefinition, ChannelDeps, Notification, SendResult } from './channel.ts'
 import { maskedAddress } from './masked-address.ts'
 import { post } from './post.ts'
 import { SigningSecretError, signatureHeaders } from './webhook-signature-headers.ts'
@@ -9,7 +9,7 @@ export function openWebhook(definition: WebhookDefinition, deps: ChannelDeps) {
   const url = definition.url.reveal()
   return {
     target: maskedAddress(definition.url),
-    async send(message: NotificationTexts, signal?: AbortSignal): Promise<SendResult> {
+    async send(message: Notification, signal?: AbortSignal): Promise<SendResult> {
       const { type, data } = message.event
       const body = JSON.stringify({ type, timestamp: message.at, data })
       try {

@@ -43,7 +43,7 @@ const fences: [room: string, never: string[]][] = [
   [routes, [provider, sandbox, sync, ...top]],
   [payments, [routes, http, sandbox, sync, notifications, ...top]],
   [sync, [payments, provider, routes, sandbox, ...top]],
-  [notifications, [payments, provider, routes, sandbox, ...top]],
+  [notifications, [payments, provider, routes, sandbox, sync, ...top]],
   [metrics, [payments, routes, http, sync, ...top]],
   [fleet, [payments, provider, routes, sync, notifications, http, sandbox, ...top]],
   [backup, [routes, provider, sync, notifications, sandbox, ...top]],

@@ -169,7 +169,7 @@ test('a payment that cannot be read is counted, shown and alerted until it can b
       for (let minute = 0; minute < minutes; minute += 1) {
         await watchAfter(alerted, 60_000)
         await alerted.deps.fleet.tick()
-        await alerted.alerts.checkOnce()
+        await alerted.notifications.checkOnce()
       }
     }
     await pass(6)

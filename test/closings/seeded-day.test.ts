@@ -76,7 +76,7 @@ test('of a day of 40 boxes exactly the planted differences are found', async () 
   }, 20)
   for (let round = 0; round < 12; round += 1) {
     await service.paymentWatch.watchOnce()
-    await service.alerts.checkOnce()
+    await service.notifications.checkOnce()
     service.clock.advance(5 * 60_000)
   }
   clearInterval(sampling)

@@ -253,6 +253,7 @@ describe('a flow', () => {
     isLimited: false,
     isPolling: false,
     dueSince: null,
+    accessLost: null,
     heldBack: null,
     lastPollAt: ago(30),
     lastSuccessAt: ago(30),
@@ -262,6 +263,7 @@ describe('a flow', () => {
   })
   const sending = (state: FlowSeen['destinations'][number]['sending']['state'], owed = 40) => ({
     name: 'shop',
+    accessLost: null,
     sending: { state, cause: '503', since: ago(600), nextAttemptAt: ago(-30) },
     owed,
     oldestOwedAt: owed > 0 ? ago(600) : null,
@@ -290,6 +292,24 @@ describe('a flow', () => {
     })
   })
 
+  const lost = { since: ago(600), code: 'invalid_grant', place: `\${env:TOKEN}` }
+
+  test('of which a destination lost its access says whose, and where the new token goes', () => {
+    const destinations = [{ ...sending('open'), accessLost: lost }]
+    const derived = derive(flowSeen({ destinations }))
+    expect(derived).toMatchObject({
+      state: 'attention',
+      cause: 'access_lost',
+      about: { destination: 'shop' },
+      destinations: [{ state: 'down', cause: 'access_lost', since: lost.since }],
+    })
+    const [one] = derived?.destinations ?? []
+    if (!one) throw new Error('no destination')
+    expect(messageOf(one, 'es', now)).toBe(
+      `Quien da el acceso ya no lo renueva (invalid_grant) desde hace 10 minutos: autorizá la aplicación otra vez, poné el nuevo refresh token en \${env:TOKEN} y hacé releer los flujos.`,
+    )
+  })
+
   test('tells how long it rests as a length: the hour on the wall is another in each shop', () => {
     const [rests] = derive(flowSeen({ destinations: [sending('open')] }))?.destinations ?? []
     if (!rests) throw new Error('no destination')
@@ -305,6 +325,8 @@ describe('a flow', () => {
     [{ lastError: 'refused' }, 'attention', 'source_failing'],
     [{ lastError: 'refused', lastSuccessAt: ago(181) }, 'down', 'source_failing'],
     [{ lastError: 'refused', lastSuccessAt: null }, 'down', 'source_failing'],
+    [{ accessLost: lost }, 'down', 'access_lost'],
+    [{ accessLost: lost, isPaused: true }, 'attention', 'flow_paused'],
     [{ heldBack: 'too much' }, 'attention', 'polls_held_back'],
     [{ lastPollAt: null }, 'unknown', 'never_polled'],
     [{ lastPollAt: ago(300), dueSince: ago(181) }, 'down', 'not_polled'],

@@ -1,9 +1,13 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { AlertMessage } from '../../src/notifications/flow-message.ts'
-import { textsOf } from '../../src/notifications/flow-message-texts.ts'
+import type { ChannelDefinition, ChannelDeps } from '../../src/notifications/channel.ts'
+import {
+  type FailureMessage,
+  failureNotification,
+  flowTestNotification,
+} from '../../src/notifications/failure-message.ts'
 import { openChannel } from '../../src/notifications/open-channel.ts'
-import { testAlerts } from '../../src/notifications/test-channels.ts'
+import { testChannels } from '../../src/notifications/test-channels.ts'
 import { createGuardedAgent } from '../../src/outbound/guarded-agent.ts'
 import { alertsOf, openHttpReceiver, openMailReceiver, openTarPit } from './receivers.ts'
 
@@ -57,15 +61,32 @@ function deps(mail: { smtpUrl?: string; mailFrom?: string } = {}) {
   }
 }
 
-/** One message through one channel. */
-function send(definition: object, message: AlertMessage, values = env()) {
-  const [parsed] = flow([definition], values).alerts.onJobFailed
-  if (!parsed) throw new Error('one channel is expected')
-  return openChannel(parsed, { ...deps(), agent }).send(textsOf(message))
+/** What the route of a flow does. */
+function testAlerts(
+  { name, alerts, allowPrivateNetwork }: FlowToTest,
+  given: Pick<ChannelDeps, 'mail' | 'now'> & { timeoutMs?: number },
+) {
+  const message = () => flowTestNotification(name, { id: 'msg_0', at: now().toISOString() })
+  return testChannels(alerts.onJobFailed, message, { ...given, allowPrivateNetwork })
 }
 
-const failed = (change: Partial<Extract<AlertMessage, { kind: 'failed' }>> = {}): AlertMessage => ({
-  kind: 'failed',
+type FlowToTest = {
+  name: string
+  allowPrivateNetwork: boolean
+  alerts: { onJobFailed: readonly ChannelDefinition[] }
+}
+
+/** One message through one channel. */
+function send(definition: object, message: FailureMessage, values = env()) {
+  const [parsed] = flow([definition], values).alerts.onJobFailed
+  if (!parsed) throw new Error('one channel is expected')
+  return openChannel(parsed, { ...deps(), agent }).send(failureNotification(message))
+}
+
+const failed = (
+  change: Partial<Extract<FailureMessage, { kind: 'deliveries_failed' }>> = {},
+): FailureMessage => ({
+  kind: 'deliveries_failed',
   id: 'msg_1',
   at: '2026-11-21T14:30:00.000Z',
   flow: 'stores',

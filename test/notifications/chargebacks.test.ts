@@ -47,9 +47,9 @@ function told(): string[] {
 /** The alerts look twice, so that what is gathered for ten seconds is sent. */
 async function pass(ms: number): Promise<void> {
   await watchAfter(service, ms)
-  await service.alerts.checkOnce()
+  await service.notifications.checkOnce()
   service.clock.advance(15_000)
-  await service.alerts.checkOnce()
+  await service.notifications.checkOnce()
 }
 
 async function openCase(client: string, body: object = {}): Promise<{ till: Till; id: string }> {

@@ -1,10 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Database } from '../../src/db/database.ts'
 import {
-  type AlertDeps,
-  type AlertFlow,
-  createAlerts,
-} from '../../src/notifications/flow-alerts.ts'
+  createNotifications,
+  type NotificationDeps,
+  type Notifications,
+} from '../../src/notifications/notifications.ts'
+import type { FlowToNotify, NotificationSettings } from '../../src/notifications/receivers.ts'
 import { markDelivered, recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import { retryFailed } from '../../src/sync/deliver/retry-failed.ts'
 import { alertsOf } from './receivers.ts'
@@ -12,6 +13,17 @@ import { alertsOf } from './receivers.ts'
 export const start = Date.parse('2026-11-21T12:00:00.000Z')
 
 let flows = 0
+
+/** The receivers of flows alone are notified. */
+const noReceivers: NotificationSettings = {
+  mailTo: [],
+  slackUrl: undefined,
+  webhookUrl: undefined,
+  webhookSecret: undefined,
+  locale: 'en',
+  quietHours: undefined,
+  allowPrivateNetwork: true,
+}
 
 /** A flow of its own with a clock of its own, its failures and its deliveries. */
 export function createWorld(database: Database) {
@@ -23,13 +35,12 @@ export function createWorld(database: Database) {
   const note = (fields: object, message: string) => {
     logged.push(JSON.stringify({ ...fields, message }))
   }
-  const deps: AlertDeps = {
+  const deps: NotificationDeps = {
     database,
     now,
     sleep: (_ms, signal) => wait(5, undefined, { signal }),
     processId: 'one',
     mail: { smtpUrl: undefined, mailFrom: undefined },
-    isInWindow: () => true,
     log: { info: note, warn: note, error: note },
   }
   return {
@@ -38,15 +49,17 @@ export function createWorld(database: Database) {
     logged,
     deps,
     /** Another process on the same database. */
-    process: (processId: string, change: Partial<AlertDeps> = {}) =>
-      createAlerts({ ...deps, processId, ...change }),
-    flow: (alerts: object, env: Record<string, string> = {}): AlertFlow => ({
+    process: (
+      processId: string,
+      change: Partial<NotificationDeps> = {},
+      settings: Partial<NotificationSettings> = {},
+    ): Notifications =>
+      createNotifications({ ...deps, processId, ...change }, { ...noReceivers, ...settings }),
+    flow: (alerts: object, env: Record<string, string> = {}): FlowToNotify => ({
       name,
       allowPrivateNetwork: true,
-      windows: undefined,
       alerts: alertsOf(alerts, env),
-      source: { type: 'file' } as AlertFlow['source'],
-      destinations: [{ name: 'web' }, { name: 'dwh' }] as AlertFlow['destinations'],
+      destinations: [{ name: 'web' }, { name: 'dwh' }],
     }),
     /** Items change, and their deliveries fail for good. */
     async fail(pks: readonly string[], destination = 'web', error = 'HTTP 422') {

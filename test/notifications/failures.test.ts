@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/database.ts'
-import type { Alerts } from '../../src/notifications/flow-alerts.ts'
+import type { Notifications } from '../../src/notifications/notifications.ts'
 import { markFailed, recordChanges } from '../../src/repositories/flows/deliveries.ts'
 import {
   needsPostgres,
@@ -15,7 +15,7 @@ import { openHttpReceiver } from './receivers.ts'
 let database: Database
 let hook: Awaited<ReturnType<typeof openHttpReceiver>>
 let other: Awaited<ReturnType<typeof openHttpReceiver>>
-const running: Alerts[] = []
+const running: Notifications[] = []
 
 beforeAll(async () => {
   database = await openTestDatabase()
@@ -45,7 +45,7 @@ async function open(world: World, alerts: object = { onJobFailed: [toHook()] }, 
 }
 
 /** Moves the clock and looks. */
-async function after(ms: number, world: World, alerts: Alerts) {
+async function after(ms: number, world: World, alerts: Notifications) {
   world.clock.at += ms
   await alerts.checkOnce()
 }
@@ -240,7 +240,7 @@ test('a receiver that is down holds up nobody and gets everything later, without
   expect(new Set(hook.calls.map(({ body }) => body)).size).toBe(1)
   await after(minutes(5), world, process)
   expect(hook.bodies()[3].text).toContain('Fallas nuevas: 1; sin entregar ahora: 2')
-  expect(world.logged.join()).toContain('alert not sent')
+  expect(world.logged.join()).toContain('notification not sent')
   expect(world.logged.join()).not.toContain('canary')
 })
 
@@ -344,7 +344,7 @@ test('receivers and destinations that a new definition drops are forgotten; the 
   ])
   expect(told(other)).toEqual([['flow.failed', 1]])
   const rows = await database.db
-    .selectFrom('flow_alerts')
+    .selectFrom('failure_groups')
     .select('channel')
     .where('flow', '=', world.name)
     .execute()
@@ -368,12 +368,12 @@ test('once started it looks by itself, and a stop waits for the message under wa
   await expect.poll(() => hook.calls.length, { timeout: 10_000 }).toBe(1)
   await alerts.stop()
   expect(answered).toBe(true)
-  const { message } = await database.db
-    .selectFrom('flow_alerts')
-    .select('message')
+  const group = await database.db
+    .selectFrom('failure_groups')
+    .select('message_id')
     .where('flow', '=', world.name)
     .executeTakeFirstOrThrow()
-  expect(message).toBeNull()
+  expect(group.message_id).toBeNull()
 })
 
 test.skipIf(!postgresUrl)(

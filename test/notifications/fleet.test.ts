@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { loadConfig } from '../../src/app/config.ts'
 import type { FleetStatesTable } from '../../src/db/tables.ts'
-import { createFleetAlerts, type FleetAlerts } from '../../src/notifications/notifications.ts'
+import { createNotifications, type Notifications } from '../../src/notifications/notifications.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { asAdmin } from '../support/till.ts'
 import { openHttpReceiver, openMailReceiver } from './receivers.ts'
@@ -52,10 +52,10 @@ function settings(more: Record<string, string> = {}): Record<string, string> {
 }
 
 /** Another process on the same database, with receivers of its own choice. */
-async function duplicate(env = settings()): Promise<FleetAlerts> {
+async function duplicate(env = settings()): Promise<Notifications> {
   const other = await startTestService({ twinOf: service, env })
   open.push(other)
-  return other.alerts
+  return other.notifications
 }
 
 type State = Pick<FleetStatesTable, 'kind' | 'scope' | 'name' | 'state' | 'cause'>
@@ -83,7 +83,7 @@ const well = (...states: State[]) =>
   become(...states.map((one) => ({ ...one, state: 'ok' as const, cause: null })))
 
 /** Looks as often as the service does, for so long. */
-async function look(seconds: number, alerts: FleetAlerts = service.alerts): Promise<void> {
+async function look(seconds: number, alerts: Notifications = service.notifications): Promise<void> {
   for (let passed = 0; passed < seconds; passed += 2) {
     service.clock.advance(2_000)
     await alerts.checkOnce()
@@ -151,7 +151,7 @@ test('a message names what, why and what helps, is signed, and holds no secret o
   expect(mail?.text).toContain('GET /health/fleet?only=problems')
   expect(JSON.parse(slack.calls[0]?.body ?? '').text).toContain('acme, box CAJA-7')
   const log = service.logLines.join('')
-  expect(log).toContain('alert sent')
+  expect(log).toContain('notification sent')
   for (const canary of ['slackcanary', 'tokencanary', secret]) expect(log).not.toContain(canary)
 })
 
@@ -255,7 +255,7 @@ test('two processes tell it once', async () => {
   await become(box('acme', 'CAJA-1', 'terminal_silent'), box('acme', 'CAJA-2', 'refused'))
   for (let passed = 0; passed < 40; passed += 2) {
     service.clock.advance(2_000)
-    await Promise.all([service.alerts.checkOnce(), other.checkOnce()])
+    await Promise.all([service.notifications.checkOnce(), other.checkOnce()])
   }
   expect(told().sort()).toEqual(['fleet.trouble refused', 'fleet.trouble terminal_silent'])
   expect(slack.calls).toHaveLength(2)
@@ -294,7 +294,7 @@ test('a database that keeps nothing is told from memory, once, and once when it 
   const database = { ...service.database, takesWrites: async () => keeps }
   const config = loadConfig({ PROVIDER: 'sandbox', ...settings() })
   const { deps } = service
-  const alerts = createFleetAlerts(
+  const alerts = createNotifications(
     {
       database,
       now: deps.now,

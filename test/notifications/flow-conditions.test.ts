@@ -1,240 +1,198 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Database } from '../../src/db/database.ts'
-import type { AlertDeps, Alerts } from '../../src/notifications/flow-alerts.ts'
-import { insertPoll } from '../../src/repositories/flows/flow-polls.ts'
-import {
-  clearProgress,
-  insertFlowState,
-  saveProgress,
-  updateFlowState,
-} from '../../src/repositories/flows/flow-state.ts'
-import { deletePauses, insertPauses } from '../../src/repositories/flows/flow-switches.ts'
-import { addJobTotals } from '../../src/repositories/flows/flow-totals.ts'
+import type { FleetStatesTable } from '../../src/db/tables.ts'
+import { conditions } from '../../src/notifications/conditions.ts'
+import type { Notifications } from '../../src/notifications/notifications.ts'
 import { openTestDatabase } from '../support/database.ts'
-import { createWorld, minutes, seconds, type World } from './failure-world.ts'
-import { openHttpReceiver, openMailReceiver } from './receivers.ts'
+import { createWorld, seconds, start, type World } from './failure-world.ts'
+import { openHttpReceiver } from './receivers.ts'
 
+/** The receivers that a flow names are notified of its own states, and of those of its destinations, without a setting. */
 let database: Database
 let hook: Awaited<ReturnType<typeof openHttpReceiver>>
-const running: Alerts[] = []
+let operator: Awaited<ReturnType<typeof openHttpReceiver>>
+const running: Notifications[] = []
 
 beforeAll(async () => {
   database = await openTestDatabase()
   hook = await openHttpReceiver()
+  operator = await openHttpReceiver()
 })
-
+beforeEach(async () => {
+  for (const table of ['fleet_states', 'alert_troubles', 'alert_messages'] as const) {
+    await database.db.deleteFrom(table).execute()
+  }
+})
 afterEach(async () => {
-  await Promise.all(running.splice(0).map((alerts) => alerts.stop()))
+  await Promise.all(running.splice(0).map((process) => process.stop()))
   hook.reset()
+  operator.reset()
 })
-
 afterAll(async () => {
-  await Promise.all([hook.close(), database.close()])
+  await Promise.all([hook.close(), operator.close(), database.close()])
 })
 
-async function open(world: World, onDegraded: object, change: Partial<AlertDeps> = {}) {
-  const process = world.process('one', change)
+const toHook = (more: object = {}) => ({ type: 'webhook', url: hook.url, ...more })
+
+async function open(
+  world: World,
+  alerts: object,
+  settings: Parameters<World['process']>[2] = {},
+  env: Record<string, string> = {},
+) {
+  const process = world.process('one', {}, settings)
   running.push(process)
-  // The filter is about failures; how the flow is doing concerns everybody.
-  const onJobFailed = [{ type: 'webhook', url: hook.url, destinations: ['dwh'] }]
-  await process.openFlow(world.flow({ onJobFailed, onDegraded }))
-  await process.checkOnce()
+  await process.openFlow(world.flow(alerts, env))
   return process
 }
 
-async function after(ms: number, world: World, alerts: Alerts) {
-  world.clock.at += ms
-  await alerts.checkOnce()
-}
+type State = Pick<FleetStatesTable, 'kind' | 'scope' | 'name' | 'state' | 'cause'>
+type About = Record<string, string>
+const ofFlow = (world: World, cause: string, state: State['state'] = 'down'): State => ({
+  ...{ kind: 'flow', scope: '', name: world.name },
+  ...{ state, cause },
+})
+const ofDestination = (world: World, name: string, cause: string): State => ({
+  ...{ kind: 'destination', scope: world.name, name },
+  ...{ state: 'down', cause },
+})
 
-async function succeed(world: World, durationMs = 100) {
-  const at = new Date(world.clock.at)
-  await database.transaction(async (trx) => {
-    await insertFlowState(trx, world.name, 'definition', at)
-    await updateFlowState(trx, world.name, { last_success_at: at, last_poll_at: at })
-    await insertPoll(trx, {
-      flow: world.name,
-      kind: 'full',
-      startedAt: new Date(at.getTime() - durationMs),
-      durationMs,
-      rowsRead: 1,
-      changes: 0,
-      items: null,
-      error: null,
-    })
+/** As the fleet keeps it: a row for each thing. */
+async function become(given: State, about: About = {}): Promise<void> {
+  const { state, cause, ...subject } = given
+  const change = { state, cause, about: JSON.stringify(about) }
+  await database.db
+    .insertInto('fleet_states')
+    .values({ ...subject, ...change, since: new Date(start) })
+    .onConflict((conflict) => conflict.columns(['kind', 'scope', 'name']).doUpdateSet(change))
+    .execute()
+}
+const well = (one: State) => become({ ...one, state: 'ok', cause: null })
+
+/** Looks as often as the service does, for so long. */
+async function look(world: World, process: Notifications, forSeconds = 30): Promise<void> {
+  for (let passed = 0; passed < forSeconds; passed += 2) {
+    world.clock.at += seconds(2)
+    await process.checkOnce()
+  }
+}
+const told = (receiver = hook) => receiver.bodies().map(({ type, data }) => [type, data.cause])
+
+test('a source that cannot be read is notified once when it lasts, and once when it is read again', async () => {
+  const world = createWorld(database)
+  const process = await open(world, { onJobFailed: [toHook({ destinations: ['dwh'] })] })
+  await become(ofFlow(world, 'source_failing', 'attention'))
+  await look(world, process)
+  expect(hook.calls).toEqual([])
+  await become(ofFlow(world, 'source_failing'), { code: 'ECONNREFUSED' })
+  await look(world, process, 60)
+  expect(told()).toEqual([['fleet.trouble', 'source_failing']])
+  expect(hook.bodies()[0].data).toMatchObject({
+    action: 'check_source',
+    subjects: [{ kind: 'flow', flow: world.name, state: 'down' }],
   })
-}
+  await well(ofFlow(world, 'source_failing'))
+  await look(world, process, 60)
+  expect(told().slice(1)).toEqual([['fleet.recovered', 'source_failing']])
+})
 
-const pause = (world: World) =>
-  database.transaction((trx) =>
-    insertPauses(trx, [world.name], { at: new Date(world.clock.at), by: 'test', reason: null }),
+test('a receiver is notified of its destinations and of its flow alone', async () => {
+  const world = createWorld(database)
+  const other = createWorld(database)
+  const process = await open(world, {
+    onJobFailed: [toHook({ destinations: ['dwh'] }), { type: 'webhook', url: `${hook.url}/all` }],
+  })
+  const rests = ofDestination(world, 'web', 'destination_resting')
+  await become(rests)
+  // What the flow has of its destination is that one's trouble.
+  await become(ofFlow(world, 'destination_resting', 'attention'), { destination: 'web' })
+  await become(ofDestination(other, 'dwh', 'destination_resting'))
+  await become({ kind: 'box', scope: 'acme', name: '1', state: 'down', cause: 'refused' })
+  await look(world, process)
+  expect(hook.calls.map(({ url }) => url)).toEqual(['/all'])
+  expect(hook.bodies()[0].data.subjects).toMatchObject([
+    { kind: 'destination', flow: world.name, destination: 'web' },
+  ])
+})
+
+test('a lost access is notified with where the new token goes, in the language of the receiver', async () => {
+  const world = createWorld(database)
+  const env = { SLACK_URL: `${hook.url}/slack` }
+  const process = await open(
+    world,
+    { onJobFailed: [{ type: 'slack', url: `\${env:SLACK_URL}` }] },
+    {},
+    env,
   )
-const resume = (world: World) => database.transaction((trx) => deletePauses(trx, [world.name]))
-const jobs = (world: World, completed: number, failed: number) =>
-  database.transaction((trx) => addJobTotals(trx, world.name, { completed, failed }))
-const told = () => hook.bodies().map(({ type, data }) => [type, data.condition, data.value ?? null])
+  const lost = ofDestination(world, 'web', 'access_lost')
+  await become(lost, { code: 'invalid_grant', place: `\${env:MELI_REFRESH_TOKEN}` })
+  await look(world, process)
+  const [text] = hook.bodies().map((body) => body.text as string)
+  expect(text).toContain(`${world.name} → web: Quien da el acceso ya no lo renueva (invalid_grant)`)
+  expect(text).toContain(`poné el nuevo refresh token en \${env:MELI_REFRESH_TOKEN}`)
+  expect(text).toContain(`GET /errors?flow=${world.name}`)
+})
 
-test('a flow whose source is not read is told once when it begins and once when it ends', async () => {
+test('the receivers of the settings are notified of the same, and those of the flow get it in quiet hours no more than they', async () => {
   const world = createWorld(database)
-  await succeed(world)
-  const alerts = await open(world, { noSuccessfulPollFor: '15m' })
-  await after(minutes(15), world, alerts)
-  expect(told()).toEqual([])
-  await after(seconds(15), world, alerts)
-  await after(minutes(30), world, alerts)
-  expect(hook.bodies()).toEqual([
-    {
-      type: 'flow.degraded',
-      timestamp: '2026-11-21T12:15:15.000Z',
-      data: {
-        flow: world.name,
-        condition: 'noSuccessfulPollFor',
-        limit: 900_000,
-        value: 915_000,
-        since: '2026-11-21T12:15:15.000Z',
-      },
-    },
-  ])
-  await succeed(world)
-  await after(seconds(15), world, alerts)
-  await after(minutes(1), world, alerts)
-  expect(hook.bodies().slice(1)).toMatchObject([
-    { type: 'flow.restored', data: { since: '2026-11-21T12:15:15.000Z' } },
+  const quietHours = { from: '11:00', to: '12:01', timezone: 'UTC' }
+  const settings = { webhookUrl: operator.url, quietHours }
+  const process = await open(world, { onJobFailed: [toHook()] }, settings)
+  await become(ofFlow(world, 'not_polled'))
+  await become({ kind: 'box', scope: 'acme', name: '1', state: 'down', cause: 'refused' })
+  await look(world, process, 40)
+  expect([hook.calls, operator.calls]).toEqual([[], []])
+  await look(world, process, 60)
+  expect(told()).toEqual([['fleet.trouble', 'not_polled']])
+  expect(told(operator).toSorted()).toEqual([
+    ['fleet.trouble', 'not_polled'],
+    ['fleet.trouble', 'refused'],
   ])
 })
 
-test('a flow that never polled alarms too, and a restart in the middle tells nothing again', async () => {
+test('a flow that is paused while it fails is not notified as well again', async () => {
   const world = createWorld(database)
-  const first = await open(world, { noSuccessfulPollFor: '15m' })
-  await after(minutes(16), world, first)
-  expect(told()).toEqual([['flow.degraded', 'noSuccessfulPollFor', null]])
-  await first.stop()
-  const second = await open(world, { noSuccessfulPollFor: '15m' })
-  await after(minutes(16), world, second)
-  expect(hook.calls).toHaveLength(1)
-  await succeed(world)
-  await after(seconds(15), world, second)
-  expect(told().slice(1)).toEqual([['flow.restored', 'noSuccessfulPollFor', null]])
+  const process = await open(world, { onJobFailed: [toHook()] })
+  await become(ofFlow(world, 'source_failing'))
+  await look(world, process)
+  await become(ofFlow(world, 'flow_paused', 'attention'))
+  await look(world, process, 60)
+  expect(told()).toEqual([['fleet.trouble', 'source_failing']])
+  // Somebody resumes it, and it fails as before.
+  await become(ofFlow(world, 'source_failing'))
+  await look(world, process)
+  expect(told().slice(1)).toEqual([['fleet.trouble', 'source_failing']])
 })
 
-test('downtime of the service is no alarm: the flow gets its time to poll', async () => {
+test('without resolved a receiver of a flow is notified of no end', async () => {
   const world = createWorld(database)
-  await succeed(world)
-  world.clock.at += minutes(600)
-  const alerts = await open(world, { noSuccessfulPollFor: '15m' })
-  await after(minutes(14), world, alerts)
-  await succeed(world)
-  await after(minutes(14), world, alerts)
-  expect(told()).toEqual([])
+  const process = await open(world, { onJobFailed: [toHook()], group: { resolved: false } })
+  await become(ofFlow(world, 'not_polled'))
+  await look(world, process)
+  await well(ofFlow(world, 'not_polled'))
+  await look(world, process, 60)
+  expect(told()).toEqual([['fleet.trouble', 'not_polled']])
 })
 
-test('a paused flow and one outside its window alarm about nothing, and get their time afterwards', async () => {
+test('what lasts is notified to receivers that a flow gets later, and to nobody twice', async () => {
   const world = createWorld(database)
-  let isOpen = true
-  await succeed(world, 400_000)
-  await pause(world)
-  await world.fail(['a'])
-  const limits = { noSuccessfulPollFor: '15m', failedJobs: 1, pollLongerThan: '5m' }
-  const alerts = await open(world, limits, { isInWindow: () => isOpen })
-  await after(minutes(60), world, alerts)
-  isOpen = false
-  await resume(world)
-  await after(minutes(60), world, alerts)
-  expect(told()).toEqual([])
-  isOpen = true
-  await after(seconds(15), world, alerts)
-  expect(told().sort()).toEqual([
-    ['flow.degraded', 'failedJobs', 1],
-    ['flow.degraded', 'pollLongerThan', 400_000],
-  ])
-  // In trouble and paused: nothing changes until somebody resumes it.
-  await pause(world)
-  await world.deliver(['a'])
-  await after(minutes(30), world, alerts)
-  expect(hook.calls).toHaveLength(2)
-  await resume(world)
-  await after(seconds(15), world, alerts)
-  expect(told().slice(2)).toEqual([['flow.restored', 'failedJobs', null]])
+  const other = createWorld(database)
+  const process = await open(world, { onJobFailed: [toHook()] })
+  await become(ofFlow(other, 'not_polled'))
+  await look(world, process)
+  expect(hook.calls).toEqual([])
+  await process.openFlow(other.flow({ onJobFailed: [toHook()] }))
+  await look(world, process, 60)
+  expect(hook.bodies().map(({ data }) => data.subjects[0].flow)).toEqual([other.name])
 })
 
-test('a poll that takes too long is told while it runs, and one that died is not', async () => {
-  const world = createWorld(database)
-  const at = (ms: number) => new Date(world.clock.at + ms)
-  const progress = (startedAt: Date) =>
-    saveProgress(database.db, {
-      flow: world.name,
-      started_at: startedAt,
-      rows_read: 1,
-      changes: 0,
-      updated_at: startedAt,
-    })
-  // Of a process that was killed hours ago.
-  await progress(at(-minutes(300)))
-  const alerts = await open(world, { pollLongerThan: '5m' })
-  await after(minutes(4), world, alerts)
-  expect(told()).toEqual([])
-  await progress(at(0))
-  await after(minutes(5), world, alerts)
-  expect(told()).toEqual([])
-  await after(seconds(15), world, alerts)
-  expect(told()).toEqual([['flow.degraded', 'pollLongerThan', 315_000]])
-  await clearProgress(database.db, world.name)
-  await succeed(world, 320_000)
-  await after(minutes(10), world, alerts)
-  expect(hook.calls).toHaveLength(1)
-  await succeed(world, 1_000)
-  await after(seconds(15), world, alerts)
-  expect(told().slice(1)).toEqual([['flow.restored', 'pollLongerThan', null]])
-})
-
-test('the share of failures is taken over fifteen minutes, and of few deliveries not at all', async () => {
-  const world = createWorld(database)
-  await jobs(world, 1_000, 900)
-  const alerts = await open(world, { errorPercent: 5 })
-  await jobs(world, 1, 4)
-  await after(minutes(16), world, alerts)
-  // They are too few to tell, and then too long ago.
-  await after(minutes(16), world, alerts)
-  await jobs(world, 95, 3)
-  await after(minutes(1), world, alerts)
-  expect(told()).toEqual([])
-  await jobs(world, 0, 2)
-  await after(seconds(15), world, alerts)
-  expect(told()).toEqual([['flow.degraded', 'errorPercent', 5]])
-  for (let minute = 0; minute < 16; minute += 1) await after(minutes(1), world, alerts)
-  expect(told().slice(1)).toEqual([['flow.restored', 'errorPercent', null]])
-})
-
-test('failed deliveries count over all destinations, and a mail tells it in words', async () => {
-  const world = createWorld(database)
-  const smtp = await openMailReceiver()
-  const mail = { smtpUrl: smtp.url, mailFrom: 'alerts@shop.example' }
-  const alerts = world.process('one', { mail })
-  running.push(alerts)
-  const to = { type: 'email', to: 'ops@acme.example', destinations: ['dwh'], locale: 'en' }
-  await alerts.openFlow(world.flow({ onJobFailed: [to], onDegraded: { failedJobs: 3 } }))
-  await world.fail(['a', 'b'], 'web')
-  await after(seconds(15), world, alerts)
-  expect(smtp.mails).toHaveLength(0)
-  await world.fail(['c'], 'dwh')
-  await after(seconds(15), world, alerts)
-  await world.deliver(['a'], 'web')
-  await after(minutes(5), world, alerts)
-  await alerts.checkOnce()
-  await smtp.close()
-  const texts = smtp.mails.map(({ head, text }) => [/^Subject: .*$/m.exec(head)?.[0].trim(), text])
-  expect(texts).toEqual([
-    [
-      `Subject: [tillbridge] ${world.name}: the flow is not doing well`,
-      expect.stringContaining('There are 3 failed deliveries (limit: 3).'),
-    ],
-    [
-      `Subject: [tillbridge] ${world.name}: the flow is back to normal`,
-      expect.stringContaining('below the limit again'),
-    ],
-    [
-      `Subject: [tillbridge] ${world.name}: 1 delivery to dwh failed`,
-      expect.stringContaining('- c: HTTP 422'),
-    ],
-  ])
-})
+test.each(Object.entries(conditions).filter(([, from]) => from === 'never' || from === 'intended'))(
+  '%s is never notified: %s',
+  async (cause) => {
+    const world = createWorld(database)
+    const process = await open(world, { onJobFailed: [toHook()] })
+    await become(ofFlow(world, cause))
+    await look(world, process)
+    expect(hook.calls).toEqual([])
+  },
+)

@@ -80,7 +80,7 @@ async function pass(seconds: number): Promise<void> {
   for (let passed = 0; passed < seconds; passed += 2) {
     service.clock.advance(2_000)
     await service.deps.fleet.tick()
-    await service.alerts.checkOnce()
+    await service.notifications.checkOnce()
   }
 }
 type Event = { type: string; data: { cause: string } }

@@ -62,7 +62,7 @@ function told(): string[] {
 async function pass(minutes: number): Promise<void> {
   for (let minute = 0; minute < minutes; minute += 1) {
     await watchAfter(service, 60_000)
-    await service.alerts.checkOnce()
+    await service.notifications.checkOnce()
   }
 }
 

@@ -45,6 +45,7 @@ export async function openBothSides(options: {
     publicUrl: nowhere,
     database,
     payments: service.deps,
+    notifications: service.notifications,
     logger,
     env: options.env ?? {},
     ...(sleep && { sleep }),

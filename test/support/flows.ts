@@ -117,6 +117,7 @@ async function begin(
     },
     database: service.database,
     payments: service.deps,
+    notifications: service.notifications,
     logger,
     tracing,
     ...(streams && { streams }),

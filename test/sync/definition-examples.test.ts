@@ -94,7 +94,6 @@ alerts:
     - { type: email, to: [sistemas@acme.example], destinations: [payments], locale: es }
     - { type: webhook, url: https://ops.example.com/hook, secret: "\${env:HOOK_SECRET}", destinations: [payments, web] }
   group: { wait: 30s, interval: 5m, repeat: 4h, resolved: true }
-  onDegraded: { noSuccessfulPollFor: 15m, errorPercent: 5, failedJobs: 100, pollLongerThan: 5m }
 `
 
 const withSettings = createFlowReader({
@@ -127,7 +126,7 @@ test('a file that uses every key is a flow, with durations in milliseconds', () 
     source: { cursor: { field: 'fecha_modif', overlapMs: 600_000 }, fullScanEveryMs: 86_400_000 },
     item: { key: ['codigo'], hash: { ignore: ['fecha_modif'], decimals: { lat: 6, lng: 6 } } },
     queue: { keepCompletedMs: 604_800_000, maxWaiting: 50_000 },
-    alerts: { group: { waitMs: 30_000, repeatMs: 14_400_000 }, onDegraded: { failedJobs: 100 } },
+    alerts: { group: { waitMs: 30_000, repeatMs: 14_400_000 } },
   })
   expect(flow.destinations.map(({ name, type }) => `${name} ${type}`)).toEqual([
     'payments payments.stores',

@@ -5,6 +5,7 @@ import { flowText, problemsOf } from './definition-support.ts'
 /** A file that uses what is no longer supported is refused with the sentence that says what to use instead, and nothing else. */
 const examples: Record<string, Parameters<typeof flowText>[0]> = {
   drift: { more: 'drift: { columns: ignore, changed: { maxPercent: 50 } }' },
+  'alerts.onDegraded': { more: 'alerts:\n  onDegraded: { failedJobs: 100 }' },
 }
 
 const nameOf = ({ key, value }: (typeof removedKeys)[number]) =>

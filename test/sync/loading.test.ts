@@ -29,12 +29,18 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-async function sideOf({ database, deps, clock }: Pick<TestService, 'database' | 'deps' | 'clock'>) {
+async function sideOf({
+  database,
+  deps,
+  clock,
+  notifications,
+}: Pick<TestService, 'database' | 'deps' | 'clock' | 'notifications'>) {
   const made = await createFlowSide({
     config: loadConfig({ PROVIDER: 'sandbox', FLOWS_DIR: folder }),
     publicUrl: 'http://127.0.0.1:8080',
     database,
     payments: deps,
+    notifications,
     logger: createLogger('silent'),
     env: { DIR: folder },
     now: clock.now,

@@ -88,7 +88,7 @@ test('nothing is sent and nobody asked again, no attempt is spent, and it is tol
   ])
   expect(lossesLogged()).toBe(1)
   const { flows: cards } = (await flows.call('GET', '/flows')).json()
-  expect(JSON.stringify(cards)).toContain('destination_resting')
+  expect(JSON.stringify(cards)).toContain('access_lost')
 
   // Neither another change, nor an attempt by hand, nor a restart asks the issuer again.
   await flows.write('precios.json', items(30))

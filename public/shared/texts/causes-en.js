@@ -30,6 +30,7 @@ export const causeTexts = {
   'cause.source_failing': 'the source cannot be read',
   'cause.not_polled': 'not polled in time',
   'cause.never_polled': 'not polled yet',
+  'cause.access_lost': 'the authorization is lost',
   'cause.polls_held_back': 'waits for its destinations',
   'cause.destination_resting': 'the destination rests',
   'cause.destination_asked_to_wait': 'the destination asked to wait',
@@ -52,6 +53,7 @@ export const causeTexts = {
   'help.resume_flow': 'Open the flow',
   'help.check_source': 'Open the flow',
   'help.check_service': 'Open the flow',
+  'help.authorize_again': 'Open the flow',
   'help.check_destination': 'Open the flow',
   'help.wait': 'See the failures',
 }

@@ -30,6 +30,7 @@ export const causeTexts = {
   'cause.source_failing': 'el origen no se puede leer',
   'cause.not_polled': 'no se leyó a tiempo',
   'cause.never_polled': 'todavía no se leyó',
+  'cause.access_lost': 'se perdió la autorización',
   'cause.polls_held_back': 'espera a sus destinos',
   'cause.destination_resting': 'el destino descansa',
   'cause.destination_asked_to_wait': 'el destino pidió esperar',
@@ -52,6 +53,7 @@ export const causeTexts = {
   'help.resume_flow': 'Ver el flujo',
   'help.check_source': 'Ver el flujo',
   'help.check_service': 'Ver el flujo',
+  'help.authorize_again': 'Ver el flujo',
   'help.check_destination': 'Ver el flujo',
   'help.wait': 'Ver los errores',
 }

@@ -4,31 +4,43 @@ import type { AlertMessagesTable, AlertTroublesTable } from '../../db/tables.ts'
 import { columnHasCome, furthestMs } from '../due-work.ts'
 
 export type TroubleRow = Selectable<AlertTroublesTable>
-export type AlertMessageRow = Selectable<AlertMessagesTable>
+/** A message on its way to one receiver. */
+export type MessageRow = Selectable<AlertMessagesTable>
 
-/** Which states are worth a message: causes that nobody is told of, and those that are told before anything is down. */
-export type Alarms = {
+/** Which states are notified. */
+export type NotifiedCauses = {
   never: readonly string[]
+  /** Somebody did it on purpose: what it ends is not notified. */
+  intended: readonly string[]
+  /** Notified before anything is down. */
   early: readonly string[]
-  /** Causes of which another order is told anew. */
+  /** Another order is notified anew. */
   ofOneOrder: readonly string[]
 }
 
-const isAlarming = ({ never, early }: Alarms) => sql`(
-  cause is not null and cause <> all (${never}::text[])
+const isNotified = ({ never, intended, early }: NotifiedCauses) => sql`(
+  cause is not null and cause <> all (${[...never, ...intended]}::text[])
   and (state = 'down' or state = 'attention' and cause = any (${early}::text[])))`
 
+/** Who has receivers: the settings, which are notified of everything, and flows, of their own states. */
+export type Audience = { hasOperator: boolean; flows: readonly string[] }
+
+const isFor = ({ hasOperator, flows }: Audience) => sql<boolean>`(
+  ${hasOperator}::boolean
+  or kind = 'flow' and name = any (${flows}::text[])
+  or kind = 'destination' and scope = any (${flows}::text[]))`
+
 /**
- * Brings the troubles in line with the states: what is new is raised, what is well again is marked, and what ended before
- * anybody was told of it is forgotten. Another cause of the same thing is told anew.
+ * Brings the troubles in line with the states: what is new is raised, what is well again is marked. Forgotten is what ended
+ * before anybody was notified of it, and what somebody ended on purpose. Another cause of the same thing is notified anew.
  */
-export async function followStates(trx: Trx, alarms: Alarms, now: Date): Promise<void> {
-  const isSame = sql`(alert_troubles.cause = excluded.cause and (excluded.cause <> all (${alarms.ofOneOrder}::text[])
+export async function followStates(trx: Trx, causes: NotifiedCauses, now: Date): Promise<void> {
+  const isSame = sql`(alert_troubles.cause = excluded.cause and (excluded.cause <> all (${causes.ofOneOrder}::text[])
     or alert_troubles.about ->> 'orderId' is not distinct from excluded.about ->> 'orderId'))`
   await sql`
     insert into alert_troubles (kind, scope, name, cause, state, since, about, raised_at)
     select kind, scope, name, cause, state, since, about, ${now}::timestamptz
-    from fleet_states where ${isAlarming(alarms)}
+    from fleet_states where ${isNotified(causes)}
     on conflict (kind, scope, name) do update set
       cause = excluded.cause, state = excluded.state, since = excluded.since, about = excluded.about,
       well_since = null,
@@ -41,8 +53,16 @@ export async function followStates(trx: Trx, alarms: Alarms, now: Date): Promise
   )
   const isOver = sql<boolean>`not exists (select from fleet_states
     where fleet_states.kind = alert_troubles.kind and fleet_states.scope = alert_troubles.scope
-      and fleet_states.name = alert_troubles.name and ${isAlarming(alarms)})`
-  await trx.deleteFrom('alert_troubles').where('told_at', 'is', null).where(isOver).execute()
+      and fleet_states.name = alert_troubles.name and ${isNotified(causes)})`
+  const isIntended = sql<boolean>`exists (select from fleet_states
+    where fleet_states.kind = alert_troubles.kind and fleet_states.scope = alert_troubles.scope
+      and fleet_states.name = alert_troubles.name
+      and fleet_states.cause = any (${causes.intended}::text[]))`
+  await trx
+    .deleteFrom('alert_troubles')
+    .where((eb) => eb.or([eb('told_at', 'is', null), isIntended]))
+    .where(isOver)
+    .execute()
   await trx
     .updateTable('alert_troubles')
     .set({ well_since: now })
@@ -51,11 +71,15 @@ export async function followStates(trx: Trx, alarms: Alarms, now: Date): Promise
     .execute()
 }
 
-/** Takes what is to be told of one cause, once its first has waited until `before`; nothing is taken twice. */
-export async function takeRaised(trx: Trx, now: Date, before: Date): Promise<TroubleRow[]> {
+/** Takes what is to be notified of one cause, once its first has waited until `before`; nothing is taken twice. */
+export async function takeRaised(
+  trx: Trx,
+  audience: Audience,
+  { now, before }: { now: Date; before: Date },
+): Promise<TroubleRow[]> {
   const { rows } = await sql<TroubleRow>`
     update alert_troubles set told_at = ${now}
-    where told_at is null and cause in (
+    where told_at is null and ${isFor(audience)} and cause in (
       select cause from alert_troubles where told_at is null
       group by cause having min(raised_at) <= ${before})
     returning *`.execute(trx)
@@ -63,10 +87,14 @@ export async function takeRaised(trx: Trx, now: Date, before: Date): Promise<Tro
 }
 
 /** Takes, and forgets, what is well again for long enough. */
-export async function takeRecovered(trx: Trx, before: Date): Promise<TroubleRow[]> {
+export async function takeRecovered(
+  trx: Trx,
+  audience: Audience,
+  before: Date,
+): Promise<TroubleRow[]> {
   const { rows } = await sql<TroubleRow>`
     delete from alert_troubles
-    where cause in (
+    where ${isFor(audience)} and cause in (
       select cause from alert_troubles where well_since is not null
       group by cause having min(well_since) <= ${before})
       and well_since is not null
@@ -74,20 +102,24 @@ export async function takeRecovered(trx: Trx, before: Date): Promise<TroubleRow[
   return rows
 }
 
-export async function insertAlertMessages(
+/** Writes a message for each receiver. */
+export async function insertMessages(
   trx: Trx,
-  channels: readonly string[],
-  { id, message, at }: { id: string; message: unknown; at: Date },
+  receivers: readonly string[],
+  message: { id: string },
+  at: Date,
 ): Promise<void> {
+  const { id } = message
+  if (receivers.length === 0) return
   await trx
     .insertInto('alert_messages')
-    .values(channels.map((channel) => ({ channel, id, message: json(message), created_at: at })))
+    .values(receivers.map((channel) => ({ channel, id, message: json(message), created_at: at })))
     .onConflict((conflict) => conflict.doNothing())
     .execute()
 }
 
-/** The channels that a message waits for now. */
-export async function listWaitingChannels(db: Db, now: Date): Promise<string[]> {
+/** The receivers that a message waits for now. */
+export async function listWaitingReceivers(db: Db, now: Date): Promise<string[]> {
   const rows = await db
     .selectFrom('alert_messages')
     .select('channel')
@@ -98,12 +130,12 @@ export async function listWaitingChannels(db: Db, now: Date): Promise<string[]> 
   return rows.map(({ channel }) => channel)
 }
 
-/** What waits for a channel, oldest first. */
+/** What waits for a receiver, oldest first. */
 export async function listWaitingMessages(
   db: Db,
   channel: string,
   now: Date,
-): Promise<AlertMessageRow[]> {
+): Promise<MessageRow[]> {
   return db
     .selectFrom('alert_messages')
     .selectAll()
@@ -116,17 +148,19 @@ export async function listWaitingMessages(
     .execute()
 }
 
+/** The receiver has it. What else failed meanwhile may be notified to it from now on. */
 export async function markMessageSent(
   db: Db,
-  { channel, id }: Pick<AlertMessageRow, 'channel' | 'id'>,
+  { channel, id }: Pick<MessageRow, 'channel' | 'id'>,
   at: Date,
 ): Promise<void> {
-  await db
-    .updateTable('alert_messages')
-    .set({ sent_at: at, next_attempt_at: null })
-    .where('channel', '=', channel)
-    .where('id', '=', id)
-    .execute()
+  await sql`
+    with sent as (
+      update alert_messages set sent_at = ${at}, next_attempt_at = null
+      where channel = ${channel} and id = ${id})
+    update failure_groups set message_id = null, last_sent_at = ${at} where message_id = ${id}`.execute(
+    db,
+  )
 }
 
 /** Its receiver could not be reached: all that waits for it waits until then. */
@@ -144,11 +178,12 @@ export async function postponeMessages(
 }
 
 /** Forgets what was sent, and what waits for a receiver that is none any more. */
-export async function deleteAlertMessagesBefore(db: Db, before: Date): Promise<void> {
-  await db
-    .deleteFrom('alert_messages')
-    .where((eb) => eb.or([eb('sent_at', '<', before), eb('created_at', '<', before)]))
-    .execute()
+export async function deleteMessagesBefore(db: Db, before: Date): Promise<void> {
+  await sql`
+    with gone as (
+      delete from alert_messages where sent_at < ${before} or created_at < ${before} returning id)
+    update failure_groups set message_id = null
+    where message_id in (select id from gone)`.execute(db)
 }
 
 function isDue(now: Date) {

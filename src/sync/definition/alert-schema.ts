@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { httpUrl } from './addresses.ts'
 import type { FlowContext } from './context.ts'
-import { duration, name, report, secretText, whole } from './fields.ts'
+import { duration, name, report, secretText } from './fields.ts'
 import { literalSecret } from './literal-secrets.ts'
 
 const destinations = () =>
@@ -9,7 +9,7 @@ const destinations = () =>
     .array(name())
     .min(1)
     .optional()
-    .describe('only failures of these destinations; without it of all')
+    .describe('only about these destinations, and the flow itself; without it about all')
 
 const address = () =>
   z
@@ -61,28 +61,11 @@ const group = () =>
     }))
     .prefault({})
 
-const onDegraded = () =>
-  z
-    .strictObject({
-      noSuccessfulPollFor: duration('1s', '30d').optional(),
-      errorPercent: z.number().gt(0).max(100).optional(),
-      failedJobs: whole(1, 1_000_000_000).optional(),
-      pollLongerThan: duration('1s', '24h').optional(),
-    })
-    .transform(({ noSuccessfulPollFor, errorPercent, failedJobs, pollLongerThan }) => ({
-      noSuccessfulPollForMs: noSuccessfulPollFor,
-      errorPercent,
-      failedJobs,
-      pollLongerThanMs: pollLongerThan,
-    }))
-    .prefault({})
-
 export function alertsSchema(context: FlowContext) {
   return z
     .strictObject({
       onJobFailed: z.array(channel(context)).max(50).prefault([]),
       group: group(),
-      onDegraded: onDegraded(),
     })
     .prefault({})
 }

@@ -10,6 +10,11 @@ export const removedKeys: readonly RemovedKey[] = [
     instead:
       'leave it out: a poll fails by itself, and sends nothing, when no record has a field that key, cursor, filter or mapping use',
   },
+  {
+    key: 'alerts.onDegraded',
+    instead:
+      'leave it out: the receivers under alerts.onJobFailed are notified without a setting when the source cannot be read, polls do not run, an access is lost, or a destination rests or waits for long',
+  },
 ]
 
 /** Whether a file still uses what was removed. */

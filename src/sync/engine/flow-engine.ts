@@ -8,7 +8,7 @@ import { createSparing } from '../../domain/sparing.ts'
 import { isInWindow } from '../../domain/time-window.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { withLease } from '../../jobs/with-lease.ts'
-import type { Alerts } from '../../notifications/flow-alerts.ts'
+import type { Notifications } from '../../notifications/notifications.ts'
 import { createGuardedAgent } from '../../outbound/guarded-agent.ts'
 import { nextRead } from '../../repositories/flows/flow-reads.ts'
 import {
@@ -62,7 +62,7 @@ export type EngineDeps = SwitchDeps & {
   startPaused: boolean
   deliveries: Deliveries
   /** Whoever tells people about the flows that are open. */
-  alerts: Pick<Alerts, 'openFlow' | 'closeFlow'>
+  notifications: Pick<Notifications, 'openFlow' | 'closeFlow'>
   /** The payment side as a destination, and what of it is a source. */
   payments: PaymentsPort
   /** Keeps and renews what destinations are given refresh tokens for. */
@@ -270,7 +270,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
     open.set(name, { loaded, runtime, poller, agent, fingerprint })
     runtime.source.follow?.(() => poller.hint())
     await warnOfMissing(deps, loaded.flow)
-    await deps.alerts.openFlow(loaded.flow)
+    await deps.notifications.openFlow(loaded.flow)
     if (started) poller.start()
     return undefined
   }
@@ -301,7 +301,7 @@ export function createFlowEngine(deps: EngineDeps): FlowEngine {
       const running = open.get(name)
       open.delete(name)
       await deps.deliveries.close(name)
-      deps.alerts.closeFlow(name)
+      deps.notifications.closeFlow(name)
       if (running) await shut(running)
     }
     const at = deps.now()

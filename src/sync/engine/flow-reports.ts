@@ -37,6 +37,7 @@ import type {
   OpenCounts,
   QueueStatistics,
 } from '../flow-service.ts'
+import { findLostAccesses, ofSource } from '../oauth/lost-grant.ts'
 import type { OpenFlow } from './flow-engine.ts'
 import { plannedAfter } from './schedule.ts'
 
@@ -229,6 +230,7 @@ export function createFlowReports(
     const polls = await readLatestPolls(db, names, 1)
     const open = Map.groupBy(await openCounts(), ({ flow }) => flow)
     const sending = await readSending(db, deps.now())
+    const lostAccess = await findLostAccesses(db, flows)
     return flows.map((flow) => {
       const { name, pollIntervalMs, windows } = flow
       const { paused, pausedAt, runLimit, runCount, polling } = statuses.get(name) ?? {
@@ -246,6 +248,7 @@ export function createFlowReports(
         isLimited: runLimit !== null && runCount >= runLimit,
         isPolling: polling,
         heldBack: heldBack(flow, waitingFor(flow, targets)),
+        accessLost: lostAccess(name, ofSource),
         dueSince: planned && dueSince(windows, planned, deps.now()),
         lastPollAt,
         lastSuccessAt: states.get(name)?.last_success_at ?? null,
@@ -254,6 +257,7 @@ export function createFlowReports(
           const { waiting, delayed, failed, oldestWaitingAt } = targets.get(one.name) ?? nothingOpen
           return {
             name: one.name,
+            accessLost: lostAccess(name, one.name),
             sending: sending(name, one.name),
             owed: waiting + delayed,
             oldestOwedAt: oldestWaitingAt,

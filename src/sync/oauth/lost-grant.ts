@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto'
-import type { GrantRow } from '../../repositories/flows/oauth-grants.ts'
+import type { Db } from '../../db/database.ts'
+import type { AccessLost } from '../../fleet/observations.ts'
+import { type GrantRow, listLostGrants } from '../../repositories/flows/oauth-grants.ts'
 import type { Flow } from '../definition/schema.ts'
 import type { OAuthSettings } from './tokens.ts'
 
@@ -34,41 +36,45 @@ export function placeOf({ refreshToken }: Pick<OAuthSettings, 'refreshToken'>): 
 export function lostGrantText(row: LostGrant, auth: Pick<OAuthSettings, 'refreshToken'>): string {
   const place = placeOf(auth)
   const todo = `Authorize the application again, put the new refresh token into ${place} (restart, if it is a variable) and have the flows read again. Until then nothing is sent or read with it, and nothing is lost.`
-  return `no access token: ${causeOf(lossOf(row))}. ${todo}`
+  return `no access token: ${causeOf(row)}. ${todo}`
 }
-
-/** How an access was lost: refused with a `code`, whether at its first renewal, and when one was cut before. */
-export type Loss = { code: string | null; isFirst: boolean; cutAt: string | null }
 
 type LostGrant = Pick<GrantRow, 'lost_reason' | 'unheard_since' | 'version'>
 
-/** How an access was lost. */
-export function lossOf({ lost_reason: code, unheard_since: cut, version }: LostGrant): Loss {
-  return { code, isFirst: version === 1, cutAt: cut?.toISOString() ?? null }
-}
-
-/** What became of an access, in a language. */
-export type LossWords = {
-  keyLost: string
-  refused(code: string | null): string
-  cut(time: string): string
-  first: string
-  later: string
-}
-
-const english: LossWords = {
-  keyLost: 'the encryption key of the newest refresh token was lost',
-  refused: (code) => `the issuer refused the refresh token (${code})`,
-  cut: (time) =>
-    `a renewal of ${time} was cut before its answer was kept, so the token that it brought is lost`,
-  first: 'the first one is wrong, too old, or was used elsewhere already',
-  later: 'it was revoked, was used by somebody else, or came back with a restored backup',
-}
-
 /** What became of an access that is lost, for people. */
-export function causeOf({ code, isFirst, cutAt }: Loss, words = english): string {
-  if (code === 'encryption_key_lost') return words.keyLost
-  const refused = words.refused(code)
-  if (cutAt !== null) return `${refused}; ${words.cut(cutAt)}`
-  return `${refused}; ${isFirst ? words.first : words.later}`
+function causeOf({ lost_reason: code, unheard_since: cut, version }: LostGrant): string {
+  if (code === 'encryption_key_lost') {
+    return 'the encryption key of the newest refresh token was lost'
+  }
+  const refused = `the issuer refused the refresh token (${code})`
+  if (cut) {
+    return `${refused}; a renewal of ${cut.toISOString()} was cut before its answer was kept, so the token that it brought is lost`
+  }
+  return version === 1
+    ? `${refused}; the first one is wrong, too old, or was used elsewhere already`
+    : `${refused}; it was revoked, was used by somebody else, or came back with a restored backup`
+}
+
+/** The accesses of flows that nobody renews any more, by flow and by the name that `accessesOf` gives. */
+export async function findLostAccesses(
+  db: Db,
+  flows: readonly Pick<Flow, 'name' | 'source' | 'destinations'>[],
+): Promise<(flow: string, name: string) => AccessLost | null> {
+  const renewed = flows.flatMap((flow) =>
+    accessesOf(flow).flatMap(({ name, auth }) => {
+      const id = grantIdOf(auth)
+      return id ? [{ key: JSON.stringify([flow.name, name]), id, place: placeOf(auth) }] : []
+    }),
+  )
+  const rows = await listLostGrants(
+    db,
+    renewed.map(({ id }) => id),
+  )
+  const lost = new Map(
+    renewed.flatMap(({ key, id, place }) => {
+      const row = rows.find((one) => one.id === id)
+      return row?.lost_at ? [[key, { since: row.lost_at, code: row.lost_reason, place }]] : []
+    }),
+  )
+  return (flow, name) => lost.get(JSON.stringify([flow, name])) ?? null
 }

@@ -1,0 +1,65 @@
+import type { Cause } from '../fleet/causes.ts'
+
+/**
+ * From which state on a cause is notified: `down`, or `attention`, which is before anything is down. `intended`: somebody did
+ * it on purpose, so neither its beginning nor what it ends is notified. `never`: other messages tell of it, or it needs nobody.
+ */
+type NotifiedFrom = 'attention' | 'down' | 'intended' | 'never'
+
+/** When a state of a box, a connection, the provider, a flow or a destination is notified. */
+export const conditions = {
+  terminal_standalone: 'down',
+  terminal_missing: 'down',
+  terminal_silent: 'down',
+  terminal_held: 'down',
+  terminal_waits: 'down',
+  refused: 'down',
+  box_silent: 'down',
+  quiet: 'never',
+  never_charged: 'never',
+
+  in_doubt: 'attention',
+  contradicted: 'attention',
+  paid_late: 'attention',
+  paid_less: 'attention',
+  settled_unpaid: 'attention',
+  refund_in_doubt: 'attention',
+
+  provider_failing: 'attention',
+  throttled: 'down',
+  not_called: 'never',
+  service_failing: 'down',
+
+  connection_lost: 'down',
+  connection_expiring: 'attention',
+  not_connected: 'intended',
+  account_unpinned: 'attention',
+  webhooks_missing: 'attention',
+  payments_unreadable: 'attention',
+
+  source_failing: 'down',
+  not_polled: 'down',
+  never_polled: 'never',
+  access_lost: 'down',
+  flow_paused: 'intended',
+  flow_limited: 'intended',
+  // While queue.maxWaiting is reached; owed_for_long tells when that lasts.
+  polls_held_back: 'never',
+  destination_resting: 'down',
+  destination_asked_to_wait: 'never',
+  owed_for_long: 'attention',
+  // Each failed delivery is counted: see failure-groups.ts.
+  deliveries_failed: 'never',
+} as const satisfies Record<Cause, NotifiedFrom>
+
+/** Changes with one cause show up within a few seconds: those that began within this time are one message. */
+export const gatherMs = 10_000
+/** How long the database must take no writes before it is notified: a restart of the server takes less. */
+export const databaseDownMs = 15_000
+/** How long before its deadline a charge-back that waits for documents is notified once more. */
+export const documentsWithinMs = 3 * 24 * 3600_000
+
+/** The causes of one of the kinds. */
+export function causesOf(kind: NotifiedFrom): string[] {
+  return Object.entries(conditions).flatMap(([cause, from]) => (from === kind ? [cause] : []))
+}

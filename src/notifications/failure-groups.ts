@@ -1,0 +1,177 @@
+import type { Database, Trx } from '../db/database.ts'
+import { scrub } from '../http/scrub.ts'
+import { listOpenDeliveries } from '../repositories/flows/delivery-reports.ts'
+import {
+  addPending,
+  type CountedFailure,
+  countUnresolved,
+  examplesKept,
+  type FailureGroupKey,
+  type FailureGroupRow,
+  forgetDelivered,
+  hasUnresolved,
+  listUncounted,
+  lockFailureGroup,
+  setFiring,
+  stopFiring,
+  takeUncounted,
+} from '../repositories/notifications/failure-queries.ts'
+import { insertMessages } from '../repositories/notifications/message-queries.ts'
+import type { FailureContent, FailureExample, FailureMessage } from './failure-message.ts'
+import { messageId } from './message-parts.ts'
+import { type Group, planFailures } from './plan-failures.ts'
+import { type FlowReceiver, type NotifiedFlow, receiverKey } from './receivers.ts'
+
+const rowsAtOnce = 1_000
+/** Of a destination in one run: a mountain of old failures must not keep others from being notified. */
+const batchesAtOnce = 20
+
+type Target = { flow: string; destination: string }
+/** `receivers`: without any, the failures wait for somebody to be notified. */
+type CountedTarget = Target & { receivers: readonly FlowReceiver[] }
+
+/**
+ * Adds the final failures that are not counted yet to what each receiver is to be notified of. Marking and adding is one
+ * transaction, and what counts is the row itself, not its time: failures may commit in another order than they happened.
+ */
+export async function countFailures(
+  database: Database,
+  flows: readonly NotifiedFlow[],
+): Promise<void> {
+  const targets = flows.flatMap(targetsOf)
+  if (targets.length === 0) return
+  const uncounted = await listUncounted(
+    database.db,
+    targets.map(({ flow, destination }) => ({ flow, destination })),
+  )
+  const isUncounted = ({ flow, destination }: Target) =>
+    uncounted.some((one) => one.flow === flow && one.destination === destination)
+  for (const target of targets.filter(isUncounted)) {
+    let counted = rowsAtOnce
+    for (let batch = 0; batch < batchesAtOnce && counted === rowsAtOnce; batch += 1) {
+      counted = await countBatch(database, target)
+    }
+  }
+}
+
+function targetsOf({ flow, receivers }: NotifiedFlow): CountedTarget[] {
+  return flow.destinations.flatMap(({ name }) => {
+    const concerned = receivers.filter(({ destinations }) => destinations.has(name))
+    return concerned.length === 0
+      ? []
+      : [{ flow: flow.name, destination: name, receivers: concerned }]
+  })
+}
+
+async function countBatch(database: Database, target: CountedTarget): Promise<number> {
+  const { flow, destination } = target
+  // In the same order everywhere, so that two processes never wait for each other.
+  const channels = target.receivers.map(({ channel }) => channel.key).sort()
+  return database.transaction(async (trx) => {
+    const failures = await takeUncounted(trx, { flow, destination }, rowsAtOnce)
+    const [first] = failures
+    if (!first) return 0
+    const pending = {
+      count: failures.length,
+      firstAt: first.at,
+      examples: failures.slice(0, examplesKept).map(exampleOf),
+    }
+    for (const channel of channels) {
+      await addPending(trx, { flow, channel, destination }, pending)
+    }
+    return failures.length
+  })
+}
+
+/** Writes the message that is due about a group of failures, if there is one. */
+export async function considerFailures(
+  database: Database,
+  row: FailureGroupRow,
+  facts: { now: Date; isPaused: boolean; group: Group },
+): Promise<void> {
+  const { db } = database
+  const { flow, channel, destination } = row
+  const isRecovering = row.message_id === null && row.firing && row.pending === 0
+  if (isRecovering) await forgetDelivered(db, row, rowsAtOnce)
+  const isUnresolved = isRecovering && (await hasUnresolved(db, row))
+  if (planFailures(row, { ...facts, isUnresolved }, facts.group) === 'nothing') return
+  await database.transaction((trx) => composeFailures(trx, { flow, channel, destination }, facts))
+}
+
+/** Decides under the lock of the row: another process may have been faster. */
+async function composeFailures(
+  trx: Trx,
+  key: FailureGroupKey,
+  { now, isPaused, group }: { now: Date; isPaused: boolean; group: Group },
+): Promise<void> {
+  const row = await lockFailureGroup(trx, key)
+  if (!row) return
+  const { destination } = key
+  const isUnresolved = await hasUnresolved(trx, key)
+  const since = row.firing_since ?? row.first_pending_at ?? now
+  switch (planFailures(row, { now, isPaused, isUnresolved }, group)) {
+    case 'nothing':
+      return
+    case 'forget':
+      return stopFiring(trx, key)
+    case 'failed': {
+      const open = await countUnresolved(trx, key)
+      const content: FailureContent = {
+        kind: 'deliveries_failed',
+        destination,
+        failed: row.pending,
+        open,
+        since: (row.first_pending_at ?? now).toISOString(),
+        // Written by `exampleOf`.
+        examples: row.examples as FailureExample[],
+      }
+      // When all of them arrived meanwhile, this message says so, and none has to follow.
+      return write(trx, row, now, content, open > 0 ? since : null)
+    }
+    case 'reminder': {
+      const failures = await listOpenDeliveries(trx, key, { state: 'failed', limit: examplesKept })
+      const content: FailureContent = {
+        kind: 'deliveries_still_failed',
+        destination,
+        open: await countUnresolved(trx, key),
+        since: since.toISOString(),
+        examples: failures.map(({ pk, last_error, attempts, finished_at }) =>
+          exampleOf({ pk, error: last_error, attempts, at: finished_at ?? now }),
+        ),
+      }
+      return write(trx, row, now, content, since)
+    }
+    case 'recovered': {
+      const content: FailureContent = {
+        kind: 'deliveries_recovered',
+        destination,
+        since: since.toISOString(),
+      }
+      return write(trx, row, now, content, null)
+    }
+  }
+}
+
+/** The texts of destinations hold no secrets; this is the last fence. */
+function exampleOf({ pk, error, attempts, at }: CountedFailure): FailureExample {
+  return { pk, error: scrub(error ?? ''), attempts, at: at.toISOString() }
+}
+
+async function write(
+  trx: Trx,
+  { flow, channel, destination, messages }: FailureGroupRow,
+  now: Date,
+  content: FailureContent,
+  firingSince: Date | null,
+): Promise<void> {
+  const at = now.toISOString()
+  const message: FailureMessage = {
+    ...content,
+    // The time keeps the id apart from those of a row that was deleted with its channel and came again.
+    id: messageId(flow, channel, 'failures', destination, messages, at),
+    at,
+    flow,
+  }
+  await insertMessages(trx, [receiverKey(flow, channel)], message, now)
+  await setFiring(trx, { flow, channel, destination }, { messageId: message.id, firingSince })
+}

@@ -1,0 +1,143 @@
+import type { Database } from '../db/database.ts'
+import { withLease } from '../jobs/with-lease.ts'
+import { backoffMs, type RetryPolicy } from '../outbound/backoff.ts'
+import {
+  listWaitingMessages,
+  listWaitingReceivers,
+  type MessageRow,
+  markMessageSent,
+  postponeMessages,
+} from '../repositories/notifications/message-queries.ts'
+import type { Channel, Notification } from './channel.ts'
+import { type ChargebackMessage, chargebackNotification } from './chargeback-message.ts'
+import { type FailureMessage, failureNotification } from './failure-message.ts'
+import type { FleetMessage } from './fleet-message.ts'
+import { fleetNotification } from './fleet-texts.ts'
+import { type UnclaimedMessage, unclaimedNotification } from './unclaimed-message.ts'
+
+/** What is stored until a receiver has it. */
+export type StoredMessage = FleetMessage | UnclaimedMessage | ChargebackMessage | FailureMessage
+
+export type Sender = {
+  /** Begins to send what waits and is due. */
+  begin(): Promise<void>
+  /** Resolves when the messages under way have their answers. */
+  settled(): Promise<void>
+  /** Nothing more is sent after the messages under way. */
+  stop(): Promise<void>
+}
+
+export type SenderDeps = {
+  database: Database
+  now: () => Date
+  processId: string
+  log: {
+    info(fields: object, message: string): void
+    warn(fields: object, message: string): void
+    error(fields: object, message: string): void
+  }
+}
+
+/** Without an end: a notification is never given up. Nothing is left to chance, since only one process sends. */
+const retries: RetryPolicy = {
+  attempts: Number.POSITIVE_INFINITY,
+  initialMs: 10_000,
+  factor: 2,
+  maxMs: 15 * 60_000,
+  jitter: 0,
+}
+
+/**
+ * Sends stored messages. A receiver gets one after the other, and a slow one holds up no other. A message stays until its
+ * receiver has it: it may arrive twice, under the same id. Processes on the same database share the work.
+ */
+export function createSender(
+  deps: SenderDeps,
+  channelOf: (receiver: string) => Channel | undefined,
+): Sender {
+  const { database, log, now } = deps
+  const { db } = database
+  const stopped = new AbortController()
+  const sending = new Map<string, Promise<void>>()
+
+  const sendAll = async (receiver: string) => {
+    await withLease(deps, `notifications:${receiver}`, async ({ signal }) => {
+      for (const row of await listWaitingMessages(db, receiver, now())) {
+        const channel = channelOf(receiver)
+        if (!channel || stopped.signal.aborted || signal.aborted) return
+        if (!(await sendOne(channel, row, signal))) return
+      }
+    })
+  }
+
+  const sendOne = async (channel: Channel, row: MessageRow, signal: AbortSignal) => {
+    // Written by this module.
+    const message = row.message as StoredMessage
+    const result = await channel.send(notificationOf(message), signal)
+    const context = {
+      receiver: row.channel,
+      channel: channel.type,
+      target: channel.target,
+      notification: message.kind,
+      messageId: message.id,
+    }
+    if (result.ok || result.partly) {
+      await markMessageSent(db, row, now())
+      if (result.ok) log.info(context, 'notification sent')
+      else log.warn({ ...context, reason: result.error }, 'notification sent in part')
+      return true
+    }
+    const attempts = row.attempts + 1
+    const { retryAfterSeconds } = result
+    const delayMs = backoffMs(retries, attempts, { random: () => 0, retryAfterSeconds })
+    const until = new Date(now().getTime() + delayMs)
+    await postponeMessages(db, row.channel, { attempts, until })
+    log.warn(
+      { ...context, reason: result.error, attempts, nextAttemptAt: until },
+      'notification not sent; it will be tried again',
+    )
+    return false
+  }
+
+  const settled = async () => {
+    await Promise.all(sending.values())
+  }
+
+  return {
+    async begin() {
+      for (const receiver of await listWaitingReceivers(db, now())) {
+        if (sending.has(receiver) || !channelOf(receiver)) continue
+        const work = sendAll(receiver)
+          .catch((error: unknown) =>
+            log.error({ err: error, receiver }, 'notifications could not be sent'),
+          )
+          .finally(() => sending.delete(receiver))
+        sending.set(receiver, work)
+      }
+    },
+    settled,
+    async stop() {
+      stopped.abort()
+      await settled()
+    },
+  }
+}
+
+function notificationOf(message: StoredMessage): Notification {
+  switch (message.kind) {
+    case 'trouble':
+    case 'recovered':
+      return fleetNotification(message)
+    case 'orphans':
+    case 'orphans_settled':
+      return unclaimedNotification(message)
+    case 'chargebacks_opened':
+    case 'chargebacks_due':
+    case 'chargebacks_decided':
+      return chargebackNotification(message)
+    case 'deliveries_failed':
+    case 'deliveries_still_failed':
+    case 'deliveries_recovered':
+      return failureNotification(message)
+  }
+}

@@ -1,0 +1,68 @@
+/** @module-tag long */
+import { cp, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { migrate, migrationsFolder } from '../../src/db/migrate.ts'
+import { openReceivers } from '../../src/notifications/receivers.ts'
+import { newPgliteTemplate } from '../support/pglite-template.ts'
+import { createWorld, minutes, seconds } from './failure-world.ts'
+import { openHttpReceiver } from './receivers.ts'
+
+const migration = '0105_one_outbox.sql'
+let database: Database
+let hook: Awaited<ReturnType<typeof openHttpReceiver>>
+
+beforeAll(async () => {
+  hook = await openHttpReceiver()
+  database = await openDatabase({ inMemory: true, loadDataDir: await newPgliteTemplate() })
+  const folder = await mkdtemp(join(tmpdir(), 'tillbridge-migrations-'))
+  for (const name of await readdir(migrationsFolder)) {
+    if (name < migration) await cp(join(migrationsFolder, name), join(folder, name))
+  }
+  await migrate(database, { folder })
+  await rm(folder, { recursive: true })
+})
+afterAll(async () => {
+  await Promise.all([hook.close(), database.close()])
+})
+
+test('a message that waited before the upgrade is sent once under its id, and failures are grouped on', async () => {
+  const world = createWorld(database)
+  const definition = world.flow({ onJobFailed: [{ type: 'webhook', url: hook.url }] })
+  const probe = world.process('probe')
+  await world.fail(['a', 'b'])
+  const since = new Date(world.clock.at).toISOString()
+  const message = {
+    ...{ kind: 'failed', id: 'msg_before', at: since, flow: world.name },
+    ...{ destination: 'web', failed: 2, open: 2, since, examples: [] },
+  }
+  const opened = openReceivers(definition, { ...world.deps, timeoutMs: 1_000 })
+  const [channel] = opened.receivers.map((one) => one.channel.key)
+  await opened.agent.close()
+  await sql`insert into flow_alerts (flow, channel, kind, subject, firing, firing_since, messages, message)
+    values (${world.name}, ${channel}, 'failures', 'web', true, ${since}, 1, ${JSON.stringify(message)}::jsonb),
+      (${world.name}, ${channel}, 'degraded', 'failedJobs', true, ${since}, 1,
+        ${JSON.stringify({ ...message, kind: 'degraded', id: 'msg_condition' })}::jsonb)`.execute(
+    database.db,
+  )
+  await sql`update deliveries set told_version = version where flow = ${world.name}`.execute(
+    database.db,
+  )
+  await migrate(database)
+
+  await probe.openFlow(definition)
+  await probe.checkOnce()
+  expect(hook.bodies()).toMatchObject([{ type: 'flow.failed', data: { failed: 2, open: 2 } }])
+  expect(hook.calls[0]?.headers['webhook-id']).toBe('msg_before')
+  world.clock.at += seconds(31)
+  await world.deliver(['a', 'b'])
+  world.clock.at += minutes(6)
+  await probe.checkOnce()
+  expect(hook.bodies().slice(1)).toMatchObject([
+    { type: 'flow.recovered', data: { destination: 'web', since } },
+  ])
+  await probe.stop()
+})
