@@ -7,8 +7,8 @@ import type { CallOptions, Provider } from './provider-types.ts'
 import { MpNote } from './wire.ts'
 
 /**
- * Cases of charge-backs, from the provider's pages and public projects (news-2026-11 section 4, beyond-the-charge section 7); none
- * of it was tried live. What cannot be read is null: of a case only its number is certain.
+ * Charge-back cases, from the provider's pages and public projects (news-2026-11 section 4, beyond-the-charge section
+ * 7); not tried live. Only the number of a case is required; a field that cannot be read becomes null.
  */
 const MpFlag = z.boolean().nullish().catch(null)
 
@@ -75,7 +75,7 @@ export function createChargebacks(client: ProviderClient): Provider['chargebacks
   }
 }
 
-/** A number beyond 2^53 has lost its last digits on the way, so it names no case. */
+/** A number beyond 2^53 has lost digits in parsing, so it identifies no case. */
 function caseNumber(id: string | number | null | undefined): string | undefined {
   if (typeof id === 'number') return Number.isSafeInteger(id) ? String(id) : undefined
   return id ? id : undefined

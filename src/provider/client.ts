@@ -14,7 +14,7 @@ export type ProviderCall<T> = {
   /** Name of the call in the log. */
   operation: string
   method: HttpMethod
-  /** Ids in it come through `segment`. */
+  /** Put ids in with `segment`. */
   path: string
   query?: Record<string, string | number | undefined>
   token?: string
@@ -23,10 +23,10 @@ export type ProviderCall<T> = {
   /** Absent: no body at all. */
   body?: unknown
   schema: z.ZodType<T>
-  /** A further condition on the answer and its status (2xx); an answer that fails it is invalid. */
+  /** A further condition on a 2xx answer; an answer that fails it is invalid. */
   accept?: (answer: T, status: number) => boolean
   options?: CallOptions | undefined
-  /** What this call says beside the headers of all calls. */
+  /** Headers of this call, added to those of all calls. */
   headers?: Record<string, string>
 }
 
@@ -35,7 +35,7 @@ export type ProviderClient = {
   close(): Promise<void>
 }
 
-/** One call to the provider: base address, credential, idempotency key, log and the shape of the answer. */
+/** Makes single calls to the provider: base address, credential, idempotency key, log and the schema of the answer. */
 export function createClient(settings: ProviderSettings): ProviderClient {
   const clock = settings.now
   const outbound = createOutbound({
@@ -52,7 +52,7 @@ export function createClient(settings: ProviderSettings): ProviderClient {
   }
 }
 
-/** An id as one part of a path. A dot segment would be resolved away by the URL, so it is no id. */
+/** An id as one part of a path. A dot segment is refused, because URL parsing would remove it. */
 export function segment(id: string | number): string {
   if (/^\.{0,2}$/.test(String(id))) throw new RangeError('not an id')
   return encodeURIComponent(id)
@@ -123,7 +123,7 @@ function address(
   return url.href
 }
 
-/** Cancel and total refund declare JSON without a body, as the official SDK does (provider file 10.1). */
+/** A cancel and a total refund declare JSON without a body, as the official SDK does (provider file 10.1). */
 function headersOf(
   call: Pick<ProviderCall<unknown>, 'method' | 'token' | 'key' | 'headers'>,
 ): Record<string, string> {
@@ -145,7 +145,7 @@ export type ProviderHealth = {
   }
 }
 
-/** Remembers how the last calls went. A refusal is an answer; no answer and a 5xx are failures. */
+/** Counts how the last calls ended. A refusal is an answer; a missing answer and a 5xx are failures. */
 export function createProviderHealth(now: () => Date): ProviderHealth {
   let lastAnswerAt: Date | null = null
   let lastFailureAt: Date | null = null
@@ -163,7 +163,7 @@ export function createProviderHealth(now: () => Date): ProviderHealth {
   }
 }
 
-/** The same client for calls that end when `signal` aborts, unless they bring a signal of their own. */
+/** The same client, whose calls end when `signal` aborts, except calls that have a signal of their own. */
 export function cuttableBy(client: ProviderClient, signal: AbortSignal): ProviderClient {
   return {
     call: (call) => client.call({ ...call, options: { signal, ...call.options } }),

@@ -12,10 +12,11 @@ import { ProviderError } from './provider-error.ts'
 export type { ProviderOperation } from './error-rows.ts'
 
 /**
- * What a till is told when a provider call fails. The provider's code is named in our own sentence; its text never leaves.
+ * The error that a client gets when a provider call fails. The message is ours and names the provider's code; the
+ * provider's text is not passed on.
  *
- * Money operations say what is known of the money (`money-outcome.ts`). An effect that is not excluded is PROVIDER_TIMEOUT,
- * whatever the last answer was.
+ * Money operations state whether money moved (`money-outcome.ts`). If an effect is not excluded, the code is
+ * PROVIDER_TIMEOUT, whatever the last answer was.
  */
 export function toAppError(error: ProviderError, operation: ProviderOperation): AppError {
   if (isMoneyOperation(operation)) {
@@ -33,7 +34,7 @@ export function toAppError(error: ProviderError, operation: ProviderOperation): 
   return build(error, operation, rowFor(error, operation), {})
 }
 
-/** A failed call as the caller's error; any other error as it is. */
+/** A ProviderError as an AppError; any other error unchanged. */
 export function asAppError<E>(
   error: E,
   operation: ProviderOperation,
@@ -42,7 +43,7 @@ export function asAppError<E>(
   return error as Exclude<E, ProviderError>
 }
 
-/** Of a call without effect: only one refusal of a cancel or refund says whether the order was paid. */
+/** For a call without effect. Only one refusal of a cancel or refund states whether the order was paid. */
 function situationOf(error: ProviderError, operation: ProviderOperation) {
   if (operation === 'order.create') return 'chargeNotMade'
   return error.providerCode === 'order_already_canceled' ? 'callOnCanceled' : 'callWithoutEffect'
@@ -68,7 +69,7 @@ function timedOut(error: ProviderError): boolean {
   return error.failure === 'timeout' || (error.kind === 'ambiguous' && error.status === null)
 }
 
-/** A cause that names a field is the most exact, then the main code, then the status. */
+/** The code of a cause that names a field is the most exact, then the main code, then the status. */
 function documentedRow(error: ProviderError, operation: ProviderOperation): ErrorRow | undefined {
   const known = [...errorRows[operation], ...commonRows]
   const causes = error.codes.slice(1)
@@ -113,7 +114,7 @@ function sentence(error: ProviderError, operation: ProviderOperation, row: Error
   return text
 }
 
-/** Codes behind which several refusals of the provider stand. */
+/** Our codes that stand for several refusals of the provider. */
 const named: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'ORDER_NOT_REFUNDABLE',
   'PARTIAL_REFUND_NOT_SUPPORTED',

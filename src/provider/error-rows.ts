@@ -18,7 +18,7 @@ export type ProviderOperation =
 
 type MoneyOperation = 'order.create' | 'order.cancel' | 'order.refund'
 
-/** Whether a call of this name moves money, or takes a charge back. */
+/** Whether an operation of this name charges, cancels or refunds. */
 export function isMoneyOperation(operation: string): operation is MoneyOperation {
   return (
     operation === 'order.create' || operation === 'order.cancel' || operation === 'order.refund'
@@ -26,10 +26,10 @@ export function isMoneyOperation(operation: string): operation is MoneyOperation
 }
 
 export type ErrorRow = {
-  /** The provider's code, or the status of an answer that has no code of its own. */
+  /** The provider's code, or the status of an answer without a code. */
   on: string | number
   code: ErrorCode
-  /** Added for people outside; without it the text of the catalogue serves. */
+  /** Added to the message for the client; without it the catalogue's text is used. */
   hint?: string
   /** The field of the ERP's request that must be corrected. */
   field?: string
@@ -68,7 +68,7 @@ const badId = rows(['invalid_path_param', 'bad_request'], {
 const noOrder: ErrorRow = { on: 'order_not_found', code: 'NOT_FOUND' }
 const storeGone = 'it does not know the store of this box'
 
-/** Every refusal that the provider file documents, by our operation (file 1.2, 2.1 to 2.5, 3, 4, 5). */
+/** Each refusal that the provider file documents, by our operation (file 1.2, 2.1 to 2.5, 3, 4, 5). */
 export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
   'order.create': [
     ...badShape,
@@ -159,7 +159,7 @@ export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
       INVALID_REFERENCE: 'location.reference',
       INVALID_EXTERNAL_ID: 'external_id',
     }),
-    // A taken external_id answers so too, and nothing but the text tells it apart: search before or after.
+    // A taken external_id has the same code, and only the text differs: search before or after.
     ...rows(['VALIDATION_ERROR', 'validation_error', 'BAD_REQUEST', 'bad_request'], {
       code: 'VALIDATION_ERROR',
       field: '',
@@ -237,13 +237,13 @@ export const errorRows: Record<ProviderOperation, readonly ErrorRow[]> = {
       hint: 'this model of terminal cannot be switched',
     },
     ...rows(['store_pos_not_found', 'not_found', 404], { code: 'TERMINAL_NOT_FOUND' }),
-    // The body of the 412 is not documented, so its status decides.
+    // The body of the 412 is not documented, so the status decides.
     { on: 412, code: 'ONE_PDV_PER_BOX' },
   ],
   'user.read': [],
 }
 
-/** Rows for every operation; those of the operation itself come first. */
+/** Rows for all operations; the rows of the operation itself have priority. */
 export const commonRows: readonly ErrorRow[] = [
   {
     on: 'PA_UNAUTHORIZED_RESULT_FROM_POLICIES',

@@ -2,7 +2,7 @@ import type { Judgement } from '../outbound/outbound.ts'
 import { errorRows, isMoneyOperation } from './error-rows.ts'
 import { parseErrorBody } from './provider-error.ts'
 
-/** The key is in use or was used: a resource may exist under it, perhaps made by an earlier call of ours. */
+/** The key is in use or was used: an earlier call of ours may have made a resource under it. */
 const keyIsKnown: ReadonlySet<string> = new Set([
   'idempotency_key_already_used',
   'idempotency_validation_failed',
@@ -11,8 +11,8 @@ const keyIsKnown: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Refusals that our own earlier attempt can have caused, and the one that is decided before the key is looked at: they
- * have no effect themselves and prove nothing about earlier attempts.
+ * Refusals that an earlier attempt of ours can have caused, and the one that is decided before the key is checked. They
+ * have no effect, and prove nothing about earlier attempts.
  */
 const saysNothing: ReadonlySet<string> = new Set([
   'PA_UNAUTHORIZED_RESULT_FROM_POLICIES',
@@ -22,7 +22,7 @@ const saysNothing: ReadonlySet<string> = new Set([
   'movement_operations_pending',
 ])
 
-/** Refusals that the provider documents as made before it looks at a request (file 0.5), by their status. */
+/** Refusals that the provider documents as made before it reads a request (file 0.5), by their status. */
 const beforeTheKey: ReadonlyMap<number, ReadonlySet<string>> = new Map([
   [401, new Set(['unauthorized'])],
   [429, new Set(['too_many_requests', 'local_rate_limited', 'usage_quota_exceeded'])],
@@ -30,10 +30,10 @@ const beforeTheKey: ReadonlyMap<number, ReadonlySet<string>> = new Map([
 
 /**
  * What a 4xx answer to a write under an idempotency key proves. The provider answers a repeated key with the first
- * resource (provider file 2.1 and 7), so a definite refusal under it means that nothing was made.
+ * resource (provider file 2.1 and 7), so a definite refusal means that nothing was made.
  *
- * Where money moves only a code counts that the provider documents for this very request: a 403 or 404 without one comes
- * from something between us, which may have passed the request on.
+ * Where money moves, only a code that the provider documents for this operation counts. A 403 or 404 without one comes
+ * from a proxy between, which may have forwarded the request.
  */
 export function judgeRefusal(operation: string, status: number, body: unknown): Judgement {
   const { code } = parseErrorBody(body)

@@ -7,7 +7,7 @@ import { MpMoney } from './payments-api.ts'
 import type { CallOptions, Provider, ProviderPayment, RefundAnswer } from './provider-types.ts'
 import { MpId, MpNote } from './wire.ts'
 
-/** The answer to a refund of a payment; from the provider's published description, not tried live. */
+/** The answer to a refund of a payment, from the provider's published description; not tried live. */
 const MpPaymentRefund = z.object({
   id: MpId,
   amount: MpMoney,
@@ -15,7 +15,7 @@ const MpPaymentRefund = z.object({
   currency_id: MpNote,
 })
 
-/** What a payment without an order says, in the words of orders. */
+/** A payment without an order as evidence for an order. */
 export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
   const paidCents = payment.amount.cents ?? 0
   const isGivenBack = payment.status === 'refunded' && payment.refunded.cents === null
@@ -36,7 +36,7 @@ export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
       {
         id: payment.paymentId,
         amountCents: paidCents,
-        // The buyer may pay interest to the card issuer above it.
+        // The buyer may pay interest to the card issuer on top of it.
         paidCents: payment.paid.cents ?? paidCents,
         ...(payment.paid.cents !== null &&
           payment.paid.cents !== paidCents && { receivedCents: paidCents }),
@@ -56,13 +56,13 @@ export function evidenceFromPayment(payment: ProviderPayment): OrderEvidence {
   }
 }
 
-/** Of money that is with the shop and disputed the word says more than its detail, as in `charged_back`. */
+/** For a disputed payment whose money is with the shop, such as `charged_back`, the status is more exact than the detail. */
 function detailOf({ status, statusDetail }: ProviderPayment): string | null {
   const word = paymentWords.get(status)
   return word?.money === 'in' && !word.isFinal ? status : statusDetail
 }
 
-/** A word that says nothing of the money moves nothing. */
+/** Null for a status that says nothing about the money: the order does not change. */
 function statusOf(word: string, refundedCents: number, paidCents: number): OrderStatus | null {
   const money = paymentWords.get(word)?.money
   if (money === 'out') return 'refunded'
@@ -70,14 +70,14 @@ function statusOf(word: string, refundedCents: number, paidCents: number): Order
   return refundedCents > 0 && refundedCents < paidCents ? 'partially_refunded' : 'processed'
 }
 
-/** Payments call a refund that is through `approved`, orders `processed`. */
+/** A finished refund is `approved` at a payment, `processed` at an order. */
 function refundFrom(paymentId: string, id: string, status: string | null, cents: number | null) {
   const isDone = status === null || refundWords.get(status) === 'done'
   const word = isDone ? 'processed' : status
   return { id, transactionId: paymentId, referenceId: id, amountCents: cents, status: word }
 }
 
-/** Gives money of a payment without an order back, under the key of the intent. */
+/** Refunds a payment without an order, under the key of the intent. */
 export async function refundPayment(
   client: ProviderClient,
   token: string,

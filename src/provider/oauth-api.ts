@@ -3,7 +3,7 @@ import type { CallOptions, Provider, ProviderSettings, TokenGrant } from './prov
 import { grantFrom } from './translate.ts'
 import { MpToken } from './wire.ts'
 
-/** OAuth with PKCE S256 (provider file 1). Token parameters travel in the body only; a token call is never repeated. */
+/** OAuth with PKCE S256 (provider file 1). Token parameters are sent in the body only; a token call is never repeated. */
 export function createOauth(client: ProviderClient, settings: ProviderSettings): Provider['oauth'] {
   const token = async (
     operation: string,

@@ -8,12 +8,12 @@ import { cancelEvidenceFrom, evidenceFrom, foundOrderFrom, refundAnswerFrom } fr
 import { MpAnything, MpOrder, MpOrderName, MpOrderSearch, readEntries } from './wire.ts'
 
 const hourMs = 3_600_000
-/** What is longer the provider refuses: "maximum allowed is 1 month" (seen on the wire; 720 hours on its BR page). */
+/** The provider refuses a longer window: "maximum allowed is 1 month" (seen on the wire; 720 hours on its BR page). */
 const longestWindowMs = 720 * hourMs
 
 /**
- * Orders of type point (provider file 2). `now` only bounds a search without dates, to the last 30 days.
- * `applicationId` is the OAuth client id, which the provider also calls the number of the application.
+ * Orders of type point (provider file 2). `now` limits a search without dates to the last 30 days. `applicationId` is
+ * the OAuth client id, which is also the provider's application number.
  */
 export function createOrders(
   client: ProviderClient,
@@ -78,7 +78,8 @@ export function createOrders(
           path: `${orderPath(mpOrderId)}/cancel`,
           token,
           key,
-          // Asks for an order on the terminal too. Ignored for one in `created`, and where the device does not take it.
+          // Cancels also an order that is on the terminal. Ignored for one in `created`, and where the device does not
+          // support it.
           headers: { 'x-allow-cancelable-status': 'at_terminal' },
           schema: MpOrder,
           accept: (order) => sameId(order, mpOrderId),
@@ -116,7 +117,7 @@ export function createOrders(
         options,
       })
     },
-    // Names are those of the official SDK (`clients/order/search`), where both dates are required.
+    // The names are those of the official SDK (`clients/order/search`), where both dates are required.
     async search(token, { externalReference, from, to }, options) {
       const end = to ?? new Date(now().getTime() + hourMs)
       const begin = from ?? new Date(end.getTime() - longestWindowMs)
@@ -160,7 +161,7 @@ function orderPath(mpOrderId: string): string {
   return `/v1/orders/${segment(mpOrderId)}`
 }
 
-/** Ids are upper case, yet webhooks sign them in lower case. */
+/** Ids are upper case, but webhooks sign them in lower case. */
 function sameId(order: MpOrder, mpOrderId: string): boolean {
   return order.id.toUpperCase() === mpOrderId.toUpperCase()
 }

@@ -13,9 +13,9 @@ import type {
 import { MpId, MpNote, MpNumber } from './wire.ts'
 
 /**
- * Payments: what stands behind orders, with what the provider keeps of them. From public sources (projects that read the
- * wire, the published description of the API); none of it was tried live. So nothing here is refused for being unknown: words
- * stay words, and an amount that cannot be read keeps its text. One row of a search that cannot be read never stops the others.
+ * Payments, which orders consist of, with the provider's fees. From public sources (projects that read the wire, the
+ * published description of the API); not tried live. So no unknown value is refused: statuses stay text, and an amount
+ * that cannot be read keeps its text. A row of a search that cannot be read does not stop the others.
  */
 export const MpMoney = z.union([z.string(), z.number()]).transform(amountFrom).nullish().catch(null)
 
@@ -26,7 +26,7 @@ export const MpDate = z
   .nullish()
   .catch(null)
 
-/** The largest whole number that the database's columns take. */
+/** The largest integer of the database's columns. */
 const MpCount = MpNumber.pipe(z.number().max(2_147_483_647)).nullish().catch(null)
 
 const MpCharge = z.object({
@@ -75,7 +75,7 @@ const MpPaymentFields = z.object({
 
 const MpPaymentRow = z.preprocess(storable, MpPaymentFields)
 
-/** What is still read of a row that cannot be read as a payment. */
+/** What is read of a row that cannot be read as a payment. */
 const MpUnreadableRow = z.preprocess(
   storable,
   z
@@ -98,7 +98,7 @@ const MpPaymentSearch = z.object({
   paging: z.object({ total: MpCount }).nullish().catch(null),
 })
 
-/** Payments of an account: a search, which lags, and the reading of one. */
+/** Payments of an account: a search, which lags, and the read of one payment. */
 export function createPayments(client: ProviderClient): Provider['payments'] {
   return {
     async search(token, { range, from, to, mpStoreId, mpPosId, limit, offset }, options) {
@@ -152,7 +152,7 @@ function rowsFrom(rows: readonly unknown[]) {
   return { payments, unreadable, rows: rows.length }
 }
 
-/** Names the member that decides about money and cannot be read: taken for nothing, it would hide money given back. */
+/** The name of an amount that cannot be read. If it were ignored, a refund would stay unseen. */
 function whyUnreadable(row: z.output<typeof MpPaymentRow>): string | null {
   const isOdd = (amount: ProviderAmount | null | undefined) =>
     amount?.cents === null && amount.text !== null
@@ -182,7 +182,7 @@ function unreadableFrom(raw: unknown, why: string): UnreadablePayment {
   }
 }
 
-/** PostgreSQL takes neither a NUL nor half a surrogate pair in a text. */
+/** PostgreSQL accepts neither a NUL nor half a surrogate pair in a text. */
 function storable(raw: unknown): unknown {
   const text = JSON.stringify(raw)
   if (text === undefined || !/\\u0000|\\ud[89a-f]/i.test(text)) return raw

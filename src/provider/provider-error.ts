@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { AttemptFailure, Effect, FailureKind, OutboundError } from '../outbound/outbound.ts'
 import { requestIdOf } from './wire.ts'
 
-/** The parts of the provider's three error envelopes that matter. `codes` holds the main code, then those of the causes. */
+/** What is used of the provider's three error envelopes. `codes` has the main code, then those of the causes. */
 export type ErrorBody = { code: string | null; codes: readonly string[]; message: string | null }
 
 const MpCode = z.union([z.string(), z.number()]).transform(String).nullish().catch(null)
@@ -22,12 +22,12 @@ const MpErrorBody = z.object({
   causes: z.array(MpCause).nullish().catch(null),
 })
 
-/** A code goes into answers and logs, so nothing but a plain name passes. */
+/** Answers and logs show the code, so only a plain name is accepted. */
 const plainCode = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 
 /**
- * Reads envelope A (`errors[]`), B (flat `code`) and C (`error`, `cause[]` or `causes[]`), provider file 0.5. Anything else
- * gives nulls.
+ * Reads envelope A (`errors[]`), B (flat `code`) and C (`error`, `cause[]` or `causes[]`), provider file 0.5. Nulls for
+ * anything else.
  */
 export function parseErrorBody(body: unknown): ErrorBody {
   const parsed = MpErrorBody.safeParse(body)
@@ -70,19 +70,19 @@ export type ProviderErrorFields = {
 }
 
 /**
- * Any end of a provider call but a usable answer. Decide by `kind`, `effect` and `providerCode`. `effect` covers all
- * attempts of the call. `providerMessage` is the provider's own text: for the log only.
+ * A provider call that ended without a usable answer. Decide by `kind`, `effect` and `providerCode`. `effect` covers
+ * all attempts of the call. `providerMessage` is the provider's own text: for the log only.
  */
 export class ProviderError extends Error {
   readonly kind: FailureKind
   readonly effect: Effect
   /**
-   * A definite refusal under the idempotency key. `effect: 'none'` covers this call alone; this one says that no earlier
-   * call under the same key had an effect either (the provider would have answered with the first resource).
+   * A definite refusal under the idempotency key: no earlier call under this key had an effect, or else the provider
+   * would have answered with the first resource. `effect: 'none'` covers this call alone.
    */
   readonly provesAbsence: boolean
   readonly status: number | null
-  /** Why the last attempt brought no answer; null when it brought one. */
+  /** Why the last attempt had no answer; null when it had one. */
   readonly failure: AttemptFailure | null
   readonly providerCode: string | null
   /** The main code first, then the codes of its causes. */
@@ -109,7 +109,7 @@ export class ProviderError extends Error {
   }
 }
 
-/** An outgoing failure in the provider's terms. */
+/** An OutboundError as a ProviderError. */
 export function fromOutbound(error: OutboundError): ProviderError {
   const { code, codes, message } = parseErrorBody(error.body)
   return new ProviderError(
@@ -131,8 +131,8 @@ export function fromOutbound(error: OutboundError): ProviderError {
 }
 
 /**
- * Whether the provider itself said something about what it was asked; false when it was away, broken or overloaded, and
- * when it only did not take the token: that passes, and an order of unknown outcome must still be looked for then.
+ * Whether the provider answered the question. False when it was unreachable, broken or overloaded, and when it refused
+ * the token. A refused token is temporary: a status check for an order of unknown outcome is still needed.
  */
 export function isAnswered(error: unknown): boolean {
   if (!(error instanceof ProviderError)) return true

@@ -27,16 +27,16 @@ export type ProviderSettings = {
   timeoutMs: number
   posApi: 'v1' | 'v2'
   now?: () => Date
-  /** What deadlines go by; `performance.now` when absent. */
+  /** The clock of deadlines; `performance.now` when absent. */
   monotonicMs?: () => number
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   random?: () => number
-  /** Ends an attempt that has had its time; for tests. */
+  /** Ends an attempt whose time is over; for tests. */
   timer?: AttemptTimer
   log?: (entry: ProviderCallLog) => void
 }
 
-/** One attempt of one call. Holds no body, token or key. */
+/** One attempt of one call. Contains no body, token or key. */
 export type ProviderCallLog = {
   operation: string
   method: string
@@ -51,13 +51,13 @@ export type ProviderCallLog = {
   about: CallAbout | null
 }
 
-/** For whom a call is made, and why; it only goes into the records. */
+/** The client, order and reason of a call; for records only. */
 export type CallAbout = { client: ClientName; orderId: string; source: string }
 
 export type CallOptions = {
   about?: CallAbout
   signal?: AbortSignal
-  /** When all attempts and waits must be over, by the settings' `monotonicMs`. */
+  /** The deadline of all attempts and waits, by the settings' `monotonicMs`. */
   untilMs?: number
   maxAttempts?: number
   /** Asked before each attempt whether it may be sent. */
@@ -90,10 +90,10 @@ export type NewProviderOrder = {
   expirationMinutes: number
 }
 
-/** An order as the provider keeps it, with what tells whose it is and how it was asked for. Members it leaves out are null. */
+/** An order as the provider returns it, with its application and what was requested. Absent members are null. */
 export type FoundOrder = {
   evidence: OrderEvidence
-  /** Whether this service's application made it. */
+  /** Whether the application of this service made it. */
   isOurs: boolean | null
   isPoint: boolean
   createdAt: Date | null
@@ -110,7 +110,7 @@ export type RefundAnswer = {
   status: OrderStatus | null
   providerStatus: string
   statusDetail: string | null
-  /** Null where the answer does not say, as in the documented one. */
+  /** Null where the answer has none, as in the documented one. */
   currency: string | null
   refunds: ProviderRefund[]
 }
@@ -151,7 +151,7 @@ export type ProviderTerminal = {
   mpPosId: string | null
   mpStoreId: string | null
   externalPosId: string | null
-  /** Every mode that is not PDV works on its own and counts as STANDALONE. */
+  /** Every mode except PDV works without this service and counts as STANDALONE. */
   operatingMode: OperatingMode
   providerMode: string
 }
@@ -163,7 +163,11 @@ export type ProviderUser = {
   isTestUser: boolean
 }
 
-/** The payment provider. Every call throws ProviderError for anything but a usable answer. */
+/**
+ * The payment provider.
+ *
+ * @throws ProviderError unless the answer is usable.
+ */
 export type Provider = {
   oauth: {
     /** Whether the `iss` of a callback (RFC 9207) means this provider. */
@@ -184,7 +188,7 @@ export type Provider = {
       o?: CallOptions,
     ): Promise<OrderEvidence>
     get(token: string, mpOrderId: string, o?: CallOptions): Promise<OrderEvidence>
-    /** The same call, for an order of which we know nothing yet. */
+    /** The same call for an order that is not in the database. */
     find(token: string, mpOrderId: string, o?: CallOptions): Promise<FoundOrder>
     cancel(token: string, mpOrderId: string, key: string, o?: CallOptions): Promise<OrderEvidence>
     /** Without `partial` the refund is total. */
@@ -202,8 +206,8 @@ export type Provider = {
       o?: CallOptions,
     ): Promise<void>
     /**
-     * Unconfirmed for Point orders: nothing found proves nothing. `unreadable` counts rows that cannot be read and may be the
-     * order that is looked for.
+     * Unconfirmed for Point orders: an empty result proves nothing. `unreadable` counts rows that cannot be read; one
+     * of them may be the order.
      */
     search(
       token: string,
@@ -211,9 +215,9 @@ export type Provider = {
       o?: CallOptions,
     ): Promise<{ orders: FoundOrder[]; unreadable: number }>
     /**
-     * A page, counted from 1, of the orders that were made at the account in this time: at most 30 days, and 100 orders a
-     * page. The provider's index lags by up to a minute. `pages` is null when the provider does not say how many there are;
-     * `unreadable` are the ids of rows that cannot be read, `rows` is how many the page had.
+     * A page, from 1, of the orders made at the account in this time: at most 30 days, 100 orders a page. The
+     * provider's index lags by up to a minute. `pages` is null when the provider does not say how many there are.
+     * `unreadable` are the ids of rows that cannot be read; `rows` counts all rows of the page.
      */
     list(
       token: string,
@@ -228,9 +232,9 @@ export type Provider = {
   }
   payments: {
     /**
-     * A page of the account's payments, oldest first, by when they were made or last changed. It says nothing about the last
-     * 60 seconds: the index lags. `total` is null when the provider does not say how many there are; `rows` is how many the
-     * page had, readable or not.
+     * A page of the account's payments, oldest first, by when they were made or last changed. The last 60 seconds are
+     * missing, because the index lags. `total` is null when the provider does not say how many there are; `rows` counts
+     * all rows of the page, readable or not.
      */
     search(
       token: string,
@@ -250,12 +254,12 @@ export type Provider = {
       rows: number
       total: number | null
     }>
-    /** One payment as it is now, by its number: the `reference_id` of an order's payment. */
+    /** The current state of a payment, by its number: the `reference_id` of an order's payment. */
     get(token: string, paymentId: string, o?: CallOptions): Promise<ProviderPayment>
   }
-  /** Cases of charge-backs of an account. */
+  /** Charge-back cases of an account. */
   chargebacks: {
-    /** Undefined when the account has none of this number. */
+    /** Undefined when the account has no case of this number. */
     get(
       token: string,
       mpUserId: number,
@@ -267,7 +271,7 @@ export type Provider = {
   }
   /** Reports of the account. `report` is `settlement` or `release`. */
   reports: {
-    /** The shop's own configuration; undefined when it has none. `columns` are null when it does not say which. */
+    /** The shop's own configuration; undefined when there is none. `columns` is null when the answer does not list them. */
     config(
       token: string,
       report: 'settlement' | 'release',
@@ -291,13 +295,13 @@ export type Provider = {
       otherFile: string | null
       isFailed: boolean
     }>
-    /** CSV reports that are made. `madeAt` is null when the provider does not say when. */
+    /** CSV reports that are ready. `madeAt` is null when the provider does not say when. */
     list(
       token: string,
       report: 'settlement' | 'release',
       o?: CallOptions,
     ): Promise<{ fileName: string; from: Date; to: Date; madeAt: Date | null }[]>
-    /** The file piece by piece. What fails throws while it is read. */
+    /** The file in chunks. Failures are thrown while it is read. */
     file(
       token: string,
       report: 'settlement' | 'release',
@@ -326,7 +330,7 @@ export type Provider = {
       store: Omit<NewProviderStore, 'externalId'>,
       o?: CallOptions,
     ): Promise<void>
-    /** A store that is gone already counts as deleted. */
+    /** A store that does not exist counts as deleted. */
     delete(
       token: string,
       userId: number | string,
@@ -335,7 +339,7 @@ export type Provider = {
     ): Promise<void>
   }
   pos: {
-    /** `key` is sent to API v2 only: v1 knows none. */
+    /** `key` is sent to API v2 only: v1 has no idempotency key. */
     create(
       token: string,
       key: string,
@@ -347,13 +351,13 @@ export type Provider = {
       externalId: string,
       o?: CallOptions,
     ): Promise<{ mpPosId: string; mpStoreId: string | null } | undefined>
-    /** A name of which nothing is left for the provider changes nothing. */
+    /** Changes nothing when the reduced name is empty. */
     rename(token: string, mpPosId: string, name: string, o?: CallOptions): Promise<void>
-    /** A POS that is gone already counts as deleted. */
+    /** A POS that does not exist counts as deleted. */
     delete(token: string, mpPosId: string, o?: CallOptions): Promise<void>
   }
   terminals: {
-    /** `rows` is how many the page had, readable or not. */
+    /** `rows` counts all rows of the page, readable or not. */
     list(
       token: string,
       q: { mpPosId?: string; mpStoreId?: string; limit?: number; offset?: number },
@@ -362,8 +366,8 @@ export type Provider = {
     setMode(token: string, terminalId: string, mode: OperatingMode, o?: CallOptions): Promise<void>
   }
   /**
-   * Ends the calls for orders and terminals that run now or begin later, with an unknown outcome where they were sent. A
-   * renewal of tokens is never cut: the provider takes each refresh token once, and its answer holds the next.
+   * Ends calls for orders and terminals that run now or begin later; the outcome of those already sent is unknown. A
+   * token refresh is never ended: each refresh token is valid once, and the answer has the next one.
    */
   cutShort(): void
   close(): Promise<void>

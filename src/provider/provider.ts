@@ -21,7 +21,7 @@ export {
   splitReference,
 } from './request-bodies.ts'
 
-/** The provider client: no database, no token lookup, no rule of ours. */
+/** The provider client: no database, no token lookup, no business rules. */
 export function createProvider(settings: ProviderSettings): Provider {
   const client = createClient(settings)
   const cut = new AbortController()

@@ -38,14 +38,14 @@ const failedStates: ReadonlySet<string> = new Set([
   'canceled',
   'deleted',
 ])
-/** The file is not there yet, whatever else is said; `data-ready` has its data and no file (provider news 0.3). */
+/** The file does not exist yet, whatever else the answer says; `data-ready` has its data and no file (provider news 0.3). */
 const openStates: ReadonlySet<string> = new Set(['pending', 'processing', 'data-ready'])
-/** Left by the connection test of the provider's SFTP delivery: no report (provider news 10). */
+/** Made by the connection test of the provider's SFTP delivery: not a report (provider news 10). */
 const connectionCheck = 'CONNECTION-CHECK-FILE.csv'
 
 /**
- * Settlement and release reports. From public sources; none of it was tried live. The configuration is one per account and the
- * shop's own: it is read, and there is no call here that changes it.
+ * Settlement and release reports, from public sources; not tried live. The configuration is one per account and belongs
+ * to the shop: it is only read.
  */
 export function createReports(
   client: ProviderClient,
@@ -82,7 +82,7 @@ export function createReports(
         token,
         body: { begin_date: withoutMs(from), end_date: withoutMs(to) },
         schema: z.object({ id: MpId.nullish() }).nullish(),
-        // 203: received, and not created; so it may answer with an id all the same (provider news 0.3).
+        // 203 means received but not created, yet the answer may have an id (provider news 0.3).
         accept: (answer, status) => {
           isCreated = status !== 203
           return !isCreated || answer?.id != null
@@ -135,7 +135,7 @@ export function createReports(
   }
 }
 
-/** A report of the list that can be fetched; nothing for an entry that is null, deleted, not made yet or no CSV. */
+/** A report that can be fetched; undefined for an entry that is null, deleted, not ready or no CSV. */
 function reportFrom(
   raw: unknown,
 ): { fileName: string; from: Date; to: Date; madeAt: Date | null }[] {
@@ -157,7 +157,7 @@ function dateFrom(text: string | null | undefined): Date | null {
   return Number.isNaN(date.getTime()) ? null : date
 }
 
-/** The provider labels this time `-04:00` and writes UTC (provider news 0.4): the label is not read. */
+/** The provider labels this time `-04:00` and writes UTC (provider news 0.4): the label is ignored. */
 function createdAt(text: string | null | undefined): Date | null {
   const local = /^\d{4}-\d{2}-\d{2}T[\d:.]+/.exec(text ?? '')?.[0]
   return local === undefined ? null : dateFrom(`${local}Z`)

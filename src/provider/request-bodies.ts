@@ -69,7 +69,7 @@ export function newStoreBody(store: NewProviderStore): Record<string, unknown> {
   }
 }
 
-/** The body of a new POS (file 4.1 and 4.4). v2 takes one of the two store references and wants it as a string. */
+/** The body of a new POS (file 4.1 and 4.4). v2 accepts one of the two store references, as a string. */
 export function newPosBody(pos: NewProviderPos, posApi: 'v1' | 'v2'): Record<string, unknown> {
   const common = {
     name: reducePosName(pos.name, posApi) ?? pos.externalId,
@@ -85,8 +85,8 @@ export function newPosBody(pos: NewProviderPos, posApi: 'v1' | 'v2'): Record<str
 }
 
 /**
- * A POS name as the provider takes it: v1 under 45 characters, v2 up to 45 of letters, digits, `-`, `_` and inner spaces,
- * where accents are dropped. undefined when nothing is left.
+ * A POS name that the provider accepts: v1 under 45 characters. v2 up to 45 of letters, digits, `-`, `_` and inner
+ * spaces; accents are dropped. Undefined when nothing is left.
  */
 export function reducePosName(name: string, posApi: 'v1' | 'v2'): string | undefined {
   const plain =
@@ -107,7 +107,7 @@ export function reducePosName(name: string, posApi: 'v1' | 'v2'): string | undef
 const longestReference = 64
 const plainReference = /^[A-Za-z0-9_-]{1,64}$/
 
-/** The ending that only this file makes: of an encoded text. */
+/** The ending of an encoded text; only this file makes it. */
 const encodedEnding = /_x[0-9a-f]{32}(?:-[0-9]+)?$/
 
 /**
@@ -116,10 +116,10 @@ const encodedEnding = /_x[0-9a-f]{32}(?:-[0-9]+)?$/
  * - Attempt 1 of a text in that alphabet is the text itself.
  * - Attempt n from 2 on ends in `-n`: "A" twice gives `A` and `A-2`.
  * - Any other text, one that is too long for its ending and one that ends like an encoded text becomes readable
- *   characters, `_x` and 128 bits of SHA-256 over the text.
+ * characters, `_x` and 128 bits of SHA-256 over the text.
  *
- * Different texts never meet at attempt 1, nor do different attempts of one text. The second "A" does meet an ERP's own
- * "A-2": the database keeps references unique per account, and whoever comes second takes its next attempt.
+ * Different texts never collide at attempt 1, nor do different attempts of one text. The second "A" does collide with
+ * an ERP's own "A-2". The database keeps references unique per account, so the later order uses its next attempt.
  */
 export function encodeReference(text: string, attempt: number): string {
   if (!Number.isSafeInteger(attempt) || attempt < 1) {
@@ -134,29 +134,29 @@ export function encodeReference(text: string, attempt: number): string {
   return base + ending
 }
 
-/** Which attempt of this text the reference stands for; undefined when it stands for none. */
+/** The attempt of this text that the reference stands for; undefined when it stands for none. */
 export function attemptOfReference(reference: string, text: string): number | undefined {
   const numbered = splitReference(reference)
   const attempts = numbered ? [1, numbered.attempt] : [1]
   return attempts.find((attempt) => encodeReference(text, attempt) === reference)
 }
 
-/** A reference that may be a later attempt: what it was made of and its number. "A-2" may also be a text of its own. */
+/** The base and number of a reference that may be a later attempt. "A-2" may also be a text of its own. */
 export function splitReference(reference: string): { base: string; attempt: number } | undefined {
   const [, base, digits] = /^(.+)-([1-9][0-9]{0,8})$/.exec(reference) ?? []
   const attempt = Number(digits)
   return base === undefined || attempt < 2 ? undefined : { base, attempt }
 }
 
-/** Whether only this service can have made the reference: it ends as an encoded text does. */
+/** Whether only this service can have made the reference: it ends like an encoded text. */
 export function isEncodedReference(reference: string): boolean {
   return encodedEnding.test(reference)
 }
 
 /**
- * The `external_id` of a store (`max` 60) or POS (39): letters and digits only. A text that is so already stays, any other
- * becomes readable characters, `x` and 96 bits of SHA-256 over the text. Different texts give different ids, short of a
- * collision of those bits.
+ * The `external_id` of a store (`max` 60) or POS (39): letters and digits only. A text of only these stays unchanged.
+ * Any other becomes readable characters, `x` and 96 bits of SHA-256 over the text. Different texts give different ids,
+ * unless those bits collide.
  */
 export function encodeExternalId(text: string, max: number): string {
   const keep = /^[A-Za-z0-9]+$/.test(text) && text.length <= max && !/x[0-9a-f]{24}$/.test(text)
@@ -168,7 +168,7 @@ function readable(text: string, others: RegExp, instead: string): string {
   return text.normalize('NFKD').replace(/\p{M}/gu, '').replace(others, instead)
 }
 
-/** UTF-16 keeps apart even texts that are not well formed; UTF-8 would make their broken halves equal. */
+/** UTF-16 keeps even malformed texts different; UTF-8 would make their broken halves equal. */
 function digest(text: string, hexDigits: number): string {
   return createHash('sha256').update(text, 'utf16le').digest('hex').slice(0, hexDigits)
 }

@@ -35,7 +35,7 @@ export function createStores(client: ProviderClient): Provider['stores'] {
       return store && { mpStoreId: store.id, name: store.name ?? null }
     },
     async update(token, userId, mpStoreId, store, options) {
-      // Its own external_id would be refused as a duplicate of itself (provider file 3.4).
+      // The provider would refuse the store's own external_id as a duplicate of itself (provider file 3.4).
       const { external_id: _, ...body } = newStoreBody({ ...store, externalId: '' })
       await client.call({
         operation: 'store.update',
@@ -61,7 +61,7 @@ export function createStores(client: ProviderClient): Provider['stores'] {
   }
 }
 
-/** Boxes (provider file 4), in the generation that the settings name. */
+/** Boxes (provider file 4), in the API version of the settings. */
 export function createPos(
   client: ProviderClient,
   posApi: ProviderSettings['posApi'],
@@ -124,7 +124,7 @@ export function createPos(
 
 type Named = { external_id?: string | null | undefined }
 
-/** The entry with this external id; entries that cannot be read are passed over. */
+/** The entry with this external id; entries that cannot be read are skipped. */
 function named<Item extends Named>(
   schema: z.ZodType<Item>,
   entries: readonly unknown[],
@@ -133,7 +133,7 @@ function named<Item extends Named>(
   return readEntries(schema, entries).items.find((entry) => entry.external_id === externalId)
 }
 
-/** An entry that cannot be read may be the one that is looked for: without another one nothing is known. */
+/** An entry that cannot be read may be the wanted one: without a readable match the result is unknown. */
 function isAnswered<Item extends Named>(
   schema: z.ZodType<Item>,
   entries: readonly unknown[],

@@ -3,7 +3,7 @@ import type { Provider } from './provider-types.ts'
 import { terminalFrom } from './translate.ts'
 import { MpAnything, MpTerminal, MpTerminalList, readEntries } from './wire.ts'
 
-/** Terminals (provider file 5). The provider pairs none by API: that is done on the device. */
+/** Terminals (provider file 5). The API cannot pair one: that is done on the device. */
 export function createTerminals(client: ProviderClient): Provider['terminals'] {
   return {
     async list(token, { mpPosId, mpStoreId, limit, offset }, options) {
@@ -14,7 +14,7 @@ export function createTerminals(client: ProviderClient): Provider['terminals'] {
         query: { limit, offset, store_id: mpStoreId, pos_id: mpPosId },
         token,
         schema: MpTerminalList,
-        // That there is none must not be concluded from a list of which nothing can be read.
+        // A list without a readable entry does not prove that there is no terminal.
         accept: ({ data: { terminals } }) =>
           terminals.length === 0 || readEntries(MpTerminal, terminals).items.length > 0,
         options,
@@ -23,7 +23,7 @@ export function createTerminals(client: ProviderClient): Provider['terminals'] {
       const terminals = readEntries(MpTerminal, page.data.terminals).items.map(terminalFrom)
       return { terminals, rows, total: page.paging?.total ?? rows }
     },
-    // The provider takes one terminal per call; the device must be restarted to follow.
+    // The provider accepts one terminal per call; the device must be restarted to apply it.
     async setMode(token, terminalId, mode, options) {
       await client.call({
         operation: 'terminal.mode',

@@ -24,7 +24,7 @@ import {
 import type { FoundOrder, ProviderTerminal, RefundAnswer, TokenGrant } from './provider-types.ts'
 import type { MpOrder, MpPayment, MpRefund, MpTerminal, MpToken } from './wire.ts'
 
-/** What an order body says, whichever call it answers. */
+/** The evidence in an order body, of any call. */
 export function evidenceFrom(order: MpOrder): OrderEvidence {
   const allRefunds = order.transactions?.refunds ?? []
   const listed = (order.transactions?.payments ?? []).flatMap((payment, _, all) =>
@@ -33,7 +33,7 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
   const caseIds = (order.transactions?.chargebacks ?? []).flatMap(({ case_id: id }) => id ?? [])
   const payments = markSurplus(listed, order.total_amount ?? null, wentThrough)
   const own = payments.filter(isOwn)
-  // What is given back of a further payment says nothing of the order's own.
+  // Refunds of a further payment are not refunds of the order's own.
   const mpRefunds = allRefunds.filter(
     ({ transaction_id: id }) => id == null || own.length === 0 || own.some((one) => one.id === id),
   )
@@ -41,12 +41,12 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
   const refunds = asShopRefunds(payments, mpRefunds.map(refundFrom), isFailedRefund)
   const paidCents = payments.length > 0 ? sum(own, paidThrough) : (order.total_paid_amount ?? 0)
   const hasFailed = mpRefunds.some(({ status }) => isFailedRefund(status ?? ''))
-  // Where a refund has failed only the list says what came back: the sum beside it may not have been lowered yet.
+  // After a failed refund only the list is right: the sum may not have been lowered yet.
   const returnedCents =
     payments.length > 0 && !hasFailed
       ? sum(own, (payment) => payment.refundedCents)
       : refundedSum(refunds)
-  // A full refund without amounts in the answer still says how much came back.
+  // A full refund without amounts in the answer returned the paid amount.
   const refundedCents =
     order.status === 'refunded' && returnedCents === 0 && !hasFailed ? paidCents : returnedCents
   return {
@@ -69,14 +69,14 @@ export function evidenceFrom(order: MpOrder): OrderEvidence {
   }
 }
 
-/** Whether the order counts as paid, and lists payments of which none took money. A body without a list says nothing. */
+/** Whether the order counts as paid, but none of its listed payments took money. A body without a list proves nothing. */
 function hasNoPayment({ status, transactions }: MpOrder): boolean {
   const money = orderWords.get(status)?.money
   if (money !== 'in' && money !== 'out') return false
   return transactions?.payments?.every((payment) => isUnpaidPayment(payment.status)) ?? false
 }
 
-/** What the answer to a cancel says: one that leaves the order at the terminal (202) has passed the cancel on to it. */
+/** The evidence in the answer to a cancel. If the order is still at the terminal (202), the cancel was passed on to the terminal. */
 export function cancelEvidenceFrom(order: MpOrder): OrderEvidence {
   const evidence = evidenceFrom(order)
   return evidence.status === 'at_terminal'
@@ -84,7 +84,7 @@ export function cancelEvidenceFrom(order: MpOrder): OrderEvidence {
     : evidence
 }
 
-/** Only the payment says that the cancel of an order at the terminal is requested. */
+/** Only the payment shows that the cancel of an order at the terminal is requested. */
 function detailOf(order: MpOrder): string | null {
   if (orderWords.get(order.status)?.isDetail) return order.status
   const isRequested = (order.transactions?.payments ?? []).some(
@@ -95,7 +95,7 @@ function detailOf(order: MpOrder): string | null {
     : (order.status_detail ?? null)
 }
 
-/** The order with what tells whose it is; `applicationId` is this service's own. */
+/** An order with its application and what was requested; `applicationId` is that of this service. */
 export function foundOrderFrom(order: MpOrder, applicationId: string): FoundOrder {
   const madeBy = order.integration_data?.application_id
   const method = order.config?.payment_method?.default_type
@@ -121,13 +121,13 @@ function dateFrom(text: string | null | undefined): Date | null {
   return Number.isNaN(ms) ? null : new Date(ms)
 }
 
-/** Of the forms that a duration may have, the one that this service sends. */
+/** Reads the form of a duration that this service sends; null for other forms. */
 function minutesFrom(duration: string | null | undefined): number | null {
   const minutes = /^PT(\d{1,3})M$/.exec(duration ?? '')?.[1]
   return minutes === undefined ? null : Number(minutes)
 }
 
-/** What the short body of a refund says. */
+/** The evidence in the short body of a refund. */
 export function refundAnswerFrom(order: MpOrder): RefundAnswer {
   return {
     mpOrderId: order.id,
@@ -139,7 +139,7 @@ export function refundAnswerFrom(order: MpOrder): RefundAnswer {
   }
 }
 
-/** Absent members stay null: a refresh leaves some out and the stored values go on (file 1.2). */
+/** Absent members become null: a refresh leaves some out and the stored values stay (file 1.2). */
 export function grantFrom(token: MpToken): TokenGrant {
   return {
     accessToken: token.access_token,
@@ -176,20 +176,20 @@ function deriveStatus(
   hasOthers = false,
 ): OrderStatus | null {
   const status = orderWords.get(order.status)?.status ?? null
-  // A refund that failed leaves the money with the shop, whether or not the order says so already.
+  // After a failed refund the shop keeps the money, even if the order does not show it yet.
   const isKept = status === 'refunded' && refundedCents < paidCents && isListed(order)
   if (status !== 'processed' && !isKept) return status
   if (isKept) return refundedCents > 0 ? 'partially_refunded' : 'processed'
-  // The provider may give everything back and leave the order `processed`.
+  // The provider may return everything and leave the order `processed`.
   const isAll = paidCents > 0 && refundedCents >= paidCents
   if (isAll && (hasOthers || order.status_detail === 'refunded')) return 'refunded'
   const partly = refundedCents > 0 && refundedCents < paidCents
-  // With a further payment the detail may be about that one.
+  // With a further payment the detail may be about that payment.
   if (hasOthers) return partly ? 'partially_refunded' : status
   return partly || order.status_detail === 'partially_refunded' ? 'partially_refunded' : status
 }
 
-/** A payment of which not even the amount is told (short form of a cancel) says nothing and is left out. */
+/** A payment without any amount (short form of a cancel) is left out. */
 function paymentFrom(payment: MpPayment, refunds: MpRefund[]): Payment[] {
   const amountCents = payment.amount ?? payment.paid_amount
   if (amountCents == null) return []
@@ -239,7 +239,7 @@ function paidThrough(payment: Payment): number {
   return wentThrough(payment.status) ? receivedCents(payment) : 0
 }
 
-/** Of several payments nobody knows which of them were tried and which count, so they say no amount of the order. */
+/** With several payments it is unknown which ones were tried and which count, so there is no amount. */
 function amountOf(payments: Payment[]): number | null {
   return payments.length === 1 ? (payments[0]?.amountCents ?? null) : null
 }

@@ -6,7 +6,7 @@ export type SignatureInput = {
   xRequestId: string | string[] | undefined
   /** `data.id` of the query string, as received. */
   dataId: string | string[] | undefined
-  /** Every one is tried: secrets rotate. */
+  /** All are tried, because secrets rotate. */
   secrets: readonly string[]
   now: Date
 }
@@ -14,7 +14,7 @@ export type SignatureInput = {
 export type SignatureVerdict =
   | {
       valid: true
-      /** Whether the id was signed in lower case or, where that differs, as received. */
+      /** Whether the id was signed in lower case or, if that differs, as received. */
       form: 'lower' | 'as_received'
       tsMs: number
       /** Age of the signature in milliseconds; negative when it is from the future. */
@@ -27,9 +27,9 @@ const clockDigits = /^(?:[0-9]{10}|[0-9]{13})$/
 const separator = /[;\p{Cc}]/u
 
 /**
- * Checks a webhook's signature (provider file 6.4): HMAC-SHA256 over `id:…;request-id:…;ts:…;`, absent parts left out. The
- * documentation signs the id in lower case, the provider's SDKs as received: both are taken. `ts` of 13 digits is
- * milliseconds, of 10 digits seconds. The body is not signed, and letter case of the id is not either.
+ * Checks a webhook's signature (provider file 6.4): HMAC-SHA256 over `id:…;request-id:…;ts:…;`, absent parts left out.
+ * The documentation signs the id in lower case, the provider's SDKs as received: both are accepted. `ts` of 13 digits
+ * is milliseconds, of 10 digits seconds. Neither the body nor the letter case of the id is signed.
  */
 export function verifySignature(input: SignatureInput): SignatureVerdict {
   const { xSignature, xRequestId, dataId } = input
@@ -38,7 +38,7 @@ export function verifySignature(input: SignatureInput): SignatureVerdict {
     return { valid: false, reason: 'malformed' }
   }
   const parts = parseHeader(xSignature)
-  // A separator inside a part would let one signature stand for several splits of the same manifest.
+  // With a separator inside a part, one signature would fit several splits of the same manifest.
   const split = separator.test(dataId ?? '') || separator.test(xRequestId ?? '')
   if (!parts || split) return { valid: false, reason: 'malformed' }
 

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { centsFromPoint } from '../domain/money.ts'
 
 /**
- * The provider's payloads, as far as we use them. Ids come as numbers and as strings, members are missing in short forms,
- * unknown members are dropped (card digits among them). What decides about money is strict: an amount that cannot be read
- * makes the whole answer invalid. What only describes a payment becomes null instead.
+ * The fields of the provider's payloads that are used. Ids come as numbers and as strings, short forms lack members,
+ * unknown members are dropped (card digits among them). Amounts are strict: one that cannot be read makes the whole
+ * answer invalid. Fields that only describe a payment become null instead.
  */
 export const MpId = z.union([z.string().min(1), z.number().int()]).transform(String)
 
@@ -94,7 +94,7 @@ export const MpOrder = z.object({
     .nullish(),
 })
 
-/** What is still read of an order that cannot be read. */
+/** What is read of an order that cannot be read. */
 export const MpOrderName = z.object({ id: MpNote, external_reference: MpNote }).catch({})
 
 /** `data` is the official SDK's name; nothing is confirmed for Point. */
@@ -106,12 +106,12 @@ export const MpOrderSearch = z.object({
     .catch(null),
 })
 
-/** The shortest life the provider documents for a token: taken when it does not say. */
+/** The shortest token lifetime that the provider documents; used when the answer has none. */
 const shortestTokenSeconds = 21_600
 
 /**
- * Only the two tokens are strict: the refresh token that was spent for them cannot be used again, so an oddity beside them
- * must not lose them.
+ * Only the two tokens are strict. The refresh token that was used for them is spent, so an odd value beside them must
+ * not lose them.
  */
 export const MpToken = z.object({
   access_token: z.string().min(1),
@@ -134,13 +134,16 @@ export const MpStore = z.object({ id: MpId, name: MpNote, external_id: MpNote })
 
 export const MpPos = z.object({ id: MpId, store_id: MpNote, external_id: MpNote })
 
-/** A list of stores or boxes. `results` in the documented searches; `data` is tolerated because the list of POS v2 is not documented. */
+/**
+ * A list of stores or boxes: `results` in the documented searches. `data` is also accepted, because the list of POS v2
+ * is not documented.
+ */
 export const MpSearch = z.union([
   z.object({ results: z.array(z.unknown()) }).transform((page) => page.results),
   z.object({ data: z.array(z.unknown()) }).transform((page) => page.data),
 ])
 
-/** The entries of a list that can be read, each by itself, and those that cannot. */
+/** Reads each entry of a list by itself; returns those that can be read and those that cannot. */
 export function readEntries<Item>(
   schema: z.ZodType<Item>,
   entries: readonly unknown[],
@@ -168,7 +171,7 @@ export const MpTerminalList = z.object({
   paging: z.object({ total: MpNumber.nullish() }).nullish(),
 })
 
-/** For answers whose body says nothing we use. */
+/** For answers whose body is not used. */
 export const MpAnything = z.unknown()
 
 export type MpOrder = z.infer<typeof MpOrder>
@@ -177,7 +180,7 @@ export type MpRefund = z.infer<typeof MpRefund>
 export type MpToken = z.infer<typeof MpToken>
 export type MpTerminal = z.infer<typeof MpTerminal>
 
-/** The provider's own number of an exchange, for its support. */
+/** The provider's own number of a request, for its support. */
 export function requestIdOf(headers: Record<string, string | string[] | undefined>): string | null {
   const header = headers['x-request-id']
   return (Array.isArray(header) ? header[0] : header) ?? null
