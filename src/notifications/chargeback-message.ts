@@ -94,7 +94,7 @@ const languages: Record<Locale, Words> = {
     },
     help: {
       chargebacks_opened:
-        'Un comprador desconoció estos pagos en su banco. Mercado Pago retiene el dinero. La venta sigue siendo una venta: no la devuelva.',
+        'Un comprador desconoció estos pagos en su banco. Mercado Pago retiene el dinero. La venta sigue siendo una venta: no la devuelvas.',
       chargebacks_due:
         'Subí los documentos de la venta en el panel de Mercado Pago antes del vencimiento. Después ya no los toma.',
       chargebacks_decided: 'Mercado Pago decidió estos casos.',

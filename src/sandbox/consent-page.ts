@@ -40,7 +40,7 @@ export function consentPage(action: string, sellers: Seller[], host: string): st
 export function problemPage(problem: string): string {
   return layout(
     'No se puede autorizar',
-    `<p class="lead">${escapeHtml(problem)}</p><p>Revise la aplicación desde la que llegó.</p>`,
+    `<p class="lead">${escapeHtml(problem)}</p><p>Revisá la aplicación desde la que llegó.</p>`,
   )
 }
 

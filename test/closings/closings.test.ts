@@ -82,7 +82,7 @@ test('what only the provider has is told with both sides, a sentence and what to
       action: 'adopt_or_refund',
     },
   ])
-  expect(lines[0].message).toMatch(/^El proveedor cobró esto/)
+  expect(lines[0].message).toMatch(/^Mercado Pago cobró esto/)
 })
 
 test('a charge that was paid while nobody looked is looked at, and makes no difference', async () => {

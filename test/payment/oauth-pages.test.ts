@@ -162,7 +162,7 @@ test.each([
 })
 
 test.each([
-  ['es-AR', 'es', 'Conectar la cuenta de Mercado Pago', 'Siga en Mercado Pago'],
+  ['es-AR', 'es', 'Conectar la cuenta de Mercado Pago', 'Seguí en Mercado Pago'],
   ['en', 'en', 'Connect the Mercado Pago account', 'Continue at Mercado Pago'],
   ['pt-BR', 'pt', 'Conectar a conta do Mercado Pago', 'Continue no Mercado Pago'],
 ])(

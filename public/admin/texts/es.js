@@ -21,7 +21,7 @@ export const texts = {
   'files.problems.other': '{count} problemas en los archivos de flujos',
   'flows.none': 'Todavía no hay flujos',
   'flows.noneHint':
-    'Ponga un archivo *.flow.yaml en la carpeta FLOWS_DIR y vuelva a leer los archivos.',
+    'Poné un archivo *.flow.yaml en la carpeta FLOWS_DIR y volvé a leer los archivos.',
   'flows.find': 'Buscar flujo',
   'flows.show': 'Mostrar',
   'flows.noMatch': 'Ningún flujo coincide',
@@ -91,13 +91,13 @@ export const texts = {
   'said.heldBack': 'esperan {1} envíos o más, así que el flujo no se lee (queue.maxWaiting)',
   'said.refusedToken': '{1}no hay token de acceso: quien lo emite rechazó el refresh token ({2})',
   'said.lostKey':
-    'no hay token de acceso: se perdió la clave de cifrado del refresh token más nuevo. Autorice la aplicación otra vez, ponga el nuevo refresh token en {1} (si es una variable, reinicie) y relea los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
+    'no hay token de acceso: se perdió la clave de cifrado del refresh token más nuevo. Autorizá la aplicación otra vez, poné el nuevo refresh token en {1} (si es una variable, reiniciá) y releé los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
   'said.lostFirst':
-    'el primero está mal escrito, es demasiado viejo o ya se usó en otra parte. Autorice la aplicación otra vez, ponga el nuevo refresh token en {1} (si es una variable, reinicie) y relea los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
+    'el primero está mal escrito, es demasiado viejo o ya se usó en otra parte. Autorizá la aplicación otra vez, poné el nuevo refresh token en {1} (si es una variable, reiniciá) y releé los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
   'said.lostLater':
-    'se revocó, lo usó otro o volvió con una copia de seguridad. Autorice la aplicación otra vez, ponga el nuevo refresh token en {1} (si es una variable, reinicie) y relea los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
+    'se revocó, lo usó otro o volvió con una copia de seguridad. Autorizá la aplicación otra vez, poné el nuevo refresh token en {1} (si es una variable, reiniciá) y releé los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
   'said.lostCut':
-    'una renovación se cortó antes de guardar su respuesta, y el token que trajo se perdió. Autorice la aplicación otra vez, ponga el nuevo refresh token en {1} (si es una variable, reinicie) y relea los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
+    'una renovación se cortó antes de guardar su respuesta, y el token que trajo se perdió. Autorizá la aplicación otra vez, poné el nuevo refresh token en {1} (si es una variable, reiniciá) y releé los archivos. Hasta entonces no se envía ni se lee nada con él, y nada se pierde.',
   'said.missing': 'falta',
   'said.unknownKey': 'no es una clave conocida',
   'said.meant': '¿quiso decir {1}?',
@@ -109,9 +109,9 @@ export const texts = {
   'said.notEmpty': 'no puede estar vacío',
   'said.atLeast': 'debe ser {1} como mínimo',
   'said.atMost': 'debe ser {1} como máximo',
-  'said.quotes': 'póngalo entre comillas',
-  'said.noQuotes': 'escriba {1}, sin comillas',
-  'said.giveValue': 'dele un valor, o quite la clave',
+  'said.quotes': 'ponelo entre comillas',
+  'said.noQuotes': 'escribí {1}, sin comillas',
+  'said.giveValue': 'dale un valor, o quitá la clave',
   'said.or': ' o ',
   'said.the number': 'el número',
   'said.a text': 'un texto',
@@ -138,7 +138,7 @@ export const texts = {
   'do.resync': 'Reenviar todo',
   'do.alerts': 'Probar alertas',
   'do.noAnswer':
-    'no llegó respuesta. Puede haberse hecho igual: mire la tarjeta antes de volver a intentar.',
+    'no llegó respuesta. Puede haberse hecho igual: mirá la tarjeta antes de volver a intentar.',
   'sync.none': 'Sincronizado: sin cambios',
   'sync.done.one': 'Sincronizado: 1 cambio',
   'sync.done.other': 'Sincronizado: {count} cambios',
@@ -224,7 +224,7 @@ export const texts = {
   'limit.hint': 'De 1 a 1000000. Se cuenta desde cero; un reinicio del servicio quita el límite.',
   'limit.paused': 'El flujo está en pausa y sigue así hasta que se reanude.',
   'limit.confirm': 'Poner límite',
-  'limit.wrong': 'Ponga un número entero de 1 a 1000000',
+  'limit.wrong': 'Poné un número entero de 1 a 1000000',
   'limit.done': '{flow} se pausa después de {count} corridas',
   'unlimit.running': 'Sin límite; el flujo sigue',
   'unlimit.paused': 'Sin límite; el flujo sigue en pausa',
@@ -277,7 +277,7 @@ export const texts = {
   'item.find': 'Buscar',
   'item.ask': '¿Dónde está mi producto?',
   'item.askHint':
-    'Escriba la clave del ítem, por ejemplo su código. Las partes de una clave se unen con |.',
+    'Escribí la clave del ítem, por ejemplo su código. Las partes de una clave se unen con |.',
   'item.sync': 'Sincronizar este ítem',
   'item.syncHint': 'Lo lee ahora del origen, aunque el flujo esté en pausa.',
   'item.resend': 'Volver a enviar',
@@ -291,7 +291,7 @@ export const texts = {
   'item.unchanged': 'Sin cambios: todo se entregó o está en camino',
   'item.nowhere': 'Ningún flujo conoce este ítem',
   'item.nowhereHint':
-    'Revise la clave. Si el ítem es nuevo en su origen, elija el flujo, búsquelo de nuevo y sincronícelo.',
+    'Revisá la clave. Si el ítem es nuevo en su origen, elegí el flujo, buscalo de nuevo y sincronizalo.',
   'item.foundIn': 'Flujos que conocen este ítem',
   'item.where': 'Dónde está',
   'item.seen': 'Último cambio visto en el origen',
@@ -324,7 +324,7 @@ export const texts = {
   'verdict.skipped': 'No corresponde enviarlo a:',
   'verdict.partly': 'No se sabe si todos los destinos lo tienen: de algunos no hay registro.',
   'verdict.unknown':
-    'No se vio en el origen, o se reinició desde entonces: sincronícelo para saberlo.',
+    'No se vio en el origen, o se reinició desde entonces: sincronizalo para saberlo.',
   'history.title': 'Versiones y respuestas',
   'history.none': 'Sin historial registrado',
   'history.noneHint':
@@ -391,10 +391,10 @@ export const texts = {
     'Se olvidó todo: se envía de nuevo cuando se reanude el flujo',
   'reason.the definition asks nothing any more': 'La definición ya no pregunta nada',
   'error.HTTP_400': 'El pedido no se pudo aceptar',
-  'error.HTTP_403': 'El servicio rechaza los pedidos de esta página: ábrala en su propia dirección',
+  'error.HTTP_403': 'El servicio rechaza los pedidos de esta página: abrila en su propia dirección',
   'error.HTTP_404': 'No existe ese flujo',
-  'error.HTTP_409': 'El flujo se está leyendo o cambió mientras tanto: pruebe de nuevo',
-  'error.HTTP_429': 'Hay demasiados pedidos como este: espere un momento',
+  'error.HTTP_409': 'El flujo se está leyendo o cambió mientras tanto: probá de nuevo',
+  'error.HTTP_429': 'Hay demasiados pedidos como este: esperá un momento',
   'error.HTTP_500': 'Algo falló en el servicio',
   'error.HTTP_503': 'El servicio no puede trabajar en este momento',
   'health.ok': 'Sano',

@@ -4,7 +4,7 @@ export const overviewTexts = {
   'attention.calm.other': 'Nada que atender. {count} cajas cobraron hace poco',
   'attention.calmRest': '; de otras {count} se sabrá con su próximo cobro',
   'attention.since': 'desde {time}',
-  'attention.provider': 'Proveedor',
+  'attention.provider': 'Mercado Pago',
   'attention.touched.one': 'Afecta a 1 caja.',
   'attention.touched.other': 'Afecta a {count} cajas.',
   'attention.boxes.one': '1 caja:',
@@ -19,10 +19,10 @@ export const overviewTexts = {
   'attention.more.one': 'Y 1 más',
   'attention.more.other': 'Y {count} más',
   'attention.doubt':
-    'No se sabe si se cobró {reference}: pregúntele a Mercado Pago o mire la terminal.',
-  'attention.lateOne': 'Pagado después de cerrarse: {reference}. Vea si hay que devolverlo.',
-  'attention.orphans.one': '1 cobro sin venta: tómelo o devuélvalo',
-  'attention.orphans.other': '{count} cobros sin venta: tómelos o devuélvalos',
+    'No se sabe si se cobró {reference}: preguntale a Mercado Pago o mirá la terminal.',
+  'attention.lateOne': 'Pagado después de cerrarse: {reference}. Mirá si hay que devolverlo.',
+  'attention.orphans.one': '1 cobro sin venta: tomalo o devolvelo',
+  'attention.orphans.other': '{count} cobros sin venta: tomalos o devolvelos',
   'attention.chargebacks.one': '1 contracargo sin resolver: mirá si hay que enviar documentos',
   'attention.chargebacks.other':
     '{count} contracargos sin resolver: mirá si hay que enviar documentos',

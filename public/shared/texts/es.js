@@ -11,7 +11,7 @@ export const texts = {
   signOut: 'Salir',
   copy: 'Copiar',
   'copy.done': 'Copiado',
-  'copy.failed': 'No se pudo copiar: selecciónelo y cópielo a mano',
+  'copy.failed': 'No se pudo copiar: seleccionalo y copialo a mano',
   'problem.start': 'Mostrar esta vista desde el principio',
   problem: 'No se pudo actualizar: {what}. Se reintenta solo.',
   lost: 'Sin conexión con el servicio. Se reintenta; lo que ve puede estar desactualizado.',
@@ -40,5 +40,5 @@ export const texts = {
   'signIn.submit': 'Ingresar',
   'signIn.busy': 'Comprobando…',
   'signIn.wrong': 'Ese token no es válido o fue revocado.',
-  'signIn.ended': 'La sesión terminó: el token ya no es válido. Ingrese de nuevo.',
+  'signIn.ended': 'La sesión terminó: el token ya no es válido. Ingresá de nuevo.',
 }

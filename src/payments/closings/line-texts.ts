@@ -15,13 +15,13 @@ export type LineAction = (typeof lineActions)[number]
 const texts: Record<LineKind, { action: LineAction } & Record<Language, string>> = {
   missing_here: {
     action: 'adopt_or_refund',
-    es: 'El proveedor cobró esto y aquí no figura como cobrado. Busque la venta: tómela como propia o devuelva el dinero.',
+    es: 'Mercado Pago cobró esto y aquí no figura como cobrado. Buscá la venta: tomala como propia o devolvé el dinero.',
     en: 'The provider charged this and it is not charged here. Look for the sale: take it over or give the money back.',
     pt: 'O provedor cobrou isto e aqui não consta como cobrado. Procure a venda: assuma-a ou devolva o dinheiro.',
   },
   missing_there: {
     action: 'call_supervisor',
-    es: 'Aquí figura como cobrado y el proveedor no lo tiene. No entregue más mercadería por esta venta; avise al supervisor.',
+    es: 'Aquí figura como cobrado y Mercado Pago no lo tiene. No entregues más mercadería por esta venta; avisá al supervisor.',
     en: 'It is charged here and the provider does not have it. Hand out nothing more for this sale; tell the supervisor.',
     pt: 'Aqui consta como cobrado e o provedor não o tem. Não entregue mais nada por esta venda; avise o supervisor.',
   },
@@ -33,7 +33,7 @@ const texts: Record<LineKind, { action: LineAction } & Record<Language, string>>
   },
   other_medium: {
     action: 'correct_medium',
-    es: 'El medio de pago no es el mismo en los dos lados. Corrija el medio de la venta en el sistema.',
+    es: 'El medio de pago no es el mismo en los dos lados. Corregí el medio de la venta en el sistema.',
     en: 'The means of payment is not the same on both sides. Correct it in the system.',
     pt: 'O meio de pagamento não é o mesmo nos dois lados. Corrija-o no sistema.',
   },
@@ -57,7 +57,7 @@ const texts: Record<LineKind, { action: LineAction } & Record<Language, string>>
   },
   pending: {
     action: 'wait',
-    es: 'Todavía no se sabe cómo termina. No vuelva a cobrar: espere, el cierre se repite solo.',
+    es: 'Todavía no se sabe cómo termina. No vuelvas a cobrar: esperá, el cierre se repite solo.',
     en: 'It is not known yet how this ends. Do not charge again: wait, the closing is repeated by itself.',
     pt: 'Ainda não se sabe como termina. Não cobre de novo: espere, o fechamento se repete sozinho.',
   },

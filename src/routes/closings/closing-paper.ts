@@ -87,7 +87,7 @@ const words: Record<Language, Words> = {
     place: 'Caja o sucursal',
     state: 'Estado',
     here: 'Aquí',
-    there: 'Proveedor',
+    there: 'Mercado Pago',
     medium: 'Medio',
     declared: 'Contado',
     difference: 'Diferencia',

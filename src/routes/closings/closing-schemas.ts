@@ -160,7 +160,7 @@ const exampleLine = {
   there: exampleSide,
   charged_instead: null,
   message:
-    'El proveedor cobró esto y aquí no figura como cobrado. Busque la venta: tómela como propia o devuelva el dinero.',
+    'Mercado Pago cobró esto y aquí no figura como cobrado. Buscá la venta: tomala como propia o devolvé el dinero.',
   action: 'adopt_or_refund' as const,
 }
 const exampleTotals = {

@@ -19,7 +19,7 @@ export const connectedText: PageText = {
 export const invitedText: PageText = {
   es: [
     'Conectar la cuenta de Mercado Pago',
-    'Este comercio cobrará, y podrá devolver dinero, con la cuenta con la que usted entre en el paso siguiente. Siga solo si lo conoce y esperaba esta invitación.',
+    'Este comercio cobrará, y podrá devolver dinero, con la cuenta con la que entres en el paso siguiente. Seguí solo si lo conocés y esperabas esta invitación.',
   ],
   en: [
     'Connect the Mercado Pago account',
@@ -38,7 +38,7 @@ export const continueText: Record<Language, string> = {
 }
 
 export const onTheWayText: PageText = {
-  es: ['Siga en Mercado Pago', 'Si la página no se abre sola, use el botón.'],
+  es: ['Seguí en Mercado Pago', 'Si la página no se abre sola, usá el botón.'],
   en: ['Continue at Mercado Pago', 'If the page does not open by itself, use the button.'],
   pt: ['Continue no Mercado Pago', 'Se a página não abrir sozinha, use o botão.'],
 }
@@ -46,7 +46,7 @@ export const onTheWayText: PageText = {
 const badLink: PageText = {
   es: [
     'Este enlace no está completo',
-    'Ábralo otra vez tal como lo recibió, o pida uno nuevo a quien se lo envió.',
+    'Abrilo otra vez tal como lo recibiste, o pedí uno nuevo a quien te lo envió.',
   ],
   en: [
     'This link is not complete',
@@ -61,7 +61,7 @@ const badLink: PageText = {
 const providerFailed: PageText = {
   es: [
     'La cuenta no quedó conectada',
-    'Mercado Pago no respondió como se esperaba. Espere unos minutos y abra otra vez el enlace de conexión; si era una invitación, pida una nueva.',
+    'Mercado Pago no respondió como se esperaba. Esperá unos minutos y abrí otra vez el enlace de conexión; si era una invitación, pedí una nueva.',
   ],
   en: [
     'The account is not connected',
@@ -74,7 +74,7 @@ const providerFailed: PageText = {
 }
 
 const unavailable: PageText = {
-  es: ['El servicio no puede atenderlo ahora', 'Vuelva a intentarlo en unos minutos.'],
+  es: ['El servicio no puede atenderte ahora', 'Volvé a intentarlo en unos minutos.'],
   en: ['The service cannot help you right now', 'Try again in a few minutes.'],
   pt: ['O serviço não pode atender agora', 'Tente de novo em alguns minutos.'],
 }
@@ -88,7 +88,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
   OAUTH_DENIED: {
     es: [
       'No se autorizó la conexión',
-      'La cuenta no quedó conectada. Si fue sin querer, abra otra vez el enlace de conexión; si era una invitación, pida una nueva.',
+      'La cuenta no quedó conectada. Si fue sin querer, abrí otra vez el enlace de conexión; si era una invitación, pedí una nueva.',
     ],
     en: [
       'The connection was not authorised',
@@ -102,7 +102,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
   OAUTH_STATE_INVALID: {
     es: [
       'Este intento de conexión ya no vale',
-      'Se usó antes, pasaron más de diez minutos o empezó en otro navegador. Si ya vio que la cuenta quedó conectada, no falta nada. Si no, abra otra vez el enlace de conexión; si era una invitación, pida una nueva.',
+      'Se usó antes, pasaron más de diez minutos o empezó en otro navegador. Si ya viste que la cuenta quedó conectada, no falta nada. Si no, abrí otra vez el enlace de conexión; si era una invitación, pedí una nueva.',
     ],
     en: [
       'This attempt to connect is over',
@@ -116,7 +116,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
   INVITATION_INVALID: {
     es: [
       'Esta invitación ya no vale',
-      'Cada invitación sirve una sola vez, dentro de un día. Pida una nueva a quien se la envió.',
+      'Cada invitación sirve una sola vez, dentro de un día. Pedí una nueva a quien te la envió.',
     ],
     en: [
       'This invitation is no longer valid',
@@ -149,7 +149,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
   API_KEY_REQUIRED: {
     es: [
       'Este comercio no puede conectarse',
-      'Todas sus claves fueron revocadas. Hable con quien administra el servicio.',
+      'Todas sus claves fueron revocadas. Hablá con quien administra el servicio.',
     ],
     en: [
       'This shop cannot connect',
@@ -163,7 +163,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
   ACCOUNT_MISMATCH: {
     es: [
       'Se eligió otra cuenta',
-      'Este comercio pertenece a otra cuenta de Mercado Pago. Abra otra vez el enlace de conexión y entre con esa cuenta; para cambiarla, hable con quien administra el servicio.',
+      'Este comercio pertenece a otra cuenta de Mercado Pago. Abrí otra vez el enlace de conexión y entrá con esa cuenta; para cambiarla, hablá con quien administra el servicio.',
     ],
     en: [
       'Another account was chosen',
@@ -175,7 +175,7 @@ const byCode: Partial<Record<ErrorCode, PageText>> = {
     ],
   },
   RATE_LIMITED: {
-    es: ['Demasiados intentos', 'Espere un minuto y abra otra vez el enlace.'],
+    es: ['Demasiados intentos', 'Esperá un minuto y abrí otra vez el enlace.'],
     en: ['Too many attempts', 'Wait a minute and open the link again.'],
     pt: ['Tentativas demais', 'Aguarde um minuto e abra de novo o link.'],
   },

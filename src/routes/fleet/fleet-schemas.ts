@@ -75,7 +75,7 @@ export const FleetResponse = z
           since: '2026-11-21T12:58:00.000Z',
           action: 'check_terminal_power',
           message:
-            'La terminal NEWLAND_N950__N950NCB801293324 no responde desde hace 7 minutos: pruebe en otra caja y revise que esté encendida y con conexión.',
+            'La terminal NEWLAND_N950__N950NCB801293324 no responde desde hace 7 minutos: probá en otra caja y revisá que esté encendida y con conexión.',
           order_id: '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7',
         },
       ],
@@ -159,7 +159,7 @@ export const FleetChangesResponse = z
           from: { state: 'ok', cause: null },
           to: { state: 'down', cause: 'terminal_missing' },
           message:
-            'La caja no tiene ninguna terminal vinculada: vincule una en la app de Mercado Pago.',
+            'La caja no tiene ninguna terminal vinculada: vinculá una en la app de Mercado Pago.',
         },
       ],
       next_before: null,

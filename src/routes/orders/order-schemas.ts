@@ -47,7 +47,7 @@ const Cashier = z
 const exampleOrderId = '5d0f7c1e-2b44-4f0a-9c39-61c1f6a0e2d7'
 const exampleAdvice = {
   message:
-    'El cobro espera en la terminal. Si no aparece, presione el botón de actualizar en ella.',
+    'El cobro espera en la terminal. Si no aparece, presioná el botón de actualizar en ella.',
   action: 'ask_customer_to_pay' as const,
   retry_safe: false,
 }
@@ -474,7 +474,7 @@ export const CancelRequestedResponse = CancelOrderResponse.extend({ cashier: Cas
     retry_safe: false,
     cashier: {
       message:
-        'Se pidió anular el cobro, pero la terminal todavía puede cobrarlo. No vuelva a cobrar: espere el resultado.',
+        'Se pidió anular el cobro, pero la terminal todavía puede cobrarlo. No vuelvas a cobrar: esperá el resultado.',
       action: 'wait',
       retry_safe: false,
     },
