@@ -47,16 +47,16 @@ import { tellOrderChanged } from './order-changes.ts'
 import { confirmCreation, moveOrder } from './state.ts'
 
 /**
- * Orders that the provider has and this database has no id of: one whose creation was never answered, one that was
- * taken for refused, and one that a restored backup has forgotten. Each is met by a webhook, by the search after a start
- * (search.ts) or by somebody who reads it under the provider's id.
+ * Orders that the provider has and whose id is not stored here. Three cases: the creation was never answered, the order counted
+ * as refused, or a restored backup lacks it. A webhook, the search after a start (search.ts) or a request with the provider's id
+ * finds them.
  *
- * An order becomes ours only by facts that are certain: it lies at a connected account, this service's application made
- * it, and its terminal belongs to one box of one client. The order of another system on the same account stays that
- * system's: a row of ours would sooner or later cancel it.
+ * An order is adopted only on certain facts. It belongs to a connected account, this service's application made it, and its
+ * terminal belongs to one box of one client. An order of another system on the same account is left alone: with a row here it
+ * would sooner or later be canceled.
  */
 export type Meeting =
-  /** `known`: there was a row with its id. `confirmed`: the row of an unanswered creation. `adopted`: a new row. */
+  /** `known`: a row with its id existed. `confirmed`: the row of an unanswered creation. `adopted`: a new row. */
   | { kind: 'known' | 'confirmed' | 'adopted'; order: OrderRow }
   | { kind: 'stranger' }
   /** The account has no such order. */
@@ -65,7 +65,7 @@ export type Meeting =
 /** A provider account, and the clients that are connected to it. */
 export type Account = { mpUserId: number; clients: ClientName[] }
 
-/** Where a terminal stands, as the provider says: its id of the box. */
+/** The provider's id of the box of a terminal. */
 export type BoxOfTerminal = (terminalId: string) => Promise<string | undefined>
 
 export async function connectedAccount(
@@ -76,7 +76,11 @@ export async function connectedAccount(
   return clients.length > 0 ? { mpUserId, clients } : undefined
 }
 
-/** Calls the provider as this account. Throws as `withAccess`, and ACCOUNT_MISMATCH when the client has changed over. */
+/**
+ * Calls the provider as this account.
+ *
+ * @throws like `withAccess`, and ACCOUNT_MISMATCH when the client has connected another account.
+ */
 export async function withAccount<T>(
   deps: PaymentDeps,
   { mpUserId, clients }: Account,
@@ -90,14 +94,14 @@ export async function withAccount<T>(
   })
 }
 
-/** What is ours stays ours, and what is not does not become so within this time; a box may be added, though. */
+/** For this time a foreign order is not read again. It does not become ours, but a box may be added meanwhile. */
 const strangerForMs = 10 * 60_000
-/** An order that was made this moment may not be readable yet. */
+/** An order that was just made may not be readable yet. */
 const absentForMs = 60_000
 const readWithinMs = 10_000
 const foreignStatuses: ReadonlySet<number> = new Set([400, 403, 404])
 
-/** Reads an order that no row stands for, and takes it in when it is ours. */
+/** Reads an order without a row, and adopts it when it is ours. */
 export async function meetOrder(
   deps: PaymentDeps,
   account: Account,
@@ -108,7 +112,7 @@ export async function meetOrder(
   const found = await withAccount(deps, account, (token) =>
     deps.provider.orders.find(token, mpOrderId, { untilMs }),
   ).catch((error) => {
-    // Not this account's order, or no id at all. A client without connection has nothing to say about it either.
+    // Not this account's order, or not an id. A client without a connection cannot answer either.
     const isForeign = error instanceof ProviderError && foreignStatuses.has(error.status ?? 0)
     if (isForeign || (error instanceof AppError && error.status === 409)) return undefined
     throw error
@@ -120,14 +124,15 @@ export async function meetOrder(
   return meeting
 }
 
-/** A webhook about an order of an account of which the body lies must not cost more reads than this. */
+/** A webhook with a false account in its body must not cost more reads than this. */
 const accountsAtMost = 8
 
 /**
- * Meets an order without knowing at which account it is. The body of a webhook is not signed, so `hint` only says where
- * to look first. An order that was found to be nobody's is not read again for some minutes, however many webhooks come.
+ * Finds and reads an order whose account is not known. The body of a webhook is not signed, so `hint` only names the account to
+ * try first. A foreign order is not read again for some minutes, however many webhooks come.
  *
- * Throws what kept it from being read, and OAUTH_NOT_CONNECTED when `hint` is the account of a shop that is not connected.
+ * @throws the reason why it could not be read, and OAUTH_NOT_CONNECTED when `hint` is the account of a shop that is not
+ * connected.
  */
 export async function meetOrderAnywhere(
   deps: PaymentDeps,
@@ -145,7 +150,7 @@ export async function meetOrderAnywhere(
     })
   const first = hinted && (await meetAt(hinted))
   if (first && first.kind !== 'absent') return first
-  // An account that was named and is connected would know its own orders, unless the body lies about it.
+  // A connected account that the body names has its own orders, unless the body is false.
   const others = new Set(await findAccountsWithUnconfirmedOrders(db, accountsAtMost))
   if (!hinted) for (const mpUserId of await findAccounts(db, accountsAtMost)) others.add(mpUserId)
   for (const mpUserId of [...others].slice(0, accountsAtMost)) {
@@ -164,8 +169,10 @@ export async function meetOrderAnywhere(
 const providerId = /^ORD[0-9A-Z]{1,60}$/
 
 /**
- * Meets an order that somebody of this client names by the provider's id. An id that is none, or none of this client's
- * account, costs a look a minute. Throws SERVICE_UNAVAILABLE when the provider cannot be asked: it may well be an order.
+ * Finds an order that a request of this client names by the provider's id. An id that is invalid or not of this client's account
+ * costs one provider read a minute.
+ *
+ * @throws SERVICE_UNAVAILABLE when the provider cannot be asked: the order may exist.
  */
 export async function meetOrderOfClient(
   deps: PaymentDeps,
@@ -174,7 +181,7 @@ export async function meetOrderOfClient(
   untilMs = Number.POSITIVE_INFINITY,
 ): Promise<void> {
   const { db } = deps.database
-  // One with a row is somebody else's.
+  // An order with a row here belongs to another client.
   if (!providerId.test(mpOrderId) || (await findOrderOfAnyClient(db, mpOrderId))) return
   const mpUserId = (await findConnection(db, client))?.mp_user_id
   if (mpUserId === undefined) return
@@ -198,7 +205,7 @@ export async function meetOrderOfClient(
     deps.foreignOrders.add(mpOrderId, mpUserId, deps.now(), absentForMs)
 }
 
-/** The terminals of an account, asked for once and only when somebody wants to know. */
+/** The terminals of an account, read once and only when needed. */
 export function terminalsOf(deps: PaymentDeps, account: Account): BoxOfTerminal {
   let boxes: Promise<Map<string, string>> | undefined
   const list = async () => {
@@ -219,7 +226,7 @@ export function terminalsOf(deps: PaymentDeps, account: Account): BoxOfTerminal 
   }
 }
 
-/** Takes in an order that the provider has just shown, when it is ours. */
+/** Adopts an order that the provider has just shown, when it is ours. */
 export async function takeIn(
   deps: PaymentDeps,
   account: Account,
@@ -235,7 +242,7 @@ export async function takeIn(
   if (!content) return { kind: 'stranger' }
   const waiting = await findWaiting(db, account, content)
   if (waiting) return confirm(deps, waiting, found, source)
-  // Documented samples name the application. Without it only a reference of our making tells.
+  // Documented samples name the application. Without it only a reference in this service's encoding proves it.
   if (found.isOurs === null && !isEncodedReference(content.reference)) return { kind: 'stranger' }
   const box = await findBox(deps, account, content.terminalId, boxOf)
   if (!box) {
@@ -249,7 +256,7 @@ export async function takeIn(
   try {
     return await adopt(deps, account, box, found, content, source)
   } catch (error) {
-    // Two that met it together: the other one was quicker.
+    // Another request adopted it first.
     const arrived = constraintOf(error)?.startsWith('orders_mp_')
       ? await findOrderOfAnyClient(db, evidence.mpOrderId)
       : undefined
@@ -260,7 +267,7 @@ export async function takeIn(
 
 type Content = { reference: string; amountCents: number; terminalId: string }
 
-/** What an order of ours always has; undefined for one that is not ours or does not say so. */
+/** What an order of ours always has. Undefined when it is not ours, or a field is missing. */
 function contentOf(
   account: Account,
   { evidence, isOurs, isPoint }: FoundOrder,
@@ -274,7 +281,7 @@ function contentOf(
   return { reference, amountCents, terminalId }
 }
 
-/** The row of a creation without a good end that this order answers: equal in reference, amount and terminal. */
+/** The row of an unfinished or refused creation that this order answers: equal in reference, amount and terminal. */
 async function findWaiting(
   db: Db | Trx,
   account: Account,
@@ -298,15 +305,15 @@ async function confirm(
     return { kind: 'stranger' }
   }
   const order = await confirmCreation(deps, waiting, evidence, serviceContext(deps, source))
-  // Evidence that contradicts the row confirms nothing, and is noted there.
+  // Evidence that contradicts the row does not confirm it, and is noted in the row.
   return order.mp_order_id === evidence.mpOrderId
     ? { kind: 'confirmed', order }
     : { kind: 'stranger' }
 }
 
 /**
- * The one box that the order can be of. A terminal that stands nowhere any more had its box when we last charged on it.
- * Two clients with the same box at one account: nobody can tell whose order it is, so it is nobody's.
+ * The only box that the order can belong to. A terminal without a box counts for the box of our last charge on it. When two
+ * clients have the same box at one account, the owner is unknown and no box is returned.
  */
 async function findBox(
   deps: PaymentDeps,
@@ -324,12 +331,12 @@ async function findBox(
   return last && findPos(db, last.client, last.caja_id)
 }
 
-/** As long as the provider waits when an order does not say. */
+/** The provider's own default, for an order that does not say it. */
 const defaultExpirationMinutes = 15
 
 /**
- * Gives an order of ours that only the provider knows a row, with what the provider says of it. Under the box's lock, as
- * every sale of the box: an equal sale that is being made at this moment either finds the row or is found here.
+ * Inserts a row for an order of ours that only the provider has, with the provider's evidence. It locks the box, as every charge
+ * does: an equal charge at the same moment finds this row, or its row is found here.
  */
 async function adopt(
   deps: PaymentDeps,
@@ -356,7 +363,8 @@ async function adopt(
     })
     const minutes = Math.min(180, Math.max(1, found.expirationMinutes ?? defaultExpirationMinutes))
     const row = await insertOrder(trx, {
-      // The id that it had, if its till sent no key of its own. It counts as one of this sale: the next one gets another.
+      // The id that it had, if its till sent no key of its own. It counts as one charge of this content: the next one gets
+      // another id.
       id: providerKey(sale, (await countOrders(trx, sale)) + 1),
       request_key: sale,
       client,
@@ -429,10 +437,7 @@ async function adopt(
   return { kind: 'adopted', order }
 }
 
-/**
- * The ERP's text behind a reference, as far as it can be told: that of an earlier attempt, and else the reference itself.
- * An encoded text cannot be read back.
- */
+/** The ERP's text of a reference: that of an earlier attempt, or else the reference itself. An encoded text cannot be decoded. */
 async function erpReference(trx: Trx, account: Account, reference: string): Promise<string> {
   for (const earlier of [reference, splitReference(reference)?.base]) {
     if (earlier === undefined) continue

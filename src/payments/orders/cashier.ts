@@ -6,7 +6,7 @@ import { isRefundUnderWay, outcomeOf } from '../../errors/money-outcome.ts'
 import { lengthInWords } from '../../fleet/messages.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
-/** What a cashier is to do next; a till may show its own text for each. */
+/** The cashier's next step. A till may show its own text for each. */
 export type CashierAction =
   | 'wait'
   | 'ask_customer_to_pay'
@@ -192,7 +192,7 @@ const texts: Record<Situation, { action: CashierAction } & Record<Language, stri
   },
 }
 
-/** Reasons of a failed payment (provider file 2.6), by what a cashier can do about them. */
+/** Reasons of a failed payment (provider file 2.6), grouped by what a cashier can do. */
 const reasons: Record<string, Situation> = {
   insufficient_amount: 'declined_funds',
   amount_limit_exceeded: 'declined_funds',
@@ -202,7 +202,7 @@ const reasons: Record<string, Situation> = {
   max_attempts_exceeded: 'declined_attempts',
 }
 
-/** What the cashier is told about an order; `silentMs` is for how long its terminal has not answered. */
+/** The text for the cashier about an order. `silentMs`: how long its terminal has not answered. */
 export function adviseCashier(
   order: OrderRow,
   language: Language,
@@ -222,13 +222,13 @@ function amountInWords(cents: number, language: Language): string {
   return `$ ${language === 'en' ? text : text.replace('.', ',')}`
 }
 
-/** Whether the provider works on the payment (`processing`), or says of an open order what is not known here. */
+/** Whether the provider is processing the payment (`processing`), or shows a detail of an open order that is unknown here. */
 function isInterim({ status, status_detail }: OrderRow): boolean {
   if (status !== 'created' && status !== 'at_terminal') return false
   return actorOnOpen(status_detail) === 'provider'
 }
 
-/** A late payment of which a person said that it counts, or that was given back. */
+/** A late payment that a person has accepted, or that was refunded. */
 function decidedLate(order: OrderRow): Situation {
   if (outcomeOf(order) === 'not_charged') return 'refunded'
   return order.refunded_cents > 0 ? 'partially_refunded' : 'processed'
@@ -244,7 +244,7 @@ function situationOf(order: OrderRow, isSilent: boolean): Situation {
   if (decision !== null) return decision
   if (order.paid_after_close) return decidedLate(order)
   if (order.creation === 'intent' || order.creation === 'unknown') return 'unknown'
-  // Its cancel is under way: nobody should be sent to the terminal for it.
+  // Its cancel is under way: the customer must not be sent to the terminal.
   if (order.status === 'created' && order.cancel_requested_at !== null) return 'unknown'
   if (isCancelRequested(order)) return 'cancel_requested'
   if (order.status === 'created' && isSilent) return 'silent'

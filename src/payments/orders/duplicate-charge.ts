@@ -21,16 +21,16 @@ import { cancelForgotten } from '../terminals/choose-terminal.ts'
 import type { Sale } from './charge.ts'
 import { refreshOrder } from './read.ts'
 
-/** What idempotency keys of charges belong to. */
+/** The scope of the idempotency keys of charges. */
 export const route = 'POST /orders'
 
-/** A repeated request does not wait long: the till can read the order, too. */
+/** A replay does not wait long: the till can read the order, too. */
 const replayReadMs = 5_000
 
 /**
- * The earlier order of an equal request, after a status check: it may have been paid, ended at the terminal or refunded in the
- * provider's panel meanwhile. Without an answer of the provider the stored state decides. An order whose cancel was requested is
- * canceled first; then the request is a new charge.
+ * The earlier order of an equal request, after a status check: it may have been paid, canceled at the terminal or refunded in the
+ * provider's panel since. Without an answer of the provider the stored state decides. An order with a requested cancel is
+ * canceled first, and the request is then a new charge.
  */
 export async function findEarlierNow(deps: PaymentDeps, sale: Sale): Promise<OrderRow | undefined> {
   const { db } = deps.database
@@ -54,7 +54,7 @@ export async function findEarlier(
     const tie = await findIdempotencyKey(db, { client, route, key })
     if (!tie) return undefined
     const order = await findOrder(db, client, tie.order_id)
-    // A refused creation has no order to answer with: the key is free for the next attempt.
+    // A refused creation has no order to return: the key is free for the next attempt.
     if (!order || order.creation === 'refused') return undefined
     if (tie.fingerprint !== sale.fingerprint) {
       throw new AppError('IDEMPOTENCY_CONFLICT', {
@@ -73,7 +73,7 @@ export async function findEarlier(
   return equal
 }
 
-/** Ties an unknown key to the adopted order that it has probably made. */
+/** Links an unknown key to the adopted order that it has probably made. */
 export async function claimAdopted(deps: PaymentDeps, sale: Sale): Promise<void> {
   const { client, request, key } = sale
   if (key === undefined) return
@@ -82,14 +82,15 @@ export async function claimAdopted(deps: PaymentDeps, sale: Sale): Promise<void>
   if (!adopted || (await findIdempotencyKey(db, { client, route, key }))) return
   const pos = await findPos(db, client, request.cajaId)
   await deps.database.transaction(async (trx) => {
-    // Under the box's lock, so that only one of two keys gets the order.
+    // The box is locked, so that only one of two keys gets the order.
     if (pos && (await lockPos(trx, client, pos.id))) await tieAdopted(deps, trx, sale)
   })
 }
 
 /**
- * The adopted order that is tied to this key now; undefined when none is left. A restored backup may have lost the key of a charge, and
- * its repetition must not charge again. An order that ended without money is tied to no key. The box's row must be locked.
+ * The adopted order that is linked to this key now; undefined when none is left. A restored backup may lack the key of a charge,
+ * and a repeat of it must not charge again. An order that ended without money is linked to no key. The caller must have locked
+ * the box's row.
  */
 async function tieAdopted(
   deps: PaymentDeps,
@@ -110,10 +111,10 @@ function untied(deps: PaymentDeps): { route: string; adoptedSince: Date } {
   return { route, adoptedSince: new Date(deps.now().getTime() - adoptedLatelyMs) }
 }
 
-/** The provider ends an order at its expiry. One that it still shows as open a day later is not the answer to a new request. */
+/** The provider ends an order at its expiry. One that it still shows as open a day later does not answer a new request. */
 const openAtMostMs = 24 * 3600_000
 
-/** The order of equal content that is charged, or else the one that may still be. */
+/** The order of equal content that is charged; without one, the order that may still be. */
 async function findEqual(
   deps: PaymentDeps,
   db: Db | Trx,
@@ -142,9 +143,9 @@ export function isGivenUp(order: OrderRow): boolean {
 }
 
 /**
- * Adopted orders that this sale may have made, oldest first: equal in box and amount, with a reference that can have come
- * from its text ("A-2" from "A" too), and not ended without money. With `untied` only those adopted lately that no
- * Idempotency-Key of that route stands for.
+ * Adopted orders that this charge may have made, oldest first: equal in box and amount, and not ended without money. The
+ * reference must be one that its text can produce ("A-2" from "A" too). With `untied`: only recently adopted ones that have no
+ * Idempotency-Key of that route.
  */
 export async function findAdoptedSales(
   db: Db | Trx,
@@ -152,7 +153,7 @@ export async function findAdoptedSales(
   sale: { cajaId: string; externalReference: string; amountCents: number },
   untied?: { route: string; adoptedSince: Date },
 ): Promise<OrderRow[]> {
-  // Which spelling the lost order was sent with nobody knows; what is not plain ASCII was encoded from that one.
+  // The Unicode form in which the lost order was sent is unknown. Text outside plain ASCII was encoded from that form.
   const { externalReference } = sale
   const spellings = [
     externalReference,

@@ -1,8 +1,8 @@
 import { hasCome } from '../../repositories/due-work.ts'
 
 /**
- * Orders of the provider that were found to be none of ours: for a while they are not asked for again. `where` is the
- * account that did not know the order; null: it was asked for everywhere, or was read and is somebody else's.
+ * Orders of the provider that proved to be foreign. For a while they are not read again. `where` is the account that does not
+ * have the order; null: all accounts were asked, or it was read and is foreign.
  */
 export type ForeignOrders = {
   has(mpOrderId: string, where: number | null, now: Date): boolean
@@ -13,7 +13,7 @@ export type ForeignOrders = {
 /** Some hundred bytes each. */
 const keptAtMost = 10_000
 
-/** In memory: each process learns for itself, and a restart asks again. */
+/** In memory: each process has its own list, and a restart reads again. */
 export function createForeignOrders(): ForeignOrders {
   const known = new Map<string, { until: Date; forMs: number }>()
   const keyOf = (mpOrderId: string, where: number | null) => `${mpOrderId} ${where ?? ''}`

@@ -9,26 +9,27 @@ import { moveOrder } from './state.ts'
 
 export type Found = {
   evidence: OrderEvidence | undefined
-  /** The provider answered, and has nothing under our reference, of any application. */
+  /** The provider answered, and has no order with our reference, of any application. */
   isAbsent: boolean
   /** Orders of the same content that are not proven to be this one: a person must check them. */
   unproven: string[]
 }
 
-/** Clocks differ, here and at the provider. */
+/** Clocks differ between here and the provider. */
 export const clockMarginMs = 2 * 60_000
 
 export type Fit =
   | 'ours'
-  /** Same content, but made by another application, at another time, or by an application that is not named. */
+  /** Same content, but made at another time, by another application, or by one that is not named. */
   | 'unproven'
   | 'other'
 
 /**
- * Whether an order at the provider is the one that this row asked for. Equal content proves nothing: another program on the
- * account may charge the same sale under the same reference. It must also be made by our application, for a terminal,
- * after our first attempt, and before the order expires or the last moment at which an attempt can arrive. Where the
- * application is not named, only a reference that this service alone makes proves it. `doubtfulAt` is an attempt that the row may not know of yet.
+ * Whether an order at the provider is the one that this row requested. Equal content proves nothing: another program on the
+ * account may charge the same sale under the same reference. The order must also be made by our application, for a terminal and
+ * after our first attempt. It must be made before the order expires, or before the last moment at which an attempt can arrive.
+ * Without a named application, only a reference in this service's encoding proves it. `doubtfulAt` is an attempt that the row may
+ * not contain yet.
  */
 export function fitOf(
   deps: Pick<PaymentDeps, 'settings'>,
@@ -65,12 +66,12 @@ function canBeMadeAt(
 }
 
 export type SearchHints = {
-  /** The provider says that the key is taken: the box may have got a new terminal since. */
+  /** The provider answered that the key is used: the box may have a new terminal since. */
   isKeyTaken?: boolean
   doubtfulAt?: Date | null
 }
 
-/** Searches the order at the provider by its reference. The provider does not document the search for terminals. */
+/** Searches the order at the provider by its reference. The provider does not document this search for terminals. */
 export async function searchOrder(
   deps: PaymentDeps,
   order: OrderRow,
@@ -101,13 +102,13 @@ export async function searchOrder(
     named.filter((hit) => fitOf(deps, order, hit, hints) === fit).map(({ evidence }) => evidence)
   return {
     evidence: fitting('ours')[0],
-    // A row that cannot be read may be the order.
+    // A search result that cannot be read may be the order.
     isAbsent: named.length === 0 && unreadable === 0,
     unproven: fitting('unproven').map(({ mpOrderId }) => mpOrderId),
   }
 }
 
-/** A short form in the list does not say whose the order is. */
+/** The short form in the list does not name the application. */
 async function readWhole(
   deps: PaymentDeps,
   order: OrderRow,
@@ -121,13 +122,13 @@ async function readWhole(
       deps.provider.orders.find(token, hit.evidence.mpOrderId, options),
     )
   } catch (error) {
-    // It cannot be read, so it stays what the list says.
+    // It cannot be read, so the short form is used.
     if (error instanceof ProviderError && error.status === 404) return hit
     throw error
   }
 }
 
-/** Notes with the order which orders at the provider may be it; a person must check them. */
+/** Notes in the order which orders at the provider may be it; a person must check them. */
 export async function noteUnproven(
   deps: PaymentDeps,
   order: OrderRow,
@@ -141,7 +142,7 @@ export async function noteUnproven(
     source,
     (current) => ({
       move: applyUnproven(current, mpOrderIds, deps.now()),
-      // The next status check stays as planned: nothing was learned that brings it forward.
+      // The next status check keeps its time: nothing new makes an earlier one useful.
       plan: ({ next_check_at }) => ({ at: next_check_at, whileWebhooksArrive: null }),
     }),
   )

@@ -3,13 +3,13 @@ import { isFailedRefund, isPendingRefund } from '../../domain/provider-states.ts
 import type { OrderOperationRow } from '../../repositories/orders/order-operations.ts'
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
-/** A person's decision on a refund, and what the provider shows against it. */
+/** A person's decision on a refund that the provider contradicts. */
 export type Contradiction = { operation: OrderOperationRow; why: string }
 
 /**
- * What contradicts the decisions of persons on refunds of this order: a refund that may be the one that was not made, or one
- * that was made and is missing, failed or of another amount. `endsRefund` is the provider's id of a refund that ends with this
- * evidence, and so is no other one.
+ * What contradicts the persons' decisions on refunds of this order. Either a refund appears that may be the one decided as not
+ * made, or one decided as made is missing, failed or has another amount. `endsRefund` is the provider's id of a refund that ends
+ * with this evidence; it contradicts nothing.
  */
 export function contradictionOf(
   order: OrderRow,
@@ -48,7 +48,7 @@ function againstNotMade(
     const { id, status } = refund
     if (taken.has(id) || operation.refunds_before?.includes(id) || isFailedRefund(status))
       return false
-    // One that is being sent now has no id yet.
+    // A refund that is being sent now has no id yet.
     const isOpen = ({ kind, state }: OrderOperationRow) =>
       kind === 'refund' && (state === 'intent' || state === 'unknown')
     if (others.some((other) => isOpen(other) && fits(other, refund))) return false
@@ -80,15 +80,15 @@ function againstMade(
 
 export type RefundMatch =
   | { kind: 'ours'; refund: ProviderRefund }
-  /** The provider shows nothing that could be it. */
+  /** The provider shows no refund that could be it. */
   | { kind: 'none' }
-  /** Something may be it, and nothing proves it. `named` is the id that the provider itself gave it. */
+  /** One or more refunds may be it, and nothing proves which. `named` is the id that the provider itself gave it. */
   | { kind: 'unclear'; named: string | null; ids: string[] }
 
 /**
- * Which of the refunds that the provider shows is the one of an operation. Its id decides, or the answer to the operation's
- * own key (`isAnswer`). The amount alone proves something only of a refund that was not there before the intent and belongs
- * to no other operation (`operations`), and only when there is one such refund.
+ * Which of the refunds that the provider shows is the one of an operation. Its id decides, or the answer to the operation's own
+ * key (`isAnswer`). The amount alone proves it only when exactly one refund has it, was not there before the intent, and belongs
+ * to no other operation (`operations`).
  */
 export function matchRefund(
   operation: OrderOperationRow,
@@ -139,7 +139,7 @@ export function possibleRefunds(
   )
 }
 
-/** For the person who must say how the refund ended. */
+/** The text for the person who must decide how the refund ended. */
 export function whyUnclear(match: RefundMatch): string {
   if (match.kind !== 'unclear') return 'the provider contradicts what is known of this order'
   const ids = match.ids.slice(0, 3).join(', ')
@@ -149,7 +149,7 @@ export function whyUnclear(match: RefundMatch): string {
     : `${match.ids.length} refunds of the provider may be this one (${ids})`
 }
 
-/** Whether a refund of this amount can be the operation's; a total refund may find less left than was known. */
+/** Whether a refund of this amount can be the operation's. A total refund may return less than was expected here. */
 export function fits(operation: OrderOperationRow, { amountCents }: ProviderRefund): boolean {
   const asked = operation.amount_cents as number
   if (amountCents === null || amountCents === asked) return true

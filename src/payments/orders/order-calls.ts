@@ -10,26 +10,29 @@ import type { Log } from '../deps.ts'
 
 /** The log of requests and provider calls about orders, for their timelines. */
 export type OrderCalls = {
-  /** Writes a call a moment later, unless it is a plain one. No caller waits for it or fails with it. */
+  /** Writes a call a moment later, unless it is a plain one. The caller neither waits for it nor fails with it. */
   note(call: NewOrderCall): void
   noteProviderCall(entry: ProviderCallLog, endedAt: Date): void
   /** Writes what is pending. Never fails. */
   flush(): Promise<void>
-  /** Writes the rest, if the database takes it. */
+  /** Writes the rest, if the database is available. */
   close(): Promise<void>
 }
 
-/** A charge makes some calls at once: they share a statement, after the charge's own. */
+/** A charge makes several calls at once: one statement writes them, after the charge's own. */
 const afterMs = 200
 const retryMs = 5_000
 const rowsAtOnce = 500
-/** While the database is away. */
+/** A limit while the database is not available. */
 const pendingAtMost = 5_000
 
 /** A call that takes longer is logged although it succeeded. */
 const slowMs = 2_000
 
-/** Operations that the order itself records when they succeed: `created_at`, `sent_at`, its moves and its count of status checks. */
+/**
+ * Operations that the order itself records when they succeed, in `created_at`, `sent_at`, its history and its count of status
+ * checks.
+ */
 const recordedByOrder = {
   request: { createOrder: 201, readOrder: 200, followOrder: 200 },
   provider: { 'order.create': 201, 'order.read': 200 },
@@ -39,8 +42,8 @@ const idShape = /^[\w-]{1,100}$/
 const longestText = 200
 
 /**
- * Calls wait in memory and are written in batches, so a crash loses the last moments of this log and nothing else. What succeeds
- * at once and stands in the order anyway is not logged: it would be most of what a sale writes.
+ * Calls wait in memory and are written in batches, so a crash loses only the last moments of this log. A call that succeeds at
+ * once and is visible in the order is not logged: that would be most of a sale's writes.
  */
 export function createOrderCalls(database: Database, log: Log): OrderCalls {
   let pending: NewOrderCall[] = []
@@ -68,7 +71,7 @@ export function createOrderCalls(database: Database, log: Log): OrderCalls {
   const writer = createBatchingWriter({ name: 'order calls', afterMs, isEmpty, write, log })
 
   const note = (call: NewOrderCall) => {
-    // What cannot be the id of an order might not be text that the database takes.
+    // A value that cannot be an order's id might not be text that the database accepts.
     if (!idShape.test(call.order) || isPlain(call)) return
     if (pending.length >= pendingAtMost) {
       pending.shift()
@@ -111,7 +114,7 @@ function isPlain({ kind, caller, operation, status, attempt, duration_ms }: NewO
   return recorded[operation] === status && attempt === 1 && duration_ms < slowMs
 }
 
-/** Text of the provider's, as far as the database takes it. */
+/** Text from the provider, cut to what the database accepts. */
 function plain(text: string | null): string | null {
   return (
     text

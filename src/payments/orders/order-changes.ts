@@ -4,7 +4,7 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 
 const orderChangedChannel = 'order_changed'
 
-/** What is told of a changed order: enough to know whom it concerns, without reading it. */
+/** A changed order: enough to know which client it concerns, without reading the row. */
 export type ChangedOrder = {
   order_id: string
   client: string
@@ -13,7 +13,7 @@ export type ChangedOrder = {
   version: number
 }
 
-/** Hears of changes in this process, whichever process made them. */
+/** Delivers order changes in this process, whichever process made them. */
 export type OrderChanges = {
   /** Resolves when the order may have changed, after `timeoutMs`, or when `signal` aborts. */
   wait(orderId: string, timeoutMs: number, signal?: AbortSignal): Promise<void>
@@ -23,11 +23,11 @@ export type OrderChanges = {
   follow(onChange: (change: ChangedOrder) => void, onGap: () => void): () => void
   /** How many waiters and watchers of single orders there are now. */
   waiting(): number
-  /** Wakes everybody and stops listening. */
+  /** Wakes all waiters and stops listening. */
   close(): Promise<void>
 }
 
-/** Tells every process of a change, once it is committed. */
+/** Notifies every process of a change, once it is committed. */
 export function tellOrderChanged(database: Database, order: OrderRow): void {
   const change: ChangedOrder = {
     order_id: order.id,
@@ -40,8 +40,8 @@ export function tellOrderChanged(database: Database, order: OrderRow): void {
 }
 
 /**
- * Listens for changes with one subscription for all waiters. A notification is only a hint: waiters look at the row
- * again after it, and by themselves now and then, so a lost one costs a moment and nothing else.
+ * Listens for changes with one subscription for all waiters. A database notification is only a hint: waiters read the row again
+ * after it, and also at intervals. So a lost one only costs a moment.
  */
 export async function createOrderChanges(database: Database): Promise<OrderChanges> {
   const watchers = new Map<string, Set<() => void>>()

@@ -11,15 +11,15 @@ export type OrderChange = Record<string, unknown>
 
 export type OrderFeed = (query: {
   client?: string | undefined
-  /** `next` of a page, or a bare time; null begins at the oldest order. */
+  /** `next` of a page, or a plain time; null begins at the oldest order. */
   after: string | null
   limit: number
 }) => Promise<{ rows: OrderChange[]; next: string | null }>
 
 /**
- * Orders in the sequence of their last changes, for a flow that tells the ERP about them. `next` is the position of the
- * last row, and `after` itself when there is none. A reader goes back a little on each visit, since two changes of one
- * moment may become visible in the other order.
+ * Orders in the sequence of their last changes, for a flow that sends them to the ERP. `next` is the position of the last row,
+ * and `after` itself when there is none. A reader goes back a little at each poll, since two changes of one moment may become
+ * visible in the other order.
  */
 export function createOrderFeed(db: Db): OrderFeed {
   return async ({ client, after, limit }) => {

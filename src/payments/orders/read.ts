@@ -22,17 +22,21 @@ import { hasUnsettledRefund, planCheckAt, soonerForWatcher } from './status-chec
 
 export type ReadOrder = {
   order: OrderRow
-  /** The provider could not be asked: this is what we knew before. */
+  /** The provider could not be asked: this is the state known before. */
   stale: boolean
-  /** Why it could not. */
+  /** Why the provider could not be asked. */
   failure?: unknown
-  /** The provider does not keep it any more: this is what we knew before, and all there will ever be. */
+  /** The provider no longer keeps the order: this is the state known before, and it is final. */
   isGone?: boolean
-  /** The state that the provider has shown in this very read; absent when it did not, or none that is known here. */
+  /** The state that the provider has shown in this read; absent when it showed none, or none that is known here. */
   shown?: OrderStatus | null
 }
 
-/** An order of this client by our id or the provider's. Throws NOT_FOUND, for another client's order too. */
+/**
+ * An order of this client by our id or the provider's.
+ *
+ * @throws NOT_FOUND, also for another client's order
+ */
 export async function requireOrder(
   deps: PaymentDeps,
   client: ClientName,
@@ -44,8 +48,9 @@ export async function requireOrder(
 }
 
 /**
- * The same for a request, which may name an order that only the provider knows any more, by its id there: it is taken in
- * first. Throws SERVICE_UNAVAILABLE too, when the provider cannot be asked.
+ * The same for a request, which may name by its provider id an order that only the provider has: it is adopted first.
+ *
+ * @throws NOT_FOUND, and SERVICE_UNAVAILABLE when the provider cannot be asked
  */
 export async function requireOrderAnywhere(
   deps: PaymentDeps,
@@ -63,7 +68,7 @@ export async function requireOrderAnywhere(
 /** An order, and the client's connection as it was at that moment. */
 export type LoadedOrder = { order: OrderRow; known: KnownConnection | undefined }
 
-/** `seenMs` is performance.now() of before they were read. */
+/** `seenMs`: performance.now() before the order and connection were read. */
 export function loadedAt(
   { order, connection }: { order: OrderRow; connection: ConnectionRow | undefined },
   seenMs: number,
@@ -72,22 +77,21 @@ export function loadedAt(
 }
 
 export type RefreshOptions = {
-  /** No call that is under way serves this read. */
+  /** Does not share a call that is already under way. */
   isOwn?: boolean
   /** The client's connection, as it was read with the order. */
   known?: KnownConnection | undefined
-  /** A status check that finds nothing new is written a moment later: for a caller that acts on nothing. */
+  /** Writes a status check without news a moment later: for a caller that does not act on it. */
   notesLater?: boolean
-  /** Nothing is sent under the order's key: a creation of unknown outcome is left to the sweeper. For a GET. */
+  /** Sends nothing under the order's key: a creation of unknown outcome is left to the sweeper. For a GET. */
   onlyReads?: boolean
 }
 
 /**
- * The order as the provider sees it now. Equal reads share one call. Without an answer from the provider the local row
- * comes back as stale; an order the provider no longer keeps (three months) is the local row, not stale.
+ * The order after a status check. Equal reads share one call. Without an answer from the provider the local row is returned as
+ * stale. For an order that the provider no longer keeps (three months) the local row is returned, not stale.
  *
- * A webhook's read is its own (`isOwn`), as is one after a change of ours: a read that was under way before may have missed
- * what happened.
+ * A webhook's read is its own (`isOwn`), as is one after a change of ours: a read that began before may have missed the event.
  */
 export async function refreshOrder(
   deps: PaymentDeps,
@@ -101,7 +105,7 @@ export async function refreshOrder(
   }: RefreshOptions = {},
 ): Promise<ReadOrder> {
   if (isAtRest(order, context.source)) {
-    // A status check that was planned while the order was still open.
+    // A status check that was planned while the order was open.
     if (order.next_check_at !== null) {
       await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt: null })
     }
@@ -117,11 +121,11 @@ export async function refreshOrder(
   if (isOwn) return read()
   if (!notesLater) return deps.once(`read:${order.id}`, read)
   const shared = await deps.once(`check:${order.id}`, read)
-  // One that was under way before may know less of the order than this request has read since.
+  // A call that began earlier may have an older version than this request has read since.
   return shared.order.version < order.version ? { ...shared, order } : shared
 }
 
-/** The sweeper takes the order up at once, except while the request that charges has the lease. */
+/** The sweeper processes the order at once, except while the request that charges has the lease. */
 async function leaveToSweeper(deps: PaymentDeps, order: OrderRow): Promise<ReadOrder> {
   const now = deps.now()
   const isBeingSent = order.sender_until !== null && order.sender_until > now
@@ -145,7 +149,7 @@ async function readUnconfirmed(
   return { order: outcome.order, stale: false, shown }
 }
 
-/** An order that a search did not find may still turn up: then its row opens again. */
+/** An order that a search did not find may appear later: then its row is reopened. */
 async function searchAgain(
   deps: PaymentDeps,
   order: OrderRow,
@@ -175,7 +179,7 @@ async function readConfirmed(
   const get = (token: string, options: CallOptions) =>
     deps.provider.orders.get(token, mpOrderId, {
       ...options,
-      // Nobody waits for the sweeper: it comes again by itself.
+      // The sweeper tries again later by itself.
       ...(context.source === 'sweeper' && { maxAttempts: 1 }),
     })
   try {
@@ -204,18 +208,18 @@ function isProviderFailure(error: unknown): error is ProviderError | AppError {
   return error instanceof ProviderError || error instanceof AppError
 }
 
-/** Nothing to learn from the provider: it never had the order (and no search for it is planned), or the order has ended. */
+/** Whether the provider can show nothing new: it never had the order and no search is planned, or the order has ended. */
 function isAtRest(order: OrderRow, source: EvidenceSource): boolean {
   const tellsOfMoney = source === 'webhook' || source === 'search'
   if (order.creation === 'refused') return !tellsOfMoney && order.next_check_at === null
   if (!isUntouchable(order.status) || hasUnsettledRefund(order)) return false
-  // A webhook about an ended order may tell of money, and late money may still be given back.
+  // A webhook about an ended order may mean money, and a late payment may still be refunded.
   const hasLateMoney = order.paid_after_close && order.refunded_cents < order.paid_cents
   return !tellsOfMoney && !hasLateMoney
 }
 
 /**
- * The order as it is now, with the time of its next status check. `checkedAt` is null when the provider did not answer: what we know
+ * The order as it is now, with the time of its next status check. `checkedAt` is null when the provider did not answer: the state
  * is then no fresher than before.
  */
 async function planNext(
@@ -235,25 +239,29 @@ async function planNext(
 export type WaitOptions = {
   /** Longest wait in seconds, 1 to 30. */
   waitSeconds: number
-  /** Answer at once when the order is past this version; default: the version before the provider was read. */
+  /** Answers at once when the order is past this version. Default: the version before the provider was read. */
   knownVersion?: number | undefined
   signal: AbortSignal
-  /** Called before the row is read again: throws when the caller may no longer see the order. */
+  /**
+   * Called before the row is read again.
+   *
+   * @throws when the caller may no longer see the order
+   */
   checkAccess: () => Promise<void>
 }
 
-/** The row is read this often even when no notification comes. */
+/** The row is read at this interval even without a notification. */
 const readAgainMs = 1_000
 
-/** Has the sweeper check an order as often as a waiting caller may expect. */
+/** Makes the sweeper check an order as often as a waiting client needs. */
 export async function watch(deps: PaymentDeps, order: OrderRow): Promise<void> {
   const nextCheckAt = soonerForWatcher(order, deps.now())
   if (nextCheckAt) await planCheck(deps.database.db, order.id, { checkedAt: null, nextCheckAt })
 }
 
 /**
- * Reads an order, and with `wait` holds the answer until its version changes, the time is up, or the caller goes. While
- * somebody waits, the sweeper reads the provider for him. `found` is the order as this very request has found it already.
+ * Reads an order. With `wait` the answer waits until the order's version changes, the time is up, or the client disconnects;
+ * meanwhile the sweeper reads the provider. `found` is the order as this request has already read it.
  */
 export async function readOrder(
   deps: PaymentDeps,

@@ -35,17 +35,17 @@ export type CreationOutcome =
   | { kind: 'unknown'; order: OrderRow; error: unknown }
 
 export type ResolveOptions = {
-  /** The lease that came with the row, for the request that wrote it. */
+  /** The lease that was inserted with the row, for the request that did it. */
   newLease?: NewLease | null
-  /** The client's connection, if it is known already. */
+  /** The client's connection, if it is already read. */
   connection?: KnownConnection | undefined
-  /** A request asks for this charge now, so it may be made after its first deadline, too. */
+  /** A request asks for this charge now, so it may be sent after its first deadline, too. */
   isCharge?: boolean
 }
 
 /**
- * Finds the outcome of an order's creation: for its request, and for the sweeper that finds it open. The provider always gets the
- * order's own key, so there is at most one order.
+ * Finds the outcome of an order's creation, for its request and for the sweeper. The provider always gets the order's own key, so
+ * there is at most one order.
  *
  * Nothing is sent after a requested cancel, after the order's expiry without a request, or under a key that the provider may have
  * forgotten. Then the order is searched at the provider.
@@ -137,7 +137,7 @@ async function settleFailure(
   context: RequestContext,
   lease: SendLease,
 ): Promise<CreationOutcome> {
-  // The key belongs to an order of other content, or no earlier attempt can arrive any more: search.
+  // The key belongs to an order of other content, or no earlier attempt can still arrive: search.
   if (asksForSearch(deps, error, lease)) return search(deps, order, context, lease, error)
   const ended =
     endsIntent(error, lease) && (await endUnmade(deps, order, context.source, lease, error))
@@ -148,12 +148,12 @@ function isKeyUsed(error: unknown): boolean {
   return error instanceof ProviderError && error.providerCode === 'idempotency_key_already_used'
 }
 
-/** A restored backup has rarely forgotten more charges of one reference text than these. */
+/** A restored backup rarely lacks more charges of one reference text than these. */
 const earlierAtMost = 3
 
 /**
- * The provider's order under the key when it is this charge under an earlier reference. That happens after a restored backup: the order
- * was adopted, has its reference, and the till repeats the charge under its key. A used key never makes a new order.
+ * The provider's order under the key, when it is this charge under an earlier reference. That happens after a restored backup:
+ * the order was adopted and has its reference, and the till repeats the charge under its key. A used key never makes a new order.
  */
 async function replayEarlier(
   order: OrderRow,
@@ -170,7 +170,7 @@ async function replayEarlier(
   return undefined
 }
 
-/** Whether a search follows a refusal: the key is taken, or only old attempts leave it in doubt. */
+/** Whether a search follows a refusal: the key is used, or only old attempts leave the outcome unknown. */
 function asksForSearch(
   deps: PaymentDeps,
   error: ProviderError | AppError,
@@ -182,8 +182,8 @@ function asksForSearch(
 }
 
 /**
- * Searches the order by its reference. When the provider does not have it and no attempt can still arrive, it was never made. An order
- * that is found later opens its row again.
+ * Searches the order by its reference. When the provider does not have it and no attempt can still arrive, it was never made. If
+ * the order is found later, its row is reopened.
  */
 async function search(
   deps: PaymentDeps,
@@ -220,7 +220,7 @@ async function search(
 
 const neverMade = 'The provider has no such order; nothing was charged'
 
-/** Closes the order as never made. Undefined when another process sends now or has found it meanwhile. */
+/** Closes the order as never made. Undefined when another process is sending or has found it meanwhile. */
 async function endUnmade(
   deps: PaymentDeps,
   order: OrderRow,
@@ -240,7 +240,7 @@ async function endUnmade(
   return endedAs(after)
 }
 
-/** The request's content, made from the row alone, so that every repetition is equal to the first. */
+/** The content of the request, made from the row alone, so that every repeat is equal to the first. */
 function providerOrder(order: OrderRow): NewProviderOrder {
   return {
     externalReference: order.mp_external_reference,
@@ -277,8 +277,8 @@ async function keepUnknown(
 }
 
 /**
- * 504: the provider may have the order. The till asks for this order, or repeats the same request; that is safe unless
- * neither a key nor the guard against duplicates makes the repetition the same order (`repeatable`).
+ * 504: the provider may have the order. The till reads this order, or repeats the same request. A repeat is safe unless it has
+ * neither a key nor the guard against duplicates (`repeatable`).
  */
 export function unknownCreation(order: OrderRow, cause: unknown, repeatable = true): AppError {
   const advice = repeatable

@@ -25,32 +25,33 @@ import {
 import { refreshOrder } from './read.ts'
 
 /**
- * Searches the provider, after a start, for what this database does not know.
+ * After a start, searches the provider for orders that this database lacks.
  *
- * A restored backup lacks every order that was made after it: their webhooks belong to no order here, and a till that
- * repeats such a sale could charge it again. Whether the database is older than it was cannot be seen from
- * inside, so every start counts as such a moment. Each connected account is searched from a while before its last known
- * order; what is missing is taken in (adopt-orders.ts), what has moved is read again. It works beside the tills, one page
- * at a time, leaves an account alone that says "too many" or fails, goes on after a crash where it was, and ends.
+ * A restored backup lacks every order that was made after it. Their webhooks match no order here, and a till that repeats such a
+ * sale could charge it again. A restore cannot be detected from inside, so the search runs at every start.
+ *
+ * Each connected account is searched from a while before its last known order. Missing orders are adopted (adopt-orders.ts), and
+ * changed ones are read again. The search runs beside the tills, one page at a time. It skips an account that answers "too many
+ * requests" or fails, continues after a crash where it was, and ends.
  */
 export type OrderSearch = {
-  /** Notes how far back each account is to be searched. To be done before the first sale, which would hide the gap. */
+  /** Writes how far back each account is to be searched. Must run before the first sale, which would hide the gap. */
   plan(): Promise<void>
   start(): void
-  /** Cuts the page that is being read; the next process reads it again. */
+  /** Aborts the page that is being read; the next process reads it again. */
   stop(): Promise<void>
-  /** Searches the accounts that are due, as far as possible now. Answers how many are not finished. */
+  /** Searches the accounts that are due, as far as possible now. Returns how many are not finished. */
   searchOnce(): Promise<number>
 }
 
 const hourMs = 3_600_000
-/** Clocks differ, here and at the provider. */
+/** Clocks differ between here and the provider. */
 const marginMs = hourMs
 /** Orders can be read for three months. */
 const reachMs = 90 * 24 * hourMs
-/** The provider takes up to 30 days. */
+/** The provider accepts a span of up to 30 days. */
 const partMs = 28 * 24 * hourMs
-/** Such a part has more orders than the provider may be willing to page through: it is cut in two. */
+/** A span with more pages than this is cut in two: the provider may not page further. */
 const pagesAtMost = 20
 const shortestPartMs = 5 * 60_000
 /** An order is in the provider's index up to a minute after it was made. */
@@ -127,7 +128,7 @@ function retryAfterMs(error: unknown, failures: number): number {
   return Math.max(wishMs, Math.min(longestRetryMs, firstRetryMs * 2 ** failures))
 }
 
-/** Searches as far as it goes now; answers when (ms) to go on. */
+/** Searches as far as possible now; returns when (ms) to continue. */
 async function searchAccount(
   deps: PaymentDeps,
   mpUserId: number,
@@ -137,7 +138,7 @@ async function searchAccount(
   const { db } = deps.database
   const account = await connectedAccount(deps, mpUserId)
   const nowMs = deps.now().getTime()
-  // Connected later, it goes on then.
+  // Continues when the account is connected.
   if (!account) return nowMs + firstRetryMs
   const searched = await withLease(deps, `order-search:${mpUserId}`, async ({ signal: lost }) => {
     const boxOf = terminalsOf(deps, account)
@@ -148,7 +149,7 @@ async function searchAccount(
       const from = search.searched_until
       const endsMs = search.ends_at.getTime()
       const beganMs = deps.now().getTime()
-      // What was made a moment before the start may not be in the index yet: it is looked for once more when it must be.
+      // An order that was made just before the start may not be in the index yet: it is searched again when it must be.
       const surelyMs = endsMs + indexLagMs
       const isLookedOver = from.getTime() >= endsMs - indexLagMs
       if (isLookedOver && beganMs < surelyMs) return surelyMs
@@ -173,13 +174,13 @@ async function searchAccount(
       await deps.sleep(betweenPagesMs, stopped).catch(() => undefined)
     }
   })
-  // Another process is at it.
+  // Another process is searching.
   return searched ? searched.result : nowMs + intervalMs
 }
 
 /**
- * Reads a part of the time page by page and answers the orders without a row, oldest first: an earlier attempt shows whether
- * a later order is another attempt or another reference. Rows that the provider shows otherwise are read again.
+ * Reads a span page by page and returns the orders without a row, oldest first: an earlier attempt shows whether a later order is
+ * another attempt or another reference. Rows whose state differs at the provider are read again.
  */
 async function findMissing(
   deps: PaymentDeps,
@@ -213,7 +214,7 @@ async function findMissing(
       deps.log.warn(about, 'orders of the provider cannot be read; the rest of their page is')
     }
     const [first] = orders
-    // A provider that does not know the parameter answers with the first page for ever.
+    // A provider that does not support the parameter returns the first page every time.
     const isRepeated = first !== undefined && first.evidence.mpOrderId === before
     if (length === 0 || isRepeated) break
     before = first?.evidence.mpOrderId ?? before
@@ -256,12 +257,12 @@ async function meet(
   figures: Figures,
 ): Promise<void> {
   const { mpOrderId } = found.evidence
-  // A short form in the list does not say whose the order is.
+  // The short form in the list does not name the application.
   const meeting = await (found.isOurs === null
     ? meetOrder(deps, account, mpOrderId, 'search')
     : takeIn(deps, account, found, 'search', boxOf)
   ).catch((error: unknown): Meeting => {
-    // One order that cannot be stored must not hide the others.
+    // One order that cannot be stored must not block the others.
     if (constraintOf(error) === undefined) throw error
     deps.log.error(
       { mpUserId: account.mpUserId, mpOrderId, err: error },

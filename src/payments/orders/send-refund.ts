@@ -24,15 +24,17 @@ import { refreshOrder, requireOrder } from './read.ts'
 import { refundEntry, takeEvidence } from './state.ts'
 import { canNotArrive, hasUnsettledRefund } from './status-checks.ts'
 
-/** Time alone does not settle what cannot be told apart. At most what `furthestMs` knows of operations. */
+/** Time alone does not resolve a refund that cannot be matched. At most the operations' part of `furthestMs`. */
 const unclearCheckMs = 2 * 60_000
 const unclearCode = 'refund_unclear'
 
 export type SentRefund = { order: OrderRow; operation: OrderOperationRow }
 
 /**
- * Sends the refund of an intent, for the first time (`newLease`, the lease that came with it) or again; the key is the intent's
- * id each time. Throws as refundOrder does.
+ * Sends the refund of an intent, for the first time (`newLease`, inserted with the intent) or again. The key is always the
+ * intent's id.
+ *
+ * @throws like refundOrder
  */
 export function refundAtProvider(
   deps: PaymentDeps,
@@ -85,7 +87,7 @@ async function insteadOfSending(
   throw refuseRefund('ORDER_NOT_REFUNDABLE', order)
 }
 
-/** The part of the payment that is given back: null for all of it, undefined when there is no payment to take it from. */
+/** The part of the payment that is refunded: null for all of it, undefined when there is no payment to refund. */
 function partOf(
   order: OrderRow,
   operation: OrderOperationRow,
@@ -94,8 +96,8 @@ function partOf(
   const payment = own.find(({ status }) => receivedStatuses.includes(status)) ?? own[0]
   const amountCents = operation.amount_cents as number
   const isAll = payment !== undefined && amountCents === receivedCents(payment)
-  // The provider's partial refund must be less than the payment: all of it at once is a total one. Of an order with a
-  // further payment a total one is not known to leave that alone, so the payment is always named.
+  // A partial refund must be less than the payment; for all of it a total refund is sent. When the order has a further payment, a
+  // total refund might include it, so the payment is always named.
   const namesPayment = order.surplus !== null && payment !== undefined
   if (!namesPayment && (operation.refund_type === 'total' || isAll)) return null
   return payment && { paymentId: payment.id, amountCents, isWholeAmount: order.whole_amount }
@@ -123,8 +125,8 @@ async function record(
     })
   }
   const recorded = await recordRefund(deps, order, operation, given, refund, context, lease)
-  // What the short answer leaves open only the provider's own books tell: one that does not show the refund, or a sum that
-  // does not make the whole although the provider says so, as after a refund that was made elsewhere and not seen here.
+  // The short answer may not show the refund, or its sum may not be the whole although the provider says so, as after a refund
+  // made elsewhere. Then the order is read.
   const isPlain = given.refunds.length > 0 && !hasUnsettledRefund(recorded.order)
   if (isPlain || given.refunds.some(({ status }) => isPendingRefund(status))) return recorded
   const read = await refreshOrder(deps, recorded.order, context, { isOwn: true })
@@ -141,14 +143,14 @@ async function settleFailure(
 ): Promise<SentRefund> {
   const isOver = endsIntent(error, lease)
   if (error instanceof AppError) {
-    // Nothing was sent (no connection): the till is told so, and nobody gives the money back behind its back. Unless
-    // somebody else sends by now, under the same key: what becomes of that call is not known here.
+    // Nothing was sent (no connection): the till gets the error, and the sweeper must not refund later. Unless another process is
+    // sending now under the same key: the outcome of that call is unknown here.
     if (!isOver) throw error
     const isRefused = await refuse(deps, operation, error, lease)
     throw refusal(order, error, isRefused ? 'refundRefusedForNow' : 'refundUndecided')
   }
-  // Perhaps by our own earlier call, whose answer was lost: the provider's books tell. They also tell that an attempt
-  // which nobody answered has had no effect, once it can no longer arrive.
+  // Our own earlier call may have refunded it, with its answer lost: the order is read. That also shows that an unanswered
+  // attempt had no effect, once it can no longer arrive.
   const isDoubtful = lease.unansweredAt !== null || !lease.isNew
   const asksBooks =
     isDoubtful &&
@@ -165,7 +167,7 @@ async function settleFailure(
   throw refusedByProvider(order, error, hasEnded)
 }
 
-/** Writes what the provider has answered: how the refund ended, what that makes of its order, and who gave it back. */
+/** Writes the provider's answer: how the refund ended, the order's new state, and who refunded it. */
 async function recordRefund(
   deps: PaymentDeps,
   known: OrderRow,
@@ -178,7 +180,7 @@ async function recordRefund(
   const endOf = (order: OrderRow) => {
     const refundId = refund?.id ?? operation.mp_refund_id
     const isPending = refund !== undefined && isPendingRefund(refund.status)
-    // A total refund gives back what is left, which may be less than was known here.
+    // A total refund returns what is left, which may be less than was known here.
     const amountCents = refund?.amountCents ?? (operation.amount_cents as number)
     const done = { ...operation, state: 'done' as const, amount_cents: amountCents }
     const ends = {
@@ -215,8 +217,8 @@ async function recordRefund(
 }
 
 /**
- * Settles a refund whose key says nothing any more (too old to be sent again) by the refunds that the provider shows.
- * `order` has just been read. Returns it as it stands then: `unknown` while what the provider shows proves neither end.
+ * Settles a refund whose key is too old to be sent again, by the refunds that the provider shows. `order` has just been read.
+ * Returns the refund as it is then: `unknown` while the provider's refunds prove neither outcome.
  */
 export async function settleRefundByReading(
   deps: PaymentDeps,
@@ -227,7 +229,7 @@ export async function settleRefundByReading(
   return deps.database.transaction(async (trx) => {
     const locked = await lockOrder(trx, order.id)
     const match = matchRefund(operation, locked.refunds, await listOperations(trx, [order.id]))
-    // What a contradiction shows is not taken into the order, so its list is not the provider's.
+    // Contradicting evidence is not applied to the order, so its list of refunds is not the provider's.
     if (match.kind === 'unclear' || (match.kind === 'none' && locked.conflict !== null)) {
       return keepUnclear(deps, trx, operation, match, locked.refunds)
     }
@@ -250,7 +252,7 @@ export async function settleRefundByReading(
   })
 }
 
-/** The refunds of an answer as what the shop gives back; those before it have taken their part of the payment. */
+/** The refunds of an answer that return the shop's money; the earlier refunds have used their part of the payment. */
 function shopRefundsOf(order: OrderRow, answered: RefundAnswer): ProviderRefund[] {
   const answeredIds = new Set(answered.refunds.map(({ id }) => id))
   const before = order.refunds.filter(({ id }) => !answeredIds.has(id))
@@ -258,7 +260,7 @@ function shopRefundsOf(order: OrderRow, answered: RefundAnswer): ProviderRefund[
   return all.slice(before.length)
 }
 
-/** Refunds in the answer that the order did not have before. */
+/** Refunds in the answer that are new to the order. */
 function freshRefunds(order: OrderRow, given: RefundAnswer): ProviderRefund[] {
   const before = new Set(order.refunds.map((refund) => refund.id))
   return given.refunds.filter((refund) => !before.has(refund.id))
@@ -275,19 +277,19 @@ async function matchAnswer(
     const ids = given.refunds.map(({ id }) => id)
     return { kind: 'unclear', named: ids.length === 1 ? (ids[0] ?? null) : null, ids }
   }
-  // Only what was known before can belong to another operation.
+  // Only a refund that was known before can belong to another operation.
   const isFresh = freshRefunds(order, given).length === given.refunds.length
   const operations = isFresh ? [] : await listOperations(deps.database.db, [order.id])
   return matchRefund(operation, given.refunds, operations, { isAnswer: true })
 }
 
-/** Whether the answer says of the order what no refund makes of it: another currency, or that it is not paid. */
+/** Whether the answer shows a state that no refund can cause: another currency, or not paid. */
 function isImpossible(order: OrderRow, { status, currency }: RefundAnswer): boolean {
   const isOther = currency !== null && order.currency !== null && currency !== order.currency
   return isOther || (status !== null && !isPaid(status) && status !== 'refunded')
 }
 
-/** The answer contradicts what was asked for, so the order is read; while that proves nothing, the refund stays unknown. */
+/** The answer contradicts the request, so the order is read. While that proves nothing, the refund stays unknown. */
 async function settleUnclearAnswer(
   deps: PaymentDeps,
   order: OrderRow,
@@ -308,7 +310,7 @@ async function settleUnclearAnswer(
   })
 }
 
-/** Keeps a refund of unknown outcome, of which a person must say how it ended. */
+/** Leaves a refund at outcome unknown: a person must decide how it ended. */
 async function keepUnclear(
   deps: PaymentDeps,
   db: Db | Trx,
@@ -335,8 +337,8 @@ function codeOfEnded({ provider_code: code }: OrderOperationRow): string | null 
 }
 
 /**
- * What the short answer to a refund says of the whole order. When a webhook was quicker and the row has this refund
- * already, the sum does not grow a second time.
+ * The order's state that follows from the short answer to a refund. When a webhook was first and the row has this refund already,
+ * the sum does not grow again.
  */
 function evidenceOfRefund(
   order: OrderRow,
@@ -386,7 +388,7 @@ async function refuseOperation(
   await settleOperation(deps.database.db, operation.id, end)
 }
 
-/** What the till is told of a refund that the provider did not confirm; `isRefused` when it never will. */
+/** The error for a refund that the provider did not confirm; `isRefused` when it never will. */
 function refusedByProvider(order: OrderRow, error: ProviderError, isRefused: boolean): AppError {
   const failure = toAppError(error, 'order.refund')
   const isForNow = failure.status >= 500 || failure.code === 'RATE_LIMITED'
@@ -403,12 +405,12 @@ function refusal(order: OrderRow, failure: AppError, situation: Situation): AppE
   })
 }
 
-/** How the order stands after a refusal of its refund, which changed nothing. */
+/** The order's state after a refusal of its refund, which changed nothing. */
 export function refundStanding(order: OrderRow): ErrorExtra {
   return { ...moneyOutcome('refundNotMade', order), orderId: order.id, status: order.status }
 }
 
-/** A refusal of ours that says how the order stands. */
+/** An error of this service that includes the order's state. */
 export function refuseRefund(code: ErrorCode, order: OrderRow, extra: ErrorExtra = {}): AppError {
   return new AppError(code, { extra: { ...refundStanding(order), ...extra } })
 }

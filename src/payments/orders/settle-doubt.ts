@@ -12,8 +12,9 @@ import type { RequestContext } from '../operations/request-context.ts'
 import { type ReadOrder, refreshOrder, requireOrder } from './read.ts'
 
 /**
- * Looks at the provider for an order now, for somebody who does not want to wait until it is looked at anyway. Throws
- * NOT_FOUND.
+ * Makes a status check of an order now, for a person who does not want to wait for the next one.
+ *
+ * @throws NOT_FOUND
  */
 export async function askAboutOrder(
   deps: PaymentDeps,
@@ -34,14 +35,14 @@ export async function askAboutOrder(
 }
 
 /**
- * Keeps what somebody who looked says of an order in doubt. It is a person's word and moves no state: `outcome` stays what is
- * proven, and what the provider shows later still counts. From then on nothing is sent that could make the charge, it keeps
- * neither box nor terminal, and one that was not paid stands in the way of no equal sale.
+ * Stores a person's decision on an order in doubt. It moves no state: `outcome` stays what is proven, and later evidence still
+ * counts. From then on nothing is sent that could make the charge, and the order blocks neither box nor terminal. One that was
+ * not paid does not block an equal sale.
  *
- * A late payment, and one of less than was asked, may be settled as paid: the money then counts for the sale. An order that a
- * person settled as paid, and that ended without a payment, may be settled as not paid.
+ * A late payment, and one of less than was requested, may be settled as paid: the money then counts for the sale. An order that
+ * was settled as paid, and that ended without a payment, may be settled as not paid.
  *
- * Throws NOT_FOUND, CONFLICT for an order that is in no doubt and of which nothing is to be decided.
+ * @throws NOT_FOUND, and CONFLICT for an order that is not in doubt and has nothing to decide
  */
 export async function settleDoubt(
   deps: PaymentDeps,
@@ -60,7 +61,7 @@ export async function settleDoubt(
     const givesUp = !isMade || (order.status === 'action_required' && said.as === 'not_paid')
     return deps.database.transaction(async (trx) => {
       const settled = await keepSettlement(trx, order, { ...said, at }, givesUp)
-      // It has moved since, so what was said may be about something else.
+      // The order has moved since, so the decision may be about another state.
       if (!settled) throw noDoubt()
       const metadata = { as: said.as, reason: said.reason, status: order.status }
       await recordSuccess(deps, trx, { ...entry, resourceId: order.id, metadata })
@@ -69,13 +70,13 @@ export async function settleDoubt(
   })
 }
 
-/** Whether saying this of an order ends the wait for a person's decision about it. */
+/** Whether this decision ends the wait for a person. */
 function decides(decision: Decision | null, as: Settlement['as']): boolean {
   if (as === 'not_paid') return decision === 'settled_unpaid'
   return decision === 'paid_late' || decision === 'paid_less'
 }
 
-/** Nobody knows whether the customer has paid, and time alone will not tell. */
+/** Whether the customer has paid is unknown, and time alone will not show it. */
 function isInDoubt(order: OrderRow, now: Date): boolean {
   if (order.creation === 'refused') return order.conflict !== null
   if (order.creation !== 'confirmed' || order.conflict !== null) return true

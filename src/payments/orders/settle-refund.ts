@@ -19,7 +19,7 @@ import { refreshOrder, requireOrder } from './read.ts'
 import { settleRefundByReading } from './send-refund.ts'
 import { moveOrder } from './state.ts'
 
-/** What a person says of a refund whose outcome is not known. */
+/** A person's decision on a refund of unknown outcome. */
 export type RefundDecision = {
   as: 'refunded' | 'not_refunded'
   reason: string
@@ -28,12 +28,12 @@ export type RefundDecision = {
 }
 
 /**
- * Ends a refund of unknown outcome by what a person found in the provider's panel, or decides again on one of which the
- * provider contradicts the decision. The order is read first: what the provider proves ends the refund and counts more. The
- * amount given back stays what the provider lists; a refund that it does not list is added with the amount that was asked for.
+ * Ends a refund of unknown outcome with what a person found in the provider's panel, or replaces a decision that the provider
+ * contradicts. The order is read first: what the provider proves ends the refund and has priority. The refunded amount stays what
+ * the provider lists; a refund that it does not list is added with the requested amount.
  *
- * Throws NOT_FOUND, CONFLICT when there is nothing to decide or the number is none of the possible ones, REFUND_IN_PROGRESS
- * while the refund is being sent.
+ * @throws NOT_FOUND, CONFLICT when there is nothing to decide or the number is not a possible one, REFUND_IN_PROGRESS while the
+ * refund is being sent
  */
 export async function settleRefund(
   deps: PaymentDeps,
@@ -130,7 +130,7 @@ async function decide(
       },
       note: `a person says that the refund was ${isMade ? 'made' : 'not made'}`,
     },
-    // A call that was not answered may still arrive until then.
+    // An unanswered call may still arrive until then.
     plan: () => ({
       at: new Date(at.getTime() + deps.settings.lateArrivalMs),
       whileWebhooksArrive: null,
@@ -155,7 +155,7 @@ function choicesOf(
   return [...now, ...before.filter(({ id }) => !ids.has(id) && !taken.has(id))]
 }
 
-/** The number of the refund that was made; null when any of several may be it, which are all counted. */
+/** The number of the refund that was made; null when any of several may be it: all of them are counted. */
 function chosenOf(
   order: OrderRow,
   possible: readonly ProviderRefund[],
@@ -179,7 +179,7 @@ function chosenOf(
   })
 }
 
-/** The order's refunds with one more that the provider does not list, or without one that was added so. */
+/** The order's refunds, with one added that the provider does not list, or without one that was added earlier. */
 function refundsAfter(
   order: OrderRow,
   operation: OrderOperationRow,

@@ -10,24 +10,26 @@ import {
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { Log, PaymentDeps } from '../deps.ts'
 
-/*
+/**
  * When the next status check of orders, cancels and refunds is due, when an order counts as forgotten, and how long the provider
- * remembers a key. `due-work.ts` has the longest plan, to notice a clock that was set back.
+ * remembers a key. `due-work.ts` has the longest plan, to detect a clock that was set back.
  */
 
 const secondMs = 1_000
 const minuteMs = 60 * secondMs
 const hourMs = 60 * minuteMs
 
-/** The provider remembers a key for 24 h; past this it may take a repeated key for a new one. An hour is kept for clocks. */
+/**
+ * The provider remembers a key for 24 h; after that it may treat a repeated key as a new one. One hour is a margin for clocks.
+ */
 const keyMemoryMs = 23 * hourMs
 
-/** Whether the provider still takes a key that it was first sent at `sentAt` for the same attempt. */
+/** Whether the provider still treats a key, first sent at `sentAt`, as the same attempt. */
 export function isKeyRemembered(sentAt: Date, now: Date): boolean {
   return now.getTime() - sentAt.getTime() < keyMemoryMs
 }
 
-/** Whether the attempts without an answer are too old to arrive still. */
+/** Whether the unanswered attempts are too old to arrive. */
 export function canNotArrive(
   deps: Pick<PaymentDeps, 'now' | 'settings'>,
   unansweredAt: Date | null,
@@ -37,20 +39,20 @@ export function canNotArrive(
   return at.getTime() - unansweredAt.getTime() >= deps.settings.lateArrivalMs
 }
 
-/** The provider ends an order at its expiry; only one that is open long after it is canceled by us. */
+/** The provider ends an order at its expiry. The sweeper cancels only one that is still open this long after it. */
 const expiryGraceMs = minuteMs
 
 type Waiting = Pick<OrderRow, 'status' | 'cancel_requested_at' | 'expires_at'>
 
 /**
- * Whether the provider may still offer this order to a customer although its cancel was requested while it was unknown, or its time is
- * over.
+ * Whether the provider may still offer this order to a customer although it is over: its time is over, or its cancel was
+ * requested while it was unknown.
  */
 export function isForgotten(order: Waiting, now: Date): boolean {
   return isUnwanted(order, now, expiryGraceMs)
 }
 
-/** The same for an order that a new charge finds on its terminal: it gives way as soon as its time is over. */
+/** The same for an order that blocks the terminal of a new charge: it may be canceled as soon as its time is over. */
 export function givesWay(order: Waiting, now: Date): boolean {
   return isUnwanted(order, now, 0)
 }
@@ -76,22 +78,22 @@ export type Planned = Pick<
 
 /** After a status check without an answer, and while a refund has just been accepted. */
 const soonMs = 5 * secondMs
-/** The longest time between two status checks: the plan must show a clock that was set back. */
+/** The longest time between two status checks, so that the plan shows a clock that was set back. */
 const longestWaitMs = 5 * minuteMs
-/** Status checks go on for so long after the expiry, and for a sum of refunds that does not add up. */
+/** Status checks continue this long after the expiry, and for refunds whose sum does not match. */
 const lookedForMs = 24 * hourMs
-/** An attempt without an answer may, very unlikely, still arrive for so long after its order was closed. */
+/** An unanswered attempt may, very unlikely, still arrive this long after its order was closed. */
 const searchedForMs = hourMs
 
-/** While a cashier may be waiting: often at first, then less often. */
+/** A cashier may be waiting: often at first, then less often. */
 function waitAtAge(ageMs: number): number {
   return ageMs < 2 * minuteMs ? 2 * secondMs : 5 * secondMs
 }
 
 /**
- * When the next status check is due without a webhook: often while a cashier may be waiting, less and less often until a day after the
- * expiry, and never once nothing can change. A forgotten order counts from its last change: one that appeared at the provider long after
- * its till has left must not wait there for a customer. A check without an answer (`answered` false) does not count.
+ * When the next status check is due without a webhook. Often while a cashier may be waiting, then less and less often until a day
+ * after the expiry, and never once nothing can change. A forgotten order counts from its last change: one that appears at the
+ * provider late must not stay open for a customer. A check without an answer (`answered` false) does not count.
  */
 export function nextCheck(order: Planned, now: Date, answered = true): Date | null {
   const at = now.getTime()
@@ -108,7 +110,7 @@ export function nextCheck(order: Planned, now: Date, answered = true): Date | nu
   return new Date(at + (answered ? waitMs : Math.min(waitMs, soonMs)))
 }
 
-/** While the webhooks of its account arrive, an open order is not checked more often than this. */
+/** While the webhooks of its account arrive, an open order is checked at most this often. */
 const toldEveryMs = 15 * secondMs
 
 /** The plan of an order after a status check or a move. */
@@ -129,8 +131,7 @@ function nextSearch(
 }
 
 /**
- * Whether a refund is pending at the provider, or the listed refunds do not add up to the refunded amount: then something is not known
- * yet.
+ * Whether a refund is pending at the provider, or the listed refunds do not match the refunded amount: then a fact is missing.
  */
 export function hasUnsettledRefund({
   refunds,
@@ -143,7 +144,7 @@ export function hasUnsettledRefund({
   return standing.reduce((sum, { amountCents }) => sum + (amountCents ?? 0), 0) < refunded_cents
 }
 
-/** A pending refund ends after seconds or days; a sum that does not add up is checked for a day. */
+/** A pending refund ends after seconds or days; refunds whose sum does not match are checked for a day. */
 function nextRefundCheck(order: Planned, at: number, answered: boolean): Date | null {
   const ageMs = at - order.last_updated_at.getTime()
   const isPending = order.refunds.some(({ status }) => isPendingRefund(status))
@@ -156,8 +157,9 @@ function nextRefundCheck(order: Planned, at: number, answered: boolean): Date | 
 type Clockwork = Pick<PaymentDeps, 'now' | 'settings'>
 
 /**
- * When to ask again about a creation, cancel or refund of unknown outcome: within seconds (the sweeper pauses for accounts in trouble). At
- * the latest when an attempt without an answer (`doubtfulAt`) cannot arrive any more: what is not found then was never made.
+ * When to ask again about a creation, cancel or refund of unknown outcome: within seconds (the sweeper pauses for accounts with
+ * failures). At the latest when an unanswered attempt (`doubtfulAt`) can no longer arrive: if it is not found then, it was never
+ * made.
  */
 export function nextUnknownCheck(
   deps: Clockwork,
@@ -173,8 +175,8 @@ export function nextUnknownCheck(
 const longestCancelWaitMs = minuteMs
 
 /**
- * When to repeat a cancel that the provider has accepted and the terminal has not confirmed: each time after twice the wait, up to a
- * minute. The order's own status checks go on beside it.
+ * When to repeat a cancel that the provider accepted and the terminal has not confirmed. Each wait is twice the last one, up to a
+ * minute. The order's own status checks continue beside it.
  */
 export function nextCancelTry({ now }: Pick<Clockwork, 'now'>, createdAt: Date): Date {
   const at = now().getTime()
@@ -201,23 +203,25 @@ function notAfterItsEnd({ now, settings }: Clockwork, next: Date, doubtfulAt: Da
   return end > now() && end < next ? end : next
 }
 
-/** While a request waits for an order, it is checked at least this often. */
+/** An order that a request waits for is checked at least this often. */
 const watchedEveryMs = 5 * secondMs
-/** Only a refund moves a paid order, which has no status checks of its own: for a waiting request it is read this often. */
+/**
+ * A paid order has no status checks of its own, and only a refund moves it. For a waiting request it is read at this interval.
+ */
 const paidFreshForMs = 30 * secondMs
 
-/** The next status check of an order that a request waits for, if it must be sooner than planned. */
+/** The next status check of an order that a request waits for, if it must be earlier than planned. */
 export function soonerForWatcher(
   order: Pick<OrderRow, 'creation' | 'next_check_at'>,
   now: Date,
 ): Date | undefined {
   const soon = new Date(now.getTime() + watchedEveryMs)
-  // A creation has its own times, so that the sweeper does not work beside its request.
+  // A creation has its own times, so that the sweeper does not process it beside its request.
   if (order.creation !== 'confirmed' || order.next_check_at === null) return undefined
   return order.next_check_at > soon ? soon : undefined
 }
 
-/** Whether a request that waits for a paid order should read it again; it was read last at `askedAt`. */
+/** Whether a request that waits for a paid order should read it again. `askedAt`: the last read. */
 export function isReadForWatcher(
   { status, checked_at }: Pick<OrderRow, 'status' | 'checked_at'>,
   askedAt: number,
@@ -227,26 +231,29 @@ export function isReadForWatcher(
   return !isOpen(status) && now.getTime() - freshAt >= paidFreshForMs
 }
 
-/** A simulated event takes a moment, and may move an order that has no status checks any more. */
+/** A simulated event takes a moment, and may move an order that has no more status checks. */
 export function nextAfterSimulation(now: Date): Date {
   return new Date(now.getTime() + secondMs)
 }
 
-/** Status checks that found nothing new, and when those orders are checked next. */
+/** Writes status checks without news, and when those orders are checked next. */
 export type StatusCheckNotes = {
-  /** Notes a status check of the order as it is known. It is written a moment later; no caller waits for it or fails with it. */
+  /**
+   * Records a status check of an unchanged order. It is written a moment later; the caller neither waits for it nor fails with
+   * it.
+   */
   note(order: OrderRow, check: Pick<StatusCheckNote, 'checkedAt' | 'next'>): void
   /** Writes what is pending. Never fails. */
   flush(): Promise<void>
 }
 
-/** Reads that repeat share a statement. Much shorter than the time between two status checks of the sweeper. */
+/** Repeated reads share a statement. Much shorter than the time between two status checks of the sweeper. */
 const afterMs = 200
 const pendingAtMost = 500
 
 /**
- * A read does not wait for a write that says that nothing was new. A crash loses the last moment of them, so those orders are checked
- * a little sooner.
+ * A read does not wait for a write about an unchanged order. A crash loses the last moment of them, so those orders are checked a
+ * little earlier.
  */
 export function createStatusCheckNotes(
   { db }: Pick<Database, 'db'>,

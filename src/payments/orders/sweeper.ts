@@ -31,24 +31,24 @@ import { isForgotten, isKeyRemembered, nextUnknownCheck } from './status-checks.
 
 export type Sweeper = {
   start(): void
-  /** Looks for due orders now, once it was started. */
+  /** Searches for due orders now, if it was started. */
   wake(): void
-  /** Begins nothing new, and ends after what was begun. */
+  /** Starts nothing new, and resolves when all running work is done. */
   stop(): Promise<void>
-  /** All that is due now, for tests. Answers how many orders were checked. */
+  /** Does all that is due now, for tests. Returns how many orders were checked. */
   sweepOnce(): Promise<number>
 }
 
-/** 16 of one account: enough for 150 tills of one shop to be looked at within seconds. */
+/** 16 per account: enough to check 150 tills of one shop within seconds. */
 const checksAtOnce = 32
 const operationsAtOnce = 16
-/** With the 16 places: some 30 looks a second at the orders of one account, by each process. */
+/** With the limit of 16: some 30 status checks a second for the orders of one account, in each process. */
 const checkRestMs = 500
 const housekeepingMs = 3600_000
 const keepKeysMs = 30 * 24 * 3600_000
 const keepCallsMs = 30 * 24 * 3600_000
 
-/** Finishes what requests left open, in every process; claimed rows keep two processes off the same work. */
+/** Finishes what requests left open, in every process. Leases of rows keep two processes off the same work. */
 export function createSweeper(
   deps: PaymentDeps,
   inbox: WebhookInbox,
@@ -92,7 +92,7 @@ export function createSweeper(
     async run() {
       const now = deps.now().getTime()
       if (now - lastHousekeeping < housekeepingMs) return
-      // The lease is not the job's: when another process has it, this hour's work is done there.
+      // Another process has this lease, and does this hour's work.
       lastHousekeeping = now
       await withLease(deps, 'housekeeping', () => keepHouse(deps))
     },
@@ -148,7 +148,7 @@ async function checkOrder(
   }
 }
 
-/** Takes up a cancel or refund whose outcome got lost, under its own key. */
+/** Finishes a cancel or refund whose outcome was lost, under its own key. */
 async function finishOperation(
   deps: PaymentDeps,
   pauses: AccountPauses,
@@ -189,7 +189,7 @@ async function finishOperation(
   }
 }
 
-/** The provider cannot be read. */
+/** For when the provider cannot be read. */
 async function tryLater(deps: PaymentDeps, operation: OrderOperationRow): Promise<void> {
   await settleOperation(deps.database.db, operation.id, {
     state: 'unknown',

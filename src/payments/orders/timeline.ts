@@ -8,31 +8,31 @@ import { listDeliveriesOfOrder } from '../../repositories/webhooks/webhook-log.t
 import type { PaymentDeps } from '../deps.ts'
 import { requireOrder } from './read.ts'
 
-/** Something that happened to an order or was done for it. What does not belong to its kind is null. */
+/** An event of an order, or a call about it. Fields that do not belong to the kind are null. */
 export type TimelineEntry = {
   at: Date
   /**
-   * `asked`: a till wanted the charge. `sent`: it first went to the provider. `state`: we learnt something of it.
-   * `cancel`, `refund`: somebody asked for that, or it was settled. `webhook`: the provider called. `checked`: the last
-   * time that the provider answered how the order is. `expires`: when the provider gives the order up. `request`: a till or a
-   * person called us. `call`: we called the provider.
+   * `asked`: a till requested the charge. `sent`: it first went to the provider. `state`: its state moved here. `cancel`,
+   * `refund`: one was requested or settled. `webhook`: the provider sent one. `checked`: the last time that the provider answered
+   * a status check. `expires`: when the provider ends the order. `request`: a till or a person called this service. `call`: this
+   * service called the provider.
    */
   kind: (typeof timelineKinds)[number]
-  /** Who brought the news of a `state`, sent a `request`, or gave the reason for a `call`. */
+  /** Where a `state` came from, who sent a `request`, or the reason for a `call`. */
   source: string | null
   fromStatus: OrderStatus | null
   toStatus: OrderStatus | null
-  /** Detail of the status, state of the operation, what became of the webhook, or name of the request or call. */
+  /** Detail of the status, state of the operation, result of the webhook, or name of the request or call. */
   detail: string | null
   /** Code of an error, or a remark. */
   note: string | null
   amountCents: number | null
-  /** How often: deliveries of a webhook, checks of the order, attempts of an operation or call. */
+  /** Count of the deliveries of a webhook, status checks of the order, or attempts of an operation or call. */
   count: number | null
   durationMs: number | null
   /** Of the answer to a request or call; null when there was none. */
   httpStatus: number | null
-  /** By which logs, or the provider's support, find the request or call. */
+  /** Finds the request or call in the logs, or at the provider's support. */
   requestId: string | null
 }
 
@@ -49,7 +49,7 @@ export const timelineKinds = [
   'call',
 ] as const
 
-/** A till that asks every second for an hour must not make the timeline unreadable, nor its answer slow. */
+/** A till that polls every second for an hour must not make the timeline unreadable or slow. */
 const callsShown = 1_000
 
 const blank = {
@@ -66,9 +66,11 @@ const blank = {
 }
 
 /**
- * The life of an order of this client as far as it was recorded, oldest first: its moves, who asked us for what, each call
- * to the provider that is logged (`order-calls.ts`), and the provider's webhooks. Calls are kept for 30 days; `isComplete` is false
- * when there were more than are shown. Throws NOT_FOUND.
+ * The recorded events of an order of this client, oldest first: its moves, the requests, each logged call to the provider
+ * (`order-calls.ts`) and the provider's webhooks. Calls are kept for 30 days; `isComplete` is false when there were more than are
+ * shown.
+ *
+ * @throws NOT_FOUND
  */
 export async function readTimeline(
   deps: PaymentDeps,
@@ -137,8 +139,8 @@ export async function readTimeline(
       : []),
     ...(isOpen(order) ? [{ ...blank, at: order.expires_at, kind: 'expires' as const }] : []),
   ]
-  // A stable sort: what bears the same time stays in the sequence above, causes before effects. A request is noted at its
-  // end, after the calls that it caused.
+  // A stable sort: entries of the same time stay in the sequence above, causes before effects. A request is logged at its end,
+  // after the calls that it caused.
   const sorted = entries.toSorted(
     (a, b) => a.at.getTime() - b.at.getTime() || Number(isRequest(b)) - Number(isRequest(a)),
   )

@@ -8,23 +8,23 @@ import { isReadForWatcher } from './status-checks.ts'
 
 export type OrderWatch = {
   orderId: string
-  /** Whether nothing follows what the watcher has seen: the order has ended for good. */
+  /** Whether nothing more can follow: the order has ended for good. */
   isOver(): boolean
   /** Calls `wake` when the order may have changed, until the returned function is called. */
   watch(wake: () => void): () => void
-  /** The order as it is now when its version is not the one the watcher saw last, else undefined. */
+  /** The order as it is now, when its version differs from the last one returned; otherwise undefined. */
   next(): Promise<ReadOrder | undefined>
 }
 
-/** Nobody should see nothing for long because the provider is slow: after this the local record is shown as stale. */
+/** A slow provider must not delay the first answer: after this time the local row is shown as stale. */
 const readWithinMs = 3_000
 
 /**
- * An order for somebody who stays and watches. What he is told is the newest state, not each step since the version he
- * knows: a till must act on what is, and the steps stand in the order's timeline.
+ * An order for a client that follows it. The client gets the newest state, not each step since the version it knows: a till acts
+ * on the state, and the steps are in the order's timeline.
  *
- * The first look asks the provider, as GET does. After it webhooks bring changes, and without any the sweeper, who looks
- * at a watched order every few seconds; a paid one is read here now and then.
+ * The first read asks the provider, as GET does. Then webhooks bring changes, and without any the sweeper, which checks a watched
+ * order every few seconds. A paid order is read here at intervals.
  */
 export async function watchOrder(
   deps: PaymentDeps,

@@ -18,14 +18,14 @@ export type Delivery = {
   /** `data.id` and `type` of the query. */
   dataId: string | string[] | undefined
   topic: string | undefined
-  /** Not signed: kept for the log, decides nothing. */
+  /** Not signed: stored for the log, and decides nothing. */
   body: unknown
 }
 
 export type VerifiedSignature = { form: string; signedAt: Date }
 
 const unsigned = 'The webhook is not signed with a secret of this service'
-/** The provider repeats a delivery for about a day; a captured one must not be good for ever. */
+/** The provider repeats a delivery for about a day. A captured one must not stay valid for ever. */
 const oldestMs = 48 * 3600_000
 /** Clocks differ. */
 const newestMs = 3600_000
@@ -33,7 +33,11 @@ const rejectedPerMinute = 60
 const maxPayloadCharacters = 16_384
 const rejectedKept = 1_000
 
-/** Throws UNAUTHORIZED when no configured secret signed this delivery, or long ago. Only headers and query are looked at. */
+/**
+ * Checks only the headers and the query.
+ *
+ * @throws UNAUTHORIZED when no configured secret signed this delivery, or when it was signed long ago.
+ */
 export function verifyDelivery(
   deps: PaymentDeps,
   delivery: Omit<Delivery, 'body' | 'topic'>,
@@ -53,8 +57,8 @@ export function verifyDelivery(
 }
 
 /**
- * Stores a verified delivery, `claimed` for this process, which works it at once or gives the claim back, or as due; `fresh` is
- * false for one that was stored before, which only counts up.
+ * Stores a verified delivery: `claimed`, with a lease of this process, which processes it at once or returns the lease; or else
+ * as due. `fresh` is false for one that is stored already: only its count grows.
  */
 export async function storeSigned(
   deps: PaymentDeps,
@@ -83,15 +87,15 @@ export async function storeSigned(
 }
 
 /**
- * What the log keeps of a body, as JSON. The provider sends a few hundred characters; the body is not signed, so whoever
- * repeats a delivery could fill it up, and a page of the log holds 200 of them.
+ * The body as JSON for the log. The provider sends a few hundred characters. The body is not signed, so anyone who repeats a
+ * delivery could fill the log, and a page of the log shows 200 of them.
  */
 function keptPayload(body: unknown): string | null {
   const text = body === undefined ? null : JSON.stringify(body)
   return text !== null && text.length <= maxPayloadCharacters ? text : null
 }
 
-/** Remembers refused deliveries, so many a minute and so many in all: strangers must not fill the disk. */
+/** Logs refused deliveries up to a limit per minute and in total: unauthenticated senders must not fill the disk. */
 export function createRejectedLog(
   deps: PaymentDeps,
 ): (delivery: Omit<Delivery, 'body'>) => Promise<void> {
@@ -125,7 +129,7 @@ function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
 }
 
-/** Printable, at most 200 characters: these come from strangers. */
+/** Printable, at most 200 characters: unauthenticated senders write these texts. */
 function plain(value: unknown): string | null {
   if (typeof value !== 'string') return null
   return value
@@ -134,7 +138,7 @@ function plain(value: unknown): string | null {
     .slice(0, 200)
 }
 
-/** The account that a delivery says it is about: where it is worked, unless its order is another's. */
+/** The account that a delivery names. The delivery is processed there, unless its order belongs to another account. */
 export function accountOf({ body }: Delivery): number | undefined {
   return (isRecord(body) ? accountHint(body) : null) ?? undefined
 }
@@ -157,7 +161,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The account the unsigned body names: a hint at whose token to read with, and nothing more. */
+/** The account that the unsigned body names: only a hint which token to read with. */
 function accountHint(body: Record<string, unknown>): number | null {
   const id = Number(body.user_id)
   return Number.isSafeInteger(id) && id > 0 ? id : null

@@ -21,34 +21,45 @@ import {
 import { workDeliveries } from './work-webhook.ts'
 
 export type WebhookInbox = {
-  /** Throws UNAUTHORIZED when no configured secret signed this delivery, or long ago. Only headers and query are looked at. */
+  /**
+   * Checks only the headers and the query.
+   *
+   * @throws UNAUTHORIZED when no configured secret signed this delivery, or when it was signed long ago.
+   */
   verify(delivery: Omit<Delivery, 'body' | 'topic'>): VerifiedSignature
-  /** Stores a verified delivery and starts to work on it; the answer does not wait for that. */
+  /** Stores a verified delivery and starts to process it. The response to the provider does not wait for that. */
   accept(delivery: Delivery, verified: VerifiedSignature): Promise<void>
-  /** Remembers a refused delivery, within bounds. */
+  /** Logs a refused delivery, up to a limit. */
   reject(delivery: Omit<Delivery, 'body'>): Promise<void>
-  /** Works on all deliveries that are due now. Answers about how many orders, or what else, they were. */
+  /** Processes all deliveries that are due now. Returns the number of units: orders, or other subjects. */
   workDue(): Promise<number>
-  /** From now on works by itself on deliveries that nobody finished: after a crash, or when the provider could not be read. */
+  /** Starts to process deliveries that are unfinished after a crash, or because the provider could not be read. */
   start(): void
-  /** Begins nothing new, and ends after what was begun. */
+  /** Starts nothing new, and resolves when all running work is done. */
   stop(): Promise<void>
-  /** Works a stored delivery again. Throws NOT_FOUND. */
+  /**
+   * Processes a stored delivery again.
+   *
+   * @throws NOT_FOUND
+   */
   replay(id: string, actor: Actor): Promise<WebhookRow>
-  /** Resolves when nothing is being worked on. */
+  /** Resolves when no delivery is being processed. */
   idle(): Promise<void>
 }
 
-/** A backlog of thousands is worked off in the background: whoever charges meanwhile must not notice. */
+/** A backlog of thousands is processed in the background and must not slow down charges. */
 const worksAtOnce = 24
 
-/** Receives the provider's webhooks: stored before they are answered, worked on afterwards, harmless when repeated. */
+/**
+ * Receives the provider's webhooks. Each is stored before it is answered and processed afterwards; a repeated one changes
+ * nothing.
+ */
 export function createWebhookInbox(
   deps: PaymentDeps,
   pauses: AccountPauses,
   options: { intervalMs: number },
 ): WebhookInbox {
-  /** What deliveries that came a moment ago are about: more about the same wait, and share one look. */
+  /** The subjects of deliveries in process. Further deliveries about the same one wait and share one status check. */
   const underWay = new Set<string>()
   const lanes = createLanes(deps, {
     name: 'webhook inbox',
@@ -75,7 +86,7 @@ export function createWebhookInbox(
     verify: (delivery) => verifyDelivery(deps, delivery),
 
     async accept(delivery, verified) {
-      // In a flood nothing is claimed that would only have to be given back.
+      // In a flood of webhooks no lease is taken that would have to be returned at once.
       const giveBack = lanes.reserve(accountOf(delivery))
       const claimed = giveBack !== undefined
       const { row, fresh } = await storeSigned(deps, delivery, verified, { claimed }).finally(
@@ -115,7 +126,7 @@ export function createWebhookInbox(
   }
 }
 
-/** Deliveries about one order need one look at the provider, if none of them came after it began. */
+/** Deliveries about one order need one status check, if none of them came after it began. */
 function toUnit(rows: [DueDelivery, ...DueDelivery[]]) {
   const [{ id, lane }] = rows
   return { id, account: lane, rows }

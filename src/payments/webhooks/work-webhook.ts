@@ -25,8 +25,8 @@ import { meetOrderAnywhere } from '../orders/adopt-orders.ts'
 import { refreshOrder } from '../orders/read.ts'
 
 /**
- * How long a delivery that cannot be worked is tried. The provider was told 200 and sends it no more, and money that came
- * after an order was closed is found by nothing else: so for longer than a shop without a connection stays unnoticed.
+ * How long a delivery that fails is tried again. The provider got status 200 and does not repeat it, and nothing else finds money
+ * that came after an order was closed. So this is longer than a shop without a connection stays unnoticed.
  */
 const keepTryingMs = 3 * 24 * 3600_000
 const shortestWaitMs = 5_000
@@ -39,8 +39,8 @@ type WorkResult = {
 }
 
 /**
- * Works deliveries about the same order, oldest first, with one look at the provider, and writes what became of each. Those
- * that could not be worked get the time of their next attempt; why they could not is answered.
+ * Processes deliveries about the same order, oldest first, with one status check, and writes the result of each. Those that
+ * failed get the time of their next attempt; the reason of the failure is returned.
  */
 export async function workDeliveries(
   deps: PaymentDeps,
@@ -79,7 +79,7 @@ export async function workDeliveries(
   }
 }
 
-/** Tells whoever watches of deliveries that were worked or refused. */
+/** Publishes that deliveries were processed or refused. */
 export function tellWebhooks(
   { database }: Pick<PaymentDeps, 'database'>,
   told: readonly ToldWebhook[],
@@ -93,8 +93,8 @@ const isOurWord = (error: unknown): error is ProviderError | AppError =>
   error instanceof ProviderError || error instanceof AppError
 
 /**
- * While the provider does not answer, its account rests as a whole, and what waits is due the moment it is back. Anything else
- * may need a person, so it is tried ever more rarely.
+ * While the provider does not answer, all calls of the account pause, and the deliveries are due as soon as it is back. Any other
+ * failure may need a person, so the waits grow.
  */
 function nextAttempt(row: WebhookRow, error: unknown, now: Date): Date | null {
   if (now.getTime() - row.received_at.getTime() > keepTryingMs) return null
@@ -111,7 +111,7 @@ async function workByTopic(deps: PaymentDeps, row: WebhookRow): Promise<WorkResu
   if (/^ORD/i.test(resourceId)) return workOrder(deps, row, resourceId.toUpperCase())
   if (row.topic === 'topic_chargebacks_wh') return workCase(deps, row, resourceId)
   if (row.topic === 'mp-connect') {
-    // `user_id` names the seller but is not signed, and what `data.id` names is not documented: both are only checked.
+    // `user_id` names the seller but is not signed, and it is not documented what `data.id` names. Both are only checked.
     return checkConnections(deps, new Set([row.mp_user_id, accountFrom(resourceId)]))
   }
   return { status: 'ignored', client: null, orderId: null }
@@ -136,7 +136,7 @@ async function workOrder(
     known: connection && { row: connection, seenMs },
   })
   if (read.stale) throw new AppError('PROVIDER_ERROR', { cause: read.failure })
-  // An order of more than three months ago cannot be read; the action, which is not signed, makes its payments be read.
+  // An order of more than three months ago cannot be read. The action is not signed, so it only makes the payments be read.
   if (read.order.status_detail === chargedBack || row.action === 'order.charged_back') {
     await workChargebacks(deps, read.order)
   }
@@ -149,7 +149,7 @@ async function workOrder(
   }
 }
 
-/** The order names its cases, and the webhook is not believed: the order is read for them. */
+/** The webhook is not trusted: the order is read, and it names its cases. */
 async function workChargebacks(deps: PaymentDeps, order: OrderRow): Promise<void> {
   const evidence = await withAccess(deps, order.client, ({ token }) =>
     deps.provider.orders.get(token, order.mp_order_id as string),
@@ -160,7 +160,7 @@ async function workChargebacks(deps: PaymentDeps, order: OrderRow): Promise<void
   await takeCasesOf(deps, order, evidence?.caseIds ?? [])
 }
 
-/** The number of a case is signed, whose case it is comes from the case itself. */
+/** The number of a case is signed. The case itself names the order and account. */
 async function workCase(deps: PaymentDeps, row: WebhookRow, caseId: string): Promise<WorkResult> {
   const isNumber = /^\d{1,30}$/.test(caseId)
   const taken = isNumber ? await takeCase(deps, row.mp_user_id, caseId) : undefined
@@ -171,7 +171,7 @@ async function workCase(deps: PaymentDeps, row: WebhookRow, caseId: string): Pro
   }
 }
 
-/** A webhook about an order we have no id of: an unanswered creation, a forgotten order or one of somebody else. */
+/** A webhook about an order whose id is not stored: an unanswered creation, an order lost by a restore, or a foreign order. */
 async function workUnknownOrder(
   deps: PaymentDeps,
   row: WebhookRow,
@@ -186,7 +186,7 @@ async function workUnknownOrder(
   return { status: 'ignored', client: client ?? null, orderId: null }
 }
 
-/** An account was linked or unlinked: asking the provider with its token shows what is true. */
+/** An account was linked or unlinked: a call to the provider with its token shows which. */
 async function checkConnections(
   deps: PaymentDeps,
   accounts: ReadonlySet<number | null>,
