@@ -3,30 +3,28 @@ import type { AppError, ErrorCode } from '../errors/app-error.ts'
 import type { MoneyRoute } from '../errors/money-outcome.ts'
 
 /**
- * Who may call a route: anybody, a client key (or the administrator for a client), the administrator alone, the administrator
- * or whoever collects figures.
+ * Who may call a route. `client`: a client key, or the administrator for a client. `metrics`: the administrator, or the
+ * token of the metrics collector.
  */
 export type AccessClass = 'public' | 'client' | 'admin' | 'metrics'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: AccessClass
-    /** On client routes: the administrator need not name a client, and then means all of them. */
+    /** On client routes: the administrator need not name a client, and then gets all of them. */
     allClients?: boolean
-    /**
-     * Set on routes that move money: their error answers always carry `outcome` and `retry_safe`.
-     */
+    /** On routes that move money: their error answers always have `outcome` and `retry_safe`. */
     money?: MoneyRoute
-    /** Codes of the catalogue that this route may answer beyond those of its access class; for the API description. */
+    /** Codes that this route may answer besides those of its access class; for the API description. */
     errors?: readonly ErrorCode[]
-    /** On routes that people open in a browser: the page that tells them of a failure; undefined for the usual JSON. */
+    /** On routes that people open in a browser: the page for a failure; undefined for JSON. */
     errorPage?: (failure: AppError, request: FastifyRequest) => string | undefined
   }
 }
 
 /**
- * Deny by default: an app with a route that does not declare `config.access` does not become ready. The check comes
- * last because plugins complete the routes of their own scope after the hooks of the root.
+ * Denies by default: an app with a route that does not declare `config.access` does not become ready. The check runs
+ * last, because plugins complete the routes of their scope after the hooks of the root.
  */
 export function requireAccessClass(app: FastifyInstance): void {
   const routes: RouteOptions[] = []
@@ -42,7 +40,7 @@ export function requireAccessClass(app: FastifyInstance): void {
   })
 }
 
-/** Makes every route that is later added to this scope public; for pages whose routes a plugin registers. */
+/** Makes each route that is later added to this scope public; for pages whose routes a plugin registers. */
 export function makePublic(scope: FastifyInstance): void {
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, access: 'public' }

@@ -9,8 +9,9 @@ const writers = new WeakMap<z.ZodType, Write>()
 let isChecked = false
 
 /**
- * Fastify's serializer of a response, compiled from the JSON schema of its Zod schema when the first such answer is sent. It writes the
- * fields of the schema and no others. It does not check their values: an answer about money that was moved must not become a 500.
+ * Fastify's serializer of a response, compiled from the JSON schema of its Zod schema at the first such answer. It
+ * writes only the fields of the schema. It does not check their values: an answer about moved money must not become a
+ * 500.
  */
 export const serializerCompiler: FastifySerializerCompiler<z.ZodType> = ({ schema }) => {
   let write: Write | undefined
@@ -21,12 +22,16 @@ export const serializerCompiler: FastifySerializerCompiler<z.ZodType> = ({ schem
   }
 }
 
-/** From now on an answer that does not fit its schema is an error, in this process. For tests. */
+/** For tests: from now on, in this process, an answer that does not fit its schema is an error. */
 export function checkAnswers(): void {
   isChecked = true
 }
 
-/** The compiled serializer of a response. Throws when the schema has no JSON schema. */
+/**
+ * The compiled serializer of a response.
+ *
+ * @throws when the schema has no JSON schema.
+ */
 export function writerOf(schema: z.ZodType): Write {
   const known = writers.get(schema)
   if (known) return known

@@ -9,14 +9,14 @@ import type { Connections } from './connections.ts'
 import { answerFor, type ErrorStyle } from './error-body.ts'
 import { commonHeaders } from './headers.ts'
 
-/** An attacker's body of many thousand unknown keys must not become an answer of the same size. */
+/** An attacker's body of many thousand unknown keys must not cause an answer of the same size. */
 const maxDetails = 50
 const maxPathLength = 200
 
-/** What stands in `path` when the whole part is wrong, for example a missing body. */
+/** The `path` of a detail when the whole part is wrong, for example a missing body. */
 const partNames: Readonly<Record<string, string>> = { querystring: 'query' }
 
-/** Zod as Fastify's validator; a refusal is the 422 with `details`, whose paths are dotted: `pos.0.name`. */
+/** Validates requests with Zod. A refusal is the 422 with `details`, whose paths are dotted: `pos.0.name`. */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({
   schema,
   httpPart = 'body',
@@ -45,8 +45,8 @@ function dotted(path: readonly PropertyKey[], part: string): string {
 }
 
 /**
- * Answers what Node could not read as a request: 408 for one that did not arrive in time, 400 for broken HTTP, in the
- * documented shape; then the socket is closed.
+ * Answers a request that Node could not read, in the documented shape, then closes the socket. 408: it did not arrive
+ * in time. 400: broken HTTP.
  */
 export function answerClientError(
   error: Error & { code?: string },
@@ -58,8 +58,8 @@ export function answerClientError(
   }: { connections: Connections; log: FastifyBaseLogger; style: ErrorStyle },
 ): void {
   const requests = [...connections.requestsOn(socket)]
-  // An earlier request on this socket still waits for its answer. A text written now would be taken for that answer,
-  // and a till would believe that its charge was refused.
+  // An earlier request on this socket has no answer yet. The client would take this text for that answer, and believe
+  // that its charge was refused.
   const answering = requests.some((request) => request.raw.complete)
   if (error.code === 'ECONNRESET' || !socket.writable || answering) {
     socket.destroy()
@@ -68,7 +68,7 @@ export function answerClientError(
   const slow = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
   const [current] = requests
   const requestId = current?.id ?? randomUUID()
-  // Whose path did not even arrive may have been a charge, perhaps one that is being repeated.
+  // A request whose path did not arrive may have been a charge, perhaps a repeated one.
   const isUnread = slow && current === undefined
   const failure = new AppError(slow ? 'REQUEST_TIMEOUT' : 'BAD_REQUEST', {
     ...(isUnread && { extra: moneyOutcome('notBegun') }),
@@ -94,14 +94,14 @@ export function answerClientError(
       '',
       text,
     ].join('\r\n'),
-    // A client that keeps sending would otherwise hold its side open.
+    // A client that keeps sending would otherwise keep its side open.
     () => socket.destroy(),
   )
 }
 
 /**
- * Node refuses two requests by itself, with an empty answer and none of our headers: one without Host, and one that expects
- * something it does not know. The first is refused here; the second may be served (RFC 9110, 10.1.1).
+ * Node refuses two requests by itself, with an empty answer and without our headers: one without Host, and one with an
+ * unknown Expect. Here the first is refused in the documented shape; the second may be served (RFC 9110, 10.1.1).
  */
 export function answerInsteadOfNode(app: FastifyInstance): void {
   app.addHook('onRequest', async ({ headers, raw }) => {

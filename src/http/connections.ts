@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { AppError } from '../errors/app-error.ts'
 
-/** Which requests run on which socket, and which sockets never carried one. */
+/** Which requests run on which socket, and which sockets have never carried one. */
 export type Connections = {
   requestsOn(socket: Socket): ReadonlySet<FastifyRequest>
   destroyUnused(): void
@@ -13,11 +13,11 @@ export type Connections = {
 export type ConnectionLimits = {
   /** Open connections of the listener. */
   total: number
-  /** Of one IPv4 address or IPv6 /64, trusted proxies apart. */
+  /** Of one IPv4 address or IPv6 /64, without trusted proxies. */
   perAddress: number
 }
 
-/** The sockets of one address; those without a running request also in `idle`, the longest idle first. */
+/** The sockets of one address; `idle` has those without a running request, the longest idle first. */
 type Group = { sockets: Set<Socket>; idle: Set<Socket> }
 
 const none: ReadonlySet<FastifyRequest> = new Set()
@@ -25,8 +25,8 @@ const none: ReadonlySet<FastifyRequest> = new Set()
 /**
  * Must be called before any other hook is added, so that no request is missed.
  *
- * Keeps the number of connections within the limits. Kept-alive ones that nobody uses go first, so one caller who
- * opens thousands takes nothing from the others, and what is being answered is never cut for a newcomer.
+ * Keeps the number of connections within the limits. Idle kept-alive ones are closed first, so a caller that opens
+ * thousands takes no connection from others. A connection with a running request is never closed for a new one.
  */
 export function trackConnections(
   app: FastifyInstance,
@@ -42,13 +42,13 @@ export function trackConnections(
   const groupOf = (socket: Socket): { group: Group; isProxy: boolean; key: string } => {
     const address = socket.remoteAddress ?? ''
     const isProxy = proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
-    // Apart from all addresses: a proxy's connections are those of everybody behind it.
+    // Not counted by address: a proxy's connections are those of all clients behind it.
     const key = isProxy ? 'proxies' : addressGroup(address)
     const group = groups.get(key) ?? { sockets: new Set(), idle: new Set() }
     groups.set(key, group)
     return { group, isProxy, key }
   }
-  /** Cuts what has been idle for longest in the group, or else the newcomer. */
+  /** Closes the longest idle connection of the group, or else the new one. */
   const makeRoom = ({ idle }: Group, newcomer: Socket) => {
     for (const socket of idle) {
       if (socket === newcomer) continue
@@ -66,7 +66,7 @@ export function trackConnections(
     return found
   }
 
-  // A last resort, for what comes faster than closing takes.
+  // A last limit, for connections that arrive faster than others are closed.
   app.server.maxConnections = Math.ceil(limits.total * 1.1)
   app.server.on('connection', (socket: Socket) => {
     const { group, isProxy, key } = groupOf(socket)
@@ -91,7 +91,7 @@ export function trackConnections(
     unused.delete(socket)
     const requests = running.get(socket) ?? new Set()
     running.set(socket, requests.add(request))
-    // A request that was injected has no socket that was ever opened.
+    // An injected request has a socket that was never opened.
     const group = groupOfSocket.get(socket)
     group?.idle.delete(socket)
     reply.raw.once('close', () => {
@@ -108,7 +108,7 @@ export function trackConnections(
   }
 }
 
-/** The entries of TRUST_PROXY: addresses, CIDR ranges, and the word `loopback`. */
+/** The entries of TRUST_PROXY: addresses, CIDR ranges, and `loopback`. */
 function proxyList(entries: readonly string[]): BlockList {
   const list = new BlockList()
   for (const entry of entries) {
@@ -127,29 +127,29 @@ function proxyList(entries: readonly string[]): BlockList {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Done also for a caller who has hung up: it undoes nothing that was asked later, and some never wait for its answer. */
+    /** Done also after the client disconnected: it undoes no later request, and some clients do not wait for the answer. */
     mayComeLate?: true
   }
 }
 
-/** Methods that change nothing by themselves. */
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * Whether the caller of a request that has been read has hung up, as far as this machine has been told: also what came while this
- * process stood still is heard first.
+ * Whether the client of a request that was read has disconnected, as far as this machine knows. What arrived while the
+ * process stood still is read first.
  */
 export async function hasHungUp({ socket }: FastifyRequest): Promise<boolean> {
-  // The first ends this turn of the event loop; in the next the end is read, if it was there.
+  // The first ends this turn of the event loop; in the next one a waiting end of the socket is read.
   await turn()
   await turn()
   return socket.readableEnded || socket.destroyed
 }
 
 /**
- * Nothing is changed for a caller who has hung up before it was begun. What lay with a process that stood still is no longer asked
- * for when that wakes, and what its caller asked of another process meanwhile is done: the flow would be resumed behind its pause,
- * an order canceled that its cashier went on with. Money is moved after another look (`requireConnected`).
+ * Changes nothing for a client that disconnected before its request began. A process that stood still would do old
+ * requests after it wakes, and the client may have sent newer ones to another process. It would resume a flow that is
+ * paused by now, or cancel an order that the cashier continued with. Requests that move money are checked once more
+ * (`requireConnected`).
  */
 export function refuseHungUp(app: FastifyInstance): void {
   app.addHook('preHandler', async (request) => {
@@ -165,8 +165,8 @@ export function refuseHungUp(app: FastifyInstance): void {
 const spelt = /^"?(?:\[([^\]]+)\](?::\d{1,5})?|(\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?)"?$/
 
 /**
- * The address of whoever sent a request: what a listed proxy says, without port, brackets and quotes. What is no address is somebody's
- * invention or the proxy's placeholder, so the connection's own address counts.
+ * The address of the client: as a trusted proxy names it, without port, brackets and quotes. What is no address was
+ * made up or is the proxy's placeholder; then the connection's own address counts.
  */
 export function callerAddress(request: {
   ip: string
@@ -181,8 +181,8 @@ export function callerAddress(request: {
 }
 
 /**
- * What counts as one caller where callers are counted by address: an IPv4 address however it is spelt, and the /64 of an
- * IPv6 address, all of which one subscriber has at his disposal.
+ * What counts as one caller: an IPv4 address in any spelling, and the /64 of an IPv6 address, because one subscriber
+ * has all of it.
  */
 export function addressGroup(address: string): string {
   if (!ipaddr.isValid(address)) return address

@@ -35,13 +35,13 @@ export type HttpServer = FastifyInstance<
 >
 
 export type ServerOptions = {
-  /** The process's logger, options for an own one (see logging.ts), or none. */
+  /** The process's logger, options for a new one (see logging.ts), or none. */
   logger: FastifyBaseLogger | LoggerOptions | false
-  /** Addresses, CIDR ranges or `loopback` whose X-Forwarded-For is believed; empty believes nobody. */
+  /** Addresses, CIDR ranges or `loopback` whose X-Forwarded-For is trusted; empty trusts none. */
   trustProxy?: readonly string[]
-  /** Path of the address that browsers know, such as `/caja`, when a proxy hands on what lies below it. */
+  /** The path that browsers know, such as `/caja`, when a proxy forwards what is below it. */
   publicPath?: string
-  /** Shape of error answers; `coded` unless said. */
+  /** Shape of error answers; `coded` when absent. */
   errorStyle?: ErrorStyle
   /** Whether an error means that the database cannot be reached: 503 instead of 500. */
   isUnavailable?: (error: unknown) => boolean
@@ -54,26 +54,26 @@ export type ServerOptions = {
 declare module 'fastify' {
   interface FastifyInstance {
     errorStyle: ErrorStyle
-    /** What stands before each of our paths where a browser reads it; empty most often. */
+    /** The prefix of our paths in a browser; usually empty. */
     publicPath: string
   }
 }
 
 const bodyLimitBytes = 256 * 1024
 const maxParamLength = 1024
-/** More open connections than any shop has tills, and than any one address has tills behind it. */
+/** More open connections than any shop has tills, and than any address has tills behind it. */
 const connectionDefaults: ConnectionLimits = { total: 10_000, perAddress: 2_000 }
 
 /**
- * The larger of the first two counts for a body, and the check runs only so often: a client that drips its request is
- * cut after 3 to 4 s (measured). Setting the request time alone leaves it to the 60 s default of the headers.
+ * A body has the larger of the first two, and the check runs at intervals: a client that drips its request is cut after
+ * 3 to 4 s (measured). With the request time alone, the 60 s default of the headers would count.
  */
 const slowClientDefaults = { requestMs: 3000, headersMs: 2000, checkMs: 1000 }
 
 /**
- * What both listeners share: limits against slow, huge and malformed requests, Zod validation, error answers in the
- * documented shape, security headers, request ids, nothing changed for who has hung up, and a stop that ends. Every route
- * declares `config.access`, or the app does not become ready.
+ * The common part of both listeners: limits against slow, huge and malformed requests, Zod validation, error answers in
+ * the documented shape, security headers, request ids, no changes for disconnected clients, and a shutdown with a
+ * deadline. Each route declares `config.access`, or the app does not become ready.
  */
 export function createServer({
   logger,
@@ -102,7 +102,7 @@ export function createServer({
     },
     routerOptions: { maxParamLength, ignoreTrailingSlash: false },
     trustProxy: trustProxy.length > 0 ? [...trustProxy] : false,
-    // A HEAD on a route that does something on GET, such as the OAuth callback, would do it unseen.
+    // A HEAD on a route that acts on GET, such as the OAuth callback, would act too.
     exposeHeadRoutes: false,
     // Fastify's own 503 has another shape; shutdown.ts refuses instead.
     return503OnClosing: false,
@@ -127,14 +127,14 @@ export function createServer({
   installJsonBody(app)
   requireAccessClass(app)
   refuseHungUp(app)
-  // Before the body is read: what is sent to a path that does not exist is not worth parsing.
+  // Before the body is read: a request to a path that does not exist is not parsed.
   app.addHook('preParsing', async (request) => {
     if (request.is404) throw new AppError('NOT_FOUND')
   })
   return app.withTypeProvider<ZodTypeProvider>()
 }
 
-/** A proxy may hand a path on as it came or without the prefix; monitors on this machine ask without it. */
+/** A proxy may forward a path with the prefix or without it; monitors on this machine send none. */
 function withoutPrefix(url: string, prefix: string): string {
   if (prefix === '' || !url.startsWith(prefix)) return url
   const rest = url.slice(prefix.length)
@@ -142,7 +142,7 @@ function withoutPrefix(url: string, prefix: string): string {
   return rest.startsWith('/') ? rest : url
 }
 
-/** A prefix that is also the beginning of a route would be taken off what a proxy has shortened already. */
+/** A prefix that is also the beginning of a route would be removed from a path that the proxy has already shortened. */
 function refuseOwnPaths(app: FastifyInstance, prefix: string): void {
   app.addHook('onRoute', ({ url }) => {
     if (url !== prefix && !url.startsWith(`${prefix}/`)) return
@@ -152,7 +152,7 @@ function refuseOwnPaths(app: FastifyInstance, prefix: string): void {
   })
 }
 
-/** The path of an address, as createServer takes it. */
+/** The path of an address, in the form that createServer expects. */
 export function publicPathOf(publicUrl: string): string {
   return new URL(publicUrl).pathname.replace(/\/$/, '')
 }

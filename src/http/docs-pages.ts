@@ -8,14 +8,14 @@ import { createSender } from './text-sender.ts'
 const prefix = '/docs'
 const installed = fileURLToPath(new URL('static/', import.meta.resolve('@fastify/swagger-ui')))
 
-/** What weighs: 2.1 MB, which would go out as it lies there, with every opening of the page. */
+/** The large files: 2.1 MB, which would be sent uncompressed each time the page opens. */
 const heavy: Record<string, string> = {
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
   'swagger-ui-standalone-preset.js': 'text/javascript; charset=utf-8',
   'swagger-ui.css': 'text/css; charset=utf-8',
 }
 
-/** Serves the description that `read` gives as pages at /docs, in a public scope. Its large parts come compressed once. */
+/** Serves the description that `read` returns as pages at /docs, in a public scope. Its large parts are compressed once. */
 export async function serveDocs(
   scope: FastifyInstance,
   { title, read }: { title: string; read: () => string },
@@ -24,11 +24,11 @@ export async function serveDocs(
   await scope.register(swaggerUi, {
     routePrefix: prefix,
     theme: { title },
-    // The default validator is a foreign service that would be sent the address of this one.
-    // BaseLayout: the top bar would set an inline style, which the policy refuses.
+    // The default validator is an external service that would receive the address of this one. BaseLayout: the top bar
+    // would set an inline style, which the policy refuses.
     uiConfig: { validatorUrl: null, deepLinking: true, layout: 'BaseLayout' },
     uiHooks: {
-      // The page asks for the description here and nowhere else.
+      // The page reads the description here and nowhere else.
       preHandler: async (request, reply) => {
         if (request.routeOptions.url !== `${prefix}/json`) return
         const body = await sendDocument(request, reply)

@@ -71,7 +71,7 @@ export const ValidationErrorBody = z
   .object({ ...common, code: z.literal('VALIDATION_ERROR'), details: z.array(detail) })
   .meta({ id: 'ValidationErrorBody' })
 
-/** The error answer of the flow control API, whose specification gives it one field. */
+/** The error answer of the flow control API; its specification has one field. */
 export const PlainErrorBody = z.object({ error: z.string() }).meta({ id: 'PlainErrorBody' })
 
 /** `coded` is the shape of the payment API, `plain` that of the flow control API. */
@@ -129,7 +129,7 @@ function isoSpan({ from, to }: { from: Date; to: Date }) {
   return { from: from.toISOString(), to: to.toISOString() }
 }
 
-/** The control API knows no 422: an invalid request is 400 there, and says all in its one field. */
+/** The control API has no 422: an invalid request is 400 there, with everything in the one field. */
 function plainAnswer(failure: AppError): Answer {
   const details = failure.details?.map(({ path, message }) => `${path}: ${message}`)
   const error = details ? details.join('; ') : failure.message

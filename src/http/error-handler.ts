@@ -4,22 +4,22 @@ import { answerFor, type ErrorStyle } from './error-body.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
-    /** Code of the catalogue of a failure, whether or not the listener's answers carry it; null for a success. */
+    /** Code of the catalogue of a failure, also where the listener's answers have no codes; null for a success. */
     failureCode: string | null
   }
 }
 
 export type ErrorHandlerOptions = {
   style: ErrorStyle
-  /** Whether the error means that the database cannot be reached, which is worth trying again. */
+  /** Whether the error means that the database cannot be reached, so that a retry makes sense. */
   isUnavailable: (error: unknown) => boolean
 }
 
-/** Fastify's own refusals. Any other `statusCode` on an error is somebody else's, such as the provider's, and means nothing. */
+/** Fastify's own refusals. Any other `statusCode` on an error comes from elsewhere, such as the provider, and is ignored. */
 const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_BAD_URL: 'BAD_REQUEST',
   FST_ERR_CTP_BODY_TOO_LARGE: 'PAYLOAD_TOO_LARGE',
-  // An empty body is no error (json-body.ts): this one holds a byte order mark and nothing else.
+  // An empty body is no error (json-body.ts): this one is a byte order mark and nothing else.
   FST_ERR_CTP_EMPTY_JSON_BODY: 'BAD_REQUEST',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'BAD_REQUEST',
   FST_ERR_CTP_INVALID_JSON_BODY: 'BAD_REQUEST',
@@ -28,12 +28,12 @@ const frameworkCodes: Readonly<Record<string, ErrorCode>> = {
   FST_STATIC_FORBIDDEN_PATH: 'NOT_FOUND',
 }
 
-/** How long a client should wait before it tries again what cannot be done now, such as without the database. */
+/** When a client should retry what is impossible now, for example without the database. */
 const unavailableRetrySeconds = 5
 
 /**
- * Every error of the app in the one documented shape. What is not an AppError becomes a constant 500: its text is for
- * the log only.
+ * Answers each error of the app in the documented shape. Any error but an AppError becomes a constant 500: its text is
+ * for the log only.
  */
 export function installErrorHandler(app: FastifyInstance, options: ErrorHandlerOptions): void {
   app.decorateReply('failureCode', null)
@@ -43,7 +43,7 @@ export function installErrorHandler(app: FastifyInstance, options: ErrorHandlerO
   )
 }
 
-/** Logs the error and answers it; the body is text, so no response schema can turn it into another error. */
+/** Logs the error and sends its answer. The body is a string, so no response schema can turn it into another error. */
 export function sendFailure(
   error: unknown,
   request: FastifyRequest,
@@ -85,7 +85,7 @@ function toFailure(
   }
   const known = error instanceof Error && 'code' in error && frameworkCodes[String(error.code)]
   if (known) return new AppError(known, { cause: error })
-  // The client went away, or was cut, in the middle of its body.
+  // The client disconnected, or was cut off, in the middle of its body.
   if (request.raw.errored && error === request.raw.errored) {
     return new AppError('BAD_REQUEST', { cause: error })
   }

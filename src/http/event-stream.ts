@@ -3,39 +3,46 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import { createPlaces, type PlaceLimits } from './places.ts'
 
-/** One event; `data` is sent as one line of JSON. */
+/** `data` is sent as one line of JSON. */
 export type StreamEvent = { event: string; id?: number; data: unknown }
 
-/** Why a stream ends, told in its last event. A reader comes again after all but `final` and `access`. */
+/** Why a stream ends, in its last event. The client reconnects after all but `final` and `access`. */
 export type StreamEnd = 'final' | 'time' | 'access' | 'stopping' | 'unavailable'
 
 export type StreamSource = {
-  /** Whose streams are counted together. */
+  /** Streams of one owner are counted together. */
   owner: string
-  /** The least time between two tellings, in milliseconds; what happens meanwhile is told together. */
+  /** The minimum time between two batches of events, in milliseconds; what happens meanwhile is in the next batch. */
   paceMs: number
-  /** How long its reader wants it, if less than the longest. */
+  /** How long the client wants the stream, if less than the longest. */
   maxSeconds?: number | undefined
-  /** Begins to watch, before the first `read`; `wake` says that there may be news. Answers how to end it. */
+  /** Begins to watch, before the first `read`. `wake` means that `read` may return something new. Returns a function that ends it. */
   watch(wake: () => void): () => void
-  /** What is new by now. Asked only when the reader has taken what was told before, so a slow one misses steps, not ends. */
+  /** The events since the last call. Called only after the client has taken the last ones, so a slow client misses steps, not ends. */
   read(): Promise<readonly StreamEvent[]>
-  /** Whether nothing can ever follow. */
+  /** Whether no further event is possible. */
   isOver(): boolean
-  /** Asked before every `read`; throws UNAUTHORIZED when the reader may hear no more. */
+  /**
+   * Called before each `read`.
+   *
+   * @throws UNAUTHORIZED when the client's access has ended.
+   */
   checkAccess(): Promise<void>
 }
 
 export type StreamLimits = {
-  /** A comment after so much silence keeps proxies from closing the connection, and shows who is gone. */
+  /** A comment after this much silence keeps proxies from closing the connection, and detects disconnected clients. */
   heartbeatMs: number
-  /** Sources are asked this often without being woken: a wake-up may get lost, a key be revoked. */
+  /** Sources are read this often without a wake-up: one may get lost, or a key may be revoked. */
   lookMs: number
-  /** Then a stream ends, and its reader comes again. */
+  /** The stream ends then, and the client reconnects. */
   longestMs: number
 } & PlaceLimits
 
-/** A third of what proxies give a silent connection; the number of streams is half of the connections a listener has. */
+/**
+ * The heartbeat is a third of the time that proxies allow a silent connection. The number of streams is half of the
+ * listener's connections.
+ */
 const defaults: StreamLimits = {
   heartbeatMs: 15_000,
   lookMs: 5_000,
@@ -44,24 +51,28 @@ const defaults: StreamLimits = {
   total: 5_000,
 }
 
-/** When a reader that lost its stream comes again. */
+/** When a client reconnects after its stream was lost. */
 const comeAgainMs = 2_000
-/** A reader that takes nothing gets this long for the end before its connection is cut. */
+/** A client that does not read gets this long for the end before its connection is cut. */
 const cutAfterMs = 500
 
 export type EventStreams = {
-  /** Answers with a stream. Throws RATE_LIMITED or SERVICE_UNAVAILABLE when there are too many. */
+  /**
+   * Answers with a stream.
+   *
+   * @throws RATE_LIMITED or SERVICE_UNAVAILABLE when there are too many.
+   */
   open(request: FastifyRequest, reply: FastifyReply, source: StreamSource): FastifyReply
-  /** How many are open. */
+  /** The number of open streams. */
   count(): number
 }
 
 /**
- * Server-sent events (WHATWG HTML 9.2) for the routes of one listener. Not with @fastify/sse 0.6: it writes what it is
- * given, so each slow reader costs a queue, its wait for a drain never ends when the reader hangs up meanwhile, and what
- * matters here it leaves to the caller: limits, an end at a stop, looking again whether the reader may still listen.
+ * Server-sent events (WHATWG HTML 9.2) for the routes of one listener. @fastify/sse 0.6 is not used, because it writes
+ * what it is given: each slow client costs a queue. Its wait for a drain never ends when the client disconnects
+ * meanwhile. It leaves limits, the end at shutdown and repeated access checks to the caller.
  *
- * Here the connection pulls: only when the last event is on its way the source is asked for what is new by then.
+ * Here the connection pulls: only after the last event is on its way the source is read for what is new.
  */
 export function createEventStreams(
   app: FastifyInstance,
@@ -90,7 +101,7 @@ export function createEventStreams(
   return {
     count: places.count,
     open(request, reply, source) {
-      // Who hung up while the request was being checked is told of no `close` any more.
+      // A client that disconnected during the checks causes no further `close`.
       if (reply.raw.closed) return reply.hijack()
       const release = admit(source.owner)
       const bell = createBell()
@@ -112,7 +123,7 @@ export function createEventStreams(
         forgetStop()
         forgetSource()
         release()
-        // Its headers were sent before the stop, so the reader thinks that the connection is kept.
+        // The headers were sent before the shutdown, so the client expects the connection to be kept.
         if (isStopping) request.raw.socket.end()
       })
       const stream = Readable.from(
@@ -135,7 +146,7 @@ async function* tell(
   limits: StreamLimits,
   isStopping: () => boolean,
 ): AsyncGenerator<string> {
-  // The first bytes go out at once: the reader knows that it is connected before anything happens.
+  // The first bytes are sent at once: the client sees that it is connected before the first event.
   yield `retry: ${comeAgainMs}\n\n`
   const until = performance.now() + limits.longestMs
   let toldAt = performance.now()
@@ -217,7 +228,7 @@ function createBell(): Bell {
   }
 }
 
-/** The id of the last event that a reader has had; undefined when it names none, or none of ours. */
+/** The id of the last event that a client received; undefined when there is none, or none of ours. */
 export function lastEventId(header: string | undefined): number | undefined {
   return header !== undefined && /^[1-9]\d{0,8}$/.test(header) ? Number(header) : undefined
 }

@@ -2,15 +2,19 @@ import { AppError } from '../errors/app-error.ts'
 import { addressGroup } from './connections.ts'
 
 export type FailureLimit = {
-  /** Counts a failed or anonymous try. Throws RATE_LIMITED, with the seconds until the address may try again. */
+  /**
+   * Counts a failed or anonymous try.
+   *
+   * @throws RATE_LIMITED, with the seconds until the address may try again.
+   */
   count(address: string): void
-  /** How many addresses are remembered. */
+  /** How many addresses are stored. */
   size(): number
 }
 
 export type FailureLimitOptions = {
   perMinute: number
-  /** How many addresses are remembered at most; some 200 bytes each. */
+  /** How many addresses are stored at most; some 200 bytes each. */
   capacity?: number
   /** Monotonic, in milliseconds. */
   now?: () => number
@@ -21,17 +25,17 @@ type Entry = { count: number; until: number }
 const windowMs = 60_000
 
 /**
- * Limits failed tries by address. Not with the store of @fastify/rate-limit, which keeps the 5,000 addresses seen last:
- * whoever has more addresses makes it forget the one that guesses. Here an address at its limit stays until its minute is
- * over; when memory is full the one with the fewest tries goes, and with nobody below the limit newcomers wait. Filling it so takes
- * `capacity` times the limit in tries within a minute.
+ * Limits failed tries by address. The store of @fastify/rate-limit is not used: it keeps the 5,000 addresses seen last,
+ * so an attacker with more addresses makes it forget the one that guesses. Here an address at its limit stays until its
+ * minute is over. When memory is full the address with the fewest tries is removed; if all are at the limit, new
+ * addresses wait. To fill the memory takes `capacity` times the limit in tries within a minute.
  */
 export function createFailureLimit({
   perMinute,
   capacity = 100_000,
   now = () => performance.now(),
 }: FailureLimitOptions): FailureLimit {
-  /** By the end of their minute, since all minutes are equally long. */
+  /** In the order in which their minutes end, since all minutes are equally long. */
   const entries = new Map<string, Entry>()
   /** Those below the limit, by their number of tries. */
   const below = new Map<number, Set<string>>()
@@ -65,8 +69,8 @@ export function createFailureLimit({
     }
   }
   /**
-   * Makes room; false when all that is remembered is at its limit. For many newcomers at once, since the first of a set
-   * from which the first was often taken is slow to find.
+   * Makes room; false when all stored addresses are at their limit. For many new addresses at once, since finding the
+   * first of a set is slow after many removals from its front.
    */
   const makeRoom = (): boolean => {
     if (entries.size < capacity) return true

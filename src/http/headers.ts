@@ -3,13 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import helmet from 'helmet'
 
-/** Of the interface as a whole: paths carry no version, changes only add. */
+/** Of the interface as a whole: paths have no version, changes only add. */
 export const apiVersion = '1'
 
 const requestIdShape = /^[A-Za-z0-9._-]{1,64}$/
 
 /**
- * One policy for every answer, dashboards and /docs included: nothing inline, nothing from elsewhere. There is no
+ * One policy for all answers, dashboards and /docs included: nothing inline, nothing from other origins. Without
  * upgrade-insecure-requests, which would break the pages over plain http in a shop's network.
  */
 const contentSecurityPolicy = {
@@ -27,11 +27,11 @@ const contentSecurityPolicy = {
   },
 }
 
-/** The same for every answer, so they are asked of Helmet once: some answers are made before any hook runs. */
+/** The same for all answers, so Helmet computes them once: some answers are made before any hook runs. */
 const securityHeaders = askHelmet({
   contentSecurityPolicy,
   xFrameOptions: { action: 'deny' },
-  // Whether subdomains of the host speak https is not this service's to decide.
+  // This service cannot decide whether subdomains of the host support https.
   strictTransportSecurity: { includeSubDomains: false },
 })
 
@@ -47,18 +47,18 @@ function askHelmet(options: Parameters<typeof helmet>[0]): Readonly<Record<strin
   return headers
 }
 
-/** The caller's own id when it is a plain one, so that its log and ours can be laid side by side. */
+/** The client's own id if it is a plain one, so that its log and ours can be compared. */
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id']
   return typeof given === 'string' && requestIdShape.test(given) ? given : randomUUID()
 }
 
-/** Of every answer: security, `x-api-version` and `x-request-id`. */
+/** The headers of all answers: security, `x-api-version` and `x-request-id`. */
 export function commonHeaders(requestId: string): Record<string, string> {
   return { ...securityHeaders, 'x-request-id': requestId, 'x-api-version': apiVersion }
 }
 
-/** Sets them on every answer of the app, and `no-store` where nothing else is said. */
+/** Sets them on all answers of the app, and `no-store` unless the route sets something else. */
 export function installHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
     identify(reply, request.id)

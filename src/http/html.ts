@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 
-/** Whether a person is looking: a browser names HTML before anything else. */
+/** Whether a browser sent the request: it names HTML before anything else. */
 export function wantsHtml(request: FastifyRequest): boolean {
   return /\btext\/html\b/.test(request.headers.accept ?? '')
 }

@@ -2,10 +2,10 @@ import type { FastifyInstance } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 
 /**
- * JSON is the only body that is read. An empty one counts as none, since many clients send the content type always;
- * `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text are refused. With `read` the values
- * are what it makes of the text, once that was found to be harmless. With `judgesText` the route itself refuses hostile text,
- * so that one bad value does not refuse all that came with it.
+ * Reads JSON bodies and no others. An empty one counts as none, since many clients always send the content type. It
+ * refuses `__proto__` and `constructor.prototype` keys, bytes that are not UTF-8, and hostile text. With `read` the
+ * values are what it makes of the text, after these checks. With `judgesText` the route itself refuses hostile text, so
+ * that one bad value does not refuse the rest of the body.
  */
 export function installJsonBody(
   app: FastifyInstance,
@@ -48,15 +48,15 @@ export function installJsonBody(
   })
 }
 
-/** Deeper JSON than any of our bodies; JSON.stringify of what was stored would overflow at some 100,000. */
+/** Deeper than any of our bodies; JSON.stringify of a stored value would overflow at some 100,000. */
 const maxDepth = 32
 
 type Container = { value: Readonly<Record<string, unknown>>; path: string; depth: number }
 
 /**
- * Refuses what the database cannot keep as it is: NUL (PostgreSQL refuses it) and lone surrogates (they would all
- * become the same character, so two different names would become one). Looks at every string and key, without
- * recursion, so that depth cannot exhaust the stack.
+ * Refuses text that the database cannot store unchanged. PostgreSQL refuses NUL; lone surrogates would all become the
+ * same character, so two different names would become equal. It checks all strings and keys, without recursion, so that
+ * depth cannot exhaust the stack.
  * @throws AppError 400 when the value nests deeper than 32, 422 with the path of the first bad string.
  */
 export function refuseHostileText(root: unknown, part: string): void {
@@ -67,7 +67,11 @@ export function refuseHostileText(root: unknown, part: string): void {
   })
 }
 
-/** Refuses only what nests too deeply, for whoever judges texts one by one. Throws as refuseHostileText does. */
+/**
+ * Refuses only what nests too deeply, for routes that check texts one by one.
+ *
+ * @throws as refuseHostileText does.
+ */
 export function refuseDepth(root: unknown): void {
   walk(root, () => undefined)
 }
@@ -80,7 +84,7 @@ function walk(root: unknown, look: (path: string, key: string, child: unknown) =
     if (depth > maxDepth) {
       throw new AppError('BAD_REQUEST', { message: `The JSON nests deeper than ${maxDepth}` })
     }
-    // Not Object.entries: a pair for each of 100,000 numbers in a list takes long enough to delay others.
+    // Not Object.entries: a pair for each of 100,000 numbers in a list would delay other requests.
     for (const key in value) {
       const child = value[key]
       look(path, key, child)

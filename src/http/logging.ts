@@ -7,9 +7,9 @@ const maxUrlLength = 500
 const maxCauses = 5
 
 /**
- * The logger of the process: JSON lines in which requests, answers and errors show named fields only, secrets are
+ * The logger of the process: JSON lines in which requests, answers and errors show named fields only. Secrets are
  * redacted by name, and a last scrubber masks what still looks like one.
- * @param destination standard output unless a test wants to read the lines.
+ * @param destination standard output, unless a test reads the lines.
  */
 export function createLogger(
   level: NonNullable<LoggerOptions['level']>,
@@ -70,7 +70,7 @@ function describeReply(reply: FastifyReply) {
   return { statusCode: reply.statusCode }
 }
 
-/** The path as it came, and of the query the names only: its values may be a code, a state or an invitation. */
+/** The path as received, and only the names of the query: its values may be a code, a state or an invitation. */
 function safeUrl(url: string): string {
   const [path = '', query] = url.split('?', 2)
   if (query === undefined) return path.slice(0, maxUrlLength)
@@ -79,14 +79,14 @@ function safeUrl(url: string): string {
 }
 
 /**
- * Named fields of an error and of its causes. Own properties are left out: libraries hang requests with their headers,
- * and provider answers, on them; PostgreSQL's `detail` holds row values.
+ * Named fields of an error and of its causes. Own properties are left out: libraries attach requests with their
+ * headers, and provider answers, to errors; PostgreSQL's `detail` has row values.
  */
 export function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return typeof error === 'object' ? typeof error : error
   const { code, constraint, table, statusCode } = error as Error & Record<string, unknown>
   return {
-    // A class that gives itself no name has that of all errors.
+    // A class without a name of its own has that of all errors.
     type: error.name === 'Error' ? error.constructor.name : error.name,
     message: error.message,
     ...(isPlain(code) && { code }),

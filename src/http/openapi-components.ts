@@ -1,13 +1,13 @@
-/** A JSON value; OpenAPI documents are walked as such. */
+/** An OpenAPI document is read as JSON. */
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
 const prefix = '#/components/schemas/'
 
 /**
- * Tidies the schemas that the type provider lists. It lists every named schema of the process twice, as `X` for answers
- * and `XInput` for requests, also those of the other listener: this drops what no path refers to, and calls an input
- * `X` when no answer uses that name or when both say the same.
+ * Reduces the schemas that the type provider lists. It lists each named schema of the process twice, as `X` for answers
+ * and `XInput` for requests, also those of the other listener. This drops what no path refers to. An input becomes `X`
+ * when no answer uses that name or when both are equal.
  */
 export function tidyComponents({ paths = {}, components = {}, ...rest }: JsonObject): JsonObject {
   const { schemas: listed, ...others } = components as JsonObject
@@ -22,7 +22,7 @@ export function tidyComponents({ paths = {}, components = {}, ...rest }: JsonObj
   return { ...rest, components: { ...others, schemas: kept }, paths: rename(paths, renamed) }
 }
 
-/** Names that the value refers to, and what those refer to in turn. */
+/** Names that the value refers to, directly and indirectly. */
 function namesUsed(value: Json, schemas: JsonObject): Set<string> {
   const used = new Set<string>()
   const open: Json[] = [value]
@@ -43,8 +43,8 @@ function refsIn(value: Json): string[] {
 }
 
 /**
- * Inputs that can take the plain name. Equal text is not enough when what both refer to differs between input and
- * output, so those are taken out again until nothing changes.
+ * Inputs that can have the plain name. Equal text is not enough when what both refer to differs between input and
+ * output, so those are removed again until nothing changes.
  */
 function namesToMerge(used: ReadonlySet<string>, schemas: JsonObject): Map<string, string> {
   const merged = new Map<string, string>()
@@ -69,7 +69,7 @@ function namesToMerge(used: ReadonlySet<string>, schemas: JsonObject): Map<strin
   return merged
 }
 
-/** The text of a schema, with the same name for what it refers to whether it is input or output. */
+/** The text of a schema, in which input and output have the same names for what they refer to. */
 function neutral(schema: Json | undefined): string {
   return JSON.stringify(schema).replace(
     /("\$ref":"#\/components\/schemas\/[^"]+?)(Input)?"/g,

@@ -4,8 +4,9 @@ import type { JsonObject } from './openapi-components.ts'
 export type ErrorExamples = Map<string, Record<string, Record<string, unknown>>>
 
 /**
- * Puts into each error answer what the service really says with that status, and tells examples of parameters in the form of
- * JSON Schema: tools take the other one for a value to begin with, and send a request about somebody else's order.
+ * Puts into each error answer what the service really sends with that status, and writes examples of parameters in the
+ * form of JSON Schema. Tools take the other form for an initial value, and would send a request about another client's
+ * order.
  */
 export function withExamples(document: JsonObject, errors: ErrorExamples): JsonObject {
   for (const operation of operationsOf(document)) {
@@ -27,7 +28,6 @@ export function withExamples(document: JsonObject, errors: ErrorExamples): JsonO
   return document
 }
 
-/** Every operation of a document. */
 export function operationsOf(document: JsonObject): JsonObject[] {
   const paths = Object.values((document.paths ?? {}) as Record<string, JsonObject>)
   return paths.flatMap((path) => Object.values(path) as JsonObject[])

@@ -2,8 +2,8 @@ import type { JsonObject } from './openapi-components.ts'
 import { operationsOf } from './openapi-examples.ts'
 
 /**
- * The description as the page shows it best. Routes come first: the table of errors is a schema, which the page lists below
- * them. And what a request leaves out stays out: a default is told in words, since the page would fill it in and send it.
+ * The description in the form that the page shows best. Routes come first: the table of errors is a schema, which the
+ * page lists below them. A default is written as text, since the page would fill it in and send it.
  */
 export function forPage(
   document: JsonObject,

@@ -12,7 +12,7 @@ import {
 
 type Response = { description: string; content: Record<string, { schema: z.ZodType }> }
 
-/** VALIDATION_ERROR too: broken text is refused in every query, read or not. */
+/** VALIDATION_ERROR too: malformed text in the query is refused on all routes. */
 const always: readonly ErrorCode[] = [
   'BAD_REQUEST',
   'VALIDATION_ERROR',
@@ -38,10 +38,7 @@ const byAccessPlain: Readonly<Record<AccessClass, readonly ErrorCode[]>> = {
   metrics: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED'],
 }
 
-/**
- * The error answers of a route by status, from its access class, its schemas and the codes that it declares itself in
- * `config.errors`.
- */
+/** The error answers of a route by status: from its access class, its schemas and the codes in its `config.errors`. */
 export function errorResponses(route: RouteOptions, style: ErrorStyle): Record<number, Response> {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of codesOf(route, style)) {
@@ -62,7 +59,7 @@ export function errorResponses(route: RouteOptions, style: ErrorStyle): Record<n
   )
 }
 
-/** What the service answers for each code of a route, by status. */
+/** The service's answer for each code of a route, by status. */
 export function exampleErrors(
   route: RouteOptions,
   style: ErrorStyle,
@@ -70,7 +67,7 @@ export function exampleErrors(
   const byStatus: Record<string, Record<string, unknown>> = {}
   const own = Object.keys((route.schema?.response ?? {}) as object)
   for (const code of codesOf(route, style)) {
-    // Answers in words of the route's own.
+    // The route has its own description of this status.
     if (own.includes(String(statusOf(code, style)))) continue
     const failure = new AppError(
       code,

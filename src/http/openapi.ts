@@ -15,7 +15,7 @@ import { product } from './product.ts'
 
 export type OpenApiOptions = {
   title: string
-  /** Markdown. The list of error codes is added by itself where answers carry codes. */
+  /** Markdown. The list of error codes is added where answers have codes. */
   description: string
   /** Address under which clients reach this listener. */
   publicUrl: string
@@ -27,7 +27,7 @@ export type OpenApiOptions = {
 /**
  * Publishes the listener's description as OpenAPI 3.1 at /openapi.json and as pages at /docs. Call it, awaited, before
  * the routes are added: it completes each of them with the error answers and the security of its `config.access`.
- * Routes still name their own `operationId`, `summary` and `tags`.
+ * Routes set their own `operationId`, `summary` and `tags`.
  */
 export async function registerOpenApi(app: HttpServer, options: OpenApiOptions): Promise<void> {
   const coded = app.errorStyle === 'coded'
@@ -63,14 +63,14 @@ export async function registerOpenApi(app: HttpServer, options: OpenApiOptions):
         license: { name: product.license, identifier: product.license },
       },
       servers: [
-        // First, because the policy of /docs lets its pages call only the address they came from.
+        // First, because the policy of /docs lets its pages call only their own origin.
         { url: app.publicPath || '/', description: 'where this description was read' },
         { url: options.publicUrl, description: 'for clients' },
       ],
       tags: [...options.tags],
       components: { securitySchemes: securitySchemes(options.tokens) },
     },
-    // Made anew for each listener: the shared one keeps what it saw first.
+    // A new one for each listener: the shared one keeps what it saw first.
     transform: createJsonSchemaTransform({}),
     // An OpenAPI document is JSON; its library's type only names the fields.
     transformObject: (document) => {
@@ -106,7 +106,7 @@ function isOptional(body: unknown): boolean {
   return body instanceof z.ZodType && body.safeParse(undefined).success
 }
 
-/** The library calls every body required. */
+/** The library marks all bodies as required. */
 function releaseBodies(document: JsonObject, optional: ReadonlySet<string>): JsonObject {
   const paths = Object.values((document.paths ?? {}) as Record<string, JsonObject>)
   for (const operation of paths.flatMap((path) => Object.values(path) as JsonObject[])) {

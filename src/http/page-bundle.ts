@@ -2,33 +2,35 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 
-/** A folder of pages and the path under which browsers see it, such as `/dashboard`. */
+/** A folder of pages and its path in a browser, such as `/dashboard`. */
 export type Folder = { root: string; prefix: string }
 
-/** The languages of the pages; the first is that of browsers which ask for neither. */
+/** The languages of the pages; the first is for browsers that ask for neither. */
 export const pageLanguages = ['es', 'en'] as const
 export type PageLanguage = (typeof pageLanguages)[number]
 
 export type PageBundle = {
   html: Record<PageLanguage, string>
-  /** The script by the name of its part: of each language the one that a page begins with, and what is fetched later. */
+  /** The scripts by the name of their part: the first one of each language, and those that are fetched later. */
   scripts: Map<string, string>
   style: string
 }
 
 /**
- * A page as browsers get it, where `publicPath` stands before each path of ours: its modules in one script and its style sheets in one, because over HTTP/1.1 each file of a
- * deep chain of imports costs a slow line a round trip. The files stay as they are written; this puts them side by side,
- * each module in a function of its own, and refers to the two by `?v=` and a hash of what they hold. Not with esbuild or
- * rolldown: they are native programs of some 10 MB beside the tills' process, or a build step, for fifty files whose form is
- * ours to choose. A file that modules fetch later stands in a `<meta name="later:…">`, which gets its `?v=` too.
+ * Builds a page for browsers: its modules become one script and its style sheets one. Over HTTP/1.1 each file of a deep
+ * chain of imports costs a round trip on a slow line. `publicPath` is the prefix of all our paths. The files stay as
+ * they are: this joins them, each module in a function of its own, and the page refers to the two by `?v=` and a hash
+ * of their content. A file that modules fetch later is in a `<meta name="later:…">`, which gets its `?v=` too. esbuild
+ * and rolldown are not used: they are native programs of some 10 MB in the tills' process, or need a build step, for
+ * fifty files whose form is our choice.
  *
- * What modules fetch by `import('./x.js')` is a part of its own, with all that only it needs; but the texts of a language,
- * `texts/es.js`, are in the script of the page in that language already.
+ * A module that is fetched by `import('./x.js')` is a part of its own, with all that only it needs. The texts of a
+ * language, `texts/es.js`, are already in the script of the page in that language.
  *
- * Modules may use `import { … } from './x.js'`, `import './x.js'` and `export` before a function, class or const, nothing
- * else; those of a library may have the form that minifiers give them, `import{…}from"./x.js";` and `export{…};`. Throws for
- * any other form, for a circle of imports, and for a file that is not there.
+ * Modules may use only `import { … } from './x.js'`, `import './x.js'` and `export` before a function, class or const.
+ * Those of a library may have the form of minifiers: `import{…}from"./x.js";` and `export{…};`.
+ *
+ * @throws for any other form, for a circle of imports, and for a missing file.
  */
 export function bundlePage(page: Folder, others: readonly Folder[], publicPath = ''): PageBundle {
   const read = reader([page, ...others])
@@ -74,7 +76,7 @@ const exportMark = /^export (?=(?:async )?(?:class|const|function) (\w+))/gm
 const laterImport = /\bimport\('(\.[^']+)'\)/g
 const minifiedImport = /\bimport\{([^}]*)\}from"(\.[^"]+)";/g
 const minifiedExport = /\bexport\{([^}]*)\};/g
-/** Comments on lines of their own: a seventh of what the line carries, and no browser reads them. */
+/** Comments on lines of their own: a seventh of what is sent, and browsers do not need them. */
 const comment = /^[ \t]*(?:\/\*\*?[\s\S]*?\*\/|\/\/.*)\n/gm
 const mapComment = /^\/\/# sourceMappingURL=.*\n?/gm
 const unknownForm = /^(?:import|export)\b.*/m
@@ -93,8 +95,8 @@ function reader(folders: readonly Folder[]): (path: string) => string {
 }
 
 /**
- * Stands before the modules of a page. A part that did not arrive is asked for by another address, since browsers remember
- * that one failed.
+ * The start of a page's script. A part that did not arrive is fetched again from another address, since browsers
+ * remember that an address failed.
  */
 const partLoader = `const held = {}
 const tries = {}
@@ -113,7 +115,7 @@ type Bundling = {
   entry: string
   read: (path: string) => string
   language: PageLanguage
-  /** Where the parts are asked for, and what is known of them, by name. */
+  /** The address of the parts, and their content by name. */
   script: string
   parts: Map<string, string>
 }
@@ -122,7 +124,7 @@ function bundleModules({ entry, read, language, script, parts }: Bundling): stri
   const begun = new Map<string, string>()
   const laterOnes: { path: string; hole: string }[] = []
 
-  /** Adds a module and those it imports to `into`, each after what it imports, unless `first` or `into` have it. */
+  /** Adds a module to `into`, after the modules that it imports, unless `first` or `into` have it. */
   const add = (
     path: string,
     into: Map<string, string>,
@@ -165,7 +167,7 @@ function bundleModules({ entry, read, language, script, parts }: Bundling): stri
     if (strange) throw new Error(`${path}: a bundle cannot hold ${strange[0]}`)
     into.set(path, `held['${path}'] ??= (() => {\n${body}return { ${exported.join(', ')} }\n})()\n`)
   }
-  /** What is to be fetched is named by its content, which must be known for that. */
+  /** Completes the addresses of later parts. Each has a hash of its part's content, so the part is bundled first. */
   const filled = (text: string) =>
     laterOnes.reduce((whole, { path, hole }) => {
       if (!whole.includes(hole)) return whole

@@ -28,23 +28,24 @@ export const vendor: Folder = {
 }
 const chartScript = 'uPlot.iife.min.js'
 
-/** The templates of the pages, as their authors publish them for browsers; they come inside the pages' own script. */
+/** The templates library of the pages, as its authors publish it for browsers; it is bundled in the pages' own script. */
 const templates: Folder = {
   root: join(dirname(createRequire(import.meta.url).resolve('lit-html')), '..'),
   prefix: '/vendor/lit-html',
 }
 
-/** Where the modules and style sheets of a page may lie besides its own folder; the longer prefix first. */
+/** Where modules and style sheets of a page may be besides its own folder; the longer prefix first. */
 export const commonFolders: readonly Folder[] = [shared, templates, vendor]
 
 /**
- * Serves a page under `prefix` (such as `/dashboard`), with and without a slash at the end, so its files must refer to each
- * other by absolute paths. Browsers get its modules as one script and its style sheets as one, compressed, which they keep
- * for good: the page names them by their content. For the page itself they ask again each time and get 304 while nothing
- * changed. A page comes in the language that its browser asks for or somebody chose there, and fetches other texts, and what
- * is not seen first, later as parts of the script. The files are read when the page is first asked for, so a changed one shows after a restart.
+ * Serves a page under `prefix` (such as `/dashboard`), with and without a slash at the end, so its files must refer to
+ * each other by absolute paths. Browsers get its modules as one script and its style sheets as one, compressed. They
+ * cache both for ever: the page names them by their content. Browsers ask for the page itself each time, and get 304
+ * while it is unchanged. A page has the language that its browser asks for or its user chose. It fetches other texts,
+ * and what is not visible at first, later as parts of the script. The files are read when the page is first requested,
+ * so a changed file is served after a restart.
  *
- * The content security policy is that of every answer: scripts and styles in files of their own.
+ * The content security policy is that of all answers: scripts and styles in files of their own.
  */
 export function servePages(app: FastifyInstance, folder: Folder): void {
   const { prefix } = folder
@@ -83,14 +84,14 @@ export function servePages(app: FastifyInstance, folder: Folder): void {
   })
 }
 
-/** The language that somebody chose on the page, else the one that the browser asks for first. */
+/** The language that the user chose on the page, else the first one that the browser asks for. */
 function languageOf({ headers }: FastifyRequest): PageLanguage {
   const chosen = /(?:^|; )tillbridge\.language=(es|en)(?:;|$)/.exec(headers.cookie ?? '')?.[1]
   if (chosen !== undefined) return chosen as PageLanguage
   return headers['accept-language']?.toLowerCase().startsWith('en') ? 'en' : 'es'
 }
 
-/** Shows the page at `path` to browsers that open the bare address. For programs there is nothing there: 404. */
+/** Redirects browsers that open the bare address to the page at `path`. Programs get 404. */
 export function leadBrowsersTo(app: FastifyInstance, path: string): void {
   const options = { schema: { hide: true }, config: { access: 'public' } } as const
   app.get('/', options, async (request, reply) => {
@@ -100,7 +101,7 @@ export function leadBrowsersTo(app: FastifyInstance, path: string): void {
   })
 }
 
-/** Serves under `/shared` what the pages of both listeners are made of. */
+/** Serves under `/shared` the files that the pages of both listeners use. */
 export function serveSharedParts(app: FastifyInstance): void {
   app.register(async (scope) => {
     await serveFiles(scope, shared)

@@ -1,14 +1,14 @@
-/** How many may wait or listen at a time. */
+/** How many requests may stay open at a time. */
 export type PlaceLimits = { perOwner: number; total: number }
 
 export type Places = {
-  /** Takes a place; answers how to give it back, or which limit leaves none. Giving back twice counts once. */
+  /** Takes a place. Returns the function that releases it, or which limit is reached. A second release has no effect. */
   take(owner: string): (() => void) | keyof PlaceLimits
   /** How many are taken. */
   count(): number
 }
 
-/** Places for requests that stay: counted for each owner, so that one takes nothing from the others, and in all. */
+/** A limit of requests that stay open: for each owner, so that one owner takes no place from others, and in total. */
 export function createPlaces(limits: PlaceLimits): Places {
   const byOwner = new Map<string, number>()
   let count = 0

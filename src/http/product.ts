@@ -11,11 +11,11 @@ const manifest = z
 
 let found: Promise<string | null> | undefined
 
-/** Version and licence as package.json has them, and the commit that this process was started from. */
+/** Version and licence from package.json, and the commit that this process was started from. */
 export const product = Object.freeze({
   version: manifest.version,
   license: manifest.license,
-  /** Looked up once, so that a later pull into a checkout is not taken for what runs. Null when nothing tells. */
+  /** Read once, so that a later pull into a checkout does not count as what runs. Null when it is unknown. */
   commit(): Promise<string | null> {
     found ??= commitOf(root)
     return found
@@ -23,15 +23,15 @@ export const product = Object.freeze({
 })
 
 /**
- * The commit of a folder with the source: the file COMMIT in it, which an image or a package brings along, or what git says
- * of the checkout, with `-dirty` when its files differ. Never rejects: without either it is null.
+ * The commit of a source folder: its file COMMIT, which an image or a package has, or what git reports for the
+ * checkout, with `-dirty` when files differ. Never rejects: without either it is null.
  */
 export async function commitOf(folder: string): Promise<string | null> {
   const file = `${folder}/COMMIT`
   if (existsSync(file)) return plain(readFileSync(file, 'utf8'))
-  // A folder without a .git of its own may lie in a checkout of something else.
+  // A folder without a .git of its own may be inside a checkout of something else.
   if (!existsSync(`${folder}/.git`)) return null
-  // Without a lock on the index: whoever works in the checkout must not be disturbed.
+  // Without a lock on the index, so that work in the checkout is not disturbed.
   const git = (...args: string[]) =>
     promisify(execFile)('git', ['--no-optional-locks', ...args], {
       cwd: folder,

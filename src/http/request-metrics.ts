@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Counter, Histogram, type Registry } from 'prom-client'
 
-/** From the reads of the embedded database to the 25 s within which a till is answered. */
+/** From the reads of the embedded database to the 25 s within which a till gets its answer. */
 const secondsUpTo = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25]
-/** Whatever was asked that is no route: the path itself is anybody's choice, and would be a series each. */
+/** For requests that match no route: clients choose the path freely, and each one would be a series. */
 const noRoute = 'none'
 
 /** Counts the requests of a listener by route and status, and the refusals by their code. Call it before routes are added. */
@@ -40,7 +40,7 @@ export function observeRequests(app: FastifyInstance, registry: Registry): void 
   }
 
   app.addHook('onRequest', async (request, reply) => {
-    // There is no onResponse for a caller who hung up, nor for a stream.
+    // onResponse does not run for a disconnected client, nor for a stream.
     reply.raw.once('close', () => count(request, reply, !reply.raw.headersSent))
   })
   app.addHook('onResponse', async (request, reply) => count(request, reply, false))

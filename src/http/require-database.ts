@@ -1,8 +1,9 @@
 import { AppError } from '../errors/app-error.ts'
 
 /**
- * For the health of either listener: throws SERVICE_UNAVAILABLE, saying which, when the database is away or takes no
- * writes.
+ * For the health of either listener.
+ *
+ * @throws SERVICE_UNAVAILABLE with the reason, when the database is unreachable or accepts no writes.
  */
 export async function requireDatabase(database: {
   ping(): Promise<boolean>

@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /**
- * Whether a page of this very service may be believed to have made a request that carries a cookie. SameSite alone does
- * not tell: another port of the same host is the same site, and cookies do not know ports.
+ * Whether a request with a cookie comes from a page of this service. SameSite alone is not enough: another port of the
+ * same host is the same site, and cookies ignore ports.
  *
- * Browsers say it in Sec-Fetch-Site; over plain http in a shop's network they do not, but name the Origin of every
- * request that may change something. `isRead` lets pass what names neither, since its answer is closed to other pages.
+ * Browsers send it in Sec-Fetch-Site. Over plain http in a shop's network they do not, but they send the Origin with
+ * requests that may change something. `isRead` accepts requests without either, since other pages cannot read the
+ * answer.
  */
 export function isFromOwnPage(
   headers: IncomingHttpHeaders,

@@ -1,6 +1,6 @@
 const masked = '[masked]'
 
-/** Names whose values never belong into a log, at whatever depth and in whatever text they turn up. */
+/** Names whose values must not be in a log, at any depth and in any text. */
 const secretNames = [
   'x-api-token',
   'authorization',
@@ -42,7 +42,7 @@ const replacements: readonly [RegExp, string][] = [
     new RegExp(`(?<![A-Za-z0-9_-])(${names(secretParameters)})=[^&\\s"'\\\\,;]+`, 'gi'),
     `$1=${masked}`,
   ],
-  // "name":"value" of this line, or of JSON that was itself put into a string.
+  // "name":"value" of this line, or of JSON inside a string.
   [
     new RegExp(
       `(\\\\*"(?:${names(secretNames)})\\\\*"\\s*:\\s*\\\\*")(?:[^"\\\\]|\\\\[^"])+`,
@@ -54,12 +54,12 @@ const replacements: readonly [RegExp, string][] = [
   [/(:\/\/[^:@/\s"\\]*):[^@/\s"\\]+@/g, `$1:${masked}@`],
 ]
 
-/** What a terminal or a log viewer could take for a new line or a command, although JSON allows it. */
+/** Characters that JSON allows, but a terminal or a log viewer could take for a new line or a command. */
 const unsafe = /[\u007f-\u009f\u2028\u2029]/g
 
 /**
- * The last resort: masks what looks like a secret in a finished log line, wherever it came from. Redaction by name
- * and allow-listed serializers come first; this catches texts of errors and addresses.
+ * The last measure: masks what looks like a secret in a finished log line. Redaction by name and allow-listed
+ * serializers come first; this finds secrets in error texts and addresses.
  */
 export function scrub(line: string): string {
   let clean = line
@@ -74,7 +74,7 @@ const secretNameSet: ReadonlySet<string> = new Set(secretNames)
 const maxDepth = 6
 
 /**
- * A copy of the fields of a log line in which values under secret names, of any type, are masked, down to six levels.
+ * A copy of the fields of a log line with the values under secret names masked, of any type, down to six levels.
  * Instances of classes are left to their serializers.
  */
 export function maskFields(fields: Record<string, unknown>): Record<string, unknown> {

@@ -3,13 +3,13 @@ import { AppError } from '../errors/app-error.ts'
 import { moneyOutcome } from '../errors/money-outcome.ts'
 import type { Connections } from './connections.ts'
 
-/** How a listener stops; decorated on the app as `shutdown`. */
+/** How a listener stops; on the app as `shutdown`. */
 export type Shutdown = {
-  /** True from the moment the listener was told to stop. */
+  /** True from the beginning of the shutdown. */
   readonly closing: boolean
   /**
-   * Adds what must end for the listener to stop: wake a long-poll, end an event stream. It runs once, at the stop, or
-   * at once when that has begun. Call the returned function when the request is over.
+   * Adds what must end before the listener stops: it wakes a long-poll or ends an event stream. It runs once, at the
+   * shutdown, or at once when that has begun. Call the returned function when the request is over.
    */
   onClosing(closer: () => void): () => void
 }
@@ -20,12 +20,12 @@ declare module 'fastify' {
   }
 }
 
-/** A connection that was opened in advance may still bring a request; after this it counts as idle. */
+/** A connection that was opened in advance may still bring a request; after this time it counts as idle. */
 const unusedGraceMs = 500
 
 /**
- * On stop: ends long-polls and streams, finishes running requests, refuses new ones with 503, and closes every
- * connection after its answer (a kept-alive one would hold the stop for 72 s).
+ * At shutdown: ends long-polls and streams, finishes running requests, refuses new ones with 503, and closes each
+ * connection after its answer. A kept-alive one would delay the shutdown by 72 s.
  */
 export function installShutdown(app: FastifyInstance, connections: Connections): void {
   const closers = new Set<() => void>()
@@ -53,7 +53,7 @@ export function installShutdown(app: FastifyInstance, connections: Connections):
     if (!closing) return
     throw new AppError('SERVICE_UNAVAILABLE', {
       message: 'The service is stopping; try again',
-      // Nothing of it was begun, whatever the route; an equal one before it may still be under way.
+      // This request had no effect, whatever the route; an equal one before it may still run.
       extra: {
         retryAfterSeconds: 1,
         ...(request.routeOptions.config.money && moneyOutcome('notBegun')),
@@ -67,8 +67,8 @@ export function installShutdown(app: FastifyInstance, connections: Connections):
 }
 
 /**
- * Stops the listener. Requests that still run when the deadline passes are cut.
- * @returns whether the deadline had to cut something.
+ * Stops the listener. Requests that still run at the deadline are cut.
+ * @returns whether the deadline cut any.
  */
 export async function closeServer(
   app: FastifyInstance,

@@ -15,10 +15,10 @@ type Encoding = keyof typeof compressions
 export type TextSender = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 /**
- * A handler that answers with one text, which must hold nothing secret: it is read when first asked for, and compressed off
- * the main thread, once per process and encoding: quickly for who asks first, as well as can be, which takes a second, for who
- * asks after that. Browsers keep it for good under `?v=` and its version; else they ask again each time and get 304 while it
- * is the same. `chosenBy` are the request's headers that led to this text and not to another.
+ * A handler that answers with one text, which must contain no secret. The text is read at the first request and
+ * compressed off the main thread, once per process and encoding. The first request gets a quick compression; later ones
+ * get the best, which takes a second. Browsers cache the text for ever under `?v=` and its version. Without it they ask
+ * each time and get 304 while it is unchanged. `chosenBy` are the request headers that selected this text.
  */
 export function createSender(
   type: string,
@@ -31,7 +31,7 @@ export function createSender(
   const begin = (encoding: Encoding, text: string): Promise<Buffer> => {
     const quick = compressions[encoding](text, false)
     compressed.set(encoding, quick)
-    // What fails leaves the quick one in its place.
+    // If it fails, the quick one stays.
     void quick
       .then(() => compressions[encoding](text, true))
       .then((best) => compressed.set(encoding, Promise.resolve(best)))
@@ -43,7 +43,8 @@ export function createSender(
     known ??= withVersion(read())
     const { text, version } = known
     const etag = `"${version}"`
-    // Another version is asked for while processes of two releases work side by side: it must not be kept under that name.
+    // While processes of two releases run side by side, a request may name another version: this text must not be
+    // cached under it.
     const isNamed = (request.query as Record<string, unknown>).v === version
     reply
       .header('cache-control', isNamed ? 'public, max-age=31536000, immutable' : 'no-cache')
@@ -60,7 +61,7 @@ export function createSender(
   }
 }
 
-/** The best of ours that the browser takes; undefined for none. */
+/** The best supported encoding that the browser accepts; undefined for none. */
 function encodingFor(accepted: string | string[] | undefined): Encoding | undefined {
   const taken = String(accepted ?? '')
     .split(',')
