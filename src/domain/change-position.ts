@@ -1,9 +1,9 @@
 const nil = '00000000-0000-0000-0000-000000000000'
 
-/** A place in a list that is sorted by the time of the last change, and among equal times by id. */
+/** A position in a list that is sorted by the time of the last change, then by id. */
 export type ChangePosition = { at: Date; id: string }
 
-/** A position as a text, or a bare time, from which everything of that moment is read again; null for what is neither. */
+/** Reads a position, or a bare time, which includes everything of that moment; null for any other text. */
 export function changePositionOf(text: string): ChangePosition | null {
   const [at = '', id = nil] = text.split('|')
   return Number.isNaN(Date.parse(at)) ? null : { at: new Date(at), id }

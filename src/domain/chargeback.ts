@@ -1,13 +1,13 @@
 import type { ProviderAmount } from './provider-payment.ts'
 
-/** Where a case stands. `unknown`: the provider shows a charge-back, and its case could not be read. */
+/** The state of a case. `unknown`: the provider shows a charge-back, but its case could not be read. */
 export const chargebackStates = ['open', 'won', 'lost', 'unknown'] as const
 export type ChargebackState = (typeof chargebackStates)[number]
 
-/** A case as the provider shows it. What it does not say is null; words are the provider's own. */
+/** A case as the provider shows it. Missing values are null; the texts are the provider's own. */
 export type ProviderChargeback = {
   caseId: string
-  /** Numbers of the payments that are disputed. */
+  /** Numbers of the disputed payments. */
   paymentIds: string[]
   currency: string | null
   amount: ProviderAmount
@@ -21,8 +21,8 @@ export type ProviderChargeback = {
 }
 
 /**
- * The state of a case that was read. Only `coverage_applied` decides: the provider's pages describe the words of the order and
- * of the payment in two contrary ways (news-2026-11 section 4).
+ * The state of a case that was read. Only `coverage_applied` decides, because the provider's pages describe the
+ * statuses of the order and of the payment in contradictory ways (news-2026-11 section 4).
  */
 export function stateOfCase({ coverageApplied }: ProviderChargeback): ChargebackState {
   if (coverageApplied === null) return 'open'

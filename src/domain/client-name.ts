@@ -1,10 +1,10 @@
 /**
- * The name of a tenant whose existence or right was checked. Repositories take this type and no plain string, so a name
- * that came straight from a request cannot select anybody's rows.
+ * The name of a tenant whose existence or access was checked. Repositories accept this type and no plain string, so a
+ * name from an unchecked request cannot select the rows of a client.
  */
 export type ClientName = string & { readonly clientName: unique symbol }
 
-/** Marks a name as checked: only the guards and the first connection of a client do that. */
+/** Marks a name as checked; only the guards and the first connection of a client do that. */
 export function asClientName(name: string): ClientName {
   return name as ClientName
 }

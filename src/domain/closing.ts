@@ -1,6 +1,6 @@
 import type { StoredSum } from './money.ts'
 
-/** How far a closing is: of a time that is not over, being compared, or with its result; a signed one never changes. */
+/** The states of a closing: its time is not over, it is being compared, or it has its result. A signed one never changes. */
 export const closingStates = [
   'open',
   'checking',
@@ -41,7 +41,7 @@ export type ClosingLine = {
   reference: string | null
   here: LineSide | null
   there: LineSide | null
-  /** Of a late payment: the order that was charged instead. Absent in lines from before this was kept. */
+  /** Of a late payment: the order that was charged instead. Absent in lines from before this was stored. */
   insteadOrderId?: string | null
 }
 
@@ -49,7 +49,7 @@ export type SideTotals = { count: number; cents: StoredSum; refundedCents: Store
 
 export type ClosingTotals = {
   here: SideTotals
-  /** `netCents` is null while the provider does not tell the net of each charge. */
+  /** `netCents` is null until the provider returns the net of each charge. */
   there: SideTotals & { netCents: StoredSum | null }
   media: {
     medium: string
@@ -58,6 +58,6 @@ export type ClosingTotals = {
     declaredCents: number | null
   }[]
   installments: { installments: number; count: number; cents: StoredSum }[]
-  /** Given back in this time, whenever it was sold. */
+  /** Refunds made in this time, whenever the sale was. */
   refunds: { count: number; cents: StoredSum }
 }

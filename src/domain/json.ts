@@ -1,4 +1,4 @@
-/** JSON with sorted keys, so that equal values give equal text whatever order their keys came in. */
+/** JSON with sorted keys, so that equal values give equal text in any key order. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`
   if (value !== null && typeof value === 'object') {
@@ -14,16 +14,18 @@ export function canonicalJson(value: unknown): string {
 /** A number with more digits than JavaScript keeps is at least this long; an exponent may be beyond its range. */
 const suspicious = /[\d.]{16}|\d[eE]/
 const number = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
-/** Computing with a million digits takes seconds; no database has a whole number longer than that. */
+/** Computing with a million digits takes seconds; no database has a longer whole number. */
 const wholeNumber = /^-?\d{1,1000}$/
 
 /**
- * JSON.parse, but a number that JavaScript cannot hold exactly does not change on its way: a whole one becomes a bigint, any
- * other stays the text it is in the source. Throws SyntaxError.
+ * JSON.parse, but a number that JavaScript cannot represent exactly is not changed. A whole one becomes a bigint, any
+ * other stays the text of the source.
+ *
+ * @throws SyntaxError.
  */
 export function parseExactJson(text: string): unknown {
   if (!suspicious.test(text)) return JSON.parse(text)
-  // The third argument is ES2026 (JSON.parse source text access), which TypeScript's library does not know yet.
+  // The third argument is ES2026 (JSON.parse source text access), which is not in TypeScript's library yet.
   return (JSON.parse as (text: string, reviver: ExactReviver) => unknown)(
     text,
     (_key, value, { source }) => {
@@ -33,7 +35,7 @@ export function parseExactJson(text: string): unknown {
   )
 }
 
-/** The number that a piece of JSON holds, as `parseExactJson` reads it. `value` is what JavaScript makes of it. */
+/** A JSON number as `parseExactJson` reads it. `value` is its JavaScript number. */
 export function exactNumber(source: string, value = Number(source)): unknown {
   if (!suspicious.test(source) || isSameNumber(source, String(value))) return value
   return wholeNumber.test(source) ? BigInt(source) : source
@@ -41,12 +43,12 @@ export function exactNumber(source: string, value = Number(source)): unknown {
 
 type ExactReviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
-/** JSON.stringify throws for a bigint by default; this one writes its digits, as a number. */
+/** JSON.stringify throws for a bigint by default; this writes its digits, as a number. */
 function writeDigits(this: bigint): unknown {
   return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(this.toString())
 }
 
-// On the prototype, where JSON.stringify looks for it: answers, logs and rows that hold such a number are written by others.
+// On the prototype, where JSON.stringify finds it: other code writes answers, logs and rows with such numbers.
 Object.defineProperty(BigInt.prototype, 'toJSON', {
   value: writeDigits,
   configurable: true,
@@ -58,7 +60,7 @@ function isSameNumber(left: string, right: string): boolean {
   return normal !== undefined && normal === normalForm(right)
 }
 
-/** Not by a regular expression, which would begin anew at each zero of a long number. */
+/** Not by a regular expression, which would begin again at each zero of a long number. */
 function withoutEndingZeros(digits: string): string {
   let end = digits.length
   while (digits[end - 1] === '0') end -= 1

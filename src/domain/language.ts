@@ -1,8 +1,8 @@
-/** Languages that people outside are spoken to in: cashiers, and owners who connect their shop. */
+/** Languages of the texts for cashiers, and for owners who connect their shop. */
 export const languages = ['es', 'en', 'pt'] as const
 export type Language = (typeof languages)[number]
 
-/** The first language of `Accept-Language` that there are texts for; Spanish when there is none. */
+/** The first language of `Accept-Language` that has texts; else Spanish. */
 export function preferredLanguage(acceptLanguage: string | undefined): Language {
   const wanted = (acceptLanguage ?? '')
     .split(',')

@@ -1,14 +1,14 @@
 const prefix = 'PAYMENT-'
 
 /**
- * A charge that no order of the provider stands behind, such as one typed into the terminal, has this in place of the
- * provider's id of an order. So whatever is done with orders can be done with it, refunds above all.
+ * The order id of a payment without a provider's order, such as one typed into the terminal. With it, such a payment is
+ * handled like an order, above all refunded.
  */
 export function looseOrderId(paymentId: string): string {
   return prefix + paymentId
 }
 
-/** The number of the payment that such an id means; undefined for an order's own id. */
+/** The payment number in such an id; undefined for an order's own id. */
 export function paymentOfLoose(mpOrderId: string): string | undefined {
   return mpOrderId.startsWith(prefix) ? mpOrderId.slice(prefix.length) : undefined
 }

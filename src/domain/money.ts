@@ -1,4 +1,4 @@
-/** Countries ("sites" of the provider) whose currency takes no cents at the provider (provider news 11; issue 28.7). */
+/** Countries ("sites" of the provider) whose currency has no cents at the provider (provider news 11; issue 28.7). */
 const wholeCurrencies: Record<string, string> = { MLC: 'CLP', MCO: 'COP', MPY: 'PYG' }
 
 /** Whether amounts of this currency (`CLP`) are sent without decimals. */
@@ -6,14 +6,14 @@ export function isWholeCurrency(currency: string | null): boolean {
   return Object.values(wholeCurrencies).some((known) => known === currency)
 }
 
-/** The currency of a site that takes no cents; undefined for every other site, and where the site is not known. */
+/** The currency of a site, if it has no cents; else undefined, also for an unknown site. */
 export function wholeCurrencyOf(siteId: string | null | undefined): string | undefined {
   return wholeCurrencies[siteId ?? '']
 }
 
 /**
- * Money is integer cents in a number: 12 integer digits and 2 decimals stay below 2^53, so every sum is exact.
- * No float is ever parsed from or printed to an amount.
+ * Money is integer cents in a number: 12 integer digits and 2 decimals stay below 2^53, so every sum is exact. Amounts
+ * are never parsed or printed as floats.
  */
 const erpAmount = /^([0-9]{1,12}),([0-9]{1,2})$/
 const pointAmount = /^([0-9]{1,12})(?:\.([0-9]{1,2}))?$/
@@ -22,7 +22,7 @@ function toCents(integerDigits: string, decimals: string): number {
   return Number(integerDigits) * 100 + Number(decimals.padEnd(2, '0'))
 }
 
-/** Cents of an ERP amount such as `100,5` or `1234,50`; undefined for any other shape and for zero. */
+/** Cents of an ERP amount such as `100,5` or `1234,50`; undefined for any other form and for zero. */
 export function centsFromErp(text: string): number | undefined {
   const match = erpAmount.exec(text)
   if (!match) return undefined
@@ -30,13 +30,13 @@ export function centsFromErp(text: string): number | undefined {
   return cents > 0 ? cents : undefined
 }
 
-/** Cents of a provider amount such as `10`, `10.5` or `10.00`; undefined for any other shape. */
+/** Cents of a provider amount such as `10`, `10.5` or `10.00`; undefined for any other form. */
 export function centsFromPoint(text: string): number | undefined {
   const match = pointAmount.exec(text)
   return match ? toCents(match[1] as string, match[2] ?? '') : undefined
 }
 
-/** Cents of an amount that may be below zero, as statements have them; undefined for what is no amount in whole cents. */
+/** Cents of an amount that may be negative, as in statements; undefined for any text but an amount in whole cents. */
 export function signedCents(text: string): number | undefined {
   const isBelow = text.startsWith('-')
   const cents = centsFromPoint(isBelow ? text.slice(1) : text)
@@ -44,28 +44,32 @@ export function signedCents(text: string): number | undefined {
 }
 
 /**
- * A sum of cents. One amount is always exact in a number, and a sum of many may not be: beyond 2^53 it is the whole number as
- * text, which JSON keeps, or a bigint, as the database answers it.
+ * A sum of cents. One amount is always exact in a number, a sum of many may not be. Beyond 2^53 it is the whole number
+ * as text, as in JSON, or a bigint, as from the database.
  */
 export type CentsSum = StoredSum | bigint
-/** The same as JSON keeps it. */
+/** A sum of cents in JSON. */
 export type StoredSum = number | string
 
-/** The exact sum, as a number while it fits and else as text. Throws RangeError on a number that is not whole and exact. */
+/**
+ * The exact sum, as a number if it fits and else as text.
+ *
+ * @throws RangeError for a number that is not whole and exact.
+ */
 export function addCents(one: CentsSum, other: CentsSum): StoredSum {
   const sum = exact(one) + exact(other)
   const isSafe = sum <= Number.MAX_SAFE_INTEGER && sum >= Number.MIN_SAFE_INTEGER
   return isSafe ? Number(sum) : String(sum)
 }
 
-/** The exact sum of what `cents` says of each item. */
+/** The exact sum of `cents` over all items. */
 export function sumCents<Item>(items: Iterable<Item>, cents: (item: Item) => CentsSum): StoredSum {
   let sum: StoredSum = 0
   for (const item of items) sum = addCents(sum, cents(item))
   return sum
 }
 
-/** The same with the other sign. */
+/** The amount with the opposite sign. */
 export function negated(cents: CentsSum): StoredSum {
   return addCents(0, -exact(cents))
 }
@@ -77,7 +81,11 @@ function exact(cents: CentsSum): bigint {
   return BigInt(cents)
 }
 
-/** `123450` becomes `1234.50`. Throws on anything but a non-negative whole number of cents. */
+/**
+ * `123450` becomes `1234.50`.
+ *
+ * @throws RangeError unless it is a non-negative whole number of cents.
+ */
 export function pointFromCents(cents: CentsSum): string {
   const whole = exact(cents)
   if (whole < 0n) throw new RangeError('cents must be a whole number')
@@ -85,14 +93,20 @@ export function pointFromCents(cents: CentsSum): string {
   return `${text.slice(0, -2)}.${text.slice(-2)}`
 }
 
-/** `123450` becomes `1234,50`, as an ERP sends it. Throws like `pointFromCents`. */
+/**
+ * `123450` becomes `1234,50`, as an ERP sends it.
+ *
+ * @throws RangeError like `pointFromCents`.
+ */
 export function erpFromCents(cents: number): string {
   return pointFromCents(cents).replace('.', ',')
 }
 
 /**
- * An amount as it is sent to the provider: two decimals, or none where the currency has no cents (`isWhole`). Throws on
- * anything but a non-negative whole number of cents, and on cents that are left over.
+ * An amount as it is sent to the provider: two decimals, or none where the currency has no cents (`isWhole`).
+ *
+ * @throws RangeError unless it is a non-negative whole number of cents, and for cents that such a currency does not
+ * have.
  */
 export function providerAmount(cents: number, isWhole: boolean): string {
   const text = pointFromCents(cents)
@@ -101,7 +115,7 @@ export function providerAmount(cents: number, isWhole: boolean): string {
   return text.slice(0, -3)
 }
 
-/** The same for what may be less than nothing: `-12050` becomes `-120.50`. */
+/** Like `pointFromCents`, for negative amounts too: `-12050` becomes `-120.50`. */
 export function signedPointFromCents(cents: CentsSum): string {
   const whole = exact(cents)
   return whole < 0n ? `-${pointFromCents(-whole)}` : pointFromCents(whole)
@@ -111,9 +125,9 @@ const grouped = /^[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*$/
 const split = /^(.*?)(?:([.,])([0-9]{1,2}))?$/
 
 /**
- * Which amounts somebody may mean who types this, in cents: `1234,50`, `1.234,50`, `1,234.50` and `1234.5` are read in either
- * language, since amounts have two decimals at most and groups of thousands three digits. Without decimals, or with one, all
- * amounts that go on like that: `1234` is 1234.00 to 1234.99. Undefined for what is no amount.
+ * The amounts, in cents, that a typed text may mean: `1234,50`, `1.234,50`, `1,234.50` and `1234.5` are read in either
+ * language. Amounts have two decimals at most, and groups of thousands have three digits. With fewer decimals it means
+ * all amounts that begin so: `1234` is 1234.00 to 1234.99. Undefined for any other text.
  */
 export function centsMeant(text: string): { from: number; to: number } | undefined {
   const [, whole = '', mark, decimals = ''] = split.exec(text.trim()) ?? []

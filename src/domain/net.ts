@@ -1,13 +1,13 @@
 import { addCents, negated, type StoredSum, sumCents } from './money.ts'
 
-/** What a charge that the provider keeps from the seller is; `payer`: it is the buyer's, and no part of the seller's money. */
+/** Classes of charges that the provider keeps; `payer` is paid by the buyer, and is no part of the seller's money. */
 export const chargeClasses = ['fee', 'financing', 'tax', 'payer'] as const
 export type ChargeClass = (typeof chargeClasses)[number]
 
-/** A row of the table that says what charges are. A `*` at the end of `name` or `entity` stands for any text. */
+/** A rule for the class of charges. A `*` at the end of `name` or `entity` stands for any text. */
 export type ClassRule = {
   name: string
-  /** The financial entity that the charge must name; null when any will do. */
+  /** The financial entity of the charge; null for any. */
   entity: string | null
   chargeClass: ChargeClass
 }
@@ -17,7 +17,7 @@ export type Charge = {
   name: string
   detail: string | null
   entity: string | null
-  /** Who pays it (`collector`: the seller), where the provider says so. */
+  /** Who pays it (`collector`: the seller), if the provider says so. */
   from: string | null
   cents: number
 }
@@ -26,22 +26,22 @@ export type Charge = {
 export type NettedPayment = {
   grossCents: number
   refundedCents: number
-  /** What the provider says the seller receives; null while it does not. */
+  /** What the seller receives, from the provider; null until it is known. */
   netCents: number | null
   charges: readonly Charge[]
   /** The day (`2026-12-05`) on which the money can be used. */
   releaseOn: string | null
 }
 
-/** A line of a report about a payment, as amounts that are taken off the gross: a fee is positive here. */
+/** A line of a report about a payment. Amounts are subtracted from the gross: a fee is positive here. */
 export type SettledLine = {
   report: 'settlement' | 'release'
-  /** null when the report does not say. */
+  /** Null when the report does not have it. */
   grossCents: number | null
   feeCents: number
   financingCents: number
   taxesCents: number
-  /** What the taxes are made of, as far as the report says. */
+  /** The parts of the taxes, as far as the report names them. */
   taxes: readonly NamedAmount[]
   netCents: number
   releaseOn: string | null
@@ -55,37 +55,34 @@ export type NamedAmount = {
 }
 
 /**
- * What a charge leaves to the seller. It is that of the charge itself: what is given back later is not taken off.
- * `grossCents` less fee, financing, taxes and `unexplainedCents` is `netCents`, always.
+ * What the seller receives of a charge. It is that of the charge itself: later refunds are not subtracted. `grossCents`
+ * less fee, financing, taxes and `unexplainedCents` is always `netCents`.
  */
 export type Net = {
-  /** By the payment's own charges, by a report that agrees with them, or by one that does not. */
+  /** From the payment's own charges, from a report that agrees with them, or from one that differs. */
   state: 'estimated' | 'settled' | 'differs'
   grossCents: StoredSum
   feeCents: StoredSum
   financingCents: StoredSum
   taxes: NamedAmount[]
-  /** Charges whose names no rule knows; they are part of what is unexplained. */
+  /** Charges whose names match no rule; they are part of `unexplainedCents`. */
   notClassed: NamedAmount[]
   unexplainedCents: StoredSum
   netCents: StoredSum
   releaseOn: string | null
-  /** What was to be expected, where the report differs. */
+  /** The expected amounts, if the report differs. */
   expected: { grossCents: StoredSum; netCents: StoredSum | null } | null
-  /** What charge-backs took, as reports say it. No part of the net: it is that of the charge. Absent without one. */
+  /** What charge-backs took, by the reports. It is not part of the net, which is that of the charge. Absent without one. */
   chargedBack?: Disputed
 }
 
-/** Net amounts, both 0 or more. What was taken and not returned is with the buyer, or held by the provider. */
+/** Net amounts, both 0 or more. What was taken and not returned is with the buyer or the provider. */
 export type Disputed = { takenCents: number; returnedCents: number }
 
-/** Movements of settlement reports about a dispute: the second states that the seller has won it. */
+/** Movements of settlement reports about a dispute; the second means that the seller has won it. */
 export const chargebackMovements = { taken: 'CHARGEBACK', returned: 'CHARGEBACK_CANCEL' } as const
 
-/**
- * A net with what charge-backs took of it. A cancel may be in a report without its charge-back: nothing is returned that was not
- * taken.
- */
+/** Adds to a net what charge-backs took of it. A report may have a cancel without its charge-back: only what was taken is returned. */
 export function netWithDisputes(
   net: Net | null,
   movements: readonly { type: string; netCents: number }[],
@@ -98,7 +95,7 @@ export function netWithDisputes(
   return { ...net, chargedBack: { takenCents, returnedCents } }
 }
 
-/** The class of a charge by the most exact rule that fits; undefined when there is none. */
+/** The class of a charge by the most exact rule that fits; undefined when none fits. */
 export function classOf(
   charge: Pick<Charge, 'name' | 'entity'>,
   rules: readonly ClassRule[],
@@ -108,14 +105,14 @@ export function classOf(
     const byName = exactnessOf(rule.name, charge.name)
     const byEntity = rule.entity === null ? 0 : exactnessOf(rule.entity, charge.entity ?? '')
     if (byName === undefined || byEntity === undefined) continue
-    // No entity is longer than this, so that the name decides first.
+    // Entities are shorter than this, so the name decides first.
     const exactness = byName * 1_000 + byEntity
     if (!best || exactness > best.exactness) best = { rule, exactness }
   }
   return best?.rule.chargeClass
 }
 
-/** How exactly a pattern fits a text, undefined when it does not: a whole text before any beginning, a longer one first. */
+/** How exactly a pattern fits a text; undefined when it does not. A whole text beats a prefix, a longer prefix beats a shorter one. */
 function exactnessOf(pattern: string, text: string): number | undefined {
   if (!pattern.endsWith('*')) return pattern === text ? 2 * pattern.length + 1 : undefined
   const beginning = pattern.slice(0, -1)
@@ -123,8 +120,8 @@ function exactnessOf(pattern: string, text: string): number | undefined {
 }
 
 /**
- * The net of an order's payments by their own charges, and by the lines of reports about them; null while neither is
- * known. `paidCents` is what the order says was paid.
+ * The net of an order's payments, from their own charges and from the lines of reports about them; null while both are
+ * missing. `paidCents` is the order's paid amount.
  */
 export function netOf(
   paidCents: number,
@@ -144,7 +141,7 @@ export function netOf(
   const netCents = settled.netCents[0] ?? 0
   const { feeCents, financingCents, taxesCents } = settled
   const unexplainedCents = rest(grossCents, feeCents, financingCents, taxesCents, netCents)
-  // A report without the columns of fees says no more than the net.
+  // A report without fee columns adds nothing to the net.
   if (agrees && estimate && (!settled.hasParts || unexplainedCents !== 0)) {
     return { ...estimate, state: 'settled', releaseOn: settled.releaseOn ?? estimate.releaseOn }
   }
@@ -179,7 +176,7 @@ function estimateOf(payments: readonly NettedPayment[], rules: readonly ClassRul
     expected: null,
   }
   for (const payment of payments) {
-    // Right after a payment its charges and its net are not there yet, which reads as nothing received.
+    // Right after a payment its charges and its net are missing, which would read as nothing received.
     const isToldLater = payment.netCents === 0 && payment.charges.length === 0
     if (payment.netCents === null || isToldLater) return null
     let chargedCents: StoredSum = 0
@@ -196,7 +193,8 @@ function estimateOf(payments: readonly NettedPayment[], rules: readonly ClassRul
     }
     const { grossCents, refundedCents } = payment
     const before = rest(grossCents, chargedCents)
-    // Whether the provider takes a refund off the net of its payment is not known: either way it is that of the charge.
+    // It is unknown whether the provider subtracts a refund from the net of its payment: in both cases this is the net
+    // of the charge.
     const isAfterRefund = refundedCents > 0 && payment.netCents === rest(before, refundedCents)
     net.grossCents = addCents(net.grossCents, grossCents)
     net.netCents = addCents(net.netCents, isAfterRefund ? before : payment.netCents)
@@ -212,9 +210,9 @@ function estimateOf(payments: readonly NettedPayment[], rules: readonly ClassRul
   return net
 }
 
-/** What all lines of one kind of report say together. */
+/** The sums of all lines of one kind of report. */
 type Settled = {
-  /** Of each kind of report that says so. */
+  /** Of each kind of report that has it. */
   grossCents: StoredSum[]
   netCents: StoredSum[]
   feeCents: StoredSum
@@ -222,7 +220,7 @@ type Settled = {
   taxesCents: StoredSum
   taxes: NamedAmount[]
   namesTaxes: boolean
-  /** Whether the report says what the gross is made of. */
+  /** Whether the report has the parts of the gross. */
   hasParts: boolean
   releaseOn: string | null
 }
@@ -231,7 +229,7 @@ function settledOf(lines: readonly SettledLine[]): Settled | undefined {
   const kinds = (['settlement', 'release'] as const)
     .map((report) => lines.filter((line) => line.report === report))
     .filter((part) => part.length > 0)
-  // The settlement report says more: its parts are told, the other one's net only compared.
+  // The settlement report has more: its parts are shown, and only the net of the other one is compared.
   const [first] = kinds
   if (!first) return undefined
   const sum = (part: readonly SettledLine[], of: (line: SettledLine) => number | null) =>
@@ -259,7 +257,6 @@ function sumOf(amounts: readonly { cents: StoredSum }[]): StoredSum {
   return sumCents(amounts, ({ cents }) => cents)
 }
 
-/** What is left of a sum after the parts. */
 function rest(whole: StoredSum, ...parts: readonly StoredSum[]): StoredSum {
   return addCents(whole, negated(sumCents(parts, (part) => part)))
 }

@@ -1,13 +1,16 @@
 import type { OrderStatus } from './order.ts'
 
 /**
- * How people ask for orders: each order stands in exactly one of these. `in_doubt`: whether the customer has paid, or whether a
- * refund was made, is not known, and time alone will not tell. `refunded`: in part or whole.
+ * Groups of orders for people: each order is in exactly one. `in_doubt`: it is unknown whether the customer has paid,
+ * or whether a refund was made, and waiting does not resolve it. `refunded`: in part or whole.
  */
 export const standings = ['under_way', 'paid', 'not_paid', 'refunded', 'in_doubt'] as const
 export type Standing = (typeof standings)[number]
 
-/** What decides where an order stands. `src/repositories/orders/order-list.ts` has the same in SQL, and a test compares them. */
+/**
+ * The fields that decide the standing of an order. `src/repositories/orders/order-list.ts` has the same rule in SQL,
+ * and a test compares them.
+ */
 export type StandingOrder = {
   creation: 'intent' | 'unknown' | 'confirmed' | 'refused'
   status: OrderStatus
@@ -32,14 +35,14 @@ export function standingOf(order: StandingOrder, now: Date): Standing {
   return status === 'processed' ? 'paid' : 'refunded'
 }
 
-/** A person must say how a refund of the order ended. */
+/** A person must decide how a refund of the order ended. */
 export function isRefundInDoubt(
   order: Pick<StandingOrder, 'refund_unclear' | 'refund_contradicted'>,
 ): boolean {
   return order.refund_unclear !== null || order.refund_contradicted !== null
 }
 
-/** What was sent without an answer, or given up before it had one, waits for no customer any more. */
+/** An order that was sent without an answer, or given up before one, no longer waits for a customer. */
 function isDoubtful(order: StandingOrder, now: Date): boolean {
   if (order.creation === 'unknown' || order.status === 'action_required') return true
   const isGivenUp = order.creation === 'intent' && order.cancel_requested_at !== null
@@ -47,9 +50,9 @@ function isDoubtful(order: StandingOrder, now: Date): boolean {
 }
 
 /**
- * Why a person must decide about the money of an order. `paid_late`: paid after it was closed, or after a person said that it
- * was not paid. `paid_twice`: there is a further payment. `paid_less`: the shop received less than was asked. `settled_unpaid`: a
- * person said that it was paid, and it ended without a payment.
+ * Why a person must decide about the money of an order. `paid_late`: paid after it was closed, or after a person
+ * decided that it was not paid. `paid_twice`: there is a further payment. `paid_less`: the shop received less than was
+ * asked. `settled_unpaid`: a person decided that it was paid, and it ended without a payment.
  */
 export const decisions = ['paid_late', 'paid_twice', 'paid_less', 'settled_unpaid'] as const
 export type Decision = (typeof decisions)[number]
@@ -64,7 +67,7 @@ export type DecisionOrder = {
   surplus: 'open' | 'decided' | null
 }
 
-/** What a person must decide about this order; null for nothing. A refund of all decides too. */
+/** What a person must decide about this order; null for nothing. A full refund decides too. */
 export function decisionOf(order: DecisionOrder): Decision | null {
   const wasSaidPaid = order.settled_as === 'paid' && !order.paid_after_close
   if (wasSaidPaid && isClosedUnpaid(order.status)) return 'settled_unpaid'
@@ -76,9 +79,9 @@ export function decisionOf(order: DecisionOrder): Decision | null {
 }
 
 /**
- * Which state may follow which, as a reachability relation: the provider sends no event for `at_terminal` and events
- * arrive late or never, so evidence may skip states that nobody saw. An order that was refunded before we read it
- * jumps, therefore every state that can still become paid reaches the refunded ones too.
+ * Which state may follow which, as a reachability relation. The provider sends no event for `at_terminal`, and events
+ * arrive late or never, so evidence may skip states. An order may be refunded before it is read. So every state that
+ * can become paid can also become refunded.
  */
 const reachable: Record<OrderStatus, readonly OrderStatus[]> = {
   created: [
@@ -109,17 +112,17 @@ const reachable: Record<OrderStatus, readonly OrderStatus[]> = {
   refunded: [],
 }
 
-/** Whether evidence of `to` may move an order that stands at `from`. */
+/** Whether evidence of `to` may move an order in the state `from`. */
 export function canMove(from: OrderStatus, to: OrderStatus): boolean {
   return reachable[from].includes(to)
 }
 
-/** States in which the terminal may still be holding the order. */
+/** States in which the terminal may still have the order. */
 export function isOpen(status: OrderStatus): boolean {
   return status === 'created' || status === 'at_terminal' || status === 'action_required'
 }
 
-/** States in which the provider may take a cancel. */
+/** States in which the provider may accept a cancel. */
 export function mayBeCanceled(status: OrderStatus): boolean {
   return status === 'created' || status === 'at_terminal'
 }
@@ -127,7 +130,7 @@ export function mayBeCanceled(status: OrderStatus): boolean {
 /** The detail of an order whose cancel the provider has passed to its terminal, which may still take the money. */
 export const cancelRequested = 'cancellation_requested'
 
-/** Whether the provider has taken a cancel of this order that the terminal has not carried out yet. */
+/** Whether the provider has accepted a cancel of this order that the terminal has not done yet. */
 export function isCancelRequested(order: {
   status: OrderStatus
   status_detail: string | null
@@ -145,7 +148,7 @@ export function isClosedUnpaid(status: OrderStatus): boolean {
   return status === 'canceled' || status === 'failed' || status === 'expired'
 }
 
-/** States that nothing at the provider changes any more, so reading again is of no use. */
+/** States that the provider never changes, so a status check is of no use. */
 export function isUntouchable(status: OrderStatus): boolean {
   return isClosedUnpaid(status) || status === 'refunded'
 }

@@ -19,20 +19,20 @@ export type PaymentMethod = (typeof paymentMethods)[number]
 export const operatingModes = ['PDV', 'STANDALONE'] as const
 export type OperatingMode = (typeof operatingModes)[number]
 
-/** One payment inside an order. Amounts are integer cents. */
+/** One payment of an order. Amounts are integer cents. */
 export type Payment = {
   id: string
   amountCents: number
   /** What the buyer paid; null until the provider names it. */
   paidCents: number | null
-  /** A part of `paidCents`; absent without one. */
+  /** A part of `paidCents`; absent without a tip. */
   tipCents?: number
-  /** What the shop receives, where that is not what the buyer paid. */
+  /** What the shop receives, if that is not what the buyer paid. */
   receivedCents?: number
-  /** Approved beside the order's own payment. */
+  /** Approved in addition to the order's own payment. */
   isSurplus?: true
   refundedCents: number
-  /** `approved` for the provider's processed, `rejected` for failed, else the provider's word. */
+  /** `approved` for the provider's processed, `rejected` for failed, else the provider's status. */
   status: string
   statusDetail: string | null
   methodType: string | null
@@ -41,30 +41,30 @@ export type Payment = {
   referenceId: string | null
 }
 
-/** One refund as the provider reports it. Amounts in integer cents; null when the provider does not say. */
+/** A refund as the provider reports it. Amounts are integer cents, null when they are missing. */
 export type ProviderRefund = {
   id: string
   transactionId: string | null
   referenceId: string | null
-  /** What the shop gives back. */
+  /** What the shop returns. */
   amountCents: number | null
-  /** What the buyer gets, where the provider names more than the shop gives. */
+  /** What the buyer gets, if the provider names more than the shop returns. */
   buyerCents?: number
   status: string
 }
 
-/** What the provider says of an order, in our words: the only thing that moves an order's state. */
+/** The provider's report of an order, in our terms: only this moves an order's state. */
 export type OrderEvidence = {
   mpOrderId: string
   mpUserId: string | null
   externalReference: string | null
   terminalId: string | null
-  /** null when the provider used a status we do not know: it then moves nothing. */
+  /** Null for an unknown status of the provider: the order does not move. */
   status: OrderStatus | null
   providerStatus: string
   statusDetail: string | null
   amountCents: number | null
-  /** As the provider writes it (`ARS`); absent where the body does not say. */
+  /** As the provider writes it (`ARS`); absent if the body has none. */
   currency?: string | null
   /** What the shop receives of the order's own payments that went through: with tips, without the card issuer's interest. */
   paidCents: number
@@ -72,7 +72,7 @@ export type OrderEvidence = {
   payments: Payment[]
   refunds: ProviderRefund[]
   updatedAt: string | null
-  /** The order counts as paid or refunded, and of the payments that are listed none took money. */
+  /** The order counts as paid or refunded, but none of its listed payments took money. */
   hasNoPayment?: true
   /** Numbers of the charge-back cases that the order names. */
   caseIds?: string[]

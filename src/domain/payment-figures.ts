@@ -2,18 +2,18 @@ import type { Payment, ProviderRefund } from './order.ts'
 import { wentThrough } from './provider-states.ts'
 
 /*
- * The three figures of a payment, which docs/amounts.md explains: what was asked (`amountCents`), what the buyer paid
+ * The three figures of a payment (see docs/amounts.md): what was asked (`amountCents`), what the buyer paid
  * (`paidCents`) and what the shop receives. Whole cents.
  */
 
-/** What the shop receives of a payment that went through: a tip is the shop's, the interest of the card issuer is not. */
+/** What the shop receives of a payment that went through: with the tip, without the interest of the card issuer. */
 export function receivedCents(payment: Payment): number {
   return payment.receivedCents ?? payment.paidCents ?? payment.amountCents
 }
 
 /**
- * What the shop receives where that is not what the buyer paid: in instalments, what is above the amount and the tip is
- * interest. Without instalments the provider documents a tip as the only reason for more (provider file 2.2).
+ * What the shop receives, if that is not what the buyer paid. In instalments, what is above the amount and the tip is
+ * interest. Without instalments the provider documents only a tip as a reason for more (provider file 2.2).
  */
 export function receivedApart(payment: Payment): number | undefined {
   const { amountCents, paidCents, tipCents = 0, installments } = payment
@@ -23,8 +23,8 @@ export function receivedApart(payment: Payment): number | undefined {
 }
 
 /**
- * Marks the payments that went through and do not fit into the amount of their order any more, in the order in which the
- * provider lists them. The first one is always the order's own. Parts of one amount are no surplus.
+ * Marks the payments that went through and exceed the amount of their order, in the provider's order. The first one is
+ * always the order's own. Parts of one amount are no surplus.
  */
 export function markSurplus(
   payments: readonly Payment[],
@@ -48,14 +48,14 @@ export function isOwn(payment: Payment): boolean {
   return payment.isSurplus !== true
 }
 
-/** Whether the shop still has money of a payment beside the order's own. */
+/** Whether the shop still has money of a surplus payment. */
 export function isKeptSurplus(payment: Payment): boolean {
   return !isOwn(payment) && payment.refundedCents < receivedCents(payment)
 }
 
 /**
- * Refunds as what the shop gives back. For a payment with interest the provider may name what the buyer gets, which is more:
- * that goes into `buyerCents`. `isFailed` says of which refunds no money moves.
+ * Refunds by what the shop returns. For a payment with interest the provider may name what the buyer gets, which is
+ * more: that goes into `buyerCents`. `isFailed` selects refunds that move no money.
  */
 export function asShopRefunds(
   payments: readonly Payment[],
@@ -81,7 +81,7 @@ function onlyOf(payments: readonly Payment[], id: string | null): Payment | unde
   return id === null && payments.length === 1 ? payments[0] : undefined
 }
 
-/** What the buyer paid for an order in cents, the interest of the card issuer included, without further payments. */
+/** What the buyer paid for an order in cents, with the interest of the card issuer, without further payments. */
 export function buyerPaidCents({
   payments,
   paid_cents: receivedCents,

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** 256 random bits in base64url: 43 characters, the shortest verifier RFC 7636 allows. */
+/** 256 random bits in base64url: 43 characters, the shortest verifier that RFC 7636 allows. */
 export function randomToken(): string {
   return randomBytes(32).toString('base64url')
 }

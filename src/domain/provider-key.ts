@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto'
 
-/** What all repetitions of one request have in common, as 64 hex digits: made of its parts alone, on every machine equal. */
+/**
+ * The identity of a request, equal for all its repetitions, as 64 hex digits. It depends only on the parts, so all
+ * machines compute the same.
+ */
 export function requestKey(...parts: readonly (string | number)[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
 /**
- * The key that the provider gets for the `number`th (from 1) attempt at a request, as a UUID (version 8, RFC 9562). It
- * follows from the request, so a service whose database was put back to an older state sends the same key again, and the
- * provider answers with what it has made before.
+ * The provider's idempotency key for attempt `number` (from 1) of a request, as a UUID (version 8, RFC 9562). It
+ * follows from the request. So a service with a restored database sends the same key again, and the provider answers
+ * with what it made before.
  */
 export function providerKey(request: string, number: number): string {
   const bytes = createHash('sha256').update(`${request} ${number}`).digest().subarray(0, 16)
@@ -24,7 +27,7 @@ export function providerKey(request: string, number: number): string {
   ].join('-')
 }
 
-/** What makes requests without a key of the till the same sale. */
+/** What makes requests without an Idempotency-Key the same sale. */
 export function saleKey(
   client: string,
   mpUserId: number,

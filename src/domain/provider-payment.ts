@@ -1,11 +1,11 @@
-/** An amount as the provider wrote it, and its cents; null where it cannot be read, or is not told. */
+/** An amount as the provider wrote it, and its cents; null if it cannot be read or is missing. */
 export type ProviderAmount = { text: string | null; cents: number | null }
 
-/** What somebody took from a payment: a fee, a tax, the cost of instalments. Names are the provider's, and open. */
+/** A deduction from a payment: a fee, a tax, the cost of instalments. Names are the provider's, and the list is open. */
 export type ProviderCharge = {
   name: string | null
   type: string | null
-  /** `collector` pays what the seller bears; what the buyer bears is not the seller's money. */
+  /** With `collector` the seller pays; what the buyer pays is not the seller's money. */
   from: string | null
   to: string | null
   detail: string | null
@@ -24,9 +24,9 @@ export type PaymentRefund = {
   at: string | null
 }
 
-/** A payment as the provider keeps it, whoever made it. All that is not told is null; words are the provider's own. */
+/** A payment at the provider, of any application. Missing values are null; statuses are the provider's own. */
 export type ProviderPayment = {
-  /** The number that the order's payment has as its `reference_id`. */
+  /** The `reference_id` of the order's payment. */
   paymentId: string
   status: string
   statusDetail: string | null
@@ -54,10 +54,10 @@ export type ProviderPayment = {
   refunds: PaymentRefund[]
 }
 
-/** A row of a search that cannot be read as a payment. Of it no card and no person is kept. */
+/** A row of a search that cannot be read as a payment. No card or personal data of it is kept. */
 export type UnreadablePayment = {
   paymentId: string | null
-  /** SHA-256 of the row, which tells rows without an id apart. */
+  /** SHA-256 of the row, which distinguishes rows without an id. */
   digest: string
   status: string | null
   /** The member that cannot be read. */
@@ -70,7 +70,7 @@ export type UnreadablePayment = {
   updatedAt: Date | null
 }
 
-/** Stands as the status of a payment that cannot be read. */
+/** The status of a payment that cannot be read. */
 export const unreadableStatus = 'unreadable'
-/** Begins the made-up number of a row without an id: the provider cannot be asked for it. */
+/** Prefix of the made-up number of a row without an id: the provider cannot be asked for it. */
 export const rowWithoutId = 'row:'

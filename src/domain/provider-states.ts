@@ -1,29 +1,29 @@
 import type { OrderStatus } from './order.ts'
 
 /**
- * Where the money of the buyer is: not taken, with the shop, given back to the buyer, or not known. A charge-back leaves it
+ * Where the buyer's money is: not taken, with the shop, returned to the buyer, or unknown. A charge-back leaves it
  * `in`: its case decides (src/payments/chargebacks).
  */
 export type Money = 'none' | 'in' | 'out' | 'unknown'
 
-/** Who must act next. `provider`: nobody here can do anything but wait. */
+/** Who must act next. `provider`: only waiting helps. */
 export type Actor = 'customer' | 'cashier' | 'provider' | 'shop' | 'nobody'
 
-/** The provider's word, for an order and for a payment, while the buyer disputes it and after the decision. */
+/** The provider's status of an order and of a payment, while the buyer disputes it and after the decision. */
 export const chargedBack = 'charged_back'
 
 type OrderWord = {
   status: OrderStatus
   money: Money
   acts: Actor
-  /** Our state says less than the word, so the word becomes the detail. */
+  /** Our status is less exact than the provider's, so the provider's becomes the detail. */
   isDetail?: true
 }
 
 /**
- * The provider's words for an order (provider file 2.6, news-2026-11 section 7), the only place that translates them. A word
- * that is missing here is open. `partially_refunded` is no word of the provider's: it is derived. Whether a word is open or
- * final is what `isUntouchable` says of its state. docs/erp.md shows this table.
+ * The provider's statuses of an order (provider file 2.6, news-2026-11 section 7); only this table translates them. A
+ * status that is missing here is open. `partially_refunded` is not the provider's: it is derived. `isUntouchable` of
+ * our state decides whether a status is open or final. docs/erp.md shows this table.
  */
 export const orderWords: ReadonlyMap<string, OrderWord> = new Map([
   ['created', { status: 'created', money: 'none', acts: 'customer' }],
@@ -32,7 +32,7 @@ export const orderWords: ReadonlyMap<string, OrderWord> = new Map([
   ['in_process', { status: 'at_terminal', money: 'unknown', acts: 'provider', isDetail: true }],
   ['action_required', { status: 'action_required', money: 'unknown', acts: 'cashier' }],
   ['processed', { status: 'processed', money: 'in', acts: 'nobody' }],
-  // The sale stays a sale: whether the buyer's bank gets the money is decided in a case of its own.
+  // The sale stays a sale: a separate case decides whether the buyer's bank gets the money.
   [chargedBack, { status: 'processed', money: 'in', acts: 'shop', isDetail: true }],
   ['refunded', { status: 'refunded', money: 'out', acts: 'nobody' }],
   ['canceled', { status: 'canceled', money: 'none', acts: 'cashier' }],
@@ -40,7 +40,7 @@ export const orderWords: ReadonlyMap<string, OrderWord> = new Map([
   ['expired', { status: 'expired', money: 'none', acts: 'cashier' }],
 ])
 
-/** Who must act on an open order of this detail. A detail that is missing here says that the provider is at work. */
+/** Who must act on an open order with this detail. With a detail that is missing here, the provider is working on it. */
 const openDetails: ReadonlyMap<string, Actor> = new Map([
   ['created', 'customer'],
   ['at_terminal', 'customer'],
@@ -50,22 +50,22 @@ const openDetails: ReadonlyMap<string, Actor> = new Map([
   ['cancellation_requested', 'provider'],
 ])
 
-/** Who must act on an order that is not paid and not closed. */
+/** Who must act on an order that is neither paid nor closed. */
 export function actorOnOpen(detail: string | null): Actor {
   return detail === null ? 'customer' : (openDetails.get(detail) ?? 'provider')
 }
 
 type PaymentWord = {
   money: Money
-  /** Nothing changes it any more, except what is done with money that came in. */
+  /** It never changes again, except by refunds of money that came in. */
   isFinal: boolean
-  /** Our word, where it differs. */
+  /** Our status, if it differs. */
   ours?: string
 }
 
 /**
- * The provider's words for a payment: those of orders (provider file 2.6) and those of its Payments API, which say the same
- * of the same payment in other words. Of a word that is missing here nothing is known.
+ * The provider's statuses of a payment: those in orders (provider file 2.6) and those of its Payments API, which has
+ * other names for the same. For a status that is missing here nothing is known.
  */
 export const paymentWords: ReadonlyMap<string, PaymentWord> = new Map([
   ['created', { money: 'none', isFinal: false }],
@@ -77,7 +77,7 @@ export const paymentWords: ReadonlyMap<string, PaymentWord> = new Map([
   ['action_required', { money: 'unknown', isFinal: false }],
   ['processed', { money: 'in', isFinal: true, ours: 'approved' }],
   ['approved', { money: 'in', isFinal: true }],
-  // The buyer disputes it: the provider may keep the money back, and the sale stays a sale.
+  // The buyer disputes it: the provider may withhold the money, and the sale stays a sale.
   ['in_mediation', { money: 'in', isFinal: false }],
   [chargedBack, { money: 'in', isFinal: false }],
   ['refunded', { money: 'out', isFinal: true }],
@@ -88,12 +88,12 @@ export const paymentWords: ReadonlyMap<string, PaymentWord> = new Map([
   ['expired', { money: 'none', isFinal: true }],
 ])
 
-/** Our word for the provider's status of a payment; an unknown one stays as it is. */
+/** Our status for the provider's status of a payment; an unknown one stays unchanged. */
 export function paymentStatusFrom(word: string): string {
   return paymentWords.get(word)?.ours ?? word
 }
 
-/** Whether the money of a payment of this status went to the shop, even if it came back later. */
+/** Whether the money of a payment of this status went to the shop, even if it was returned later. */
 export function wentThrough(status: string): boolean {
   const money = paymentWords.get(status)?.money
   return money === 'in' || money === 'out'
@@ -102,9 +102,9 @@ export function wentThrough(status: string): boolean {
 const wordsWith = (...wanted: Money[]): readonly string[] =>
   [...paymentWords].filter(([, { money }]) => wanted.includes(money)).map(([word]) => word)
 
-/** Statuses of a payment whose money is with the shop, unless it was given back in part. */
+/** Statuses of a payment whose money is with the shop, except for partial refunds. */
 export const receivedStatuses = wordsWith('in')
-/** Statuses of a payment whose money went to the shop, even if it came back later. */
+/** Statuses of a payment whose money went to the shop, even if it was returned later. */
 export const throughStatuses = wordsWith('in', 'out')
 
 /** Whether a payment of this status has taken no money and never will. */
@@ -113,15 +113,12 @@ export function endedUnpaid(status: string): boolean {
   return word !== undefined && word.money === 'none' && word.isFinal
 }
 
-/** Whether a payment is in a state that is known, and in which no money has gone to the shop. */
+/** Whether the status of a payment is known, and no money has gone to the shop. */
 export function isUnpaidPayment(status: string): boolean {
   return paymentWords.has(status) && !wentThrough(status)
 }
 
-/**
- * The provider's words for a refund, of orders and of its Payments API. A word that is missing here says no end: the refund is
- * open.
- */
+/** The provider's statuses of a refund, in orders and in its Payments API. With a status that is missing here the refund is open. */
 export const refundWords: ReadonlyMap<string, 'done' | 'open' | 'failed'> = new Map([
   ['processed', 'done'],
   ['approved', 'done'],
@@ -139,7 +136,6 @@ export const refundWords: ReadonlyMap<string, 'done' | 'open' | 'failed'> = new 
   ['expired', 'failed'],
 ])
 
-/** Whether the provider's word for the status of a refund is known here. */
 export function isKnownRefund(status: string): boolean {
   return refundWords.has(status)
 }
@@ -150,8 +146,8 @@ export function isFailedRefund(status: string): boolean {
 }
 
 /**
- * Whether the provider has taken a refund of this status and does not know yet how it ends (provider file 2.4). A word that is
- * not known here says no end either.
+ * Whether the provider has accepted a refund of this status and its end is open (provider file 2.4). So is a refund of
+ * unknown status.
  */
 export function isPendingRefund(status: string): boolean {
   return (refundWords.get(status) ?? 'open') === 'open'

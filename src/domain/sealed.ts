@@ -6,12 +6,12 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** A 32-byte key with the short name that sealed values carry. */
+/** A 32-byte key with the short name that is written into sealed values. */
 export type EncryptionKey = { id: string; key: Buffer }
 
-/** The value was changed, moved, or sealed with a key that is not configured, or is another one by the same name. */
+/** The value was changed, moved, or sealed with a key that is not configured or has another value by now. */
 export class SealedError extends Error {
-  /** The key that the value names; undefined when it is no sealed value at all. */
+  /** The id of the key in the value; undefined when it is not a sealed value. */
   readonly keyId: string | undefined
 
   constructor(message: string, keyId: string | undefined, options?: { cause?: unknown }) {
@@ -22,29 +22,28 @@ export class SealedError extends Error {
 }
 
 /**
- * Encrypts short secrets for the database. `context` (client and field) is authenticated, so a value moved to another
- * row or column does not open.
+ * Encrypts short secrets for the database. `context` (client and field) is authenticated, so a value that was moved to
+ * another row or column cannot be opened.
  */
 export type Sealer = {
   seal(plaintext: string, context: string): string
-  /** Throws SealedError. */
+  /** @throws SealedError. */
   open(sealed: string, context: string): string
-  /** The key that signs new audit entries, derived so that it never encrypts anything. */
+  /** The key that signs new audit entries, derived from the encryption key and used for nothing else. */
   signingKey(): { id: string; key: Buffer }
-  /** The ids of all configured keys. */
   keyIds(): string[]
-  /** The signing key of an earlier encryption key; undefined when that key is no longer configured. */
+  /** The signing key of an earlier encryption key; undefined when that key is not configured any more. */
   signingKeyById(id: string): Buffer | undefined
 }
 
 const nonceBytes = 12
 const tagBytes = 16
 
-/** The first key encrypts; the others only open what they sealed before. */
+/** Encrypts with the first key; the others only decrypt. */
 export function createSealer(keys: readonly EncryptionKey[]): Sealer {
   const first = keys[0]
   if (!first) throw new Error('at least one encryption key is needed')
-  // Made once: from bytes each call would make one anew.
+  // Made once: from bytes each call would make a new one.
   const byId = new Map(keys.map((entry) => [entry.id, createSecretKey(entry.key)]))
   const encrypting = createSecretKey(first.key)
   const signing = new Map(

@@ -1,14 +1,15 @@
-/** What a count answered, and what it had to read for that. */
+/** The result of a count, and how many rows it read. */
 export type Counted<T> = { value: T; rows: number }
 
-/** So few rows are counted in milliseconds, so the answer may as well be exact. */
+/** So few rows are counted in milliseconds, so the answer is exact. */
 const cheapRows = 10_000
-/** Of the database's time, what counting may take: pages look on every few seconds, and tills come first. */
+/** The share of the database's time for counting: pages ask every few seconds, and tills have priority. */
 const share = 1 / 50
 
 /**
- * Spares the database a count that has become dear. Few rows are counted anew each time; more of them only after fifty
- * times as long as the last count took, and until then its answer stands. Who asks while a dear count runs shares it.
+ * Limits the cost of a count for the database. Few rows are counted each time. More rows are counted again only after
+ * fifty times the duration of the last count; until then its result is returned. Callers during an expensive count
+ * share it.
  */
 export function createSparing<T>(
   count: () => Promise<Counted<T>>,

@@ -11,8 +11,8 @@ type Windows = TimeWindow | readonly TimeWindow[] | undefined
 const minutesOfDay = 24 * 60
 
 /**
- * Whether polls may begin now: in any of the windows. Each is judged by the wall clock of its time zone; one that ends at or before its
- * beginning goes on into the next day and belongs to the day it began on.
+ * Whether polls may begin now: in any of the windows, each by the wall clock of its time zone. A window that ends at or
+ * before its beginning continues into the next day and belongs to the day of its beginning.
  */
 export function isInWindow(windows: Windows, now: Date): boolean {
   if (!windows) return true
@@ -32,13 +32,13 @@ function isIn(window: TimeWindow, now: Date): boolean {
 }
 
 /**
- * Since when a poll that was planned for `planned` should have begun: since then, or since the window opened after it. Null
- * while none may begin.
+ * Since when the poll planned for `planned` is due: that time, or the opening of the window after it. Null while no
+ * poll may begin.
  */
 export function dueSince(windows: Windows, planned: Date, now: Date): Date | null {
   if (planned > now || !isInWindow(windows, now)) return null
   if (isInWindow(windows, planned)) return planned
-  // Between a moment outside and one inside there is one at which the window opens.
+  // The window opens between a moment outside and one inside.
   let outside = planned.getTime()
   let inside = now.getTime()
   while (inside - outside > 60_000) {

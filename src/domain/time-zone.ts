@@ -1,4 +1,4 @@
-/** Time zones of the countries in which the provider has shops; of large ones that of the capital's region. */
+/** Time zones of the provider's countries; for large countries that of the capital's region. */
 const zoneOfSite: Record<string, string> = {
   MLA: 'America/Argentina/Buenos_Aires',
   MLB: 'America/Sao_Paulo',
@@ -9,7 +9,7 @@ const zoneOfSite: Record<string, string> = {
   MPE: 'America/Lima',
 }
 
-/** The zone of a store that has none of its own, by the country of its account; Argentina's where that is not known. */
+/** The zone of a store without one of its own, by the country of its account; Argentina's if that is unknown. */
 export function timeZoneOfSite(siteId: string | null): string {
   return zoneOfSite[siteId ?? ''] ?? 'America/Argentina/Buenos_Aires'
 }
@@ -17,19 +17,19 @@ export function timeZoneOfSite(siteId: string | null): string {
 export function isTimeZone(name: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })
-    // An offset has no summer and winter time, and is no place.
+    // An offset has no daylight saving time, and is no place.
     return /^[A-Z]/i.test(name)
   } catch {
     return false
   }
 }
 
-/** The day (`2026-11-21`) that it is in a zone. */
+/** The day (`2026-11-21`) in a zone at a moment. */
 export function dayIn(timeZone: string, at: Date): string {
   return new Date(at.getTime() + offsetMs(timeZone, at)).toISOString().slice(0, 10)
 }
 
-/** From the first moment of a day in a zone to that of the next one: 23 or 25 hours where the clocks are changed. */
+/** From the first moment of a day in a zone to that of the next one: 23 or 25 hours when the clocks change. */
 export function spanOfDay(timeZone: string, day: string): { from: Date; to: Date } {
   const next = new Date(Date.parse(`${day}T00:00:00Z`) + 24 * 3_600_000).toISOString().slice(0, 10)
   return { from: startOf(timeZone, day), to: startOf(timeZone, next) }
@@ -39,7 +39,7 @@ function startOf(timeZone: string, day: string): Date {
   const asUtc = Date.parse(`${day}T00:00:00Z`)
   const guess = new Date(asUtc - offsetMs(timeZone, new Date(asUtc)))
   const exact = new Date(asUtc - offsetMs(timeZone, guess))
-  // A midnight that the clocks leave out: the day begins when they are set.
+  // The clocks skip this midnight: the day begins when they change.
   return dayIn(timeZone, exact) < day ? new Date(exact.getTime() + 3_600_000) : exact
 }
 
