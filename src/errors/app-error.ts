@@ -1,6 +1,6 @@
 /**
- * The one catalogue of error codes. `text` is the default sentence for people outside; what an operator needs to know
- * travels as `cause` into the log and never into an answer.
+ * The catalogue of all error codes. `text` is the default message for clients; details for the operator are in `cause`,
+ * which is logged and never answered.
  */
 export const errorCatalogue = {
   VALIDATION_ERROR: { status: 422, text: 'The request has values that are not allowed' },
@@ -93,31 +93,29 @@ export type ErrorCode = keyof typeof errorCatalogue
 /** Whether money moved, as far as is known: only `unknown` may be either. */
 export type Outcome = 'charged' | 'not_charged' | 'unknown'
 
-/** Fields of an error answer beyond `error`, `code` and `details`; they are published in the OpenAPI description. */
+/** Fields of an error answer besides `error`, `code` and `details`; they are published in the OpenAPI description. */
 export type ErrorExtra = {
   outcome?: Outcome
   retrySafe?: boolean
-  /** The request's own order, never somebody else's. */
+  /** The order of this request, never of another client. */
   orderId?: string
   status?: string
-  /** What the cashier is to do, for TERMINAL_BUSY, in the language of an Accept-Language. */
+  /** What the cashier must do, for TERMINAL_BUSY, in the language of an Accept-Language. */
   cashier?: (acceptLanguage: string | undefined) => { message: string; action: string }
-  /** The order that holds the terminal, for TERMINAL_BUSY; of another application under the provider's number. */
+  /** For TERMINAL_BUSY: the order on the terminal; one of another application has the provider's number. */
   openOrder?: { orderId: string; externalReference: string; ageSeconds: number }
-  /** The closing that is in the way, for CLOSING_OVERLAPS and CLOSING_SIGNED. */
+  /** The conflicting closing, for CLOSING_OVERLAPS and CLOSING_SIGNED. */
   closing?: { id: string; number: number; state: string; from: Date; to: Date }
   /** The time with charges that no closing covers, and the day of the first of them, for CLOSING_GAP. */
   uncovered?: { from: Date; to: Date; businessDay: string }
-  /** Where the next closing of the place begins. */
+  /** Where the next closing of the box or store begins. */
   nextFrom?: Date
   retryAfterSeconds?: number
 }
 
 export type ErrorDetail = { path: string; message: string }
 
-/**
- * A failure that the caller is told about. Services throw it by code; the error handler of the listener writes the body.
- */
+/** A failure that is answered to the client. Services throw it by code; the error handler of the listener writes the body. */
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly status: number
@@ -142,15 +140,12 @@ export class AppError extends Error {
   }
 }
 
-/** A 422 that points at one field. */
+/** A 422 for one field. */
 export function invalid(path: string, message: string): AppError {
   return new AppError('VALIDATION_ERROR', { details: [{ path, message }] })
 }
 
-/**
- * An unexpected failure, with what is known about the money. It is answered as its `cause` would be (500 or 503), plus
- * `extra`.
- */
+/** An unexpected failure with what is known about the money. It is answered like its `cause` (500 or 503), plus `extra`. */
 export class OutcomeError extends Error {
   readonly extra: ErrorExtra
 
@@ -161,7 +156,7 @@ export class OutcomeError extends Error {
   }
 }
 
-/** The same failure with what is known about the money, unless it says that itself. */
+/** The same failure with what is known about the money, unless it has that already. */
 export function addOutcome(error: unknown, extra: ErrorExtra): AppError | OutcomeError {
   if (error instanceof OutcomeError) return error
   return error instanceof AppError ? withExtra(error, extra) : new OutcomeError(error, extra)

@@ -1,7 +1,7 @@
-/** What whoever runs the process can mend himself: the message says what is wrong and what to do. */
+/** An error that the operator can correct: the message says what is wrong and what to do. */
 export class OperatorError extends Error {}
 
-/** What to tell him, with the reason beneath it where the message does not have it yet. */
+/** The message for the operator, with the reason added if the message lacks it. */
 export function tellOperator({ message, cause }: OperatorError): string {
   const reason = cause instanceof Error ? cause.message : ''
   return message.includes(reason) ? message : `${message} (${reason})`

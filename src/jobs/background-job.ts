@@ -1,10 +1,10 @@
 import { type LeaseDeps, withLease } from './with-lease.ts'
 
-/** Work of no request, run again and again until the job is stopped. `T` is what a run answers. */
+/** Work of no request, repeated until the job is stopped. `T` is the result of a run. */
 export type BackgroundJob<T> = {
-  /** Starts the loop. A second call does nothing. */
+  /** Starts the loop. A second call has no effect. */
   start(): void
-  /** Runs soon: ends the wait, or causes one more run at once after the current one. Does nothing before `start`. */
+  /** Runs soon: ends the wait, or causes one more run at once after the current one. No effect before `start`. */
   wake(): void
   /** One run beside the loop. Rejects when the run fails. */
   once(): Promise<T>
@@ -26,22 +26,22 @@ export type BackgroundJobOptions<T> = {
   run(signal: AbortSignal): Promise<T>
   /** The first run comes after `intervalMs`, not at the start. */
   waitsFirst?: boolean
-  /** Asked after each run: how long to wait when that is shorter than `intervalMs`. */
+  /** Called after each run: how long to wait when that is shorter than `intervalMs`. */
   untilNextMs?(): Promise<number>
-  /** The job ends by itself when this is true of what a run answered. */
+  /** The job ends by itself when this is true for the result of a run. */
   isDone?(result: T): boolean
   /** Runs once at the stop of a job that was started, after its last run. */
   finish?(): Promise<unknown>
 }
 
-/** One process at a time runs the job, under the lease that bears its name. */
+/** One process at a time runs the job, under the lease of this name. */
 export type JobLease = {
   deps: LeaseDeps
-  /** Asked before the lease is taken, so that a process without work writes nothing. */
+  /** Called before the lease is taken, so that a process without work writes nothing. */
   isDue?(): Promise<boolean>
 }
 
-/** With a lease, `once` answers undefined when nothing is due or another process has the lease. */
+/** With a lease, `once` resolves with undefined when nothing is due or another process has the lease. */
 export function createBackgroundJob<T>(
   deps: BackgroundJobDeps,
   options: BackgroundJobOptions<T> & { lease: JobLease },

@@ -1,8 +1,8 @@
-/** Work that a stop waits for, since what it has in hand cannot be had again. */
+/** Work that a shutdown waits for, because its result cannot be obtained again. */
 export type BackgroundWork = {
-  /** Does `work`; `givenUp` aborts when a stop has waited long enough for what it tries again and again. */
+  /** Runs `work`; `givenUp` aborts when a shutdown has waited long enough for its retries. */
   run<T>(work: (givenUp: AbortSignal) => Promise<T>): Promise<T>
-  /** Ends when all of it has; after `withinMs` nothing is tried again. */
+  /** Resolves when all work has ended; after `withinMs` nothing is retried. */
   end(withinMs: number): Promise<void>
 }
 

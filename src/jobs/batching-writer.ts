@@ -1,6 +1,6 @@
-/** Gathers small writes that no request should wait for, and writes them together a moment later. */
+/** Collects small writes that no request should wait for, and writes them together a moment later. */
 export type BatchingWriter = {
-  /** There is something to write. */
+  /** Schedules a write. */
   later(): void
   /** Writes what is pending now, for a reader that needs it. Never rejects. */
   flush(): Promise<void>
@@ -12,12 +12,12 @@ export type BatchingWriterOptions = {
   /** How long a write waits for others. A crash loses what waits. */
   afterMs: number
   isEmpty(): boolean
-  /** Takes all that is pending, and writes it. `retryAfterMs`: it has kept some, to be written later. */
+  /** Takes all that is pending, and writes it. `retryAfterMs`: some of it is still pending, to be written later. */
   write(): Promise<{ retryAfterMs: number } | undefined>
   log: { warn(fields: object, message: string): void }
 }
 
-/** The caller keeps what is pending; one write runs at a time. A failed write is logged, and its batch is lost. */
+/** The caller stores what is pending; one write runs at a time. A failed write is logged, and its batch is lost. */
 export function createBatchingWriter(options: BatchingWriterOptions): BatchingWriter {
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()

@@ -9,9 +9,9 @@ export type TableCare = ReturnType<typeof createTableCare>
 const everyMs = 5_000
 
 /**
- * Analyzes the tables that have changed much, and vacuums them where autovacuum is off. Without statistics the planner
- * expects one order where a client has thousands, and reads each of them instead of using the right index. A server does so
- * by itself only after a minute. One process at a time does it; the embedded database has `src/db/vacuum.ts`.
+ * Analyzes tables with many changes, and vacuums them where autovacuum is off. Without statistics the planner expects
+ * one order for a client that has thousands, and does not use the right index. A server analyzes by itself only after a
+ * minute. One process at a time does it; the embedded database has `src/db/vacuum.ts`.
  */
 export function createTableCare(deps: TableCareDeps) {
   const neglected = () => findNeglectedTables(deps.database.db)
@@ -29,7 +29,7 @@ export function createTableCare(deps: TableCareDeps) {
   })
 
   return {
-    /** Answers the names of the tables that were neglected. */
+    /** Returns the names of the tables that needed it. */
     care: async (): Promise<string[]> => (await job.once()) ?? [],
     start() {
       if (deps.database.engine === 'postgres') job.start()

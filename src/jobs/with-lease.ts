@@ -4,15 +4,15 @@ import { acquireLease, leaseMs, releaseLease } from '../repositories/leases.ts'
 export type LeaseDeps = {
   database: Database
   now: () => Date
-  /** Names this process as the owner. */
+  /** The name of this process as an owner of leases. */
   processId: string
   log: { warn(fields: object, message: string): void }
 }
 
 /**
- * Does `work` while no other process does work of the same name. Answers `undefined` at once when another process has the
- * lease. The lease is renewed every third of its life; `signal` aborts when a renewal failed, since from then on another
- * process may start.
+ * Does `work` while no other process does work of the same name. Returns `undefined` at once when another process has
+ * the lease. The lease is renewed every third of its duration. `signal` aborts when a renewal failed, since another
+ * process may start then.
  */
 export async function withLease<T>(
   deps: LeaseDeps,

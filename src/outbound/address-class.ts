@@ -1,16 +1,16 @@
 import ipaddr from 'ipaddr.js'
 
 export type AddressPolicy = {
-  /** Opens loopback, private and reserved ranges; link-local and cloud metadata stay closed. */
+  /** Allows loopback, private and reserved ranges; link-local and cloud metadata stay refused. */
   allowPrivateNetwork: boolean
 }
 
-/** `never`: no setting opens it. `private`: `allowPrivateNetwork` opens it. */
+/** `never`: no setting allows it. `private`: `allowPrivateNetwork` allows it. */
 export type AddressClass = 'public' | 'private' | 'never'
 
 /**
- * Where machines in a cloud ask for their own credentials, beyond link-local: Alibaba (100.100.100.200), Oracle's older
- * one (192.0.0.192), Azure's host agent (168.63.129.16), and the IPv6 ones of AWS, Google, Oracle and Scaleway.
+ * Credential services of clouds, beyond link-local: Alibaba (100.100.100.200), Oracle's older one (192.0.0.192),
+ * Azure's host agent (168.63.129.16), and the IPv6 ones of AWS, Google, Oracle and Scaleway.
  */
 const metadataRanges: readonly [string, number][] = [
   ['100.100.100.200', 32],
@@ -26,13 +26,13 @@ const metadataNames = new Set(['metadata.google.internal', 'metadata', 'instance
 
 const metadata = metadataRanges.map(([start, bits]) => ({ start: ipaddr.parse(start), bits }))
 
-/** Judges a literal address (IPv6 with or without brackets); null when `host` is a name. */
+/** The class of a literal address (IPv6 with or without brackets); null when `host` is a name. */
 export function classOfLiteral(host: string): AddressClass | null {
   const bare = bareHost(host)
   return ipaddr.isValid(bare) ? classOf(ipaddr.parse(bare)) : null
 }
 
-/** Whether the name itself stands for a metadata service, whatever it resolves to. */
+/** Whether the name is that of a metadata service, whatever it resolves to. */
 export function isMetadataName(host: string): boolean {
   return metadataNames.has(bareHost(host))
 }
@@ -54,7 +54,7 @@ function classOf(address: ipaddr.IPv4 | ipaddr.IPv6): AddressClass {
   const inner = innerAddress(address)
   if (!inner) return range === 'unicast' ? 'public' : 'private'
   const innerClass = classOf(inner.address)
-  // The other transition mechanisms are obsolete: nobody serves an ERP or a shop through them.
+  // The other transition mechanisms are obsolete: no ERP or shop is reached through them.
   return innerClass === 'public' && !inner.isReachable ? 'private' : innerClass
 }
 
@@ -66,7 +66,7 @@ function isMetadata(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
 
 type Inner = { address: ipaddr.IPv4; isReachable: boolean }
 
-/** The IPv4 address that a packet to this IPv6 address may end at. */
+/** The IPv4 address that a packet to this IPv6 address may reach. */
 function innerAddress(address: ipaddr.IPv6): Inner | null {
   const bytes = address.toByteArray()
   const at = (offset: number) => new ipaddr.IPv4(bytes.slice(offset, offset + 4))

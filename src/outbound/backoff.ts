@@ -1,19 +1,19 @@
 export type RetryPolicy = {
-  /** In all, the first included. */
+  /** In total, including the first. */
   attempts: number
   initialMs: number
   factor: number
   maxMs: number
-  /** Part of the pause that is left to chance, 0 to 1. */
+  /** The random part of the pause, 0 to 1. */
   jitter: number
 }
 
-/** A receiver's wish is obeyed up to here: one that asks for a week is asked again sooner. */
+/** The longest Retry-After that is obeyed: a receiver that asks for a week gets a request sooner. */
 export const longestWishMs = 3600_000
 
 /**
- * Milliseconds between the failed attempt (1 is the first) and the next: growing by `factor` up to `maxMs`, shortened or
- * lengthened by up to `jitter` of itself, and never shorter than the receiver asked for (one hour at most).
+ * Milliseconds between the failed attempt (1 is the first) and the next. It grows by `factor` up to `maxMs`, varies by
+ * up to `jitter` of itself, and is at least what the receiver asked for (one hour at most).
  */
 export function backoffMs(
   policy: RetryPolicy,
@@ -25,7 +25,7 @@ export function backoffMs(
   return Math.round(Math.max(jittered, wishMs(options.retryAfterSeconds)))
 }
 
-/** The receiver's wish in milliseconds, one hour at most; 0 without one. */
+/** The receiver's Retry-After in milliseconds, one hour at most; 0 without one. */
 export function wishMs(retryAfterSeconds: number | undefined): number {
   return Math.min((retryAfterSeconds ?? 0) * 1_000, longestWishMs)
 }

@@ -3,13 +3,15 @@ import { OutboundError } from './outbound-error.ts'
 import { kindOf } from './send-attempt.ts'
 
 /**
- * One GET whose answer is read piece by piece, so that memory does not grow with it. Throws OutboundError for anything but a
- * 2xx; what breaks off in the midst throws while it is read.
+ * One GET whose answer is read in chunks, so that memory does not grow with it. A failure in the middle is thrown while
+ * it is read.
+ *
+ * @throws OutboundError unless the answer is a 2xx.
  */
 export async function* download(input: {
   url: string
   headers: Record<string, string>
-  /** How long nothing may come. */
+  /** The longest time without data. */
   timeoutMs: number
   signal?: AbortSignal | undefined
 }): AsyncGenerator<string> {

@@ -5,7 +5,7 @@ import { parseRetryAfter } from './retry-decision.ts'
 export type Answer = {
   status: number
   headers: Record<string, string | string[] | undefined>
-  /** Empty when the answer was larger than `maxBytes`: its status counts all the same. */
+  /** Empty when the answer was larger than `maxBytes`; the status still counts. */
   body: Buffer
   /** Seconds; null when absent or unreadable. */
   retryAfterSeconds: number | null
@@ -16,8 +16,10 @@ export type Answer = {
 type Seen = Pick<Answer, 'headers'> & { status: number | undefined }
 
 /**
- * A guarded request to somebody whose status is the answer: a body beyond the bound is dropped, not a failure, since what
- * was asked is done or refused by then. Throws RequestFailure when no status came.
+ * A guarded request that needs only the status of the answer. A body beyond the limit is dropped and is no failure,
+ * since the request is done or refused by then.
+ *
+ * @throws RequestFailure when no status came.
  */
 export async function exchange(request: Omit<GuardedRequest, 'redirects'>): Promise<Answer> {
   const seen: Seen = { status: undefined, headers: {} }

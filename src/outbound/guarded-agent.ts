@@ -10,7 +10,7 @@ import {
 
 export type { AddressPolicy } from './address-class.ts'
 
-/** The flow side does not call this address. `message` names at most the host. */
+/** The policy of flows forbids this address. `message` names at most the host. */
 export class RefusedAddressError extends Error {
   constructor(message: string) {
     super(message)
@@ -23,14 +23,14 @@ export type GuardedAgentOptions = AddressPolicy & {
   connectTimeoutMs?: number
   /** Connections per origin; no limit when absent. */
   connections?: number
-  /** Stands in for the operating system's resolver. */
+  /** Replaces the operating system's resolver. */
   lookup?: LookupFunction
 }
 
 /**
- * Connections of their own for everything the flow side calls by HTTP. A literal address is judged before it is dialled,
- * a name by every address that it resolves to, and the connection goes to one of the judged addresses: a second DNS
- * answer is never asked for. It follows no redirect and uses no proxy. Refusals surface as RefusedAddressError.
+ * Separate connections for all HTTP calls of flows. A literal address is checked before the connection, a name by every
+ * address that it resolves to. The connection goes to one of the checked addresses, without a second DNS query.
+ * Redirects are not followed and no proxy is used. A refusal is a RefusedAddressError.
  */
 export function createGuardedAgent(options: GuardedAgentOptions): Agent {
   const dial = buildConnector({
@@ -39,7 +39,7 @@ export function createGuardedAgent(options: GuardedAgentOptions): Agent {
     lookup: guardedLookup(options, options.lookup ?? resolve),
   })
   const connect: buildConnector.connector = (target, callback) => {
-    // undici and node:net ask `lookup` about names only.
+    // undici and node:net call `lookup` only for names.
     const refusal = refusalOfHost(target.hostname, options)
     if (refusal) callback(refusal, null)
     else dial(target, callback)
@@ -52,8 +52,8 @@ export function createGuardedAgent(options: GuardedAgentOptions): Agent {
 }
 
 /**
- * A plain connection to a host that is judged as those of the agent are; for protocols other than HTTP. Rejects with
- * RefusedAddressError, with what the system says, or with the reason of the signal.
+ * A plain connection to a host, with the checks of the agent; for protocols other than HTTP. Rejects with
+ * RefusedAddressError, with the system's error, or with the reason of the signal.
  */
 export async function dialGuarded(
   { host, port }: { host: string; port: number },
@@ -87,8 +87,10 @@ export async function dialGuarded(
 }
 
 /**
- * The parsed address, when its scheme, its literal host and its form may be called; names are judged when they are
- * resolved. Throws RefusedAddressError.
+ * The parsed address, if its scheme, its literal host and its form are allowed; names are checked when they are
+ * resolved.
+ *
+ * @throws RefusedAddressError.
  */
 export function checkUrl(url: string | URL, policy: AddressPolicy): URL {
   const parsed = parseHttpUrl(url)
@@ -97,7 +99,11 @@ export function checkUrl(url: string | URL, policy: AddressPolicy): URL {
   return parsed
 }
 
-/** The parsed address, whatever its host. Throws RefusedAddressError when it is not a plain http or https one. */
+/**
+ * The parsed address, with any host.
+ *
+ * @throws RefusedAddressError unless it is a plain http or https address.
+ */
 export function parseHttpUrl(url: string | URL): URL {
   const parsed = URL.parse(String(url))
   if (!parsed) throw new RefusedAddressError('not a URL')
@@ -105,7 +111,7 @@ export function parseHttpUrl(url: string | URL): URL {
     throw new RefusedAddressError('only http and https addresses are called')
   }
   if (parsed.username || parsed.password) {
-    // undici drops them without a word.
+    // undici drops them silently.
     throw new RefusedAddressError(
       'a URL with a user or a password in it is not called; use an authorization header',
     )
@@ -123,7 +129,7 @@ function guardedLookup(policy: AddressPolicy, lookup: LookupFunction): LookupFun
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, answer) => {
       if (error) return callback(error, [])
-      // One refused address refuses the name: an answer that mixes ranges is either an attack or a mistake.
+      // One refused address refuses the name: an answer with mixed ranges is an attack or a mistake.
       const addresses = Array.isArray(answer) ? answer : []
       for (const { address } of addresses) {
         const found = classOfLiteral(address) ?? 'never'

@@ -8,22 +8,22 @@ import { atFirstByte } from './send-attempt.ts'
 export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export type GuardedRequest = {
-  /** From createGuardedAgent, which judges the address. */
+  /** From createGuardedAgent, which checks the address. */
   agent: Dispatcher
   method: RequestMethod
   url: string | URL
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** From the first step to the last byte of the answer, redirects included. */
+  /** From the first step to the last byte of the answer, with redirects. */
   timeoutMs: number
   /** Largest body of an answer that is read; 65,536 when absent. */
   maxBytes?: number
   signal?: AbortSignal | undefined
-  /** `same-origin` follows up to three for GET and HEAD; `none`, the default, answers with the 3xx itself. */
+  /** `same-origin` follows up to three for GET and HEAD; `none`, the default, returns the 3xx itself. */
   redirects?: 'none' | 'same-origin'
   /** Milliseconds of the clock, for dates in Retry-After. */
   now?: () => number
-  /** Asked at the first byte of each request: false keeps it from being sent. */
+  /** Called at the first byte of each request: false prevents the request. */
   mayStart?: () => boolean
 }
 
@@ -38,17 +38,17 @@ export type GuardedAnswer = {
   url: URL
 }
 
-/** 409 and 423 are how shops say that another change of the same thing is under way; 425 is RFC 8470. */
+/** Shops send 409 and 423 while another change of the same thing is under way; 425 is RFC 8470. */
 const passingStatuses = [408, 409, 423, 425, 429]
 
-/** Whether an answer with this status says that the same request may succeed later. */
+/** Whether the same request may succeed later after this status. */
 export function isPassingStatus(status: number): boolean {
   return status >= 500 || passingStatuses.includes(status)
 }
 
 export type RequestFailureKind = 'network' | 'timeout' | 'too_large' | 'refused_address' | 'aborted'
 
-/** No whole answer. `message` holds no header, no path and no body. */
+/** The answer is missing or incomplete. `message` contains no header, no path and no body. */
 export class RequestFailure extends Error {
   readonly kind: RequestFailureKind
   /** Of the operating system or of undici. */
@@ -66,8 +66,10 @@ const maxRedirects = 3
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
 /**
- * One HTTP request with a bounded answer. Resolves with every status; throws RequestFailure when there is no whole
- * answer. Redirects to another origin are never followed, since headers may carry secrets and the body a customer's data.
+ * One HTTP request with a size limit for the answer. Resolves with every status. Redirects to another origin are never
+ * followed, since headers may contain secrets and the body a customer's data.
+ *
+ * @throws RequestFailure when the answer is missing or incomplete.
  */
 export async function guardedRequest(input: GuardedRequest): Promise<GuardedAnswer> {
   const clock = AbortSignal.timeout(input.timeoutMs)
@@ -93,10 +95,10 @@ async function once(input: GuardedRequest, url: URL, signal: AbortSignal): Promi
   const answer = await request(url, {
     dispatcher: input.mayStart ? atFirstByte(input.agent, input.mayStart) : input.agent,
     method: input.method,
-    // It saves nothing beside the tills; who packs all the same is unpacked below.
+    // Compression saves nothing on a local network; an answer that is compressed anyway is decompressed below.
     headers: { 'accept-encoding': 'identity', ...input.headers },
     body: input.body ?? null,
-    // The clock of the whole exchange is ours; its own ones would only cut a longer `timeoutMs` short.
+    // `timeoutMs` covers the whole exchange; undici's own timeouts would only end it earlier.
     headersTimeout: 0,
     bodyTimeout: 0,
     signal,
@@ -120,7 +122,7 @@ const unpackers = new Map([
   ['br', promisify(brotliDecompress)],
 ])
 
-/** A body that is not what its header says comes as it is: the status of the answer counts all the same. */
+/** A body that does not match its header is returned as it is: the status of the answer still counts. */
 async function unpack(
   body: Buffer,
   encoding: string | string[] | undefined,
@@ -143,7 +145,7 @@ function tooLarge(maxBytes: number): RequestFailure {
 async function readBounded(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  // Leaving the loop by a throw destroys the body and with it the connection.
+  // A throw out of the loop destroys the body and with it the connection.
   for await (const chunk of answer.body) {
     size += chunk.length
     if (size > maxBytes) throw tooLarge(maxBytes)
@@ -161,8 +163,8 @@ function redirectTarget(input: GuardedRequest, answer: GuardedAnswer, from: URL)
 }
 
 /**
- * The result of `work`, or a rejection as soon as `signal` aborts. undici reports an abort only once the connection stands,
- * so a hanging connect is cut here.
+ * The result of `work`, or a rejection as soon as `signal` aborts. undici reports an abort only after the connection is
+ * made, so a hanging connect is ended here.
  */
 export function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()

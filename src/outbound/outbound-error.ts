@@ -2,7 +2,7 @@ import type { AttemptFailure } from './retry-decision.ts'
 
 /**
  * Named by what the caller does next. `refused`: correct the request. `unauthorized`: renew the credential.
- * `rate_limited`: wait. `unreachable`: nothing happened, try later. `ambiguous`: a write that may have worked, find out.
+ * `rate_limited`: wait. `unreachable`: nothing happened, try later. `ambiguous`: a write that may have worked, check.
  * `invalid_answer`: the other side broke its contract.
  */
 export type FailureKind =
@@ -19,18 +19,18 @@ export type Effect = 'none' | 'unknown'
 export type OutboundFailure = {
   kind: FailureKind
   effect: Effect
-  /** A definite refusal under the idempotency key: no call before with this key had an effect either. */
+  /** A definite refusal under the idempotency key: no earlier call with this key had an effect either. */
   provesAbsence: boolean
   status: number | null
   failure: AttemptFailure | null
-  /** The parsed JSON of a refusal; null when there was none. */
+  /** The parsed JSON of a refusal; null without one. */
   body: unknown
   headers: Record<string, string | string[] | undefined>
   retryAfterSeconds: number | null
   attempts: number
 }
 
-/** Any end of an outgoing call but a usable 2xx. Carries no header and no body of the request. */
+/** An outgoing call that ended without a usable 2xx. Contains no header and no body of the request. */
 export class OutboundError extends Error implements OutboundFailure {
   readonly kind: FailureKind
   readonly effect: Effect

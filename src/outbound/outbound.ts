@@ -30,19 +30,19 @@ export type OutboundSettings = {
   /** Largest answer that is read; 1 MiB when absent. */
   maxResponseBytes?: number
   policy?: RetryPolicy
-  /** Milliseconds since 1970, to read a date of the other side by. */
+  /** Milliseconds since 1970, to interpret dates of the other side. */
   now?: () => number
-  /** What budgets and durations go by: a clock that nobody can set. */
+  /** The clock of deadlines and durations: one that cannot be set. */
   monotonicMs?: () => number
   sleep?: (ms: number, signal?: AbortSignal) => Promise<void>
   random?: () => number
-  /** Ends an attempt that has had its time; for tests. */
+  /** Ends an attempt whose time is over; for tests. */
   timer?: AttemptTimer
 }
 
 /**
- * Says before an attempt whether it may be sent: undefined when not, else a check that is asked once more at the moment of
- * the first byte, since the connection, or a process that stood still, may have taken long.
+ * Called before an attempt: undefined when it may not be sent. Else a check that is repeated at the first byte, since
+ * the connection, or a process that stood still, may have taken long.
  */
 export type SendPermit = () => Promise<(() => boolean) | undefined>
 
@@ -62,19 +62,19 @@ export type OutboundRequest = {
   method: HttpMethod
   url: string
   headers?: Record<string, string>
-  /** Sent as JSON; absent means no body at all. */
+  /** Sent as JSON; absent means no body. */
   body?: unknown
-  /** The headers hold a key under which the other side answers a repeated write with the first result. */
+  /** The headers have a key under which the other side answers a repeated write with the first result. */
   hasIdempotencyKey?: boolean
   signal?: AbortSignal | undefined
-  /** When all attempts and waits must be over, by `monotonicMs`. */
+  /** The deadline of all attempts and waits, by `monotonicMs`. */
   untilMs?: number | undefined
   /** 3 when absent. */
   maxAttempts?: number | undefined
   /** Judges a 4xx answer to a write by the other side's own codes; without it the status decides. */
   judge?: (status: number, body: unknown) => Judgement
   onAttempt?: (report: AttemptReport) => void
-  /** Asked before each attempt whether it may be sent. */
+  /** Called before each attempt: whether it may be sent. */
   permit?: SendPermit | undefined
 }
 
@@ -96,8 +96,8 @@ const longestConnectMs = 5_000
 const shortestAttemptMs = 1_000
 
 /**
- * An HTTP client for JSON with its own connections; redirects are not followed. `send` resolves with a 2xx whose body is
- * JSON or empty and throws OutboundError for all else.
+ * An HTTP client for JSON with its own connections; redirects are not followed. `send` resolves with a 2xx whose body
+ * is JSON or empty, and throws OutboundError otherwise.
  */
 export function createOutbound(settings: OutboundSettings): Outbound {
   const agent = new Agent({
@@ -139,7 +139,7 @@ async function send(
       attempt,
       status: read.status,
       failure: read.failure,
-      // Not rounded up: who takes it from the end must not come out before the start.
+      // Not rounded up: the end minus the duration must not be before the start.
       durationMs: Math.floor(endedAt - startedAt),
       headers: result.headers,
       refusal: read.success ? null : read.body,
@@ -149,7 +149,7 @@ async function send(
     }
 
     const judgement = judge(read, result.ok || result.sent, request.judge)
-    // Once an attempt is without an answer it may arrive after a later one was refused: no refusal speaks for it.
+    // An attempt without an answer may arrive after a later one was refused: no refusal proves anything about it.
     unknownEffect ||= judgement === 'ambiguous'
     const effect: Effect = isWrite(request.method) && unknownEffect ? 'unknown' : 'none'
     const retryAfterSeconds = parseRetryAfter(result.headers['retry-after'], now())
@@ -217,7 +217,7 @@ function attemptInput(request: OutboundRequest) {
   }
 }
 
-/** False when the caller gave up before or during the wait. */
+/** False when the caller aborted before or during the wait. */
 async function waitUnlessAborted(
   sleep: (ms: number, signal?: AbortSignal) => Promise<void>,
   waitMs: number,

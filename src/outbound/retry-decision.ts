@@ -1,9 +1,9 @@
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * Why an attempt brought no usable answer. `connect` means that not one byte of the request left the house (DNS, refused,
- * TLS, connect timeout); `deadline` that the call's budget was too small to begin; `withheld` that the caller had lost the
- * right to send before the first byte.
+ * Why an attempt had no usable answer. `connect`: no byte of the request was sent (DNS, refused, TLS, connect timeout).
+ * `deadline`: the time left was too short to begin. `withheld`: the caller lost the right to send before the first
+ * byte.
  */
 export type AttemptFailure =
   | 'connect'
@@ -16,12 +16,12 @@ export type AttemptFailure =
   | 'deadline'
   | 'withheld'
 
-/** Waiting between attempts, in milliseconds. A `Retry-After` above the ceiling ends the call instead of being cut short. */
+/** Waits between attempts, in milliseconds. A `Retry-After` above the ceiling ends the call and is not shortened. */
 export type RetryPolicy = {
   baseMs: number
   floorMs: number
   ceilingMs: number
-  /** Whether a status is worth another attempt; 408, 423, 429 and all from 500 when absent. */
+  /** Whether a status deserves another attempt; 408, 423, 429 and all from 500 when absent. */
   isPassingStatus?: (status: number) => boolean
 }
 
@@ -38,11 +38,11 @@ export type RetryQuestion = {
   attempt: number
   maxAttempts: number
   retryAfterSeconds: number | null
-  /** What is left of the call's budget; Infinity without one. */
+  /** The time left of the call; Infinity without a deadline. */
   remainingMs: number
-  /** The shortest attempt worth starting. */
+  /** The shortest useful attempt. */
   minAttemptMs: number
-  /** 0 to 1, drawn by the caller so that this function stays pure. */
+  /** 0 to 1, from the caller, so that this function is pure. */
   jitter: number
   policy: RetryPolicy
 }
@@ -63,8 +63,8 @@ export function isWrite(method: HttpMethod): boolean {
 }
 
 /**
- * Wait or stop, from facts alone. Reads repeat; a write repeats only under its idempotency key. A wait never starts when
- * the budget has no room for it and for a sensible attempt after it.
+ * Decides whether to wait or stop. Reads repeat; a write repeats only under its idempotency key. A wait starts only if
+ * the time left is enough for it and for a useful attempt after it.
  */
 export function decideRetry(question: RetryQuestion): RetryDecision {
   if (question.attempt >= question.maxAttempts) return { retry: false }
@@ -87,8 +87,8 @@ function mayPass({ status, failure, policy }: RetryQuestion): boolean {
 }
 
 /**
- * Seconds of a `Retry-After` header: a number of seconds or an HTTP date (RFC 9110, 10.2.3); null when absent or unreadable.
- * A date in the past is 0.
+ * Seconds of a `Retry-After` header: a number of seconds or an HTTP date (RFC 9110, 10.2.3); null when absent or
+ * unreadable. A date in the past is 0.
  */
 export function parseRetryAfter(
   header: string | string[] | undefined,

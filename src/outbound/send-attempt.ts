@@ -3,8 +3,8 @@ import type { Effect, FailureKind } from './outbound-error.ts'
 import type { AttemptFailure, HttpMethod } from './retry-decision.ts'
 
 /**
- * What a refusal says about this and earlier attempts of the same write. `proof`: none of them had an effect. `silent`: it
- * had none itself and says nothing about the others. `ambiguous`: an effect may exist.
+ * What a refusal proves about this and earlier attempts of the same write. `proof`: none of them had an effect.
+ * `silent`: it had no effect itself and proves nothing about the others. `ambiguous`: an effect may exist.
  */
 export type Judgement = 'proof' | 'silent' | 'ambiguous'
 
@@ -12,7 +12,7 @@ export type ReadResult =
   | { success: true; status: number; failure: null; body: unknown }
   | { success: false; status: number | null; failure: AttemptFailure | null; body: unknown }
 
-/** A refusal counts by its status even when its body is torn or no JSON; a success does not. */
+/** A refusal counts by its status even when its body is incomplete or no JSON; a success does not. */
 export function readResult(result: AttemptResult): ReadResult {
   if (!result.ok) {
     const refused = result.status !== null && (result.status < 200 || result.status > 299)
@@ -47,13 +47,13 @@ export function judge(
   return byCode?.(read.status, read.body) ?? judgeByStatus(read.status)
 }
 
-/** 423 means that a request under the same key may still be running. */
+/** 423 means that a request under the same key may still run. */
 function judgeByStatus(status: number): Judgement {
   if (status === 423) return 'ambiguous'
   return status === 401 || status === 429 ? 'silent' : 'proof'
 }
 
-/** The kind of an unsuccessful call whose last attempt read so. */
+/** The failure kind of a call from its last attempt. */
 export function kindOf(read: ReadResult, effect: Effect): FailureKind {
   if (read.failure === 'oversize' || read.failure === 'not_json') return 'invalid_answer'
   const lost = effect === 'unknown' ? 'ambiguous' : 'unreachable'
@@ -64,10 +64,10 @@ export function kindOf(read: ReadResult, effect: Effect): FailureKind {
 }
 
 /**
- * Asks `mayStart` for each request at the moment of its first byte: false keeps it from being sent.
+ * Calls `mayStart` for each request at its first byte: false prevents the request.
  *
- * undici tells a handler that its request starts after the connection stands and before the first byte is written. Seeing
- * that moment is the only exact way to know that nothing can have arrived; error codes alone cannot tell.
+ * undici reports the start of a request after the connection is made and before the first byte is written. Only this
+ * moment proves that nothing can have arrived; error codes alone cannot.
  */
 export function atFirstByte(dispatcher: Dispatcher, mayStart: () => boolean): Dispatcher {
   return dispatcher.compose((dispatch) => (options, handler) => {
@@ -94,12 +94,12 @@ export type AttemptInput = {
   body: string | null
   timeoutMs: number
   signal: AbortSignal | undefined
-  /** Asked once, before the first byte: false keeps the request from being sent. */
+  /** Called once, before the first byte: false prevents the request. */
   mayStart?: () => boolean
   timer?: AttemptTimer | undefined
 }
 
-/** Calls `end` once the attempt has had `ms`, unless what it returns was called before. */
+/** Calls `end` after `ms`, unless the returned function was called before. */
 export type AttemptTimer = (
   ms: number,
   end: () => void,
@@ -108,7 +108,7 @@ export type AttemptTimer = (
 
 type Headers = Record<string, string | string[] | undefined>
 
-/** `sent` is false only when not one byte of the request was written. */
+/** `sent` is false only when no byte of the request was written. */
 export type AttemptResult =
   | { ok: true; status: number; headers: Headers; text: string }
   | {
@@ -152,7 +152,7 @@ export async function attemptOnce(
       signal,
       exchange(atFirstByte(dispatcher, mayStart), input, signal, progress),
     )
-    // A status is always known once the text is there.
+    // The status is known once the text is there.
     return { ok: true, status: progress.status as number, headers: progress.headers, text }
   } catch (cause) {
     const failure = withheld ? 'withheld' : nameFailure(cause, progress, isLate, input.signal)
@@ -163,14 +163,14 @@ export async function attemptOnce(
   }
 }
 
-/** A timer that is so late was held up: the process stood still. */
+/** A timer that is so late was delayed: the process stood still. */
 const heldUpMs = 250
-/** What arrived meanwhile is read within this. */
+/** How long the answers that arrived meanwhile may take to be read. */
 const catchUpMs = 500
 
 /**
- * As AbortSignal.timeout, but after a stand-still, where timers come before sockets, what has arrived is read first: an
- * answer that came in time must not be thrown away, since it may hold the only valid refresh token.
+ * Like AbortSignal.timeout, but after the process stood still, arrived data is read first, although timers run before
+ * sockets. An answer that came in time must not be lost, since it may have the only valid refresh token.
  */
 const patientTimer: AttemptTimer = (ms, end) => {
   const begunMs = performance.now()
@@ -199,7 +199,7 @@ async function exchange(
   return answer.body.text()
 }
 
-/** undici reports an abort only once the connection stands, so a hanging connect is cut here. */
+/** undici reports an abort only after the connection is made, so a hanging connect is ended here. */
 function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const abort = (): void => reject(signal.reason)
