@@ -338,6 +338,15 @@ export const settingsSchema = z.object({
   DUPLICATE_ORDER_GUARD: oneOf(['on', 'off'])
     .prefault('on')
     .describe('on: an equal order that is open is returned and a paid one refused; off: never'),
+  KEEP_ORDERS_DAYS: whole(365, 36_500)
+    .prefault('3650')
+    .describe('days for which orders are kept, with all that belongs to them, 365 to 36500'),
+  KEEP_TIMELINE_DAYS: whole(1, 3_650)
+    .prefault('30')
+    .describe('days for which the calls in the timelines of orders are kept, 1 to 3650'),
+  KEEP_WEBHOOKS_DAYS: whole(7, 3_650)
+    .prefault('90')
+    .describe('days for which webhooks of the provider are kept, 7 to 3650'),
   ADMIN_MASK_TOKENS: flag
     .prefault('false')
     .describe('mask the OAuth tokens in the administrator view of a client'),

@@ -73,6 +73,8 @@ export function misspeltSettings(
   })
 }
 
+const dayMs = 24 * 3_600_000
+
 function toConfig(given: Settings) {
   const publicUrl = given.PUBLIC_URL ?? `http://${urlHost(given.HOST)}:${given.PORT}`
   const publicIsLoopback = isLoopback(new URL(publicUrl).hostname)
@@ -132,6 +134,11 @@ function toConfig(given: Settings) {
     posCreateDelayMs: given.POS_CREATE_DELAY_MS,
     sweepIntervalMs: given.SWEEP_INTERVAL_MS,
     duplicateOrderGuard: given.DUPLICATE_ORDER_GUARD === 'on',
+    keep: Object.freeze({
+      ordersMs: given.KEEP_ORDERS_DAYS * dayMs,
+      callsMs: given.KEEP_TIMELINE_DAYS * dayMs,
+      webhooksMs: given.KEEP_WEBHOOKS_DAYS * dayMs,
+    }),
     adminMaskTokens: given.ADMIN_MASK_TOKENS,
     rateLimitPerSecond: given.RATE_LIMIT_PER_SECOND,
     authFailuresPerMinute: given.AUTH_FAILURES_PER_MINUTE,

@@ -198,7 +198,7 @@ export async function createPaymentSide(options: PaymentSideOptions): Promise<Pa
   const pauses = createAccountPauses()
   const rhythm = { intervalMs: config.sweepIntervalMs }
   const inbox = createWebhookInbox(deps, pauses, rhythm)
-  const sweeper = createSweeper(deps, inbox, pauses, rhythm)
+  const sweeper = createSweeper(deps, inbox, pauses, { ...rhythm, keep: config.keep })
   const orderSearch = createOrderSearch(deps)
   const paymentWatch = createPaymentWatch(deps)
   const settlementWork = createSettlementWork(deps)

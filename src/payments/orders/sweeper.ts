@@ -3,9 +3,6 @@ import { isCancelRequested, mayBeCanceled } from '../../domain/order-state.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { createBackgroundJob } from '../../jobs/background-job.ts'
 import { withLease } from '../../jobs/with-lease.ts'
-import { deleteExpiredStates } from '../../repositories/connection/connection-queries.ts'
-import { deleteIdempotencyKeysBefore } from '../../repositories/orders/idempotency-keys.ts'
-import { deleteOrderCalls } from '../../repositories/orders/order-call-queries.ts'
 import {
   claimDueOperations,
   type OrderOperationRow,
@@ -18,13 +15,13 @@ import {
   type OrderRow,
   planCheck,
 } from '../../repositories/orders/order-queries.ts'
-import { renewDueConnections } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { createLanes } from '../operations/account-lanes.ts'
 import type { AccountPauses } from '../operations/account-pauses.ts'
 import { answerWithinMs, serviceContext } from '../operations/request-context.ts'
 import type { WebhookInbox } from '../webhooks/webhook-inbox.ts'
 import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'
+import { type KeptTimes, keepHouse } from './keep-house.ts'
 import { refreshOrder } from './read.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
 import { isForgotten, isKeyRemembered, nextUnknownCheck } from './status-checks.ts'
@@ -45,15 +42,13 @@ const operationsAtOnce = 16
 /** With the limit of 16: some 30 status checks a second for the orders of one account, in each process. */
 const checkRestMs = 500
 const housekeepingMs = 3600_000
-const keepKeysMs = 30 * 24 * 3600_000
-const keepCallsMs = 30 * 24 * 3600_000
 
 /** Finishes what requests left open, in every process. Leases of rows keep two processes off the same work. */
 export function createSweeper(
   deps: PaymentDeps,
   inbox: WebhookInbox,
   pauses: AccountPauses,
-  { intervalMs }: { intervalMs: number },
+  { intervalMs, keep }: { intervalMs: number; keep: KeptTimes },
 ): Sweeper {
   const { db } = deps.database
   const looks = createLanes(deps, {
@@ -89,12 +84,14 @@ export function createSweeper(
   const housekeeping = createBackgroundJob(deps, {
     name: 'housekeeping',
     intervalMs,
-    async run() {
+    async run(stopped) {
       const now = deps.now().getTime()
       if (now - lastHousekeeping < housekeepingMs) return
       // Another process has this lease, and does this hour's work.
       lastHousekeeping = now
-      await withLease(deps, 'housekeeping', () => keepHouse(deps))
+      await withLease(deps, 'housekeeping', ({ signal }) =>
+        keepHouse(deps, keep, AbortSignal.any([stopped, signal])),
+      )
     },
   })
 
@@ -208,12 +205,4 @@ function logFailure(
   } else {
     deps.log.error({ ...about, err: error }, 'an order could not be looked at')
   }
-}
-
-async function keepHouse(deps: PaymentDeps): Promise<void> {
-  const now = deps.now()
-  await renewDueConnections(deps)
-  await deleteExpiredStates(deps.database.db, now)
-  await deleteIdempotencyKeysBefore(deps.database.db, new Date(now.getTime() - keepKeysMs))
-  await deleteOrderCalls(deps.database.db, new Date(now.getTime() - keepCallsMs))
 }

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Db, Trx } from '../../db/database.ts'
 import type { IdempotencyKeysTable } from '../../db/tables.ts'
 import type { ClientName } from '../../domain/client-name.ts'
@@ -88,6 +88,11 @@ export async function untieIdempotencyKey(db: Db | Trx, scope: IdempotencyScope)
     .execute()
 }
 
-export async function deleteIdempotencyKeysBefore(db: Db, before: Date): Promise<void> {
-  await db.deleteFrom('idempotency_keys').where('created_at', '<', before).execute()
+/** Deletes at most `limit` keys that were made before a time; answers how many. */
+export async function deleteIdempotencyKeys(db: Db, before: Date, limit: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from idempotency_keys where ctid = any(array(
+      select ctid from idempotency_keys where created_at < ${before}
+      order by created_at limit ${limit}))`.execute(db)
+  return Number(numAffectedRows ?? 0)
 }

@@ -50,14 +50,10 @@ export async function listOrderCalls(
   return { calls: newest.slice(0, limit).reverse(), hasOlder: newest.length > limit }
 }
 
-const rowsAtOnce = 10_000
-
-/** Deletes calls that began before a time, some at a time. */
-export async function deleteOrderCalls(db: Db, before: Date): Promise<void> {
-  for (let found = rowsAtOnce; found === rowsAtOnce; ) {
-    const { numAffectedRows } = await sql`
-      delete from order_calls where ctid = any(array(
-        select ctid from order_calls where at < ${before} limit ${rowsAtOnce}))`.execute(db)
-    found = Number(numAffectedRows ?? 0)
-  }
+/** Deletes at most `limit` calls that began before a time; answers how many. */
+export async function deleteOrderCalls(db: Db, before: Date, limit: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from order_calls where ctid = any(array(
+      select ctid from order_calls where at < ${before} limit ${limit}))`.execute(db)
+  return Number(numAffectedRows ?? 0)
 }

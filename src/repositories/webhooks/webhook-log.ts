@@ -253,6 +253,15 @@ export async function trimRejected(db: Db, keep: number): Promise<void> {
     .execute()
 }
 
+/** Deletes at most `limit` webhooks that came before a time and wait for nothing; answers how many. */
+export async function deleteOldWebhooks(db: Db, before: Date, limit: number): Promise<number> {
+  const { numAffectedRows } = await sql`
+    delete from webhook_log where ctid = any(array(
+      select ctid from webhook_log where received_at < ${before} and next_attempt_at is null
+      order by received_at limit ${limit}))`.execute(db)
+  return Number(numAffectedRows ?? 0)
+}
+
 /** Whether another delivery about this resource was worked before. */
 export async function findProcessedDelivery(
   db: Db,

@@ -1,0 +1,55 @@
+import { deleteExpiredStates } from '../../repositories/connection/connection-queries.ts'
+import { deleteIdempotencyKeys } from '../../repositories/orders/idempotency-keys.ts'
+import { deleteOldOrders } from '../../repositories/orders/old-orders.ts'
+import { deleteOrderCalls } from '../../repositories/orders/order-call-queries.ts'
+import { deleteOldWebhooks } from '../../repositories/webhooks/webhook-log.ts'
+import { renewDueConnections } from '../connection/token-keeper.ts'
+import type { PaymentDeps } from '../deps.ts'
+
+/** How long rows are kept: orders with all that belongs to them, the calls of their timelines, webhooks. */
+export type KeptTimes = { ordersMs: number; callsMs: number; webhooksMs: number }
+
+/** As the header `Idempotency-Key` promises. */
+const keysMs = 30 * 24 * 3600_000
+/** One step takes some 10 ms of the database, and then leaves it to the tills for longer. */
+const rowsAtOnce = 1_000
+const ordersAtOnce = 100
+const restMs = 50
+
+/** Renews connections and deletes what is too old, in small steps; ends early when `signal` aborts. */
+export async function keepHouse(
+  deps: PaymentDeps,
+  keep: KeptTimes,
+  signal: AbortSignal,
+): Promise<void> {
+  const { database } = deps
+  const { db } = database
+  const now = deps.now()
+  const before = (ms: number) => new Date(now.getTime() - ms)
+
+  /** Repeats a step until it finds less than it may take; answers how many rows there were. */
+  const inSteps = async (limit: number, step: (limit: number) => Promise<number>) => {
+    let gone = 0
+    for (let found = limit; found === limit && !signal.aborted; gone += found) {
+      found = await step(limit)
+      await deps.sleep(restMs, signal).catch(() => undefined)
+    }
+    return gone
+  }
+
+  await renewDueConnections(deps)
+  await deleteExpiredStates(db, now)
+  const deleted = {
+    keys: await inSteps(rowsAtOnce, (limit) => deleteIdempotencyKeys(db, before(keysMs), limit)),
+    calls: await inSteps(rowsAtOnce, (limit) => deleteOrderCalls(db, before(keep.callsMs), limit)),
+    webhooks: await inSteps(rowsAtOnce, (limit) =>
+      deleteOldWebhooks(db, before(keep.webhooksMs), limit),
+    ),
+    orders: await inSteps(ordersAtOnce, (limit) =>
+      database.transaction((trx) => deleteOldOrders(trx, before(keep.ordersMs), limit)),
+    ),
+  }
+  if (Object.values(deleted).some((rows) => rows > 0)) {
+    deps.log.info(deleted, 'rows that were kept for long enough are deleted')
+  }
+}
