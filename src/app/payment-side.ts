@@ -29,7 +29,7 @@ import { createForeignOrders } from '../payments/orders/foreign-orders.ts'
 import { createOrderCalls } from '../payments/orders/order-calls.ts'
 import { createOrderChanges } from '../payments/orders/order-changes.ts'
 import { createOrderSearch, type OrderSearch } from '../payments/orders/search.ts'
-import { createStatusCheckNotes } from '../payments/orders/status-checks.ts'
+import { createStatusCheckNotes } from '../payments/orders/status-check-schedule.ts'
 import { createSweeper, type Sweeper } from '../payments/orders/sweeper.ts'
 import {
   createPaymentWatch,

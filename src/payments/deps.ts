@@ -10,7 +10,7 @@ import type { EventSource } from './events/event-subscribers.ts'
 import type { ForeignOrders } from './orders/foreign-orders.ts'
 import type { OrderCalls } from './orders/order-calls.ts'
 import type { OrderChanges } from './orders/order-changes.ts'
-import type { StatusCheckNotes } from './orders/status-checks.ts'
+import type { StatusCheckNotes } from './orders/status-check-schedule.ts'
 
 export type PaymentSettings = {
   /** Base of the OAuth redirect, without a trailing slash. */

@@ -16,11 +16,15 @@ export type SignatureVerdict =
       valid: true
       /** Whether the id was signed in lower case or, if that differs, as received. */
       form: 'lower' | 'as_received'
+      /** When it was signed, in milliseconds since 1970. */
       tsMs: number
-      /** Age of the signature in milliseconds; negative when it is from the future. */
-      ageMs: number
     }
-  | { valid: false; reason: 'missing' | 'malformed' | 'mismatch' }
+  | { valid: false; reason: 'missing' | 'malformed' | 'mismatch' | 'too_old' }
+
+/** The provider repeats a delivery for about a day. A captured one must not be valid for ever. */
+const oldestMs = 48 * 3600_000
+/** A signature may be from the future by this: clocks differ. */
+const newestMs = 3600_000
 
 const hexDigest = /^[0-9a-f]{64}$/
 const clockDigits = /^(?:[0-9]{10}|[0-9]{13})$/
@@ -45,7 +49,9 @@ export function verifySignature(input: SignatureInput): SignatureVerdict {
   const form = matchingForm(parts, dataId ?? '', xRequestId ?? '', input.secrets)
   if (!form) return { valid: false, reason: 'mismatch' }
   const tsMs = parts.ts.length === 13 ? Number(parts.ts) : Number(parts.ts) * 1000
-  return { valid: true, form, tsMs, ageMs: input.now.getTime() - tsMs }
+  const ageMs = input.now.getTime() - tsMs
+  if (ageMs > oldestMs || ageMs < -newestMs) return { valid: false, reason: 'too_old' }
+  return { valid: true, form, tsMs }
 }
 
 function parseHeader(header: string): { ts: string; v1: string } | undefined {

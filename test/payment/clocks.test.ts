@@ -4,7 +4,7 @@ import { createAccountPauses } from '../../src/payments/operations/account-pause
 import { requestContext } from '../../src/payments/operations/request-context.ts'
 import { createOrder } from '../../src/payments/orders/charge.ts'
 import { createForeignOrders } from '../../src/payments/orders/foreign-orders.ts'
-import { nextCheck } from '../../src/payments/orders/status-checks.ts'
+import { nextCheck } from '../../src/payments/orders/status-check-schedule.ts'
 import { ProviderError } from '../../src/provider/provider.ts'
 import { furthestMs } from '../../src/repositories/due-work.ts'
 import { acquireLease, leaseMs, releaseLease } from '../../src/repositories/leases.ts'

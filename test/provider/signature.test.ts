@@ -64,7 +64,7 @@ test.each([
       xRequestId: request,
       dataId: id,
     }),
-  ).toEqual({ valid: true, form, tsMs: 1_790_000_000_000, ageMs: 5_000 })
+  ).toEqual({ valid: true, form, tsMs: 1_790_000_000_000 })
 })
 
 test('order and spaces of the header parts do not matter, unknown parts neither', () => {
@@ -94,7 +94,7 @@ test('any of several secrets will do, an empty one never', () => {
 
 test('a signature from the future has a negative age', () => {
   const early = new Date(1_789_999_999_000)
-  expect(verifySignature({ ...genuine, now: early })).toMatchObject({ valid: true, ageMs: -1_000 })
+  expect(verifySignature({ ...genuine, now: early })).toMatchObject({ valid: true })
 })
 
 const half = lower.slice(0, 32)

@@ -13,7 +13,7 @@ import { withAccess } from '../connection/token-keeper.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { refreshOrder } from '../orders/read.ts'
-import { nextAfterSimulation } from '../orders/status-checks.ts'
+import { nextAfterSimulation } from '../orders/status-check-schedule.ts'
 
 /**
  * Asks the provider to play an event on an order of test credentials. The change comes later, by webhook or read.

@@ -13,7 +13,7 @@ import {
 } from '../../repositories/audit/activity-queries.ts'
 import type { ListPage, PageWish, SequencePlace } from '../../repositories/list-page.ts'
 import type { Actor, PaymentDeps } from '../deps.ts'
-import { hashEntry, isHeadAuthentic, isSealedWith, isSignedWith } from './activity-proofs.ts'
+import { hashEntry, isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
 /** What it takes to write an entry. */

@@ -11,7 +11,7 @@ import {
   type SealedEntry,
 } from '../../repositories/audit/activity-chain.ts'
 import type { ActivityRow } from '../../repositories/audit/activity-queries.ts'
-import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-proofs.ts'
+import { isHeadAuthentic, isSealedWith, isSignedWith } from './activity-signatures.ts'
 import { openKeptSigningKeys } from './kept-signing-keys.ts'
 
 /** One thing that does not fit. */

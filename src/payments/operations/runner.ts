@@ -8,7 +8,7 @@ import {
 import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import { type KnownConnection, withOrderAccess } from '../connection/token-keeper.ts'
 import type { PaymentDeps } from '../deps.ts'
-import { nextUnknownCheck } from '../orders/status-checks.ts'
+import { nextUnknownCheck } from '../orders/status-check-schedule.ts'
 import { type NewLease, type SendLease, takeSendLease } from './lease.ts'
 import { type RequestContext, timeLeftMs } from './request-context.ts'
 

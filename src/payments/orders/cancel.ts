@@ -35,7 +35,7 @@ import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runne
 import { type LoadedOrder, refreshOrder, requireOrder, requireOrderAnywhere } from './read.ts'
 import { unknownCreation } from './resolve-creation.ts'
 import { takeEvidence } from './state.ts'
-import { canNotArrive, nextCancelTry } from './status-checks.ts'
+import { canNotArrive, nextCancelTry } from './status-check-schedule.ts'
 
 /**
  * Cancels an order that waits for its terminal, or asks the terminal that shows it to cancel it: such an order is returned unchanged,

@@ -18,7 +18,7 @@ import type { EvidenceSource } from './apply-evidence.ts'
 import { noteUnproven, searchOrder } from './found-order.ts'
 import { resolveCreation } from './resolve-creation.ts'
 import { confirmCreation, moveOrder, takeEvidence } from './state.ts'
-import { hasUnsettledRefund, planCheckAt, soonerForWatcher } from './status-checks.ts'
+import { hasUnsettledRefund, planCheckAt, soonerForWatcher } from './status-check-schedule.ts'
 
 export type ReadOrder = {
   order: OrderRow

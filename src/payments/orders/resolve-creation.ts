@@ -27,7 +27,7 @@ import {
   isKeyRemembered,
   nextCreationCheck,
   nextUnknownCheck,
-} from './status-checks.ts'
+} from './status-check-schedule.ts'
 
 export type CreationOutcome =
   | { kind: 'confirmed'; order: OrderRow }

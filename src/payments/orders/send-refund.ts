@@ -22,7 +22,7 @@ import { endOrKeep, endsIntent, refuse, runOperation } from '../operations/runne
 import { matchRefund, possibleRefunds, type RefundMatch, whyUnclear } from './match-refund.ts'
 import { refreshOrder, requireOrder } from './read.ts'
 import { refundEntry, takeEvidence } from './state.ts'
-import { canNotArrive, hasUnsettledRefund } from './status-checks.ts'
+import { canNotArrive, hasUnsettledRefund } from './status-check-schedule.ts'
 
 /** Time alone does not resolve a refund that cannot be matched. At most the operations' part of `furthestMs`. */
 const unclearCheckMs = 2 * 60_000

@@ -42,7 +42,7 @@ import {
 } from './apply-evidence.ts'
 import { type Contradiction, contradictionOf } from './match-refund.ts'
 import { tellOrderChanged } from './order-changes.ts'
-import { planCheckAt } from './status-checks.ts'
+import { planCheckAt } from './status-check-schedule.ts'
 
 export type Taking = {
   /** What is written along with the move that the evidence causes. */

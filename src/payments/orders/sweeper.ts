@@ -24,7 +24,7 @@ import { cancelAtProvider, keepOpen, settleCancel } from './cancel.ts'
 import { type KeptTimes, keepHouse } from './keep-house.ts'
 import { refreshOrder } from './read.ts'
 import { refundAtProvider, settleRefundByReading } from './send-refund.ts'
-import { isForgotten, isKeyRemembered, nextUnknownCheck } from './status-checks.ts'
+import { isForgotten, isKeyRemembered, nextUnknownCheck } from './status-check-schedule.ts'
 
 export type Sweeper = {
   start(): void

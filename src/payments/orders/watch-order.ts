@@ -4,7 +4,7 @@ import type { OrderRow } from '../../repositories/orders/order-queries.ts'
 import type { PaymentDeps } from '../deps.ts'
 import { serviceContext } from '../operations/request-context.ts'
 import { type ReadOrder, refreshOrder, requireOrder, watch } from './read.ts'
-import { isReadForWatcher } from './status-checks.ts'
+import { isReadForWatcher } from './status-check-schedule.ts'
 
 export type OrderWatch = {
   orderId: string

@@ -17,7 +17,7 @@ import {
 } from '../operations/request-context.ts'
 import { cancelAtProvider } from '../orders/cancel.ts'
 import { refreshOrder } from '../orders/read.ts'
-import { givesWay } from '../orders/status-checks.ts'
+import { givesWay } from '../orders/status-check-schedule.ts'
 import { adviseOnBusy, findHolder, type Holder } from './busy-terminal.ts'
 
 /**
