@@ -162,6 +162,18 @@ test('T20: no input makes it throw or pass', () => {
   )
 })
 
+test('a signature is valid for 48 hours, and may be an hour from the future', () => {
+  const at = 1_790_000_000_000
+  const hourMs = 3_600_000
+  const signed = genuine.now.getTime() - 5_000
+  expect(signed).toBe(at)
+  const verdictAt = (ms: number) => verifySignature({ ...genuine, now: new Date(at + ms) })
+  for (const ms of [-hourMs, 0, 48 * hourMs]) expect(verdictAt(ms)).toMatchObject({ valid: true })
+  for (const ms of [-hourMs - 1, 48 * hourMs + 1]) {
+    expect(verdictAt(ms)).toEqual({ valid: false, reason: 'too_old' })
+  }
+})
+
 test("the official SDK's validator accepts what this one accepts", () => {
   const sdk = createRequire(import.meta.url)('mercadopago') as {
     WebhookSignatureValidator: { validate(input: Record<string, unknown>): void }
@@ -176,7 +188,9 @@ test("the official SDK's validator accepts what this one accepts", () => {
         const v1 = createHmac('sha256', secret).update(manifest).digest('hex')
         const shared = { xSignature: `ts=${seconds},v1=${v1}`, xRequestId: request, dataId: id }
         sdk.WebhookSignatureValidator.validate({ ...shared, secret })
-        expect(verifySignature({ ...shared, secrets: [secret], now })).toMatchObject({
+        const signedAt = new Date(seconds * 1000)
+        const input = { ...shared, secrets: [secret], now: signedAt }
+        expect(verifySignature(input)).toMatchObject({
           valid: true,
           form: id === id.toLowerCase() ? 'lower' : 'as_received',
           tsMs: seconds * 1000,
